@@ -1,0 +1,18 @@
+# liburing and libaio: used when their headers and libraries are found; the paths that need them say so when they are not.
+function(penstock_dependency name header library)
+  string(TOUPPER ${name} upper)
+  add_library(penstock_${name} INTERFACE)
+  find_path(PENSTOCK_${upper}_INCLUDE ${header})
+  # The static archive first: wheels then need no system library at run time.
+  find_library(PENSTOCK_${upper}_LIBRARY NAMES lib${library}.a ${library})
+  if(PENSTOCK_${upper}_INCLUDE AND PENSTOCK_${upper}_LIBRARY)
+    target_include_directories(penstock_${name} SYSTEM INTERFACE ${PENSTOCK_${upper}_INCLUDE})
+    target_link_libraries(penstock_${name} INTERFACE ${PENSTOCK_${upper}_LIBRARY})
+    target_compile_definitions(penstock_${name} INTERFACE PENSTOCK_HAS_${upper}=1)
+    set(PENSTOCK_${upper}_STATE "on (${PENSTOCK_${upper}_LIBRARY})" PARENT_SCOPE)
+  else()
+    set(PENSTOCK_${upper}_STATE "off (${header} or lib${library} not found)" PARENT_SCOPE)
+  endif()
+endfunction()
+penstock_dependency(uring liburing.h uring)
+penstock_dependency(aio libaio.h aio)

@@ -1,0 +1,200 @@
+// What a user holds: Context, File, Buffer, Transfer.
+//
+// A Context owns a device, worker threads, staging memory and settings; nothing is process-wide. Files and Buffers
+// belong to a Context and keep it alive. All functions may be called from any thread; a File may be used by several
+// threads at once. fork(): a child must not use a Context made by its parent (calls throw Error{unsupported}).
+//
+//     penstock::Context context({.device = "cuda:0"});
+//     auto file = context.open("snapshot.bin");
+//     auto buffer = context.allocate(file.size_bytes());
+//     auto outcome = file.read(buffer.view());
+//     // outcome.evidence says which path the bytes took
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "penstock/device.hpp"
+#include "penstock/error.hpp"
+#include "penstock/evidence.hpp"
+#include "penstock/path.hpp"
+#include "penstock/plan.hpp"
+#include "penstock/types.hpp"
+
+namespace penstock {
+
+namespace context {
+class ContextState;
+class FileState;
+class BufferState;
+}  // namespace context
+namespace engine {
+class TransferState;
+}
+
+struct ContextOptions {
+    std::string device = "auto";         // "auto", "host", "cuda:N"
+    PathKind path = PathKind::automatic; // for every transfer that does not say
+    std::uint32_t workers = 0;           // 0: the policy decides
+    std::uint64_t budget_bytes = 256 * kMiB;  // staging memory, never exceeded; at least 1 MiB
+    bool strict = false;                 // any fallback is an error
+    HostDeviceOptions host{};            // of the emulated device
+    std::shared_ptr<Device> custom_device{};  // used instead of `device` when set
+    os::System* system = nullptr;        // system calls, for tests; outlives the context
+    // Wraps every path the engine makes: decorators (trace, fault, throttle, count). For tests and measurements.
+    std::function<std::unique_ptr<Path>(std::unique_ptr<Path>)> wrap_path{};
+};
+
+// Device, pinned, managed or plain memory, as a pointer and a length. Does not own it.
+struct MemoryView {
+    void* data = nullptr;
+    std::uint64_t bytes = 0;
+    MemoryKind kind = MemoryKind::device;
+    MemoryView slice(std::uint64_t offset, std::uint64_t length) const;  // throws Error when outside
+};
+
+class Buffer {
+  public:
+    MemoryView view() const noexcept;
+    void* data() const noexcept { return view().data; }
+    std::uint64_t bytes() const noexcept { return view().bytes; }
+    MemoryKind kind() const noexcept { return view().kind; }
+
+  private:
+    friend class Context;
+    std::shared_ptr<context::BufferState> state_;
+};
+
+struct TransferOptions {
+    PathKind path = PathKind::automatic;  // automatic: the context's, else the policy's
+    std::uint64_t chunk_bytes = 0;        // 0: the policy decides, as for the next two
+    std::uint32_t workers = 0;
+    std::uint32_t depth = 0;
+    bool strict = false;                  // in addition to the context's
+    bool durable = false;                 // writes: on stable storage when the transfer is done
+    bool full_evidence = false;           // small transfers sample counters too (costs about 20 us)
+    Deadline deadline = Deadline::never();
+    // Called from a worker thread, at most about 20 times a second and once at the end. Must not throw.
+    std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress{};
+};
+
+// The end of a transfer. `bytes` counts from the start of the first range to the first byte that did not move.
+struct Outcome {
+    std::uint64_t bytes = 0;
+    double seconds = 0;      // from start() to the last byte (and to stable storage when durable)
+    ErrorInfo error;         // ok: everything asked moved, or the file ended (then bytes < asked and reached_end)
+    bool reached_end = false;
+    Evidence evidence;
+    bool ok() const noexcept { return error.ok(); }
+    const Outcome& or_throw() const;  // throws Error when not ok
+};
+
+// A transfer under way. Copies share it. The last copy may go while it runs: the work goes on, its memory is kept if it
+// came from Context::allocate.
+class Transfer {
+  public:
+    bool done() const;
+    bool wait(Deadline deadline = Deadline::never()) const;  // true: done. False at the deadline; the transfer runs on.
+    Outcome result() const;         // waits
+    void cancel() const;            // started operations finish, the rest does not start; then done with `cancelled`
+    std::uint64_t bytes_done() const noexcept;
+    std::uint64_t bytes_total() const noexcept;
+    const Plan& plan() const noexcept;
+
+  private:
+    friend class Context;
+    std::shared_ptr<engine::TransferState> state_;
+};
+
+enum class OpenMode : std::uint8_t {
+    read,
+    read_write,  // must exist
+    create,      // new content: appears under its name, whole, at close(); abandoned if not closed. Replaces atomically.
+};
+
+struct OpenOptions {
+    OpenMode mode = OpenMode::read;
+    std::uint64_t size_bytes = 0;  // create: space is reserved, so that a full disk shows here
+    bool durable = false;          // create: close() makes file and directory entry durable
+    bool replace = true;           // create: an existing file of that name may be replaced
+};
+
+struct FileFacts {
+    std::string name;
+    std::string file_system;       // "ext4", "tmpfs", "nfs", ...
+    std::uint64_t size_bytes = 0;
+    bool direct = false;           // O_DIRECT opens and transfers
+    std::uint32_t offset_alignment = 0;
+    std::uint32_t memory_alignment = 0;
+    std::string alignment_source;  // "statx", "probe"
+    std::string direct_cause;      // why not, when not
+};
+
+class File {
+  public:
+    const std::string& name() const noexcept;
+    std::uint64_t size_bytes() const;  // asks the system
+    FileFacts facts() const;
+    // Blocking. A read stops at the end of the file: outcome.bytes says how much came. An offset beyond the end is an
+    // error. Writes past the end extend the file.
+    Outcome read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
+    Outcome write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
+    Transfer start_read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
+    Transfer start_write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
+    void sync() const;                 // fdatasync; throws
+    // Waits for transfers on it; for create: gives the file its name. Throws late write errors. Idempotent.
+    void close();
+    // Registers the whole mapping with the device now (tmpfs, hugetlbfs). False, with the cause, where refused.
+    bool register_mapping(std::string& why) const;
+    Residency residency(std::uint64_t offset_bytes, std::uint64_t bytes) const;
+    void drop_cache(std::uint64_t offset_bytes = 0, std::uint64_t bytes = 0) const;  // fadvise DONTNEED, after fdatasync
+
+  private:
+    friend class Context;
+    std::shared_ptr<context::FileState> state_;
+};
+
+// One contiguous piece of a larger request.
+struct Range {
+    const File* file = nullptr;
+    std::uint64_t offset_bytes = 0;
+    void* memory = nullptr;
+    std::uint64_t bytes = 0;
+};
+
+class Context {
+  public:
+    explicit Context(const ContextOptions& options = {});
+
+    Device& device() const noexcept;
+    const ContextOptions& options() const noexcept;
+
+    // Throws Error: not_found, permission_denied, not_a_regular_file, read_only, ...
+    File open(const std::string& name, const OpenOptions& options = {}) const;
+    Buffer allocate(std::uint64_t bytes, MemoryKind kind = MemoryKind::device,
+                    FirstTouch touch = FirstTouch::none) const;
+    // A view of memory somebody else owns; says what kind it is. Throws when `kind_expected` is device and the pointer
+    // is not memory of this context's device, or the range leaves its allocation.
+    MemoryView wrap(void* memory, std::uint64_t bytes, MemoryKind kind_expected = MemoryKind::device) const;
+
+    // Many ranges, of one direction, over any number of files, in one submission.
+    Transfer start(Direction direction, std::span<const Range> ranges, MemoryKind kind = MemoryKind::device,
+                   const TransferOptions& options = {}) const;
+    // What start() would do, without doing it.
+    Plan plan(Direction direction, std::span<const Range> ranges, MemoryKind kind = MemoryKind::device,
+              const TransferOptions& options = {}) const;
+
+    void copy_to_host(void* host, const void* device, std::uint64_t bytes) const;
+    void copy_to_device(void* device, const void* host, std::uint64_t bytes) const;
+    std::uint64_t pinned_bytes() const noexcept;       // staging memory held now
+    std::uint64_t pinned_peak_bytes() const noexcept;
+
+  private:
+    std::shared_ptr<context::ContextState> state_;
+};
+
+}  // namespace penstock

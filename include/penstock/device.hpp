@@ -1,0 +1,132 @@
+// The Device contract: memory, streams, events, copies and pattern checks, on a GPU or on its emulation.
+//
+// Two implementations: `cuda` (a real GPU) and `host` (an emulated GPU on ordinary memory, with in-order streams run by
+// threads, so that overlap and ordering mistakes show without a GPU). Everything above this line of the code is written
+// once against this contract and never names CUDA. All functions are safe to call from any thread; a Stream is used by
+// one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "penstock/error.hpp"
+#include "penstock/types.hpp"
+
+namespace penstock {
+
+enum class CopyDirection : std::uint8_t { to_device, to_host };
+
+// One piece of a batched copy. Host pointers are pinned (or host-device) memory.
+struct CopyPiece {
+    void* destination = nullptr;
+    const void* source = nullptr;
+    std::uint64_t bytes = 0;
+};
+
+struct DeviceInfo {
+    std::string name;         // "cuda:0", "host"
+    std::string model;        // "NVIDIA H200", "emulated GPU on host memory"
+    int index = 0;            // CUDA ordinal; 0 for host
+    bool emulated = false;
+    std::uint64_t total_bytes = 0;
+    std::uint64_t free_bytes = 0;
+    int numa_node = -1;       // the node nearest to the device; -1: unknown or no NUMA
+    std::string bus;          // PCI address; empty when there is none
+    bool coherent_with_host = false;  // device may touch ordinary host memory at speed (C2C links)
+    bool registers_mappings = false;  // host-registering memory is possible at all
+    int driver_version = 0;   // CUDA driver version, 0 on host
+    int runtime_version = 0;
+};
+
+// Which memory a pointer belongs to. `kind` is meaningful only if `known`.
+struct PointerInfo {
+    bool known = false;
+    MemoryKind kind = MemoryKind::system;
+    int device_index = -1;
+    const void* base = nullptr;  // start of the allocation where the device can tell
+    std::uint64_t bytes = 0;     // size of the allocation from base; 0 when unknown
+};
+
+// First mismatch of a stamped range, found on the device.
+struct StampCheck {
+    std::uint64_t bad_bytes = 0;          // bytes that differ (counted by 8-byte words, tail by bytes)
+    std::uint64_t first_bad_offset = 0;   // file offset of the first bad word; meaningful if bad_bytes > 0
+};
+
+// A point in a stream. Re-recordable; destroyed with its owner.
+class Event {
+  public:
+    virtual ~Event() = default;
+    // True when everything before the recorded point is done. An event never recorded is done. Throws Error{device_error}
+    // when the device failed.
+    virtual bool done() = 0;
+    // Waits without burning a core where the device can (blocking synchronisation), until done or the deadline. True: done.
+    virtual bool wait(Deadline deadline) = 0;
+};
+
+// An in-order queue of device work.
+class Stream {
+  public:
+    virtual ~Stream() = default;  // waits for queued work
+    virtual void copy(CopyDirection direction, void* destination, const void* source, std::uint64_t bytes) = 0;
+    // Many small copies as one piece of work (one kernel on a GPU). `pieces` may be reused once this returns. Host side
+    // memory must be pinned memory of this device.
+    virtual void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) = 0;
+    virtual void record(Event& event) = 0;
+    virtual void wait(Event& event) = 0;  // later work of this stream waits for the event
+    virtual void synchronize() = 0;       // spins: for short waits
+    // Stamped pattern: 8-byte little-endian words, word w of the file is stamp_word(seed, w); see penstock/stamp.hpp.
+    virtual void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) = 0;
+    virtual StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
+                                    std::uint64_t seed) = 0;  // synchronous
+    virtual void fill(void* memory, std::uint64_t bytes, int byte_value) = 0;
+    virtual void* native_handle() noexcept = 0;  // cudaStream_t, or nullptr on host
+};
+
+class Device {
+  public:
+    virtual ~Device() = default;
+    virtual const std::string& name() const noexcept = 0;
+    virtual DeviceInfo info() = 0;  // asks for free memory each time
+
+    // Throws Error{out_of_memory} naming kind and size. Aligned to at least 4096. bytes > 0.
+    virtual void* allocate(MemoryKind kind, std::uint64_t bytes) = 0;
+    virtual void release(MemoryKind kind, void* memory) noexcept = 0;
+
+    // Makes existing host memory (a mapping, a caller's array) fit for asynchronous copies. False, with the cause in
+    // `why`, when the device refuses this memory. `read_only` for mappings that may not be written.
+    virtual bool register_host(void* memory, std::uint64_t bytes, bool read_only, std::string& why) = 0;
+    virtual void unregister_host(void* memory) noexcept = 0;
+
+    // With no GPU behind a pointer, known=false: it is ordinary host memory (or garbage; nobody can tell).
+    virtual PointerInfo pointer_info(const void* memory) = 0;
+
+    virtual std::unique_ptr<Stream> make_stream() = 0;
+    virtual std::unique_ptr<Event> make_event() = 0;
+    virtual void enter_thread() = 0;  // call once in each thread that uses the device
+};
+
+// Options of the emulated GPU. Throttled, each copy takes latency + bytes/bandwidth of stream time.
+struct HostDeviceOptions {
+    double bandwidth_bytes_per_s = 0;  // 0: as fast as memory
+    std::uint64_t latency_ns = 0;      // per copy
+    std::uint64_t memory_bytes = 0;    // device memory it admits to; 0: half of the machine's memory
+    bool registers_mappings = true;    // false: refuses register_host, as ext4 mappings do on a GPU
+};
+
+std::shared_ptr<Device> make_host_device(const HostDeviceOptions& options = {});
+
+// Number of usable CUDA devices; 0 with the reason in `why` (no driver, no device, build without CUDA).
+int cuda_device_count(std::string& why);
+// Throws Error{unsupported} with the reason when there is no such device or this build has no CUDA.
+std::shared_ptr<Device> make_cuda_device(int index);
+bool built_with_cuda() noexcept;
+
+// "auto" (cuda:0 when usable, else host), "host", "cuda:N". Throws Error{invalid_argument} listing valid names.
+std::shared_ptr<Device> make_device(const std::string& name);
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+// A Plan: what the engine will do for one transfer, as data that prints, compares and explains itself.
+//
+// The policy (pure) makes it from facts about the request and the machine; the engine executes it and adds nothing of
+// its own. A Plan is a list of steps; each step moves some pieces of the request by one path with one shape of
+// concurrency.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "penstock/types.hpp"
+
+namespace penstock {
+
+// How pieces of one step move. Two steps of equal shape may share workers and slots.
+struct Shape {
+    PathKind path = PathKind::buffered;
+    Direction direction = Direction::read;
+    bool staged = true;                // through pinned slots; false: the path reaches the memory by itself
+    bool run_inline = false;           // on the calling thread
+    std::uint64_t chunk_bytes = 4 * kMiB;  // bytes of one slot (staged) or one operation
+    std::uint32_t workers = 1;
+    std::uint32_t depth = 2;           // slots (staged) or operations in flight for each worker
+    friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// Bytes [offset, offset + bytes) of range number `range` of the request, counted from that range's start.
+struct PlanPiece {
+    std::uint64_t range = 0;
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t bytes = 0;
+    friend bool operator==(const PlanPiece&, const PlanPiece&) = default;
+};
+
+struct Step {
+    Shape shape;
+    std::vector<PlanPiece> pieces;
+    std::string reason;  // in words, with the facts that decided
+    friend bool operator==(const Step&, const Step&) = default;
+};
+
+struct Plan {
+    std::vector<Step> steps;
+    std::uint64_t pinned_bytes = 0;  // staging memory it needs at most
+    // One line a step: "read 4.00 GiB by buffered, 8 workers x 3 slots of 4 MiB: all of the range is in the page cache".
+    std::string describe() const;
+    friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+}  // namespace penstock

@@ -1,0 +1,35 @@
+// An error's one line carries operation, file, range, cause and advice.
+#include "penstock/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace penstock {
+namespace {
+
+TEST(ErrorInfo, message_names_everything_it_knows) {
+    ErrorInfo info = errno_info("read", "/data/x", EIO);
+    info.offset_bytes = 4096;
+    info.length_bytes = 512;
+    info.advice = "check the disk";
+    EXPECT_EQ(info.message(), "read /data/x at offset 4096 length 512: Input/output error; check the disk");
+    EXPECT_EQ(info.code, ErrorCode::io_error);
+    EXPECT_EQ(info.system_code, EIO);
+}
+
+TEST(ErrorInfo, errno_maps_to_the_code_users_handle) {
+    EXPECT_EQ(code_from_errno(ENOSPC), ErrorCode::no_space);
+    EXPECT_EQ(code_from_errno(EROFS), ErrorCode::read_only);
+    EXPECT_EQ(code_from_errno(ENOENT), ErrorCode::not_found);
+    EXPECT_EQ(code_from_errno(EACCES), ErrorCode::permission_denied);
+    EXPECT_EQ(code_from_errno(ENXIO), ErrorCode::io_error);
+}
+
+TEST(Error, what_is_the_message) {
+    const Error error(ErrorCode::unsupported, "make device", "no driver", "install one");
+    EXPECT_STREQ(error.what(), "make device: no driver; install one");
+}
+
+}  // namespace
+}  // namespace penstock

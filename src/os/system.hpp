@@ -1,0 +1,33 @@
+// The system calls that move or settle data, behind a seam so that tests can make them fail.
+//
+// `System` with its defaults is the machine. Tests derive from it to inject EINTR, short counts, EIO, ENOSPC. No global
+// state: whoever needs calls is handed a System. Functions return what the system call returns, errno in `errno`.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::os {
+
+class System {
+  public:
+    virtual ~System() = default;
+    virtual int open(const char* name, int flags, unsigned mode);
+    virtual int close(int fd);
+    virtual ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset);
+    virtual ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset);
+    virtual int fdatasync(int fd);
+    virtual int fsync(int fd);
+    virtual int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes);
+    virtual int ftruncate(int fd, std::uint64_t bytes);
+    virtual int rename(const char* from, const char* to);
+    virtual int link_fd(int fd, const char* name);  // gives an O_TMPFILE file a name
+    virtual int unlink(const char* name);
+};
+
+// The real calls; stateless and shared.
+System& real_system() noexcept;
+
+}  // namespace penstock::os
