@@ -1,0 +1,33 @@
+// Device names as users type them: "auto", "host", "cuda:N".
+#include <charconv>
+#include <string>
+
+#include "penstock/device.hpp"
+
+namespace penstock {
+namespace {
+
+Error unknown_name(const std::string& name) {
+    return Error(ErrorCode::invalid_argument, "make_device", "no device is named '" + name + "'",
+                 "use auto, host, cuda or cuda:N (N from 0)");
+}
+
+}  // namespace
+
+std::shared_ptr<Device> make_device(const std::string& name) {
+    if (name == "host") return make_host_device();
+    if (name == "cuda") return make_cuda_device(0);
+    if (name == "auto") {
+        std::string why;
+        return cuda_device_count(why) > 0 ? make_cuda_device(0) : make_host_device();
+    }
+    const std::string prefix = "cuda:";
+    if (name.rfind(prefix, 0) != 0) throw unknown_name(name);
+    int index = -1;
+    const char* end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, index);
+    if (error != std::errc{} || stop != end || index < 0) throw unknown_name(name);
+    return make_cuda_device(index);
+}
+
+}  // namespace penstock

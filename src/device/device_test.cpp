@@ -1,0 +1,24 @@
+// Runs the Device kit over every device there is: emulated, emulated and slow, CUDA where a GPU is present.
+#include "conformance/device_suite.hpp"
+
+namespace penstock::conformance {
+namespace {
+
+DeviceCase host_case(const std::string& name, const HostDeviceOptions& options) {
+    return {name, [options](std::string&) { return make_host_device(options); }};
+}
+
+std::shared_ptr<Device> first_gpu(std::string& why) {
+    return cuda_device_count(why) > 0 ? make_cuda_device(0) : nullptr;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceSuite,
+                         testing::Values(host_case("host", {}),
+                                         host_case("host_throttled",
+                                                   {.bandwidth_bytes_per_s = 2e9, .latency_ns = 20'000}),
+                                         host_case("host_without_registration", {.registers_mappings = false}),
+                                         DeviceCase{"cuda", first_gpu}),
+                         case_name);
+
+}  // namespace
+}  // namespace penstock::conformance

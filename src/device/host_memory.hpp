@@ -1,0 +1,72 @@
+// Memory of the emulated GPU: separate allocations, known by address, counted against a capacity.
+//
+// A GPU knows every pointer it owns and faults on the others; this table gives the emulation the same knowledge, so that
+// wild, stale and foreign pointers show in tests without a GPU. A region stays mapped while somebody holds it: releasing
+// memory under a running copy is reported by the next look-up instead of crashing in the middle of the copy.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+
+#include "penstock/device.hpp"
+
+namespace penstock::device {
+
+// One allocation, or one registered range of somebody else's memory (`owned` false).
+class HostRegion {
+  public:
+    HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind) : base_(base), bytes_(bytes), kind_(kind) {}
+    // Unmaps on destruction and gives `bytes` back to `used`.
+    HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind, std::shared_ptr<std::atomic<std::uint64_t>> used);
+    ~HostRegion();
+    HostRegion(const HostRegion&) = delete;
+    HostRegion& operator=(const HostRegion&) = delete;
+
+    const std::byte* base() const noexcept { return base_; }
+    std::uint64_t bytes() const noexcept { return bytes_; }
+    MemoryKind kind() const noexcept { return kind_; }
+    bool owned() const noexcept { return used_ != nullptr; }
+    bool holds(const void* memory, std::uint64_t bytes) const noexcept;
+
+  private:
+    std::byte* base_;
+    std::uint64_t bytes_;
+    MemoryKind kind_;
+    std::shared_ptr<std::atomic<std::uint64_t>> used_;
+};
+
+class HostMemory {
+  public:
+    explicit HostMemory(std::uint64_t capacity_bytes);  // 0: half of the machine's memory
+
+    void* allocate(MemoryKind kind, std::uint64_t bytes);  // throws Error{out_of_memory}
+    void release(const void* memory) noexcept;             // unknown pointers are ignored
+    bool register_range(void* memory, std::uint64_t bytes, std::string& why);
+    void unregister_range(const void* memory) noexcept;
+
+    // The region that contains the address; nullptr when there is none.
+    std::shared_ptr<const HostRegion> find(const void* memory) const;
+    // The region a copy engine may use as the device side of [memory, memory + bytes); nullptr when there is none.
+    std::shared_ptr<const HostRegion> find_device_side(const void* memory, std::uint64_t bytes) const;
+
+    std::uint64_t capacity_bytes() const noexcept { return capacity_bytes_; }
+    std::uint64_t free_bytes() const noexcept;
+
+  private:
+    using Regions = std::map<std::uintptr_t, std::shared_ptr<const HostRegion>>;
+    void erase(const void* memory, bool owned) noexcept;
+    void reserve(MemoryKind kind, std::uint64_t bytes);
+
+    mutable std::shared_mutex mutex_;  // guards regions_
+    Regions regions_;                  // by base address; never overlapping
+    std::uint64_t capacity_bytes_;
+    std::shared_ptr<std::atomic<std::uint64_t>> used_bytes_;   // device and managed memory
+    std::shared_ptr<std::atomic<std::uint64_t>> other_bytes_;  // pinned and system memory: counted, not limited
+};
+
+}  // namespace penstock::device
