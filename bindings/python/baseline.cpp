@@ -1,0 +1,212 @@
+// Native loops that `penstock bench` compares Penstock with, and request generators it measures Penstock by.
+//
+// The baselines use nothing of the engine: plain system calls and memcpy, the way a careful program without Penstock
+// would move the bytes. They are compiled, so that no ratio depends on the speed of Python.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "binding.hpp"
+
+namespace penstock::python {
+namespace {
+
+using Use = BorrowedMemory::Use;
+constexpr std::size_t kAlignment = 65536;  // of buffers: fits O_DIRECT everywhere, 64 KiB pages included
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Descriptor {
+    int fd = -1;
+    Descriptor(const std::string& name, int flags) : fd(::open(name.c_str(), flags | O_CLOEXEC)) {
+        if (fd < 0) throw Error(errno_info("open", name, errno));
+    }
+    ~Descriptor() { ::close(fd); }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+};
+
+struct AlignedMemory {
+    char* data;
+    explicit AlignedMemory(std::size_t bytes) {
+        data = static_cast<char*>(std::aligned_alloc(kAlignment, align_up(bytes, kAlignment)));
+        if (data == nullptr) throw std::bad_alloc();
+        std::memset(data, 1, align_up(bytes, kAlignment));  // touched before anything is timed
+    }
+    ~AlignedMemory() { std::free(data); }
+    AlignedMemory(const AlignedMemory&) = delete;
+    AlignedMemory& operator=(const AlignedMemory&) = delete;
+};
+
+struct HostLoop {
+    std::string file;
+    bool writes = false;
+    bool direct = true;
+    unsigned threads = 1;
+    std::uint64_t chunk_bytes = kMiB;
+    std::uint64_t bytes = 0;  // from the start of the file; a multiple of the O_DIRECT alignment when direct
+};
+
+// Moves [offset, offset + bytes) completely; returns an errno, 0 when all moved.
+int move_chunk(const HostLoop& loop, int fd, char* memory, std::uint64_t offset) {
+    const std::uint64_t end = std::min(offset + loop.chunk_bytes, loop.bytes);
+    while (offset < end) {
+        const ssize_t moved = loop.writes ? ::pwrite(fd, memory, end - offset, static_cast<off_t>(offset))
+                                          : ::pread(fd, memory, end - offset, static_cast<off_t>(offset));
+        if (moved < 0 && errno == EINTR) continue;
+        if (moved < 0) return errno;
+        if (moved == 0) return EIO;  // the file is shorter than the caller said
+        offset += static_cast<std::uint64_t>(moved);
+    }
+    return 0;
+}
+
+double run_host_loop(const HostLoop& loop) {
+    const Descriptor file(loop.file, (loop.writes ? O_RDWR : O_RDONLY) | (loop.direct ? O_DIRECT : 0));
+    std::atomic<std::uint64_t> next{0};
+    std::atomic<int> failure{0};
+    std::barrier ready(static_cast<std::ptrdiff_t>(loop.threads) + 1);
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < loop.threads; ++t) {
+        threads.emplace_back([&] {
+            const AlignedMemory memory(loop.chunk_bytes);
+            ready.arrive_and_wait();
+            for (;;) {
+                const std::uint64_t offset = next.fetch_add(loop.chunk_bytes, std::memory_order_relaxed);
+                if (offset >= loop.bytes || failure.load(std::memory_order_relaxed) != 0) return;
+                const int code = move_chunk(loop, file.fd, memory.data, offset);
+                if (code != 0) failure.store(code, std::memory_order_relaxed);
+            }
+        });
+    }
+    ready.arrive_and_wait();
+    const auto start = Clock::now();
+    threads.clear();  // joins
+    const double seconds = seconds_since(start);
+    if (failure.load() != 0) throw Error(errno_info(loop.writes ? "write" : "read", loop.file, failure.load()));
+    return seconds;
+}
+
+// Seconds that `threads` host threads need to move `bytes` of the file, without any device.
+double host_threads(const nb::kwargs& keywords) {
+    HostLoop loop;
+    loop.file = nb::cast<std::string>(keywords["file"]);
+    loop.writes = nb::cast<std::string>(keywords["direction"]) == "write";
+    loop.direct = nb::cast<bool>(keywords["direct"]);
+    loop.threads = nb::cast<unsigned>(keywords["threads"]);
+    loop.chunk_bytes = nb::cast<std::uint64_t>(keywords["chunk_bytes"]);
+    loop.bytes = nb::cast<std::uint64_t>(keywords["bytes"]);
+    if (loop.threads == 0 || loop.chunk_bytes == 0) {
+        throw Error(ErrorCode::invalid_argument, "measure host threads", "threads and chunk_bytes must be positive", "");
+    }
+    nb::gil_scoped_release release;
+    return run_host_loop(loop);
+}
+
+// Seconds for one thread to pread the file in chunks into a small buffer and memcpy them to `memory` (host-addressable).
+double pread_memcpy(const Context& context, const std::string& name, nb::handle memory, std::uint64_t chunk_bytes) {
+    const BorrowedMemory target(context, memory, Use::write_into);
+    const MemoryView view = target.view();
+    if (view.kind == MemoryKind::device && !context.device().info().emulated) {
+        throw Error(ErrorCode::unsupported, "measure pread and memcpy", "the CPU cannot address GPU memory", "");
+    }
+    nb::gil_scoped_release release;
+    const Descriptor file(name, O_RDONLY);
+    const AlignedMemory staging(chunk_bytes);
+    const auto start = Clock::now();
+    for (std::uint64_t offset = 0; offset < view.bytes;) {
+        const std::uint64_t wanted = std::min(chunk_bytes, view.bytes - offset);
+        const ssize_t got = ::pread(file.fd, staging.data, wanted, static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) throw Error(errno_info("read", name, got < 0 ? errno : EIO));
+        std::memcpy(static_cast<char*>(view.data) + offset, staging.data, static_cast<std::size_t>(got));
+        offset += static_cast<std::uint64_t>(got);
+    }
+    return seconds_since(start);
+}
+
+// Seconds of one asynchronous copy of all of `pinned` to or from `device`: the ceiling of the link.
+double copy_seconds(const Context& context, bool to_device, nb::handle device, nb::handle pinned) {
+    const BorrowedMemory far(context, device, to_device ? Use::write_into : Use::read_from);
+    const BorrowedMemory near(context, pinned, to_device ? Use::read_from : Use::write_into);
+    const std::uint64_t bytes = std::min(far.view().bytes, near.view().bytes);
+    nb::gil_scoped_release release;
+    context.device().enter_thread();
+    const auto stream = context.device().make_stream();
+    const auto start = Clock::now();
+    if (to_device) stream->copy(CopyDirection::to_device, far.view().data, near.view().data, bytes);
+    else stream->copy(CopyDirection::to_host, near.view().data, far.view().data, bytes);
+    stream->synchronize();
+    return seconds_since(start);
+}
+
+// Seconds of each of `count` reads of one block at random block offsets, one after the other.
+std::vector<double> read_latencies(const PythonFile& file, nb::handle memory, std::uint64_t count, std::uint64_t seed) {
+    const BorrowedMemory target(file.context, memory, Use::write_into);
+    const std::uint64_t block_bytes = target.view().bytes;
+    nb::gil_scoped_release release;
+    const std::uint64_t blocks = file.file.size_bytes() / std::max<std::uint64_t>(1, block_bytes);
+    if (blocks == 0) throw Error(ErrorCode::invalid_argument, "measure latency", "the file is smaller than a block", "");
+    std::mt19937_64 random(seed);
+    std::vector<double> seconds;
+    seconds.reserve(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t offset = random() % blocks * block_bytes;
+        const auto start = Clock::now();
+        file.file.read(target.view(), offset).or_throw();
+        seconds.push_back(seconds_since(start));
+    }
+    return seconds;
+}
+
+// Starts one submission that moves the first len(memory) bytes of the file as requests of block_bytes each, in an order
+// shuffled by `seed` (0: in order). Keywords direction, block_bytes, seed; the rest are transfer options.
+std::unique_ptr<PythonTransfer> start_blocks(const PythonFile& file, nb::handle memory, const nb::dict& blocks,
+                                             const nb::kwargs& options_keywords) {
+    const bool writes = nb::cast<std::string>(blocks["direction"]) == "write";
+    const auto block_bytes = nb::cast<std::uint64_t>(blocks["block_bytes"]);
+    const auto seed = nb::cast<std::uint64_t>(blocks["seed"]);
+    auto borrowed = std::make_shared<BorrowedMemory>(file.context, memory, writes ? Use::read_from : Use::write_into);
+    const TransferOptions options = transfer_options(options_keywords);
+    const MemoryView view = borrowed->view();
+    if (block_bytes == 0) throw Error(ErrorCode::invalid_argument, "start blocks", "block_bytes must be positive", "");
+    Transfer transfer;
+    {
+        nb::gil_scoped_release release;
+        std::vector<std::uint64_t> order((view.bytes + block_bytes - 1) / block_bytes);
+        std::iota(order.begin(), order.end(), std::uint64_t{0});
+        std::mt19937_64 random(seed);
+        if (seed != 0) std::shuffle(order.begin(), order.end(), random);
+        std::vector<Range> ranges;
+        ranges.reserve(order.size());
+        for (const std::uint64_t block : order) {
+            const std::uint64_t offset = block * block_bytes;
+            ranges.push_back({&file.file, offset, static_cast<char*>(view.data) + offset,
+                              std::min(block_bytes, view.bytes - offset)});
+        }
+        transfer = file.context.start(writes ? Direction::write : Direction::read, ranges, view.kind, options);
+    }
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
+}
+
+}  // namespace
+
+void bind_baseline(nb::module_& module) {
+    using nb::arg;
+    module.def("host_threads", &host_threads);
+    module.def("pread_memcpy", &pread_memcpy, arg("context"), arg("file"), arg("memory"), arg("chunk_bytes"));
+    module.def("copy_seconds", &copy_seconds, arg("context"), arg("to_device"), arg("device"), arg("pinned"));
+    module.def("read_latencies", &read_latencies, arg("file"), arg("memory"), arg("count"), arg("seed"));
+    module.def("start_blocks", &start_blocks, arg("file"), arg("memory"), arg("blocks"), arg("options"));
+}
+
+}  // namespace penstock::python

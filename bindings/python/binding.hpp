@@ -1,0 +1,110 @@
+// What the files of the Python module share: borrowed memory, interruptible waits, options from keywords.
+//
+// Rules of this module: the GIL is released around everything that waits or moves bytes; no Python code is ever called
+// from a worker thread (progress is polled), so no wait can deadlock on the GIL; memory of other owners is held by the
+// transfer that uses it until that transfer is done.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "penstock/context.hpp"
+
+namespace penstock::python {
+
+namespace nb = nanobind;
+
+// A Buffer, or a part of one, with what an export needs to know of its device.
+struct PythonBuffer {
+    Buffer owner;     // keeps the memory and its context
+    MemoryView part;  // what this object stands for
+    bool emulated = true;
+    int device_index = 0;
+};
+
+// A File with its context, which BorrowedMemory needs to judge pointers.
+struct PythonFile {
+    Context context;
+    File file;
+};
+
+// Memory named by a Python object: a penstock Buffer, an object with __cuda_array_interface__, or one with the buffer
+// protocol. Holds what keeps it alive; needs the GIL to be made and destroyed.
+class BorrowedMemory {
+  public:
+    enum class Use { read_from, write_into };  // write_into refuses read-only exports
+    BorrowedMemory(const Context& context, nb::handle object, Use use);
+    ~BorrowedMemory();
+    BorrowedMemory(const BorrowedMemory&) = delete;
+    BorrowedMemory& operator=(const BorrowedMemory&) = delete;
+    const MemoryView& view() const noexcept { return view_; }
+    bool is_foreign() const noexcept { return foreign_; }  // not from Context::allocate: a transfer must not outlive it
+
+  private:
+    bool from_cuda_array(const Context& context, nb::handle object, Use use);
+    void from_buffer_protocol(nb::handle object, Use use);
+
+    MemoryView view_;
+    nb::object owner_;
+    std::optional<Py_buffer> exported_;
+    bool foreign_ = true;
+};
+using SharedMemory = std::shared_ptr<BorrowedMemory>;
+
+// A Transfer and the memory it uses. Destroying it waits while foreign memory is still in use.
+class PythonTransfer {
+  public:
+    PythonTransfer(Transfer transfer, std::vector<SharedMemory> memory);
+    ~PythonTransfer();
+    PythonTransfer(const PythonTransfer&) = delete;
+    PythonTransfer& operator=(const PythonTransfer&) = delete;
+    // False at the timeout. Raises what a signal handler raised (KeyboardInterrupt); the transfer then runs on.
+    bool wait(std::optional<double> timeout_s) const;
+    const Transfer& transfer() const noexcept { return transfer_; }
+
+  private:
+    Transfer transfer_;
+    std::vector<SharedMemory> memory_;
+};
+
+// Runs `slice` (which waits at most about 50 ms and says whether it is done) without the GIL until it is done, the
+// deadline passed, or a Python signal handler raised.
+template <class Slice>
+bool wait_in_slices(Deadline deadline, Slice slice) {
+    constexpr auto kSlice = std::chrono::milliseconds(50);
+    for (;;) {
+        bool done = false;
+        {
+            nb::gil_scoped_release release;
+            const Deadline next = Deadline::after(std::min<std::chrono::nanoseconds>(kSlice, deadline.left()));
+            done = slice(next);
+        }
+        if (done) return true;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        if (deadline.passed()) return false;
+    }
+}
+
+Deadline deadline_after(std::optional<double> seconds);  // none: never
+// Keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, timeout_s. Others raise TypeError.
+TransferOptions transfer_options(const nb::kwargs& keywords);
+PathKind path_kind(const std::string& name);  // throws Error that lists the valid names
+nb::dict plan_to_dict(const Plan& plan);
+nb::dict error_to_dict(const ErrorInfo& info);
+
+void bind_errors(nb::module_& module);
+void bind_buffer(nb::module_& module);
+void bind_transfer(nb::module_& module);
+void bind_file(nb::module_& module);
+void bind_context(nb::module_& module);
+void bind_stamp(nb::module_& module);
+void bind_baseline(nb::module_& module);
+
+}  // namespace penstock::python

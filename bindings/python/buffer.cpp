@@ -1,0 +1,97 @@
+// Buffer: memory of a context, visible to NumPy, CuPy, PyTorch and others without a copy.
+//
+// Host-addressable buffers (every buffer of the host device; pinned, managed and system ones of a GPU) export the buffer
+// protocol. Device and managed buffers of a GPU have __cuda_array_interface__. Both have DLPack. Exports keep the
+// buffer, and through it the context, alive.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+
+#include "binding.hpp"
+
+namespace penstock::python {
+namespace {
+
+int export_buffer(PyObject* self, Py_buffer* view, int flags) {
+    const auto* buffer = nb::inst_ptr<PythonBuffer>(self);
+    if (!buffer->emulated && buffer->part.kind == MemoryKind::device) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the CPU cannot address GPU memory; use copy_to_host, or an array library of the GPU");
+        return -1;
+    }
+    return PyBuffer_FillInfo(view, self, buffer->part.data, static_cast<Py_ssize_t>(buffer->part.bytes), 0, flags);
+}
+
+PyType_Slot kBufferSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&export_buffer)}, {0, nullptr}};
+
+nb::dict cuda_array(const PythonBuffer& buffer) {
+    if (buffer.emulated || (buffer.part.kind != MemoryKind::device && buffer.part.kind != MemoryKind::managed)) {
+        throw nb::attribute_error("__cuda_array_interface__: this is not GPU memory");
+    }
+    nb::dict description;
+    description["shape"] = nb::make_tuple(buffer.part.bytes);
+    description["typestr"] = "|u1";
+    description["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(buffer.part.data), false);
+    description["version"] = 3;
+    return description;
+}
+
+std::pair<int, int> dlpack_place(const PythonBuffer& buffer) {
+    constexpr int kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13;  // DLDeviceType
+    if (buffer.emulated || buffer.part.kind == MemoryKind::system) return {kCpu, 0};
+    if (buffer.part.kind == MemoryKind::pinned) return {kCudaHost, 0};
+    return {buffer.part.kind == MemoryKind::managed ? kCudaManaged : kCuda, buffer.device_index};
+}
+
+nb::object dlpack(nb::handle self, const nb::kwargs& keywords) {
+    const auto& buffer = nb::cast<const PythonBuffer&>(self);
+    const auto [type, index] = dlpack_place(buffer);
+    const std::size_t shape = buffer.part.bytes;
+    nb::ndarray<std::uint8_t, nb::ndim<1>> array(buffer.part.data, 1, &shape, self, nullptr, nb::dtype<std::uint8_t>(),
+                                                 type, index);
+    return nb::cast(array).attr("__dlpack__")(**keywords);
+}
+
+PythonBuffer allocate(const Context& context, std::uint64_t bytes, const std::string& kind, const std::string& touch) {
+    const auto memory = memory_kind_from_string(kind);
+    const auto first = first_touch_from_string(touch);
+    if (!memory) {
+        throw Error(ErrorCode::invalid_argument, "allocate", "there is no memory kind '" + kind + "'",
+                    "use one of device, pinned, managed, system");
+    }
+    if (!first) {
+        throw Error(ErrorCode::invalid_argument, "allocate", "there is no first touch '" + touch + "'",
+                    "use one of none, cpu, gpu");
+    }
+    nb::gil_scoped_release release;
+    PythonBuffer buffer;
+    buffer.owner = context.allocate(bytes, *memory, *first);
+    buffer.part = buffer.owner.view();
+    const DeviceInfo info = context.device().info();
+    buffer.emulated = info.emulated;
+    buffer.device_index = info.index;
+    return buffer;
+}
+
+PythonBuffer slice(const PythonBuffer& whole, std::uint64_t offset_bytes, std::uint64_t bytes) {
+    PythonBuffer part = whole;
+    part.part = whole.part.slice(offset_bytes, bytes);
+    return part;
+}
+
+}  // namespace
+
+void bind_buffer(nb::module_& module) {
+    nb::class_<PythonBuffer>(module, "Buffer", nb::type_slots(kBufferSlots))
+        .def_prop_ro("bytes", [](const PythonBuffer& self) { return self.part.bytes; })
+        .def_prop_ro("kind", [](const PythonBuffer& self) { return to_string(self.part.kind); })
+        .def_prop_ro("address", [](const PythonBuffer& self) { return reinterpret_cast<std::uintptr_t>(self.part.data); })
+        .def_prop_ro("__cuda_array_interface__", &cuda_array)
+        .def("__len__", [](const PythonBuffer& self) { return self.part.bytes; })
+        .def("__dlpack_device__", &dlpack_place)
+        .def("__dlpack__", &dlpack)
+        .def("slice", &slice, nb::arg("offset_bytes"), nb::arg("bytes"));
+    module.def("allocate", &allocate, nb::arg("context"), nb::arg("bytes"), nb::arg("kind") = "device",
+               nb::arg("first_touch") = "none");
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,88 @@
+// Context in Python: its device, settings and copies. A Context value is shared state: copies in Python objects are cheap.
+#include "binding.hpp"
+
+namespace penstock::python {
+namespace {
+
+ContextOptions context_options(const nb::kwargs& keywords) {
+    ContextOptions options;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "device") options.device = nb::cast<std::string>(value);
+        else if (name == "path") options.path = path_kind(nb::cast<std::string>(value));
+        else if (name == "workers") options.workers = nb::cast<std::uint32_t>(value);
+        else if (name == "budget_bytes") options.budget_bytes = nb::cast<std::uint64_t>(value);
+        else if (name == "strict") options.strict = nb::cast<bool>(value);
+        else if (name == "host_bandwidth_bytes_per_s") options.host.bandwidth_bytes_per_s = nb::cast<double>(value);
+        else if (name == "host_latency_ns") options.host.latency_ns = nb::cast<std::uint64_t>(value);
+        else if (name == "host_memory_bytes") options.host.memory_bytes = nb::cast<std::uint64_t>(value);
+        else throw nb::type_error(("a context has no option '" + name + "'").c_str());
+    }
+    return options;
+}
+
+void make_context(Context* self, const nb::kwargs& keywords) {
+    const ContextOptions options = context_options(keywords);
+    nb::gil_scoped_release release;
+    new (self) Context(options);
+}
+
+nb::dict device_info(const Context& self) {
+    DeviceInfo info;
+    {
+        nb::gil_scoped_release release;
+        info = self.device().info();
+    }
+    nb::dict fields;
+    fields["name"] = info.name;
+    fields["model"] = info.model;
+    fields["index"] = info.index;
+    fields["emulated"] = info.emulated;
+    fields["total_bytes"] = info.total_bytes;
+    fields["free_bytes"] = info.free_bytes;
+    fields["numa_node"] = info.numa_node;
+    fields["bus"] = info.bus;
+    fields["coherent_with_host"] = info.coherent_with_host;
+    fields["registers_mappings"] = info.registers_mappings;
+    fields["driver_version"] = info.driver_version;
+    fields["runtime_version"] = info.runtime_version;
+    return fields;
+}
+
+void need_same_size(const BorrowedMemory& to, const BorrowedMemory& from) {
+    if (to.view().bytes == from.view().bytes) return;
+    throw Error(ErrorCode::invalid_argument, "copy",
+                "the destination has " + std::to_string(to.view().bytes) + " bytes, the source " +
+                    std::to_string(from.view().bytes),
+                "pass memory of equal size");
+}
+
+void copy_to_host(const Context& self, nb::handle host, nb::handle device) {
+    const BorrowedMemory to(self, host, BorrowedMemory::Use::write_into);
+    const BorrowedMemory from(self, device, BorrowedMemory::Use::read_from);
+    need_same_size(to, from);
+    nb::gil_scoped_release release;
+    if (to.view().bytes > 0) self.copy_to_host(to.view().data, from.view().data, to.view().bytes);
+}
+
+void copy_to_device(const Context& self, nb::handle device, nb::handle host) {
+    const BorrowedMemory to(self, device, BorrowedMemory::Use::write_into);
+    const BorrowedMemory from(self, host, BorrowedMemory::Use::read_from);
+    need_same_size(to, from);
+    nb::gil_scoped_release release;
+    if (to.view().bytes > 0) self.copy_to_device(to.view().data, from.view().data, to.view().bytes);
+}
+
+}  // namespace
+
+void bind_context(nb::module_& module) {
+    nb::class_<Context>(module, "Context")
+        .def("__init__", &make_context)
+        .def_prop_ro("device_info", &device_info)
+        .def_prop_ro("pinned_bytes", &Context::pinned_bytes)
+        .def_prop_ro("pinned_peak_bytes", &Context::pinned_peak_bytes)
+        .def("copy_to_host", &copy_to_host, nb::arg("host"), nb::arg("device"))
+        .def("copy_to_device", &copy_to_device, nb::arg("device"), nb::arg("host"));
+}
+
+}  // namespace penstock::python

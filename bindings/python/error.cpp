@@ -1,0 +1,44 @@
+// penstock::Error becomes penstock.Error, attribute by attribute, so that Python code can act on code and range instead
+// of reading text.
+#include "binding.hpp"
+
+namespace penstock::python {
+
+nb::dict error_to_dict(const ErrorInfo& info) {
+    nb::dict fields;
+    fields["code"] = to_string(info.code);
+    fields["operation"] = info.operation;
+    fields["file"] = info.file;
+    fields["offset_bytes"] = info.offset_bytes;
+    fields["length_bytes"] = info.length_bytes;
+    fields["cause"] = info.cause;
+    fields["advice"] = info.advice;
+    fields["system_code"] = info.system_code;
+    return fields;
+}
+
+namespace {
+
+void raise_error(const ErrorInfo& info) {
+    try {
+        const nb::object type = nb::module_::import_("penstock._error").attr("Error");
+        const nb::object value = type(info.message(), **error_to_dict(info));
+        PyErr_SetObject(type.ptr(), value.ptr());
+    } catch (nb::python_error& failure) {
+        failure.restore();
+    }
+}
+
+void translate(const std::exception_ptr& exception, void*) {
+    try {
+        std::rethrow_exception(exception);
+    } catch (const Error& error) {
+        raise_error(error.info());
+    }
+}
+
+}  // namespace
+
+void bind_errors(nb::module_&) { nb::register_exception_translator(&translate); }
+
+}  // namespace penstock::python

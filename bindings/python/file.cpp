@@ -1,0 +1,148 @@
+// File in Python: open files, starting transfers, residency.
+#include "binding.hpp"
+
+#include <utility>
+
+namespace penstock::python {
+namespace {
+
+using Use = BorrowedMemory::Use;
+
+OpenOptions open_options(const nb::kwargs& keywords) {
+    OpenOptions options;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "mode") {
+            const auto mode = nb::cast<std::string>(value);
+            if (mode == "read") options.mode = OpenMode::read;
+            else if (mode == "read_write") options.mode = OpenMode::read_write;
+            else if (mode == "create") options.mode = OpenMode::create;
+            else throw Error(ErrorCode::invalid_argument, "open", "there is no mode '" + mode + "'",
+                             "use one of read, read_write, create");
+        } else if (name == "size_bytes") options.size_bytes = nb::cast<std::uint64_t>(value);
+        else if (name == "durable") options.durable = nb::cast<bool>(value);
+        else if (name == "replace") options.replace = nb::cast<bool>(value);
+        else throw nb::type_error(("open has no option '" + name + "'").c_str());
+    }
+    return options;
+}
+
+PythonFile open_file(const Context& context, const std::string& name, const nb::kwargs& keywords) {
+    const OpenOptions options = open_options(keywords);
+    nb::gil_scoped_release release;
+    return PythonFile{context, context.open(name, options)};
+}
+
+std::unique_ptr<PythonTransfer> start_read(const PythonFile& self, nb::handle memory, std::uint64_t offset_bytes,
+                                           const nb::kwargs& keywords) {
+    auto borrowed = std::make_shared<BorrowedMemory>(self.context, memory, Use::write_into);
+    const TransferOptions options = transfer_options(keywords);
+    Transfer transfer;
+    {
+        nb::gil_scoped_release release;
+        transfer = self.file.start_read(borrowed->view(), offset_bytes, options);
+    }
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
+}
+
+std::unique_ptr<PythonTransfer> start_write(const PythonFile& self, nb::handle memory, std::uint64_t offset_bytes,
+                                            const nb::kwargs& keywords) {
+    auto borrowed = std::make_shared<BorrowedMemory>(self.context, memory, Use::read_from);
+    const TransferOptions options = transfer_options(keywords);
+    Transfer transfer;
+    {
+        nb::gil_scoped_release release;
+        transfer = self.file.start_write(borrowed->view(), offset_bytes, options);
+    }
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
+}
+
+nb::dict facts(const PythonFile& self) {
+    const FileFacts known = self.file.facts();
+    nb::dict fields;
+    fields["name"] = known.name;
+    fields["file_system"] = known.file_system;
+    fields["size_bytes"] = known.size_bytes;
+    fields["direct"] = known.direct;
+    fields["offset_alignment"] = known.offset_alignment;
+    fields["memory_alignment"] = known.memory_alignment;
+    fields["alignment_source"] = known.alignment_source;
+    fields["direct_cause"] = known.direct_cause;
+    return fields;
+}
+
+nb::dict residency(const PythonFile& self, std::uint64_t offset_bytes, std::uint64_t bytes) {
+    Residency found;
+    {
+        nb::gil_scoped_release release;
+        found = self.file.residency(offset_bytes, bytes);
+    }
+    nb::dict fields;
+    fields["pages"] = found.pages;
+    fields["sampled_pages"] = found.sampled_pages;
+    fields["resident_pages"] = found.resident_pages;
+    fields["dirty_pages"] = found.dirty_pages;
+    fields["source"] = found.source;
+    fields["fraction"] = found.fraction();
+    return fields;
+}
+
+nb::tuple register_mapping(const PythonFile& self) {
+    std::string why;
+    bool accepted = false;
+    {
+        nb::gil_scoped_release release;
+        accepted = self.file.register_mapping(why);
+    }
+    return nb::make_tuple(accepted, why);
+}
+
+// Ranges are (file, offset_bytes, memory); one submission for all.
+std::unique_ptr<PythonTransfer> start(const Context& context, const std::string& direction, const nb::list& ranges,
+                                      const nb::kwargs& keywords) {
+    const bool reads = direction == "read";
+    std::vector<SharedMemory> memory;
+    std::vector<Range> wanted;
+    for (const nb::handle entry : ranges) {
+        const nb::tuple range = nb::borrow<nb::tuple>(entry);
+        memory.push_back(std::make_shared<BorrowedMemory>(context, range[2], reads ? Use::write_into : Use::read_from));
+        const MemoryView& view = memory.back()->view();
+        if (view.kind != memory.front()->view().kind) {
+            throw Error(ErrorCode::invalid_argument, "start", "the ranges use memory of different kinds",
+                        "make one submission for each kind");
+        }
+        wanted.push_back({&nb::cast<const PythonFile&>(range[0]).file, nb::cast<std::uint64_t>(range[1]), view.data,
+                          view.bytes});
+    }
+    const TransferOptions options = transfer_options(keywords);
+    const MemoryKind kind = memory.empty() ? MemoryKind::device : memory.front()->view().kind;
+    Transfer transfer;
+    {
+        nb::gil_scoped_release release;
+        transfer = context.start(reads ? Direction::read : Direction::write, wanted, kind, options);
+    }
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::move(memory));
+}
+
+}  // namespace
+
+void bind_file(nb::module_& module) {
+    using nb::arg;
+    const auto release = nb::call_guard<nb::gil_scoped_release>();
+    nb::class_<PythonFile>(module, "File")
+        .def_prop_ro("name", [](const PythonFile& self) { return self.file.name(); })
+        .def_prop_ro("size_bytes", [](const PythonFile& self) { return self.file.size_bytes(); })
+        .def_prop_ro("facts", &facts)
+        .def("start_read", &start_read, arg("memory"), arg("offset_bytes"), arg("options"))
+        .def("start_write", &start_write, arg("memory"), arg("offset_bytes"), arg("options"))
+        .def("sync", [](const PythonFile& self) { self.file.sync(); }, release)
+        .def("close", [](PythonFile& self) { self.file.close(); }, release)
+        .def("register_mapping", &register_mapping)
+        .def("residency", &residency, arg("offset_bytes"), arg("bytes"))
+        .def("drop_cache", [](const PythonFile& self, std::uint64_t offset_bytes, std::uint64_t bytes) {
+            self.file.drop_cache(offset_bytes, bytes); }, arg("offset_bytes"), arg("bytes"), release);
+    module.def("open", &open_file);
+    module.def("start", &start);
+}
+
+}  // namespace penstock::python

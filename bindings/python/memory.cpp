@@ -1,0 +1,82 @@
+// Memory named by Python objects, as a MemoryView that stays valid while BorrowedMemory lives.
+//
+// The order matters: a penstock Buffer is known exactly; __cuda_array_interface__ says "device"; the buffer protocol
+// says "host". Only whole, contiguous arrays are accepted: a strided view would need a copy nobody asked for.
+#include "binding.hpp"
+
+namespace penstock::python {
+namespace {
+
+[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+    throw Error(ErrorCode::invalid_argument, "use memory", cause, advice);
+}
+
+std::uint64_t item_bytes(const std::string& type_string) {
+    std::uint64_t bytes = 0;
+    for (const char c : type_string.substr(std::min<std::size_t>(2, type_string.size()))) {
+        if (c < '0' || c > '9') refuse("array item type '" + type_string + "' is not understood", "pass a view of bytes");
+        bytes = bytes * 10 + static_cast<std::uint64_t>(c - '0');
+    }
+    return bytes;
+}
+
+std::uint64_t array_bytes(const nb::object& description) {
+    std::uint64_t bytes = item_bytes(nb::cast<std::string>(description["typestr"]));
+    for (const nb::handle extent : nb::borrow<nb::tuple>(description["shape"])) {
+        bytes *= nb::cast<std::uint64_t>(extent);
+    }
+    const nb::object strides = description.attr("get")("strides");
+    if (strides.is_none()) return bytes;
+    std::uint64_t expected = item_bytes(nb::cast<std::string>(description["typestr"]));
+    const nb::tuple shape = nb::borrow<nb::tuple>(description["shape"]);
+    for (std::size_t i = shape.size(); i-- > 0;) {
+        if (nb::cast<std::int64_t>(strides[i]) != static_cast<std::int64_t>(expected)) {
+            refuse("the device array is not contiguous", "pass a contiguous copy");
+        }
+        expected *= nb::cast<std::uint64_t>(shape[i]);
+    }
+    return bytes;
+}
+
+}  // namespace
+
+BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use use) {
+    if (nb::isinstance<PythonBuffer>(object)) {
+        view_ = nb::cast<const PythonBuffer&>(object).part;
+        owner_ = nb::borrow(object);
+        foreign_ = false;
+        return;
+    }
+    if (!from_cuda_array(context, object, use)) from_buffer_protocol(object, use);
+}
+
+BorrowedMemory::~BorrowedMemory() {
+    if (exported_) PyBuffer_Release(&*exported_);
+}
+
+bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, Use use) {
+    if (!nb::hasattr(object, "__cuda_array_interface__")) return false;
+    const nb::object description = object.attr("__cuda_array_interface__");
+    const nb::tuple data = nb::borrow<nb::tuple>(description["data"]);
+    if (use == Use::write_into && nb::cast<bool>(data[1])) refuse("the device array is read-only", "pass a writable one");
+    const std::uint64_t bytes = array_bytes(description);
+    auto* pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
+    view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device}
+                       : context.wrap(pointer, bytes, MemoryKind::device);
+    owner_ = nb::borrow(object);
+    return true;
+}
+
+void BorrowedMemory::from_buffer_protocol(nb::handle object, Use use) {
+    if (!PyObject_CheckBuffer(object.ptr())) {
+        refuse("a " + nb::cast<std::string>(nb::str(nb::handle(object.type()))) + " is not memory",
+               "pass a penstock Buffer, an array with __cuda_array_interface__, or an object with the buffer protocol");
+    }
+    Py_buffer exported{};
+    const int flags = use == Use::write_into ? PyBUF_WRITABLE : PyBUF_SIMPLE;
+    if (PyObject_GetBuffer(object.ptr(), &exported, flags) != 0) throw nb::python_error();
+    exported_ = exported;
+    view_ = MemoryView{exported.buf, static_cast<std::uint64_t>(exported.len), MemoryKind::system};
+}
+
+}  // namespace penstock::python

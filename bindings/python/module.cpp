@@ -1,0 +1,67 @@
+// The module penstock._core: the C++ API as Python sees it, without policy or convenience of its own. The typed and
+// documented face is python/penstock/_api.py.
+#include "binding.hpp"
+
+#if __has_include("penstock/survey.hpp")
+#include "penstock/survey.hpp"
+#define PENSTOCK_HAS_SURVEY 1
+#endif
+
+namespace penstock::python {
+namespace {
+
+std::vector<std::string> path_names() {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < kPathKinds; ++i) {
+        const auto kind = static_cast<PathKind>(i);
+        if (kind != PathKind::null && kind != PathKind::memory) names.emplace_back(to_string(kind));
+    }
+    return names;
+}
+
+nb::dict build_facts() {
+    nb::dict facts;
+    facts["version"] = PENSTOCK_VERSION;
+    facts["compiler"] = __VERSION__;
+    facts["cuda"] = built_with_cuda();
+    return facts;
+}
+
+nb::tuple cuda_devices() {
+    std::string why;
+    int count = 0;
+    {
+        nb::gil_scoped_release release;
+        count = cuda_device_count(why);
+    }
+    return nb::make_tuple(count, why);
+}
+
+}  // namespace
+
+PathKind path_kind(const std::string& name) {
+    if (const auto kind = path_from_string(name)) return *kind;
+    throw Error(ErrorCode::invalid_argument, "choose path", "there is no path named '" + name + "'",
+                "use one of " + known_path_names());
+}
+
+}  // namespace penstock::python
+
+NB_MODULE(_core, module) {
+    using namespace penstock::python;
+    nb::set_leak_warnings(false);
+    bind_errors(module);
+    bind_buffer(module);
+    bind_transfer(module);
+    bind_file(module);
+    bind_context(module);
+    bind_stamp(module);
+    bind_baseline(module);
+    module.def("parse_bytes", [](const std::string& text) { return penstock::parse_bytes(text); });
+    module.def("path_names", &path_names);
+    module.def("build_facts", &build_facts);
+    module.def("cuda_devices", &cuda_devices, "(count, why there are none)");
+#ifdef PENSTOCK_HAS_SURVEY
+    module.def("survey_json", &penstock::survey_json, nb::call_guard<nb::gil_scoped_release>());
+#endif
+}

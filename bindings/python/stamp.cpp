@@ -1,0 +1,68 @@
+// The stamped pattern on the device: what `penstock write` sends and what every benchmark trial is checked against.
+#include "binding.hpp"
+
+namespace penstock::python {
+namespace {
+
+using Use = BorrowedMemory::Use;
+
+void need_device_access(const Context& context, const MemoryView& view) {
+    if (view.kind != MemoryKind::system || context.device().info().emulated) return;
+    throw Error(ErrorCode::invalid_argument, "stamp", "a GPU cannot address ordinary host memory",
+                "use a buffer of kind device, pinned or managed");
+}
+
+// Queues work on a fresh stream and waits for it, interruptibly; an interrupt still waits for the work, which owns memory.
+template <class Work>
+void run_on_stream(const Context& context, Work work) {
+    std::unique_ptr<Stream> stream;
+    std::unique_ptr<Event> event;
+    {
+        nb::gil_scoped_release release;
+        context.device().enter_thread();
+        stream = context.device().make_stream();
+        event = context.device().make_event();
+        work(*stream);
+        stream->record(*event);
+    }
+    wait_in_slices(Deadline::never(), [&](Deadline next) { return event->wait(next); });
+    nb::gil_scoped_release release;
+    stream.reset();
+}
+
+void stamp(const Context& context, nb::handle memory, std::uint64_t file_offset, std::uint64_t seed) {
+    const BorrowedMemory target(context, memory, Use::write_into);
+    need_device_access(context, target.view());
+    run_on_stream(context, [&](Stream& stream) {
+        stream.stamp(target.view().data, target.view().bytes, file_offset, seed);
+    });
+}
+
+void fill(const Context& context, nb::handle memory, int byte_value) {
+    const BorrowedMemory target(context, memory, Use::write_into);
+    need_device_access(context, target.view());
+    run_on_stream(context, [&](Stream& stream) { stream.fill(target.view().data, target.view().bytes, byte_value); });
+}
+
+nb::tuple verify(const Context& context, nb::handle memory, std::uint64_t file_offset, std::uint64_t seed) {
+    const BorrowedMemory source(context, memory, Use::read_from);
+    need_device_access(context, source.view());
+    StampCheck check;
+    {
+        nb::gil_scoped_release release;
+        context.device().enter_thread();
+        check = context.device().make_stream()->verify_stamp(source.view().data, source.view().bytes, file_offset, seed);
+    }
+    return nb::make_tuple(check.bad_bytes, check.first_bad_offset);
+}
+
+}  // namespace
+
+void bind_stamp(nb::module_& module) {
+    using nb::arg;
+    module.def("stamp", &stamp, arg("context"), arg("memory"), arg("file_offset"), arg("seed"));
+    module.def("fill", &fill, arg("context"), arg("memory"), arg("byte_value"));
+    module.def("verify", &verify, arg("context"), arg("memory"), arg("file_offset"), arg("seed"));
+}
+
+}  // namespace penstock::python

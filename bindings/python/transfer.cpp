@@ -1,0 +1,111 @@
+// Transfer and Outcome in Python, and transfer options from keywords.
+#include "binding.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace penstock::python {
+
+PythonTransfer::PythonTransfer(Transfer transfer, std::vector<SharedMemory> memory)
+    : transfer_(std::move(transfer)), memory_(std::move(memory)) {}
+
+PythonTransfer::~PythonTransfer() {
+    const bool foreign = std::any_of(memory_.begin(), memory_.end(), [](const auto& one) { return one->is_foreign(); });
+    if (!foreign || transfer_.done()) return;
+    // The owner of foreign memory may free it as soon as we let go of it, so nothing may still write there.
+    transfer_.cancel();
+    nb::gil_scoped_release release;
+    transfer_.wait();
+}
+
+bool PythonTransfer::wait(std::optional<double> timeout_s) const {
+    return wait_in_slices(deadline_after(timeout_s), [this](Deadline next) { return transfer_.wait(next); });
+}
+
+Deadline deadline_after(std::optional<double> seconds) {
+    if (!seconds) return Deadline::never();
+    if (!(*seconds >= 0)) throw Error(ErrorCode::invalid_argument, "wait", "a time limit cannot be negative", "");
+    constexpr double kCentury_s = 3.2e9;
+    if (*seconds >= kCentury_s) return Deadline::never();
+    return Deadline::after(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds)));
+}
+
+TransferOptions transfer_options(const nb::kwargs& keywords) {
+    TransferOptions options;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "path") options.path = path_kind(nb::cast<std::string>(value));
+        else if (name == "chunk_bytes") options.chunk_bytes = nb::cast<std::uint64_t>(value);
+        else if (name == "workers") options.workers = nb::cast<std::uint32_t>(value);
+        else if (name == "depth") options.depth = nb::cast<std::uint32_t>(value);
+        else if (name == "strict") options.strict = nb::cast<bool>(value);
+        else if (name == "durable") options.durable = nb::cast<bool>(value);
+        else if (name == "full_evidence") options.full_evidence = nb::cast<bool>(value);
+        else if (name == "timeout_s") options.deadline = deadline_after(nb::cast<std::optional<double>>(value));
+        else throw nb::type_error(("transfer options have no '" + name + "'").c_str());
+    }
+    return options;
+}
+
+namespace {
+
+Outcome result(const PythonTransfer& self) {
+    self.wait(std::nullopt);
+    return self.transfer().result();
+}
+
+nb::object error_of(const Outcome& outcome) {
+    return outcome.ok() ? nb::object(nb::none()) : nb::object(error_to_dict(outcome.error));
+}
+
+nb::dict step_to_dict(const Step& step) {
+    nb::dict fields;
+    fields["path"] = to_string(step.shape.path);
+    fields["direction"] = to_string(step.shape.direction);
+    fields["staged"] = step.shape.staged;
+    fields["run_inline"] = step.shape.run_inline;
+    fields["chunk_bytes"] = step.shape.chunk_bytes;
+    fields["workers"] = step.shape.workers;
+    fields["depth"] = step.shape.depth;
+    fields["reason"] = step.reason;
+    std::uint64_t bytes = 0;
+    for (const PlanPiece& piece : step.pieces) bytes += piece.bytes;
+    fields["bytes"] = bytes;
+    return fields;
+}
+
+}  // namespace
+
+nb::dict plan_to_dict(const Plan& plan) {
+    nb::list steps;
+    for (const Step& step : plan.steps) steps.append(step_to_dict(step));
+    nb::dict fields;
+    fields["text"] = plan.describe();
+    fields["pinned_bytes"] = plan.pinned_bytes;
+    fields["steps"] = steps;
+    return fields;
+}
+
+void bind_transfer(nb::module_& module) {
+    nb::class_<Outcome>(module, "Outcome")
+        .def_ro("bytes", &Outcome::bytes)
+        .def_ro("seconds", &Outcome::seconds)
+        .def_ro("reached_end", &Outcome::reached_end)
+        .def_prop_ro("ok", &Outcome::ok)
+        .def_prop_ro("error", &error_of)
+        .def("or_throw", [](const Outcome& self) { self.or_throw(); })
+        .def_prop_ro("path", [](const Outcome& self) { return self.evidence.path_name(); })
+        .def_prop_ro("evidence_json", [](const Outcome& self) { return self.evidence.to_json(); });
+    nb::class_<PythonTransfer>(module, "Transfer")
+        .def_prop_ro("done", [](const PythonTransfer& self) { return self.transfer().done(); })
+        .def("wait", &PythonTransfer::wait, nb::arg("timeout_s") = nb::none())
+        .def("result", &result)
+        .def("cancel", [](const PythonTransfer& self) { self.transfer().cancel(); },
+             nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("bytes_done", [](const PythonTransfer& self) { return self.transfer().bytes_done(); })
+        .def_prop_ro("bytes_total", [](const PythonTransfer& self) { return self.transfer().bytes_total(); })
+        .def_prop_ro("plan", [](const PythonTransfer& self) { return plan_to_dict(self.transfer().plan()); });
+}
+
+}  // namespace penstock::python
