@@ -1,0 +1,28 @@
+# The symbols libpenstock.so shows are exactly the functions penstock.h declares: nothing missing, nothing leaked.
+# Run with -DNM=, -DLIBRARY=, -DHEADER=.
+execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "${NM} could not read ${LIBRARY}")
+endif()
+string(REGEX MATCHALL " [TWBDRVu] [^\n]+" lines "${symbols}")
+set(shown "")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "^ . ([^@]+).*$" "\\1" name "${line}")
+  list(APPEND shown "${name}")
+endforeach()
+
+file(READ ${HEADER} text)
+string(REGEX MATCHALL "penstock_[a-z_]+\\([a-z]" matches "${text}")
+set(declared "")
+foreach(match IN LISTS matches)
+  string(REGEX REPLACE "\\(.*$" "" name "${match}")
+  list(APPEND declared "${name}")
+endforeach()
+list(REMOVE_DUPLICATES declared)
+
+set(leaked ${shown})
+list(REMOVE_ITEM leaked ${declared})
+list(REMOVE_ITEM declared ${shown})
+if(leaked OR declared)
+  message(FATAL_ERROR "shown but not declared: ${leaked}; declared but not shown: ${declared}")
+endif()

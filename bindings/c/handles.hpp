@@ -1,0 +1,66 @@
+// What stands behind the opaque handles of penstock.h.
+//
+// Each begins with a number that names its type: languages without typed pointers (Fortran's c_ptr) can mix handles up,
+// and a mixed-up handle must be refused, not followed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "boundary.hpp"
+#include "penstock.h"
+#include "penstock/context.hpp"
+
+struct penstock_context {
+    static constexpr std::uint64_t kTag = 0x70656e436f6e7478;
+    static constexpr const char* kName = "penstock_context";
+    std::uint64_t tag = kTag;
+    penstock::Context value;
+};
+
+struct penstock_file {
+    static constexpr std::uint64_t kTag = 0x70656e46696c6521;
+    static constexpr const char* kName = "penstock_file";
+    std::uint64_t tag = kTag;
+    penstock::File value;
+};
+
+struct penstock_buffer {
+    static constexpr std::uint64_t kTag = 0x70656e4275666672;
+    static constexpr const char* kName = "penstock_buffer";
+    std::uint64_t tag = kTag;
+    penstock::Buffer value;
+};
+
+struct penstock_transfer {
+    static constexpr std::uint64_t kTag = 0x70656e54726e7366;
+    static constexpr const char* kName = "penstock_transfer";
+    std::uint64_t tag = kTag;
+    penstock::Transfer value;
+};
+
+namespace penstock::c {
+
+// The handle's content; throws Error{invalid_argument} for null and for handles of another kind.
+template <typename Handle>
+auto& opened(Handle* handle) {
+    required(Handle::kName, handle);
+    if (handle->tag != Handle::kTag) {
+        refuse("check arguments", std::string("this handle is no ") + Handle::kName, "pass what its function returned");
+    }
+    return handle->value;
+}
+
+// Hands a new handle to the caller. `out` is null until all went well.
+template <typename Handle, typename Make>
+void give_handle(Handle** out, Make&& make) {
+    required("the place for the new handle", out) = nullptr;
+    *out = std::make_unique<Handle>(Handle{Handle::kTag, make()}).release();
+}
+
+template <typename Handle>
+void free_handle(Handle* handle) noexcept {
+    if (handle != nullptr && handle->tag == Handle::kTag) std::unique_ptr<Handle>(handle).reset();
+}
+
+}  // namespace penstock::c

@@ -1,0 +1,33 @@
+# Install rules: headers, libpenstock.so (target penstock::penstock, the C ABI), libpenstock.a (target penstock::cpp, the
+# C++ API), the CMake package and penstock.pc.
+include(CMakePackageConfigHelpers)
+set(PENSTOCK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+
+install(FILES ${PROJECT_SOURCE_DIR}/include/penstock.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  COMPONENT development FILES_MATCHING PATTERN "*.hpp")
+install(TARGETS penstock_shared EXPORT penstockTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development NAMELINK_COMPONENT development)
+install(FILES $<TARGET_FILE:penstock> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${PENSTOCK_PACKAGE_DIR} COMPONENT development)
+
+set(PENSTOCK_NEEDS_URING OFF)
+if(PENSTOCK_URING_LIBRARY)
+  set(PENSTOCK_NEEDS_URING ON)
+endif()
+set(PENSTOCK_NEEDS_AIO OFF)
+if(PENSTOCK_AIO_LIBRARY)
+  set(PENSTOCK_NEEDS_AIO ON)
+endif()
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/penstockConfig.cmake.in
+  ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake INSTALL_DESTINATION ${PENSTOCK_PACKAGE_DIR}
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/penstockConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+# penstock.pc finds its library from where it lies, so that an installed tree may move.
+file(RELATIVE_PATH PENSTOCK_PC_INCLUDE ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/penstock.pc.in ${CMAKE_CURRENT_BINARY_DIR}/penstock.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/penstockConfigVersion.cmake
+  DESTINATION ${PENSTOCK_PACKAGE_DIR} COMPONENT development)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+  COMPONENT development)

@@ -1,0 +1,188 @@
+// penstock.h over the C++ API: transfers, blocking and started.
+//
+// A request is checked whole before anything starts, and a result struct is cleared before and filled after, so that a
+// caller never reads what an earlier call left there.
+#include <chrono>
+#include <vector>
+
+#include "boundary.hpp"
+#include "handles.hpp"
+#include "values.hpp"
+
+using penstock::c::copied;
+using penstock::c::free_handle;
+using penstock::c::give_handle;
+using penstock::c::give_text;
+using penstock::c::guarded;
+using penstock::c::opened;
+using penstock::c::refuse;
+using penstock::c::required;
+
+namespace {
+
+struct Request {
+    penstock::MemoryView memory;
+    std::uint64_t offset_bytes = 0;
+    penstock::TransferOptions options;
+};
+
+Request checked(const penstock_request* given) {
+    const auto wanted = copied("penstock_request", &required("penstock_request", given));
+    if (wanted.reserved != 0) refuse("check arguments", "penstock_request.reserved is not zero", "clear the struct");
+    if (wanted.timeout_ms < 0) {
+        refuse("check arguments", "timeout_ms is " + std::to_string(wanted.timeout_ms), "0 means no time limit");
+    }
+    Request request{penstock::c::memory_view(wanted.memory), wanted.offset_bytes, {}};
+    request.options.path = penstock::c::path_named(wanted.path);
+    request.options.chunk_bytes = wanted.chunk_bytes;
+    request.options.workers = wanted.workers;
+    request.options.depth = wanted.depth;
+    request.options.strict = wanted.strict != 0;
+    request.options.durable = wanted.durable != 0;
+    request.options.full_evidence = wanted.full_evidence != 0;
+    if (wanted.timeout_ms > 0) request.options.deadline = penstock::c::deadline_after_ms(wanted.timeout_ms);
+    if (wanted.progress != nullptr) {
+        request.options.progress = [report = wanted.progress, user = wanted.user](std::uint64_t done,
+                                                                                  std::uint64_t total) {
+            report(user, done, total);
+        };
+    }
+    return request;
+}
+
+void clear(penstock_result* result) {
+    if (result == nullptr) return;
+    penstock::c::check_struct("penstock_result", result, result->struct_size, sizeof(penstock_result),
+                              result->struct_size);
+    *result = {result->struct_size, 0, 0, 0, 0, {}};
+}
+
+// Fills the result, then throws what the transfer ended with.
+void give(const penstock::Outcome& outcome, penstock_result* result) {
+    if (result != nullptr) {
+        result->bytes = outcome.bytes;
+        result->seconds = outcome.seconds;
+        result->reached_end = outcome.reached_end ? 1 : 0;
+        result->fallbacks = static_cast<std::uint32_t>(outcome.evidence.fallbacks.size());
+        penstock::c::copy_text(result->path, sizeof(result->path), outcome.evidence.path_name());
+    }
+    outcome.or_throw();
+}
+
+penstock::Direction checked_direction(std::int32_t direction) {
+    if (direction == PENSTOCK_TO_MEMORY) return penstock::Direction::read;
+    if (direction == PENSTOCK_TO_FILE) return penstock::Direction::write;
+    refuse("check arguments", "direction is " + std::to_string(direction),
+           "use PENSTOCK_TO_MEMORY or PENSTOCK_TO_FILE");
+}
+
+std::vector<penstock::Range> checked_items(const penstock_ranges& ranges) {
+    if (ranges.count != 0) required("penstock_ranges.items", ranges.items);
+    std::vector<penstock::Range> items;
+    items.reserve(ranges.count);
+    for (std::uint64_t i = 0; i < ranges.count; ++i) {
+        const penstock_range& item = ranges.items[i];
+        items.push_back({&opened(item.file), item.offset_bytes, item.data, item.bytes});
+    }
+    return items;
+}
+
+}  // namespace
+
+extern "C" {
+
+int penstock_read(const penstock_file* file, const penstock_request* request, penstock_result* result,
+                  penstock_error* error) {
+    return guarded("read", error, [&] {
+        clear(result);
+        const Request wanted = checked(request);
+        give(opened(file).read(wanted.memory, wanted.offset_bytes, wanted.options), result);
+    });
+}
+
+int penstock_write(const penstock_file* file, const penstock_request* request, penstock_result* result,
+                   penstock_error* error) {
+    return guarded("write", error, [&] {
+        clear(result);
+        const Request wanted = checked(request);
+        give(opened(file).write(wanted.memory, wanted.offset_bytes, wanted.options), result);
+    });
+}
+
+int penstock_start_read(const penstock_file* file, const penstock_request* request, penstock_transfer** transfer,
+                        penstock_error* error) {
+    return guarded("start read", error, [&] {
+        give_handle(transfer, [&] {
+            const Request wanted = checked(request);
+            return opened(file).start_read(wanted.memory, wanted.offset_bytes, wanted.options);
+        });
+    });
+}
+
+int penstock_start_write(const penstock_file* file, const penstock_request* request, penstock_transfer** transfer,
+                         penstock_error* error) {
+    return guarded("start write", error, [&] {
+        give_handle(transfer, [&] {
+            const Request wanted = checked(request);
+            return opened(file).start_write(wanted.memory, wanted.offset_bytes, wanted.options);
+        });
+    });
+}
+
+int penstock_start_ranges(const penstock_context* context, const penstock_ranges* ranges,
+                          const penstock_request* request, penstock_transfer** transfer, penstock_error* error) {
+    return guarded("start ranges", error, [&] {
+        give_handle(transfer, [&] {
+            const auto wanted = copied("penstock_ranges", &required("penstock_ranges", ranges));
+            const Request how = checked(request);
+            if (how.memory.data != nullptr || how.memory.bytes != 0 || how.offset_bytes != 0) {
+                refuse("start ranges", "the request has memory or an offset of its own", "give them in the ranges");
+            }
+            const auto items = checked_items(wanted);
+            return opened(context).start(checked_direction(wanted.direction), items,
+                                         penstock::c::checked_kind(wanted.kind), how.options);
+        });
+    });
+}
+
+int penstock_transfer_wait(const penstock_transfer* transfer, int64_t timeout_ms, penstock_error* error) {
+    return guarded("wait", error, [&] {
+        const auto deadline = timeout_ms < 0 ? penstock::Deadline::never() : penstock::c::deadline_after_ms(timeout_ms);
+        if (opened(transfer).wait(deadline)) return;
+        throw penstock::Error(penstock::ErrorCode::timed_out, "wait",
+                              "the transfer was not done after " + std::to_string(timeout_ms) + " ms",
+                              "wait again or cancel it");
+    });
+}
+
+int penstock_transfer_result(const penstock_transfer* transfer, penstock_result* result, penstock_error* error) {
+    return guarded("transfer", error, [&] {
+        clear(result);
+        give(opened(transfer).result(), result);
+    });
+}
+
+int penstock_transfer_cancel(const penstock_transfer* transfer, penstock_error* error) {
+    return guarded("cancel", error, [&] { opened(transfer).cancel(); });
+}
+
+int penstock_transfer_progress(const penstock_transfer* transfer, uint64_t* done_bytes, uint64_t* total_bytes,
+                               penstock_error* error) {
+    return guarded("progress", error, [&] {
+        const penstock::Transfer& value = opened(transfer);
+        if (done_bytes != nullptr) *done_bytes = value.bytes_done();
+        if (total_bytes != nullptr) *total_bytes = value.bytes_total();
+    });
+}
+
+int penstock_transfer_evidence(const penstock_transfer* transfer, penstock_text* json, penstock_error* error) {
+    return guarded("evidence", error, [&] { give_text(json, opened(transfer).result().evidence.to_json()); });
+}
+
+int penstock_transfer_plan(const penstock_transfer* transfer, penstock_text* text, penstock_error* error) {
+    return guarded("plan", error, [&] { give_text(text, opened(transfer).plan().describe()); });
+}
+
+void penstock_transfer_free(penstock_transfer* transfer) { free_handle(transfer); }
+
+}  // extern "C"
