@@ -1,0 +1,131 @@
+// Facts by fstat, fstatfs and /proc/self/mountinfo. The mount is found by the mount id of the descriptor
+// (/proc/self/fdinfo), which is right for bind mounts and for btrfs, whose st_dev differs from the mount's.
+#include "os/file_facts.hpp"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "penstock/error.hpp"
+
+namespace penstock::os {
+namespace {
+
+FileType type_of(mode_t mode) noexcept {
+    if (S_ISREG(mode)) return FileType::regular;
+    if (S_ISDIR(mode)) return FileType::directory;
+    if (S_ISFIFO(mode)) return FileType::fifo;
+    if (S_ISBLK(mode) || S_ISCHR(mode)) return FileType::device;
+    return FileType::other;
+}
+
+int mount_id_of(int fd) {
+    std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+    std::string key;
+    while (info >> key) {
+        int value = -1;
+        if (key == "mnt_id:" && info >> value) return value;
+        info.ignore(4096, '\n');
+    }
+    return -1;
+}
+
+bool find_mount(int fd, Mount& found) {
+    const int id = mount_id_of(fd);
+    if (id < 0) return false;
+    std::ifstream mounts("/proc/self/mountinfo");
+    for (std::string line; std::getline(mounts, line);) {
+        if (parse_mount(line, found) && found.id == id) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+// "36 35 98:0 /root /mnt rw,noatime master:1 - ext4 /dev/sda1 rw,errors=continue": the fields after the sixth are
+// optional, up to a lone dash.
+bool parse_mount(const std::string& line, Mount& mount) {
+    std::istringstream fields(line);
+    std::string parent, device, root, point, options, field, source, super_options;
+    if (!(fields >> mount.id >> parent >> device >> root >> point >> options)) return false;
+    while (fields >> field && field != "-") {
+    }
+    if (!(fields >> mount.file_system >> source)) return false;
+    fields >> super_options;
+    if (std::sscanf(device.c_str(), "%u:%u", &mount.device_major, &mount.device_minor) != 2) return false;
+    mount.mount_point = point;
+    mount.options = super_options.empty() ? options : options + "," + super_options;
+    return true;
+}
+
+// Numbers from linux/magic.h and from the file systems kept outside the kernel tree.
+std::string file_system_from_magic(std::uint64_t magic) {
+    struct Entry {
+        std::uint64_t magic;
+        const char* name;
+    };
+    static constexpr std::array kNames{
+        Entry{0xEF53, "ext4"},          Entry{0x58465342, "xfs"},     Entry{0x9123683E, "btrfs"},
+        Entry{0x01021994, "tmpfs"},     Entry{0x858458F6, "ramfs"},   Entry{0x6969, "nfs"},
+        Entry{0x0BD00BD0, "lustre"},    Entry{0x794C7630, "overlay"}, Entry{0x65735546, "fuse"},
+        Entry{0x958458F6, "hugetlbfs"}, Entry{0xF2F52010, "f2fs"},    Entry{0x2FC12FC1, "zfs"},
+        Entry{0x47504653, "gpfs"},      Entry{0x00C36400, "ceph"},    Entry{0x19830326, "beegfs"},
+        Entry{0xFF534D42, "cifs"},      Entry{0xFE534D42, "smb3"},    Entry{0x01021997, "9p"},
+        Entry{0x73717368, "squashfs"},  Entry{0x9FA0, "proc"},        Entry{0x62656572, "sysfs"},
+        Entry{0xCA451A4E, "bcachefs"},  Entry{0xAAD7AAEA, "panfs"},   Entry{0x7461636F, "ocfs2"},
+    };
+    for (const Entry& entry : kNames) {
+        if (entry.magic == (magic & 0xFFFFFFFFu)) return entry.name;
+    }
+    std::ostringstream text;
+    text << "unknown (0x" << std::hex << (magic & 0xFFFFFFFFu) << ")";
+    return text.str();
+}
+
+const char* to_string(FileType type) noexcept {
+    switch (type) {
+        case FileType::regular:
+            return "regular file";
+        case FileType::directory:
+            return "directory";
+        case FileType::fifo:
+            return "pipe";
+        case FileType::device:
+            return "device";
+        case FileType::other:
+            return "other";
+    }
+    return "other";
+}
+
+FileFacts file_facts(int fd, const std::string& name) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) throw Error(errno_info("fstat", name, errno));
+    FileFacts facts;
+    facts.type = type_of(status.st_mode);
+    facts.size_bytes = static_cast<std::uint64_t>(status.st_size);
+    facts.allocated_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;  // st_blocks counts 512-byte units
+    facts.block_bytes = static_cast<std::uint32_t>(status.st_blksize);
+    facts.device_major = major(status.st_dev);
+    facts.device_minor = minor(status.st_dev);
+    Mount mount;
+    if (find_mount(fd, mount)) {
+        facts.file_system = mount.file_system;
+        facts.mount_point = mount.mount_point;
+        facts.mount_options = mount.options;
+        return facts;
+    }
+    struct statfs system {};
+    if (::fstatfs(fd, &system) == 0) {
+        facts.file_system = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
+    }
+    return facts;
+}
+
+}  // namespace penstock::os

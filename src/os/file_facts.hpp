@@ -1,0 +1,42 @@
+// What the system knows of an open file: type, size, file system, mount, block device.
+//
+// Asked once at open. The file system's name comes from /proc/self/mountinfo, because ext2, ext3 and ext4 share one
+// statfs magic number; the magic decides only where mountinfo cannot be read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace penstock::os {
+
+enum class FileType : std::uint8_t { regular, directory, fifo, device, other };
+
+struct FileFacts {
+    FileType type = FileType::other;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t allocated_bytes = 0;  // less than size_bytes: the file has holes, is inline or compressed
+    std::uint32_t block_bytes = 0;      // st_blksize
+    std::string file_system;            // "ext4", "tmpfs", "nfs4", "lustre", "fuse.sshfs", ...
+    std::string mount_point;            // empty when mountinfo cannot be read
+    std::string mount_options;          // per-mount and file system options, comma separated
+    unsigned device_major = 0;          // of the file system; major 0: no block device of its own
+    unsigned device_minor = 0;
+};
+
+// Throws Error{fstat} naming `name`.
+FileFacts file_facts(int fd, const std::string& name);
+
+const char* to_string(FileType type) noexcept;
+
+// The name for a statfs magic number; "unknown (0x...)" when we have none.
+std::string file_system_from_magic(std::uint64_t magic);
+
+// One line of /proc/self/mountinfo. False when the line has another shape.
+struct Mount {
+    int id = 0;
+    unsigned device_major = 0, device_minor = 0;
+    std::string mount_point, file_system, options;
+};
+bool parse_mount(const std::string& line, Mount& mount);
+
+}  // namespace penstock::os

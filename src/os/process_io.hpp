@@ -1,0 +1,34 @@
+// Counters the system keeps of this process and of a disk: what evidence is made of.
+//
+// Each function takes one snapshot; the difference of two is what happened in between, in the whole process or on the
+// whole disk. nullopt: the counter cannot be read here, which is not the same as zero.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "penstock/evidence.hpp"
+
+namespace penstock::os {
+
+std::optional<ProcessIo> process_io();  // /proc/self/io
+ProcessIo difference(const ProcessIo& after, const ProcessIo& before) noexcept;
+
+struct CpuTime {
+    double user_s = 0;
+    double system_s = 0;
+};
+CpuTime cpu_time() noexcept;  // of the process, all threads
+CpuTime difference(const CpuTime& after, const CpuTime& before) noexcept;
+
+struct DiskIo {
+    std::uint64_t read_bytes = 0;
+    std::uint64_t write_bytes = 0;
+    std::uint64_t read_operations = 0;
+    std::uint64_t write_operations = 0;
+};
+// /sys/dev/block/major:minor/stat; nullopt for file systems without a block device of their own.
+std::optional<DiskIo> disk_io(unsigned device_major, unsigned device_minor);
+DiskIo difference(const DiskIo& after, const DiskIo& before) noexcept;
+
+}  // namespace penstock::os

@@ -1,0 +1,44 @@
+// How much of a file is in the page cache, and dropping it from there.
+//
+// cachestat (Linux 6.5) tells resident and dirty pages without a mapping; before that, a mapping and mincore tell
+// resident pages only. Ranges up to 64 MiB are counted exactly; larger ones are split into 64 windows of equal size and
+// 1 MiB in the middle of each is asked, so the cost has a bound and the windows show where the hot parts are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "os/system.hpp"
+#include "penstock/evidence.hpp"
+
+namespace penstock::os {
+
+enum class ResidencySource : std::uint8_t { automatic, cachestat, mincore };
+
+// One of the contiguous windows that cover a range. `bytes` is the window, the page counts are of what was asked in it.
+struct ResidencyWindow {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t sampled_pages = 0;
+    std::uint64_t resident_pages = 0;
+    std::uint64_t dirty_pages = 0;
+    double resident_fraction() const noexcept {
+        return sampled_pages == 0 ? 0.0 : static_cast<double>(resident_pages) / static_cast<double>(sampled_pages);
+    }
+};
+
+// Ranges are cut at the end of the file. Both throw Error when neither source answers (a pipe; not our file and
+// read-only: the kernel then tells nobody).
+Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
+                    ResidencySource source = ResidencySource::automatic);
+// Windows in file order, covering the range without gaps. Fills `used` with "cachestat" or "mincore".
+std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
+                                               std::string& used, ResidencySource source = ResidencySource::automatic);
+
+// fdatasync, then fadvise(DONTNEED): whole pages of the range leave the cache unless mapped, locked or on tmpfs.
+// bytes == 0: to the end of the file. Throws Error naming `name`.
+void drop_cache(System& system, int fd, const std::string& name, std::uint64_t offset_bytes = 0,
+                std::uint64_t bytes = 0);
+
+}  // namespace penstock::os

@@ -1,0 +1,50 @@
+// The real system calls behind the System seam. Each function is one call: no retries, no checks, errno left alone.
+#include "os/system.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+
+namespace penstock::os {
+
+int System::open(const char* name, int flags, unsigned mode) { return ::open(name, flags | O_CLOEXEC, mode); }
+
+int System::close(int fd) { return ::close(fd); }
+
+ssize_t System::pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) {
+    return ::pread(fd, memory, bytes, static_cast<off_t>(offset));
+}
+
+ssize_t System::pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) {
+    return ::pwrite(fd, memory, bytes, static_cast<off_t>(offset));
+}
+
+int System::fdatasync(int fd) { return ::fdatasync(fd); }
+
+int System::fsync(int fd) { return ::fsync(fd); }
+
+int System::fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) {
+    return ::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+}
+
+int System::ftruncate(int fd, std::uint64_t bytes) { return ::ftruncate(fd, static_cast<off_t>(bytes)); }
+
+int System::rename(const char* from, const char* to) { return std::rename(from, to); }
+
+// By way of /proc because linkat(AT_EMPTY_PATH) needs CAP_DAC_READ_SEARCH.
+int System::link_fd(int fd, const char* name) {
+    const std::string self = "/proc/self/fd/" + std::to_string(fd);
+    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+int System::unlink(const char* name) { return ::unlink(name); }
+
+System& real_system() noexcept {
+    static System system;  // stateless: the one object that may live for the whole process
+    return system;
+}
+
+}  // namespace penstock::os

@@ -1,0 +1,11 @@
+// Stands in for aio.cpp in builds that found no libaio.
+#include "path/make.hpp"
+
+namespace penstock::path {
+
+std::unique_ptr<Path> make_aio(const PathOptions&) {
+    throw Error(ErrorCode::unsupported, "make path aio", "this build lacks native aio: libaio was not found",
+                "install libaio-dev (Debian, Ubuntu) or libaio-devel (Fedora, RHEL) and build again");
+}
+
+}  // namespace penstock::path

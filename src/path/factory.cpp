@@ -1,0 +1,51 @@
+// make_path: from a name to a path.
+#include "path/make.hpp"
+
+#if __has_include("path/cufile.hpp")
+#include "path/cufile.hpp"
+#define PENSTOCK_HAS_CUFILE_PATH 1
+#endif
+
+namespace penstock {
+namespace {
+
+std::unique_ptr<Path> make_gds(PathKind kind, const PathOptions& options) {
+#ifdef PENSTOCK_HAS_CUFILE_PATH
+    return path::make_cufile_path(kind, options);
+#else
+    (void)options;
+    throw Error(ErrorCode::unsupported, std::string("make path ") + to_string(kind), "this build lacks cuFile");
+#endif
+}
+
+}  // namespace
+
+std::unique_ptr<Path> make_path(PathKind kind, const PathOptions& options) {
+    switch (kind) {
+        case PathKind::null:
+            return path::make_null(options);
+        case PathKind::memory:
+            return path::make_memory(options);
+        case PathKind::buffered:
+        case PathKind::direct:
+            return path::make_posix(kind, options);
+        case PathKind::aio:
+            return path::make_aio(options);
+        case PathKind::uring:
+        case PathKind::uring_buffered:
+            return path::make_uring(kind, options);
+        case PathKind::mmap:
+            return path::make_mmap(options);
+        case PathKind::gds:
+        case PathKind::gds_compat:
+        case PathKind::gds_batch:
+        case PathKind::gds_stream:
+            return make_gds(kind, options);
+        case PathKind::automatic:
+            break;
+    }
+    throw Error(ErrorCode::invalid_argument, "make path", "\"auto\" is a request, not a path",
+                "name one of: " + known_path_names());
+}
+
+}  // namespace penstock

@@ -1,0 +1,96 @@
+// The mmap path: a file's mapping, lent to the device where it is registered, else copied by the kernel.
+//
+// Copies go through process_vm_readv and process_vm_writev on our own process: as fast as pread, and a file cut short
+// by somebody else gives a short count where a plain memcpy would kill the process with SIGBUS. Writes stay within the
+// file's size; the engine extends the file first.
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "path/check.hpp"
+#include "path/make.hpp"
+#include "path/mappings.hpp"
+#include "path/ready.hpp"
+
+namespace penstock::path {
+namespace {
+
+// Whether a seccomp filter lets us copy: tried on one byte of our own.
+bool may_copy() noexcept {
+    char from = 1, to = 0;
+    const iovec source{&from, 1}, target{&to, 1};
+    return ::process_vm_readv(::getpid(), &target, 1, &source, 1, 0) == 1;
+}
+
+class MmapPath final : public Path {
+  public:
+    explicit MmapPath(const PathOptions& options)
+        : mappings_(options.mappings ? options.mappings : std::make_shared<Mappings>()), may_copy_(may_copy()) {
+        capabilities_.kind = PathKind::mmap;
+        capabilities_.memory = OperationMemory::lent;
+        if (!may_copy_) {
+            capabilities_.notes = "mmap copies: process_vm_readv is forbidden here (seccomp), registered files only";
+        }
+    }
+    const Capabilities& capabilities() const noexcept override { return capabilities_; }
+
+    std::size_t submit(std::span<const Operation> operations) override {
+        if (operations.empty() || !ready_.empty()) return 0;
+        ready_.push(work(operations.front()));
+        return 1;
+    }
+
+    std::size_t reap(std::span<Completion> completions, Deadline) override { return ready_.pop(completions); }
+
+  private:
+    Completion work(const Operation& operation);
+    Completion lend(const Operation& operation, const Mappings::View& view) const;
+    Completion copy(const Operation& operation, const Mappings::View& view) const;
+
+    std::shared_ptr<Mappings> mappings_;
+    bool may_copy_;
+    Capabilities capabilities_;
+    Ready ready_;
+};
+
+Completion MmapPath::work(const Operation& operation) {
+    const Completion refused = check(operation, capabilities_);
+    if (refused.status != ErrorCode::ok) return refused;
+    const Mappings::View view = mappings_->view(*operation.file, operation.offset_bytes, operation.bytes);
+    if (view.error != 0) return completion_of(operation.tag, -view.error);
+    if (operation.memory == nullptr) return lend(operation, view);
+    return copy(operation, view);
+}
+
+// Only registered memory is lent: the CPU must not touch the rest outside the kernel.
+Completion MmapPath::lend(const Operation& operation, const Mappings::View& view) const {
+    if (view.bytes > 0 && !view.registered) return completion_of(operation.tag, -EOPNOTSUPP);
+    Completion done = completion_of(operation.tag, static_cast<std::int64_t>(view.bytes));
+    done.lent = view.memory;
+    done.lent_pinned = view.registered;
+    return done;
+}
+
+Completion MmapPath::copy(const Operation& operation, const Mappings::View& view) const {
+    if (!may_copy_) return completion_of(operation.tag, -EOPNOTSUPP);
+    const bool reads = operation.direction == Direction::read;
+    if (view.bytes == 0) return completion_of(operation.tag, reads ? 0 : -EFBIG);
+    const iovec memory{operation.memory, view.bytes};
+    const iovec mapping{view.memory, view.bytes};
+    const ssize_t count = reads ? ::process_vm_readv(::getpid(), &memory, 1, &mapping, 1, 0)
+                                : ::process_vm_writev(::getpid(), &memory, 1, &mapping, 1, 0);
+    if (count >= 0) return completion_of(operation.tag, count);
+    // EFAULT: the first page is gone (cut off since view), the disk is full, or the caller's memory is bad.
+    const int error = errno;
+    if (error == EFAULT && !Mappings::still_inside(*operation.file, operation.offset_bytes, 1)) {
+        return completion_of(operation.tag, reads ? 0 : -EFBIG);
+    }
+    return completion_of(operation.tag, error == EFAULT && !reads ? -ENOSPC : -error);
+}
+
+}  // namespace
+
+std::unique_ptr<Path> make_mmap(const PathOptions& options) { return std::make_unique<MmapPath>(options); }
+
+}  // namespace penstock::path
