@@ -186,8 +186,10 @@ void HostStream::copy(CopyDirection direction, void* destination, const void* so
     }
     const auto issued = cost_.throttled() ? Clock::now() : Clock::time_point{};
     submit(bytes, {[=, this] {
-                       const auto region = require("copy", device_side, bytes);
-                       move(bytes, issued, [&] { std::memcpy(destination, source, bytes); });
+                       move(bytes, issued, [&] {
+                           const auto region = require("copy", device_side, bytes);
+                           std::memcpy(destination, source, bytes);
+                       });
                    },
                    nullptr});
 }

@@ -1,0 +1,36 @@
+// Launchers of the device kernels: batched copies, stamps and their checks. Plain types only, so that both nvcc and the
+// host compiler read it. Each returns the launch's error; none waits.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace penstock::device {
+
+// What one warp copies. A piece of a batch becomes one or more of these.
+struct CopyTask {
+    void* destination;
+    const void* source;
+    std::uint64_t bytes;
+};
+
+// In device memory; the host sets {0, ~0} before a check.
+struct StampResult {
+    unsigned long long bad_bytes;
+    unsigned long long first_bad_offset;
+};
+
+struct StampRange {
+    unsigned char* memory = nullptr;
+    std::uint64_t bytes = 0;
+    std::uint64_t file_offset = 0;
+    std::uint64_t seed = 0;
+};
+
+// `tasks` lies in memory the device can read until the kernel is done. `processors` is the device's number of SMs.
+cudaError_t launch_copy_tasks(const CopyTask* tasks, std::uint32_t count, int processors, cudaStream_t stream);
+cudaError_t launch_stamp(const StampRange& range, int processors, cudaStream_t stream);
+cudaError_t launch_verify_stamp(const StampRange& range, StampResult* result, int processors, cudaStream_t stream);
+
+}  // namespace penstock::device
