@@ -1,0 +1,21 @@
+// The throttle decorator: a slower path than the one inside, to try engines and policies against storage we do not
+// have.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "penstock/path.hpp"
+
+namespace penstock::path {
+
+// Operations share one channel of `bandwidth_bytes_per_s` in order of submission, then each waits `latency_ns`;
+// latencies overlap. Zeros: no throttling.
+struct ThrottleOptions {
+    double bandwidth_bytes_per_s = 0;
+    std::uint64_t latency_ns = 0;
+};
+
+std::unique_ptr<Path> throttled(std::unique_ptr<Path> inner, const ThrottleOptions& options);
+
+}  // namespace penstock::path
