@@ -28,6 +28,7 @@
 namespace penstock {
 
 namespace context {
+struct FileRange;
 class ContextState;
 class FileState;
 class BufferState;
@@ -40,7 +41,7 @@ struct ContextOptions {
     std::string device = "auto";         // "auto", "host", "cuda:N"
     PathKind path = PathKind::automatic; // for every transfer that does not say
     std::uint32_t workers = 0;           // 0: the policy decides
-    std::uint64_t budget_bytes = 256 * kMiB;  // staging memory, never exceeded; at least 1 MiB
+    std::uint64_t budget_bytes = 256 * kMiB;  // staging memory, never exceeded; at least kStagingStep (2 MiB)
     bool strict = false;                 // any fallback is an error
     HostDeviceOptions host{};            // of the emulated device
     std::shared_ptr<Device> custom_device{};  // used instead of `device` when set
@@ -107,6 +108,8 @@ class Transfer {
 
   private:
     friend class Context;
+    friend class File;
+    std::shared_ptr<context::ContextState> context_;  // goes last: the engine must outlive its transfers
     std::shared_ptr<engine::TransferState> state_;
 };
 
@@ -155,6 +158,8 @@ class File {
 
   private:
     friend class Context;
+    Transfer start(Direction direction, const MemoryView& memory, std::uint64_t offset_bytes,
+                   const TransferOptions& options) const;
     std::shared_ptr<context::FileState> state_;
 };
 
@@ -194,6 +199,7 @@ class Context {
     std::uint64_t pinned_peak_bytes() const noexcept;
 
   private:
+    std::vector<context::FileRange> resolve(std::span<const Range> ranges) const;
     std::shared_ptr<context::ContextState> state_;
 };
 

@@ -13,6 +13,9 @@
 
 namespace penstock {
 
+// Staging memory comes in multiples of this for each worker.
+inline constexpr std::uint64_t kStagingStep = 2 * kMiB;
+
 // How pieces of one step move. Two steps of equal shape may share workers and slots.
 struct Shape {
     PathKind path = PathKind::buffered;
@@ -37,6 +40,8 @@ struct Step {
     Shape shape;
     std::vector<PlanPiece> pieces;
     std::string reason;  // in words, with the facts that decided
+    // Not automatic: these pieces were asked to go by that path and cannot; evidence lists them as a fallback.
+    PathKind fallback_from = PathKind::automatic;
     friend bool operator==(const Step&, const Step&) = default;
 };
 

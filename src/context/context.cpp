@@ -1,0 +1,144 @@
+// The public Context, Buffer and MemoryView.
+#include "penstock/context.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "context/state.hpp"
+
+namespace penstock {
+
+using context::FileRange;
+
+MemoryView MemoryView::slice(std::uint64_t offset, std::uint64_t length) const {
+    if (offset > bytes || length > bytes - offset) {
+        throw Error(ErrorCode::invalid_argument, "slice memory",
+                    std::to_string(length) + " bytes at " + std::to_string(offset) + " leave the " +
+                        std::to_string(bytes) + " bytes there are");
+    }
+    return {static_cast<std::byte*>(data) + offset, length, kind};
+}
+
+MemoryView Buffer::view() const noexcept { return state_ ? state_->memory->view() : MemoryView{}; }
+
+Context::Context(const ContextOptions& options) : state_(std::make_shared<context::ContextState>(options)) {}
+
+Device& Context::device() const noexcept { return *state_->device; }
+
+const ContextOptions& Context::options() const noexcept { return state_->options; }
+
+File Context::open(const std::string& name, const OpenOptions& options) const {
+    File file;
+    file.state_ = std::make_shared<context::FileState>();
+    file.state_->context = state_;
+    file.state_->file = state_->open(name, options);
+    return file;
+}
+
+Buffer Context::allocate(std::uint64_t bytes, MemoryKind kind, FirstTouch touch) const {
+    state_->check_process();
+    if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate", "a buffer of 0 bytes", "ask for at least 1");
+    Buffer buffer;
+    buffer.state_ = std::make_shared<context::BufferState>();
+    buffer.state_->context = state_;
+    state_->device->enter_thread();
+    buffer.state_->memory = std::make_shared<context::Memory>(state_->device, kind, bytes);
+    state_->remember(buffer.state_->memory);
+    void* data = buffer.data();
+    if (touch == FirstTouch::cpu) {
+        if (kind == MemoryKind::device) {
+            throw Error(ErrorCode::invalid_argument, "allocate", "the CPU cannot touch device memory first",
+                        "use first touch gpu or none, or another kind of memory");
+        }
+        std::memset(data, 0, bytes);
+    } else if (touch == FirstTouch::gpu) {
+        const auto stream = state_->device->make_stream();
+        stream->fill(data, bytes, 0);
+        stream->synchronize();
+    }
+    return buffer;
+}
+
+MemoryView Context::wrap(void* memory, std::uint64_t bytes, MemoryKind kind_expected) const {
+    state_->check_process();
+    const auto refuse = [&](const std::string& cause) {
+        throw Error(ErrorCode::invalid_argument, "wrap memory", cause,
+                    "give memory of " + state_->device->name() + ", or say which kind of memory it is");
+    };
+    if (memory == nullptr) refuse("the pointer is null");
+    const PointerInfo info = state_->device->pointer_info(memory);
+    if (kind_expected == MemoryKind::device) {
+        if (!info.known || (info.kind != MemoryKind::device && info.kind != MemoryKind::managed)) {
+            refuse("the pointer is not device memory");
+        }
+        if (info.kind == MemoryKind::device && info.device_index != state_->device->info().index) {
+            refuse("the pointer belongs to another device, number " + std::to_string(info.device_index));
+        }
+    } else if (info.known && info.kind == MemoryKind::device) {
+        refuse(std::string("the pointer is device memory, not ") + to_string(kind_expected));
+    }
+    if (info.known && info.bytes != 0) {
+        const auto* base = static_cast<const std::byte*>(info.base);
+        const auto before = static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - base);
+        if (before > info.bytes || bytes > info.bytes - before) {
+            refuse(std::to_string(bytes) + " bytes leave the allocation, which has " + std::to_string(info.bytes) +
+                   " and starts " + std::to_string(before) + " before the pointer");
+        }
+    }
+    return {memory, bytes, info.known ? info.kind : kind_expected};
+}
+
+Transfer Context::start(Direction direction, std::span<const Range> ranges, MemoryKind kind,
+                        const TransferOptions& options) const {
+    Transfer transfer;
+    transfer.state_ = context::prepare(*state_, {direction, kind, false}, resolve(ranges), options);
+    transfer.context_ = state_;
+    state_->engine.start(transfer.state_);
+    return transfer;
+}
+
+std::vector<FileRange> Context::resolve(std::span<const Range> ranges) const {
+    std::vector<FileRange> resolved;
+    resolved.reserve(ranges.size());
+    for (const Range& range : ranges) {
+        if (range.file == nullptr || !range.file->state_) {
+            throw Error(ErrorCode::invalid_argument, "start transfer", "a range has no open file");
+        }
+        if (range.file->state_->context != state_) {
+            throw Error(ErrorCode::invalid_argument, "start transfer " + range.file->name(),
+                        "the file belongs to another context");
+        }
+        resolved.push_back({range.file->state_->file, range.offset_bytes, range.memory, range.bytes});
+    }
+    return resolved;
+}
+
+Plan Context::plan(Direction direction, std::span<const Range> ranges, MemoryKind kind,
+                   const TransferOptions& options) const {
+    const auto transfer = context::prepare(*state_, {direction, kind, true}, resolve(ranges), options);
+    Plan plan = transfer->plan();
+    transfer->end_without_jobs();
+    return plan;
+}
+
+void Context::copy_to_host(void* host, const void* device, std::uint64_t bytes) const {
+    state_->check_process();
+    state_->device->enter_thread();
+    const auto stream = state_->device->make_stream();
+    stream->copy(CopyDirection::to_host, host, device, bytes);
+    stream->synchronize();
+}
+
+void Context::copy_to_device(void* device, const void* host, std::uint64_t bytes) const {
+    state_->check_process();
+    state_->device->enter_thread();
+    const auto stream = state_->device->make_stream();
+    stream->copy(CopyDirection::to_device, device, host, bytes);
+    stream->synchronize();
+}
+
+std::uint64_t Context::pinned_bytes() const noexcept { return state_->engine.pinned_bytes(); }
+
+std::uint64_t Context::pinned_peak_bytes() const noexcept { return state_->engine.pinned_peak_bytes(); }
+
+}  // namespace penstock

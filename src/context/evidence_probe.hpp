@@ -1,0 +1,35 @@
+// Reads the system's counters before and after a transfer, for its Evidence.
+//
+// Bounded cost: residency is sampled, on at most 16 ranges. What could not be read stays absent.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "os/process_io.hpp"
+#include "penstock/evidence.hpp"
+
+namespace penstock::context {
+
+struct ProbeRange {
+    int fd = -1;
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t bytes = 0;
+};
+
+class EvidenceProbe {
+  public:
+    // `before` is used where the policy has asked already.
+    EvidenceProbe(std::vector<ProbeRange> ranges, std::optional<Residency> before);
+    void finish(Evidence& evidence) const;
+    static std::optional<Residency> sample(const std::vector<ProbeRange>& ranges);
+
+  private:
+    std::vector<ProbeRange> ranges_;
+    std::optional<Residency> before_;
+    std::optional<ProcessIo> io_;
+    os::CpuTime cpu_;
+};
+
+}  // namespace penstock::context

@@ -1,0 +1,122 @@
+// The public File, Transfer and Outcome.
+#include <utility>
+
+#include "context/state.hpp"
+#include "os/residency.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock {
+namespace {
+
+// A File that was never opened or was moved from.
+const context::FileState& opened(const std::shared_ptr<context::FileState>& state) {
+    if (!state) throw Error(ErrorCode::invalid_argument, "use file", "the file is not open");
+    return *state;
+}
+
+std::shared_ptr<engine::TransferState> prepare_one(const context::FileState& state, Direction direction, bool blocking,
+                                                   const context::FileRange& range, MemoryKind kind,
+                                                   const TransferOptions& options) {
+    return context::prepare(*state.context, {direction, kind, blocking}, {range}, options);
+}
+
+Outcome move(const context::FileState& state, Direction direction, const MemoryView& memory, std::uint64_t offset_bytes,
+             const TransferOptions& options) {
+    const auto transfer = prepare_one(state, direction, true, {state.file, offset_bytes, memory.data, memory.bytes},
+                                      memory.kind, options);
+    state.context->engine.start(transfer);
+    *transfer->seen = true;
+    return transfer->result();
+}
+
+}  // namespace
+
+const std::string& File::name() const noexcept {
+    static const std::string none;
+    return state_ ? state_->file->handle().name : none;
+}
+
+std::uint64_t File::size_bytes() const { return opened(state_).file->size_bytes(); }
+
+FileFacts File::facts() const {
+    const context::OpenFile& file = *opened(state_).file;
+    FileFacts facts;
+    facts.name = file.handle().name;
+    facts.file_system = file.facts().file_system;
+    facts.size_bytes = file.size_bytes();
+    facts.direct = file.direct().usable;
+    facts.offset_alignment = file.direct().offset_alignment;
+    facts.memory_alignment = file.direct().memory_alignment;
+    facts.alignment_source = file.direct().source;
+    facts.direct_cause = file.direct().cause;
+    return facts;
+}
+
+Outcome File::read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
+    return move(opened(state_), Direction::read, memory, offset_bytes, options);
+}
+
+Outcome File::write(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
+    return move(opened(state_), Direction::write, memory, offset_bytes, options);
+}
+
+Transfer File::start_read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
+    return start(Direction::read, memory, offset_bytes, options);
+}
+
+Transfer File::start_write(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
+    return start(Direction::write, memory, offset_bytes, options);
+}
+
+Transfer File::start(Direction direction, const MemoryView& memory, std::uint64_t offset_bytes,
+                     const TransferOptions& options) const {
+    const context::FileState& state = opened(state_);
+    Transfer transfer;
+    transfer.context_ = state.context;
+    transfer.state_ = prepare_one(state, direction, false, {state.file, offset_bytes, memory.data, memory.bytes},
+                                  memory.kind, options);
+    state.context->engine.start(transfer.state_);
+    return transfer;
+}
+
+void File::sync() const { opened(state_).file->sync(); }
+
+void File::close() { opened(state_).file->close(); }
+
+bool File::register_mapping(std::string& why) const {
+    const context::FileState& state = opened(state_);
+    return state.context->mappings->register_all(state.file->handle(), why);
+}
+
+Residency File::residency(std::uint64_t offset_bytes, std::uint64_t bytes) const {
+    return os::residency(opened(state_).file->handle().buffered_fd, offset_bytes, bytes);
+}
+
+void File::drop_cache(std::uint64_t offset_bytes, std::uint64_t bytes) const {
+    const context::FileState& state = opened(state_);
+    os::drop_cache(state.context->system, state.file->handle().buffered_fd, name(), offset_bytes, bytes);
+}
+
+const Outcome& Outcome::or_throw() const {
+    if (!error.ok()) throw Error(error);
+    return *this;
+}
+
+bool Transfer::done() const { return state_->done(); }
+
+bool Transfer::wait(Deadline deadline) const { return state_->wait(deadline); }
+
+Outcome Transfer::result() const {
+    *state_->seen = true;
+    return state_->result();
+}
+
+void Transfer::cancel() const { state_->cancel(); }
+
+std::uint64_t Transfer::bytes_done() const noexcept { return state_->bytes_done(); }
+
+std::uint64_t Transfer::bytes_total() const noexcept { return state_->bytes_total(); }
+
+const Plan& Transfer::plan() const noexcept { return state_->plan(); }
+
+}  // namespace penstock

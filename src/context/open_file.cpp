@@ -1,0 +1,215 @@
+// See open_file.hpp. Order of a durable publish: data and inode to storage, then the name, then the directory.
+#include "context/open_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace penstock::context {
+namespace {
+
+constexpr unsigned kNewFileMode = 0666;  // less the umask
+
+std::string directory_of(const std::string& name) {
+    const std::size_t slash = name.rfind('/');
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? "/" : name.substr(0, slash);
+}
+
+std::string base_of(const std::string& name) {
+    const std::size_t slash = name.rfind('/');
+    return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+
+const char* open_advice(int error_number) {
+    switch (error_number) {
+        case ENOENT: return "check the path";
+        case EACCES:
+        case EPERM: return "check the permissions of the file and its directories";
+        case EROFS: return "the file system is mounted read-only";
+        case ENOSPC: return "free space on the file system or write less";
+        case EMFILE: return "raise the limit of open files (ulimit -n)";
+        default: return "";
+    }
+}
+
+}  // namespace
+
+OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOptions& options, std::uint64_t id)
+    : system_(system), options_(options), directory_(directory_of(name)) {
+    handle_.id = id;
+    handle_.name = name;
+    handle_.writable = options.mode != OpenMode::read;
+    if (options.mode == OpenMode::create) {
+        open_new(options);
+    } else {
+        open_existing(options);
+    }
+    handle_.buffered_fd = buffered_.get();
+    os::DirectFile direct = os::open_direct(system_, buffered_.get());
+    direct_fd_ = std::move(direct.fd);
+    direct_ = std::move(direct.facts);
+    handle_.direct_fd = direct_fd_.get();
+    if (direct_.usable) {
+        handle_.offset_alignment = direct_.offset_alignment;
+        handle_.memory_alignment = direct_.memory_alignment;
+    }
+}
+
+OpenFile::~OpenFile() {
+    if (on_let_go) on_let_go();
+    if (!temporary_.empty()) system_.unlink(temporary_.c_str());
+}
+
+void OpenFile::fail(const char* operation, int error_number, const char* advice) const {
+    ErrorInfo info = errno_info(operation, handle_.name, error_number);
+    info.advice = *advice != 0 ? advice : open_advice(error_number);
+    throw Error(std::move(info));
+}
+
+void OpenFile::open_existing(const OpenOptions& options) {
+    // O_NONBLOCK: opening a FIFO must not wait for a writer; regular files do not notice it.
+    const int flags = (options.mode == OpenMode::read ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK;
+    buffered_ = os::UniqueFd(system_.open(handle_.name.c_str(), flags, 0), system_);
+    if (!buffered_) {
+        // ENXIO: a FIFO without a reader, a socket, a device without a driver.
+        if (errno != EISDIR && errno != ENXIO) fail("open", errno);
+    } else {
+        facts_ = os::file_facts(buffered_.get(), handle_.name);
+    }
+    if (buffered_ && facts_.type == os::FileType::regular) return;
+    ErrorInfo info;
+    info.code = ErrorCode::not_a_regular_file;
+    info.operation = "open";
+    info.file = handle_.name;
+    info.cause = buffered_ ? std::string("this is a ") + os::to_string(facts_.type) + ", not a regular file"
+                           : "this is a directory or special file, not a regular file";
+    info.advice = "give a regular file";
+    throw Error(std::move(info));
+}
+
+void OpenFile::open_new(const OpenOptions& options) {
+    struct stat existing{};
+    if (handle_.name.empty() || base_of(handle_.name).empty()) fail("create", EISDIR, "give a file name");
+    if (::stat(handle_.name.c_str(), &existing) == 0) {
+        if (!S_ISREG(existing.st_mode)) {
+            ErrorInfo info = errno_info("create", handle_.name, S_ISDIR(existing.st_mode) ? EISDIR : EINVAL);
+            info.code = ErrorCode::not_a_regular_file;
+            info.cause = "something that is not a regular file has this name";
+            info.advice = "give another name";
+            throw Error(std::move(info));
+        }
+        if (!options.replace) fail("create", EEXIST, "remove the file or allow replacing it");
+    }
+    buffered_ = os::UniqueFd(system_.open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kNewFileMode), system_);
+    if (!buffered_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+        temporary_ = directory_ + "/." + base_of(handle_.name) + ".penstock-" + std::to_string(::getpid()) + "-" +
+                     std::to_string(handle_.id);
+        buffered_ = os::UniqueFd(system_.open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, kNewFileMode),
+                                 system_);
+    }
+    if (!buffered_) {
+        const int number = errno;
+        temporary_.clear();
+        fail("create", number);
+    }
+    try {
+        facts_ = os::file_facts(buffered_.get(), handle_.name);
+        if (options.size_bytes != 0) reserve(options.size_bytes);
+    } catch (...) {  // a constructor that throws runs no destructor
+        if (!temporary_.empty()) system_.unlink(temporary_.c_str());
+        throw;
+    }
+}
+
+void OpenFile::reserve(std::uint64_t bytes) {
+    int result = 0;
+    do {
+        result = system_.fallocate(buffered_.get(), 0, bytes);
+    } while (result != 0 && errno == EINTR);
+    if (result == 0) return;
+    ErrorInfo info = errno_info("reserve space for", handle_.name, errno);
+    info.length_bytes = bytes;
+    info.advice = open_advice(errno);
+    if (errno != EOPNOTSUPP && errno != ENOSYS) throw Error(std::move(info));
+    if (system_.ftruncate(buffered_.get(), bytes) != 0) fail("set the size of", errno);
+}
+
+bool OpenFile::memory_backed() const noexcept {
+    return facts_.file_system == "tmpfs" || facts_.file_system == "ramfs" || facts_.file_system == "hugetlbfs";
+}
+
+std::uint64_t OpenFile::size_bytes() const {
+    struct stat now{};
+    if (::fstat(handle_.buffered_fd, &now) != 0) fail("fstat", errno);
+    return static_cast<std::uint64_t>(now.st_size);
+}
+
+void OpenFile::sync() const {
+    if (system_.fdatasync(handle_.buffered_fd) != 0) fail("fdatasync", errno);
+}
+
+void OpenFile::transfer_began() {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw Error(ErrorCode::invalid_argument, "transfer " + handle_.name, "the file is closed");
+    ++transfers_;
+}
+
+void OpenFile::transfer_ended(const ErrorInfo& error, const std::shared_ptr<std::atomic<bool>>& seen) {
+    const std::lock_guard lock(mutex_);
+    if (!error.ok()) late_.push_back({error, seen});
+    if (--transfers_ == 0) quiet_.notify_all();
+}
+
+void OpenFile::throw_late_error() {
+    for (const Late& late : late_) {
+        if (!late.seen->load()) throw Error(late.error);
+    }
+}
+
+bool OpenFile::closed() const {
+    const std::lock_guard lock(mutex_);
+    return closed_;
+}
+
+void OpenFile::close() {
+    {
+        std::unique_lock lock(mutex_);
+        if (closed_) return;
+        quiet_.wait(lock, [this] { return transfers_ == 0; });
+        closed_ = true;
+        throw_late_error();
+    }
+    if (options_.mode == OpenMode::create) publish();
+}
+
+void OpenFile::publish() {
+    if (options_.durable && system_.fsync(handle_.buffered_fd) != 0) fail("fsync", errno);
+    if (temporary_.empty()) name_unnamed_file();
+    if (!temporary_.empty()) {
+        if (system_.rename(temporary_.c_str(), handle_.name.c_str()) != 0) fail("rename to", errno);
+        temporary_.clear();
+    }
+    if (options_.durable) sync_directory();
+}
+
+// An O_TMPFILE cannot replace a name: where the name is taken it gets a temporary one, for rename to put in place.
+void OpenFile::name_unnamed_file() {
+    if (system_.link_fd(handle_.buffered_fd, handle_.name.c_str()) == 0) return;
+    if (errno != EEXIST || !options_.replace) fail("name", errno);
+    std::string name = directory_ + "/." + base_of(handle_.name) + ".penstock-" + std::to_string(::getpid()) + "-" +
+                       std::to_string(handle_.id);
+    if (system_.link_fd(handle_.buffered_fd, name.c_str()) != 0) fail("name", errno);
+    temporary_ = std::move(name);
+}
+
+void OpenFile::sync_directory() {
+    const os::UniqueFd directory(system_.open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), system_);
+    if (!directory) fail("open the directory of", errno);
+    if (system_.fsync(directory.get()) != 0) fail("fsync the directory of", errno);
+}
+
+}  // namespace penstock::context

@@ -1,0 +1,340 @@
+// From a request to a transfer ready to start: checks, facts for the policy, evidence before and after.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "context/evidence_probe.hpp"
+#include "context/state.hpp"
+#include "os/residency.hpp"
+
+namespace penstock::context {
+namespace {
+
+constexpr std::uint64_t kSampledEvidence = 1 * kMiB;  // smaller transfers read no counters unless asked
+constexpr double kHotFraction = 0.75;                 // of a window's pages: then it is read through the page cache
+constexpr std::size_t kWindowedRanges = 16;           // more ranges than this share one sampled answer
+constexpr std::uint64_t kRegisterMin = 64 * kMiB;
+
+bool host_kind(MemoryKind kind) { return kind == MemoryKind::pinned || kind == MemoryKind::system; }
+
+[[noreturn]] void refuse_range(const FileRange& range, const char* operation, std::string cause, std::string advice) {
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = operation;
+    info.file = range.file->handle().name;
+    info.offset_bytes = range.offset_bytes;
+    info.length_bytes = range.bytes;
+    info.cause = std::move(cause);
+    info.advice = std::move(advice);
+    throw Error(std::move(info));
+}
+
+// Ranges that continue each other in file and memory become one: fewer, larger operations.
+std::vector<FileRange> coalesce(std::vector<FileRange> ranges) {
+    std::vector<FileRange> merged;
+    merged.reserve(ranges.size());
+    for (FileRange& range : ranges) {
+        if (!merged.empty()) {
+            FileRange& last = merged.back();
+            if (last.file == range.file && last.offset_bytes + last.bytes == range.offset_bytes &&
+                static_cast<std::byte*>(last.memory) + last.bytes == range.memory) {
+                last.bytes += range.bytes;
+                continue;
+            }
+        }
+        merged.push_back(std::move(range));
+    }
+    return merged;
+}
+
+class Preparation {
+  public:
+    Preparation(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
+                const TransferOptions& options)
+        : context_(context), submission_(submission), ranges_(coalesce(std::move(ranges))), options_(options) {}
+
+    std::shared_ptr<engine::TransferState> run();
+
+  private:
+    void check();
+    void gather_files();
+    void gather_segments();
+    void add_windows(std::uint64_t index);
+    void add_segment(std::uint64_t index, std::uint64_t offset, std::uint64_t bytes, policy::Residence residence);
+    policy::Residence shared_residence();
+    bool registered(std::uint64_t index);
+    void ask_registration();
+    engine::Request make_request();
+    void attach_end(engine::TransferState& transfer, std::shared_ptr<EvidenceProbe> probe);
+    std::vector<ProbeRange> probe_ranges() const;
+    const char* operation() const { return to_string(submission_.direction); }
+    bool reading() const { return submission_.direction == Direction::read; }
+
+    ContextState& context_;
+    Submission submission_;
+    std::vector<FileRange> ranges_;
+    const TransferOptions& options_;
+    policy::RequestFacts facts_;
+    std::vector<std::uint64_t> available_;  // bytes of each range inside the file; all of it for writes
+    std::optional<Residency> before_;
+    std::vector<std::string> notes_;
+    bool truncated_ = false;
+    std::uint64_t valid_bytes_ = 0;  // position of the first byte beyond an end of file
+};
+
+void Preparation::check() {
+    constexpr auto kLast = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    std::uint64_t position = 0;
+    std::shared_ptr<OpenFile> sized;  // ranges often share one file: its size is asked once
+    std::uint64_t size = 0;
+    for (const FileRange& range : ranges_) {
+        if (range.offset_bytes > kLast || range.bytes > kLast - range.offset_bytes) {
+            refuse_range(range, operation(), "offset and length leave the range of file offsets", "");
+        }
+        if (range.memory == nullptr && range.bytes != 0) {
+            refuse_range(range, operation(), "the memory pointer is null", "give memory from Context::allocate or wrap");
+        }
+        std::uint64_t available = range.bytes;
+        if (reading()) {
+            if (range.file != sized) size = range.file->size_bytes();
+            sized = range.file;
+            if (range.offset_bytes > size) {
+                refuse_range(range, operation(), "the offset is beyond the end of the file, at " + std::to_string(size),
+                             "read within the file");
+            }
+            available = std::min(range.bytes, size - range.offset_bytes);
+        } else if (!range.file->handle().writable) {
+            refuse_range(range, operation(), "the file was opened for reading", "open it with OpenMode::read_write");
+        }
+        available_.push_back(available);
+        if (available < range.bytes && !truncated_) {
+            truncated_ = true;
+            valid_bytes_ = position + available;
+        }
+        position += range.bytes;
+    }
+}
+
+void Preparation::gather_files() {
+    facts_.direction = submission_.direction;
+    facts_.kind = submission_.kind;
+    facts_.blocking = submission_.blocking;
+    facts_.path = options_.path != PathKind::automatic ? options_.path : context_.options.path;
+    facts_.chunk_bytes = options_.chunk_bytes;
+    facts_.workers = options_.workers != 0 ? options_.workers : context_.options.workers;
+    facts_.depth = options_.depth;
+    facts_.strict = options_.strict || context_.options.strict;
+    facts_.direct = true;
+    facts_.memory_backed = true;
+    const OpenFile* last = nullptr;
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+        const FileRange& range = ranges_[i];
+        facts_.ranges.push_back({range.offset_bytes, available_[i], reinterpret_cast<std::uintptr_t>(range.memory)});
+        if (range.file.get() == last) continue;
+        last = range.file.get();
+        facts_.memory_backed &= last->memory_backed();
+        facts_.offset_alignment = std::max<std::uint64_t>(facts_.offset_alignment, last->handle().offset_alignment);
+        facts_.memory_alignment = std::max<std::uint64_t>(facts_.memory_alignment, last->handle().memory_alignment);
+        if (!last->direct().usable) {
+            facts_.direct = false;
+            facts_.direct_cause = last->direct().cause;
+        }
+    }
+}
+
+void Preparation::add_segment(std::uint64_t index, std::uint64_t offset, std::uint64_t bytes,
+                              policy::Residence residence) {
+    if (bytes == 0) return;
+    if (!facts_.segments.empty()) {
+        policy::Segment& last = facts_.segments.back();
+        if (last.residence == residence && last.piece.range == index &&
+            last.piece.offset_bytes + last.piece.bytes == offset) {
+            last.piece.bytes += bytes;
+            return;
+        }
+    }
+    facts_.segments.push_back({{index, offset, bytes}, residence});
+}
+
+bool Preparation::registered(std::uint64_t index) {
+    return !host_kind(submission_.kind) &&
+           context_.mappings->registered(ranges_[index].file->handle(), ranges_[index].offset_bytes, available_[index]);
+}
+
+void Preparation::add_windows(std::uint64_t index) {
+    const FileRange& range = ranges_[index];
+    std::string source;
+    std::vector<os::ResidencyWindow> windows;
+    try {
+        windows = os::residency_windows(range.file->handle().buffered_fd, range.offset_bytes, available_[index], source);
+    } catch (const Error& error) {
+        notes_.push_back("residency unknown: " + error.info().cause);
+        add_segment(index, 0, available_[index], policy::Residence::unknown);
+        return;
+    }
+    if (!before_) before_.emplace();
+    before_->source = source;
+    std::uint64_t covered = 0;
+    for (const os::ResidencyWindow& window : windows) {
+        before_->sampled_pages += window.sampled_pages;
+        before_->resident_pages += window.resident_pages;
+        before_->dirty_pages += window.dirty_pages;
+        const bool hot = window.resident_fraction() >= kHotFraction;
+        const std::uint64_t end = std::min(window.offset_bytes + window.bytes - range.offset_bytes, available_[index]);
+        if (end <= covered) continue;
+        add_segment(index, covered, end - covered, hot ? policy::Residence::hot : policy::Residence::cold);
+        covered = end;
+    }
+    before_->pages += (available_[index] + context_.machine().page_bytes - 1) / context_.machine().page_bytes;
+    add_segment(index, covered, available_[index] - covered, policy::Residence::cold);
+}
+
+policy::Residence Preparation::shared_residence() {
+    before_ = EvidenceProbe::sample(probe_ranges());
+    if (!before_) return policy::Residence::unknown;
+    return before_->fraction() >= kHotFraction ? policy::Residence::hot : policy::Residence::cold;
+}
+
+void Preparation::gather_segments() {
+    const std::uint64_t total = facts_.total_bytes();
+    const bool ask = reading() && facts_.path == PathKind::automatic && !facts_.memory_backed &&
+                     !(submission_.blocking && total <= 64 * kKiB);
+    const bool windowed = ranges_.size() <= kWindowedRanges;
+    policy::Residence shared = policy::Residence::unknown;
+    if (reading() && facts_.memory_backed) shared = policy::Residence::hot;
+    if (ask && !windowed) shared = shared_residence();
+    for (std::uint64_t i = 0; i < ranges_.size(); ++i) {
+        if (reading() && facts_.memory_backed && facts_.path == PathKind::automatic && windowed && registered(i)) {
+            add_segment(i, 0, available_[i], policy::Residence::registered);
+        } else if (ask && windowed) {
+            add_windows(i);
+        } else {
+            add_segment(i, 0, available_[i], shared);
+        }
+    }
+}
+
+// Explicit mmap registers now; automatic reads of files in memory have it done beside a second reading.
+void Preparation::ask_registration() {
+    if (!reading() || host_kind(submission_.kind) || ranges_.empty()) return;
+    const std::shared_ptr<OpenFile>& file = ranges_.front().file;
+    const bool one_file = std::all_of(ranges_.begin(), ranges_.end(), [&](const auto& r) { return r.file == file; });
+    if (!one_file || !file->memory_backed()) return;
+    if (facts_.path == PathKind::mmap) {
+        std::string why;
+        facts_.mapping_registered = context_.mappings->register_all(file->handle(), why);
+        if (!facts_.mapping_registered) notes_.push_back("mapping not registered with the device: " + why);
+        return;
+    }
+    const std::uint64_t size = file->size_bytes();
+    const bool again = file->bytes_read.load() >= size && facts_.total_bytes() >= kRegisterMin;
+    if (facts_.path == PathKind::automatic && again && !context_.machine().emulated_device &&
+        context_.mappings->refusal(file->handle()).empty() && !context_.mappings->registered(file->handle(), 0, size)) {
+        context_.registrar.start(file);
+    }
+}
+
+std::vector<ProbeRange> Preparation::probe_ranges() const {
+    std::vector<ProbeRange> probes;
+    probes.reserve(ranges_.size());
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+        probes.push_back({ranges_[i].file->handle().buffered_fd, ranges_[i].offset_bytes, available_[i]});
+    }
+    return probes;
+}
+
+engine::Request Preparation::make_request() {
+    engine::Request request;
+    request.direction = submission_.direction;
+    request.host_memory = host_kind(submission_.kind);
+    request.strict = facts_.strict;
+    request.deadline = options_.deadline;
+    request.progress = options_.progress;
+    request.ranges.reserve(ranges_.size());
+    std::uint64_t position = 0;
+    const OpenFile* last_file = nullptr;
+    std::shared_ptr<Memory> last_memory;
+    for (const FileRange& range : ranges_) {
+        auto* memory = static_cast<std::byte*>(range.memory);
+        request.ranges.push_back({&range.file->handle(), range.offset_bytes, memory, range.bytes, position});
+        position += range.bytes;
+        if (range.file.get() != last_file) request.keep_alive.push_back(range.file);
+        last_file = range.file.get();
+        const auto inside = [&](const MemoryView& view) {
+            return memory >= view.data && memory < static_cast<std::byte*>(view.data) + view.bytes;
+        };
+        if (last_memory && inside(last_memory->view())) continue;
+        last_memory = context_.memory_at(memory);
+        if (last_memory) request.keep_alive.push_back(last_memory);
+    }
+    return request;
+}
+
+void sync_files(const std::vector<std::shared_ptr<OpenFile>>& files, Outcome& outcome) {
+    const auto start = Clock::now();
+    for (const auto& file : files) {
+        try {
+            if (outcome.ok()) file->sync();
+        } catch (const Error& error) {
+            outcome.error = error.info();
+        }
+    }
+    outcome.seconds += std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void Preparation::attach_end(engine::TransferState& transfer, std::shared_ptr<EvidenceProbe> probe) {
+    std::vector<std::shared_ptr<OpenFile>> files;
+    for (const FileRange& range : ranges_) {
+        if (std::find(files.begin(), files.end(), range.file) == files.end()) files.push_back(range.file);
+        if (files.size() == ranges_.size()) break;
+    }
+    for (const auto& file : files) file->transfer_began();
+    const bool durable = options_.durable && !reading();
+    const bool reads = reading();
+    transfer.on_end = [files = std::move(files), probe = std::move(probe), durable, reads, seen = transfer.seen,
+                       engine = &context_.engine](Outcome& outcome) {
+        if (durable) sync_files(files, outcome);
+        if (probe) probe->finish(outcome.evidence);
+        outcome.evidence.pinned_peak_bytes = engine->pinned_peak_bytes();
+        if (reads && !files.empty()) files.front()->bytes_read += outcome.bytes;
+        for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : outcome.error, seen);
+    };
+}
+
+std::shared_ptr<engine::TransferState> Preparation::run() {
+    check();
+    gather_files();
+    ask_registration();
+    gather_segments();
+    Plan plan = policy::make_plan(facts_, context_.machine());
+    std::shared_ptr<EvidenceProbe> probe;
+    if (options_.full_evidence || facts_.total_bytes() >= kSampledEvidence) {
+        probe = std::make_shared<EvidenceProbe>(probe_ranges(), before_);
+    }
+    auto transfer = std::make_shared<engine::TransferState>(make_request(), std::move(plan));
+    attach_end(*transfer, std::move(probe));
+    if (truncated_) {
+        transfer->short_at(valid_bytes_);
+        transfer->reached_end();
+    }
+    for (const std::string& note : notes_) transfer->add_note(note);
+    for (const Step& step : transfer->plan().steps) {
+        if (step.fallback_from == PathKind::automatic) continue;
+        std::uint64_t bytes = 0;
+        for (const PlanPiece& piece : step.pieces) bytes += piece.bytes;
+        transfer->add_fallback(step.fallback_from, step.shape.path, bytes, step.reason);
+    }
+    return transfer;
+}
+
+}  // namespace
+
+std::shared_ptr<engine::TransferState> prepare(ContextState& context, const Submission& submission,
+                                               std::vector<FileRange> ranges, const TransferOptions& options) {
+    context.check_process();
+    return Preparation(context, submission, std::move(ranges), options).run();
+}
+
+}  // namespace penstock::context

@@ -1,0 +1,124 @@
+// ContextState: the join of device, paths, policy and engine.
+#include "context/state.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "os/limits.hpp"
+#if __has_include("path/cufile.hpp")
+#include "path/cufile.hpp"
+#endif
+
+namespace penstock::context {
+namespace {
+
+constexpr std::uint64_t kRegisterStep = 256 * kMiB;
+
+std::shared_ptr<Device> device_of(const ContextOptions& options) {
+    if (options.custom_device) return options.custom_device;
+    return options.device == "host" ? make_host_device(options.host) : make_device(options.device);
+}
+
+policy::MachineFacts machine_facts(const ContextOptions& options, Device& device) {
+    const os::Limits limits = os::limits();
+    policy::MachineFacts facts;
+    facts.cpus = limits.cpus;
+    facts.emulated_device = device.info().emulated;
+    facts.budget_bytes = options.budget_bytes;
+    facts.page_bytes = limits.page_bytes;
+    facts.uring = limits.io_uring.usable;
+    facts.uring_cause = limits.io_uring.cause;
+    return facts;
+}
+
+const ContextOptions& checked(const ContextOptions& options) {
+    if (options.budget_bytes < kStagingStep) {
+        throw Error(ErrorCode::invalid_argument, "make context",
+                    "a budget of " + std::to_string(options.budget_bytes) + " bytes is too small",
+                    "give at least " + std::to_string(kStagingStep));
+    }
+    return options;
+}
+
+}  // namespace
+
+Registrar::~Registrar() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+}
+
+void Registrar::start(const std::shared_ptr<OpenFile>& file) {
+    const std::lock_guard lock(mutex_);
+    if (busy_.exchange(true)) return;
+    if (thread_.joinable()) thread_.join();
+    thread_ = std::thread([this, file] {
+        std::string why;
+        while (!stop_ && !file->closed() && mappings_->register_some(file->handle(), kRegisterStep, why) != 0) {
+        }
+        busy_ = false;
+    });
+}
+
+ContextState::ContextState(const ContextOptions& given)
+    : options(checked(given)),
+      device(device_of(given)),
+      system(given.system != nullptr ? *given.system : os::real_system()),
+      mappings(std::make_shared<path::Mappings>(path::MappingsOptions{device.get()})),
+      process_(::getpid()),
+      machine_(machine_facts(given, *device)),
+      registrar(mappings),
+      engine({device.get(), &system, given.budget_bytes, device->info().numa_node,
+              [this](PathKind kind, PathOptions path_options) { return make_path(kind, std::move(path_options)); }}) {}
+
+void ContextState::check_process() const {
+    if (::getpid() == process_) return;
+    throw Error(ErrorCode::unsupported, "use context", "this process was forked from the one that made the context",
+                "make a Context in the child");
+}
+
+std::shared_ptr<OpenFile> ContextState::open(const std::string& name, const OpenOptions& open_options) {
+    check_process();
+    auto file = std::make_shared<OpenFile>(system, name, open_options, next_file_id_++);
+    const std::uint64_t id = file->handle().id;
+    file->on_let_go = [id, kept = mappings] { kept->forget(id); };
+    return file;
+}
+
+void ContextState::remember(const std::shared_ptr<Memory>& memory) {
+    const std::lock_guard lock(memories_mutex_);
+    std::erase_if(memories_, [](const auto& known) { return known.expired(); });
+    memories_.push_back(memory);
+}
+
+std::shared_ptr<Memory> ContextState::memory_at(const void* data) {
+    const std::lock_guard lock(memories_mutex_);
+    for (const auto& known : memories_) {
+        std::shared_ptr<Memory> memory = known.lock();
+        if (!memory) continue;
+        const MemoryView view = memory->view();
+        const auto* start = static_cast<const std::byte*>(view.data);
+        const auto* byte = static_cast<const std::byte*>(data);
+        if (byte >= start && byte < start + view.bytes) return memory;
+    }
+    return nullptr;
+}
+
+std::unique_ptr<Path> ContextState::make_path(PathKind kind, PathOptions path_options) {
+    path_options.device = device.get();
+    path_options.system = &system;
+    path_options.mappings = mappings;
+    if (kind == PathKind::gds || kind == PathKind::gds_compat || kind == PathKind::gds_batch ||
+        kind == PathKind::gds_stream) {
+        const std::lock_guard lock(cufile_mutex_);
+#if __has_include("path/cufile.hpp")
+        if (!cufile_) cufile_ = path::open_cufile({});
+#endif
+        path_options.cufile = cufile_;
+    }
+    std::unique_ptr<Path> path = penstock::make_path(kind, path_options);
+    return options.wrap_path ? options.wrap_path(std::move(path)) : std::move(path);
+}
+
+}  // namespace penstock::context

@@ -1,0 +1,111 @@
+// What the public handles point to. Declaration order is destruction order reversed: the engine ends before the device.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "context/open_file.hpp"
+#include "engine/engine.hpp"
+#include "engine/transfer_state.hpp"
+#include "path/mappings.hpp"
+#include "penstock/context.hpp"
+#include "policy/policy.hpp"
+
+namespace penstock::context {
+
+// Memory from Context::allocate. Keeps the device, not the context, so that transfers may hold it.
+class Memory {
+  public:
+    Memory(std::shared_ptr<Device> device, MemoryKind kind, std::uint64_t bytes)
+        : device_(std::move(device)), kind_(kind), bytes_(bytes), data_(device_->allocate(kind, bytes)) {}
+    ~Memory() { device_->release(kind_, data_); }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    MemoryView view() const noexcept { return {data_, bytes_, kind_}; }
+
+  private:
+    std::shared_ptr<Device> device_;
+    MemoryKind kind_;
+    std::uint64_t bytes_;
+    void* data_;
+};
+
+// Registers the mappings of files that are read again, beside the transfers, one thread at a time.
+class Registrar {
+  public:
+    explicit Registrar(std::shared_ptr<path::Mappings> mappings) : mappings_(std::move(mappings)) {}
+    ~Registrar();
+    void start(const std::shared_ptr<OpenFile>& file);
+
+  private:
+    std::shared_ptr<path::Mappings> mappings_;
+    std::mutex mutex_;
+    std::thread thread_;
+    std::atomic<bool> busy_{false};
+    std::atomic<bool> stop_{false};
+};
+
+class ContextState {
+  public:
+    explicit ContextState(const ContextOptions& options);
+
+    void check_process() const;  // throws in a forked child
+    std::shared_ptr<OpenFile> open(const std::string& name, const OpenOptions& options);
+    std::shared_ptr<Memory> memory_at(const void* data);  // the allocation around it, if it is one of ours
+    void remember(const std::shared_ptr<Memory>& memory);
+    std::unique_ptr<Path> make_path(PathKind kind, PathOptions path_options);
+    const policy::MachineFacts& machine() const noexcept { return machine_; }
+
+    ContextOptions options;
+    std::shared_ptr<Device> device;
+    os::System& system;
+    std::shared_ptr<path::Mappings> mappings;
+
+  private:
+    pid_t process_;
+    policy::MachineFacts machine_;
+    std::atomic<std::uint64_t> next_file_id_{1};
+    std::mutex memories_mutex_;
+    std::vector<std::weak_ptr<Memory>> memories_;  // guarded by memories_mutex_
+    std::mutex cufile_mutex_;
+    std::shared_ptr<path::CuFile> cufile_;  // opened when first asked for; guarded by cufile_mutex_
+
+  public:
+    Registrar registrar;
+    engine::Engine engine;
+};
+
+class FileState {
+  public:
+    std::shared_ptr<ContextState> context;
+    std::shared_ptr<OpenFile> file;
+};
+
+class BufferState {
+  public:
+    std::shared_ptr<ContextState> context;
+    std::shared_ptr<Memory> memory;
+};
+
+struct Submission {
+    Direction direction = Direction::read;
+    MemoryKind kind = MemoryKind::device;
+    bool blocking = false;
+};
+
+// Facts gathered, plan made, evidence set up. `ranges` name open files of this context.
+struct FileRange {
+    std::shared_ptr<OpenFile> file;
+    std::uint64_t offset_bytes = 0;
+    void* memory = nullptr;
+    std::uint64_t bytes = 0;
+};
+std::shared_ptr<engine::TransferState> prepare(ContextState& context, const Submission& submission,
+                                               std::vector<FileRange> ranges, const TransferOptions& options);
+
+}  // namespace penstock::context

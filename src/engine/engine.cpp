@@ -1,0 +1,101 @@
+// See engine.hpp.
+#include "engine/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/session.hpp"
+#include "os/numa.hpp"
+
+namespace penstock::engine {
+namespace {
+
+constexpr std::uint32_t kWorkersMax = 512;
+
+CutRules rules_for(const TransferState& transfer, const Step& step) {
+    CutRules rules;
+    rules.chunk_bytes = step.shape.chunk_bytes;
+    const bool bypass = step.shape.path == PathKind::direct || step.shape.path == PathKind::aio ||
+                        step.shape.path == PathKind::uring;
+    if (bypass) {
+        for (const PlanPiece& piece : step.pieces) {
+            const FileHandle& file = *transfer.request().ranges[piece.range].file;
+            rules.alignment = std::max<std::uint64_t>({rules.alignment, file.offset_alignment, file.memory_alignment});
+        }
+    }
+    rules.pack = step.shape.staged;
+    // Straight to the caller's memory there is no slot to keep within: operations are exactly what is wanted.
+    if (!step.shape.staged) rules.alignment = 1;
+    return rules;
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options)
+    : options_(std::move(options)),
+      // The inline lanes' slots are part of the budget.
+      pool_({options_.device, options_.numa_node, options_.make_path},
+            options_.budget_bytes > 2 * kStagingStep ? options_.budget_bytes - kStagingStep : options_.budget_bytes),
+      inline_(*options_.device, *options_.system) {}
+
+Engine::~Engine() {
+    scheduler_.stop();
+    for (std::thread& worker : workers_) worker.join();
+    pool_.drop_idle();
+}
+
+void Engine::start(const std::shared_ptr<TransferState>& transfer) {
+    const std::vector<Step>& steps = transfer->plan().steps;
+    if (steps.empty()) {
+        transfer->end_without_jobs();
+        return;
+    }
+    if (steps.size() == 1 && steps.front().shape.run_inline) {
+        inline_.run(*transfer);
+        return;
+    }
+    std::uint32_t workers = 0;
+    for (const Step& step : steps) workers += step.shape.workers;
+    ensure_workers(workers);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        scheduler_.add(std::make_shared<Job>(transfer, i, rules_for(*transfer, steps[i])));
+    }
+}
+
+void Engine::ensure_workers(std::uint32_t count) {
+    const std::lock_guard lock(workers_mutex_);
+    while (workers_.size() < std::min(count, kWorkersMax)) {
+        const auto index = static_cast<std::uint32_t>(workers_.size());
+        workers_.emplace_back([this, index] { work(index); });
+    }
+}
+
+void Engine::work(std::uint32_t worker) {
+    os::place_thread_near(options_.numa_node);
+    while (std::shared_ptr<Job> job = scheduler_.take()) serve(std::move(job), worker);
+}
+
+void Engine::serve(std::shared_ptr<Job> job, std::uint32_t worker) {
+    std::unique_ptr<Station> station;
+    const std::shared_ptr<Job> first = job;
+    try {
+        options_.device->enter_thread();
+        station = pool_.lease(job->shape(), worker, [&] { return scheduler_.stopping() || first->exhausted(); });
+        if (!station) {
+            scheduler_.give_back(first);
+            return;
+        }
+    } catch (const Error& error) {
+        first->transfer().stop(error.info());
+        scheduler_.give_back(first);
+        return;
+    }
+    Session session(scheduler_, *station, *options_.system);
+    if (session.run(std::move(job))) {
+        pool_.give_back(std::move(station));
+    } else {
+        pool_.drop(std::move(station));
+    }
+}
+
+}  // namespace penstock::engine

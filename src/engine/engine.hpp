@@ -1,0 +1,53 @@
+// The engine: executes plans with worker threads, within a memory budget.
+//
+// Workers start on demand and live as long as the engine. Destroying the engine cancels what has not started, waits for
+// what has, and joins every thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/inline.hpp"
+#include "engine/scheduler.hpp"
+#include "engine/station.hpp"
+#include "os/system.hpp"
+
+namespace penstock::engine {
+
+struct EngineOptions {
+    Device* device = nullptr;
+    os::System* system = nullptr;
+    std::uint64_t budget_bytes = 256 * kMiB;
+    int numa_node = -1;  // near which staging memory and workers go
+    std::function<std::unique_ptr<Path>(PathKind, PathOptions)> make_path;
+};
+
+class Engine {
+  public:
+    explicit Engine(EngineOptions options);
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    // Queues the transfer's steps; an inline plan is executed before this returns. A transfer without steps ends here.
+    void start(const std::shared_ptr<TransferState>& transfer);
+    std::uint64_t pinned_bytes() const { return pool_.held_bytes() + inline_.pinned_bytes(); }
+    std::uint64_t pinned_peak_bytes() const { return pool_.peak_bytes() + inline_.pinned_bytes(); }
+
+  private:
+    void ensure_workers(std::uint32_t count);
+    void work(std::uint32_t worker);
+    void serve(std::shared_ptr<Job> job, std::uint32_t worker);
+
+    EngineOptions options_;
+    StationPool pool_;
+    InlineLanes inline_;
+    Scheduler scheduler_;
+    std::mutex workers_mutex_;
+    std::vector<std::thread> workers_;
+};
+
+}  // namespace penstock::engine

@@ -1,0 +1,85 @@
+// See scheduler.hpp.
+#include "engine/scheduler.hpp"
+
+#include <algorithm>
+
+namespace penstock::engine {
+
+void Scheduler::add(std::shared_ptr<Job> job) {
+    const std::uint32_t workers = job->shape().workers;
+    {
+        const std::lock_guard lock(mutex_);
+        jobs_.push_back(std::move(job));
+    }
+    for (std::uint32_t i = 0; i < workers; ++i) wake_.notify_one();
+}
+
+std::shared_ptr<Job> Scheduler::pick(const Shape* shape) {
+    for (auto it = jobs_.begin(); it != jobs_.end();) {
+        std::shared_ptr<Job> job = *it;
+        if (job->exhausted() && job->lanes != 0) {  // its workers will end it
+            it = jobs_.erase(it);
+            continue;
+        }
+        if (job->lanes < job->shape().workers && (shape == nullptr || job->shape() == *shape)) {
+            ++job->lanes;
+            jobs_.splice(jobs_.end(), jobs_, it);  // served last next time
+            return job;
+        }
+        ++it;
+    }
+    return nullptr;
+}
+
+std::shared_ptr<Job> Scheduler::take() {
+    std::unique_lock lock(mutex_);
+    std::shared_ptr<Job> job;
+    wake_.wait(lock, [&] { return stopping_ || (job = pick(nullptr)) != nullptr; });
+    return job;
+}
+
+std::shared_ptr<Job> Scheduler::take_alike(const Shape& shape) {
+    const std::lock_guard lock(mutex_);
+    return stopping_ ? nullptr : pick(&shape);
+}
+
+void Scheduler::give_back(const std::shared_ptr<Job>& job) {
+    bool more = false;
+    {
+        const std::lock_guard lock(mutex_);
+        --job->lanes;
+        more = !job->exhausted();
+        if (!more) jobs_.remove(job);
+    }
+    if (more) wake_.notify_one();
+    if (job->ends_now()) job->transfer().leave_job();
+}
+
+bool Scheduler::someone_waits() {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return job->lanes == 0 && !job->exhausted(); });
+}
+
+void Scheduler::stop() {
+    std::list<std::shared_ptr<Job>> left;
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+        left.swap(jobs_);
+    }
+    wake_.notify_all();
+    for (const auto& job : left) {
+        ErrorInfo info;
+        info.code = ErrorCode::cancelled;
+        info.cause = "the context was destroyed before the transfer ended";
+        job->transfer().stop(info);
+        if (job->ends_now()) job->transfer().leave_job();
+    }
+}
+
+bool Scheduler::stopping() {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+}
+
+}  // namespace penstock::engine

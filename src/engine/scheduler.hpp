@@ -1,0 +1,40 @@
+// Which worker serves which job.
+//
+// A job takes at most shape.workers workers at a time. Waiting jobs are served in turn: a worker that has moved a
+// quantum while a job without any worker waits goes over to that one. All state is guarded by one mutex that is taken
+// once a quantum, never per chunk.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "engine/job.hpp"
+
+namespace penstock::engine {
+
+class Scheduler {
+  public:
+    void add(std::shared_ptr<Job> job);
+    // Blocks until there is a job for this worker; nullptr once stopped.
+    std::shared_ptr<Job> take();
+    // A job of this shape that another chunk may come from, without blocking; nullptr when there is none.
+    std::shared_ptr<Job> take_alike(const Shape& shape);
+    // The worker is done with the job for now.
+    void give_back(const std::shared_ptr<Job>& job);
+    // True when some job has no worker at all.
+    bool someone_waits();
+    void stop();  // take() answers nullptr from now on; queued jobs are cancelled
+    bool stopping();
+
+  private:
+    std::shared_ptr<Job> pick(const Shape* shape);  // needs mutex_
+    std::mutex mutex_;
+    std::condition_variable wake_;
+    std::list<std::shared_ptr<Job>> jobs_;  // not exhausted, next to serve first
+    bool stopping_ = false;
+};
+
+}  // namespace penstock::engine

@@ -1,0 +1,288 @@
+// The state machine of session.hpp: jobs and slots in, completions handled, copies queued.
+#include "engine/session.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace penstock::engine {
+namespace {
+
+constexpr std::uint64_t kQuantumBytes = 256 * kMiB;  // before a worker looks whether another job starves
+constexpr auto kHungAfter = std::chrono::seconds(2);
+constexpr auto kPollBoth = std::chrono::microseconds(100);
+constexpr auto kPatience = std::chrono::milliseconds(100);
+
+std::uint64_t make_tag(std::uint32_t slot, std::uint32_t piece) { return (std::uint64_t{slot} << 32) | piece; }
+
+}  // namespace
+
+Session::Session(Scheduler& scheduler, Station& station, os::System& system)
+    : scheduler_(scheduler),
+      station_(station),
+      system_(system),
+      shape_(station.shape()),
+      capabilities_(station.path().capabilities()),
+      slots_(shape_.depth),
+      completions_(std::clamp<std::size_t>(capabilities_.max_in_flight, 1, 64)),
+      last_movement_(Clock::now()) {}
+
+bool Session::run(std::shared_ptr<Job> first) {
+    first->transfer().add_note(capabilities_.notes);
+    jobs_.push_back({std::move(first), 0});
+    try {
+        if (serve_all()) return true;
+    } catch (const Error& error) {
+        for (Held& held : jobs_) {
+            if (held.job) held.job->transfer().stop(error.info());
+        }
+    }
+    abandon_all();
+    return false;
+}
+
+bool Session::serve_all() {
+    while (true) {
+        const auto free_slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.phase == Phase::free; });
+        if (free_slot != slots_.end() && start_next(static_cast<std::uint32_t>(free_slot - slots_.begin()))) {
+            advance();
+            continue;
+        }
+        release_finished_jobs(false);
+        if (idle()) break;
+        if (!advance()) wait_for_something();
+        if (hung()) return false;
+    }
+    release_finished_jobs(true);
+    return true;
+}
+
+bool Session::waiting_jobs_due() {
+    if (moved_since_switch_ < kQuantumBytes) return false;
+    moved_since_switch_ = 0;
+    return scheduler_.someone_waits();
+}
+
+Session::Held* Session::next_source(Chunk& chunk) {
+    if (waiting_jobs_due()) return nullptr;
+    for (Held& held : jobs_) {
+        if (held.job && held.job->next(chunk)) return &held;
+    }
+    std::shared_ptr<Job> job = scheduler_.take_alike(shape_);
+    if (!job) return nullptr;
+    const auto reusable = std::find_if(jobs_.begin(), jobs_.end(), [](const Held& h) { return h.job == nullptr; });
+    Held& held = reusable != jobs_.end() ? *reusable : jobs_.emplace_back();
+    held = {std::move(job), 0};
+    return held.job->next(chunk) ? &held : nullptr;
+}
+
+bool Session::start_next(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    Held* held = next_source(slot.chunk);
+    if (held == nullptr) return false;
+    slot.job = static_cast<std::size_t>(held - jobs_.data());
+    ++held->chunks;
+    ++busy_slots_;
+    moved_since_switch_ += slot.chunk.bytes;
+    slot.open_pieces = static_cast<std::uint32_t>(slot.chunk.pieces.size());
+    if (shape_.staged && shape_.direction == Direction::write) {
+        copies_to_host(index);
+    } else {
+        start_storage(index);
+    }
+    return true;
+}
+
+std::byte* Session::operation_memory(std::uint32_t index, const Piece& piece) const {
+    if (shape_.staged) return station_.slot(index) + piece.slot_offset;
+    const bool lent = capabilities_.memory == OperationMemory::lent && !transfer_of(slots_[index]).request().host_memory;
+    return lent ? nullptr : piece.memory;
+}
+
+void Session::start_storage(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    slot.phase = Phase::storage;
+    slot.copied_from_lent = false;
+    for (std::uint32_t i = 0; i < slot.chunk.pieces.size(); ++i) push_operation(index, i);
+}
+
+void Session::push_operation(std::uint32_t index, std::uint32_t piece_index) {
+    const Piece& piece = slots_[index].chunk.pieces[piece_index];
+    std::byte* memory = operation_memory(index, piece);
+    Operation operation;
+    operation.direction = shape_.direction;
+    operation.file = piece.file;
+    operation.offset_bytes = piece.operation_offset + piece.moved_bytes;
+    operation.memory = memory == nullptr ? nullptr : memory + piece.moved_bytes;
+    operation.bytes = std::min(piece.operation_bytes - piece.moved_bytes, capabilities_.max_bytes);
+    operation.tag = make_tag(index, piece_index);
+    backlog_.push_back(operation);
+}
+
+bool Session::flush() {
+    if (backlog_.empty()) return false;
+    const std::size_t taken = station_.path().submit(backlog_);
+    for (std::size_t i = 0; i < taken; ++i) {
+        transfer_of(slots_[backlog_[i].tag >> 32]).count_operation(shape_.path);
+    }
+    backlog_.erase(backlog_.begin(), backlog_.begin() + static_cast<std::ptrdiff_t>(taken));
+    storage_in_flight_ += taken;
+    return taken != 0;
+}
+
+bool Session::reap(Deadline deadline) {
+    if (storage_in_flight_ == 0) return false;
+    const std::size_t count = station_.path().reap(completions_, deadline);
+    storage_in_flight_ -= count;
+    for (std::size_t i = 0; i < count; ++i) complete(completions_[i]);
+    return count != 0;
+}
+
+bool Session::poll_copies() {
+    bool any = false;
+    while (!copying_.empty() && station_.event(copying_.front()).done()) {
+        const std::uint32_t index = copying_.front();
+        copying_.pop_front();
+        any = true;
+        if (shape_.direction == Direction::write) {
+            start_storage(index);
+        } else {
+            finish(index);
+        }
+    }
+    return any;
+}
+
+// One round of everything that does not block. A synchronous path blocks in flush, and that is its nature.
+bool Session::advance() {
+    bool moved = flush();
+    moved |= reap(Deadline::now());
+    moved |= poll_copies();
+    if (moved) last_movement_ = Clock::now();
+    return moved;
+}
+
+void Session::wait_for_something() {
+    if (storage_in_flight_ != 0) {
+        if (reap(Deadline::after(copying_.empty() ? Clock::duration(kPatience) : Clock::duration(kPollBoth)))) {
+            last_movement_ = Clock::now();
+        }
+    } else if (!copying_.empty()) {
+        station_.event(copying_.front()).wait(Deadline::after(kPatience));
+    } else if (!backlog_.empty()) {
+        std::this_thread::yield();
+    }
+}
+
+// Operations that do not come back although everybody who wanted them has given up.
+bool Session::hung() {
+    if (storage_in_flight_ == 0 || Clock::now() - last_movement_ < kHungAfter) return false;
+    if (scheduler_.stopping()) return true;
+    for (const Slot& slot : slots_) {
+        if (slot.phase == Phase::free) continue;
+        transfer_of(slot).check_deadline();
+        if (!transfer_of(slot).stopped()) return false;
+    }
+    return true;
+}
+
+void Session::copies_to_device(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    const std::byte* memory = station_.slot(index);
+    copy_pieces_.clear();
+    for (const Piece& piece : slot.chunk.pieces) {
+        const std::uint64_t bytes = piece.arrived_bytes();
+        if (bytes == 0) continue;
+        const std::byte* source = memory + piece.slot_offset + piece.lead_bytes();
+        CopyPiece* last = copy_pieces_.empty() ? nullptr : &copy_pieces_.back();
+        if (last != nullptr && static_cast<std::byte*>(last->destination) + last->bytes == piece.memory &&
+            static_cast<const std::byte*>(last->source) + last->bytes == source) {
+            last->bytes += bytes;
+        } else {
+            copy_pieces_.push_back({piece.memory, source, bytes});
+        }
+    }
+    start_copy(index);
+}
+
+void Session::copies_to_host(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    copy_pieces_.clear();
+    for (const Piece& piece : slot.chunk.pieces) {
+        std::byte* target = station_.slot(index) + piece.slot_offset + piece.lead_bytes();
+        copy_pieces_.push_back({target, piece.memory, piece.bytes});
+    }
+    start_copy(index);
+}
+
+void Session::start_copy(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    TransferState& transfer = transfer_of(slot);
+    const bool to_device = shape_.direction == Direction::read;
+    std::uint64_t bytes = 0;
+    for (const CopyPiece& piece : copy_pieces_) bytes += piece.bytes;
+    transfer.count_staged(shape_.path, bytes);
+    slot.phase = Phase::copying;
+    if (transfer.request().host_memory) {
+        for (const CopyPiece& piece : copy_pieces_) std::memcpy(piece.destination, piece.source, piece.bytes);
+        if (to_device) {
+            finish(index);
+        } else {
+            start_storage(index);
+        }
+        return;
+    }
+    const CopyDirection direction = to_device ? CopyDirection::to_device : CopyDirection::to_host;
+    if (copy_pieces_.size() == 1) {
+        station_.stream().copy(direction, copy_pieces_[0].destination, copy_pieces_[0].source, copy_pieces_[0].bytes);
+    } else if (!copy_pieces_.empty()) {
+        station_.stream().copy_batch(direction, copy_pieces_);
+    }
+    station_.stream().record(station_.event(index));
+    copying_.push_back(index);
+}
+
+void Session::finish(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    TransferState& transfer = transfer_of(slot);
+    std::uint64_t arrived = 0;
+    std::uint64_t fallen_back = 0;
+    for (Piece& piece : slot.chunk.pieces) {
+        if (slot.copied_from_lent) check_lent(slot, piece);
+        const std::uint64_t bytes = piece.arrived_bytes();
+        arrived += bytes - piece.fallen_back_bytes;
+        fallen_back += piece.fallen_back_bytes;
+        if (bytes < piece.bytes) transfer.short_at(piece.position + bytes);
+    }
+    if (arrived != 0) transfer.arrived(shape_.path, arrived);
+    if (fallen_back != 0) transfer.arrived(PathKind::buffered, fallen_back);
+    slot.phase = Phase::free;
+    --busy_slots_;
+    Held& held = jobs_[slot.job];
+    --held.chunks;
+    held.job->finish_chunk();
+    if (held.chunks == 0) release_finished_jobs(false);
+}
+
+void Session::release_finished_jobs(bool all) {
+    for (Held& held : jobs_) {
+        if (!held.job || held.chunks != 0 || !(all || held.job->exhausted())) continue;
+        const std::shared_ptr<Job> job = std::move(held.job);
+        held.job = nullptr;
+        scheduler_.give_back(job);
+    }
+}
+
+// Nothing touches the slots or the caller's memory once the station is shut; only then are the chunks given up.
+void Session::abandon_all() {
+    station_.shut();
+    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+        Slot& slot = slots_[i];
+        if (slot.phase == Phase::free) continue;
+        for (Piece& piece : slot.chunk.pieces) piece.moved_bytes = piece.fallen_back_bytes = 0;
+        finish(i);
+    }
+    release_finished_jobs(true);
+}
+
+}  // namespace penstock::engine

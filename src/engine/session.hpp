@@ -1,0 +1,88 @@
+// A session: one worker moves chunks of one shape, storage and device overlapped over the slots of a station.
+//
+// A slot goes free -> storage -> copying -> free for reads and free -> copying -> storage -> free for writes; without
+// staging there is no copying, and with lent memory the copy starts as soon as the path answers. Short counts, EINTR and
+// EAGAIN are resubmitted here, for every path. Nothing else in the engine touches a path.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "engine/scheduler.hpp"
+#include "engine/station.hpp"
+#include "os/system.hpp"
+
+namespace penstock::engine {
+
+class Session {
+  public:
+    Session(Scheduler& scheduler, Station& station, os::System& system);
+    // Serves `first` and jobs of the same shape until none is left. False when operations hung: the station must go.
+    bool run(std::shared_ptr<Job> first);
+
+  private:
+    enum class Phase : std::uint8_t { free, storage, copying };
+    struct Slot {
+        Phase phase = Phase::free;
+        Chunk chunk;
+        std::size_t job = 0;          // index in jobs_
+        std::uint32_t open_pieces = 0;
+        bool copied_from_lent = false;
+    };
+    struct Held {
+        std::shared_ptr<Job> job;
+        std::uint32_t chunks = 0;  // of it in flight here
+    };
+
+    bool serve_all();  // false: operations hung
+    bool start_next(std::uint32_t index);
+    Held* next_source(Chunk& chunk);
+    void start_storage(std::uint32_t index);
+    void push_operation(std::uint32_t index, std::uint32_t piece);
+    bool flush();
+    bool reap(Deadline deadline);
+    bool poll_copies();
+    bool advance();
+    void wait_for_something();
+    void complete(const Completion& completion);
+    void complete_piece(std::uint32_t index, Piece& piece);
+    void retry_or_fail(std::uint32_t index, std::uint32_t piece_index, const Completion& completion);
+    void fall_back(Piece& piece, std::byte* memory, TransferState& transfer, int error_number);
+    void copy_lent(Slot& slot, Piece& piece, const Completion& completion);
+    void check_lent(const Slot& slot, Piece& piece);
+    void storage_done(std::uint32_t index);
+    void copies_to_device(std::uint32_t index);
+    void copies_to_host(std::uint32_t index);
+    void start_copy(std::uint32_t index);
+    void finish(std::uint32_t index);
+    void abandon_all();
+    void release_finished_jobs(bool all);
+    bool idle() const noexcept { return busy_slots_ == 0; }
+    bool hung();
+    std::byte* operation_memory(std::uint32_t index, const Piece& piece) const;
+    TransferState& transfer_of(const Slot& slot) const { return jobs_[slot.job].job->transfer(); }
+    bool waiting_jobs_due();
+
+    Scheduler& scheduler_;
+    Station& station_;
+    os::System& system_;
+    const Shape shape_;
+    const Capabilities capabilities_;
+    std::vector<Held> jobs_;  // entries without a job are reused
+    std::vector<Slot> slots_;
+    std::vector<Operation> backlog_;
+    std::vector<Completion> completions_;
+    std::vector<CopyPiece> copy_pieces_;
+    std::deque<std::uint32_t> copying_;  // slots, oldest first
+    std::uint32_t busy_slots_ = 0;
+    std::uint64_t storage_in_flight_ = 0;
+    std::uint64_t moved_since_switch_ = 0;
+    Clock::time_point last_movement_;
+};
+
+// An ErrorInfo for a failed operation on a piece, with advice for the common causes.
+ErrorInfo operation_error(const Piece& piece, Direction direction, const Completion& completion, PathKind path);
+
+}  // namespace penstock::engine

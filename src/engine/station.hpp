@@ -1,0 +1,85 @@
+// A station: everything one worker needs to move chunks of one shape. Staging slots, a path, a stream, events.
+//
+// Stations are costly to make (pinning, ring set-up), so the pool keeps idle ones; the sum of their staging memory never
+// exceeds the budget, idle ones are dropped to make room, and who finds no room waits. A station returns to the worker
+// that made it: io_uring rings are bound to their thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "os/arena.hpp"
+#include "penstock/device.hpp"
+#include "penstock/path.hpp"
+#include "penstock/plan.hpp"
+
+namespace penstock::engine {
+
+// How stations are made; the parts that come from the context.
+struct StationParts {
+    Device* device = nullptr;
+    int numa_node = -1;
+    std::function<std::unique_ptr<Path>(PathKind, PathOptions)> make_path;
+};
+
+class Station {
+  public:
+    Station(const Shape& shape, const StationParts& parts, std::uint32_t worker);
+    ~Station();
+    Station(const Station&) = delete;
+    Station& operator=(const Station&) = delete;
+
+    const Shape& shape() const noexcept { return shape_; }
+    std::uint32_t worker() const noexcept { return worker_; }
+    std::uint64_t pinned_bytes() const noexcept { return arena_ ? arena_->bytes() : 0; }
+    std::byte* slot(std::uint32_t index) const noexcept;
+    Event& event(std::uint32_t index) const noexcept { return *events_[index]; }
+    Stream& stream() const noexcept { return *stream_; }
+    Path& path() const noexcept { return *path_; }
+    // Ends everything in flight: the path goes, the stream drains. The station must not be used afterwards.
+    void shut() noexcept;
+    // The pinned bytes a station of this shape holds.
+    static std::uint64_t needed_bytes(const Shape& shape) noexcept;
+
+  private:
+    Shape shape_;
+    std::uint32_t worker_;
+    Device* device_;
+    std::unique_ptr<os::Arena> arena_;
+    std::unique_ptr<Stream> stream_;
+    std::vector<std::unique_ptr<Event>> events_;
+    std::unique_ptr<Path> path_;  // last: goes first, so that no operation outlives the slots
+};
+
+class StationPool {
+  public:
+    StationPool(StationParts parts, std::uint64_t budget_bytes) : parts_(std::move(parts)), budget_bytes_(budget_bytes) {}
+
+    // An idle station of this worker and shape, or a new one; waits for room in the budget. nullptr when `give_up`
+    // answers true. Throws what making a station throws.
+    std::unique_ptr<Station> lease(const Shape& shape, std::uint32_t worker, const std::function<bool()>& give_up);
+    void give_back(std::unique_ptr<Station> station);
+    void drop(std::unique_ptr<Station> station);  // not to be used again
+    void drop_idle();
+
+    std::uint64_t held_bytes() const;
+    std::uint64_t peak_bytes() const;
+
+  private:
+    using Idle = std::list<std::unique_ptr<Station>>;
+    Idle make_room(std::uint64_t bytes);  // needs mutex_; what it returns is destroyed without the mutex
+    StationParts parts_;
+    std::uint64_t budget_bytes_;
+    mutable std::mutex mutex_;
+    std::condition_variable room_;
+    Idle idle_;  // least recently used first
+    std::uint64_t held_bytes_ = 0;
+    std::uint64_t peak_bytes_ = 0;
+};
+
+}  // namespace penstock::engine

@@ -1,0 +1,185 @@
+// See transfer_state.hpp. Atomics here are counters read after the transfer ended: jobs_left_'s release/acquire in
+// leave_job orders them all before end() reads them.
+#include "engine/transfer_state.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::engine {
+namespace {
+
+constexpr auto kProgressInterval = std::chrono::milliseconds(50);
+// How long result() waits past the deadline for operations that are under way.
+constexpr auto kDeadlineGrace = std::chrono::milliseconds(200);
+
+void lower(std::atomic<std::uint64_t>& value, std::uint64_t limit) noexcept {
+    std::uint64_t seen = value.load(std::memory_order_relaxed);
+    while (limit < seen && !value.compare_exchange_weak(seen, limit, std::memory_order_relaxed)) {
+    }
+}
+
+}  // namespace
+
+TransferState::TransferState(Request request, Plan plan)
+    : request_(std::move(request)), plan_(std::move(plan)), jobs_left_(static_cast<std::uint32_t>(plan_.steps.size())) {
+    for (const RequestRange& range : request_.ranges) total_bytes_ += range.bytes;
+    valid_bytes_ = total_bytes_;
+    if (!request_.ranges.empty()) file_name_ = request_.ranges.front().file->name;
+}
+
+void TransferState::check_deadline() {
+    if (!request_.deadline.passed()) return;
+    ErrorInfo info;
+    info.code = ErrorCode::timed_out;
+    info.cause = "the deadline passed";
+    stop(std::move(info));
+}
+
+void TransferState::stop(ErrorInfo why) {
+    const std::lock_guard lock(mutex_);
+    if (error_.code == ErrorCode::ok) {
+        if (why.operation.empty()) why.operation = to_string(request_.direction);
+        if (why.file.empty()) why.file = file_name_;
+        error_ = std::move(why);
+    }
+    stopped_.store(true, std::memory_order_release);  // pairs with stopped()
+}
+
+void TransferState::cancel() {
+    ErrorInfo info;
+    info.code = ErrorCode::cancelled;
+    info.cause = "cancelled by the caller";
+    {
+        const std::lock_guard lock(mutex_);
+        if (done_) return;
+    }
+    stop(std::move(info));
+}
+
+void TransferState::count_operation(PathKind path) noexcept {
+    shares_[static_cast<std::size_t>(path)].operations.fetch_add(1, std::memory_order_relaxed);
+}
+
+void TransferState::count_staged(PathKind path, std::uint64_t bytes) noexcept {
+    shares_[static_cast<std::size_t>(path)].staged.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void TransferState::count_lent_pinned(PathKind path) noexcept {
+    shares_[static_cast<std::size_t>(path)].lent_pinned.store(true, std::memory_order_relaxed);
+}
+
+void TransferState::arrived(PathKind path, std::uint64_t bytes) {
+    shares_[static_cast<std::size_t>(path)].bytes.fetch_add(bytes, std::memory_order_relaxed);
+    done_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    if (request_.progress) report_progress(false);
+}
+
+void TransferState::report_progress(bool last) {
+    std::unique_lock lock(progress_mutex_, std::defer_lock);
+    if (last) {
+        lock.lock();
+    } else if (!lock.try_lock() || Clock::now() < progress_next_) {
+        return;
+    }
+    progress_next_ = Clock::now() + kProgressInterval;
+    request_.progress(bytes_done(), total_bytes_);
+}
+
+void TransferState::short_at(std::uint64_t position) noexcept { lower(valid_bytes_, position); }
+
+void TransferState::add_fallback(PathKind wanted, PathKind took, std::uint64_t bytes, const std::string& cause) {
+    const std::lock_guard lock(mutex_);
+    for (Fallback& known : fallbacks_) {
+        if (known.wanted == wanted && known.took == took && known.cause == cause) {
+            known.bytes += bytes;
+            return;
+        }
+    }
+    fallbacks_.push_back({wanted, took, bytes, cause});
+}
+
+void TransferState::add_note(const std::string& note) {
+    if (note.empty()) return;
+    const std::lock_guard lock(mutex_);
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+}
+
+void TransferState::leave_job() {
+    if (jobs_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
+}
+
+void TransferState::end_without_jobs() { end(); }
+
+Outcome TransferState::collect() const {
+    Outcome outcome;
+    outcome.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    outcome.error = error_;
+    outcome.reached_end = reached_end_.load(std::memory_order_relaxed);
+    outcome.bytes = valid_bytes_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < kPathKinds; ++i) {
+        const Share& share = shares_[i];
+        if (share.operations.load(std::memory_order_relaxed) == 0) continue;
+        outcome.evidence.paths.push_back({static_cast<PathKind>(i), share.bytes.load(std::memory_order_relaxed),
+                                          share.operations.load(std::memory_order_relaxed),
+                                          share.staged.load(std::memory_order_relaxed),
+                                          share.lent_pinned.load(std::memory_order_relaxed)});
+    }
+    std::sort(outcome.evidence.paths.begin(), outcome.evidence.paths.end(),
+              [](const PathShare& a, const PathShare& b) { return a.bytes > b.bytes; });
+    outcome.evidence.fallbacks = fallbacks_;
+    outcome.evidence.notes = notes_;
+    outcome.evidence.plan = plan_.describe();
+    return outcome;
+}
+
+void TransferState::end() {
+    Outcome outcome;
+    {
+        const std::lock_guard lock(mutex_);
+        outcome = collect();
+    }
+    if (on_end) on_end(outcome);
+    if (request_.progress) report_progress(true);
+    // Files, memory and callbacks are let go before anybody is told, so that a waiter may close and free at once.
+    request_.keep_alive.clear();
+    on_end = nullptr;
+    request_.progress = nullptr;
+    const std::lock_guard lock(mutex_);
+    outcome_ = std::move(outcome);
+    done_ = true;
+    ended_.notify_all();
+}
+
+bool TransferState::done() const {
+    const std::lock_guard lock(mutex_);
+    return done_;
+}
+
+bool TransferState::wait(Deadline deadline) const {
+    std::unique_lock lock(mutex_);
+    if (deadline.is_never()) {
+        ended_.wait(lock, [this] { return done_; });
+        return true;
+    }
+    return ended_.wait_for(lock, deadline.left(), [this] { return done_; });
+}
+
+Outcome TransferState::result() const {
+    if (request_.deadline.is_never()) {
+        wait(Deadline::never());
+    } else if (!wait(Deadline::at(request_.deadline.when() + kDeadlineGrace))) {
+        const std::lock_guard lock(mutex_);
+        Outcome outcome = collect();
+        outcome.bytes = 0;
+        outcome.error.code = ErrorCode::timed_out;
+        outcome.error.operation = to_string(request_.direction);
+        outcome.error.file = file_name_;
+        outcome.error.cause = "the deadline passed and operations are still under way in the system";
+        outcome.error.advice = "keep the memory of this transfer until its wait() says done";
+        return outcome;
+    }
+    const std::lock_guard lock(mutex_);
+    return outcome_;
+}
+
+}  // namespace penstock::engine

@@ -1,0 +1,96 @@
+// The shared record of one transfer: what is left, what moved by which path, how it ended.
+//
+// Sessions on several workers report into it; users wait on it. It ends exactly once: when no job has chunks left and
+// none is in flight. The first error wins and stops what has not started. Byte counts per path are summed from what
+// arrived, so they add up to the bytes moved.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/request.hpp"
+#include "penstock/context.hpp"
+#include "penstock/evidence.hpp"
+#include "penstock/plan.hpp"
+
+namespace penstock::engine {
+
+class TransferState {
+  public:
+    TransferState(Request request, Plan plan);
+
+    const Request& request() const noexcept { return request_; }
+    const Plan& plan() const noexcept { return plan_; }
+    std::uint64_t bytes_total() const noexcept { return total_bytes_; }
+    std::uint64_t bytes_done() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
+
+    // --- called by sessions -------------------------------------------------------------------------------------
+    bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
+    void check_deadline();                      // stops with timed_out when it has passed
+    void stop(ErrorInfo why);                   // first reason wins
+    void count_operation(PathKind path) noexcept;
+    void count_staged(PathKind path, std::uint64_t bytes) noexcept;
+    void count_lent_pinned(PathKind path) noexcept;
+    void arrived(PathKind path, std::uint64_t bytes);  // also progress
+    void short_at(std::uint64_t position) noexcept;    // nothing valid from here on
+    void reached_end() noexcept { reached_end_.store(true, std::memory_order_relaxed); }
+    void add_fallback(PathKind wanted, PathKind took, std::uint64_t bytes, const std::string& cause);
+    void add_note(const std::string& note);
+    // A job has one share of the transfer until its last chunk is done. The last one to leave ends the transfer.
+    void leave_job();
+    void end_without_jobs();  // for a plan without steps
+
+    // --- called by the owner ------------------------------------------------------------------------------------
+    // Runs on the thread that ends the transfer, before waiters wake: durability, evidence after, release of files.
+    std::function<void(Outcome&)> on_end;
+    // Set once somebody was told of the outcome: a late error is then not reported again by close().
+    const std::shared_ptr<std::atomic<bool>> seen = std::make_shared<std::atomic<bool>>(false);
+    bool done() const;
+    bool wait(Deadline deadline) const;
+    // The outcome; when the transfer's own deadline passed and operations hang, an outcome that says so.
+    Outcome result() const;
+    void cancel();
+    Clock::time_point started() const noexcept { return started_; }
+
+  private:
+    struct Share {
+        std::atomic<std::uint64_t> bytes{0};
+        std::atomic<std::uint64_t> operations{0};
+        std::atomic<std::uint64_t> staged{0};
+        std::atomic<bool> lent_pinned{false};
+    };
+    void end();
+    Outcome collect() const;  // needs mutex_
+    void report_progress(bool last);
+
+    Request request_;
+    Plan plan_;
+    std::string file_name_;  // of the first range, for messages after the files are let go
+    Clock::time_point started_ = Clock::now();
+    std::uint64_t total_bytes_ = 0;
+    std::atomic<std::uint64_t> done_bytes_{0};
+    std::atomic<std::uint64_t> valid_bytes_;  // first position that did not move
+    std::atomic<bool> stopped_{false};
+    std::atomic<bool> reached_end_{false};
+    std::atomic<std::uint32_t> jobs_left_;
+    std::array<Share, kPathKinds> shares_;
+    std::mutex progress_mutex_;
+    Clock::time_point progress_next_{};
+
+    mutable std::mutex mutex_;
+    mutable std::condition_variable ended_;
+    bool done_ = false;
+    ErrorInfo error_;
+    std::vector<Fallback> fallbacks_;
+    std::vector<std::string> notes_;
+    Outcome outcome_;
+};
+
+}  // namespace penstock::engine

@@ -1,0 +1,72 @@
+// The policy: facts about a request and a machine in, a Plan with its reasons out.
+//
+// Pure: no system call, no clock, no device, no globals, so that every choice can be tested, printed and replayed. Facts
+// are gathered by the context. Defaults hold without any calibration: what is in the page cache goes by copying workers,
+// what is not goes past it with a deep queue, what is small goes at once on the calling thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "penstock/plan.hpp"
+#include "penstock/types.hpp"
+
+namespace penstock::policy {
+
+enum class Residence : std::uint8_t {
+    unknown,     // not asked (small requests, writes)
+    cold,
+    hot,         // in the page cache
+    registered,  // in a mapping the device may read by itself
+};
+
+// Part of the request with one residence. Segments cover the request in order.
+struct Segment {
+    PlanPiece piece;
+    Residence residence = Residence::unknown;
+};
+
+// Where a range of the request lies in its file and in memory.
+struct RangeFacts {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t memory_address = 0;
+};
+
+struct RequestFacts {
+    Direction direction = Direction::read;
+    MemoryKind kind = MemoryKind::device;
+    bool blocking = false;           // the caller waits
+    std::vector<RangeFacts> ranges;
+    std::vector<Segment> segments;
+    bool direct = false;             // O_DIRECT works on every file of the request
+    std::string direct_cause;        // why not
+    std::uint64_t offset_alignment = 1;   // of O_DIRECT, the largest of the files
+    std::uint64_t memory_alignment = 1;
+    bool memory_backed = false;      // tmpfs, hugetlbfs: no storage below the page cache
+    bool mapping_registered = false; // explicit mmap: all of it is registered with the device
+    // What the caller asked for; zero and automatic leave it to the policy.
+    PathKind path = PathKind::automatic;
+    std::uint64_t chunk_bytes = 0;
+    std::uint32_t workers = 0;
+    std::uint32_t depth = 0;
+    bool strict = false;
+
+    std::uint64_t total_bytes() const noexcept;
+};
+
+struct MachineFacts {
+    std::uint32_t cpus = 1;          // that this process may use
+    bool emulated_device = true;
+    std::uint64_t budget_bytes = 256 * kMiB;
+    std::uint64_t page_bytes = 4096;
+    bool uring = false;
+    std::string uring_cause;         // why not
+};
+
+// Throws Error: unsupported when an asked-for path cannot be taken, fallback_refused in strict requests,
+// invalid_argument when asked-for workers, depth and chunk do not fit the budget.
+Plan make_plan(const RequestFacts& request, const MachineFacts& machine);
+
+}  // namespace penstock::policy

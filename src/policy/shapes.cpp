@@ -1,0 +1,134 @@
+// Defaults and their grounds. Measured on an H200 host (16 cores) and on a 2-core machine; docs/decisions has the runs.
+#include "policy/shapes.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "penstock/error.hpp"
+
+namespace penstock::policy {
+namespace {
+
+constexpr std::uint64_t kSmallRange = 64 * kKiB;  // mean range size below which operations, not bytes, are the cost
+constexpr std::uint32_t kCopyWorkersMax = 8;      // more add CPU, not bandwidth, on a 55 GB/s link
+constexpr std::uint64_t kLentChunk = 32 * kMiB;
+
+bool small_ranges(const RequestFacts& request) {
+    return !request.ranges.empty() && request.total_bytes() / request.ranges.size() < kSmallRange;
+}
+
+Shape copying_shape(const MachineFacts& machine) {
+    Shape shape;
+    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kCopyWorkersMax);
+    // The emulated device copies by CPU: chunks that stay in its caches beat chunks that amortise a copy engine's start.
+    shape.chunk_bytes = machine.emulated_device ? 512 * kKiB : 4 * kMiB;
+    shape.depth = machine.emulated_device ? 2 : 3;
+    return shape;
+}
+
+Shape queue_shape(const RequestFacts& request, const MachineFacts& machine) {
+    Shape shape;
+    shape.workers = machine.cpus >= 4 ? 2 : 1;
+    shape.chunk_bytes = 1 * kMiB;
+    shape.depth = 16;
+    if (small_ranges(request)) {
+        shape.workers = std::clamp<std::uint32_t>(machine.cpus / 2, 1, 4);
+        shape.chunk_bytes = 128 * kKiB;
+        shape.depth = 8;
+    }
+    return shape;
+}
+
+Shape cufile_shape(PathKind path, const MachineFacts& machine) {
+    Shape shape;
+    shape.staged = false;
+    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, 4);
+    shape.chunk_bytes = 16 * kMiB;
+    shape.depth = 1;
+    if (path == PathKind::gds_batch) {
+        shape.workers = 1;
+        shape.chunk_bytes = 1 * kMiB;
+        shape.depth = 32;
+    } else if (path == PathKind::gds_stream) {
+        shape.workers = 2;
+        shape.chunk_bytes = 4 * kMiB;
+        shape.depth = 8;
+    }
+    return shape;
+}
+
+}  // namespace
+
+std::uint64_t staging_bytes(const Shape& shape) noexcept {
+    return shape.staged ? align_up(shape.chunk_bytes * shape.depth, kStagingStep) * shape.workers : 0;
+}
+
+bool bypasses_cache(PathKind path) noexcept {
+    return path == PathKind::direct || path == PathKind::aio || path == PathKind::uring;
+}
+
+bool is_cufile(PathKind path) noexcept {
+    return path == PathKind::gds || path == PathKind::gds_compat || path == PathKind::gds_batch ||
+           path == PathKind::gds_stream;
+}
+
+Shape default_shape(PathKind path, const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes) {
+    Shape shape;
+    if (is_cufile(path)) {
+        shape = cufile_shape(path, machine);
+    } else if (path == PathKind::direct) {
+        shape = copying_shape(machine);
+        shape.chunk_bytes = 1 * kMiB;
+        shape.workers = std::max(shape.workers, 4u);  // waits for the device, hardly uses a CPU
+    } else if (path == PathKind::aio || path == PathKind::uring || path == PathKind::uring_buffered) {
+        shape = queue_shape(request, machine);
+    } else {
+        shape = copying_shape(machine);
+        if (small_ranges(request)) shape.chunk_bytes = 256 * kKiB;
+    }
+    shape.path = path;
+    shape.direction = request.direction;
+    if (path == PathKind::mmap && request.mapping_registered) {
+        shape.staged = false;
+        shape.workers = 1;
+        shape.depth = 4;
+        shape.chunk_bytes = kLentChunk;
+    }
+    // Enough chunks for every worker to have two, but none so small that its start outweighs it.
+    const std::uint64_t share = align_up(bytes / (std::uint64_t{shape.workers} * 2) + 1, 64 * kKiB);
+    shape.chunk_bytes = std::clamp<std::uint64_t>(share, 64 * kKiB, shape.chunk_bytes);
+    return shape;
+}
+
+Shape fit_shape(Shape shape, const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes) {
+    const std::uint64_t step = std::max<std::uint64_t>(bypasses_cache(shape.path) ? request.offset_alignment : 1, 4096);
+    if (request.workers != 0) shape.workers = request.workers;
+    if (request.depth != 0) shape.depth = request.depth;
+    if (request.chunk_bytes != 0) shape.chunk_bytes = request.chunk_bytes;
+    shape.chunk_bytes = align_up(std::max<std::uint64_t>(shape.chunk_bytes, 1), step);
+    if (!shape.staged) return shape;
+    const auto need = [&] { return staging_bytes(shape); };
+    if (request.workers == 0) {
+        const std::uint64_t chunks = (bytes + shape.chunk_bytes - 1) / shape.chunk_bytes;
+        shape.workers = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(chunks, 1, shape.workers));
+        while (shape.workers > 1 && need() > machine.budget_bytes) --shape.workers;
+    }
+    if (request.depth == 0) {
+        while (shape.depth > 1 && need() > machine.budget_bytes) --shape.depth;
+    }
+    if (request.chunk_bytes == 0) {
+        while (shape.chunk_bytes > step && need() > machine.budget_bytes) {
+            shape.chunk_bytes = align_up(shape.chunk_bytes / 2, step);
+        }
+    }
+    if (need() > machine.budget_bytes) {
+        throw Error(ErrorCode::invalid_argument, "plan",
+                    std::to_string(shape.workers) + " workers x " + std::to_string(shape.depth) + " slots x " +
+                        std::to_string(shape.chunk_bytes) + " bytes exceed the budget of " +
+                        std::to_string(machine.budget_bytes) + " bytes",
+                    "lower workers, depth or chunk_bytes, or raise budget_bytes");
+    }
+    return shape;
+}
+
+}  // namespace penstock::policy

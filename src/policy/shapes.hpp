@@ -1,0 +1,21 @@
+// The concurrency each path wants, and fitting it to the budget and to the caller's wishes.
+#pragma once
+
+#include "penstock/plan.hpp"
+#include "policy/policy.hpp"
+
+namespace penstock::policy {
+
+// Workers, depth and chunk for `bytes` of this request by this path, before the caller's wishes.
+Shape default_shape(PathKind path, const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes);
+
+// Applies the caller's wishes and the budget. Throws Error{invalid_argument} when what was asked cannot fit.
+Shape fit_shape(Shape shape, const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes);
+
+// Staging memory of all workers of a shape.
+std::uint64_t staging_bytes(const Shape& shape) noexcept;
+
+bool bypasses_cache(PathKind path) noexcept;
+bool is_cufile(PathKind path) noexcept;
+
+}  // namespace penstock::policy
