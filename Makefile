@@ -1,0 +1,48 @@
+# Thin: CMakePresets.json and pyproject.toml are the truth. Stamp files keep a second `make` from installing anything.
+# The package is built without isolation, with the tools in .venv, so that a rebuild compiles only what changed.
+#   make build    make report DIR=/scratch    make test    make clean
+PYTHON  ?= python3
+DIR     ?= .
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMPS  := build/stamps
+PRESET  ?= host
+PACKAGE := $(shell find python/penstock bindings src include cmake bench/suites \( -name '*.py' -o -name '*.[ch]pp' \
+             -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
+           pyproject.toml CMakeLists.txt
+
+.PHONY: build report test clean
+build: $(STAMPS)/package
+
+report: $(STAMPS)/package
+	$(BIN)/penstock bench report --quick --dir "$(DIR)" --out build/report.jsonl
+	$(BIN)/penstock report build/report.jsonl --out report.html
+
+test: $(STAMPS)/package $(STAMPS)/test-tools
+	$(BIN)/cmake --preset $(PRESET)
+	$(BIN)/cmake --build --preset $(PRESET)
+	$(BIN)/ctest --preset $(PRESET)
+	$(BIN)/ruff check python
+	$(BIN)/python -m pytest python/tests
+
+clean:
+	rm -rf build $(VENV) report.html report-*.svg report-*.png
+
+$(STAMPS)/system: tools/setup.sh
+	PYTHON=$(PYTHON) tools/setup.sh
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/venv: $(STAMPS)/system
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.2'
+	@touch $@
+
+$(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
+	$(BIN)/python -m pip install -q --no-build-isolation .
+	@touch $@
+
+$(STAMPS)/test-tools: $(STAMPS)/venv
+	PYTHON=$(PYTHON) tools/setup.sh test
+	$(BIN)/python -m pip install -q 'pytest>=8' 'ruff>=0.6'
+	@touch $@

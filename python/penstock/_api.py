@@ -1,0 +1,315 @@
+"""The Python face of Penstock: Context, File, Buffer, Transfer, Outcome.
+
+Thin over the compiled module: it adds types, context managers and names, never behaviour of its own. Waits can be
+interrupted (Ctrl-C) and release the GIL. Sizes and offsets are bytes, times are seconds.
+
+`memory` is always one of: a penstock Buffer (or a slice of one), an object with `__cuda_array_interface__` (CuPy,
+PyTorch, Numba arrays), or an object with the buffer protocol (NumPy arrays, bytearray, mmap). It must be contiguous.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from penstock import _core
+from penstock._core import Buffer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+FileName = str | os.PathLike[str]
+Memory = Any
+Progress = Callable[[int, int], None]
+
+
+class TransferOptions(TypedDict, total=False):
+    """How one transfer is to be done; what is left out is decided by the policy."""
+
+    path: str  # see penstock.path_names(); "auto" by default
+    chunk_bytes: int
+    workers: int
+    depth: int  # slots or operations in flight for each worker
+    strict: bool  # any fallback is an error
+    durable: bool  # writes: on stable storage when the transfer is done
+    full_evidence: bool  # small transfers sample counters too
+    timeout_s: float  # the transfer ends as "timed_out" after this long
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a transfer does: a text of one line a step, and the steps as data."""
+
+    text: str
+    pinned_bytes: int
+    steps: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a transfer that did what was asked, or met the end of the file first (then `reached_end`)."""
+
+    bytes: int
+    seconds: float
+    reached_end: bool
+    path: str  # the path that moved all bytes, "mixed", or "none"
+    evidence: dict[str, Any]
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.bytes / self.seconds if self.seconds > 0 else 0.0
+
+
+def _outcome(raw: _core.Outcome) -> Outcome:
+    raw.or_throw()
+    return Outcome(raw.bytes, raw.seconds, raw.reached_end, raw.path, json.loads(raw.evidence_json))
+
+
+class Transfer:
+    """A transfer under way. Dropping it does not cancel it; memory not allocated by Penstock is then waited for."""
+
+    def __init__(self, raw: _core.Transfer) -> None:
+        self._raw = raw
+
+    @property
+    def done(self) -> bool:
+        return self._raw.done
+
+    @property
+    def bytes_done(self) -> int:
+        return self._raw.bytes_done
+
+    @property
+    def bytes_total(self) -> int:
+        return self._raw.bytes_total
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(**self._raw.plan)
+
+    def wait(self, timeout: float | None = None, progress: Progress | None = None) -> bool:
+        """True when done; False after `timeout` seconds. `progress(done_bytes, total_bytes)` is called about 10 times
+        a second and once at the end."""
+        if progress is None:
+            return self._raw.wait(timeout)
+        left = float("inf") if timeout is None else timeout
+        while left > 0:
+            step = min(0.1, left)
+            if self._raw.wait(step):
+                break
+            progress(self.bytes_done, self.bytes_total)
+            left -= step
+        progress(self.bytes_done, self.bytes_total)
+        return self._raw.done
+
+    def result(self) -> Outcome:
+        """Waits, then returns the outcome. Raises Error when not all was done as asked."""
+        return _outcome(self._raw.result())
+
+    def cancel(self) -> None:
+        """Started operations finish, the rest does not start; result() then raises Error with code "cancelled"."""
+        self._raw.cancel()
+
+    def _finish(self) -> Outcome:
+        """result(), but an interrupt cancels the transfer and leaves only when nothing touches the memory any more."""
+        try:
+            return self.result()
+        except KeyboardInterrupt:
+            self.cancel()
+            self._raw.wait(None)
+            raise
+
+
+class File:
+    """An open file of a context. As a context manager: closes; a new file is given its name only if no error passed."""
+
+    def __init__(self, raw: _core.File) -> None:
+        self._open: _core.File | None = raw
+        self.name: str = raw.name
+
+    @property
+    def _raw(self) -> _core.File:
+        if self._open is None:
+            raise ValueError(f"{self.name} is closed")
+        return self._open
+
+    @property
+    def size_bytes(self) -> int:
+        return self._raw.size_bytes
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """File system, O_DIRECT support and its alignment, and where that is known from."""
+        return self._raw.facts
+
+    def start_read(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Transfer:
+        return Transfer(self._raw.start_read(memory, offset_bytes, **options))
+
+    def start_write(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Transfer:
+        return Transfer(self._raw.start_write(memory, offset_bytes, **options))
+
+    def read(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
+        """Fills `memory` from the file, starting at offset_bytes. Stops at the end of the file: see `Outcome.bytes`.
+        An offset beyond the end raises Error."""
+        return self.start_read(memory, offset_bytes, **options)._finish()
+
+    def write(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
+        """Writes all of `memory` at offset_bytes; writes past the end extend the file."""
+        return self.start_write(memory, offset_bytes, **options)._finish()
+
+    def sync(self) -> None:
+        self._raw.sync()
+
+    def residency(self, offset_bytes: int = 0, bytes: int | None = None) -> dict[str, Any]:
+        """How much of the range is in the page cache: `fraction`, counted or sampled pages, and the source."""
+        return self._raw.residency(offset_bytes, self.size_bytes - offset_bytes if bytes is None else bytes)
+
+    def drop_cache(self, offset_bytes: int = 0, bytes: int = 0) -> None:
+        """Asks the system to forget cached pages of the range (0 bytes: to the end), after writing them out."""
+        self._raw.drop_cache(offset_bytes, bytes)
+
+    def register_mapping(self) -> tuple[bool, str]:
+        """Registers the file's mapping with the device now; (False, why) where the file system or device refuses."""
+        return self._raw.register_mapping()
+
+    def close(self) -> None:
+        """Waits for transfers; a new file gets its name. Raises Error of late writes. Does nothing the second time."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def abandon(self) -> None:
+        """Lets go without closing: a new file never appears."""
+        self._open = None
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+class Context:
+    """Owns a device, worker threads, staging memory and settings. Nothing is process-wide. Not usable after fork().
+
+    Args:
+        device: "auto" (a GPU when there is one), "host" (emulated), "cuda:0", ...
+        path: for every transfer that does not say; see penstock.path_names().
+        workers: threads; 0 lets the policy decide.
+        budget_bytes: staging memory, never exceeded.
+        strict: any fallback is an error.
+        host: of the emulated device: host_bandwidth_bytes_per_s, host_latency_ns, host_memory_bytes.
+    """
+
+    def __init__(
+        self,
+        device: str = "auto",
+        *,
+        path: str = "auto",
+        workers: int = 0,
+        budget_bytes: int = 256 << 20,
+        strict: bool = False,
+        **host: float,
+    ) -> None:
+        self._open: _core.Context | None = _core.Context(
+            device=device, path=path, workers=workers, budget_bytes=budget_bytes, strict=strict, **host
+        )
+
+    @property
+    def _raw(self) -> _core.Context:
+        if self._open is None:
+            raise ValueError("the context is closed")
+        return self._open
+
+    @property
+    def device(self) -> dict[str, Any]:
+        """Name, model, free and total bytes, NUMA node, bus address, whether it is emulated."""
+        return self._raw.device_info
+
+    @property
+    def pinned_bytes(self) -> int:
+        return self._raw.pinned_bytes
+
+    @property
+    def pinned_peak_bytes(self) -> int:
+        return self._raw.pinned_peak_bytes
+
+    def open(self, name: FileName, *, write: bool = False) -> File:
+        """Opens an existing regular file; `write` for reading and writing."""
+        return File(_core.open(self._raw, os.fspath(name), mode="read_write" if write else "read"))
+
+    def create(self, name: FileName, size_bytes: int = 0, *, durable: bool = False, replace: bool = True) -> File:
+        """A new file that appears under its name, whole, at close(). `size_bytes` of space are reserved first, so that
+        a full disk shows here. `durable`: close() makes file and directory entry durable."""
+        options = {"mode": "create", "size_bytes": size_bytes, "durable": durable, "replace": replace}
+        return File(_core.open(self._raw, os.fspath(name), **options))
+
+    def allocate(self, bytes: int, kind: str = "device", *, first_touch: str = "none") -> Buffer:
+        """Memory of kind device, pinned, managed or system; its pages touched first by none, cpu or gpu."""
+        return _core.allocate(self._raw, bytes, kind, first_touch)
+
+    def start_read(
+        self, ranges: Iterable[tuple[File, int, Memory]], **options: Unpack[TransferOptions]
+    ) -> Transfer:
+        """One submission of many ranges (file, offset_bytes, memory) over any number of files."""
+        return Transfer(_core.start(self._raw, "read", _raw_ranges(ranges), **options))
+
+    def start_write(
+        self, ranges: Iterable[tuple[File, int, Memory]], **options: Unpack[TransferOptions]
+    ) -> Transfer:
+        return Transfer(_core.start(self._raw, "write", _raw_ranges(ranges), **options))
+
+    def copy_to_host(self, host: Memory, device: Memory) -> None:
+        """Copies device memory to host memory of equal size."""
+        self._raw.copy_to_host(host, device)
+
+    def copy_to_device(self, device: Memory, host: Memory) -> None:
+        self._raw.copy_to_device(device, host)
+
+    def stamp(self, memory: Memory, file_offset: int = 0, seed: int = 1) -> None:
+        """Fills device memory with the pattern that says where in a file each word belongs (file_offset: multiple
+        of 8)."""
+        _core.stamp(self._raw, memory, file_offset, seed)
+
+    def verify_stamp(self, memory: Memory, file_offset: int = 0, seed: int = 1) -> tuple[int, int]:
+        """Checks the pattern on the device: (bad bytes, file offset of the first bad word)."""
+        return _core.verify(self._raw, memory, file_offset, seed)
+
+    def fill(self, memory: Memory, byte_value: int) -> None:
+        _core.fill(self._raw, memory, byte_value)
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """The device and its threads go when the last file, buffer and transfer of the context are gone."""
+        self._open = None
+
+
+def _raw_ranges(ranges: Iterable[tuple[File, int, Memory]]) -> list[tuple[_core.File, int, Any]]:
+    return [(file._raw, offset_bytes, memory) for file, offset_bytes, memory in ranges]
+
+
+def load(name: FileName, device: str = "auto", **options: Unpack[TransferOptions]) -> Buffer:
+    """The whole file in a new device buffer. Wrap it without a copy: numpy.asarray(buffer) on the host device,
+    cupy.asarray(buffer) or torch.as_tensor(buffer, device="cuda") on a GPU. An empty file raises Error."""
+    with Context(device) as context, context.open(name) as file:
+        buffer = context.allocate(file.size_bytes)
+        file.read(buffer, **options)
+        return buffer
+
+
+def save(name: FileName, memory: Memory, device: str = "auto", **options: Unpack[TransferOptions]) -> Outcome:
+    """Writes memory to a new file, which appears under its name only when whole; replaces an older one."""
+    with Context(device) as context, context.create(name) as file:
+        return file.write(memory, **options)

@@ -1,0 +1,50 @@
+"""The one exception of Penstock.
+
+Its text is one line: operation, file, range, cause, advice. The attributes say the same for programs.
+"""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """What went wrong, where, and what to do next.
+
+    Attributes:
+        code: lower-case word: "not_found", "no_space", "fallback_refused", "cancelled", ...
+        operation: what was being done, e.g. "open" or "read".
+        file: path as the user gave it; empty when no file is concerned.
+        offset_bytes, length_bytes: the range; length 0 when no range is concerned.
+        cause: why it failed.
+        advice: what to do next; may be empty.
+        system_code: errno, CUDA or cuFile code; 0 when there is none.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: str = "invalid_argument",
+        operation: str = "",
+        file: str = "",
+        offset_bytes: int = 0,
+        length_bytes: int = 0,
+        cause: str = "",
+        advice: str = "",
+        system_code: int = 0,
+    ) -> None:
+        self.code = code
+        self.operation = operation
+        self.file = file
+        self.offset_bytes = offset_bytes
+        self.length_bytes = length_bytes
+        self.cause = cause or message
+        self.advice = advice
+        self.system_code = system_code
+        super().__init__(message or self._line())
+
+    def _line(self) -> str:
+        text = f"{self.operation} {self.file}".strip() or "operation"
+        if self.length_bytes:
+            text += f" at offset {self.offset_bytes} length {self.length_bytes}"
+        text += f": {self.cause}"
+        return f"{text}; {self.advice}" if self.advice else text

@@ -1,0 +1,237 @@
+"""The suite `core`: the rates Penstock promises, beside their baselines and peers, interleaved in one run.
+
+A Probe is one thing measured once a round; `rounds` of all probes are run in shuffled order, and the checks in
+targets.py compare medians. Every read is verified on the device; every state (hot, cold) is proved before it is timed.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock import Context, Error, _core
+from penstock._api import Buffer, File
+from penstock.bench import peers
+from penstock.bench.grid import POISON, Step
+from penstock.bench.results import Results, Stopwatch
+from penstock.bench.suite import Suite
+from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
+
+Sample = dict[str, Any]  # bytes, seconds, and what else the probe knows
+BLOCK_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Probe:
+    name: str
+    measure: Callable[[int], Sample]  # round number -> sample
+
+
+@dataclass
+class Bench:
+    """What the probes share."""
+
+    context: Context
+    workspace: Workspace
+    results: Results
+    settings: dict[str, Any]
+    source: File
+    target: File
+    device: Buffer  # of the file's size, touched
+    pinned: Buffer
+
+    @property
+    def bytes(self) -> int:
+        return self.workspace.file_bytes
+
+    @property
+    def emulated(self) -> bool:
+        return bool(self.context.device["emulated"])
+
+
+def run(bench: Bench, suite: Suite, step: Step) -> None:
+    """All probes, `suite.repeats` times, interleaved; then the probes that run once."""
+    best = {way: fastest_host_loop(bench, way, step) for way in ("read", "write")}
+    probes = _probes(bench, best) + peers.probes(bench)
+    order = random.Random(11)
+    total = suite.repeats * len(probes)
+    missing: set[str] = set()
+    for turn in range(suite.repeats):
+        order.shuffle(probes)
+        for index, probe in enumerate(probes):
+            step(turn * len(probes) + index, total, probe.name)
+            if probe.name not in missing:
+                _try(bench, probe, turn, missing)
+    step(total, total, "memory")
+    peers.measure_memory(bench)
+
+
+def _try(bench: Bench, probe: Probe, turn: int, missing: set[str]) -> None:
+    try:
+        with Stopwatch() as watch:
+            sample = probe.measure(turn)
+    except (NotPossible, peers.Absent) as reason:
+        missing.add(probe.name)
+        bench.results.add("missing", name=probe.name, cause=str(reason))
+        return
+    sample.setdefault("cpu_user_s", watch.cpu_user_s)
+    sample.setdefault("cpu_system_s", watch.cpu_system_s)
+    bench.results.add("core", name=probe.name, round=turn, bytes_per_second=sample["bytes"] / sample["seconds"], **sample)
+
+
+def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
+    probes = [
+        Probe("copy to device", lambda _: _copy(bench, True)),
+        Probe("copy to host", lambda _: _copy(bench, False)),
+        Probe("hot read", lambda _: read(bench, "auto", "hot")),
+        Probe("cold read", lambda _: read(bench, "auto", "cold")),
+        Probe("direct read", lambda _: read(bench, "direct", "cold")),
+        Probe("hot write", lambda turn: write(bench, "auto", "hot", turn)),
+        Probe("cold write", lambda turn: write(bench, "auto", "cold", turn)),
+        Probe("direct write", lambda turn: write(bench, "direct", "cold", turn)),
+        Probe("host threads read", lambda _: _host_loop(bench, best["read"])),
+        Probe("host threads write", lambda _: _host_loop(bench, best["write"])),
+        Probe("4 KiB one at a time", lambda turn: _one_at_a_time(bench, turn)),
+        Probe("4 KiB queued", lambda turn: _queued(bench, turn)),
+    ]
+    if bench.emulated:
+        probes.append(Probe("pread and memcpy", lambda _: _plain_loop(bench)))
+    probes += [Probe(f"tmpfs {what}", lambda turn, what=what: _tmpfs(bench, what, turn))
+               for what in ("first read", "later read", "write")]
+    return probes
+
+
+def _copy(bench: Bench, up: bool) -> Sample:
+    bytes = bench.pinned.bytes
+    return {"bytes": bytes, "seconds": _core.copy_seconds(bench.context._raw, up, bench.device.slice(0, bytes), bench.pinned)}
+
+
+def read(bench: Bench, path: str, cache: str) -> Sample:
+    """One read of the whole file, by default settings but for the path."""
+    bench.context.fill(bench.device, POISON)
+    resident = (make_hot if cache == "hot" else make_cold)(bench.source, bench.bytes)
+    sample = _timed(bench.source.start_read, bench.device, path) | {"resident_before": resident}
+    check(bench, bench.source, bench.device, FILE_SEED)
+    return sample
+
+
+def write(bench: Bench, path: str, cache: str, turn: int) -> Sample:
+    """One write of the whole target file, read back through the page cache and verified."""
+    seed = 100 + turn
+    bench.context.stamp(bench.device, 0, seed)
+    (make_hot if cache == "hot" else make_cold)(bench.target, bench.bytes)
+    sample = _timed(bench.target.start_write, bench.device, path)
+    bench.target.sync()
+    bench.context.fill(bench.device, POISON)
+    bench.target.read(bench.device, path="buffered")
+    check(bench, bench.target, bench.device, seed)
+    return sample
+
+
+def _timed(start: Callable[..., Any], memory: Buffer, path: str) -> Sample:
+    with Stopwatch() as watch:
+        outcome = start(memory, 0, path=path).result()
+    return {"bytes": outcome.bytes, "seconds": outcome.seconds, "took": outcome.path,
+            "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
+
+
+def check(bench: Bench, file: File, memory: Buffer, seed: int) -> None:
+    """Raises Error unless the device holds exactly what the file should hold."""
+    bad, first = bench.context.verify_stamp(memory, 0, seed)
+    if bad:
+        raise Error(code="io_error", operation="verify", file=file.name, offset_bytes=first, length_bytes=bad,
+                    cause=f"{bad} bytes are wrong", advice="do not trust these results")
+
+
+def fastest_host_loop(bench: Bench, direction: str, step: Step) -> dict[str, Any]:
+    """The best of a grid of threads x chunk sizes of O_DIRECT host I/O without any device. Best of two tries each."""
+    if not bench.source.facts["direct"]:
+        return {}
+    rates: dict[tuple[int, int], float] = {}
+    for threads in bench.settings["host_threads"]:
+        for chunk in bench.settings["host_chunk_bytes"]:
+            loop = _loop(bench, direction, threads, _core.parse_bytes(str(chunk)))
+            step(0, 0, f"host threads {direction} {threads} x {chunk}")
+            seconds = min(_core.host_threads(**loop) for _ in range(2))
+            rates[threads, loop["chunk_bytes"]] = bench.bytes / seconds
+            bench.results.add("host_grid", **loop | {"file": ""}, seconds=seconds, bytes_per_second=bench.bytes / seconds)
+    threads, chunk = max(rates, key=lambda key: rates[key])
+    return _loop(bench, direction, threads, chunk)
+
+
+def _loop(bench: Bench, direction: str, threads: int, chunk_bytes: int) -> dict[str, Any]:
+    file = bench.source if direction == "read" else bench.target
+    return {"file": file.name, "direction": direction, "direct": True, "threads": threads, "chunk_bytes": chunk_bytes,
+            "bytes": bench.bytes}
+
+
+def _host_loop(bench: Bench, loop: dict[str, Any]) -> Sample:
+    if not loop:
+        raise NotPossible("this file system has no O_DIRECT")
+    make_cold(bench.source if loop["direction"] == "read" else bench.target, bench.bytes)
+    return {"bytes": bench.bytes, "seconds": _core.host_threads(**loop), "threads": loop["threads"],
+            "chunk_bytes": loop["chunk_bytes"]}
+
+
+def _plain_loop(bench: Bench) -> Sample:
+    make_hot(bench.source, bench.bytes)
+    seconds = _core.pread_memcpy(bench.context._raw, bench.source.name, bench.device, 1 << 20)
+    return {"bytes": bench.bytes, "seconds": seconds}
+
+
+def _one_at_a_time(bench: Bench, turn: int) -> Sample:
+    count = int(bench.settings["latency_reads"])
+    make_hot(bench.source, bench.bytes)
+    seconds = sorted(_core.read_latencies(bench.source._raw, bench.device.slice(0, BLOCK_BYTES), count, turn + 1))
+    return {"bytes": count * BLOCK_BYTES, "seconds": sum(seconds), "requests": count,
+            "median_us": statistics.median(seconds) * 1e6, "p99_us": seconds[int(0.99 * count)] * 1e6}
+
+
+def _queued(bench: Bench, turn: int) -> Sample:
+    """As many 4 KiB reads as asked for, up to the size of the file, in random order, in one submission."""
+    bytes = min(bench.bytes, int(bench.settings["queued_reads"]) * BLOCK_BYTES)
+    memory = bench.device.slice(0, bytes)
+    bench.context.fill(memory, POISON)
+    make_hot(bench.source, bench.bytes)
+    blocks = {"direction": "read", "block_bytes": BLOCK_BYTES, "seed": turn + 1}
+    with Stopwatch() as watch:
+        outcome = _core.start_blocks(bench.source._raw, memory, blocks).result()
+    outcome.or_throw()
+    check(bench, bench.source, memory, FILE_SEED)
+    return {"bytes": bytes, "seconds": watch.seconds, "requests": bytes // BLOCK_BYTES, "took": outcome.path,
+            "requests_per_second": bytes // BLOCK_BYTES / watch.seconds}
+
+
+def _tmpfs(bench: Bench, what: str, turn: int) -> Sample:
+    """In memory-backed files: the first read of a file by a fresh context, a later one, and a write."""
+    shm = Path("/dev/shm")
+    if not shm.is_dir():
+        raise NotPossible("there is no /dev/shm")
+    bytes = min(bench.bytes, int(0.4 * _free_bytes(shm)))
+    with Workspace(bench.context, shm, bytes, files=1) as place:
+        name = place.make(place.source)
+        memory = bench.device.slice(0, bytes)
+        if what == "write":
+            bench.context.stamp(memory, 0, 100 + turn)
+            with bench.context.open(name, write=True) as file:
+                sample = _timed(file.start_write, memory, "auto")
+                bench.context.fill(memory, POISON)
+                file.read(memory, path="buffered")
+                check(bench, file, memory, 100 + turn)
+            return sample
+        with bench.context.open(name) as file:
+            for _ in range(2 if what == "later read" else 1):
+                bench.context.fill(memory, POISON)
+                sample = _timed(file.start_read, memory, "auto")
+                check(bench, file, memory, FILE_SEED)
+        return sample
+
+
+def _free_bytes(place: Path) -> int:
+    import shutil
+
+    return max(0, shutil.disk_usage(place).free - (2 << 30))

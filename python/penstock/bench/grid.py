@@ -1,0 +1,168 @@
+"""Runs the trials of a suite: repeats interleaved across variants, every trial verified, states proved.
+
+A trial whose path this machine does not have, or whose cache state cannot be made, is listed as missing with the
+reason. Wrong data fails the run.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock import Context, Error, _core
+from penstock._api import Buffer, File
+from penstock.bench.results import Results, Stopwatch
+from penstock.bench.suite import Suite, Trial
+from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
+
+MAX_REQUESTS = 16384  # of one trial: enough to be steady, few enough to be short
+POISON = 0xEE  # fills buffers before a read, so that bytes that never came cannot pass
+COPY_BYTES = 256 << 20
+MISSING_CODES = ("unsupported", "fallback_refused")
+
+Step = Callable[[int, int, str], None]  # (done, total, what)
+
+
+@dataclass
+class Bench:
+    """What all trials share: files and buffers are opened once, so that no trial pays for another's set-up."""
+
+    context: Context
+    workspace: Workspace
+    results: Results
+    source: File
+    target: File
+    buffers: dict[tuple[str, str], Buffer] = field(default_factory=dict)
+    missing: dict[Trial, str] = field(default_factory=dict)
+
+    def buffer(self, kind: str, first_touch: str) -> Buffer:
+        """A buffer of the file's size. With first_touch none it is a fresh one each time: its pages are part of the
+        trial."""
+        if first_touch == "none":
+            return self.context.allocate(self.workspace.file_bytes, kind, first_touch="none")
+        key = (kind, first_touch)
+        if key not in self.buffers:
+            self.buffers[key] = self.context.allocate(self.workspace.file_bytes, kind, first_touch=first_touch)
+        return self.buffers[key]
+
+
+def run(bench: Bench, suite: Suite, step: Step) -> bool:
+    """Runs the suite. False when the time ran out before all repeats were done; every variant ran at least once then,
+    unless the time did not suffice even for that."""
+    began = time.monotonic()
+    order = random.Random(7)
+    total = suite.repeats * len(suite.trials)
+    done = 0
+    for repeat in range(suite.repeats):
+        _copies(bench, repeat)
+        trials = list(suite.trials)
+        order.shuffle(trials)
+        for trial in trials:
+            if time.monotonic() - began > suite.seconds:
+                bench.results.add("stopped", cause=f"time limit of {suite.seconds:g} s", done=done, planned=total)
+                return False
+            step(done, total, f"{trial.direction} {trial.path} {trial.cache}")
+            _try(bench, trial, repeat)
+            done += 1
+    step(total, total, "done")
+    return True
+
+
+def _copies(bench: Bench, repeat: int) -> None:
+    """The ceiling: one pinned copy each way."""
+    bytes = min(COPY_BYTES, bench.workspace.file_bytes)
+    device = bench.buffer("device", "cpu").slice(0, bytes)
+    pinned = bench.buffer("pinned", "cpu").slice(0, bytes)
+    for direction, up in (("read", True), ("write", False)):
+        seconds = _core.copy_seconds(bench.context._raw, up, device, pinned)
+        bench.results.add("ceiling", direction=direction, repeat=repeat, bytes=bytes, seconds=seconds,
+                          bytes_per_second=bytes / seconds)
+
+
+def _try(bench: Bench, trial: Trial, repeat: int) -> None:
+    if trial in bench.missing:
+        return
+    try:
+        bench.results.add("trial", **trial.as_dict(), repeat=repeat, **run_trial(bench, trial, repeat))
+    except NotPossible as reason:
+        _miss(bench, trial, str(reason))
+    except Error as error:
+        if error.code not in MISSING_CODES:
+            raise
+        _miss(bench, trial, error.cause)
+
+
+def _miss(bench: Bench, trial: Trial, cause: str) -> None:
+    bench.missing[trial] = cause
+    bench.results.add("missing", **trial.as_dict(), cause=cause)
+
+
+def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
+    """One measured and verified trial: bytes, seconds, rates, CPU, path, residency and the evidence."""
+    writes = trial.direction == "write"
+    file = bench.target if writes else bench.source
+    block = trial.request_bytes or bench.workspace.file_bytes
+    bytes = min(bench.workspace.file_bytes, block * MAX_REQUESTS)
+    memory = bench.buffer(trial.buffer, trial.first_touch).slice(0, bytes)
+    seed = 1000 + repeat if writes else FILE_SEED
+    _load(bench, trial, memory, seed)
+    before = make_hot(file, bytes) if trial.cache == "hot" else make_cold(file, bytes)
+    outcome, watch = _move(file, memory, trial, block)
+    after = file.residency(0, bytes)["fraction"]
+    if trial.cache == "direct" and after > 0.05:
+        raise NotPossible(f"{after:.0%} of the file was in the page cache afterwards: this was not direct")
+    if outcome["bytes"] != bytes:
+        raise Error(code="io_error", operation="bench", file=file.name, cause=f"moved {outcome['bytes']} of {bytes} bytes")
+    if writes:
+        file.sync()
+    _verify(bench, trial, memory, seed)
+    return outcome | {"requests": -(-bytes // block), "bytes_per_second": bytes / outcome["seconds"],
+                      "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s,
+                      "resident_before": before, "resident_after": after}
+
+
+def _load(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
+    """Puts the pattern into a buffer to be written, poison into one to be read; leaves untouched pages untouched."""
+    far = memory if _on_device(bench, trial) else bench.buffer("device", "cpu").slice(0, memory.bytes)
+    if trial.direction == "write":
+        bench.context.stamp(far, 0, seed)
+    elif trial.first_touch != "none":
+        bench.context.fill(far, POISON)
+    else:
+        return
+    if far is not memory:
+        bench.context.copy_to_host(memory, far)
+
+
+def _on_device(bench: Bench, trial: Trial) -> bool:
+    return trial.buffer != "system" or bench.context.device["emulated"]
+
+
+def _move(file: File, memory: Buffer, trial: Trial, block: int) -> tuple[dict[str, Any], Stopwatch]:
+    options: dict[str, Any] = {"path": trial.path, "workers": trial.workers, "depth": trial.depth,
+                               "strict": trial.path != "auto"}
+    blocks = {"direction": trial.direction, "block_bytes": block, "seed": 0 if block >= memory.bytes else 5}
+    with Stopwatch() as watch:
+        raw = _core.start_blocks(file._raw, memory, blocks, **options).result()
+    raw.or_throw()
+    return {"bytes": raw.bytes, "seconds": raw.seconds, "took": raw.path}, watch
+
+
+def _verify(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
+    """On the device: what a read brought, or what a buffered read brings of what was written."""
+    checked = memory
+    if trial.direction == "write":
+        checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
+        bench.context.fill(checked, POISON)
+        bench.target.read(checked, path="buffered")
+    elif not _on_device(bench, trial):
+        checked = bench.buffer("device", "cpu").slice(0, memory.bytes)
+        bench.context.copy_to_device(checked, memory)
+    bad, first = bench.context.verify_stamp(checked, 0, seed)
+    if bad:
+        raise Error(code="io_error", operation="verify", file=(bench.target if trial.direction == "write" else bench.source).name,
+                    offset_bytes=first, length_bytes=bad,
+                    cause=f"{bad} bytes are wrong after {trial.direction} by {trial.path}", advice="do not trust this path")

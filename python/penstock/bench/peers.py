@@ -1,0 +1,111 @@
+"""Peers measured in the same run on the same file, and the memory the command needs.
+
+A peer that is not installed is listed as missing. fio moves bytes to host memory only; KvikIO moves them to a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from penstock.bench.results import Stopwatch
+from penstock.bench.workspace import FILE_SEED, make_cold, make_hot
+
+if TYPE_CHECKING:
+    from penstock.bench.core import Bench, Probe
+
+FIO_LIMIT_S = 300
+MEMORY_LIMIT_S = 600
+
+
+class Absent(Exception):
+    """The peer is not installed, or cannot run here; says why."""
+
+
+def probes(bench: Bench) -> list[Probe]:
+    from penstock.bench.core import Probe
+
+    found = [Probe("fio read", lambda _: _fio(bench))]
+    found.append(Probe("KvikIO default", lambda _: _kvikio(bench, None)))
+    for threads in bench.settings["kvikio_threads"]:
+        for task in bench.settings["kvikio_task_bytes"]:
+            found.append(Probe(f"KvikIO {threads} x {task}", _kvikio_probe(bench, threads, task)))
+    return found
+
+
+def _kvikio_probe(bench: Bench, threads: int, task: str) -> Callable[[int], dict[str, Any]]:
+    from penstock import parse_bytes
+
+    return lambda _: _kvikio(bench, (threads, parse_bytes(task)))
+
+
+def _fio(bench: Bench) -> dict[str, Any]:
+    """fio with io_uring, 1 MiB requests, depth 8, O_DIRECT."""
+    if shutil.which("fio") is None:
+        raise Absent("fio is not installed")
+    if not bench.source.facts["direct"]:
+        raise Absent("this file system has no O_DIRECT")
+    make_cold(bench.source, bench.bytes)
+    command = ["fio", "--name=peer", f"--filename={bench.source.name}", "--readonly", "--rw=read", "--bs=1m", "--iodepth=8",
+               "--ioengine=io_uring", "--direct=1", f"--size={bench.bytes}", "--output-format=json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=FIO_LIMIT_S, check=False,
+                          cwd=bench.workspace.directory)
+    if done.returncode != 0:
+        raise Absent(f"fio failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
+    job = json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
+    seconds = job["read"]["runtime"] / 1e3
+    return {"bytes": job["read"]["io_bytes"], "seconds": job["read"]["io_bytes"] / job["read"]["bw_bytes"],
+            "cpu_user_s": job["usr_cpu"] / 100 * seconds, "cpu_system_s": job["sys_cpu"] / 100 * seconds}
+
+
+def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
+    """KvikIO from the page cache into the same device buffer; `tuned` is (threads, task bytes)."""
+    if bench.emulated:
+        raise Absent("KvikIO needs a GPU")
+    if find_spec("kvikio") is None:
+        raise Absent("KvikIO is not installed")
+    import kvikio
+    import kvikio.defaults
+
+    from penstock.bench.core import check
+
+    bench.context.fill(bench.device, 0)
+    make_hot(bench.source, bench.bytes)
+    settings = {} if tuned is None else {"num_threads": tuned[0], "task_size": tuned[1]}
+    with kvikio.defaults.set(settings), kvikio.CuFile(bench.source.name, "r") as file, Stopwatch() as watch:
+        moved = file.pread(bench.device).get()
+    check(bench, bench.source, bench.device, FILE_SEED)
+    return {"bytes": moved, "seconds": watch.seconds, "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
+
+
+def measure_memory(bench: Bench) -> None:
+    """Peak resident memory of `penstock read` of a large file, in a process of its own. The file is sparse: its size,
+    not its content, is what memory could depend on."""
+    from penstock import parse_bytes
+
+    size = parse_bytes(str(bench.settings["memory_file_bytes"]))
+    path = bench.workspace.directory / "sparse.bin"
+    with path.open("wb") as stream:
+        stream.truncate(size)
+    command = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())",
+               "read", str(path), "--to", bench.context.device["name"], "--path", "direct", "--json"]
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        output, errors = process.communicate(timeout=MEMORY_LIMIT_S)
+        if process.returncode != 0:
+            bench.results.add("missing", name="memory", cause=errors.strip())
+            return
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        os.unlink(path)
+    fields = json.loads(output)
+    bench.results.add("memory", bytes=fields["bytes"], peak_rss_bytes=fields["peak_rss_bytes"],
+                      budget_bytes=256 << 20, seconds=fields["seconds"])

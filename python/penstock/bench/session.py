@@ -1,0 +1,61 @@
+"""One run of `penstock bench`: workspace, files, fingerprint, suite, results. The only place that joins the rest."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from penstock import Context
+from penstock.bench import core, grid
+from penstock.bench.grid import Step
+from penstock.bench.machine import fingerprint
+from penstock.bench.results import Results
+from penstock.bench.suite import Suite
+from penstock.bench.workspace import Workspace
+
+PINNED_COPY_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    suite: Suite
+    device: str
+    directory: Path
+    results: Path | None
+    quick: bool
+
+
+def run(request: Request, step: Step) -> list[dict[str, Any]]:
+    """Runs the suite and returns its rows, which are also in the results file. Leaves nothing else behind."""
+    suite = request.suite
+    with ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, _hang_up))
+        context = stack.enter_context(Context(request.device))
+        place = stack.enter_context(Workspace(context, request.directory, suite.file_bytes))
+        results = stack.enter_context(Results(request.results))
+        results.add("machine", suite=suite.name, quick=request.quick, file_bytes=suite.file_bytes, repeats=suite.repeats,
+                    machine=fingerprint(context, request.directory))
+        step(0, 0, "making the files")
+        source = stack.enter_context(context.open(place.make(place.source), write=True))
+        target = stack.enter_context(context.open(place.make(place.target), write=True))
+        if "core" in suite.settings:
+            core.run(core_bench(context, place, results, suite, (source, target)), suite, step)
+        else:
+            grid.run(grid.Bench(context, place, results, source, target), suite, step)
+        return results.rows
+
+
+def core_bench(context: Context, place: Workspace, results: Results, suite: Suite, files: tuple[Any, Any]) -> core.Bench:
+    device = context.allocate(suite.file_bytes, first_touch="cpu")
+    pinned = context.allocate(min(PINNED_COPY_BYTES, suite.file_bytes), "pinned", first_touch="cpu")
+    return core.Bench(context, place, results, suite.settings["core"], files[0], files[1], device, pinned)
+
+
+def _hang_up(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,105 @@
+"""Tables of results for the terminal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from penstock.bench.results import median_cpu, median_rate
+from penstock.bench.targets import Check, Medians, checks
+
+Rows = list[dict[str, Any]]
+
+
+def grid_table(rows: Rows) -> Table:
+    """Medians of the trials, one line a variant."""
+    groups: dict[tuple[Any, ...], Rows] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "trial":
+            groups[_variant(row)].append(row)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("path", "direction", "cache", "request", "shape"):
+        table.add_column(name)
+    for name in ("GB/s", "CPU s/GB", "n"):
+        table.add_column(name, justify="right")
+    table.add_column("took")
+    for variant, group in sorted(groups.items(), key=lambda pair: tuple(map(str, pair[0]))):
+        path, direction, cache, request, *shape = variant
+        table.add_row(path, direction, cache, _size(request), " ".join(_shape(shape)), f"{(median_rate(group) or 0) / 1e9:.3g}",
+                      f"{median_cpu(group) or 0:.3f}", str(len(group)), ", ".join(sorted({row["took"] for row in group})))
+    return table
+
+
+def _variant(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("path", "direction", "cache", "request_bytes", "workers", "depth", "buffer", "first_touch"))
+
+
+def _shape(values: list[Any]) -> list[str]:
+    workers, depth, buffer, touch = values
+    words = [f"workers {workers}"] * bool(workers) + [f"depth {depth}"] * bool(depth)
+    return words + [buffer] * (buffer != "device") + [f"touch {touch}"] * (touch != "cpu")
+
+
+def _size(request_bytes: int) -> str:
+    from penstock.cli.show import bytes_text
+
+    return "file" if request_bytes == 0 else bytes_text(request_bytes)
+
+
+def missing_table(rows: Rows) -> Table | None:
+    """What could not be measured, and why; None when all was."""
+    causes: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "missing":
+            causes[row["cause"]].append(row.get("name") or f"{row['path']} {row['direction']} {row['cache']}")
+    if not causes:
+        return None
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("not measured")
+    table.add_column("because")
+    for cause, names in causes.items():
+        table.add_row(escape(", ".join(dict.fromkeys(names))), escape(cause))
+    return table
+
+
+def core_tables(rows: Rows) -> tuple[Table, Table]:
+    """Medians of the probes, and the promises with their verdicts."""
+    medians = Medians(rows)
+    rates = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("probe", "GB/s", "CPU s/GB", "n", "took"):
+        rates.add_column(name, justify="left" if name in ("probe", "took") else "right")
+    for name, group in sorted(medians.rows.items()):
+        took = ", ".join(sorted({row["took"] for row in group if "took" in row}))
+        rates.add_row(name, f"{(medians.rate(name) or 0) / 1e9:.3g}", f"{medians.cpu(name) or 0:.3f}", str(len(group)), took)
+    verdicts = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("promise", "measured", "bound", ""):
+        verdicts.add_column(name, justify="right" if name in ("measured", "bound") else "left")
+    for check in checks(rows):
+        verdicts.add_row(*_verdict(check))
+    return rates, verdicts
+
+
+def _verdict(check: Check) -> tuple[str, str, str, str]:
+    sign = "≥" if check.at_least else "≤"
+    value = "missing" if check.value is None else f"{check.value:.3g} {check.unit}".strip()
+    word = {True: "[green]pass[/green]", False: "[red]fail[/red]", None: "-"}[check.passed]
+    return check.what, value, f"{sign} {check.bound:.3g} {check.unit}".strip(), word
+
+
+def print_results(rows: Rows, console: Console | None = None) -> None:
+    """Everything a results file holds, as tables."""
+    out = console or Console()
+    kinds = {row["kind"] for row in rows}
+    if "trial" in kinds:
+        out.print(grid_table(rows))
+    if "core" in kinds:
+        for table in core_tables(rows):
+            out.print(table)
+    absent = missing_table(rows)
+    if absent is not None:
+        out.print(absent)

@@ -1,0 +1,127 @@
+"""Suites: which trials to run, as TOML. Each [[case]] is a grid; the suite is the union of the grids.
+
+    name = "paths"
+    file_bytes = "1GiB"
+    repeats = 5
+    seconds = 600           # no trial starts later than this
+    [[case]]
+    path = ["auto", "uring"]
+    direction = ["read", "write"]
+    cache = ["hot", "cold"]
+    [quick]                 # what --quick changes
+    file_bytes = "256MiB"
+
+Axes: path, direction, request_bytes ("file": all in one request), workers, depth, buffer (device, pinned, managed,
+system), first_touch (none, cpu, gpu), cache (hot, cold, direct). A single value stands for a list of one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from penstock import Error, parse_bytes, path_names
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+VALID = {
+    "direction": ("read", "write"),
+    "buffer": ("device", "pinned", "managed", "system"),
+    "first_touch": ("none", "cpu", "gpu"),
+    "cache": ("hot", "cold", "direct"),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of the grid. request_bytes 0: the whole file in one request; workers and depth 0: the policy's."""
+
+    path: str = "auto"
+    direction: str = "read"
+    request_bytes: int = 0
+    workers: int = 0
+    depth: int = 0
+    buffer: str = "device"
+    first_touch: str = "cpu"
+    cache: str = "hot"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str
+    file_bytes: int
+    repeats: int
+    seconds: float
+    trials: tuple[Trial, ...]
+    settings: dict[str, Any]  # tables that belong to one kind of suite, e.g. [core]
+
+
+def folder() -> Path:
+    """Where the suites that come with Penstock lie: in the package, or in the source tree it was built from."""
+    installed = Path(__file__).resolve().parent.parent / "suites"
+    return installed if installed.is_dir() else Path(__file__).resolve().parents[3] / "bench" / "suites"
+
+
+def known_suites() -> list[str]:
+    return sorted(path.stem for path in folder().glob("*.toml"))
+
+
+def load(name: str, quick: bool) -> Suite:
+    """A suite by its name, or from a TOML file. Raises Error that says what is wrong with it."""
+    path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
+    if not path.is_file():
+        raise Error(code="not_found", operation="bench", file=name, cause="there is no such suite",
+                    advice="use one of " + ", ".join(known_suites()) + ", or a .toml file")
+    try:
+        table = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _wrong(path, str(error)) from None
+    if quick:
+        table |= table.get("quick", {})
+    try:
+        return _suite(path, table)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise _wrong(path, str(error)) from None
+
+
+def _suite(path: Path, table: dict[str, Any]) -> Suite:
+    trials = dict.fromkeys(trial for case in table.get("case", []) for trial in _expand(path, case))
+    settings = {key: value for key, value in table.items() if isinstance(value, dict) and key != "quick"}
+    return Suite(str(table.get("name", path.stem)), parse_bytes(str(table["file_bytes"])), int(table["repeats"]),
+                 float(table["seconds"]), tuple(trials), settings)
+
+
+def _expand(path: Path, case: dict[str, Any]) -> list[Trial]:
+    names = [field.name for field in fields(Trial)]
+    unknown = sorted(set(case) - set(names))
+    if unknown:
+        raise _wrong(path, f"a case has no axis '{unknown[0]}'; axes are " + ", ".join(names))
+    lists = [value if isinstance(value, list) else [value] for value in case.values()]
+    return [Trial(**{name: _value(path, name, one) for name, one in zip(case, point, strict=True)})
+            for point in itertools.product(*lists)]
+
+
+def _value(path: Path, name: str, value: Any) -> Any:
+    if name == "request_bytes":
+        return 0 if value == "file" else parse_bytes(str(value))
+    if name in ("workers", "depth"):
+        if not isinstance(value, int) or value < 0:
+            raise _wrong(path, f"{name} must be a whole number, not {value!r}")
+        return value
+    valid = path_names() if name == "path" else VALID[name]
+    if value not in valid:
+        raise _wrong(path, f"{name} '{value}' is none of " + ", ".join(valid))
+    return value
+
+
+def _wrong(path: Path, cause: str) -> Error:
+    return Error(operation="read suite", file=str(path), cause=cause, advice="see docs/cli.md")

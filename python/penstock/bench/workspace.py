@@ -1,0 +1,91 @@
+"""The files that trials move: made under a directory of the user's choice, stamped, and always removed.
+
+Removed on every exit that Python sees: the end, an error, Ctrl-C, SIGTERM and SIGHUP. The space is checked before the
+first byte is written.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from penstock import Context, Error, _core
+from penstock import _windows as windows
+from penstock._api import File, Progress
+
+SPARE_BYTES = 1 << 30
+MARGIN = 1.2
+FILE_SEED = 20
+
+
+class Workspace:
+    """A scratch directory with one stamped file to read (`source`) and one of the same size to overwrite (`target`)."""
+
+    def __init__(self, context: Context, directory: Path, file_bytes: int, files: int = 2) -> None:
+        self.context = context
+        self.file_bytes = file_bytes
+        self._parent = directory
+        self._needed = int(files * file_bytes * MARGIN) + SPARE_BYTES
+
+    def __enter__(self) -> Workspace:
+        check_space(self._parent, self._needed)
+        self.directory = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir=self._parent))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def source(self) -> Path:
+        return self.directory / "source.bin"
+
+    @property
+    def target(self) -> Path:
+        return self.directory / "target.bin"
+
+    def make(self, path: Path, progress: Progress | None = None) -> Path:
+        """Writes a stamped file of the workspace's size, on stable storage when this returns."""
+        with self.context.create(path, self.file_bytes, durable=True) as file:
+            job = windows.Job(self.context, file, "write", 0, self.file_bytes, {"path": "buffered"},
+                              prepare=self._stamp, progress=progress)
+            windows.run(job)
+        return path
+
+    def _stamp(self, memory: _core.Buffer, offset: int) -> None:
+        self.context.stamp(memory, offset, FILE_SEED)
+
+
+def check_space(directory: Path, needed: int) -> None:
+    """Raises Error unless `needed` bytes are free under the directory."""
+    if not directory.is_dir():
+        raise Error(code="not_found", operation="bench", file=str(directory), cause="there is no such directory",
+                    advice="name an existing one with --dir")
+    free = shutil.disk_usage(directory).free
+    if free < needed:
+        raise Error(code="no_space", operation="bench", file=str(directory),
+                    cause=f"{free} bytes are free, {needed} are needed (1.2 times the files and 1 GiB to spare)",
+                    advice="free some space, choose another --dir or a smaller --file-bytes")
+
+
+class NotPossible(Exception):
+    """A trial that this file system or machine cannot do, with the reason. It is listed as missing, never faked."""
+
+
+def make_hot(file: File, bytes: int) -> float:
+    """Brings the first bytes into the page cache and proves it. Returns the resident fraction."""
+    if file.residency(0, bytes)["fraction"] < 0.999:
+        _core.host_threads(file=file.name, direction="read", direct=False, threads=2, chunk_bytes=4 << 20, bytes=bytes)
+    found = file.residency(0, bytes)["fraction"]
+    if found < 0.99:
+        raise NotPossible(f"only {found:.0%} of the file stays in the page cache")
+    return found
+
+
+def make_cold(file: File, bytes: int) -> float:
+    """Drops the file from the page cache and proves it. Returns the resident fraction."""
+    file.drop_cache()
+    found = file.residency(0, bytes)["fraction"]
+    if found > 0.01:
+        raise NotPossible(f"{found:.0%} of the file stays in memory: {file.facts['file_system']} cannot be made cold")
+    return found

@@ -1,0 +1,94 @@
+"""The command `penstock`. One file a subcommand; this one joins them and turns every failure into one line on stderr.
+
+Exit codes: 0 all was done as asked; 1 it was not; 2 the command line is wrong; 130 interrupted; 143 terminated.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from penstock import Error, __version__
+from penstock.cli import bench, doctor, read, report, write
+
+app = typer.Typer(
+    name="penstock",
+    help="Moves bytes between files and GPU memory, and proves which path they took.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("doctor")(doctor.doctor)
+app.command("read")(read.read)
+app.command("write")(write.write)
+app.command("bench")(bench.bench)
+app.command("report")(report.report)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, treated like Ctrl-C so that everything is cleaned up."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"penstock {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = app(args=given or ["--help"], prog_name="penstock", standalone_mode=False)
+        sys.stdout.flush()
+    except BaseException as failure:
+        return _explain(failure)
+    return code if isinstance(code, int) else 0
+
+
+def _explain(failure: BaseException) -> int:
+    if isinstance(failure, SystemExit):
+        return failure.code if isinstance(failure.code, int) else 1
+    if isinstance(failure, (KeyboardInterrupt, typer.Abort)):
+        _say("terminated" if isinstance(failure, Terminated) else "interrupted")
+        return 143 if isinstance(failure, Terminated) else 130
+    if isinstance(failure, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be flushed there
+        return 1
+    if isinstance(failure, Error):
+        _say(str(failure))
+        return 1
+    if hasattr(failure, "format_message"):  # a wrong command line, found by typer
+        _say(f"{failure.format_message()} See penstock --help.")
+        return int(getattr(failure, "exit_code", 2))
+    if isinstance(failure, OSError):
+        _say(f"{failure.filename or 'operating system'}: {failure.strerror or failure}")
+        return 1
+    if isinstance(failure, MemoryError):
+        _say(f"out of memory: {failure}; ask for less, or close other programs")
+        return 1
+    _say(f"internal error, please report it: {type(failure).__name__}: {failure}")
+    return 1
+
+
+def _say(text: str) -> None:
+    sys.stderr.write("penstock: " + " ".join(text.split()) + "\n")

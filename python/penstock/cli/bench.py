@@ -1,0 +1,82 @@
+"""`penstock bench`: runs a suite of measurements, writes JSON lines, prints the medians."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli import options, show
+
+if TYPE_CHECKING:
+    from penstock.bench.grid import Step
+
+DEFAULT_RESULTS = "penstock-results.jsonl"
+
+
+def bench(
+    suite: Annotated[str, typer.Argument(help="core, report, grid, or a .toml file.")] = "report",
+    directory: Annotated[str, typer.Option("--dir", help="Where the test files go; removed afterwards.")] = ".",
+    device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
+    results: Annotated[str, typer.Option("--out", help="File of results, JSON lines.")] = DEFAULT_RESULTS,
+    file_bytes: Annotated[str | None, typer.Option(help="Size of the test files instead of the suite's.")] = None,
+    repeats: Annotated[str | None, typer.Option(help="Rounds instead of the suite's.")] = None,
+    seconds: Annotated[str | None, typer.Option(help="Time limit instead of the suite's.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="For two cores and a small disk.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> int:
+    """Measure transfer paths on files made under --dir; check every byte on the device; write results as JSON lines.
+
+    Repeats are interleaved across variants. `penstock bench core` compares with baselines and peers.
+    """
+    from penstock.bench import session, suite as suites
+
+    chosen = _overridden(suites.load(suite, quick), file_bytes, repeats, seconds)
+    request = session.Request(chosen, device, Path(directory), Path(results), quick)
+    with _steps(chosen.name) as step:
+        rows = session.run(request, step)
+    if json:
+        show.json_object({"suite": chosen.name, "results": results, "rows": rows})
+        return 0
+    from penstock.bench.show import print_results
+
+    print_results(rows)
+    sys.stdout.write(f"results: {results}\n")
+    return 0
+
+
+def _overridden(suite: Any, file_bytes: str | None, repeats: str | None, seconds: str | None) -> Any:
+    if file_bytes is not None:
+        size = options.size("bench", "--file-bytes", file_bytes)
+        if size < 1 << 20:
+            raise options.refusal("bench", f"--file-bytes: {file_bytes} is too small to measure", "use at least 1MiB")
+        suite = replace(suite, file_bytes=size >> 20 << 20)  # whole MiB: every request and alignment fits
+    if repeats is not None:
+        suite = replace(suite, repeats=options.count("bench", "--repeats", repeats, 1000))
+    if seconds is not None:
+        suite = replace(suite, seconds=float(options.count("bench", "--seconds", seconds, 1_000_000)))
+    return suite
+
+
+@contextmanager
+def _steps(name: str) -> Iterator[Step]:
+    """Tells where a run is: a progress bar on stderr on a terminal, nothing elsewhere."""
+    if not show.wants_progress():
+        yield lambda done, total, what: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(f"bench {name}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True, force_terminal=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def step(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total or None, description=what)
+
+        yield step

@@ -1,0 +1,47 @@
+"""`penstock doctor`: what this machine can do, and what it would take to do what it cannot."""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from penstock import _core
+
+_MARKS = {"yes": "[green]yes[/green]", "partly": "[yellow]partly[/yellow]", "no": "[red]no[/red]"}
+
+
+def doctor(
+    path: Annotated[str, typer.Argument(help="A file or directory on the file system to examine.")] = ".",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Say what this machine can do for transfers and, for each thing it cannot, what it would take."""
+    survey = json_text.loads(_core.survey_json(path))
+    if json:
+        sys.stdout.write(json_text.dumps(survey) + "\n")
+    else:
+        _print(survey)
+    return 0
+
+
+def _print(survey: dict[str, Any]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    machine = "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in survey["machine"].items() if value)
+    console.print(escape(machine), highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("what", no_wrap=True)
+    table.add_column("state", no_wrap=True)
+    table.add_column("found")
+    for item in survey["items"]:
+        detail = escape(str(item["detail"]))
+        if item.get("advice"):
+            detail += f"\n[bold]to change this:[/bold] {escape(item['advice'])}"
+        table.add_row(escape(item["name"].replace("_", " ")), _MARKS.get(item["state"], item["state"]), detail)
+    console.print(table)

@@ -1,0 +1,58 @@
+"""Reading option values: sizes, counts and names, refused with one Error that says what is valid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock import Error, parse_bytes, path_names
+
+MAX_OFFSET_BYTES = (1 << 63) - 1  # what off_t holds
+MAX_WORKERS = 1024
+MAX_DEPTH = 4096
+
+
+def size(operation: str, option: str, text: str) -> int:
+    """Bytes of "4096", "64KiB", "1.5GB". Refuses negative, overflowing and non-numbers."""
+    try:
+        value = parse_bytes(text)
+    except Error as error:
+        raise refusal(operation, f"{option}: {error.cause}", error.advice) from None
+    if value > MAX_OFFSET_BYTES:
+        raise refusal(operation, f"{option}: {text} is more than a file can hold", "use at most 2^63-1 bytes")
+    return value
+
+
+def count(operation: str, option: str, text: str, maximum: int) -> int:
+    """A whole number from 1 to maximum; "auto" is 0."""
+    if text == "auto":
+        return 0
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= maximum:
+        raise refusal(operation, f"{option}: '{text}' is not a number from 1 to {maximum}", "or leave it out")
+    return int(text)
+
+
+def check_range(operation: str, offset_bytes: int, length_bytes: int) -> None:
+    if offset_bytes + length_bytes > MAX_OFFSET_BYTES:
+        raise refusal(operation, "--offset plus --bytes is more than a file can hold", "use at most 2^63-1 bytes")
+
+
+def path(operation: str, name: str) -> str:
+    if name not in path_names():
+        raise refusal(operation, f"--path: there is no path named '{name}'", "use one of " + ", ".join(path_names()))
+    return name
+
+
+def transfer(operation: str, given: dict[str, str], strict: bool) -> dict[str, Any]:
+    """Options of a transfer from the texts of --path, --chunk-bytes, --workers and --depth."""
+    options: dict[str, Any] = {"path": path(operation, given["path"]), "strict": strict, "full_evidence": True}
+    if given["chunk_bytes"] != "auto":
+        options["chunk_bytes"] = size(operation, "--chunk-bytes", given["chunk_bytes"])
+        if options["chunk_bytes"] == 0:
+            raise refusal(operation, "--chunk-bytes: 0 bytes move nothing", "use at least 4KiB")
+    options["workers"] = count(operation, "--workers", given["workers"], MAX_WORKERS)
+    options["depth"] = count(operation, "--depth", given["depth"], MAX_DEPTH)
+    return options
+
+
+def refusal(operation: str, cause: str, advice: str) -> Error:
+    return Error(operation=operation, cause=cause, advice=advice)

@@ -1,0 +1,102 @@
+"""`penstock read`: a file, or a part of one, into device memory, with time, CPU seconds and evidence."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import typer
+
+from penstock import Context, Error, File
+from penstock import _evidence as evidence
+from penstock import _windows as windows
+from penstock._digest import DeviceDigest
+from penstock.cli import options, show
+
+
+def read(
+    file: Annotated[str, typer.Argument(help="The file to read.")],
+    to: Annotated[str, typer.Option("--to", help="Device: auto, host, cuda:0, ...")] = "auto",
+    path: Annotated[str, typer.Option(help="Way of moving the bytes, or auto.")] = "auto",
+    offset: Annotated[str, typer.Option(help="First byte, e.g. 4096 or 1GiB.")] = "0",
+    bytes: Annotated[str | None, typer.Option(help="How many bytes; to the end of the file when left out.")] = None,
+    chunk_bytes: Annotated[str, typer.Option(help="Bytes of one operation.")] = "auto",
+    workers: Annotated[str, typer.Option(help="Threads that move.")] = "auto",
+    depth: Annotated[str, typer.Option(help="Operations in flight for each worker.")] = "auto",
+    strict: Annotated[bool, typer.Option("--strict", help="Fail instead of taking another path.")] = False,
+    digest: Annotated[bool, typer.Option("--digest", help="SHA-256 of what arrived, fetched from the device.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Read FILE into device memory; print time, GB/s, CPU seconds and evidence of the path taken.
+
+    A file that does not fit goes through windows of device memory. `seconds` is the time in which bytes were moving.
+    """
+    given = {"path": path, "chunk_bytes": chunk_bytes, "workers": workers, "depth": depth}
+    how = options.transfer("read", given, strict)
+    start = options.size("read", "--offset", offset)
+    wanted = None if bytes is None else options.size("read", "--bytes", bytes)
+    options.check_range("read", start, wanted or 0)
+    with Context(to) as context, context.open(file) as opened:
+        length = _length(opened, start, wanted)
+        job = windows.Job(context, opened, "read", start, length, how)
+        fields = _run(job, digest)
+    if json:
+        show.json_object(fields)
+    else:
+        sys.stdout.write(show.transfer_text(fields))
+    asked = length if wanted is None else wanted
+    if fields["bytes"] < asked:
+        raise _too_short(file, start, asked, fields["bytes"])
+    return 0
+
+
+def _length(file: File, start: int, wanted: int | None) -> int:
+    """Bytes from `start` that the file can give."""
+    size = file.size_bytes
+    if start > size:
+        raise Error(operation="read", file=file.name, offset_bytes=start, length_bytes=wanted or 0,
+                    cause=f"offset {start} is beyond the end: the file has {size} bytes",
+                    advice=f"use an offset of at most {size}")
+    return size - start if wanted is None else min(wanted, size - start)
+
+
+def _run(job: windows.Job, digest: bool) -> dict[str, Any]:
+    with ExitStack() as stack:
+        hashing = stack.enter_context(DeviceDigest(job.context)) if digest else None
+        if hashing is not None:
+            job.consume = lambda memory, _offset: hashing.update(memory)
+        job.progress = stack.enter_context(show.progress_bar(f"read {job.file.name}"))
+        meter = stack.enter_context(evidence.Meter(job.file, job.offset_bytes, job.bytes))
+        moved = windows.run(job)
+        sha256 = hashing.hexdigest() if hashing is not None else None
+    return result_fields(job, moved, meter, sha256)
+
+
+def result_fields(job: windows.Job, moved: windows.Run, meter: evidence.Meter, sha256: str | None) -> dict[str, Any]:
+    """The JSON object of a read or write. A single transfer brings its own CPU seconds; a run of windows is measured
+    around all of it, hashing and stamping included."""
+    known = evidence.merge(moved.outcomes, meter)
+    fields: dict[str, Any] = {
+        "operation": job.direction,
+        "file": job.file.name,
+        "device": job.context.device["name"],
+        "offset_bytes": job.offset_bytes,
+        "bytes": moved.bytes,
+        "seconds": moved.seconds,
+        "bytes_per_second": moved.bytes / moved.seconds if moved.seconds > 0 else 0.0,
+        "cpu_user_s": known["cpu_user_s"],
+        "cpu_system_s": known["cpu_system_s"],
+        "path": evidence.path_name(moved.outcomes),
+        "windows": moved.windows,
+        "peak_rss_bytes": evidence.peak_rss_bytes(),
+        "evidence": known,
+    }
+    if sha256 is not None:
+        fields["sha256"] = sha256
+    return fields
+
+
+def _too_short(file: str, start: int, asked: int, came: int) -> Error:
+    return Error(code="end_of_file", operation="read", file=file, offset_bytes=start, length_bytes=asked,
+                 cause=f"the file ended after {came} of {asked} bytes", advice=f"ask for at most {came} bytes")

@@ -1,0 +1,87 @@
+"""`penstock write`: a stamped pattern from device memory into a new file, which appears whole or not at all."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import typer
+
+from penstock import Context, Error
+from penstock import _evidence as evidence
+from penstock import _windows as windows
+from penstock._digest import DeviceDigest
+from penstock.cli import options, show
+from penstock.cli.read import result_fields
+
+
+def write(
+    file: Annotated[str, typer.Argument(help="The file to make; one of that name is replaced when this one is whole.")],
+    bytes: Annotated[str, typer.Option(help="Size of the file, e.g. 1GiB.")],
+    source: Annotated[str, typer.Option("--from", help="Device: auto, host, cuda:0, ...")] = "auto",
+    path: Annotated[str, typer.Option(help="Way of moving the bytes, or auto.")] = "auto",
+    seed: Annotated[str, typer.Option(help="Seed of the pattern.")] = "1",
+    chunk_bytes: Annotated[str, typer.Option(help="Bytes of one operation.")] = "auto",
+    workers: Annotated[str, typer.Option(help="Threads that move.")] = "auto",
+    depth: Annotated[str, typer.Option(help="Operations in flight for each worker.")] = "auto",
+    strict: Annotated[bool, typer.Option("--strict", help="Fail instead of taking another path.")] = False,
+    durable: Annotated[bool, typer.Option("--durable", help="On stable storage before it is done.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Read it back and check every byte on the device.")] = False,
+    digest: Annotated[bool, typer.Option("--digest", help="SHA-256 of what was sent, fetched from the device.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Write a stamped pattern of --bytes from device memory to FILE; print time, GB/s, CPU seconds and evidence.
+
+    The file appears under its name only when it is whole. `seconds` is the time in which bytes were moving.
+    """
+    given = {"path": path, "chunk_bytes": chunk_bytes, "workers": workers, "depth": depth}
+    how = options.transfer("write", given, strict) | {"durable": durable}
+    length = options.size("write", "--bytes", bytes)
+    pattern = options.size("write", "--seed", seed)
+    with Context(source) as context:
+        with context.create(file, length, durable=durable) as opened:
+            job = windows.Job(context, opened, "write", 0, length, how)
+            fields = _run(job, pattern, digest)
+        if verify:
+            _verify(context, file, length, pattern)
+            fields["verified"] = True
+    if json:
+        show.json_object(fields)
+    else:
+        sys.stdout.write(show.transfer_text(fields))
+    return 0
+
+
+def _run(job: windows.Job, pattern: int, digest: bool) -> dict[str, Any]:
+    with ExitStack() as stack:
+        hashing = stack.enter_context(DeviceDigest(job.context)) if digest else None
+
+        def prepare(memory: Any, offset: int) -> None:
+            job.context.stamp(memory, offset, pattern)
+            if hashing is not None:
+                hashing.update(memory)
+
+        job.prepare = prepare
+        job.progress = stack.enter_context(show.progress_bar(f"write {job.file.name}"))
+        meter = stack.enter_context(evidence.Meter(job.file, 0, 0))
+        moved = windows.run(job)
+        sha256 = hashing.hexdigest() if hashing is not None else None
+    return result_fields(job, moved, meter, sha256)
+
+
+def _verify(context: Context, name: str, length: int, pattern: int) -> None:
+    """Reads the finished file back into device memory and checks the pattern there."""
+
+    def check(memory: Any, offset: int) -> None:
+        bad, first = context.verify_stamp(memory, offset, pattern)
+        if bad:
+            raise Error(code="io_error", operation="verify", file=name, offset_bytes=first, length_bytes=bad,
+                        cause=f"{bad} bytes differ from what was written", advice="check the disk and its memory")
+
+    with context.open(name) as file, show.progress_bar(f"verify {name}") as progress:
+        if file.size_bytes != length:
+            raise Error(code="io_error", operation="verify", file=name,
+                        cause=f"the file has {file.size_bytes} bytes, {length} were written",
+                        advice="check what else writes it")
+        windows.run(windows.Job(context, file, "read", 0, length, consume=check, progress=progress))

@@ -1,0 +1,47 @@
+#!/bin/sh
+# System packages for building and testing Penstock on Debian and Ubuntu. Installs what is missing when run as root;
+# otherwise stops with the exact line to run. Safe to run again: does nothing when all is there.
+#   tools/setup.sh          compiler, Python headers, liburing, libaio
+#   tools/setup.sh test     the same and GoogleTest
+set -eu
+
+python=${PYTHON:-python3}
+packages=""
+need() { # need PACKAGE TEST...: adds PACKAGE unless TEST succeeds
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || packages="$packages $package"
+}
+header() { echo "#include <$1>" | g++ -E -x c++ - ; }
+python_headers() {
+    "$python" -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))'
+}
+python_recent() { "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; }
+
+if ! command -v "$python" >/dev/null; then
+    packages="$packages python3 python3-venv python3-dev"
+else
+    python_recent || { echo "Penstock needs Python 3.10 or newer; $python is older" >&2; exit 1; }
+    need python3-venv "$python" -c 'import ensurepip, venv'
+    need python3-dev python_headers
+fi
+need g++ command -v g++
+need git command -v git
+need liburing-dev header liburing.h
+need libaio-dev header libaio.h
+[ "${1:-}" = test ] && need libgtest-dev header gtest/gtest.h
+
+[ -n "$packages" ] || exit 0
+line="apt-get update && apt-get install -y --no-install-recommends$packages"
+if ! command -v apt-get >/dev/null; then
+    echo "these are missing (names as on Debian):$packages" >&2
+    exit 1
+fi
+if [ "$(id -u)" != 0 ]; then
+    echo "some system packages are missing; run this line and try again:" >&2
+    echo "  sudo sh -c '$line'" >&2
+    exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+sh -c "$line"
