@@ -22,9 +22,9 @@
  *     a character boundary and still terminated. needed > capacity says that it was cut. Returned `const char*` are
  *     static.
  *  7. What create, open, allocate and start return is the caller's (null where they fail), to be given back once by the
- *     function named beside it. Those functions take null and do nothing. Order does not matter: files, buffers and transfers keep what they
- *     need of their context alive. A transfer keeps memory of penstock_buffer alive; other memory is the caller's to
- *     keep until the transfer is done.
+ *     function named beside it. Those functions take null and do nothing. Order does not matter: files, buffers and
+ *     transfers keep what they need of their context alive. A transfer keeps memory of a penstock_buffer alive; other
+ *     memory is the caller's to keep until the transfer is done.
  *  8. Any function may be called from any thread, also on the same handle at once, except that nobody else may be using
  *     a handle while it is given back. Callbacks come from worker threads and must not call back into Penstock.
  *  9. A child of fork() must not use handles made by its parent.

@@ -247,6 +247,7 @@ static void run_all(void) {
 }
 
 int main(int count, char** arguments) {
-    static const char* const leaves[] = {"trip", "flip", "short", "proof", "slow", "progress", "one", "two", "there", "outlives", NULL};
+    static const char* const leaves[] = {"trip", "flip", "short", "proof", "slow", "progress", "one",
+                                        "two",  "there", "outlives", NULL};
     return run_in_folder(count, arguments, run_all, leaves);
 }

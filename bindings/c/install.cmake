@@ -1,5 +1,5 @@
-# Install rules: headers, libpenstock.so (target penstock::penstock, the C ABI), libpenstock.a (target penstock::cpp, the
-# C++ API), the CMake package and penstock.pc.
+# Install rules: headers, libpenstock.so (target penstock::penstock, the C ABI), libpenstock.a (target penstock::cpp,
+# the C++ API), the CMake package and penstock.pc.
 include(CMakePackageConfigHelpers)
 set(PENSTOCK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
 

@@ -1,4 +1,6 @@
-// Plain values from C to C++: kinds, path names, memory. Numbers out of range are refused here, before any enum is made.
+// Plain values from C to C++: kinds, path names, memory, times.
+//
+// Numbers out of range are refused here, before any enum is made of them.
 #pragma once
 
 #include <algorithm>

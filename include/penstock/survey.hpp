@@ -1,7 +1,7 @@
 // Survey: what this machine can do for transfers at a place, and for each thing it cannot, what it would take.
 //
-// Looks and tries; changes nothing and leaves nothing behind. Where there is a GPU it times a short pinned copy each way
-// (about 0.1 s); everything else takes less. Every item that is not "yes" carries advice.
+// Looks and tries; changes nothing and leaves nothing behind. Where there is a GPU it times a short pinned copy each
+// way (about 0.1 s); everything else takes less. Every item that is not "yes" carries advice.
 #pragma once
 
 #include <string>
