@@ -1,0 +1,24 @@
+# cuFile: opened at run time, so it is part of every build. The probe program opens it first, where a hang harms nobody.
+target_sources(penstock_objects PRIVATE
+  cufile.cpp cufile_api.cpp cufile_library.cpp cufile_probe.cpp cufile_status.cpp gds.cpp gds_batch.cpp gds_stream.cpp)
+
+add_executable(penstock-cufile-probe
+  ${PROJECT_SOURCE_DIR}/tools/cufile_probe/main.cpp cufile_api.cpp cufile_library.cpp)
+target_include_directories(penstock-cufile-probe PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(penstock-cufile-probe PRIVATE penstock_options ${CMAKE_DL_LIBS})
+set_target_properties(penstock-cufile-probe PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+if(PENSTOCK_TESTS)
+  add_library(fake_cufile MODULE ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cufile.cpp)
+  add_library(fake_libcuda MODULE ${PROJECT_SOURCE_DIR}/tests/fakes/fake_libcuda.cpp)
+  target_include_directories(fake_cufile PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(fake_cufile PRIVATE penstock_options Threads::Threads)
+  target_link_libraries(fake_libcuda PRIVATE penstock_options)
+endif()
+penstock_test(cufile_test cufile_test.cpp)
+if(PENSTOCK_TESTS)
+  target_compile_definitions(cufile_test PRIVATE
+    FAKE_CUFILE="$<TARGET_FILE:fake_cufile>" FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>"
+    CUFILE_PROBE="$<TARGET_FILE:penstock-cufile-probe>")
+  add_dependencies(cufile_test fake_cufile fake_libcuda penstock-cufile-probe)
+endif()
