@@ -83,7 +83,7 @@ nb::dict residency(const PythonFile& self, std::uint64_t offset_bytes, std::uint
     fields["resident_pages"] = found.resident_pages;
     fields["dirty_pages"] = found.dirty_pages;
     fields["source"] = found.source;
-    fields["fraction"] = found.fraction();
+    fields["resident_fraction"] = found.fraction();
     return fields;
 }
 

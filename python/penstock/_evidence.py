@@ -74,9 +74,10 @@ def merge(outcomes: list[Outcome], meter: Meter) -> dict[str, Any]:
     if len(outcomes) == 1:
         return outcomes[0].evidence
     merged: dict[str, Any] = {
+        "path": path_name(outcomes),
         "paths": _sum_by(outcomes, "paths", ("path", "from_pinned_mapping")),
-        "before": meter.before,
-        "after": meter.after,
+        "residency_before": meter.before,
+        "residency_after": meter.after,
         "process_io": meter.process_io,
         "cufile": None,
         "fallbacks": _sum_by(outcomes, "fallbacks", ("wanted", "took", "cause")),

@@ -85,7 +85,7 @@ def run(job: Job) -> Run:
     size = window_bytes(job.context, job.bytes)
     windows = deque(split(job.offset_bytes, job.bytes, size))
     count = len(windows)
-    free = [job.context.allocate(size, first_touch="cpu") for _ in range(min(WINDOWS, count))]
+    free = [job.context.allocate(size, first_touch="gpu") for _ in range(min(WINDOWS, count))]
     under_way: deque[_Slot] = deque()
     outcomes: list[Outcome] = []
     busy = _BusyTime()

@@ -74,8 +74,8 @@ def run(bench: Bench, suite: Suite, step: Step) -> bool:
 def _copies(bench: Bench, repeat: int) -> None:
     """The ceiling: one pinned copy each way."""
     bytes = min(COPY_BYTES, bench.workspace.file_bytes)
-    device = bench.buffer("device", "cpu").slice(0, bytes)
-    pinned = bench.buffer("pinned", "cpu").slice(0, bytes)
+    device = bench.buffer("device", "gpu").slice(0, bytes)
+    pinned = bench.buffer("pinned", "gpu").slice(0, bytes)
     for direction, up in (("read", True), ("write", False)):
         seconds = _core.copy_seconds(bench.context._raw, up, device, pinned)
         bench.results.add("ceiling", direction=direction, repeat=repeat, bytes=bytes, seconds=seconds,
@@ -111,7 +111,7 @@ def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
     _load(bench, trial, memory, seed)
     before = make_hot(file, bytes) if trial.cache == "hot" else make_cold(file, bytes)
     outcome, watch = _move(file, memory, trial, block)
-    after = file.residency(0, bytes)["fraction"]
+    after = file.residency(0, bytes)["resident_fraction"]
     if trial.cache == "direct" and after > 0.05:
         raise NotPossible(f"{after:.0%} of the file was in the page cache afterwards: this was not direct")
     if outcome["bytes"] != bytes:
@@ -126,7 +126,7 @@ def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
 
 def _load(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
     """Puts the pattern into a buffer to be written, poison into one to be read; leaves untouched pages untouched."""
-    far = memory if _on_device(bench, trial) else bench.buffer("device", "cpu").slice(0, memory.bytes)
+    far = memory if _on_device(bench, trial) else bench.buffer("device", "gpu").slice(0, memory.bytes)
     if trial.direction == "write":
         bench.context.stamp(far, 0, seed)
     elif trial.first_touch != "none":
@@ -159,7 +159,7 @@ def _verify(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
         bench.context.fill(checked, POISON)
         bench.target.read(checked, path="buffered")
     elif not _on_device(bench, trial):
-        checked = bench.buffer("device", "cpu").slice(0, memory.bytes)
+        checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
         bench.context.copy_to_device(checked, memory)
     bad, first = bench.context.verify_stamp(checked, 0, seed)
     if bad:

@@ -52,7 +52,7 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
 
 
 def core_bench(context: Context, place: Workspace, results: Results, suite: Suite, files: tuple[Any, Any]) -> core.Bench:
-    device = context.allocate(suite.file_bytes, first_touch="cpu")
+    device = context.allocate(suite.file_bytes, first_touch="gpu")
     pinned = context.allocate(min(PINNED_COPY_BYTES, suite.file_bytes), "pinned", first_touch="cpu")
     return core.Bench(context, place, results, suite.settings["core"], files[0], files[1], device, pinned)
 

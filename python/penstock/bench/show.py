@@ -42,7 +42,7 @@ def _variant(row: dict[str, Any]) -> tuple[Any, ...]:
 def _shape(values: list[Any]) -> list[str]:
     workers, depth, buffer, touch = values
     words = [f"workers {workers}"] * bool(workers) + [f"depth {depth}"] * bool(depth)
-    return words + [buffer] * (buffer != "device") + [f"touch {touch}"] * (touch != "cpu")
+    return words + [buffer] * (buffer != "device") + [f"touch {touch}"] * (touch != "gpu")
 
 
 def _size(request_bytes: int) -> str:

@@ -48,7 +48,7 @@ class Trial:
     workers: int = 0
     depth: int = 0
     buffer: str = "device"
-    first_touch: str = "cpu"
+    first_touch: str = "gpu"
     cache: str = "hot"
 
     def as_dict(self) -> dict[str, Any]:

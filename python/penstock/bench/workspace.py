@@ -74,9 +74,9 @@ class NotPossible(Exception):
 
 def make_hot(file: File, bytes: int) -> float:
     """Brings the first bytes into the page cache and proves it. Returns the resident fraction."""
-    if file.residency(0, bytes)["fraction"] < 0.999:
+    if file.residency(0, bytes)["resident_fraction"] < 0.999:
         _core.host_threads(file=file.name, direction="read", direct=False, threads=2, chunk_bytes=4 << 20, bytes=bytes)
-    found = file.residency(0, bytes)["fraction"]
+    found = file.residency(0, bytes)["resident_fraction"]
     if found < 0.99:
         raise NotPossible(f"only {found:.0%} of the file stays in the page cache")
     return found
@@ -85,7 +85,7 @@ def make_hot(file: File, bytes: int) -> float:
 def make_cold(file: File, bytes: int) -> float:
     """Drops the file from the page cache and proves it. Returns the resident fraction."""
     file.drop_cache()
-    found = file.residency(0, bytes)["fraction"]
+    found = file.residency(0, bytes)["resident_fraction"]
     if found > 0.01:
         raise NotPossible(f"{found:.0%} of the file stays in memory: {file.facts['file_system']} cannot be made cold")
     return found

@@ -89,7 +89,7 @@ def _evidence_lines(evidence: dict[str, Any]) -> list[str]:
         )
         lines.append(f"  path     {share['path']}: {share['bytes']} bytes in {share['operations']} operations, {copies}")
     for name in ("before", "after"):
-        found = evidence.get(name)
+        found = evidence.get(f"residency_{name}")
         if found:
             percent = 100 * found["resident_pages"] / max(1, found["sampled_pages"])
             lines.append(f"  cache    {percent:.0f} % of the range in the page cache {name} ({found['source']})")
