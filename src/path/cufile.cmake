@@ -10,15 +10,20 @@ set_target_properties(penstock-cufile-probe PROPERTIES RUNTIME_OUTPUT_DIRECTORY 
 
 if(PENSTOCK_TESTS)
   add_library(fake_cufile MODULE ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cufile.cpp)
+  add_library(fake_cufile_old MODULE ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cufile.cpp)
+  target_compile_definitions(fake_cufile_old PRIVATE FAKE_CUFILE_OLD=1)
   add_library(fake_libcuda MODULE ${PROJECT_SOURCE_DIR}/tests/fakes/fake_libcuda.cpp)
-  target_include_directories(fake_cufile PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(fake_cufile PRIVATE penstock_options Threads::Threads)
+  foreach(fake fake_cufile fake_cufile_old)
+    target_include_directories(${fake} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(${fake} PRIVATE penstock_options Threads::Threads)
+  endforeach()
   target_link_libraries(fake_libcuda PRIVATE penstock_options)
 endif()
 penstock_test(cufile_test cufile_test.cpp)
 if(PENSTOCK_TESTS)
   target_compile_definitions(cufile_test PRIVATE
     FAKE_CUFILE="$<TARGET_FILE:fake_cufile>" FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>"
+    FAKE_CUFILE_OLD="$<TARGET_FILE:fake_cufile_old>"
     CUFILE_PROBE="$<TARGET_FILE:penstock-cufile-probe>")
-  add_dependencies(cufile_test fake_cufile fake_libcuda penstock-cufile-probe)
+  add_dependencies(cufile_test fake_cufile fake_cufile_old fake_libcuda penstock-cufile-probe)
 endif()

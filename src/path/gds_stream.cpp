@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "path/gds.hpp"
@@ -44,6 +45,7 @@ class GdsStreamPath final : public Path {
         off_t memory_offset = 0;
         ssize_t moved = 0;
         std::uint64_t tag = 0;
+        ErrorInfo failure;
         std::unique_ptr<Event> done;
     };
 
@@ -82,7 +84,11 @@ void GdsStreamPath::start(const Operation& operation) {
     if (status.error != 0) return ready_.push(gds_completion(operation.tag, -status.error));
     free_.pop_back();
     running_.push_back(&slot);
-    stream_.record(*slot.done);
+    try {
+        stream_.record(*slot.done);
+    } catch (const Error& error) {
+        slot.failure = error.info();  // the device failed; submit does not throw, so reap tells
+    }
 }
 
 // The stream runs in order, so the oldest is done first. A failed device ends every wait with its error.
@@ -90,6 +96,7 @@ bool GdsStreamPath::finish_oldest(Deadline deadline) {
     Slot& slot = *running_.front();
     Completion completion;
     try {
+        if (!slot.failure.ok()) throw Error(std::exchange(slot.failure, {}));
         if (!slot.done->wait(deadline)) return false;
         completion = gds_completion(slot.tag, slot.moved);
     } catch (const Error& error) {
