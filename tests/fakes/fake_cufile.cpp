@@ -68,7 +68,9 @@ ssize_t move(Handle handle, void* memory, std::size_t bytes, off_t offset, bool 
     return count;
 }
 
+#ifndef FAKE_CUFILE_OLD
 void put(unsigned char* at, std::uint64_t value) { std::memcpy(at, &value, sizeof value); }
+#endif
 
 }  // namespace
 

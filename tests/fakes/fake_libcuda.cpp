@@ -21,7 +21,7 @@ int cuDevicePrimaryCtxRetain(void** context, int) {
 int cuCtxSetCurrent(void*) { return 0; }
 
 int cuMemAlloc_v2(std::uint64_t* memory, std::size_t bytes) {
-    *memory = reinterpret_cast<std::uint64_t>(std::malloc(bytes));
+    *memory = reinterpret_cast<std::uint64_t>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
     return *memory == 0 ? 2 : 0;
 }
 
