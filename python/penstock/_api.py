@@ -258,15 +258,11 @@ class Context:
         """Memory of kind device, pinned, managed or system; its pages touched first by none, cpu or gpu."""
         return _core.allocate(self._raw, bytes, kind, first_touch)
 
-    def start_read(
-        self, ranges: Iterable[tuple[File, int, Memory]], **options: Unpack[TransferOptions]
-    ) -> Transfer:
+    def start_read(self, ranges: Iterable[tuple[File, int, Memory]], **options: Unpack[TransferOptions]) -> Transfer:
         """One submission of many ranges (file, offset_bytes, memory) over any number of files."""
         return Transfer(_core.start(self._raw, "read", _raw_ranges(ranges), **options))
 
-    def start_write(
-        self, ranges: Iterable[tuple[File, int, Memory]], **options: Unpack[TransferOptions]
-    ) -> Transfer:
+    def start_write(self, ranges: Iterable[tuple[File, int, Memory]], **options: Unpack[TransferOptions]) -> Transfer:
         return Transfer(_core.start(self._raw, "write", _raw_ranges(ranges), **options))
 
     def copy_to_host(self, host: Memory, device: Memory) -> None:

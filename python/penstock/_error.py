@@ -19,7 +19,7 @@ class Error(Exception):
         system_code: errno, CUDA or cuFile code; 0 when there is none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword an attribute
         self,
         message: str = "",
         *,

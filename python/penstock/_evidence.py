@@ -7,6 +7,7 @@ path, fallbacks and notes are summed.
 from __future__ import annotations
 
 import resource
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def merge(outcomes: list[Outcome], meter: Meter) -> dict[str, Any]:
         "pinned_peak_bytes": max((o.evidence["pinned_peak_bytes"] for o in outcomes), default=0),
         "cpu_user_s": meter.cpu_user_s,
         "cpu_system_s": meter.cpu_system_s,
-        "plan": "\n".join(_distinct(outcome.evidence["plan"] for outcome in outcomes)),
+        "plan": _plans(outcomes),
     }
     merged["paths"].sort(key=lambda share: -share["bytes"])
     if any(outcome.evidence.get("cufile") for outcome in outcomes):
@@ -106,6 +107,12 @@ def _sum_by(outcomes: list[Outcome], name: str, keys: tuple[str, ...]) -> list[d
         for key, value in entry.items():
             total[key] = value if key in keys else total[key] + value
     return list(sums.values())
+
+
+def _plans(outcomes: list[Outcome]) -> str:
+    """The plans of all windows, equal ones once with their number."""
+    counts = Counter(outcome.evidence["plan"] for outcome in outcomes)
+    return "\n".join(f"{count} x {plan}" if count > 1 else plan for plan, count in counts.items())
 
 
 def _distinct(values: Any) -> list[str]:

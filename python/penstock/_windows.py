@@ -64,7 +64,7 @@ class _Slot:
 
 
 def window_bytes(context: Context, total_bytes: int) -> int:
-    """The whole request where it fits in 80 % of a GPU's free memory; else windows that are large enough for full speed."""
+    """The whole request where it fits in 80 % of a GPU's free memory; else windows large enough for full speed."""
     device = context.device
     if device["emulated"]:
         return min(total_bytes, HOST_WINDOW_BYTES)

@@ -27,6 +27,8 @@ BLOCK_BYTES = 4096
 
 @dataclass(frozen=True)
 class Probe:
+    """One thing that is measured once a round."""
+
     name: str
     measure: Callable[[int], Sample]  # round number -> sample
 
@@ -80,7 +82,9 @@ def _try(bench: Bench, probe: Probe, turn: int, missing: set[str]) -> None:
         return
     sample.setdefault("cpu_user_s", watch.cpu_user_s)
     sample.setdefault("cpu_system_s", watch.cpu_system_s)
-    bench.results.add("core", name=probe.name, round=turn, bytes_per_second=sample["bytes"] / sample["seconds"], **sample)
+    bench.results.add(
+        "core", name=probe.name, round=turn, bytes_per_second=sample["bytes"] / sample["seconds"], **sample
+    )
 
 
 def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
@@ -100,14 +104,19 @@ def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
     ]
     if bench.emulated:
         probes.append(Probe("pread and memcpy", lambda _: _plain_loop(bench)))
-    probes += [Probe(f"tmpfs {what}", lambda turn, what=what: _tmpfs(bench, what, turn))
-               for what in ("first read", "later read", "write")]
+    probes += [
+        Probe(f"tmpfs {what}", lambda turn, what=what: _tmpfs(bench, what, turn))
+        for what in ("first read", "later read", "write")
+    ]
     return probes
 
 
 def _copy(bench: Bench, up: bool) -> Sample:
     bytes = bench.pinned.bytes
-    return {"bytes": bytes, "seconds": _core.copy_seconds(bench.context._raw, up, bench.device.slice(0, bytes), bench.pinned)}
+    return {
+        "bytes": bytes,
+        "seconds": _core.copy_seconds(bench.context._raw, up, bench.device.slice(0, bytes), bench.pinned),
+    }
 
 
 def read(bench: Bench, path: str, cache: str) -> Sample:
@@ -135,16 +144,28 @@ def write(bench: Bench, path: str, cache: str, turn: int) -> Sample:
 def _timed(start: Callable[..., Any], memory: Buffer, path: str) -> Sample:
     with Stopwatch() as watch:
         outcome = start(memory, 0, path=path).result()
-    return {"bytes": outcome.bytes, "seconds": outcome.seconds, "took": outcome.path,
-            "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
+    return {
+        "bytes": outcome.bytes,
+        "seconds": outcome.seconds,
+        "took": outcome.path,
+        "cpu_user_s": watch.cpu_user_s,
+        "cpu_system_s": watch.cpu_system_s,
+    }
 
 
 def check(bench: Bench, file: File, memory: Buffer, seed: int) -> None:
     """Raises Error unless the device holds exactly what the file should hold."""
     bad, first = bench.context.verify_stamp(memory, 0, seed)
     if bad:
-        raise Error(code="io_error", operation="verify", file=file.name, offset_bytes=first, length_bytes=bad,
-                    cause=f"{bad} bytes are wrong", advice="do not trust these results")
+        raise Error(
+            code="io_error",
+            operation="verify",
+            file=file.name,
+            offset_bytes=first,
+            length_bytes=bad,
+            cause=f"{bad} bytes are wrong",
+            advice="do not trust these results",
+        )
 
 
 def fastest_host_loop(bench: Bench, direction: str, step: Step) -> dict[str, Any]:
@@ -158,23 +179,35 @@ def fastest_host_loop(bench: Bench, direction: str, step: Step) -> dict[str, Any
             step(0, 0, f"host threads {direction} {threads} x {chunk}")
             seconds = min(_core.host_threads(**loop) for _ in range(2))
             rates[threads, loop["chunk_bytes"]] = bench.bytes / seconds
-            bench.results.add("host_grid", **loop | {"file": ""}, seconds=seconds, bytes_per_second=bench.bytes / seconds)
+            bench.results.add(
+                "host_grid", **loop | {"file": ""}, seconds=seconds, bytes_per_second=bench.bytes / seconds
+            )
     threads, chunk = max(rates, key=lambda key: rates[key])
     return _loop(bench, direction, threads, chunk)
 
 
 def _loop(bench: Bench, direction: str, threads: int, chunk_bytes: int) -> dict[str, Any]:
     file = bench.source if direction == "read" else bench.target
-    return {"file": file.name, "direction": direction, "direct": True, "threads": threads, "chunk_bytes": chunk_bytes,
-            "bytes": bench.bytes}
+    return {
+        "file": file.name,
+        "direction": direction,
+        "direct": True,
+        "threads": threads,
+        "chunk_bytes": chunk_bytes,
+        "bytes": bench.bytes,
+    }
 
 
 def _host_loop(bench: Bench, loop: dict[str, Any]) -> Sample:
     if not loop:
         raise NotPossible("this file system has no O_DIRECT")
     make_cold(bench.source if loop["direction"] == "read" else bench.target, bench.bytes)
-    return {"bytes": bench.bytes, "seconds": _core.host_threads(**loop), "threads": loop["threads"],
-            "chunk_bytes": loop["chunk_bytes"]}
+    return {
+        "bytes": bench.bytes,
+        "seconds": _core.host_threads(**loop),
+        "threads": loop["threads"],
+        "chunk_bytes": loop["chunk_bytes"],
+    }
 
 
 def _plain_loop(bench: Bench) -> Sample:
@@ -187,8 +220,13 @@ def _one_at_a_time(bench: Bench, turn: int) -> Sample:
     count = int(bench.settings["latency_reads"])
     make_hot(bench.source, bench.bytes)
     seconds = sorted(_core.read_latencies(bench.source._raw, bench.device.slice(0, BLOCK_BYTES), count, turn + 1))
-    return {"bytes": count * BLOCK_BYTES, "seconds": sum(seconds), "requests": count,
-            "median_us": statistics.median(seconds) * 1e6, "p99_us": seconds[int(0.99 * count)] * 1e6}
+    return {
+        "bytes": count * BLOCK_BYTES,
+        "seconds": sum(seconds),
+        "requests": count,
+        "median_us": statistics.median(seconds) * 1e6,
+        "p99_us": seconds[int(0.99 * count)] * 1e6,
+    }
 
 
 def _queued(bench: Bench, turn: int) -> Sample:
@@ -202,8 +240,13 @@ def _queued(bench: Bench, turn: int) -> Sample:
         outcome = _core.start_blocks(bench.source._raw, memory, blocks).result()
     outcome.or_throw()
     check(bench, bench.source, memory, FILE_SEED)
-    return {"bytes": bytes, "seconds": watch.seconds, "requests": bytes // BLOCK_BYTES, "took": outcome.path,
-            "requests_per_second": bytes // BLOCK_BYTES / watch.seconds}
+    return {
+        "bytes": bytes,
+        "seconds": watch.seconds,
+        "requests": bytes // BLOCK_BYTES,
+        "took": outcome.path,
+        "requests_per_second": bytes // BLOCK_BYTES / watch.seconds,
+    }
 
 
 def _tmpfs(bench: Bench, what: str, turn: int) -> Sample:

@@ -28,13 +28,12 @@ Step = Callable[[int, int, str], None]  # (done, total, what)
 
 @dataclass
 class Bench:
-    """What all trials share: files and buffers are opened once, so that no trial pays for another's set-up."""
+    """What all trials share. Buffers are made once; files are opened for each trial, because a mapping that a trial
+    leaves on an open file would keep its pages in the cache."""
 
     context: Context
     workspace: Workspace
     results: Results
-    source: File
-    target: File
     buffers: dict[tuple[str, str], Buffer] = field(default_factory=dict)
     missing: dict[Trial, str] = field(default_factory=dict)
 
@@ -78,8 +77,14 @@ def _copies(bench: Bench, repeat: int) -> None:
     pinned = bench.buffer("pinned", "gpu").slice(0, bytes)
     for direction, up in (("read", True), ("write", False)):
         seconds = _core.copy_seconds(bench.context._raw, up, device, pinned)
-        bench.results.add("ceiling", direction=direction, repeat=repeat, bytes=bytes, seconds=seconds,
-                          bytes_per_second=bytes / seconds)
+        bench.results.add(
+            "ceiling",
+            direction=direction,
+            repeat=repeat,
+            bytes=bytes,
+            seconds=seconds,
+            bytes_per_second=bytes / seconds,
+        )
 
 
 def _try(bench: Bench, trial: Trial, repeat: int) -> None:
@@ -101,9 +106,14 @@ def _miss(bench: Bench, trial: Trial, cause: str) -> None:
 
 
 def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
-    """One measured and verified trial: bytes, seconds, rates, CPU, path, residency and the evidence."""
+    """One measured and verified trial: bytes, seconds, rates, CPU seconds, path taken, residency before and after."""
+    name = bench.workspace.target if trial.direction == "write" else bench.workspace.source
+    with bench.context.open(name, write=True) as file:
+        return _run_trial(bench, trial, file, repeat)
+
+
+def _run_trial(bench: Bench, trial: Trial, file: File, repeat: int) -> dict[str, Any]:
     writes = trial.direction == "write"
-    file = bench.target if writes else bench.source
     block = trial.request_bytes or bench.workspace.file_bytes
     bytes = min(bench.workspace.file_bytes, block * MAX_REQUESTS)
     memory = bench.buffer(trial.buffer, trial.first_touch).slice(0, bytes)
@@ -115,13 +125,20 @@ def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
     if trial.cache == "direct" and after > 0.05:
         raise NotPossible(f"{after:.0%} of the file was in the page cache afterwards: this was not direct")
     if outcome["bytes"] != bytes:
-        raise Error(code="io_error", operation="bench", file=file.name, cause=f"moved {outcome['bytes']} of {bytes} bytes")
+        raise Error(
+            code="io_error", operation="bench", file=file.name, cause=f"moved {outcome['bytes']} of {bytes} bytes"
+        )
     if writes:
         file.sync()
-    _verify(bench, trial, memory, seed)
-    return outcome | {"requests": -(-bytes // block), "bytes_per_second": bytes / outcome["seconds"],
-                      "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s,
-                      "resident_before": before, "resident_after": after}
+    _verify(bench, trial, (file, memory), seed)
+    return outcome | {
+        "requests": -(-bytes // block),
+        "bytes_per_second": bytes / outcome["seconds"],
+        "cpu_user_s": watch.cpu_user_s,
+        "cpu_system_s": watch.cpu_system_s,
+        "resident_before": before,
+        "resident_after": after,
+    }
 
 
 def _load(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
@@ -142,8 +159,12 @@ def _on_device(bench: Bench, trial: Trial) -> bool:
 
 
 def _move(file: File, memory: Buffer, trial: Trial, block: int) -> tuple[dict[str, Any], Stopwatch]:
-    options: dict[str, Any] = {"path": trial.path, "workers": trial.workers, "depth": trial.depth,
-                               "strict": trial.path != "auto"}
+    options: dict[str, Any] = {
+        "path": trial.path,
+        "workers": trial.workers,
+        "depth": trial.depth,
+        "strict": trial.path != "auto",
+    }
     blocks = {"direction": trial.direction, "block_bytes": block, "seed": 0 if block >= memory.bytes else 5}
     with Stopwatch() as watch:
         raw = _core.start_blocks(file._raw, memory, blocks, **options).result()
@@ -151,18 +172,25 @@ def _move(file: File, memory: Buffer, trial: Trial, block: int) -> tuple[dict[st
     return {"bytes": raw.bytes, "seconds": raw.seconds, "took": raw.path}, watch
 
 
-def _verify(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
+def _verify(bench: Bench, trial: Trial, moved: tuple[File, Buffer], seed: int) -> None:
     """On the device: what a read brought, or what a buffered read brings of what was written."""
+    file, memory = moved
     checked = memory
     if trial.direction == "write":
         checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
         bench.context.fill(checked, POISON)
-        bench.target.read(checked, path="buffered")
+        file.read(checked, path="buffered")
     elif not _on_device(bench, trial):
         checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
         bench.context.copy_to_device(checked, memory)
     bad, first = bench.context.verify_stamp(checked, 0, seed)
     if bad:
-        raise Error(code="io_error", operation="verify", file=(bench.target if trial.direction == "write" else bench.source).name,
-                    offset_bytes=first, length_bytes=bad,
-                    cause=f"{bad} bytes are wrong after {trial.direction} by {trial.path}", advice="do not trust this path")
+        raise Error(
+            code="io_error",
+            operation="verify",
+            file=file.name,
+            offset_bytes=first,
+            length_bytes=bad,
+            cause=f"{bad} bytes are wrong after {trial.direction} by {trial.path}",
+            advice="do not trust this path",
+        )

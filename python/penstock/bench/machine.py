@@ -36,7 +36,7 @@ def fingerprint(context: Context, directory: Path) -> dict[str, Any]:
 
 def mount_of(directory: Path) -> dict[str, str]:
     """Type and options of the mount that holds the directory."""
-    number = os.stat(directory).st_dev
+    number = directory.stat().st_dev
     wanted = f"{os.major(number)}:{os.minor(number)}"
     found = {"type": "unknown", "options": ""}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
@@ -65,7 +65,7 @@ def _distribution() -> str:
 
 def _disk(directory: Path) -> dict[str, str]:
     """Name, model and queue of the block device; empty where there is none (tmpfs, network)."""
-    number = os.stat(directory).st_dev
+    number = directory.stat().st_dev
     node = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not node.exists():
         return {}
@@ -73,8 +73,12 @@ def _disk(directory: Path) -> dict[str, str]:
     if (disk / "partition").exists():
         disk = disk.parent
     facts = {"name": disk.name}
-    for key, place in (("model", "device/model"), ("rotational", "queue/rotational"), ("scheduler", "queue/scheduler"),
-                       ("sectors_512", "size")):
+    for key, place in (
+        ("model", "device/model"),
+        ("rotational", "queue/rotational"),
+        ("scheduler", "queue/scheduler"),
+        ("sectors_512", "size"),
+    ):
         if (disk / place).is_file():
             facts[key] = (disk / place).read_text().strip()
     return facts
@@ -95,8 +99,9 @@ def _git_revision() -> str | None:
     if not Path("include/penstock").is_dir():
         return None
     try:
-        done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, timeout=10,
-                              check=False)
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None

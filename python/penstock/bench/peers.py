@@ -6,7 +6,6 @@ A peer that is not installed is listed as missing. fio moves bytes to host memor
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -52,16 +51,32 @@ def _fio(bench: Bench) -> dict[str, Any]:
     if not bench.source.facts["direct"]:
         raise Absent("this file system has no O_DIRECT")
     make_cold(bench.source, bench.bytes)
-    command = ["fio", "--name=peer", f"--filename={bench.source.name}", "--readonly", "--rw=read", "--bs=1m", "--iodepth=8",
-               "--ioengine=io_uring", "--direct=1", f"--size={bench.bytes}", "--output-format=json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=FIO_LIMIT_S, check=False,
-                          cwd=bench.workspace.directory)
+    command = [
+        "fio",
+        "--name=peer",
+        f"--filename={bench.source.name}",
+        "--readonly",
+        "--rw=read",
+        "--bs=1m",
+        "--iodepth=8",
+        "--ioengine=io_uring",
+        "--direct=1",
+        f"--size={bench.bytes}",
+        "--output-format=json",
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=FIO_LIMIT_S, check=False, cwd=bench.workspace.directory
+    )
     if done.returncode != 0:
         raise Absent(f"fio failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
-    job = json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
+    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
     seconds = job["read"]["runtime"] / 1e3
-    return {"bytes": job["read"]["io_bytes"], "seconds": job["read"]["io_bytes"] / job["read"]["bw_bytes"],
-            "cpu_user_s": job["usr_cpu"] / 100 * seconds, "cpu_system_s": job["sys_cpu"] / 100 * seconds}
+    return {
+        "bytes": job["read"]["io_bytes"],
+        "seconds": job["read"]["io_bytes"] / job["read"]["bw_bytes"],
+        "cpu_user_s": job["usr_cpu"] / 100 * seconds,
+        "cpu_system_s": job["sys_cpu"] / 100 * seconds,
+    }
 
 
 def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
@@ -81,7 +96,12 @@ def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
     with kvikio.defaults.set(settings), kvikio.CuFile(bench.source.name, "r") as file, Stopwatch() as watch:
         moved = file.pread(bench.device).get()
     check(bench, bench.source, bench.device, FILE_SEED)
-    return {"bytes": moved, "seconds": watch.seconds, "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
+    return {
+        "bytes": moved,
+        "seconds": watch.seconds,
+        "cpu_user_s": watch.cpu_user_s,
+        "cpu_system_s": watch.cpu_system_s,
+    }
 
 
 def measure_memory(bench: Bench) -> None:
@@ -93,8 +113,18 @@ def measure_memory(bench: Bench) -> None:
     path = bench.workspace.directory / "sparse.bin"
     with path.open("wb") as stream:
         stream.truncate(size)
-    command = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())",
-               "read", str(path), "--to", bench.context.device["name"], "--path", "direct", "--json"]
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from penstock.cli import main; sys.exit(main())",
+        "read",
+        str(path),
+        "--to",
+        bench.context.device["name"],
+        "--path",
+        "direct",
+        "--json",
+    ]
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         output, errors = process.communicate(timeout=MEMORY_LIMIT_S)
@@ -105,7 +135,12 @@ def measure_memory(bench: Bench) -> None:
         if process.poll() is None:
             process.kill()
             process.wait()
-        os.unlink(path)
+        path.unlink()
     fields = json.loads(output)
-    bench.results.add("memory", bytes=fields["bytes"], peak_rss_bytes=fields["peak_rss_bytes"],
-                      budget_bytes=256 << 20, seconds=fields["seconds"])
+    bench.results.add(
+        "memory",
+        bytes=fields["bytes"],
+        peak_rss_bytes=fields["peak_rss_bytes"],
+        budget_bytes=256 << 20,
+        seconds=fields["seconds"],
+    )

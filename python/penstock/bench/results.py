@@ -44,11 +44,19 @@ def read(path: Path) -> list[dict[str, Any]]:
     try:
         rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise Error(operation="read results", file=str(path), cause=f"not JSON lines: {error}",
-                    advice="name a file that `penstock bench` wrote") from None
+        raise Error(
+            operation="read results",
+            file=str(path),
+            cause=f"not JSON lines: {error}",
+            advice="name a file that `penstock bench` wrote",
+        ) from None
     if not rows or not all(isinstance(row, dict) and "kind" in row for row in rows):
-        raise Error(operation="read results", file=str(path), cause="no results in it",
-                    advice="name a file that `penstock bench` wrote")
+        raise Error(
+            operation="read results",
+            file=str(path),
+            cause="no results in it",
+            advice="name a file that `penstock bench` wrote",
+        )
     return rows
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from penstock import Context
+from penstock import Context, File
 from penstock.bench import core, grid
 from penstock.bench.grid import Step
 from penstock.bench.machine import fingerprint
@@ -39,19 +39,26 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
         context = stack.enter_context(Context(request.device))
         place = stack.enter_context(Workspace(context, request.directory, suite.file_bytes))
         results = stack.enter_context(Results(request.results))
-        results.add("machine", suite=suite.name, quick=request.quick, file_bytes=suite.file_bytes, repeats=suite.repeats,
-                    machine=fingerprint(context, request.directory))
+        results.add(
+            "machine",
+            suite=suite.name,
+            quick=request.quick,
+            file_bytes=suite.file_bytes,
+            repeats=suite.repeats,
+            machine=fingerprint(context, request.directory),
+        )
         step(0, 0, "making the files")
-        source = stack.enter_context(context.open(place.make(place.source), write=True))
-        target = stack.enter_context(context.open(place.make(place.target), write=True))
+        made = [place.make(place.source), place.make(place.target)]
         if "core" in suite.settings:
-            core.run(core_bench(context, place, results, suite, (source, target)), suite, step)
+            files = [stack.enter_context(context.open(path, write=True)) for path in made]
+            core.run(_core_bench(place, results, suite, files), suite, step)
         else:
-            grid.run(grid.Bench(context, place, results, source, target), suite, step)
+            grid.run(grid.Bench(context, place, results), suite, step)
         return results.rows
 
 
-def core_bench(context: Context, place: Workspace, results: Results, suite: Suite, files: tuple[Any, Any]) -> core.Bench:
+def _core_bench(place: Workspace, results: Results, suite: Suite, files: list[File]) -> core.Bench:
+    context = place.context
     device = context.allocate(suite.file_bytes, first_touch="gpu")
     pinned = context.allocate(min(PINNED_COPY_BYTES, suite.file_bytes), "pinned", first_touch="cpu")
     return core.Bench(context, place, results, suite.settings["core"], files[0], files[1], device, pinned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from typing import Any
 
@@ -14,6 +15,7 @@ from penstock.bench.results import median_cpu, median_rate
 from penstock.bench.targets import Check, Medians, checks
 
 Rows = list[dict[str, Any]]
+WIDTH = 120  # of tables that go to a file
 
 
 def grid_table(rows: Rows) -> Table:
@@ -28,15 +30,27 @@ def grid_table(rows: Rows) -> Table:
     for name in ("GB/s", "CPU s/GB", "n"):
         table.add_column(name, justify="right")
     table.add_column("took")
-    for variant, group in sorted(groups.items(), key=lambda pair: tuple(map(str, pair[0]))):
+    for variant, group in sorted(groups.items()):
         path, direction, cache, request, *shape = variant
-        table.add_row(path, direction, cache, _size(request), " ".join(_shape(shape)), f"{(median_rate(group) or 0) / 1e9:.3g}",
-                      f"{median_cpu(group) or 0:.3f}", str(len(group)), ", ".join(sorted({row["took"] for row in group})))
+        table.add_row(
+            path,
+            direction,
+            cache,
+            _size(request),
+            " ".join(_shape(shape)),
+            f"{(median_rate(group) or 0) / 1e9:.3g}",
+            f"{median_cpu(group) or 0:.3f}",
+            str(len(group)),
+            ", ".join(sorted({row["took"] for row in group})),
+        )
     return table
 
 
 def _variant(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("path", "direction", "cache", "request_bytes", "workers", "depth", "buffer", "first_touch"))
+    return tuple(
+        row[name]
+        for name in ("path", "direction", "cache", "request_bytes", "workers", "depth", "buffer", "first_touch")
+    )
 
 
 def _shape(values: list[Any]) -> list[str]:
@@ -75,7 +89,9 @@ def core_tables(rows: Rows) -> tuple[Table, Table]:
         rates.add_column(name, justify="left" if name in ("probe", "took") else "right")
     for name, group in sorted(medians.rows.items()):
         took = ", ".join(sorted({row["took"] for row in group if "took" in row}))
-        rates.add_row(name, f"{(medians.rate(name) or 0) / 1e9:.3g}", f"{medians.cpu(name) or 0:.3f}", str(len(group)), took)
+        rates.add_row(
+            name, f"{(medians.rate(name) or 0) / 1e9:.3g}", f"{medians.cpu(name) or 0:.3f}", str(len(group)), took
+        )
     verdicts = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("promise", "measured", "bound", ""):
         verdicts.add_column(name, justify="right" if name in ("measured", "bound") else "left")
@@ -93,7 +109,7 @@ def _verdict(check: Check) -> tuple[str, str, str, str]:
 
 def print_results(rows: Rows, console: Console | None = None) -> None:
     """Everything a results file holds, as tables."""
-    out = console or Console()
+    out = console or Console(width=None if sys.stdout.isatty() else WIDTH)
     kinds = {row["kind"] for row in rows}
     if "trial" in kinds:
         out.print(grid_table(rows))

@@ -57,6 +57,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Suite:
+    """What to run, how often, on files of what size, and for how long at most."""
+
     name: str
     file_bytes: int
     repeats: int
@@ -79,8 +81,13 @@ def load(name: str, quick: bool) -> Suite:
     """A suite by its name, or from a TOML file. Raises Error that says what is wrong with it."""
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
     if not path.is_file():
-        raise Error(code="not_found", operation="bench", file=name, cause="there is no such suite",
-                    advice="use one of " + ", ".join(known_suites()) + ", or a .toml file")
+        raise Error(
+            code="not_found",
+            operation="bench",
+            file=name,
+            cause="there is no such suite",
+            advice="use one of " + ", ".join(known_suites()) + ", or a .toml file",
+        )
     try:
         table = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -96,8 +103,14 @@ def load(name: str, quick: bool) -> Suite:
 def _suite(path: Path, table: dict[str, Any]) -> Suite:
     trials = dict.fromkeys(trial for case in table.get("case", []) for trial in _expand(path, case))
     settings = {key: value for key, value in table.items() if isinstance(value, dict) and key != "quick"}
-    return Suite(str(table.get("name", path.stem)), parse_bytes(str(table["file_bytes"])), int(table["repeats"]),
-                 float(table["seconds"]), tuple(trials), settings)
+    return Suite(
+        str(table.get("name", path.stem)),
+        parse_bytes(str(table["file_bytes"])),
+        int(table["repeats"]),
+        float(table["seconds"]),
+        tuple(trials),
+        settings,
+    )
 
 
 def _expand(path: Path, case: dict[str, Any]) -> list[Trial]:
@@ -106,8 +119,10 @@ def _expand(path: Path, case: dict[str, Any]) -> list[Trial]:
     if unknown:
         raise _wrong(path, f"a case has no axis '{unknown[0]}'; axes are " + ", ".join(names))
     lists = [value if isinstance(value, list) else [value] for value in case.values()]
-    return [Trial(**{name: _value(path, name, one) for name, one in zip(case, point, strict=True)})
-            for point in itertools.product(*lists)]
+    return [
+        Trial(**{name: _value(path, name, one) for name, one in zip(case, point, strict=True)})
+        for point in itertools.product(*lists)
+    ]
 
 
 def _value(path: Path, name: str, value: Any) -> Any:

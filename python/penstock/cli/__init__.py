@@ -68,27 +68,26 @@ def main(arguments: list[str] | None = None) -> int:
 def _explain(failure: BaseException) -> int:
     if isinstance(failure, SystemExit):
         return failure.code if isinstance(failure.code, int) else 1
-    if isinstance(failure, (KeyboardInterrupt, typer.Abort)):
-        _say("terminated" if isinstance(failure, Terminated) else "interrupted")
-        return 143 if isinstance(failure, Terminated) else 130
     if isinstance(failure, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be flushed there
         return 1
-    if isinstance(failure, Error):
-        _say(str(failure))
-        return 1
-    if hasattr(failure, "format_message"):  # a wrong command line, found by typer
-        _say(f"{failure.format_message()} See penstock --help.")
-        return int(getattr(failure, "exit_code", 2))
-    if isinstance(failure, OSError):
-        _say(f"{failure.filename or 'operating system'}: {failure.strerror or failure}")
-        return 1
-    if isinstance(failure, MemoryError):
-        _say(f"out of memory: {failure}; ask for less, or close other programs")
-        return 1
-    _say(f"internal error, please report it: {type(failure).__name__}: {failure}")
-    return 1
-
-
-def _say(text: str) -> None:
+    text, code = _line(failure)
     sys.stderr.write("penstock: " + " ".join(text.split()) + "\n")
+    return code
+
+
+def _line(failure: BaseException) -> tuple[str, int]:
+    """What to say of a failure, and the exit code."""
+    if isinstance(failure, (KeyboardInterrupt, typer.Abort)):
+        found = ("terminated", 143) if isinstance(failure, Terminated) else ("interrupted", 130)
+    elif isinstance(failure, Error):
+        found = (str(failure), 1)
+    elif hasattr(failure, "format_message"):  # a wrong command line, found by typer
+        found = (f"{failure.format_message()} See penstock --help.", int(getattr(failure, "exit_code", 2)))
+    elif isinstance(failure, OSError):
+        found = (f"{failure.filename or 'operating system'}: {failure.strerror or failure}", 1)
+    elif isinstance(failure, MemoryError):
+        found = (f"out of memory: {failure}; ask for less, or close other programs", 1)
+    else:
+        found = (f"internal error, please report it: {type(failure).__name__}: {failure}", 1)
+    return found

@@ -34,7 +34,8 @@ def bench(
 
     Repeats are interleaved across variants. `penstock bench core` compares with baselines and peers.
     """
-    from penstock.bench import session, suite as suites
+    from penstock.bench import session
+    from penstock.bench import suite as suites
 
     chosen = _overridden(suites.load(suite, quick), file_bytes, repeats, seconds)
     request = session.Request(chosen, device, Path(directory), Path(results), quick)
@@ -72,7 +73,13 @@ def _steps(name: str) -> Iterator[Step]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn(f"bench {name}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (
+        TextColumn(f"bench {name}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     with Progress(*columns, console=Console(stderr=True, force_terminal=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 

@@ -55,9 +55,14 @@ def _length(file: File, start: int, wanted: int | None) -> int:
     """Bytes from `start` that the file can give."""
     size = file.size_bytes
     if start > size:
-        raise Error(operation="read", file=file.name, offset_bytes=start, length_bytes=wanted or 0,
-                    cause=f"offset {start} is beyond the end: the file has {size} bytes",
-                    advice=f"use an offset of at most {size}")
+        raise Error(
+            operation="read",
+            file=file.name,
+            offset_bytes=start,
+            length_bytes=wanted or 0,
+            cause=f"offset {start} is beyond the end: the file has {size} bytes",
+            advice=f"use an offset of at most {size}",
+        )
     return size - start if wanted is None else min(wanted, size - start)
 
 
@@ -98,5 +103,12 @@ def result_fields(job: windows.Job, moved: windows.Run, meter: evidence.Meter, s
 
 
 def _too_short(file: str, start: int, asked: int, came: int) -> Error:
-    return Error(code="end_of_file", operation="read", file=file, offset_bytes=start, length_bytes=asked,
-                 cause=f"the file ended after {came} of {asked} bytes", advice=f"ask for at most {came} bytes")
+    return Error(
+        code="end_of_file",
+        operation="read",
+        file=file,
+        offset_bytes=start,
+        length_bytes=asked,
+        cause=f"the file ended after {came} of {asked} bytes",
+        advice=f"ask for at most {came} bytes",
+    )

@@ -23,8 +23,13 @@ def report(
 
     source = Path(results)
     if not source.is_file():
-        raise Error(code="not_found", operation="report", file=results, cause="there are no such results",
-                    advice="make some with `penstock bench`")
+        raise Error(
+            code="not_found",
+            operation="report",
+            file=results,
+            cause="there are no such results",
+            advice="make some with `penstock bench`",
+        )
     rows = stored.read(source)
     made = page.make(rows, Path(out))
     print_results(rows)

@@ -84,10 +84,14 @@ def transfer_text(fields: dict[str, Any]) -> str:
 def _evidence_lines(evidence: dict[str, Any]) -> list[str]:
     lines = []
     for share in evidence["paths"]:
-        copies = "straight from the registered mapping" if share["from_pinned_mapping"] else (
-            f"{bytes_text(share['host_copies_bytes'])} through staging memory"
+        copies = (
+            "straight from the registered mapping"
+            if share["from_pinned_mapping"]
+            else (f"{bytes_text(share['host_copies_bytes'])} through staging memory")
         )
-        lines.append(f"  path     {share['path']}: {share['bytes']} bytes in {share['operations']} operations, {copies}")
+        lines.append(
+            f"  path     {share['path']}: {share['bytes']} bytes in {share['operations']} operations, {copies}"
+        )
     for name in ("before", "after"):
         found = evidence.get(f"residency_{name}")
         if found:

@@ -28,7 +28,9 @@ def write(
     strict: Annotated[bool, typer.Option("--strict", help="Fail instead of taking another path.")] = False,
     durable: Annotated[bool, typer.Option("--durable", help="On stable storage before it is done.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Read it back and check every byte on the device.")] = False,
-    digest: Annotated[bool, typer.Option("--digest", help="SHA-256 of what was sent, fetched from the device.")] = False,
+    digest: Annotated[
+        bool, typer.Option("--digest", help="SHA-256 of what was sent, fetched from the device.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Write a stamped pattern of --bytes from device memory to FILE; print time, GB/s, CPU seconds and evidence.
@@ -76,12 +78,23 @@ def _verify(context: Context, name: str, length: int, pattern: int) -> None:
     def check(memory: Any, offset: int) -> None:
         bad, first = context.verify_stamp(memory, offset, pattern)
         if bad:
-            raise Error(code="io_error", operation="verify", file=name, offset_bytes=first, length_bytes=bad,
-                        cause=f"{bad} bytes differ from what was written", advice="check the disk and its memory")
+            raise Error(
+                code="io_error",
+                operation="verify",
+                file=name,
+                offset_bytes=first,
+                length_bytes=bad,
+                cause=f"{bad} bytes differ from what was written",
+                advice="check the disk and its memory",
+            )
 
     with context.open(name) as file, show.progress_bar(f"verify {name}") as progress:
         if file.size_bytes != length:
-            raise Error(code="io_error", operation="verify", file=name,
-                        cause=f"the file has {file.size_bytes} bytes, {length} were written",
-                        advice="check what else writes it")
+            raise Error(
+                code="io_error",
+                operation="verify",
+                file=name,
+                cause=f"the file has {file.size_bytes} bytes, {length} were written",
+                advice="check what else writes it",
+            )
         windows.run(windows.Job(context, file, "read", 0, length, consume=check, progress=progress))

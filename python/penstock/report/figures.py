@@ -1,0 +1,185 @@
+"""The figures: bandwidth by path, bandwidth against request size, CPU seconds per GB. Medians; whiskers span repeats.
+
+Each function takes rows of a results file and returns a matplotlib Figure, or None when the rows do not hold what it
+shows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from penstock.bench.results import median_cpu, median_rate
+from penstock.report import style
+
+Rows = list[dict[str, Any]]
+Key = tuple[str, str, str]  # direction, cache, path
+STATES = ("hot", "cold", "direct")
+STATE_WORDS = {"hot": "in page cache", "cold": "not in page cache", "direct": "page cache bypassed"}
+
+
+def figures(rows: Rows) -> dict[str, Figure]:
+    """All figures that these rows can feed, by name."""
+    with mpl.rc_context(style.RC):
+        made = {"bandwidth": bandwidth_by_path(rows), "request-size": bandwidth_by_size(rows), "cpu": cpu_by_path(rows)}
+        return {name: figure for name, figure in made.items() if figure is not None}
+
+
+def bandwidth_by_path(rows: Rows) -> Figure | None:
+    groups = whole_file(rows)
+    if not groups:
+        return None
+    ceilings = {
+        way: median_rate(row for row in rows if row["kind"] == "ceiling" and row["direction"] == way)
+        for way in ("read", "write")
+    }
+    figure, panels = _panels(groups)
+    top = max(
+        [row["bytes_per_second"] for group in groups.values() for row in group] + [c or 0.0 for c in ceilings.values()]
+    )
+    for axes, way in panels:
+        keys = _ordered(groups, way)
+        values = [(median_rate(groups[key]) or 0.0) / 1e9 for key in keys]
+        spans = [[row["bytes_per_second"] / 1e9 for row in groups[key]] for key in keys]
+        _bars(axes, keys, values, spans)
+        if ceilings[way]:
+            _ceiling(axes, ceilings[way] / 1e9, "pinned copy")
+        axes.set_xlim(0, top / 1e9 * 1.12)
+        axes.set_title("File to device" if way == "read" else "Device to file")
+    panels[-1][0].set_xlabel("GB/s (median; whiskers: slowest and fastest repeat)")
+    _state_legend(figure, groups)
+    return figure
+
+
+def cpu_by_path(rows: Rows) -> Figure | None:
+    groups = whole_file(rows)
+    if not groups:
+        return None
+    figure, panels = _panels(groups)
+    costs = {key: [c for row in group if (c := median_cpu([row])) is not None] for key, group in groups.items()}
+    top = max(cost for group in costs.values() for cost in group)
+    for axes, way in panels:
+        keys = _ordered(groups, way)
+        _bars(axes, keys, [median_cpu(groups[key]) or 0.0 for key in keys], [costs[key] for key in keys])
+        axes.set_xlim(0, top * 1.12)
+        axes.set_title("File to device" if way == "read" else "Device to file")
+    panels[-1][0].set_xlabel("CPU seconds per GB, user and system (median; less is better)")
+    _state_legend(figure, groups)
+    return figure
+
+
+def bandwidth_by_size(rows: Rows) -> Figure | None:
+    series: dict[tuple[str, str], dict[int, Rows]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["kind"] == "trial" and row["request_bytes"] and row["direction"] == "read" and _plain(row):
+            series[row["path"], row["cache"]][row["request_bytes"]].append(row)
+    series = {key: sizes for key, sizes in series.items() if len(sizes) > 1}
+    if not series:
+        return None
+    figure = Figure(figsize=(7.2, 4.2))
+    axes = figure.add_subplot()
+    for turn, (key, sizes) in enumerate(
+        sorted(series.items(), key=lambda pair: (STATES.index(pair[0][1]), pair[0][0]))
+    ):
+        points = [(size, (median_rate(group) or 0.0) / 1e9) for size, group in sorted(sizes.items())]
+        axes.plot(
+            *zip(*points, strict=True),
+            color=style.LINE_COLOURS[turn % 7],
+            marker=style.MARKERS[turn % 7],
+            markersize=4.5,
+            linewidth=1.6,
+            linestyle="-" if key[1] == "hot" else "--",
+            label=f"{key[0]}, {STATE_WORDS[key[1]]}",
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sorted({size for sizes in series.values() for size in sizes}))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size_label(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_title("Reading in requests of one size, in random order, many queued")
+    axes.set_xlabel("bytes of one request")
+    axes.set_ylabel("GB/s (median)")
+    axes.legend(loc="lower right")
+    return figure
+
+
+def whole_file(rows: Rows) -> dict[Key, Rows]:
+    """Trials of one request for the whole file at the policy's own shape, by direction, state and path."""
+    groups: dict[Key, Rows] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "trial" and not row["request_bytes"] and _plain(row):
+            groups[row["direction"], row["cache"], row["path"]].append(row)
+    return dict(groups)
+
+
+def size_label(value: float) -> str:
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= factor:
+            return f"{value / factor:g} {unit}"
+    return f"{value:g} B"
+
+
+def _plain(row: dict[str, Any]) -> bool:
+    return not row["workers"] and not row["depth"] and row["buffer"] == "device" and row["first_touch"] == "gpu"
+
+
+def _ordered(groups: dict[Key, Rows], way: str) -> list[Key]:
+    """The default first, then by state and rate; drawn from the bottom up, hence reversed."""
+    keys = [key for key in groups if key[0] == way]
+    keys.sort(key=lambda key: (STATES.index(key[1]), key[2] != "auto", -(median_rate(groups[key]) or 0.0)))
+    return keys[::-1]
+
+
+def _panels(groups: dict[Key, Rows]) -> tuple[Figure, list[tuple[Axes, str]]]:
+    """One panel a direction, as high as its bars need."""
+    ways = [way for way in ("read", "write") if any(key[0] == way for key in groups)]
+    counts = [sum(key[0] == way for key in groups) for way in ways]
+    figure = Figure(figsize=(7.2, 0.3 * sum(counts) + 0.75 * len(ways) + 0.7))
+    grid = figure.add_gridspec(len(ways), 1, height_ratios=counts, hspace=1.6 / max(1.0, sum(counts) / len(ways)))
+    return figure, [(figure.add_subplot(grid[turn]), way) for turn, way in enumerate(ways)]
+
+
+def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[float]]) -> None:
+    places = range(len(keys))
+    axes.barh(places, values, height=0.66, color=[style.STATE_COLOURS[key[1]] for key in keys])
+    for place, value, span in zip(places, values, spans, strict=True):
+        axes.plot([min(span), max(span)], [place, place], color=style.INK, linewidth=0.9, solid_capstyle="butt")
+        axes.annotate(
+            f"{value:.3g}",
+            (max([*span, value]), place),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )
+    axes.set_yticks(places, ["auto (default)" if key[2] == "auto" else key[2] for key in keys])
+    axes.grid(axis="y", visible=False)
+    axes.set_ylim(-0.6, len(keys) - 0.4)
+
+
+def _ceiling(axes: Axes, value: float, word: str) -> None:
+    axes.axvline(value, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
+    axes.annotate(
+        f"{word} {value:.3g}",
+        (value, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4, 3),
+        textcoords="offset points",
+        ha="right",
+        fontsize=8.5,
+        color=style.INK,
+    )
+
+
+def _state_legend(figure: Figure, groups: dict[Key, Rows]) -> None:
+    from matplotlib.patches import Patch
+
+    present = [state for state in STATES if any(key[1] == state for key in groups)]
+    handles = [Patch(color=style.STATE_COLOURS[state], label=STATE_WORDS[state]) for state in present]
+    figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0 - 0.02), ncols=len(handles))

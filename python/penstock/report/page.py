@@ -1,0 +1,184 @@
+"""report.html: one file, figures embedded as SVG, readable on a phone and in print, without any use of the network."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from penstock import __version__
+from penstock.bench.results import median_cpu, median_rate
+from penstock.report import figures as drawing
+from penstock.report import style
+
+Rows = list[dict[str, Any]]
+CAPTIONS = {
+    "bandwidth": "Bandwidth of every path, one request for the whole file, at the settings Penstock chooses by itself.",
+    "request-size": "Bandwidth against request size: where the lines bend is the smallest request worth making.",
+    "cpu": "What a gigabyte costs in CPU time, every thread of the process counted.",
+}
+STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.55 "Source Sans 3", "Helvetica Neue", Helvetica, Arial, sans-serif; color: #1a1c1f;
+  background: #fff; max-width: 46rem; margin: 0 auto; padding: 2.2rem 1.1rem 4rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.01em; }
+h2 { font-size: 1.12rem; margin: 2.4rem 0 .6rem; }
+p.lead { color: #555b64; margin: 0 0 1.4rem; }
+figure { margin: 1.6rem 0; break-inside: avoid; }
+figure svg { width: 100%; height: auto; display: block; }
+figcaption { color: #555b64; font-size: .92rem; margin-top: .5rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
+th { text-align: left; font-weight: 600; border-bottom: 1.5px solid #1a1c1f; padding: .3rem .7rem .3rem 0; }
+td { border-bottom: 1px solid #e3e6ea; padding: .3rem .7rem .3rem 0; vertical-align: top; }
+td.n, th.n { text-align: right; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; font-size: .92rem; margin: 0; }
+dt { color: #555b64; } dd { margin: 0; overflow-wrap: anywhere; }
+@media (max-width: 30rem) { dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } }
+@media print { body { max-width: none; padding: 0; font-size: 10.5pt; } h2 { break-after: avoid; } }
+"""
+
+
+def make(rows: Rows, out: Path) -> list[Path]:
+    """Writes the page and, beside it, each figure as PNG and SVG. Returns the paths written."""
+    drawn = drawing.figures(rows)
+    written = [out]
+    pictures = {}
+    with mpl.rc_context(style.RC):
+        for name, figure in drawn.items():
+            for kind in ("png", "svg"):
+                path = out.with_name(f"{out.stem}-{name}.{kind}")
+                figure.savefig(path, metadata={"Date": None} if kind == "svg" else None)
+                written.append(path)
+            pictures[name] = svg_text(figure, name)
+    out.write_text(page(rows, pictures))
+    return written
+
+
+def svg_text(figure: Figure, name: str) -> str:
+    """The figure as an <svg> element that can stand beside others in one page: ids are made distinct."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+    return re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", text)
+
+
+def page(rows: Rows, pictures: dict[str, str]) -> str:
+    first = next((row for row in rows if row["kind"] == "machine"), {})
+    machine = first.get("machine", {})
+    body = [f"<h1>{html.escape(title(machine))}</h1>", f'<p class="lead">{html.escape(lead(first))}</p>']
+    for name, picture in pictures.items():
+        body.append(f"<figure>{picture}<figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>")
+    body.append(_medians(rows))
+    body.append(_promises(rows))
+    body.append(_missing(rows))
+    body.append(_machine(machine))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Penstock report</title><style>{STYLE}</style></head><body>\n" + "\n".join(body) + "\n</body></html>\n"
+    )
+
+
+def title(machine: dict[str, Any]) -> str:
+    device = machine.get("device", {})
+    disk = machine.get("disk", {})
+    place = machine.get("file_system", "files") + (f" on {disk['name']}" if disk.get("name") else "")
+    return f"Between {place} and {device.get('model', 'the device')}"
+
+
+def lead(first: dict[str, Any]) -> str:
+    size = drawing.size_label(first.get("file_bytes", 0))
+    return (
+        f"Measured by Penstock {__version__} with files of {size}, {first.get('repeats', 0)} interleaved repeats; every "
+        "byte of every trial was checked on the device, and every cache state was proved before it was timed."
+    )
+
+
+def _medians(rows: Rows) -> str:
+    groups = drawing.whole_file(rows)
+    lines = [
+        (
+            way,
+            drawing.STATE_WORDS[state],
+            path,
+            ", ".join(sorted({row["took"] for row in group})),
+            f"{(median_rate(group) or 0) / 1e9:.3g}",
+            f"{median_cpu(group) or 0:.3f}",
+        )
+        for (way, state, path), group in sorted(groups.items())
+    ]
+    return _table("Medians", ("direction", "state", "asked", "took", "GB/s", "CPU s/GB"), lines, numbers=2)
+
+
+def _promises(rows: Rows) -> str:
+    if not any(row["kind"] == "core" for row in rows):
+        return ""
+    from penstock.bench.targets import checks
+
+    words = {True: "pass", False: "fail", None: "not measured"}
+    lines = [
+        (
+            c.what,
+            words[c.passed],
+            "-" if c.value is None else f"{c.value:.3g} {c.unit}",
+            f"{'≥' if c.at_least else '≤'} {c.bound:.3g} {c.unit}",
+        )
+        for c in checks(rows)
+    ]
+    return _table("Promises", ("promise", "", "measured", "bound"), lines, numbers=2)
+
+
+def _missing(rows: Rows) -> str:
+    lines = list(
+        dict.fromkeys(
+            (row.get("name") or f"{row['path']}, {row['direction']}, {row['cache']}", row["cause"])
+            for row in rows
+            if row["kind"] == "missing"
+        )
+    )
+    return _table("Not measured", ("what", "because"), lines, numbers=0)
+
+
+def _table(heading: str, names: tuple[str, ...], lines: list[tuple[str, ...]], numbers: int) -> str:
+    """An HTML table whose last `numbers` columns are right-aligned; empty text without lines."""
+    if not lines:
+        return ""
+    plain = len(names) - numbers
+
+    def row(cells: tuple[str, ...], tag: str) -> str:
+        marks = ["" if turn < plain else ' class="n"' for turn in range(len(cells))]
+        return (
+            "<tr>"
+            + "".join(f"<{tag}{mark}>{html.escape(cell)}</{tag}>" for cell, mark in zip(cells, marks, strict=True))
+            + "</tr>"
+        )
+
+    return (
+        f'<h2>{html.escape(heading)}</h2><div class="wide"><table><thead>{row(names, "th")}</thead><tbody>'
+        + "".join(row(line, "td") for line in lines)
+        + "</tbody></table></div>"
+    )
+
+
+def _machine(machine: dict[str, Any]) -> str:
+    entries = "".join(
+        f"<dt>{html.escape(name.replace('_', ' '))}</dt><dd>{html.escape(_text(value))}</dd>"
+        for name, value in machine.items()
+        if value not in (None, "", {})
+    )
+    return f"<h2>Machine</h2><dl>{entries}</dl>"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key.replace('_', ' ')} {_text(one)}" for key, one in value.items() if one not in ("", None))
+    return str(value)
