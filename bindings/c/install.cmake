@@ -8,7 +8,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INS
   COMPONENT development FILES_MATCHING PATTERN "*.hpp")
 install(TARGETS penstock_shared EXPORT penstockTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development NAMELINK_COMPONENT development)
-install(FILES $<TARGET_FILE:penstock> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+if(NOT PENSTOCK_PYTHON)  # a wheel carries the C library and all headers, not the static archive
+  install(FILES $<TARGET_FILE:penstock> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+endif()
 install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${PENSTOCK_PACKAGE_DIR} COMPONENT development)
 
 set(PENSTOCK_NEEDS_URING OFF)
