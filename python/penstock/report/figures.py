@@ -12,13 +12,15 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from penstock.bench.results import median_cpu, median_rate
 from penstock.report import style
 
 Rows = list[dict[str, Any]]
 Key = tuple[str, str, str]  # direction, cache, path
+HALO = [withStroke(linewidth=2.6, foreground="white")]
 STATES = ("hot", "cold", "direct")
 STATE_WORDS = {"hot": "in page cache", "cold": "not in page cache", "direct": "page cache bypassed"}
 
@@ -81,7 +83,7 @@ def bandwidth_by_size(rows: Rows) -> Figure | None:
     series = {key: sizes for key, sizes in series.items() if len(sizes) > 1}
     if not series:
         return None
-    figure = Figure(figsize=(7.2, 4.2))
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.add_subplot()
     for turn, (key, sizes) in enumerate(
         sorted(series.items(), key=lambda pair: (STATES.index(pair[0][1]), pair[0][0]))
@@ -101,8 +103,10 @@ def bandwidth_by_size(rows: Rows) -> Figure | None:
     axes.set_xticks(sorted({size for sizes in series.values() for size in sizes}))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size_label(value)))
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_title("Reading in requests of one size, in random order, many queued")
+    axes.set_title("File to device, many requests queued, in random order")
     axes.set_xlabel("bytes of one request")
     axes.set_ylabel("GB/s (median)")
     axes.legend(loc="lower right")
@@ -140,18 +144,18 @@ def _panels(groups: dict[Key, Rows]) -> tuple[Figure, list[tuple[Axes, str]]]:
     """One panel a direction, as high as its bars need."""
     ways = [way for way in ("read", "write") if any(key[0] == way for key in groups)]
     counts = [sum(key[0] == way for key in groups) for way in ways]
-    figure = Figure(figsize=(7.2, 0.3 * sum(counts) + 0.75 * len(ways) + 0.7))
-    grid = figure.add_gridspec(len(ways), 1, height_ratios=counts, hspace=1.6 / max(1.0, sum(counts) / len(ways)))
-    return figure, [(figure.add_subplot(grid[turn]), way) for turn, way in enumerate(ways)]
+    figure = Figure(figsize=(7.2, 0.27 * sum(counts) + 0.95 * len(ways) + 0.3), layout="constrained")
+    panels = figure.subplots(len(ways), 1, squeeze=False, height_ratios=counts)
+    return figure, list(zip(panels[:, 0], ways, strict=True))
 
 
 def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[float]]) -> None:
     places = range(len(keys))
     axes.barh(places, values, height=0.66, color=[style.STATE_COLOURS[key[1]] for key in keys])
     for place, value, span in zip(places, values, spans, strict=True):
-        axes.plot([min(span), max(span)], [place, place], color=style.INK, linewidth=0.9, solid_capstyle="butt")
+        axes.plot([min(span), max(span)], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
         axes.annotate(
-            f"{value:.3g}",
+            _number(value),
             (max([*span, value]), place),
             xytext=(5, 0),
             textcoords="offset points",
@@ -166,7 +170,7 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
 def _ceiling(axes: Axes, value: float, word: str) -> None:
     axes.axvline(value, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
     axes.annotate(
-        f"{word} {value:.3g}",
+        f"{word} {_number(value)}",
         (value, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(-4, 3),
@@ -182,4 +186,10 @@ def _state_legend(figure: Figure, groups: dict[Key, Rows]) -> None:
 
     present = [state for state in STATES if any(key[1] == state for key in groups)]
     handles = [Patch(color=style.STATE_COLOURS[state], label=STATE_WORDS[state]) for state in present]
-    figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0 - 0.02), ncols=len(handles))
+    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+
+
+def _number(value: float) -> str:
+    """Three figures, trailing zeros kept: 4.00, 52.7, 0.15."""
+    digits = 2 if value < 10 else (1 if value < 100 else 0)
+    return f"{value:.{digits}f}"

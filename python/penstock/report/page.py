@@ -98,8 +98,8 @@ def title(machine: dict[str, Any]) -> str:
 def lead(first: dict[str, Any]) -> str:
     size = drawing.size_label(first.get("file_bytes", 0))
     return (
-        f"Measured by Penstock {__version__} with files of {size}, {first.get('repeats', 0)} interleaved repeats; every "
-        "byte of every trial was checked on the device, and every cache state was proved before it was timed."
+        f"Measured by Penstock {__version__} with files of {size}, {first.get('repeats', 0)} interleaved repeats; "
+        "every byte of every trial was checked on the device, and every cache state was proved before it was timed."
     )
 
 
