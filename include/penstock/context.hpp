@@ -41,7 +41,7 @@ struct ContextOptions {
     std::string device = "auto";         // "auto", "host", "cuda:N"
     PathKind path = PathKind::automatic; // for every transfer that does not say
     std::uint32_t workers = 0;           // 0: the policy decides
-    std::uint64_t budget_bytes = 256 * kMiB;  // staging memory, never exceeded; at least kStagingStep (2 MiB)
+    std::uint64_t budget_bytes = 256 * kMiB;  // staging memory, never exceeded; at least 4 MiB
     bool strict = false;                 // any fallback is an error
     HostDeviceOptions host{};            // of the emulated device
     std::shared_ptr<Device> custom_device{};  // used instead of `device` when set

@@ -36,6 +36,11 @@ EvidenceProbe::EvidenceProbe(std::vector<ProbeRange> ranges, std::optional<Resid
     if (!before_) before_ = sample(ranges_);
 }
 
+void EvidenceProbe::watch(std::shared_ptr<CuFileSlot> cufile) {
+    cufile_ = std::move(cufile);
+    if (const auto now = cufile_->counters()) cufile_before_ = *now;
+}
+
 void EvidenceProbe::finish(Evidence& evidence) const {
     const os::CpuTime cpu = os::difference(os::cpu_time(), cpu_);
     evidence.cpu_user_s = cpu.user_s;
@@ -43,6 +48,16 @@ void EvidenceProbe::finish(Evidence& evidence) const {
     if (const auto now = os::process_io(); now && io_) evidence.process_io = os::difference(*now, *io_);
     evidence.before = before_;
     evidence.after = sample(ranges_);
+    if (!cufile_) return;
+    evidence.cufile = cufile_->counters();
+    if (!evidence.cufile) return;
+    CuFileCounters& now = *evidence.cufile;
+    now.nvfs_reads -= cufile_before_.nvfs_reads;
+    now.nvfs_writes -= cufile_before_.nvfs_writes;
+    now.p2p_reads -= cufile_before_.p2p_reads;
+    now.p2p_writes -= cufile_before_.p2p_writes;
+    now.posix_reads -= cufile_before_.posix_reads;
+    now.posix_writes -= cufile_before_.posix_writes;
 }
 
 }  // namespace penstock::context

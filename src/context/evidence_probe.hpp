@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "context/cufile_slot.hpp"
 #include "os/process_io.hpp"
 #include "penstock/evidence.hpp"
 
@@ -22,6 +23,8 @@ class EvidenceProbe {
   public:
     // `before` is used where the policy has asked already.
     EvidenceProbe(std::vector<ProbeRange> ranges, std::optional<Residency> before);
+    // Counters of cuFile belong to the evidence too; call before the transfer starts.
+    void watch(std::shared_ptr<CuFileSlot> cufile);
     void finish(Evidence& evidence) const;
     static std::optional<Residency> sample(const std::vector<ProbeRange>& ranges);
 
@@ -30,6 +33,8 @@ class EvidenceProbe {
     std::optional<Residency> before_;
     std::optional<ProcessIo> io_;
     os::CpuTime cpu_;
+    std::shared_ptr<CuFileSlot> cufile_;
+    CuFileCounters cufile_before_;
 };
 
 }  // namespace penstock::context

@@ -1,1 +1,150 @@
+// New files appear whole, under their name, at close, or not at all; old ones are replaced in one step.
+#include "context/open_file.hpp"
+
 #include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "context/test_files.hpp"
+
+namespace penstock {
+namespace {
+
+using test::stamped;
+using test::TempDirectory;
+using test::write_file;
+
+Context host_context(os::System* system = nullptr) {
+    ContextOptions options;
+    options.device = "host";
+    options.system = system;
+    return Context(options);
+}
+
+Buffer stamped_buffer(const Context& context, std::uint64_t bytes) {
+    Buffer buffer = context.allocate(bytes);
+    context.copy_to_device(buffer.data(), stamped(bytes).data(), bytes);
+    return buffer;
+}
+
+// No O_TMPFILE, as on NFS and old kernels; optionally a rename that fails.
+class OldSystem : public os::System {
+  public:
+    int open(const char* name, int flags, unsigned mode) override {
+        if ((flags & O_TMPFILE) == O_TMPFILE) {
+            errno = EOPNOTSUPP;
+            return -1;
+        }
+        return System::open(name, flags, mode);
+    }
+    int rename(const char* from, const char* to) override {
+        if (!fail_rename) return System::rename(from, to);
+        errno = EIO;
+        return -1;
+    }
+    bool fail_rename = false;
+};
+
+class Create : public testing::TestWithParam<bool> {
+  protected:
+    OldSystem old_;
+    os::System* system() { return GetParam() ? &old_ : nullptr; }
+    TempDirectory directory_;
+};
+
+TEST_P(Create, a_new_file_has_its_name_only_from_close_on) {
+    const Context context = host_context(system());
+    const Buffer buffer = stamped_buffer(context, 1 * kMiB);
+    File file = context.open(directory_.file("new"), {.mode = OpenMode::create, .size_bytes = 1 * kMiB, .durable = true});
+    file.write(buffer.view()).or_throw();
+    EXPECT_FALSE(std::filesystem::exists(directory_.file("new")));
+    file.close();
+    EXPECT_TRUE(test::read_file(directory_.file("new")) == stamped(1 * kMiB));
+    EXPECT_EQ(directory_.entries(), 1u);
+    file.close();
+}
+
+TEST_P(Create, an_abandoned_file_leaves_nothing_and_the_old_one_alone) {
+    const Context context = host_context(system());
+    write_file(directory_.file("kept"), stamped(100));
+    {
+        const File file = context.open(directory_.file("kept"), {.mode = OpenMode::create});
+        file.write(stamped_buffer(context, 4096).view()).or_throw();
+    }
+    EXPECT_TRUE(test::read_file(directory_.file("kept")) == stamped(100));
+    EXPECT_EQ(directory_.entries(), 1u);
+}
+
+TEST_P(Create, an_existing_file_is_replaced_whole) {
+    const Context context = host_context(system());
+    write_file(directory_.file("old"), stamped(3 * kMiB));
+    File file = context.open(directory_.file("old"), {.mode = OpenMode::create});
+    file.write(stamped_buffer(context, 5000).view()).or_throw();
+    file.close();
+    EXPECT_TRUE(test::read_file(directory_.file("old")) == stamped(5000));
+    EXPECT_EQ(directory_.entries(), 1u);
+}
+
+TEST_P(Create, an_existing_file_is_kept_when_replacing_is_not_allowed) {
+    const Context context = host_context(system());
+    write_file(directory_.file("old"), stamped(10));
+    EXPECT_THROW(context.open(directory_.file("old"), {.mode = OpenMode::create, .replace = false}), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(OpenFile, Create, testing::Bool(),
+                         [](const auto& tested) { return tested.param ? "named_temporary" : "unnamed"; });
+
+TEST(OpenFile, a_failed_rename_throws_and_leaves_nothing_new) {
+    const TempDirectory directory;
+    OldSystem system;
+    system.fail_rename = true;
+    const Context context = host_context(&system);
+    {
+        File file = context.open(directory.file("new"), {.mode = OpenMode::create});
+        file.write(stamped_buffer(context, 4096).view()).or_throw();
+        EXPECT_THROW(file.close(), Error);
+    }
+    EXPECT_EQ(directory.entries(), 0u);
+}
+
+TEST(OpenFile, opening_a_fifo_is_refused_without_waiting_for_a_writer) {
+    const TempDirectory directory;
+    ASSERT_EQ(::mkfifo(directory.file("fifo").c_str(), 0600), 0);
+    const Context context = host_context();
+    try {
+        context.open(directory.file("fifo"));
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::not_a_regular_file);
+        EXPECT_NE(std::string(error.what()).find("fifo"), std::string::npos);
+    }
+}
+
+TEST(OpenFile, a_closed_file_starts_no_transfer) {
+    const TempDirectory directory;
+    write_file(directory.file("data"), stamped(5000));
+    const Context context = host_context();
+    File file = context.open(directory.file("data"));
+    file.close();
+    const Buffer buffer = context.allocate(5000);
+    EXPECT_THROW(file.read(buffer.view()), Error);
+}
+
+TEST(OpenFile, close_waits_for_transfers_under_way) {
+    const TempDirectory directory;
+    ContextOptions options;
+    options.device = "host";
+    options.host.bandwidth_bytes_per_s = 100e6;
+    const Context context(options);
+    const Buffer buffer = context.allocate(16 * kMiB);
+    File file = context.open(directory.file("new"), {.mode = OpenMode::create});
+    const Transfer transfer = file.start_write(buffer.view());
+    file.close();
+    EXPECT_TRUE(transfer.done());
+    EXPECT_EQ(std::filesystem::file_size(directory.file("new")), 16 * kMiB);
+}
+
+}  // namespace
+}  // namespace penstock

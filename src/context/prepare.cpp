@@ -8,6 +8,7 @@
 #include "context/evidence_probe.hpp"
 #include "context/state.hpp"
 #include "os/residency.hpp"
+#include "policy/shapes.hpp"
 
 namespace penstock::context {
 namespace {
@@ -293,13 +294,15 @@ void Preparation::attach_end(engine::TransferState& transfer, std::shared_ptr<Ev
     for (const auto& file : files) file->transfer_began();
     const bool durable = options_.durable && !reading();
     const bool reads = reading();
-    transfer.on_end = [files = std::move(files), probe = std::move(probe), durable, reads, seen = transfer.seen,
+    transfer.after_end = [files, reads, seen = transfer.seen](const Outcome& outcome) {
+        for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : outcome.error, seen);
+    };
+    transfer.on_end = [files = std::move(files), probe = std::move(probe), durable, reads,
                        engine = &context_.engine](Outcome& outcome) {
         if (durable) sync_files(files, outcome);
         if (probe) probe->finish(outcome.evidence);
         outcome.evidence.pinned_peak_bytes = engine->pinned_peak_bytes();
         if (reads && !files.empty()) files.front()->bytes_read += outcome.bytes;
-        for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : outcome.error, seen);
     };
 }
 
@@ -309,9 +312,12 @@ std::shared_ptr<engine::TransferState> Preparation::run() {
     ask_registration();
     gather_segments();
     Plan plan = policy::make_plan(facts_, context_.machine());
+    const bool by_cufile = policy::is_cufile(facts_.path);
+    if (by_cufile) context_.cufile->get(facts_.path);  // refused here, with the cause, not by a worker
     std::shared_ptr<EvidenceProbe> probe;
-    if (options_.full_evidence || facts_.total_bytes() >= kSampledEvidence) {
+    if (by_cufile || options_.full_evidence || facts_.total_bytes() >= kSampledEvidence) {
         probe = std::make_shared<EvidenceProbe>(probe_ranges(), before_);
+        if (by_cufile) probe->watch(context_.cufile);
     }
     auto transfer = std::make_shared<engine::TransferState>(make_request(), std::move(plan));
     attach_end(*transfer, std::move(probe));

@@ -7,9 +7,6 @@
 #include <utility>
 
 #include "os/limits.hpp"
-#if __has_include("path/cufile.hpp")
-#include "path/cufile.hpp"
-#endif
 
 namespace penstock::context {
 namespace {
@@ -26,7 +23,7 @@ policy::MachineFacts machine_facts(const ContextOptions& options, Device& device
     policy::MachineFacts facts;
     facts.cpus = limits.cpus;
     facts.emulated_device = device.info().emulated;
-    facts.budget_bytes = options.budget_bytes;
+    facts.budget_bytes = engine::Engine::staging_budget(options.budget_bytes);
     facts.page_bytes = limits.page_bytes;
     facts.uring = limits.io_uring.usable;
     facts.uring_cause = limits.io_uring.cause;
@@ -34,10 +31,10 @@ policy::MachineFacts machine_facts(const ContextOptions& options, Device& device
 }
 
 const ContextOptions& checked(const ContextOptions& options) {
-    if (options.budget_bytes < kStagingStep) {
+    if (options.budget_bytes < engine::Engine::kBudgetMin) {
         throw Error(ErrorCode::invalid_argument, "make context",
                     "a budget of " + std::to_string(options.budget_bytes) + " bytes is too small",
-                    "give at least " + std::to_string(kStagingStep));
+                    "give at least " + std::to_string(engine::Engine::kBudgetMin));
     }
     return options;
 }
@@ -66,6 +63,7 @@ ContextState::ContextState(const ContextOptions& given)
       device(device_of(given)),
       system(given.system != nullptr ? *given.system : os::real_system()),
       mappings(std::make_shared<path::Mappings>(path::MappingsOptions{device.get()})),
+      cufile(std::make_shared<CuFileSlot>(device->info().index)),
       process_(::getpid()),
       machine_(machine_facts(given, *device)),
       registrar(mappings),
@@ -82,7 +80,10 @@ std::shared_ptr<OpenFile> ContextState::open(const std::string& name, const Open
     check_process();
     auto file = std::make_shared<OpenFile>(system, name, open_options, next_file_id_++);
     const std::uint64_t id = file->handle().id;
-    file->on_let_go = [id, kept = mappings] { kept->forget(id); };
+    file->on_let_go = [id, maps = mappings, registrations = cufile] {
+        maps->forget(id);
+        registrations->forget(id);
+    };
     return file;
 }
 
@@ -111,11 +112,7 @@ std::unique_ptr<Path> ContextState::make_path(PathKind kind, PathOptions path_op
     path_options.mappings = mappings;
     if (kind == PathKind::gds || kind == PathKind::gds_compat || kind == PathKind::gds_batch ||
         kind == PathKind::gds_stream) {
-        const std::lock_guard lock(cufile_mutex_);
-#if __has_include("path/cufile.hpp")
-        if (!cufile_) cufile_ = path::open_cufile({});
-#endif
-        path_options.cufile = cufile_;
+        path_options.cufile = cufile->get(kind);
     }
     std::unique_ptr<Path> path = penstock::make_path(kind, path_options);
     return options.wrap_path ? options.wrap_path(std::move(path)) : std::move(path);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "context/cufile_slot.hpp"
 #include "context/open_file.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
@@ -65,6 +66,7 @@ class ContextState {
     std::shared_ptr<Device> device;
     os::System& system;
     std::shared_ptr<path::Mappings> mappings;
+    std::shared_ptr<CuFileSlot> cufile;
 
   private:
     pid_t process_;
@@ -72,8 +74,6 @@ class ContextState {
     std::atomic<std::uint64_t> next_file_id_{1};
     std::mutex memories_mutex_;
     std::vector<std::weak_ptr<Memory>> memories_;  // guarded by memories_mutex_
-    std::mutex cufile_mutex_;
-    std::shared_ptr<path::CuFile> cufile_;  // opened when first asked for; guarded by cufile_mutex_
 
   public:
     Registrar registrar;

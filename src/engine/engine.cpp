@@ -34,8 +34,7 @@ CutRules rules_for(const TransferState& transfer, const Step& step) {
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       // The inline lanes' slots are part of the budget.
-      pool_({options_.device, options_.numa_node, options_.make_path},
-            options_.budget_bytes > 2 * kStagingStep ? options_.budget_bytes - kStagingStep : options_.budget_bytes),
+      pool_({options_.device, options_.numa_node, options_.make_path}, staging_budget(options_.budget_bytes)),
       inline_(*options_.device, *options_.system) {}
 
 Engine::~Engine() {

@@ -27,6 +27,10 @@ struct EngineOptions {
 
 class Engine {
   public:
+    // What plans may use of a budget: the inline lanes' slots are part of it.
+    static constexpr std::uint64_t kBudgetMin = 2 * kStagingStep;
+    static constexpr std::uint64_t staging_budget(std::uint64_t budget_bytes) { return budget_bytes - kStagingStep; }
+
     explicit Engine(EngineOptions options);
     ~Engine();
     Engine(const Engine&) = delete;

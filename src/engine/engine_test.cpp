@@ -1,1 +1,184 @@
+// Plans executed over memory files against an oracle, with faults; scheduling; what ends a transfer.
+#include "engine/engine.hpp"
+
 #include <gtest/gtest.h>
+
+#include <random>
+
+#include "path/fault.hpp"
+#include "path/memory_store.hpp"
+
+namespace penstock::engine {
+namespace {
+
+std::vector<std::byte> random_bytes(std::uint64_t count, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::byte> bytes(count);
+    for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+    return bytes;
+}
+
+class EngineOverMemory : public testing::Test {
+  protected:
+    EngineOverMemory() { file_.id = 1, file_.name = "memory", file_.writable = true; }
+    void make_engine(const path::FaultOptions* faults = nullptr, std::uint64_t budget_bytes = 64 * kMiB) {
+        EngineOptions options;
+        options.device = device_.get();
+        options.system = &system_;
+        options.budget_bytes = budget_bytes;
+        options.make_path = [this, faults](PathKind kind, PathOptions path_options) {
+            path_options.store = store_;
+            auto path = make_path(kind, path_options);
+            return faults != nullptr ? path::faulty(std::move(path), *faults) : std::move(path);
+        };
+        engine_ = std::make_unique<Engine>(options);
+    }
+    // A transfer of the whole of `ranges` in one step.
+    std::shared_ptr<TransferState> transfer(Direction direction, std::vector<RequestRange> ranges, Shape shape) {
+        Request request;
+        request.direction = direction;
+        Step step;
+        shape.path = PathKind::memory;
+        shape.direction = direction;
+        step.shape = shape;
+        std::uint64_t position = 0;
+        for (RequestRange& range : ranges) {
+            range.position = position;
+            position += range.bytes;
+            step.pieces.push_back({static_cast<std::uint64_t>(&range - ranges.data()), 0, range.bytes});
+        }
+        request.ranges = std::move(ranges);
+        Plan plan;
+        plan.steps.push_back(std::move(step));
+        return std::make_shared<TransferState>(std::move(request), std::move(plan));
+    }
+    std::byte* device_bytes(std::uint64_t bytes) {
+        void* memory = device_->allocate(MemoryKind::device, bytes);
+        allocated_.emplace_back(memory, [this](void* p) { device_->release(MemoryKind::device, p); });
+        return static_cast<std::byte*>(memory);
+    }
+    void copy(CopyDirection direction, void* to, const void* from, std::uint64_t bytes) {
+        const auto stream = device_->make_stream();
+        stream->copy(direction, to, from, bytes);
+        stream->synchronize();
+    }
+    std::shared_ptr<Device> device_ = make_host_device();
+    os::System system_;
+    std::shared_ptr<path::MemoryStore> store_ = std::make_shared<path::MemoryStore>();
+    FileHandle file_;
+    std::vector<std::shared_ptr<void>> allocated_;
+    std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(EngineOverMemory, random_plans_with_faults_agree_with_the_oracle) {
+    path::FaultOptions faults;
+    faults.seed = 11;
+    faults.short_count = faults.interrupted = faults.again = 0.15;
+    make_engine(&faults);
+    const auto contents = random_bytes(300000, 1);
+    std::byte* memory = device_bytes(1 * kMiB);
+    std::mt19937_64 random(2);
+    for (int round = 0; round < 60; ++round) {
+        store_->put(1, contents);
+        std::vector<std::byte> oracle(1 * kMiB, std::byte{0x5A});
+        copy(CopyDirection::to_device, memory, oracle.data(), oracle.size());
+        std::vector<RequestRange> ranges;
+        std::uint64_t place = 0;
+        for (std::uint64_t i = 0, n = 1 + random() % 40; i < n; ++i) {
+            const std::uint64_t offset = random() % contents.size();
+            const std::uint64_t bytes = 1 + random() % std::min<std::uint64_t>(20000, contents.size() - offset);
+            ranges.push_back({&file_, offset, memory + place, bytes, 0});
+            std::copy_n(contents.begin() + static_cast<long>(offset), bytes, oracle.begin() + static_cast<long>(place));
+            place += bytes + random() % 100;
+        }
+        Shape shape;
+        shape.chunk_bytes = 4096 << (random() % 4);
+        shape.workers = static_cast<std::uint32_t>(1 + random() % 4);
+        shape.depth = static_cast<std::uint32_t>(1 + random() % 4);
+        const auto read = transfer(Direction::read, ranges, shape);
+        engine_->start(read);
+        ASSERT_TRUE(read->result().ok()) << read->result().error.message();
+        std::vector<std::byte> got(oracle.size());
+        copy(CopyDirection::to_host, got.data(), memory, got.size());
+        ASSERT_TRUE(got == oracle) << "round " << round;
+
+        store_->put(1, std::vector<std::byte>(contents.size()));
+        const auto write = transfer(Direction::write, ranges, shape);
+        engine_->start(write);
+        ASSERT_TRUE(write->result().ok());
+        const auto written = store_->contents(1);
+        for (const RequestRange& range : write->request().ranges) {  // later ranges may overlap earlier ones: same bytes
+            ASSERT_TRUE(std::equal(contents.begin() + static_cast<long>(range.offset_bytes),
+                                   contents.begin() + static_cast<long>(range.offset_bytes + range.bytes),
+                                   written.begin() + static_cast<long>(range.offset_bytes)));
+        }
+    }
+}
+
+TEST_F(EngineOverMemory, evidence_counts_every_byte_and_operation) {
+    make_engine();
+    store_->put(1, random_bytes(100000, 3));
+    std::byte* memory = device_bytes(100000);
+    const auto read = transfer(Direction::read, {{&file_, 0, memory, 100000, 0}}, {.chunk_bytes = 8192, .workers = 2});
+    engine_->start(read);
+    const Outcome outcome = read->result();
+    ASSERT_EQ(outcome.evidence.paths.size(), 1u);
+    EXPECT_EQ(outcome.evidence.paths[0].bytes, 100000u);
+    EXPECT_EQ(outcome.evidence.paths[0].operations, 13u);
+    EXPECT_EQ(outcome.evidence.paths[0].host_copies_bytes, 100000u);
+}
+
+TEST_F(EngineOverMemory, a_later_small_transfer_does_not_wait_for_an_earlier_large_one) {
+    HostDeviceOptions slow;
+    slow.bandwidth_bytes_per_s = 100e6;
+    device_ = make_host_device(slow);
+    make_engine();
+    store_->put(1, std::vector<std::byte>(200 * kMiB));
+    std::byte* memory = device_bytes(200 * kMiB);
+    const Shape one_worker{.chunk_bytes = 1 * kMiB, .workers = 1};
+    const auto large = transfer(Direction::read, {{&file_, 0, memory, 200 * kMiB, 0}}, one_worker);
+    engine_->start(large);
+    Shape other = one_worker;  // of another shape: it cannot ride along, it must be given its turn
+    other.chunk_bytes = 512 * kKiB;
+    const auto small = transfer(Direction::read, {{&file_, 0, memory, 1 * kMiB, 0}}, other);
+    engine_->start(small);
+    EXPECT_TRUE(small->wait(Deadline::after(std::chrono::seconds(10))));
+    EXPECT_FALSE(large->done());
+    large->cancel();
+    large->wait(Deadline::never());
+}
+
+TEST_F(EngineOverMemory, an_empty_plan_ends_at_once) {
+    make_engine();
+    const auto nothing = std::make_shared<TransferState>(Request{}, Plan{});
+    engine_->start(nothing);
+    EXPECT_TRUE(nothing->done());
+    EXPECT_EQ(nothing->result().bytes, 0u);
+}
+
+TEST_F(EngineOverMemory, a_path_that_cannot_be_made_fails_the_transfer_with_its_cause) {
+    make_engine();
+    std::byte* memory = device_bytes(4096);
+    auto read = transfer(Direction::read, {{&file_, 0, memory, 4096, 0}}, {});
+    Plan plan = read->plan();
+    plan.steps[0].shape.path = PathKind::automatic;
+    read = std::make_shared<TransferState>(read->request(), plan);
+    engine_->start(read);
+    EXPECT_EQ(read->result().error.code, ErrorCode::invalid_argument);
+    EXPECT_EQ(read->result().bytes, 0u);
+}
+
+TEST_F(EngineOverMemory, wild_device_pointers_fail_the_transfer_and_not_the_worker) {
+    make_engine();
+    store_->put(1, std::vector<std::byte>(8192));
+    std::vector<std::byte> no_device_memory(8192);
+    const auto wild = transfer(Direction::read, {{&file_, 0, no_device_memory.data(), 8192, 0}}, {.workers = 1});
+    engine_->start(wild);
+    EXPECT_FALSE(wild->result().ok());
+    const auto fine = transfer(Direction::read, {{&file_, 0, device_bytes(8192), 8192, 0}}, {.workers = 1});
+    engine_->start(fine);
+    EXPECT_TRUE(fine->result().ok()) << fine->result().error.message();
+}
+
+}  // namespace
+}  // namespace penstock::engine

@@ -8,7 +8,7 @@
 namespace penstock::engine {
 namespace {
 
-constexpr std::uint64_t kQuantumBytes = 256 * kMiB;  // before a worker looks whether another job starves
+constexpr auto kQuantum = std::chrono::milliseconds(50);  // before a worker looks whether another job starves
 constexpr auto kHungAfter = std::chrono::seconds(2);
 constexpr auto kPollBoth = std::chrono::microseconds(100);
 constexpr auto kPatience = std::chrono::milliseconds(100);
@@ -25,6 +25,7 @@ Session::Session(Scheduler& scheduler, Station& station, os::System& system)
       capabilities_(station.path().capabilities()),
       slots_(shape_.depth),
       completions_(std::clamp<std::size_t>(capabilities_.max_in_flight, 1, 64)),
+      quantum_end_(Clock::now() + kQuantum),
       last_movement_(Clock::now()) {}
 
 bool Session::run(std::shared_ptr<Job> first) {
@@ -57,10 +58,12 @@ bool Session::serve_all() {
     return true;
 }
 
+// Once true it stays so: the slots drain, the session ends, and the worker takes the job that waits.
 bool Session::waiting_jobs_due() {
-    if (moved_since_switch_ < kQuantumBytes) return false;
-    moved_since_switch_ = 0;
-    return scheduler_.someone_waits();
+    if (yielding_ || Clock::now() < quantum_end_) return yielding_;
+    quantum_end_ = Clock::now() + kQuantum;
+    yielding_ = scheduler_.someone_waits();
+    return yielding_;
 }
 
 Session::Held* Session::next_source(Chunk& chunk) {
@@ -83,7 +86,6 @@ bool Session::start_next(std::uint32_t index) {
     slot.job = static_cast<std::size_t>(held - jobs_.data());
     ++held->chunks;
     ++busy_slots_;
-    moved_since_switch_ += slot.chunk.bytes;
     slot.open_pieces = static_cast<std::uint32_t>(slot.chunk.pieces.size());
     if (shape_.staged && shape_.direction == Direction::write) {
         copies_to_host(index);

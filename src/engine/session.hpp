@@ -78,7 +78,8 @@ class Session {
     std::deque<std::uint32_t> copying_;  // slots, oldest first
     std::uint32_t busy_slots_ = 0;
     std::uint64_t storage_in_flight_ = 0;
-    std::uint64_t moved_since_switch_ = 0;
+    bool yielding_ = false;
+    Clock::time_point quantum_end_;
     Clock::time_point last_movement_;
 };
 

@@ -69,6 +69,10 @@ StationPool::Idle StationPool::make_room(std::uint64_t bytes) {
 std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t worker,
                                             const std::function<bool()>& give_up) {
     const std::uint64_t bytes = Station::needed_bytes(shape);
+    if (bytes > budget_bytes_) {
+        throw Error(ErrorCode::internal, "lease staging memory",
+                    std::to_string(bytes) + " bytes for one worker exceed the budget of " + std::to_string(budget_bytes_));
+    }
     Idle dropped;
     {
         std::unique_lock lock(mutex_);

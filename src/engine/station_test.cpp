@@ -1,1 +1,84 @@
+// The pool of stations: the budget holds, idle ones are reused by their worker, who finds no room waits.
+#include "engine/station.hpp"
+
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace penstock::engine {
+namespace {
+
+class Pool : public testing::Test {
+  protected:
+    std::shared_ptr<Device> device_ = make_host_device();
+    std::atomic<int> paths_made_{0};
+    StationParts parts() {
+        return {device_.get(), -1, [this](PathKind, PathOptions) {
+                    ++paths_made_;
+                    return make_path(PathKind::null, {});
+                }};
+    }
+    static Shape shape(std::uint64_t chunk_bytes, std::uint32_t depth) {
+        return {.path = PathKind::null, .chunk_bytes = chunk_bytes, .depth = depth};
+    }
+    static bool never() { return false; }
+};
+
+TEST_F(Pool, a_returned_station_serves_the_same_worker_again) {
+    StationPool pool(parts(), 64 * kMiB);
+    auto station = pool.lease(shape(1 * kMiB, 4), 0, never);
+    const std::byte* slot = station->slot(0);
+    EXPECT_EQ(station->slot(1) - station->slot(0), static_cast<std::ptrdiff_t>(1 * kMiB));
+    pool.give_back(std::move(station));
+    EXPECT_EQ(pool.lease(shape(1 * kMiB, 4), 0, never)->slot(0), slot);
+    EXPECT_EQ(paths_made_, 1);
+}
+
+TEST_F(Pool, another_worker_or_shape_gets_its_own) {
+    StationPool pool(parts(), 64 * kMiB);
+    pool.give_back(pool.lease(shape(1 * kMiB, 4), 0, never));
+    pool.give_back(pool.lease(shape(1 * kMiB, 4), 1, never));
+    pool.give_back(pool.lease(shape(2 * kMiB, 4), 1, never));
+    EXPECT_EQ(paths_made_, 3);
+    EXPECT_EQ(pool.held_bytes(), 16 * kMiB);
+}
+
+TEST_F(Pool, idle_stations_make_room_before_the_budget_breaks) {
+    StationPool pool(parts(), 8 * kMiB);
+    pool.give_back(pool.lease(shape(1 * kMiB, 4), 0, never));
+    pool.give_back(pool.lease(shape(2 * kMiB, 4), 0, never));
+    EXPECT_EQ(pool.peak_bytes(), 8 * kMiB);
+    EXPECT_EQ(pool.held_bytes(), 8 * kMiB);
+}
+
+TEST_F(Pool, who_finds_no_room_waits_for_it_or_gives_up) {
+    StationPool pool(parts(), 8 * kMiB);
+    auto station = pool.lease(shape(2 * kMiB, 3), 0, never);
+    EXPECT_EQ(pool.lease(shape(2 * kMiB, 2), 1, [] { return true; }), nullptr);
+    std::thread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        pool.give_back(std::move(station));
+    });
+    EXPECT_NE(pool.lease(shape(2 * kMiB, 2), 1, never), nullptr);
+    later.join();
+    EXPECT_LE(pool.peak_bytes(), 8 * kMiB);
+}
+
+TEST_F(Pool, a_station_that_cannot_be_made_gives_its_room_back) {
+    StationParts broken = parts();
+    broken.make_path = [](PathKind, PathOptions) -> std::unique_ptr<Path> {
+        throw Error(ErrorCode::unsupported, "make path", "not here");
+    };
+    StationPool pool(broken, 8 * kMiB);
+    EXPECT_THROW(pool.lease(shape(1 * kMiB, 4), 0, never), Error);
+    EXPECT_EQ(pool.held_bytes(), 0u);
+}
+
+TEST_F(Pool, more_than_the_whole_budget_is_refused_not_waited_for) {
+    StationPool pool(parts(), 8 * kMiB);
+    EXPECT_THROW(pool.lease(shape(4 * kMiB, 4), 0, never), Error);
+}
+
+}  // namespace
+}  // namespace penstock::engine

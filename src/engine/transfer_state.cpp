@@ -144,10 +144,14 @@ void TransferState::end() {
     request_.keep_alive.clear();
     on_end = nullptr;
     request_.progress = nullptr;
-    const std::lock_guard lock(mutex_);
-    outcome_ = std::move(outcome);
-    done_ = true;
-    ended_.notify_all();
+    const auto after = std::move(after_end);
+    {
+        const std::lock_guard lock(mutex_);
+        outcome_ = after ? outcome : std::move(outcome);
+        done_ = true;
+        ended_.notify_all();
+    }
+    if (after) after(outcome);  // `this` may be gone by now
 }
 
 bool TransferState::done() const {

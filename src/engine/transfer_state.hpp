@@ -48,8 +48,10 @@ class TransferState {
     void end_without_jobs();  // for a plan without steps
 
     // --- called by the owner ------------------------------------------------------------------------------------
-    // Runs on the thread that ends the transfer, before waiters wake: durability, evidence after, release of files.
+    // Runs on the thread that ends the transfer, before waiters wake: durability, evidence after.
     std::function<void(Outcome&)> on_end;
+    // Runs after waiters were woken: whoever waits for quiet files hears of it last.
+    std::function<void(const Outcome&)> after_end;
     // Set once somebody was told of the outcome: a late error is then not reported again by close().
     const std::shared_ptr<std::atomic<bool>> seen = std::make_shared<std::atomic<bool>>(false);
     bool done() const;

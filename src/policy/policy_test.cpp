@@ -1,1 +1,172 @@
+// Choices for fixed machines: each fact that should decide does, and nothing asked for is quietly replaced.
+#include "policy/policy.hpp"
+
 #include <gtest/gtest.h>
+
+#include "penstock/error.hpp"
+#include "policy/shapes.hpp"
+
+namespace penstock::policy {
+namespace {
+
+MachineFacts gpu_machine() { return {.cpus = 16, .emulated_device = false, .uring = true, .uring_cause = {}}; }
+
+RequestFacts request_of(Direction direction, std::uint64_t offset, std::uint64_t bytes, Residence residence) {
+    RequestFacts request;
+    request.direction = direction;
+    request.ranges = {{offset, bytes, 0}};
+    request.segments = {{{0, 0, bytes}, residence}};
+    request.direct = true;
+    request.offset_alignment = 512;
+    request.memory_alignment = 512;
+    return request;
+}
+
+ErrorCode refusal(const RequestFacts& request, const MachineFacts& machine) {
+    try {
+        make_plan(request, machine);
+    } catch (const Error& error) {
+        EXPECT_FALSE(error.info().cause.empty());
+        return error.code();
+    }
+    return ErrorCode::ok;
+}
+
+TEST(Policy, residence_decides_reads) {
+    const auto path = [](Residence residence) {
+        return make_plan(request_of(Direction::read, 0, kGiB, residence), gpu_machine()).steps.at(0).shape.path;
+    };
+    EXPECT_EQ(path(Residence::hot), PathKind::buffered);
+    EXPECT_EQ(path(Residence::cold), PathKind::uring);
+    EXPECT_EQ(path(Residence::registered), PathKind::mmap);
+    EXPECT_EQ(path(Residence::unknown), PathKind::buffered);
+}
+
+TEST(Policy, a_registered_mapping_needs_no_staging) {
+    const Plan plan = make_plan(request_of(Direction::read, 0, kGiB, Residence::registered), gpu_machine());
+    EXPECT_FALSE(plan.steps.at(0).shape.staged);
+    EXPECT_EQ(plan.pinned_bytes, 0u);
+}
+
+TEST(Policy, cold_reads_without_uring_or_direct_say_why) {
+    MachineFacts machine = gpu_machine();
+    machine.uring = false;
+    machine.uring_cause = "forbidden by seccomp";
+    RequestFacts request = request_of(Direction::read, 0, kGiB, Residence::cold);
+    Plan plan = make_plan(request, machine);
+    EXPECT_EQ(plan.steps.at(0).shape.path, PathKind::direct);
+    EXPECT_NE(plan.describe().find("seccomp"), std::string::npos);
+    request.direct = false;
+    request.direct_cause = "refused by testfs";
+    plan = make_plan(request, machine);
+    EXPECT_EQ(plan.steps.at(0).shape.path, PathKind::buffered);
+    EXPECT_NE(plan.describe().find("testfs"), std::string::npos);
+}
+
+TEST(Policy, a_partly_cached_file_is_read_by_two_steps_that_cover_it) {
+    RequestFacts request = request_of(Direction::read, 0, 300, Residence::hot);
+    request.ranges[0].bytes = 300 * kMiB;
+    request.segments = {{{0, 0, 100 * kMiB}, Residence::hot},
+                        {{0, 100 * kMiB, 150 * kMiB}, Residence::cold},
+                        {{0, 250 * kMiB, 50 * kMiB}, Residence::hot}};
+    const Plan plan = make_plan(request, gpu_machine());
+    ASSERT_EQ(plan.steps.size(), 2u);
+    EXPECT_EQ(plan.steps[0].shape.path, PathKind::buffered);
+    EXPECT_EQ(plan.steps[0].pieces.size(), 2u);
+    EXPECT_EQ(plan.steps[1].shape.path, PathKind::uring);
+}
+
+TEST(Policy, small_blocking_requests_run_on_the_calling_thread) {
+    RequestFacts request = request_of(Direction::read, 0, 4096, Residence::unknown);
+    EXPECT_FALSE(make_plan(request, gpu_machine()).steps.at(0).shape.run_inline);
+    request.blocking = true;
+    EXPECT_TRUE(make_plan(request, gpu_machine()).steps.at(0).shape.run_inline);
+    request.path = PathKind::direct;
+    EXPECT_FALSE(make_plan(request, gpu_machine()).steps.at(0).shape.run_inline);
+}
+
+TEST(Policy, unaligned_writes_go_direct_in_whole_pages_and_buffered_at_the_edges) {
+    const RequestFacts request = request_of(Direction::write, 100, 8 * kMiB, Residence::unknown);
+    const Plan plan = make_plan(request, gpu_machine());
+    ASSERT_EQ(plan.steps.size(), 2u);
+    EXPECT_EQ(plan.steps[0].shape.path, PathKind::uring);
+    EXPECT_EQ(plan.steps[0].pieces.at(0), (PlanPiece{0, 4096 - 100, 8 * kMiB - 4096}));
+    EXPECT_EQ(plan.steps[1].shape.path, PathKind::buffered);
+    EXPECT_EQ(plan.steps[1].pieces.at(0), (PlanPiece{0, 0, 4096 - 100}));
+    EXPECT_EQ(plan.steps[1].pieces.at(1), (PlanPiece{0, 8 * kMiB - 100, 100}));
+}
+
+TEST(Policy, edges_use_the_page_where_it_is_larger_than_the_block) {
+    MachineFacts machine = gpu_machine();
+    machine.page_bytes = 65536;
+    const Plan plan = make_plan(request_of(Direction::write, 4096, 8 * kMiB, Residence::unknown), machine);
+    EXPECT_EQ(plan.steps[0].pieces.at(0).offset_bytes, 65536u - 4096u);
+}
+
+TEST(Policy, what_was_asked_for_is_taken_or_refused) {
+    RequestFacts request = request_of(Direction::read, 0, kGiB, Residence::hot);
+    request.path = PathKind::direct;
+    EXPECT_EQ(make_plan(request, gpu_machine()).steps.at(0).shape.path, PathKind::direct);
+    request.direct = false;
+    request.direct_cause = "tmpfs";
+    EXPECT_EQ(refusal(request, gpu_machine()), ErrorCode::unsupported);
+    request.path = PathKind::uring_buffered;
+    MachineFacts machine = gpu_machine();
+    machine.uring = false;
+    machine.uring_cause = "kernel.io_uring_disabled=2";
+    EXPECT_EQ(refusal(request, machine), ErrorCode::unsupported);
+    request.path = PathKind::gds;
+    request.kind = MemoryKind::system;
+    EXPECT_EQ(refusal(request, gpu_machine()), ErrorCode::unsupported);
+    RequestFacts write = request_of(Direction::write, 1, 1 * kMiB, Residence::unknown);
+    write.path = PathKind::direct;
+    EXPECT_EQ(refusal(write, gpu_machine()), ErrorCode::ok);
+    write.strict = true;
+    EXPECT_EQ(refusal(write, gpu_machine()), ErrorCode::fallback_refused);
+}
+
+TEST(Policy, every_plan_fits_its_budget_or_is_refused) {
+    for (std::uint64_t budget : {2 * kMiB, 6 * kMiB, 30 * kMiB, 256 * kMiB}) {
+        for (std::uint32_t cpus : {1, 2, 16, 128}) {
+            for (PathKind path : {PathKind::buffered, PathKind::direct, PathKind::uring, PathKind::aio}) {
+                for (std::uint64_t bytes : {100 * kKiB, 10 * kMiB, 100 * kGiB}) {
+                    MachineFacts machine = gpu_machine();
+                    machine.budget_bytes = budget;
+                    machine.cpus = cpus;
+                    RequestFacts request = request_of(Direction::read, 0, bytes, Residence::cold);
+                    request.path = path;
+                    for (const Step& step : make_plan(request, machine).steps) {
+                        EXPECT_LE(staging_bytes(step.shape), budget) << to_string(path) << " " << cpus;
+                        EXPECT_GE(step.shape.workers, 1u);
+                        EXPECT_EQ(step.shape.chunk_bytes % 4096, 0u);
+                    }
+                }
+            }
+        }
+    }
+    RequestFacts request = request_of(Direction::read, 0, kGiB, Residence::cold);
+    request.workers = 64;
+    request.chunk_bytes = 64 * kMiB;
+    request.depth = 8;
+    EXPECT_EQ(refusal(request, gpu_machine()), ErrorCode::invalid_argument);
+}
+
+TEST(Policy, host_memory_goes_straight_where_alignment_allows) {
+    RequestFacts request = request_of(Direction::read, 4096, 1 * kMiB, Residence::cold);
+    request.kind = MemoryKind::system;
+    request.ranges[0].memory_address = 8192;
+    EXPECT_FALSE(make_plan(request, gpu_machine()).steps.at(0).shape.staged);
+    request.ranges[0].memory_address = 8193;
+    EXPECT_TRUE(make_plan(request, gpu_machine()).steps.at(0).shape.staged);
+    request.segments[0].residence = Residence::hot;
+    EXPECT_FALSE(make_plan(request, gpu_machine()).steps.at(0).shape.staged);
+}
+
+TEST(Policy, a_plan_reads_as_a_sentence) {
+    const Plan plan = make_plan(request_of(Direction::read, 0, 4 * kGiB, Residence::hot), gpu_machine());
+    EXPECT_EQ(plan.describe(),
+              "read 4.00 GiB by buffered, 8 workers x 3 slots of 4 MiB: in the page cache: copying workers");
+}
+
+}  // namespace
+}  // namespace penstock::policy
