@@ -21,8 +21,10 @@ using test::stamped;
 using test::TempDirectory;
 using test::write_file;
 
+// On the emulated device, or on the one named by PENSTOCK_TEST_DEVICE: the same tests run on a GPU host.
 Context host_context(ContextOptions options = {}) {
-    options.device = "host";
+    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
+    options.device = device != nullptr && options.host.bandwidth_bytes_per_s == 0 ? device : "host";
     return Context(options);
 }
 
