@@ -50,12 +50,14 @@ using PointerAttribute = CUresult (*)(void*, CUpointer_attribute, CUdeviceptr);
 PointerAttribute find_pointer_attribute() noexcept {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
-    // 4000: the version that brought the call.
-    if (!cuda_worked(cudaGetDriverEntryPointByVersion("cuPointerGetAttribute", &function, 4000, cudaEnableDefault,
-                                                      &found)) ||
-        found != cudaDriverEntryPointSuccess) {
-        return nullptr;
-    }
+#if CUDART_VERSION >= 12050
+    constexpr unsigned kSince = 4000;  // the version of the interface that brought the call
+    const cudaError_t code =
+        cudaGetDriverEntryPointByVersion("cuPointerGetAttribute", &function, kSince, cudaEnableDefault, &found);
+#else
+    const cudaError_t code = cudaGetDriverEntryPoint("cuPointerGetAttribute", &function, cudaEnableDefault, &found);
+#endif
+    if (!cuda_worked(code) || found != cudaDriverEntryPointSuccess) return nullptr;
     return reinterpret_cast<PointerAttribute>(function);
 }
 
@@ -140,7 +142,6 @@ void* CudaDevice::allocate_unaligned(MemoryKind kind, std::uint64_t bytes) const
     }
     if (code == cudaSuccess) return memory;
     cuda_worked(code);
-    static_cast<void>(cudaGetLastError());
     ErrorInfo info = cuda_error(code, "allocate", "release buffers or ask for less").info();
     info.cause = std::to_string(bytes) + " bytes of " + to_string(kind) + " memory on " + name_ + ": " + info.cause;
     throw Error(std::move(info));

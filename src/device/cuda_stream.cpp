@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kKernelPieceBytes = 256 * kKiB;  // larger pieces go to the copy engine
 constexpr std::uint64_t kTaskBytes = 8 * kKiB;           // of one warp
-constexpr auto kSpin = std::chrono::microseconds(20);    // waits shorter than this are not worth a sleep
+constexpr auto kSpin = std::chrono::microseconds(5);     // waits shorter than this are not worth a sleep
 constexpr auto kFirstSleep = std::chrono::microseconds(20), kLongestSleep = std::chrono::microseconds(200);
 
 CudaEvent& as_cuda(Event& event) {

@@ -41,7 +41,8 @@ CuFile::CuFile(const CuFileOptions& options, CuFileStatus status) : options_(opt
         throw unusable(status_);
     };
     std::string why;
-    if (!cufile::open_cuda(options_.libraries.cuda_library, why)) refuse(why);
+    const auto cuda = cufile::open_cuda(options_.libraries.cuda_library, why);
+    if (!cuda || !cufile::ensure_context(*cuda, options_.device_index, why)) refuse(why);
     cufile::LibraryOptions proven = options_.libraries;
     proven.library = status_.library;
     auto library = cufile::open_library(proven, why);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <sstream>
 
 namespace penstock::path::cufile {
 namespace {
@@ -28,6 +29,15 @@ bool find(void* library, const char* name, Function*& function) {
     return function != nullptr;
 }
 
+std::vector<std::string> split(const std::string& folders) {
+    std::vector<std::string> out;
+    std::istringstream words(folders);
+    for (std::string folder; std::getline(words, folder, ':');) {
+        if (!folder.empty()) out.push_back(folder);
+    }
+    return out;
+}
+
 void add_matches(std::vector<std::string>& candidates, const std::string& pattern) {
     glob_t found{};
     if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
@@ -45,8 +55,15 @@ std::vector<std::string> candidates_of(const LibraryOptions& options) {
         add_matches(candidates, own + up + "/nvidia/cu1?/lib/" + kName);
         add_matches(candidates, own + up + "/nvidia/cufile/lib/" + kName);
     }
+    const std::string packages = "/lib/python3*/site-packages/nvidia/c*/lib/";
     if (const std::string venv = environment("VIRTUAL_ENV"); !venv.empty()) {
-        add_matches(candidates, venv + "/lib/python3*/site-packages/nvidia/c*/lib/" + kName);
+        add_matches(candidates, venv + packages + kName);
+    }
+    for (const std::string& folder : split(environment("PYTHONPATH"))) {
+        add_matches(candidates, folder + "/nvidia/c*/lib/" + kName);
+    }
+    for (const std::string& folder : split(environment("PATH"))) {
+        add_matches(candidates, folder + "/.." + packages + kName);
     }
     for (const char* folder : {"/usr/local/cuda/lib64/", "/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/"}) {
         candidates.push_back(std::string(folder) + kName);
@@ -130,6 +147,7 @@ std::optional<CudaDriver> open_cuda(const std::string& name, std::string& why) {
     CudaDriver cuda;
     const bool complete = find(library, "cuInit", cuda.init) && find(library, "cuDeviceGet", cuda.device_get) &&
                           find(library, "cuDevicePrimaryCtxRetain", cuda.context_retain) &&
+                          find(library, "cuCtxGetCurrent", cuda.context_get) &&
                           find(library, "cuCtxSetCurrent", cuda.context_set) &&
                           find(library, "cuMemAlloc_v2", cuda.allocate) &&
                           find(library, "cuMemcpyDtoH_v2", cuda.copy_to_host);
@@ -142,6 +160,24 @@ std::optional<CudaDriver> open_cuda(const std::string& name, std::string& why) {
         return std::nullopt;
     }
     return cuda;
+}
+
+bool ensure_context(const CudaDriver& cuda, int device_index, std::string& why) {
+    int device = 0;
+    void* context = nullptr;
+    if (cuda.context_get(&context) == 0 && context != nullptr) return true;
+    const char* call = "cuDeviceGet";
+    int code = cuda.device_get(&device, device_index);
+    if (code == 0) {
+        call = "cuDevicePrimaryCtxRetain";
+        code = cuda.context_retain(&context, device);
+    }
+    if (code == 0) {
+        call = "cuCtxSetCurrent";
+        code = cuda.context_set(context);
+    }
+    if (code != 0) why = std::string(call) + " failed: CUresult " + std::to_string(code);
+    return code == 0;
 }
 
 std::optional<Library> open_library(const LibraryOptions& options, std::string& why) {

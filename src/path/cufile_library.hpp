@@ -25,6 +25,7 @@ struct CudaDriver {
     int (*init)(unsigned) = nullptr;
     int (*device_get)(int*, int) = nullptr;
     int (*context_retain)(void**, int) = nullptr;
+    int (*context_get)(void**) = nullptr;
     int (*context_set)(void*) = nullptr;
     int (*allocate)(std::uint64_t*, std::size_t) = nullptr;
     int (*copy_to_host)(void*, std::uint64_t, std::size_t) = nullptr;
@@ -33,6 +34,10 @@ struct CudaDriver {
 // Opens libcuda and calls cuInit. nullopt with the reason in `why`.
 std::optional<CudaDriver> open_cuda(const std::string& library, std::string& why);
 
+// Makes the primary context of a device current in the calling thread, unless it has a context already: cuFile's driver
+// wants one when it opens. The context is kept until the process ends, as the CUDA runtime keeps it.
+bool ensure_context(const CudaDriver& cuda, int device_index, std::string& why);
+
 struct Library {
     Api api;
     std::string file;  // where it was loaded from
@@ -40,8 +45,8 @@ struct Library {
 };
 
 // Opens libcufile, in this order: the named library, $PENSTOCK_CUFILE_LIBRARY, one that the process holds already, the
-// given directories, the plain name, beside our own package, the active virtual environment, CUDA's and the system's
-// folders. Never closed again: libcufile does not survive it.
+// given directories, the plain name, beside our own package, Python environments (active, on PATH or PYTHONPATH), CUDA's
+// and the system's folders. Never closed again: libcufile does not survive it.
 std::optional<Library> open_library(const LibraryOptions& options, std::string& why);
 
 // The libcufile that this process holds already (another library's); empty: none. Two in one process would fight.

@@ -18,6 +18,11 @@ int cuDevicePrimaryCtxRetain(void** context, int) {
     return 0;
 }
 
+int cuCtxGetCurrent(void** context) {
+    *context = nullptr;
+    return 0;
+}
+
 int cuCtxSetCurrent(void*) { return 0; }
 
 int cuMemAlloc_v2(std::uint64_t* memory, std::size_t bytes) {

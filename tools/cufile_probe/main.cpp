@@ -60,19 +60,6 @@ Request parse(int count, char** words) {
     return request;
 }
 
-bool make_context(const cufile::CudaDriver& cuda, int index, std::string& why) {
-    int device = 0;
-    void* context = nullptr;
-    if (int code = cuda.device_get(&device, index); code != 0) {
-        why = "cuDeviceGet: CUresult " + std::to_string(code);
-    } else if (code = cuda.context_retain(&context, device); code != 0) {
-        why = "cuDevicePrimaryCtxRetain: CUresult " + std::to_string(code);
-    } else if (code = cuda.context_set(context); code != 0) {
-        why = "cuCtxSetCurrent: CUresult " + std::to_string(code);
-    }
-    return why.empty();
-}
-
 void say_properties(const cufile::Api& api) {
     cufile::Properties properties{};
     say("step", "driver_properties");
@@ -166,7 +153,7 @@ int probe(const Request& request) {
     say("step", "load_cuda");
     const auto cuda = cufile::open_cuda(request.libraries.cuda_library, why);
     if (!cuda) return fail(why);
-    if (!make_context(*cuda, request.device, why)) return fail(why);
+    if (!cufile::ensure_context(*cuda, request.device, why)) return fail(why);
     say("step", "load_cufile");
     const auto library = cufile::open_library(request.libraries, why);
     if (!library) return fail(why);
