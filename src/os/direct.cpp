@@ -10,9 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <vector>
+
+#include "penstock/types.hpp"
 
 namespace penstock::os {
 namespace {
@@ -30,10 +31,6 @@ struct Statx {
     unsigned char after[96];
 };
 static_assert(sizeof(Statx) == 256 && offsetof(Statx, memory_alignment) == 152);
-
-struct Free {
-    void operator()(void* memory) const noexcept { std::free(memory); }
-};
 
 bool empty_file(int fd) noexcept {
     struct stat status {};
@@ -65,13 +62,11 @@ bool ask_statx(int fd, DirectFacts& facts) {
 
 void probe_direct(System& system, int fd, DirectFacts& facts) {
     facts.source = "probe";
-    const std::unique_ptr<std::byte, Free> block(static_cast<std::byte*>(std::aligned_alloc(kLargest, 3 * kLargest)));
-    if (!block) {
-        facts.cause = "no memory for the probe";
-        return;
-    }
+    std::vector<std::byte> room(4 * kLargest);
+    const auto address = reinterpret_cast<std::uintptr_t>(room.data());
+    std::byte* block = room.data() + (align_up(address, kLargest) - address);
     for (const std::uint32_t alignment : kAlignments) {
-        if (!reads(system, fd, block.get(), alignment)) continue;
+        if (!reads(system, fd, block, alignment)) continue;
         facts.offset_alignment = alignment;
         break;
     }
@@ -82,7 +77,7 @@ void probe_direct(System& system, int fd, DirectFacts& facts) {
     facts.memory_alignment = static_cast<std::uint32_t>(kLargest);
     for (const std::uint32_t alignment : kAlignments) {
         // kLargest + alignment is a multiple of `alignment` and of nothing larger among the candidates.
-        if (!reads(system, fd, block.get() + kLargest + alignment % kLargest, facts.offset_alignment)) continue;
+        if (!reads(system, fd, block + kLargest + alignment % kLargest, facts.offset_alignment)) continue;
         facts.memory_alignment = alignment;
         break;
     }

@@ -1,10 +1,11 @@
 // TestFile: an unlinked file of a given size for tests of this layer.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,10 +14,7 @@
 
 namespace penstock::os {
 
-inline std::string disk_folder() {
-    const char* folder = std::getenv("TEST_TMPDIR");
-    return folder != nullptr ? folder : "/tmp";
-}
+inline std::string disk_folder() { return testing::TempDir(); }  // TEST_TMPDIR, else /tmp
 inline std::string shm_folder() { return "/dev/shm"; }
 
 class TestFile {

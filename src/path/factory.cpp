@@ -1,25 +1,8 @@
 // make_path: from a name to a path.
+#include "path/cufile.hpp"
 #include "path/make.hpp"
 
-#if __has_include("path/cufile.hpp")
-#include "path/cufile.hpp"
-#define PENSTOCK_HAS_CUFILE_PATH 1
-#endif
-
 namespace penstock {
-namespace {
-
-std::unique_ptr<Path> make_gds(PathKind kind, const PathOptions& options) {
-#ifdef PENSTOCK_HAS_CUFILE_PATH
-    return path::make_cufile_path(kind, options);
-#else
-    (void)options;
-    throw Error(ErrorCode::unsupported, std::string("make path ") + to_string(kind), "this build lacks cuFile");
-#endif
-}
-
-}  // namespace
-
 std::unique_ptr<Path> make_path(PathKind kind, const PathOptions& options) {
     switch (kind) {
         case PathKind::null:
@@ -40,7 +23,7 @@ std::unique_ptr<Path> make_path(PathKind kind, const PathOptions& options) {
         case PathKind::gds_compat:
         case PathKind::gds_batch:
         case PathKind::gds_stream:
-            return make_gds(kind, options);
+            return path::make_cufile_path(kind, options);
         case PathKind::automatic:
             break;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,10 +17,7 @@
 
 namespace penstock::conformance {
 
-inline std::string test_folder() {
-    const char* folder = std::getenv("TEST_TMPDIR");
-    return folder != nullptr ? folder : "/tmp";
-}
+inline std::string test_folder() { return testing::TempDir(); }  // TEST_TMPDIR, else /tmp
 
 // An unlinked file of a folder, open both ways.
 class OpenFile {

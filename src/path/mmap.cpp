@@ -16,17 +16,17 @@
 namespace penstock::path {
 namespace {
 
-// Whether a seccomp filter lets us copy: tried on one byte of our own.
-bool may_copy() noexcept {
-    char from = 1, to = 0;
-    const iovec source{&from, 1}, target{&to, 1};
+// One byte by way of the kernel: false where touching it ourselves would raise a signal, or where seccomp forbids it.
+bool readable(const void* memory) noexcept {
+    char to = 0;
+    const iovec source{const_cast<void*>(memory), 1}, target{&to, 1};
     return ::process_vm_readv(::getpid(), &target, 1, &source, 1, 0) == 1;
 }
 
 class MmapPath final : public Path {
   public:
     explicit MmapPath(const PathOptions& options)
-        : mappings_(options.mappings ? options.mappings : std::make_shared<Mappings>()), may_copy_(may_copy()) {
+        : mappings_(options.mappings ? options.mappings : std::make_shared<Mappings>()), may_copy_(readable(this)) {
         capabilities_.kind = PathKind::mmap;
         capabilities_.memory = OperationMemory::lent;
         if (!may_copy_) {
@@ -47,6 +47,7 @@ class MmapPath final : public Path {
     Completion work(const Operation& operation);
     Completion lend(const Operation& operation, const Mappings::View& view) const;
     Completion copy(const Operation& operation, const Mappings::View& view) const;
+    Completion explain_fault(const Operation& operation) const;
 
     std::shared_ptr<Mappings> mappings_;
     bool may_copy_;
@@ -72,6 +73,16 @@ Completion MmapPath::lend(const Operation& operation, const Mappings::View& view
     return done;
 }
 
+// EFAULT with nothing moved has three causes: the file was cut off after `view` was taken, the disk is too full to give
+// a hole its page, or the caller's memory is bad. Only the last is the caller's mistake.
+Completion MmapPath::explain_fault(const Operation& operation) const {
+    const bool reads = operation.direction == Direction::read;
+    if (!Mappings::still_inside(*operation.file, operation.offset_bytes, 1)) {
+        return completion_of(operation.tag, reads ? 0 : -EFBIG);
+    }
+    return completion_of(operation.tag, !reads && readable(operation.memory) ? -ENOSPC : -EFAULT);
+}
+
 Completion MmapPath::copy(const Operation& operation, const Mappings::View& view) const {
     if (!may_copy_) return completion_of(operation.tag, -EOPNOTSUPP);
     const bool reads = operation.direction == Direction::read;
@@ -81,12 +92,7 @@ Completion MmapPath::copy(const Operation& operation, const Mappings::View& view
     const ssize_t count = reads ? ::process_vm_readv(::getpid(), &memory, 1, &mapping, 1, 0)
                                 : ::process_vm_writev(::getpid(), &memory, 1, &mapping, 1, 0);
     if (count >= 0) return completion_of(operation.tag, count);
-    // EFAULT: the first page is gone (cut off since view), the disk is full, or the caller's memory is bad.
-    const int error = errno;
-    if (error == EFAULT && !Mappings::still_inside(*operation.file, operation.offset_bytes, 1)) {
-        return completion_of(operation.tag, reads ? 0 : -EFBIG);
-    }
-    return completion_of(operation.tag, error == EFAULT && !reads ? -ENOSPC : -error);
+    return errno == EFAULT ? explain_fault(operation) : completion_of(operation.tag, -errno);
 }
 
 }  // namespace
