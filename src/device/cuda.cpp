@@ -132,9 +132,15 @@ void* CudaDevice::allocate_unaligned(MemoryKind kind, std::uint64_t bytes) const
     void* memory = nullptr;
     cudaError_t code = cudaSuccess;
     switch (kind) {
-        case MemoryKind::device: code = cudaMalloc(&memory, bytes); break;
-        case MemoryKind::pinned: code = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable); break;
-        case MemoryKind::managed: code = cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal); break;
+        case MemoryKind::device:
+            code = cudaMalloc(&memory, bytes);
+            break;
+        case MemoryKind::pinned:
+            code = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+            break;
+        case MemoryKind::managed:
+            code = cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal);
+            break;
         case MemoryKind::system:
             memory = ::operator new(bytes, std::align_val_t(kAlignment), std::nothrow);
             if (memory == nullptr) code = cudaErrorMemoryAllocation;
@@ -150,9 +156,15 @@ void* CudaDevice::allocate_unaligned(MemoryKind kind, std::uint64_t bytes) const
 void CudaDevice::release_unaligned(MemoryKind kind, void* memory) noexcept {
     switch (kind) {
         case MemoryKind::device:
-        case MemoryKind::managed: cuda_worked(cudaFree(memory)); break;
-        case MemoryKind::pinned: cuda_worked(cudaFreeHost(memory)); break;
-        case MemoryKind::system: ::operator delete(memory, std::align_val_t(kAlignment)); break;
+        case MemoryKind::managed:
+            cuda_worked(cudaFree(memory));
+            break;
+        case MemoryKind::pinned:
+            cuda_worked(cudaFreeHost(memory));
+            break;
+        case MemoryKind::system:
+            ::operator delete(memory, std::align_val_t(kAlignment));
+            break;
     }
 }
 
@@ -195,8 +207,9 @@ bool CudaDevice::register_host(void* memory, std::uint64_t bytes, bool read_only
     if (cuda_worked(code)) return true;
     why = "cudaHostRegister: " + cuda_text(code);
     if (code == cudaErrorInvalidValue) {
-        why += "; the driver refuses this memory (mappings of files on disk file systems such as ext4 are refused, "
-               "those of tmpfs and hugetlbfs are not)";
+        why +=
+            "; the driver refuses this memory (mappings of files on disk file systems such as ext4 are refused, "
+            "those of tmpfs and hugetlbfs are not)";
     }
     return false;
 }

@@ -17,8 +17,8 @@ namespace penstock::device {
 
 struct CudaFacts {
     int index = 0;
-    int processors = 1;                 // SMs
-    bool kernels_reach_pinned = true;   // registered host memory has one address on both sides
+    int processors = 1;                // SMs
+    bool kernels_reach_pinned = true;  // registered host memory has one address on both sides
 };
 
 struct CudaFree {
@@ -45,8 +45,8 @@ class TaskRing {
   public:
     static constexpr std::uint32_t kTasks = 2048;  // of one table
     explicit TaskRing(int device_index);
-    CopyTask* next();                      // waits until the oldest table is free
-    void used(cudaStream_t stream);        // the table handed out last is read by work queued so far
+    CopyTask* next();                // waits until the oldest table is free
+    void used(cudaStream_t stream);  // the table handed out last is read by work queued so far
 
   private:
     static constexpr std::size_t kTables = 4;
@@ -80,9 +80,9 @@ class CudaStream final : public Stream {
 
     CudaFacts facts_;
     cudaStream_t stream_ = nullptr;
-    std::unique_ptr<TaskRing> ring_;  // made by the first batch
-    CopyTask* tasks_ = nullptr;       // the table being filled
-    std::unique_ptr<StampResult, CudaFree> found_;         // made by the first check, as the next
+    std::unique_ptr<TaskRing> ring_;                // made by the first batch
+    CopyTask* tasks_ = nullptr;                     // the table being filled
+    std::unique_ptr<StampResult, CudaFree> found_;  // made by the first check, as the next
     std::unique_ptr<StampResult, CudaFreeHost> found_host_;
 };
 

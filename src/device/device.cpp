@@ -1,8 +1,8 @@
 // Device names as users type them: "auto", "host", "cuda:N".
+#include "penstock/device.hpp"
+
 #include <charconv>
 #include <string>
-
-#include "penstock/device.hpp"
 
 namespace penstock {
 namespace {

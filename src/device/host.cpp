@@ -46,11 +46,8 @@ class HostDevice final : public Device {
     PointerInfo pointer_info(const void* memory) override {
         const auto region = memory_->find(memory);
         if (!region) return {};
-        return {.known = true,
-                .kind = region->kind(),
-                .device_index = 0,
-                .base = region->base(),
-                .bytes = region->bytes()};
+        return {
+            .known = true, .kind = region->kind(), .device_index = 0, .base = region->base(), .bytes = region->bytes()};
     }
 
     std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(memory_, cost_); }

@@ -64,8 +64,9 @@ void HostMemory::reserve(MemoryKind kind, std::uint64_t bytes) {
     std::uint64_t used = used_bytes_->load(std::memory_order_relaxed);
     do {
         if (bytes > capacity_bytes_ - used) {
-            throw allocation_error(kind, bytes, std::to_string(capacity_bytes_ - used) + " of " +
-                                                    std::to_string(capacity_bytes_) + " bytes are free");
+            throw allocation_error(
+                kind, bytes,
+                std::to_string(capacity_bytes_ - used) + " of " + std::to_string(capacity_bytes_) + " bytes are free");
         }
     } while (!used_bytes_->compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
 }
@@ -74,8 +75,7 @@ void* HostMemory::allocate(MemoryKind kind, std::uint64_t bytes) {
     if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate", "0 bytes asked", "ask for at least 1");
     reserve(kind, bytes);
     const auto& used = counts(kind) ? used_bytes_ : other_bytes_;
-    void* memory =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         const int error = errno;
         used->fetch_sub(bytes, std::memory_order_relaxed);

@@ -1,8 +1,8 @@
 // Memory of the emulated GPU: separate allocations, known by address, counted against a capacity.
 //
-// A GPU knows every pointer it owns and faults on the others; this table gives the emulation the same knowledge, so that
-// wild, stale and foreign pointers show in tests without a GPU. A region stays mapped while somebody holds it: releasing
-// memory under a running copy is reported by the next look-up instead of crashing in the middle of the copy.
+// A GPU knows every pointer it owns and faults on the others; this table gives the emulation the same knowledge, so
+// that wild, stale and foreign pointers show in tests without a GPU. A region stays mapped while somebody holds it:
+// releasing memory under a running copy is reported by the next look-up instead of crashing in the middle of the copy.
 #pragma once
 
 #include <atomic>

@@ -95,7 +95,7 @@ class HostStream final : public Stream {
     std::condition_variable emptied_;
     std::deque<Work> queue_;
     std::optional<ErrorInfo> failure_;
-    std::atomic<bool> failed_{false};  // failure_ is set
+    std::atomic<bool> failed_{false};        // failure_ is set
     std::atomic<std::uint64_t> pending_{0};  // queued or running
     bool stop_ = false;
     std::thread thread_;  // started with the first work that needs it

@@ -1,8 +1,8 @@
 // Kernels of the CUDA device.
 //
-// copy_tasks: one warp a task, tasks dealt to blocks before warps, because a single SM pulls little from host memory and
-// the link is only filled from many of them. stamp and verify: grid-stride over the words of a range, two words a step
-// where memory allows. Word alignment is the file's; memory may be skewed against it, then bytes are assembled.
+// copy_tasks: one warp a task, tasks dealt to blocks before warps, because a single SM pulls little from host memory
+// and the link is only filled from many of them. stamp and verify: grid-stride over the words of a range, two words a
+// step where memory allows. Word alignment is the file's; memory may be skewed against it, then bytes are assembled.
 #include <cuda_runtime.h>
 
 #include "device/kernels.hpp"

@@ -54,7 +54,8 @@ StampCheck check_stamp_on_host(const void* memory, std::uint64_t bytes, std::uin
     for (std::uint64_t i = 0; i < split.words; ++i, at += 8) {
         std::uint64_t word = 0;
         std::memcpy(&word, at, 8);
-        if (little_endian(word) != stamp_word(seed, split.first_word + i)) count_bad(check, 8, 8 * (split.first_word + i));
+        if (little_endian(word) != stamp_word(seed, split.first_word + i))
+            count_bad(check, 8, 8 * (split.first_word + i));
     }
     check_bytes(check, at, split.tail_bytes, file_offset + bytes - split.tail_bytes, seed);
     return check;

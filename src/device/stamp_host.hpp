@@ -1,7 +1,7 @@
 // The stamped pattern (penstock/stamp.hpp) written and checked on the CPU.
 //
-// Counting rule, the same on every device: a wrong whole word counts 8 bytes and is named by the word's offset; bytes of
-// a word that the range cuts (its head and tail) count one by one and are named by their own offset.
+// Counting rule, the same on every device: a wrong whole word counts 8 bytes and is named by the word's offset; bytes
+// of a word that the range cuts (its head and tail) count one by one and are named by their own offset.
 #pragma once
 
 #include <cstdint>

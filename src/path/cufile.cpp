@@ -124,9 +124,10 @@ std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options) {
     const std::lock_guard lock(slot.mutex);
     if (auto owner = slot.owner.lock()) {
         if (same_settings(owner->options(), options)) return owner;
-        throw Error(ErrorCode::unsupported, "open cuFile",
-                    "cuFile is open already in this process with other settings, and it has one driver for each process",
-                    "use one setting of compatibility mode in a process");
+        throw Error(
+            ErrorCode::unsupported, "open cuFile",
+            "cuFile is open already in this process with other settings, and it has one driver for each process",
+            "use one setting of compatibility mode in a process");
     }
     CuFileStatus status = probe_cufile(options);
     if (!status.usable) throw unusable(status);

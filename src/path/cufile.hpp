@@ -1,9 +1,9 @@
 // CuFile: NVIDIA's libcufile behind an owner, and what is known about it on this machine.
 //
 // libcufile is trusted with nothing before it has proven itself: its driver first opens in a separate process
-// (penstock-cufile-probe) under a time limit, because some versions hang and some of its calls crash. What the probe saw
-// is the status; only then is the driver opened here. "Native" means shown by cuFile's own counters for a file on the
-// same file system; everything else is compatibility mode, whatever the configuration hopes for.
+// (penstock-cufile-probe) under a time limit, because some versions hang and some of its calls crash. What the probe
+// saw is the status; only then is the driver opened here. "Native" means shown by cuFile's own counters for a file on
+// the same file system; everything else is compatibility mode, whatever the configuration hopes for.
 #pragma once
 
 #include <chrono>
@@ -31,16 +31,16 @@ struct CuFileOptions {
     cufile::LibraryOptions libraries{};
     std::string probe_program;  // empty: penstock-cufile-probe beside our own program or library
     std::chrono::milliseconds probe_limit{10'000};
-    int device_index = 0;       // CUDA ordinal that the probe reads into
+    int device_index = 0;  // CUDA ordinal that the probe reads into
 };
 
 struct CuFileStatus {
     CuFileMode mode = CuFileMode::unusable;
     bool usable = false;
-    std::string cause;    // why unusable, or why not native; empty when native
+    std::string cause;  // why unusable, or why not native; empty when native
     std::string advice;
-    std::string library;  // the file that was loaded
-    int version = 0;      // 1150 is 1.15
+    std::string library;           // the file that was loaded
+    int version = 0;               // 1150 is 1.15
     bool counters = false;         // level 3 statistics were read without harm
     bool native_possible = false;  // nvidia-fs or PCI peer-to-peer is there: a file may be native
     cufile::Properties properties{};
@@ -50,7 +50,8 @@ struct CuFileStatus {
     std::string version_text() const;  // "libcufile 1.15"
 };
 
-// Runs the probe: nothing of libcufile enters this process. With a file, that file is also registered, read and compared.
+// Runs the probe: nothing of libcufile enters this process. With a file, that file is also registered, read and
+// compared.
 CuFileStatus probe_cufile(const CuFileOptions& options, const std::string& file = {});
 
 class CuFile {

@@ -6,48 +6,57 @@
 namespace penstock::path::cufile {
 namespace {
 
+struct Meaning {
+    int code;
+    const char* words;
+};
+
+constexpr Meaning kMeanings[]{
+    {5001, "the cuFile driver is not initialised"},
+    {5002, "invalid driver property"},
+    {5003, "a driver limit is out of range"},
+    {5004, "nvidia-fs and libcufile versions do not fit"},
+    {5005, "the nvidia-fs version could not be read"},
+    {5006, "the cuFile driver is closing"},
+    {5007, "this platform is not supported"},
+    {5008, "I/O is not supported on this file"},
+    {5009, "this GPU is not supported"},
+    {5010, "nvidia-fs reported an error"},
+    {5011, "a CUDA driver call failed"},
+    {5012, "not a CUDA pointer"},
+    {5013, "this kind of CUDA memory is not supported"},
+    {5014, "the pointer range leaves its allocation"},
+    {5015, "the memory belongs to another CUDA context"},
+    {5016, "memory could not be mapped: the limit of pinned memory is reached"},
+    {5017, "memory could not be mapped: bad range"},
+    {5018, "this type of file is not supported"},
+    {5019, "the file's open flags are not supported"},
+    {5020, "the file was not opened with O_DIRECT"},
+    {5022, "invalid value"},
+    {5023, "the memory is registered already"},
+    {5024, "the memory is not registered"},
+    {5025, "permission denied"},
+    {5026, "the cuFile driver is open already"},
+    {5027, "the file handle could not be registered"},
+    {5028, "the file handle is registered already"},
+    {5029, "no such GPU"},
+    {5030, "internal error of libcufile"},
+    {5031, "libcufile could not open the file again"},
+    {5033, "nvidia-fs could not be set up"},
+    {5034, "I/O is disabled by configuration"},
+    {5035, "the batch could not be submitted"},
+    {5036, "GPU memory could not be pinned"},
+    {5037, "the batch is full"},
+    {5038, "asynchronous I/O is not supported"},
+    {5039, "internal limit of libcufile"},
+    {5049, "batches are not supported without compatibility mode"},
+};
+
 const char* words(int code) noexcept {
-    switch (code) {
-        case 5001: return "the cuFile driver is not initialised";
-        case 5002: return "invalid driver property";
-        case 5003: return "a driver limit is out of range";
-        case 5004: return "nvidia-fs and libcufile versions do not fit";
-        case 5005: return "the nvidia-fs version could not be read";
-        case 5006: return "the cuFile driver is closing";
-        case 5007: return "this platform is not supported";
-        case 5008: return "I/O is not supported on this file";
-        case 5009: return "this GPU is not supported";
-        case 5010: return "nvidia-fs reported an error";
-        case 5011: return "a CUDA driver call failed";
-        case 5012: return "not a CUDA pointer";
-        case 5013: return "this kind of CUDA memory is not supported";
-        case 5014: return "the pointer range leaves its allocation";
-        case 5015: return "the memory belongs to another CUDA context";
-        case 5016: return "memory could not be mapped: the limit of pinned memory is reached";
-        case 5017: return "memory could not be mapped: bad range";
-        case 5018: return "this type of file is not supported";
-        case 5019: return "the file's open flags are not supported";
-        case 5020: return "the file was not opened with O_DIRECT";
-        case 5022: return "invalid value";
-        case 5023: return "the memory is registered already";
-        case 5024: return "the memory is not registered";
-        case 5025: return "permission denied";
-        case 5026: return "the cuFile driver is open already";
-        case 5027: return "the file handle could not be registered";
-        case 5028: return "the file handle is registered already";
-        case 5029: return "no such GPU";
-        case 5030: return "internal error of libcufile";
-        case 5031: return "libcufile could not open the file again";
-        case 5033: return "nvidia-fs could not be set up";
-        case 5034: return "I/O is disabled by configuration";
-        case 5035: return "the batch could not be submitted";
-        case 5036: return "GPU memory could not be pinned";
-        case 5037: return "the batch is full";
-        case 5038: return "asynchronous I/O is not supported";
-        case 5039: return "internal limit of libcufile";
-        case 5049: return "batches are not supported without compatibility mode";
-        default: return "unknown cuFile error";
+    for (const Meaning& meaning : kMeanings) {
+        if (meaning.code == code) return meaning.words;
     }
+    return "unknown cuFile error";
 }
 
 std::uint64_t number_at(const unsigned char* at) noexcept {

@@ -14,7 +14,7 @@
 namespace penstock::path::cufile {
 
 inline constexpr int kFirstError = 5001, kLastError = 5099;
-inline constexpr int kCudaError = 5011;           // Status::cuda holds a CUresult
+inline constexpr int kCudaError = 5011;  // Status::cuda holds a CUresult
 inline constexpr int kInvalidHandle = 5027;
 inline constexpr int kDriverAlreadyOpen = 5026;
 
@@ -56,8 +56,15 @@ struct BatchEvent {
     std::size_t result;  // bytes, or a negative error as ssize_t
 };
 
-enum BatchStatus : int { kWaiting = 1, kPending = 2, kInvalid = 4, kCancelled = 8, kComplete = 16, kTimeout = 32,
-                         kFailed = 64 };
+enum BatchStatus : int {
+    kWaiting = 1,
+    kPending = 2,
+    kInvalid = 4,
+    kCancelled = 8,
+    kComplete = 16,
+    kTimeout = 32,
+    kFailed = 64
+};
 
 struct Properties {
     std::uint32_t nvfs_major, nvfs_minor;
@@ -111,9 +118,9 @@ struct Api {
     void (*batch_destroy)(BatchId) = nullptr;
     Status (*read_async)(Handle, void*, std::size_t*, off_t*, off_t*, ssize_t*, void*) = nullptr;
     Status (*write_async)(Handle, void*, std::size_t*, off_t*, off_t*, ssize_t*, void*) = nullptr;
-    Status (*set_bool)(int, bool) = nullptr;                              // from 1.14, as the next
+    Status (*set_bool)(int, bool) = nullptr;  // from 1.14, as the next
     Status (*set_string)(int, const char*) = nullptr;
-    Status (*pool_slabs)(std::size_t*, std::size_t*, int) = nullptr;      // from 1.15, as the next
+    Status (*pool_slabs)(std::size_t*, std::size_t*, int) = nullptr;  // from 1.15, as the next
     Status (*set_stats_level)(int) = nullptr;
     Status (*stats_start)() = nullptr;
     Status (*stats_l3)(void*) = nullptr;

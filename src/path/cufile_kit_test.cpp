@@ -21,7 +21,10 @@ std::uint64_t next_file_id() {
 class CuFileRig final : public Rig {
   public:
     CuFileRig(PathKind kind, std::shared_ptr<Device> device, const path::CuFileOptions& options)
-        : kind_(kind), device_(std::move(device)), stream_(device_->make_stream()), cufile_(path::open_cufile(options)) {
+        : kind_(kind),
+          device_(std::move(device)),
+          stream_(device_->make_stream()),
+          cufile_(path::open_cufile(options)) {
         device_->enter_thread();
     }
     ~CuFileRig() override {
@@ -120,16 +123,17 @@ const path::CuFileStatus& real_status() {
 }
 
 PathCase over_the_real_library(const std::string& name, PathKind kind) {
-    return {name, [kind](std::string& why) -> std::unique_ptr<Rig> {
-                if (cuda_device_count(why) == 0) return nullptr;
-                if (!real_status().usable || (kind == PathKind::gds && real_status().mode != path::CuFileMode::native)) {
-                    why = real_status().cause + "; " + real_status().advice;
-                    return nullptr;
-                }
-                path::CuFileOptions options;
-                options.probe_program = CUFILE_PROBE;
-                return std::make_unique<CuFileRig>(kind, make_cuda_device(0), options);
-            }};
+    return {
+        name, [kind](std::string& why) -> std::unique_ptr<Rig> {
+            if (cuda_device_count(why) == 0) return nullptr;
+            if (!real_status().usable || (kind == PathKind::gds && real_status().mode != path::CuFileMode::native)) {
+                why = real_status().cause + "; " + real_status().advice;
+                return nullptr;
+            }
+            path::CuFileOptions options;
+            options.probe_program = CUFILE_PROBE;
+            return std::make_unique<CuFileRig>(kind, make_cuda_device(0), options);
+        }};
 }
 
 INSTANTIATE_TEST_SUITE_P(StandIn, PathSuite,

@@ -93,12 +93,11 @@ void* search(const LibraryOptions& options, std::string& why) {
 
 bool resolve(void* library, Api& api) {
     if (!find(library, "cuFileDriverClose_v2", api.driver_close)) find(library, "cuFileDriverClose", api.driver_close);
-    const bool complete =
-        find(library, "cuFileDriverOpen", api.driver_open) && api.driver_close != nullptr &&
-        find(library, "cuFileDriverGetProperties", api.driver_properties) &&
-        find(library, "cuFileHandleRegister", api.handle_register) &&
-        find(library, "cuFileHandleDeregister", api.handle_deregister) && find(library, "cuFileRead", api.read) &&
-        find(library, "cuFileWrite", api.write);
+    const bool complete = find(library, "cuFileDriverOpen", api.driver_open) && api.driver_close != nullptr &&
+                          find(library, "cuFileDriverGetProperties", api.driver_properties) &&
+                          find(library, "cuFileHandleRegister", api.handle_register) &&
+                          find(library, "cuFileHandleDeregister", api.handle_deregister) &&
+                          find(library, "cuFileRead", api.read) && find(library, "cuFileWrite", api.write);
     find(library, "cuFileGetVersion", api.get_version);
     find(library, "cuFileBatchIOSetUp", api.batch_setup);
     find(library, "cuFileBatchIOSubmit", api.batch_submit);
@@ -145,12 +144,11 @@ std::optional<CudaDriver> open_cuda(const std::string& name, std::string& why) {
         return std::nullopt;
     }
     CudaDriver cuda;
-    const bool complete = find(library, "cuInit", cuda.init) && find(library, "cuDeviceGet", cuda.device_get) &&
-                          find(library, "cuDevicePrimaryCtxRetain", cuda.context_retain) &&
-                          find(library, "cuCtxGetCurrent", cuda.context_get) &&
-                          find(library, "cuCtxSetCurrent", cuda.context_set) &&
-                          find(library, "cuMemAlloc_v2", cuda.allocate) &&
-                          find(library, "cuMemcpyDtoH_v2", cuda.copy_to_host);
+    const bool complete =
+        find(library, "cuInit", cuda.init) && find(library, "cuDeviceGet", cuda.device_get) &&
+        find(library, "cuDevicePrimaryCtxRetain", cuda.context_retain) &&
+        find(library, "cuCtxGetCurrent", cuda.context_get) && find(library, "cuCtxSetCurrent", cuda.context_set) &&
+        find(library, "cuMemAlloc_v2", cuda.allocate) && find(library, "cuMemcpyDtoH_v2", cuda.copy_to_host);
     if (!complete) {
         why = name + " lacks functions of the CUDA driver interface";
         return std::nullopt;
@@ -198,8 +196,9 @@ std::vector<std::string> configure(const Api& api, const Setup& setup) {
     std::vector<std::string> notes;
     const auto set = [&](BoolParameter parameter, const char* name) {
         if (api.set_bool == nullptr) {
-            notes.push_back(std::string(name) + " not set: libcufile before 1.14 only reads it from the environment or "
-                                                "cufile.json");
+            notes.push_back(std::string(name) +
+                            " not set: libcufile before 1.14 only reads it from the environment or "
+                            "cufile.json");
             return;
         }
         if (const Status status = api.set_bool(static_cast<int>(parameter), true); status.error != 0) {

@@ -15,7 +15,7 @@
 namespace penstock::path::cufile {
 
 struct LibraryOptions {
-    std::string library;                   // libcufile to open; empty: search
+    std::string library;  // libcufile to open; empty: search
     std::string cuda_library = "libcuda.so.1";
     std::vector<std::string> directories;  // searched first, e.g. <site-packages>/nvidia/cu13/lib
 };
@@ -45,8 +45,8 @@ struct Library {
 };
 
 // Opens libcufile, in this order: the named library, $PENSTOCK_CUFILE_LIBRARY, one that the process holds already, the
-// given directories, the plain name, beside our own package, Python environments (active, on PATH or PYTHONPATH), CUDA's
-// and the system's folders. Never closed again: libcufile does not survive it.
+// given directories, the plain name, beside our own package, Python environments (active, on PATH or PYTHONPATH),
+// CUDA's and the system's folders. Never closed again: libcufile does not survive it.
 std::optional<Library> open_library(const LibraryOptions& options, std::string& why);
 
 // The libcufile that this process holds already (another library's); empty: none. Two in one process would fight.

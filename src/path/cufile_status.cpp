@@ -17,13 +17,14 @@ std::string word(const ProbeRun& run, const char* key) {
     return at == run.words.end() ? "" : at->second;
 }
 
-std::uint64_t number(const ProbeRun& run, const char* key) { return std::strtoull(word(run, key).c_str(), nullptr, 10); }
+std::uint64_t number(const ProbeRun& run, const char* key) {
+    return std::strtoull(word(run, key).c_str(), nullptr, 10);
+}
 
 std::vector<std::string> arguments_of(const CuFileOptions& options, const std::string& file, bool counters) {
     std::vector<std::string> arguments{"--cuda-library", options.libraries.cuda_library, "--device",
                                        std::to_string(options.device_index)};
-    const std::string library =
-        options.libraries.library.empty() ? cufile::held_library() : options.libraries.library;
+    const std::string library = options.libraries.library.empty() ? cufile::held_library() : options.libraries.library;
     if (!library.empty()) arguments.insert(arguments.end(), {"--library", library});
     for (const std::string& folder : options.libraries.directories) {
         arguments.insert(arguments.end(), {"--directory", folder});
@@ -56,7 +57,8 @@ void read_properties(const ProbeRun& run, const CuFileOptions& options, CuFileSt
 std::string death_of(const ProbeRun& run, const CuFileOptions& options) {
     const std::string step = word(run, "step");
     if (run.timed_out) {
-        return "libcufile did not return from " + step + " within " + std::to_string(options.probe_limit.count()) + " ms";
+        return "libcufile did not return from " + step + " within " + std::to_string(options.probe_limit.count()) +
+               " ms";
     }
     if (run.signal != 0) return "libcufile crashed in " + step + " (signal " + std::to_string(run.signal) + ")";
     return "";
@@ -74,7 +76,8 @@ std::string advice_for_file(const std::string& file) {
         device = std::to_string(major(facts.st_dev)) + ":" + std::to_string(minor(facts.st_dev));
     }
     return "cuFile takes files on ext4 and XFS, never on tmpfs, and asks udev which one it is: where no udev runs, "
-           "/run/udev/data/b" + device + " has to hold the lines E:ID_FS_USAGE=filesystem and E:ID_FS_TYPE=ext4 (or xfs)";
+           "/run/udev/data/b" +
+           device + " has to hold the lines E:ID_FS_USAGE=filesystem and E:ID_FS_TYPE=ext4 (or xfs)";
 }
 
 void judge_mode(const ProbeRun& run, const std::string& file, const CuFileOptions& options, CuFileStatus& status) {
@@ -127,9 +130,12 @@ CuFileStatus status_of(const ProbeRun& run, const CuFileOptions& options, const 
 
 const char* to_string(CuFileMode mode) noexcept {
     switch (mode) {
-        case CuFileMode::compat: return "compat";
-        case CuFileMode::native: return "native";
-        case CuFileMode::unusable: break;
+        case CuFileMode::compat:
+            return "compat";
+        case CuFileMode::native:
+            return "native";
+        case CuFileMode::unusable:
+            break;
     }
     return "unusable";
 }

@@ -1,4 +1,6 @@
 // cuFile through a stand-in library: the probe and its verdicts, one driver a process, and the paths' protocol.
+#include "path/cufile.hpp"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,7 +11,6 @@
 #include <fstream>
 #include <vector>
 
-#include "path/cufile.hpp"
 #include "path/cufile_probe.hpp"
 #include "penstock/device.hpp"
 #include "penstock/stamp.hpp"

@@ -22,16 +22,22 @@ ErrorCode code_of(int cufile_error) noexcept {
         case 5019:
         case 5027:
         case 5038:
-        case 5049: return ErrorCode::unsupported;
+        case 5049:
+            return ErrorCode::unsupported;
         case 5012:
         case 5014:
-        case 5022: return ErrorCode::invalid_argument;
+        case 5022:
+            return ErrorCode::invalid_argument;
         case 5011:
-        case 5015: return ErrorCode::device_error;
+        case 5015:
+            return ErrorCode::device_error;
         case 5016:
-        case 5036: return ErrorCode::out_of_memory;
-        case 5025: return ErrorCode::permission_denied;
-        default: return ErrorCode::io_error;
+        case 5036:
+            return ErrorCode::out_of_memory;
+        case 5025:
+            return ErrorCode::permission_denied;
+        default:
+            return ErrorCode::io_error;
     }
 }
 
@@ -57,10 +63,9 @@ class GdsPath final : public Path {
         const auto offset = static_cast<off_t>(operation.offset_bytes);
         const cufile::Api& api = cufile_->api();
         errno = 0;
-        const ssize_t result =
-            operation.direction == Direction::read
-                ? api.read(prepared.handle, operation.memory, operation.bytes, offset, 0)
-                : api.write(prepared.handle, operation.memory, operation.bytes, offset, 0);
+        const ssize_t result = operation.direction == Direction::read
+                                   ? api.read(prepared.handle, operation.memory, operation.bytes, offset, 0)
+                                   : api.write(prepared.handle, operation.memory, operation.bytes, offset, 0);
         return gds_completion(operation.tag, result == -1 ? -(errno == 0 ? EIO : errno) : result);
     }
 
@@ -122,10 +127,14 @@ std::unique_ptr<Path> make_cufile_path(PathKind kind, const PathOptions& options
     }
     switch (kind) {
         case PathKind::gds:
-        case PathKind::gds_compat: return make_gds_sync(kind, options);
-        case PathKind::gds_batch: return make_gds_batch(options);
-        case PathKind::gds_stream: return make_gds_stream(options);
-        default: break;
+        case PathKind::gds_compat:
+            return make_gds_sync(kind, options);
+        case PathKind::gds_batch:
+            return make_gds_batch(options);
+        case PathKind::gds_stream:
+            return make_gds_stream(options);
+        default:
+            break;
     }
     throw Error(ErrorCode::invalid_argument, "make path", std::string(to_string(kind)) + " is not a cuFile path");
 }

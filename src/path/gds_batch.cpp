@@ -11,14 +11,13 @@
 namespace penstock::path {
 namespace {
 
-constexpr std::uint32_t kUsualBatch = 128;  // of libraries that do not say
-constexpr std::uint32_t kUsualSlabs = 32;   // the smallest pool that was ever shipped
+constexpr std::uint32_t kUsualBatch = 128;           // of libraries that do not say
+constexpr std::uint32_t kUsualSlabs = 32;            // the smallest pool that was ever shipped
 constexpr auto kPatience = std::chrono::seconds(1);  // of one status call
 
 std::uint32_t depth_of(const PathOptions& options) {
     const CuFileStatus& status = options.cufile->status();
-    const std::uint32_t batch =
-        status.properties.max_batch_size == 0 ? kUsualBatch : status.properties.max_batch_size;
+    const std::uint32_t batch = status.properties.max_batch_size == 0 ? kUsualBatch : status.properties.max_batch_size;
     const std::uint32_t slabs = status.pool_slabs == 0 ? kUsualSlabs : status.pool_slabs;
     return std::max(1u, std::min({options.depth, batch, slabs}));
 }
@@ -60,10 +59,10 @@ class GdsBatchPath final : public Path {
     std::shared_ptr<CuFile> cufile_;
     Capabilities capabilities_;
     cufile::BatchId batch_ = nullptr;
-    bool broken_ = false;                     // the batch was given up; operations fail from then on
-    std::vector<std::uint64_t> tags_;         // by slot; the cookie of an entry is its slot + 1
-    std::vector<std::size_t> free_;           // slots
-    std::vector<cufile::BatchEntry> entries_; // of one submit
+    bool broken_ = false;                      // the batch was given up; operations fail from then on
+    std::vector<std::uint64_t> tags_;          // by slot; the cookie of an entry is its slot + 1
+    std::vector<std::size_t> free_;            // slots
+    std::vector<cufile::BatchEntry> entries_;  // of one submit
     std::vector<cufile::BatchEvent> events_;
     Ready ready_;
 };
@@ -116,7 +115,8 @@ void GdsBatchPath::complete(std::size_t slot, std::int64_t result) {
 
 void GdsBatchPath::collect(Deadline deadline) {
     const auto wait = std::clamp<std::chrono::nanoseconds>(deadline.left(), std::chrono::nanoseconds(0), kPatience);
-    timespec timeout{static_cast<time_t>(wait.count() / 1'000'000'000), static_cast<long>(wait.count() % 1'000'000'000)};
+    timespec timeout{static_cast<time_t>(wait.count() / 1'000'000'000),
+                     static_cast<long>(wait.count() % 1'000'000'000)};
     auto count = static_cast<unsigned>(events_.size());
     const unsigned least = wait.count() == 0 ? 0 : 1;
     const cufile::Status status = api().batch_status(batch_, least, &count, events_.data(), &timeout);

@@ -1,7 +1,7 @@
 // The gds-stream path: cuFile reads and writes queued on a device stream, in order with its other work.
 //
-// cuFile keeps the addresses of size, offsets and result until the stream has run the operation, so a slot owns them and
-// is reused only after the event behind its operation is done.
+// cuFile keeps the addresses of size, offsets and result until the stream has run the operation, so a slot owns them
+// and is reused only after the event behind its operation is done.
 #include <sys/types.h>
 
 #include <algorithm>
@@ -55,9 +55,9 @@ class GdsStreamPath final : public Path {
     std::shared_ptr<CuFile> cufile_;
     Stream& stream_;
     Capabilities capabilities_;
-    std::vector<Slot> slots_;      // never resized: cuFile holds addresses in it
+    std::vector<Slot> slots_;  // never resized: cuFile holds addresses in it
     std::vector<Slot*> free_;
-    std::deque<Slot*> running_;    // in stream order
+    std::deque<Slot*> running_;  // in stream order
     Ready ready_;
 };
 

@@ -25,7 +25,9 @@ namespace penstock::conformance {
 struct DeviceCase {
     std::string name;
     std::function<std::shared_ptr<Device>(std::string& why)> make;
-    friend std::ostream& operator<<(std::ostream& out, const DeviceCase& device_case) { return out << device_case.name; }
+    friend std::ostream& operator<<(std::ostream& out, const DeviceCase& device_case) {
+        return out << device_case.name;
+    }
 };
 
 inline std::string case_name(const testing::TestParamInfo<DeviceCase>& info) { return info.param.name; }
@@ -237,8 +239,9 @@ struct BatchTrial {
     bool aligned;  // to 16 bytes, on both sides
 };
 
-inline std::vector<CopyPiece> random_pieces(const BatchTrial& trial, std::mt19937_64& random, unsigned char* destination,
-                                            const unsigned char* source, std::uint64_t slot_bytes) {
+inline std::vector<CopyPiece> random_pieces(const BatchTrial& trial, std::mt19937_64& random,
+                                            unsigned char* destination, const unsigned char* source,
+                                            std::uint64_t slot_bytes) {
     std::vector<CopyPiece> pieces;
     for (int i = 0; i < trial.pieces; ++i) {
         const std::uint64_t slot = static_cast<std::uint64_t>(i) * slot_bytes;
@@ -250,8 +253,8 @@ inline std::vector<CopyPiece> random_pieces(const BatchTrial& trial, std::mt1993
 }
 
 TEST_P(DeviceSuite, a_batch_moves_every_piece_and_nothing_beside_it) {
-    const BatchTrial trials[] = {{64, 300, false}, {4096, 200, false}, {4096, 512, true}, {70000, 20, false},
-                                 {600000, 5, false}, {5000, 1, false}};
+    const BatchTrial trials[] = {{64, 300, false},   {4096, 200, false}, {4096, 512, true},
+                                 {70000, 20, false}, {600000, 5, false}, {5000, 1, false}};
     std::mt19937_64 random(7);
     for (const BatchTrial& trial : trials) {
         const std::uint64_t slot_bytes = align_up(trial.largest_piece + 64, 64);
@@ -307,10 +310,17 @@ struct StampTrial {
 };
 
 inline const std::vector<StampTrial>& stamp_trials() {
-    static const std::vector<StampTrial> trials = {
-        {1, 0, 0},        {7, 1, 3},          {8, 0, 0},           {8, 4, 1},         {100, 3, 0},
-        {4096, 4096, 0},  {4099, 12345, 5},   {65536, 8, 8},       {1 << 20, 1 << 30, 0},
-        {(1 << 20) + 5, 77, 13}, {3 << 20, (1ull << 40) + 6, 2}};
+    static const std::vector<StampTrial> trials = {{1, 0, 0},
+                                                   {7, 1, 3},
+                                                   {8, 0, 0},
+                                                   {8, 4, 1},
+                                                   {100, 3, 0},
+                                                   {4096, 4096, 0},
+                                                   {4099, 12345, 5},
+                                                   {65536, 8, 8},
+                                                   {1 << 20, 1 << 30, 0},
+                                                   {(1 << 20) + 5, 77, 13},
+                                                   {3 << 20, (1ull << 40) + 6, 2}};
     return trials;
 }
 

@@ -48,14 +48,22 @@ Request parse(int count, char** words) {
     for (int i = 1; i < count; ++i) {
         const std::string word = words[i];
         const auto value = [&] { return i + 1 < count ? std::string(words[++i]) : std::string(); };
-        if (word == "--library") request.libraries.library = value();
-        else if (word == "--cuda-library") request.libraries.cuda_library = value();
-        else if (word == "--directory") request.libraries.directories.push_back(value());
-        else if (word == "--file") request.file = value();
-        else if (word == "--device") request.device = std::atoi(value().c_str());
-        else if (word == "--force-compat") request.setup.force_compat = true;
-        else if (word == "--skip-topology") request.setup.skip_topology = true;
-        else if (word == "--no-counters") request.counters = false;
+        if (word == "--library")
+            request.libraries.library = value();
+        else if (word == "--cuda-library")
+            request.libraries.cuda_library = value();
+        else if (word == "--directory")
+            request.libraries.directories.push_back(value());
+        else if (word == "--file")
+            request.file = value();
+        else if (word == "--device")
+            request.device = std::atoi(value().c_str());
+        else if (word == "--force-compat")
+            request.setup.force_compat = true;
+        else if (word == "--skip-topology")
+            request.setup.skip_topology = true;
+        else if (word == "--no-counters")
+            request.counters = false;
     }
     return request;
 }
@@ -88,17 +96,19 @@ void say_slabs(const cufile::Api& api) {
     }
 }
 
-void start_counters(const cufile::Api& api) {
-    if (api.set_stats_level == nullptr || api.stats_l3 == nullptr) return;
+// True when the library will count from here on.
+bool start_counters(const cufile::Api& api) {
+    if (api.set_stats_level == nullptr || api.stats_l3 == nullptr) return false;
     say("step", "stats_start");
     const int level = api.set_stats_level(3).error;
     const int start = api.stats_start == nullptr ? 0 : api.stats_start().error;
     if (level != 0) say("stats_level_error", static_cast<unsigned long long>(level));
     if (start != 0) say("stats_start_error", static_cast<unsigned long long>(start));
+    return level == 0 && start == 0;
 }
 
 void say_counters(const cufile::Library& library) {
-    if (library.api.stats_l3 == nullptr || library.version == 0) return;
+    if (library.version == 0) return;  // the layout depends on it
     say("step", "stats_l3");
     std::vector<unsigned char> stats(cufile::kStatsBytes);
     if (const auto status = library.api.stats_l3(stats.data()); status.error != 0) {
@@ -166,7 +176,7 @@ int probe(const Request& request) {
     say("driver", "open");
     say_properties(library->api);
     say_slabs(library->api);
-    if (request.counters) start_counters(library->api);
+    const bool counting = request.counters && start_counters(library->api);
     int result = 0;
     if (!request.file.empty()) {
         const int fd = open_file(request.file);
@@ -175,7 +185,7 @@ int probe(const Request& request) {
         say("file", result == 0 ? "ok" : "failed");
         ::close(fd);
     }
-    if (request.counters) say_counters(*library);
+    if (counting) say_counters(*library);
     say("step", "driver_close");
     library->api.driver_close();
     say("step", "end");
