@@ -244,9 +244,11 @@ def rule_developer_paths(source: Source, _) -> Iterator[Finding]:
 
 
 def rule_listed(source: Source, sources: dict[str, Source]) -> Iterator[Finding]:
-    """Every compiled source is named in a CMake file of its folder or above."""
+    """Every compiled source is named in a CMake file of its folder or above, or by its whole path in any."""
     path = PurePosixPath(source.path)
     if path.suffix not in COMPILED:
+        return
+    if any(other.suffix == ".cmake" and f"/{source.path}" in other.text for other in sources.values()):
         return
     for folder in path.parents:
         for name, other in sources.items():

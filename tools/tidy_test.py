@@ -14,7 +14,8 @@ TIDY = Path(__file__).resolve().parent / "tidy.py"
 HEAD = "// What this file is for, why it exists, and what must stay true of it.\n"
 LAWFUL = {
     "src/os/CMakeLists.txt": "target_sources(x PRIVATE fd.cpp)\npenstock_test(os_test fd_test.cpp)\n",
-    "src/os/fd.hpp": HEAD + '#pragma once\n#include "base/json.hpp"\nstruct Fd {\n    Fd() = delete;\n    int fd_;\n};\n',
+    "src/os/fd.hpp": HEAD
+    + '#pragma once\n#include "base/json.hpp"\nstruct Fd {\n    Fd() = delete;\n    int fd_;\n};\n',
     "src/os/fd.cpp": HEAD + '#include "os/fd.hpp"\n\n// free() and printf() are named here only.\n'
     'const char* text() { return "new x; delete y; std::cout"; }\n',
     "src/os/fd_test.cpp": HEAD + '#include "os/fd.hpp"\n#include <cstdio>\nint main() { printf("x"); }\n',

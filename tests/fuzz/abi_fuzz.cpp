@@ -1,0 +1,122 @@
+// The C ABI with option structs made of any bytes: a code comes back, nothing crashes, nothing outside is written.
+//
+// Pointers cannot be made of any bytes, so they are drawn from good ones and null. Counts that ask for work are kept
+// small; sizes, offsets, kinds, flags and struct_size are not.
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "input.hpp"
+#include "penstock.h"
+
+namespace {
+
+using penstock::fuzz::Input;
+using penstock::fuzz::promise;
+
+constexpr std::uint64_t kBytes = 70'000;
+
+// A struct with room behind it: bytes past the struct are part of what struct_size may claim.
+template <typename Struct>
+struct Roomy {
+    Struct value{};
+    unsigned char later[64] = {};
+    explicit Roomy(Input& input) {
+        for (std::size_t i = 0; i < sizeof(Struct); ++i) {
+            reinterpret_cast<unsigned char*>(&value)[i] = input.number<std::uint8_t>();
+        }
+        const std::uint64_t choices[] = {sizeof(Struct), sizeof(Struct), sizeof(Struct), sizeof(Struct) + 8,
+                                         sizeof(Struct) + 64, sizeof(Struct) - 8, 0, 8, UINT64_MAX};
+        value.struct_size = choices[input.between(0, 8)];
+        if (input.between(0, 3) == 0) later[input.between(0, 63)] = 1;
+    }
+};
+
+const char* drawn_name(Input& input) {
+    const char* names[] = {nullptr, "host", "auto", "buffered", "direct", "memory", "mmap", "warp", "", "cuda:99"};
+    return names[input.between(0, 9)];
+}
+
+// The error struct is whole after every call: terminated texts, the returned code.
+int checked(int code, const penstock_error& error) {
+    promise(code >= PENSTOCK_OK && code <= PENSTOCK_INTERNAL, "the code is one of the header's");
+    promise(error.code == code, "the error has the returned code");
+    promise(std::memchr(error.message, 0, sizeof(error.message)) != nullptr, "the message is terminated");
+    promise(code == PENSTOCK_OK || error.message[0] != '\0', "a failure has a message");
+    return code;
+}
+
+const std::string& scratch_file() {
+    static const std::string name = [] {
+        const auto made = std::filesystem::temp_directory_path() / "penstock-abi-fuzz.bin";
+        std::ofstream(made, std::ios::binary) << std::string(kBytes, 'x');
+        return made.string();
+    }();
+    return name;
+}
+
+penstock_context* drawn_context(Input& input) {
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    penstock_context* context = nullptr;
+    Roomy<penstock_context_options> options(input);
+    options.value.device = input.coin() ? "host" : drawn_name(input);
+    options.value.path = drawn_name(input);
+    options.value.workers %= 8;
+    options.value.emulated_latency_ns %= 1000;
+    options.value.emulated_bandwidth_bytes_per_s = input.coin() ? 0 : options.value.emulated_bandwidth_bytes_per_s;
+    if (options.value.emulated_bandwidth_bytes_per_s > 0) options.value.emulated_bandwidth_bytes_per_s += 1e9;
+    const int code = checked(penstock_context_create(&options.value, &context, &error), error);
+    promise((code == PENSTOCK_OK) == (context != nullptr), "a handle comes with success and only then");
+    if (context == nullptr) {
+        penstock_context_options plain = PENSTOCK_CONTEXT_OPTIONS_INIT;
+        plain.device = "host";
+        promise(penstock_context_create(&plain, &context, nullptr) == PENSTOCK_OK, "a host context can be made");
+    }
+    return context;
+}
+
+void try_transfer(Input& input, const penstock_file* file, const penstock_memory& memory) {
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    Roomy<penstock_request> request(input);
+    Roomy<penstock_result> result(input);
+    request.value.path = drawn_name(input);
+    request.value.workers %= 8;
+    request.value.depth %= 64;
+    request.value.progress = nullptr;
+    request.value.timeout_ms = input.coin() ? 0 : request.value.timeout_ms;
+    request.value.reserved = 0;
+    if (input.between(0, 3) != 0) request.value.offset_bytes %= kBytes + 10;
+    const std::int32_t kind = request.value.memory.kind;
+    request.value.memory = memory;
+    if (input.between(0, 3) == 0) request.value.memory.kind = kind;
+    if (input.coin()) request.value.memory.bytes = input.between(0, memory.bytes);
+    const int code = checked(penstock_read(file, &request.value, &result.value, &error), error);
+    if (code == PENSTOCK_OK) {
+        promise(result.value.bytes <= request.value.memory.bytes, "no more bytes come than were asked");
+        promise(std::memchr(result.value.path, 0, sizeof(result.value.path)) != nullptr, "the path is terminated");
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+    Input input(data, bytes);
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    penstock_context* context = drawn_context(input);
+    Roomy<penstock_buffer_options> wanted(input);
+    wanted.value.bytes %= 2 * kBytes;
+    penstock_buffer* buffer = nullptr;
+    checked(penstock_buffer_allocate(context, &wanted.value, &buffer, &error), error);
+    Roomy<penstock_open_options> how(input);
+    how.value.mode = input.coin() ? PENSTOCK_READ : how.value.mode % 2;
+    penstock_file* file = nullptr;
+    checked(penstock_file_open(context, scratch_file().c_str(), &how.value, &file, &error), error);
+    penstock_memory memory = {nullptr, 0, 0, 0};
+    if (buffer != nullptr) checked(penstock_buffer_memory(buffer, &memory, &error), error);
+    for (int i = 0; i < 3; ++i) try_transfer(input, file, memory);
+    checked(penstock_file_close(file, &error), error);
+    penstock_buffer_free(buffer);
+    penstock_context_destroy(context);
+    return 0;
+}

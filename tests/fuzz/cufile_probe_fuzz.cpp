@@ -1,0 +1,55 @@
+// Whatever the cuFile probe program says, the verdict is consistent, and native only on the counters' word.
+//
+// A shell script plays the probe: its words are the fuzzer's bytes. So the whole way is tried: process, pipe, parser
+// and judgement.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "input.hpp"
+#include "path/cufile.hpp"
+
+namespace {
+
+using penstock::fuzz::promise;
+
+// A folder with the script and its words, gone with the process.
+class Stage {
+  public:
+    Stage() {
+        std::string name = (std::filesystem::temp_directory_path() / "penstock-probe-fuzz-XXXXXX").string();
+        promise(::mkdtemp(name.data()) != nullptr, "a scratch folder can be made");
+        folder_ = name;
+        std::ofstream(program()) << "#!/bin/sh\nexec cat '" << words() << "'\n";
+        ::chmod(program().c_str(), 0700);
+    }
+    ~Stage() { std::filesystem::remove_all(folder_); }
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+    std::string program() const { return folder_ + "/probe"; }
+    std::string words() const { return folder_ + "/words"; }
+
+  private:
+    std::string folder_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+    static const Stage stage;
+    const std::string text(reinterpret_cast<const char*>(data), bytes);
+    std::ofstream(stage.words(), std::ios::binary) << text;
+    penstock::path::CuFileOptions options;
+    options.probe_program = stage.program();
+    const auto status = penstock::path::probe_cufile(options, "/a/file");
+    const bool native = status.mode == penstock::path::CuFileMode::native;
+    promise(status.usable || !status.cause.empty() || !status.advice.empty(), "what is unusable is explained");
+    promise(!native || status.usable, "native is usable");
+    promise(status.usable || status.mode == penstock::path::CuFileMode::unusable, "the mode agrees with usable");
+    promise(!native || text.find("nvfs_reads=") != std::string::npos || text.find("p2p_reads=") != std::string::npos,
+            "native is shown by counters");
+    promise(!native || text.find("counters=ok") != std::string::npos, "native is shown by counters that were read");
+    return 0;
+}

@@ -1,0 +1,52 @@
+// What the fuzz targets share: numbers and text drawn from a fuzzer's bytes, and how a broken promise is reported.
+//
+// An exhausted input gives zeros, so every input is a valid case. Targets are deterministic: the same bytes, the same
+// case. Each defines LLVMFuzzerTestOneInput; libFuzzer drives it, or replay.cpp over the kept inputs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace penstock::fuzz {
+
+class Input {
+  public:
+    Input(const std::uint8_t* data, std::size_t bytes) : left_(data, bytes) {}
+
+    template <typename Number>
+    Number number() {
+        Number value{};
+        const std::size_t bytes = left_.size() < sizeof value ? left_.size() : sizeof value;
+        if (bytes != 0) std::memcpy(&value, left_.data(), bytes);
+        left_ = left_.subspan(bytes);
+        return value;
+    }
+    // In [low, high].
+    std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+        return low + number<std::uint32_t>() % (high - low + 1);
+    }
+    bool coin() { return (number<std::uint8_t>() & 1) != 0; }
+    std::string rest() const { return {reinterpret_cast<const char*>(left_.data()), left_.size()}; }
+    bool empty() const noexcept { return left_.empty(); }
+
+  private:
+    std::span<const std::uint8_t> left_;
+};
+
+// A promise that does not hold ends the program: libFuzzer keeps the input, the replay fails.
+inline void promise(bool holds, const char* what) {
+    if (holds) return;
+    std::fprintf(stderr, "promise broken: %s\n", what);
+#if defined(PENSTOCK_REPLAY)
+    std::_Exit(1);
+#else
+    std::abort();
+#endif
+}
+
+}  // namespace penstock::fuzz
