@@ -80,7 +80,11 @@ void OpenFile::open_existing(const OpenOptions& options) {
     } else {
         facts_ = os::file_facts(buffered_.get(), handle_.name);
     }
-    if (buffered_ && facts_.type == os::FileType::regular) return;
+    if (buffered_ && facts_.type == os::FileType::regular) {
+        // cuFile refuses descriptors with flags it does not know (5019).
+        ::fcntl(buffered_.get(), F_SETFL, ::fcntl(buffered_.get(), F_GETFL) & ~O_NONBLOCK);
+        return;
+    }
     ErrorInfo info;
     info.code = ErrorCode::not_a_regular_file;
     info.operation = "open";

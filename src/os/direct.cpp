@@ -88,7 +88,7 @@ DirectFile open_direct(System& system, int fd) {
     DirectFile file;
     const int flags = ::fcntl(fd, F_GETFL);
     const std::string self = "/proc/self/fd/" + std::to_string(fd);
-    file.fd = UniqueFd(system.open(self.c_str(), (flags & O_ACCMODE) | O_DIRECT, 0), system);
+    file.fd = UniqueFd(system.open(self.c_str(), (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC, 0), system);
     if (!file.fd) {
         file.facts.source = "probe";
         file.facts.cause = std::string("open with O_DIRECT: ") + std::strerror(errno);
