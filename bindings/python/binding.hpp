@@ -24,7 +24,8 @@ namespace nb = nanobind;
 
 // A Buffer, or a part of one, with what an export needs to know of its device.
 struct PythonBuffer {
-    Buffer owner;     // keeps the memory and its context
+    std::optional<Context> context;
+    Buffer owner;     // keeps the memory
     MemoryView part;  // what this object stands for
     bool emulated = true;
     int device_index = 0;

@@ -48,7 +48,8 @@ nb::object dlpack(nb::handle self, const nb::kwargs& keywords) {
     const std::size_t shape = buffer.part.bytes;
     nb::ndarray<std::uint8_t, nb::ndim<1>> array(buffer.part.data, 1, &shape, self, nullptr, nb::dtype<std::uint8_t>(),
                                                  type, index);
-    return nb::cast(array).attr("__dlpack__")(**keywords);
+    const nb::object exported = nb::cast(array);  // a capsule; from nanobind 2.8 on, an object that makes one
+    return nb::hasattr(exported, "__dlpack__") ? exported.attr("__dlpack__")(**keywords) : exported;
 }
 
 PythonBuffer allocate(const Context& context, std::uint64_t bytes, const std::string& kind, const std::string& touch) {
@@ -64,6 +65,7 @@ PythonBuffer allocate(const Context& context, std::uint64_t bytes, const std::st
     }
     nb::gil_scoped_release release;
     PythonBuffer buffer;
+    buffer.context = context;
     buffer.owner = context.allocate(bytes, *memory, *first);
     buffer.part = buffer.owner.view();
     const DeviceInfo info = context.device().info();
@@ -82,6 +84,7 @@ PythonBuffer slice(const PythonBuffer& whole, std::uint64_t offset_bytes, std::u
 
 void bind_buffer(nb::module_& module) {
     nb::class_<PythonBuffer>(module, "Buffer", nb::type_slots(kBufferSlots))
+        .def_prop_ro("context", [](const PythonBuffer& self) { return *self.context; })
         .def_prop_ro("bytes", [](const PythonBuffer& self) { return self.part.bytes; })
         .def_prop_ro("kind", [](const PythonBuffer& self) { return to_string(self.part.kind); })
         .def_prop_ro("address", [](const PythonBuffer& self) { return reinterpret_cast<std::uintptr_t>(self.part.data); })

@@ -1,11 +1,7 @@
 // The module penstock._core: the C++ API as Python sees it, without policy or convenience of its own. The typed and
 // documented face is python/penstock/_api.py.
 #include "binding.hpp"
-
-#if __has_include("penstock/survey.hpp")
 #include "penstock/survey.hpp"
-#define PENSTOCK_HAS_SURVEY 1
-#endif
 
 namespace penstock::python {
 namespace {
@@ -61,7 +57,5 @@ NB_MODULE(_core, module) {
     module.def("path_names", &path_names);
     module.def("build_facts", &build_facts);
     module.def("cuda_devices", &cuda_devices, "(count, why there are none)");
-#ifdef PENSTOCK_HAS_SURVEY
     module.def("survey_json", &penstock::survey_json, nb::call_guard<nb::gil_scoped_release>());
-#endif
 }

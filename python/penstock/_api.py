@@ -225,6 +225,13 @@ class Context:
             device=device, path=path, workers=workers, budget_bytes=budget_bytes, strict=strict, **host
         )
 
+    @classmethod
+    def _of(cls, buffer: Buffer) -> Context:
+        """The context that a buffer belongs to."""
+        context = cls.__new__(cls)
+        context._open = buffer.context
+        return context
+
     @property
     def _raw(self) -> _core.Context:
         if self._open is None:
@@ -306,6 +313,8 @@ def load(name: FileName, device: str = "auto", **options: Unpack[TransferOptions
 
 
 def save(name: FileName, memory: Memory, device: str = "auto", **options: Unpack[TransferOptions]) -> Outcome:
-    """Writes memory to a new file, which appears under its name only when whole; replaces an older one."""
-    with Context(device) as context, context.create(name) as file:
+    """Writes memory to a new file, which appears under its name only when whole; replaces an older one. A Buffer is
+    written by its own context; `device` is for memory of others."""
+    context = Context._of(memory) if isinstance(memory, Buffer) else Context(device)
+    with context, context.create(name) as file:
         return file.write(memory, **options)

@@ -143,7 +143,7 @@ def _run_trial(bench: Bench, trial: Trial, file: File, repeat: int) -> dict[str,
 
 def _load(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
     """Puts the pattern into a buffer to be written, poison into one to be read; leaves untouched pages untouched."""
-    far = memory if _on_device(bench, trial) else bench.buffer("device", "gpu").slice(0, memory.bytes)
+    far = memory if _on_device(trial) else bench.buffer("device", "gpu").slice(0, memory.bytes)
     if trial.direction == "write":
         bench.context.stamp(far, 0, seed)
     elif trial.first_touch != "none":
@@ -154,8 +154,8 @@ def _load(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
         bench.context.copy_to_host(memory, far)
 
 
-def _on_device(bench: Bench, trial: Trial) -> bool:
-    return trial.buffer != "system" or bench.context.device["emulated"]
+def _on_device(trial: Trial) -> bool:
+    return trial.buffer != "system"
 
 
 def _move(file: File, memory: Buffer, trial: Trial, block: int) -> tuple[dict[str, Any], Stopwatch]:
@@ -180,7 +180,7 @@ def _verify(bench: Bench, trial: Trial, moved: tuple[File, Buffer], seed: int) -
         checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
         bench.context.fill(checked, POISON)
         file.read(checked, path="buffered")
-    elif not _on_device(bench, trial):
+    elif not _on_device(trial):
         checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
         bench.context.copy_to_device(checked, memory)
     bad, first = bench.context.verify_stamp(checked, 0, seed)

@@ -13,9 +13,9 @@ from rich.table import Table
 
 from penstock.bench.results import median_cpu, median_rate
 from penstock.bench.targets import Check, Medians, checks
+from penstock.cli.show import WIDTH, bytes_text
 
 Rows = list[dict[str, Any]]
-WIDTH = 120  # of tables that go to a file
 
 
 def grid_table(rows: Rows) -> Table:
@@ -60,8 +60,6 @@ def _shape(values: list[Any]) -> list[str]:
 
 
 def _size(request_bytes: int) -> str:
-    from penstock.cli.show import bytes_text
-
     return "file" if request_bytes == 0 else bytes_text(request_bytes)
 
 
@@ -103,6 +101,8 @@ def core_tables(rows: Rows) -> tuple[Table, Table]:
 def _verdict(check: Check) -> tuple[str, str, str, str]:
     sign = "≥" if check.at_least else "≤"
     value = "missing" if check.value is None else f"{check.value:.3g} {check.unit}".strip()
+    if not check.here:
+        return check.what, value, "", "[dim]not promised here[/dim]"
     word = {True: "[green]pass[/green]", False: "[red]fail[/red]", None: "-"}[check.passed]
     return check.what, value, f"{sign} {check.bound:.3g} {check.unit}".strip(), word
 

@@ -5,11 +5,13 @@ Exit codes: 0 all was done as asked; 1 it was not; 2 the command line is wrong; 
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,15 +25,35 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("doctor")(doctor.doctor)
-app.command("read")(read.read)
-app.command("write")(write.write)
-app.command("bench")(bench.bench)
-app.command("report")(report.report)
 
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, treated like Ctrl-C so that everything is cleaned up."""
+
+
+class Stopped(Exception):
+    """An interrupt on its way past typer, which would answer it without a word."""
+
+    def __init__(self, word: str, code: int) -> None:
+        super().__init__(word)
+        self.code = code
+
+
+def _command(run: Callable[..., int]) -> None:
+    @functools.wraps(run)
+    def guarded(*arguments: Any, **options: Any) -> int:
+        try:
+            return run(*arguments, **options)
+        except Terminated:
+            raise Stopped("terminated", 143) from None
+        except KeyboardInterrupt:
+            raise Stopped("interrupted", 130) from None
+
+    app.command(run.__name__)(guarded)
+
+
+for _run in (doctor.doctor, read.read, write.write, bench.bench, report.report):
+    _command(_run)
 
 
 def _version(wanted: bool) -> None:
@@ -78,8 +100,10 @@ def _explain(failure: BaseException) -> int:
 
 def _line(failure: BaseException) -> tuple[str, int]:
     """What to say of a failure, and the exit code."""
-    if isinstance(failure, (KeyboardInterrupt, typer.Abort)):
-        found = ("terminated", 143) if isinstance(failure, Terminated) else ("interrupted", 130)
+    if isinstance(failure, Stopped):
+        found = (str(failure), failure.code)
+    elif isinstance(failure, (KeyboardInterrupt, typer.Abort)):
+        found = ("interrupted", 130)
     elif isinstance(failure, Error):
         found = (str(failure), 1)
     elif hasattr(failure, "format_message"):  # a wrong command line, found by typer

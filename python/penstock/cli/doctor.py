@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock import _core
+from penstock.cli.show import WIDTH, bytes_text
 
 _MARKS = {"yes": "[green]yes[/green]", "partly": "[yellow]partly[/yellow]", "no": "[red]no[/red]"}
 
@@ -26,15 +27,23 @@ def doctor(
     return 0
 
 
+def _machine(facts: dict[str, Any]) -> str:
+    gpus = ", ".join(str(gpu.get("model", gpu)) if isinstance(gpu, dict) else str(gpu) for gpu in facts["gpus"])
+    return (
+        f"{facts['cpu_model']}, {facts['cores']} cores, {bytes_text(facts['memory_bytes'])} of memory, "
+        f"{gpus or 'no GPU'}; {facts['os']}, Linux {facts['kernel']}, {facts['architecture']}, "
+        f"pages of {bytes_text(facts['page_bytes'])}"
+    )
+
+
 def _print(survey: dict[str, Any]) -> None:
     from rich import box
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
-    machine = "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in survey["machine"].items() if value)
-    console.print(escape(machine), highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console.print(escape(_machine(survey["machine"])), highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("what", no_wrap=True)
     table.add_column("state", no_wrap=True)

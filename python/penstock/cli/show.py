@@ -11,6 +11,8 @@ from typing import Any
 
 from penstock._api import Progress
 
+WIDTH = 120  # of tables that go to a file
+
 
 def json_object(fields: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(fields) + "\n")

@@ -124,7 +124,7 @@ def _promises(rows: Rows) -> str:
         return ""
     from penstock.bench.targets import checks
 
-    words = {True: "pass", False: "fail", None: "not measured"}
+    words = {True: "pass", False: "fail", None: "not judged here"}
     lines = [
         (
             c.what,

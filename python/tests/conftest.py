@@ -1,0 +1,63 @@
+"""Shared fixtures: the installed command run as a user would, and a scratch file with known content."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PENSTOCK = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
+LIMIT_S = 120  # "in bounded time" of every command here
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return json.loads(self.out)
+
+
+def run_penstock(*arguments: str | Path, **options: Any) -> Ran:
+    environment = os.environ | {"PENSTOCK_PROGRESS": "0"} | options.pop("env", {})
+    done = subprocess.run(
+        [*PENSTOCK, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT_S, env=environment, **options
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def penstock() -> Callable[..., Ran]:
+    return run_penstock
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Path:
+    """A file of an odd size, so that every path has a tail to get right."""
+    path = tmp_path / "sample.bin"
+    path.write_bytes(random.Random(3).randbytes(5_000_003))
+    return path
+
+
+def assert_one_line_error(ran: Ran, *words: str) -> None:
+    """Not 0, nothing on stdout, one line on stderr without a traceback, holding all words."""
+    assert ran.code not in (0, None), ran.out
+    assert ran.err.startswith("penstock: ")
+    assert ran.err.count("\n") == 1, ran.err
+    assert "Traceback" not in ran.err
+    assert "internal error" not in ran.err, ran.err
+    for word in words:
+        assert word in ran.err, ran.err

@@ -1,0 +1,213 @@
+"""The Python API: buffers, transfers, errors, interrupts."""
+
+from __future__ import annotations
+
+import array
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+
+@pytest.fixture
+def context() -> penstock.Context:
+    return penstock.Context("host")
+
+
+def test_round_trip(context: penstock.Context, tmp_path: Path) -> None:
+    data = os.urandom(1_000_001)
+    with context.create(tmp_path / "file", len(data)) as file:
+        assert file.write(data).bytes == len(data)
+    with context.open(tmp_path / "file") as file:
+        buffer = context.allocate(file.size_bytes)
+        outcome = file.read(buffer)
+    assert bytes(memoryview(buffer)) == data
+    assert outcome.bytes == len(data)
+    assert outcome.bytes_per_second > 0
+    assert sum(share["bytes"] for share in outcome.evidence["paths"]) == len(data)
+
+
+def test_reads_into_slices_and_arrays(context: penstock.Context, sample: Path) -> None:
+    data = sample.read_bytes()
+    with context.open(sample) as file:
+        buffer = context.allocate(8192)
+        file.read(buffer.slice(4096, 4096), 100)
+        assert bytes(memoryview(buffer))[4096:] == data[100:4196]
+        numbers = array.array("Q", bytes(800))
+        file.read(numbers, 8)
+        assert numbers.tobytes() == data[8:808]
+
+
+def test_slices_stay_inside(context: penstock.Context) -> None:
+    with pytest.raises(penstock.Error):
+        context.allocate(100).slice(50, 51)
+
+
+def test_read_only_memory_is_refused(context: penstock.Context, sample: Path) -> None:
+    with context.open(sample) as file, pytest.raises(BufferError):
+        file.read(b"constant")
+
+
+def test_what_is_no_memory_is_refused(context: penstock.Context, sample: Path) -> None:
+    with context.open(sample) as file, pytest.raises(penstock.Error) as caught:
+        file.read([1, 2, 3])
+    assert caught.value.code == "invalid_argument"
+
+
+def test_many_ranges_in_one_submission(context: penstock.Context, sample: Path) -> None:
+    data = sample.read_bytes()
+    with context.open(sample) as file:
+        buffer = context.allocate(30_000)
+        ranges = [(file, offset * 7, buffer.slice(offset, 3000)) for offset in range(0, 30_000, 3000)]
+        outcome = context.start_read(ranges).result()
+    assert outcome.bytes == 30_000
+    for offset in range(0, 30_000, 3000):
+        assert bytes(memoryview(buffer))[offset : offset + 3000] == data[offset * 7 : offset * 7 + 3000]
+
+
+def test_transfers_show_progress_and_plan(context: penstock.Context, sample: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    with context.open(sample) as file:
+        transfer = file.start_read(context.allocate(file.size_bytes))
+        assert transfer.wait(30, lambda done, total: seen.append((done, total)))
+        assert transfer.done
+        assert transfer.result().bytes == 5_000_003
+    assert seen[-1] == (5_000_003, 5_000_003)
+    assert transfer.plan.steps
+    assert str(transfer.plan) == transfer.plan.text
+
+
+def test_timeout_leaves_the_transfer_running(sample: Path) -> None:
+    slow = penstock.Context("host", host_bandwidth_bytes_per_s=20e6)
+    with slow.open(sample) as file:
+        transfer = file.start_read(slow.allocate(file.size_bytes))
+        assert not transfer.wait(0.01)
+        assert transfer.result().bytes == 5_000_003
+
+
+def test_cancel(sample: Path) -> None:
+    slow = penstock.Context("host", host_bandwidth_bytes_per_s=1e6, budget_bytes=4 << 20)
+    with slow.open(sample) as file:
+        transfer = file.start_read(slow.allocate(file.size_bytes))
+        transfer.cancel()
+        with pytest.raises(penstock.Error) as caught:
+            transfer.result()
+    assert caught.value.code == "cancelled"
+
+
+def test_errors_say_what_and_where(context: penstock.Context, tmp_path: Path) -> None:
+    with pytest.raises(penstock.Error) as caught:
+        context.open(tmp_path / "absent")
+    error = caught.value
+    assert (error.code, error.operation, error.file) == ("not_found", "open", str(tmp_path / "absent"))
+    assert error.system_code == 2
+    assert error.cause
+    assert str(error).count("\n") == 0
+
+
+def test_offset_beyond_the_end(context: penstock.Context, sample: Path) -> None:
+    with context.open(sample) as file, pytest.raises(penstock.Error) as caught:
+        file.read(context.allocate(4096), 6_000_000)
+    assert caught.value.offset_bytes == 6_000_000
+
+
+def test_reads_stop_at_the_end(context: penstock.Context, sample: Path) -> None:
+    with context.open(sample) as file:
+        outcome = file.read(context.allocate(4096), 5_000_000)
+    assert outcome.bytes == 3
+    assert outcome.reached_end
+
+
+def test_a_new_file_is_abandoned_when_an_error_passes(context: penstock.Context, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), context.create(tmp_path / "new", 4096) as file:
+        file.write(bytes(4096))
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_closed_things_say_so(context: penstock.Context, sample: Path) -> None:
+    file = context.open(sample)
+    file.close()
+    file.close()
+    with pytest.raises(ValueError, match="closed"):
+        file.read(bytearray(1))
+
+
+def test_load_and_save(sample: Path, tmp_path: Path) -> None:
+    buffer = penstock.load(sample, device="host")
+    assert bytes(memoryview(buffer)) == sample.read_bytes()
+    assert penstock.save(tmp_path / "copy", buffer, device="host").bytes == buffer.bytes
+    assert (tmp_path / "copy").read_bytes() == sample.read_bytes()
+
+
+def test_buffers_are_arrays_without_a_copy(sample: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    buffer = penstock.load(sample, device="host")
+    shared = numpy.asarray(buffer)
+    assert shared.nbytes == buffer.bytes
+    assert shared.__array_interface__["data"][0] == buffer.address
+    assert numpy.from_dlpack(buffer).__array_interface__["data"][0] == buffer.address
+    with pytest.raises(AttributeError):
+        _ = buffer.__cuda_array_interface__
+
+
+def test_stamps_tell_wrong_bytes(context: penstock.Context) -> None:
+    buffer = context.allocate(65536)
+    context.stamp(buffer, 4096, seed=5)
+    assert context.verify_stamp(buffer, 4096, seed=5) == (0, 0)
+    view = memoryview(buffer)
+    view[1000] ^= 1
+    bad, first = context.verify_stamp(buffer, 4096, seed=5)
+    assert bad > 0
+    assert first == 4096 + 1000
+    assert context.verify_stamp(buffer, 4104, seed=5)[0] > 0
+
+
+def test_bytes_are_parsed_as_the_command_does() -> None:
+    assert penstock.parse_bytes("64KiB") == 65536
+    assert penstock.parse_bytes("1.5GB") == 1_500_000_000
+    with pytest.raises(penstock.Error):
+        penstock.parse_bytes("-1")
+
+
+def test_unknown_transfer_option(context: penstock.Context, sample: Path) -> None:
+    with context.open(sample) as file, pytest.raises(TypeError, match="pace"):
+        file.read(bytearray(10), pace=3)
+
+
+def test_an_interrupt_ends_a_wait_and_nothing_is_left(sample: Path) -> None:
+    """Ctrl-C while a slow read is under way: raised promptly, and nothing runs on."""
+    slow = penstock.Context("host", host_bandwidth_bytes_per_s=2e6, budget_bytes=4 << 20)
+    memory = slow.allocate(5_000_003)
+    with slow.open(sample) as file:
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            file.read(memory)
+    assert time.monotonic() - began < 2.3
+    held = bytes(memoryview(memory))
+    time.sleep(0.2)
+    assert bytes(memoryview(memory)) == held
+
+
+def test_a_forked_child_is_refused() -> None:
+    script = """
+import os, penstock
+context = penstock.Context("host")
+child = os.fork()
+if child == 0:
+    try:
+        context.allocate(4096)
+    except penstock.Error as error:
+        os._exit(0 if error.code == "unsupported" else 2)
+    os._exit(3)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=30, check=False).returncode == 0

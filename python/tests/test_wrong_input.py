@@ -1,0 +1,159 @@
+"""Wrong input from a shell: each a clear single line, in bounded time, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import PENSTOCK, Ran, assert_one_line_error
+
+Run = Callable[..., Ran]
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+
+
+def test_missing_file(penstock: Run, tmp_path: Path) -> None:
+    assert_one_line_error(penstock("read", tmp_path / "absent.bin"), "open", "absent.bin", "No such file")
+
+
+def test_directory(penstock: Run, tmp_path: Path) -> None:
+    assert_one_line_error(penstock("read", tmp_path), str(tmp_path), "directory")
+
+
+def test_fifo_does_not_hang(penstock: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert_one_line_error(penstock("read", tmp_path / "pipe"), "pipe")
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero"])
+def test_device_file(penstock: Run, device: str) -> None:
+    assert_one_line_error(penstock("read", device), device)
+
+
+def test_device_file_is_never_replaced(penstock: Run) -> None:
+    assert_one_line_error(penstock("write", "/dev/null", "--bytes", "4096"), "/dev/null")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_write_to_a_directory(penstock: Run, tmp_path: Path) -> None:
+    assert_one_line_error(penstock("write", tmp_path, "--bytes", "4096"), str(tmp_path))
+
+
+def test_write_into_a_missing_directory(penstock: Run, tmp_path: Path) -> None:
+    assert_one_line_error(penstock("write", tmp_path / "no" / "file", "--bytes", "4096"), "No such file")
+
+
+def _as_nobody(warm: Path, *arguments: str | Path) -> Ran:
+    """Runs the command without privileges, also when the tests run as root. The interpreter may lie where only root can
+    read, so a first run on the file `warm` loads every module before the privileges are dropped."""
+    script = (
+        "import contextlib, io, os, sys; from penstock.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()): main(['read', sys.argv.pop(1)])\n"
+        "if os.geteuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "sys.exit(main())"
+    )
+    command = [sys.executable, "-c", script, str(warm), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def test_no_permission(sample: Path) -> None:
+    warm = sample.with_name("warm.bin")
+    warm.write_bytes(b"warm")
+    sample.chmod(0)
+    for directory in (sample.parent, *sample.parent.parents[:3]):
+        if directory != Path("/tmp"):
+            directory.chmod(directory.stat().st_mode | 0o011)
+    assert_one_line_error(_as_nobody(warm, "read", sample), "sample.bin", "Permission denied")
+
+
+def test_offset_beyond_the_end(penstock: Run, sample: Path) -> None:
+    assert_one_line_error(
+        penstock("read", sample, "--offset", "5000004"), "read", "5000004", "beyond the end", "5000003"
+    )
+
+
+@pytest.mark.parametrize(
+    "value", ["-1", "-4KiB", "many", "", "1e400", "99999999999999999999", "9223372036854775808", "nan"]
+)
+@pytest.mark.parametrize("option", ["--offset", "--bytes", "--chunk-bytes"])
+def test_numbers_that_are_none(penstock: Run, sample: Path, option: str, value: str) -> None:
+    assert_one_line_error(penstock("read", sample, f"{option}={value}"), option)
+
+
+def test_offset_and_bytes_overflow_together(penstock: Run, sample: Path) -> None:
+    ran = penstock("read", sample, "--offset", "9223372036854775807", "--bytes", "9223372036854775807")
+    assert_one_line_error(ran, "more than a file can hold")
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "x", "100000000000000000000000"])
+@pytest.mark.parametrize("option", ["--workers", "--depth"])
+def test_counts_that_are_none(penstock: Run, sample: Path, option: str, value: str) -> None:
+    assert_one_line_error(penstock("read", sample, f"{option}={value}"), option)
+
+
+def test_unknown_path_lists_the_valid_ones(penstock: Run, sample: Path) -> None:
+    assert_one_line_error(penstock("read", sample, "--path", "warp"), "warp", "buffered", "uring", "gds-compat")
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:", "cuda:-1", "cuda:99999999999", ""])
+def test_unknown_device_lists_the_valid_ones(penstock: Run, sample: Path, device: str) -> None:
+    assert_one_line_error(penstock("read", sample, "--to", device), "host", "cuda:")
+
+
+def test_unknown_option_and_command(penstock: Run, sample: Path) -> None:
+    for arguments in (("read", str(sample), "--fast"), ("reed",), ("read",), ("write", str(sample))):
+        ran = penstock(*arguments)
+        assert_one_line_error(ran)
+        assert ran.code == 2
+
+
+def test_file_truncated_while_reading(tmp_path: Path) -> None:
+    path = tmp_path / "shrinking.bin"
+    with path.open("wb") as stream:
+        stream.truncate(8 << 30)
+    command = [*PENSTOCK, "read", str(path), "--to", "host", "--path", "buffered", "--bytes", "8GiB", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    threading.Timer(0.6, lambda: os.truncate(path, 4096)).start()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert_one_line_error(Ran(process.returncode, "", err), "shrinking.bin")
+    assert "Bus error" not in err
+    assert out == "" or '"bytes"' in out
+
+
+@root_only
+def test_disk_full_leaves_nothing(penstock: Run, tmp_path: Path) -> None:
+    with _Mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=16m", "tmpfs") as place:
+        assert_one_line_error(penstock("write", place / "big.bin", "--bytes", "64MiB"), "big.bin", "No space left")
+        assert list(place.iterdir()) == []
+
+
+@root_only
+def test_read_only_file_system(penstock: Run, tmp_path: Path) -> None:
+    with _Mounted(tmp_path / "ro", "-t", "tmpfs", "-o", "ro", "tmpfs") as place:
+        assert_one_line_error(penstock("write", place / "new.bin", "--bytes", "4096"), "new.bin", "Read-only")
+
+
+class _Mounted:
+    def __init__(self, place: Path, *options: str) -> None:
+        self.place, self.options = place, options
+
+    def __enter__(self) -> Path:
+        self.place.mkdir()
+        done = subprocess.run(["mount", *self.options, str(self.place)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"cannot mount here: {done.stderr.strip()}")
+        return self.place
+
+    def __exit__(self, *_: object) -> None:
+        for _attempt in range(20):
+            if subprocess.run(["umount", str(self.place)], capture_output=True, check=False).returncode == 0:
+                return
+            time.sleep(0.1)
+        pytest.fail("something still uses the mount: a file or a thread was left behind")
