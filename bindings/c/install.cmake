@@ -10,6 +10,9 @@ install(TARGETS penstock_shared EXPORT penstockTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development NAMELINK_COMPONENT development)
 if(NOT PENSTOCK_PYTHON)  # a wheel carries the C library and all headers, not the static archive
   install(FILES $<TARGET_FILE:penstock> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  if(TARGET penstock-cufile-probe)  # beside the library, where it looks for it
+    install(TARGETS penstock-cufile-probe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT development)
+  endif()
 endif()
 install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${PENSTOCK_PACKAGE_DIR} COMPONENT development)
 

@@ -1,0 +1,312 @@
+! Penstock from Fortran: the C ABI of penstock.h as a module, with the same names.
+!
+! Everything penstock.h promises holds here; read its numbered conventions first. What Fortran adds: handles are c_ptr
+! (a handle passed where another is wanted is refused), absent optional arguments are null pointers, file names end in
+! c_null_char (see penstock_name), and sizes are c_int64_t, as Fortran has no unsigned integers: none above 2**63 - 1.
+! Structs have the right struct_size from their declaration on.
+module penstock
+  use, intrinsic :: iso_c_binding
+  implicit none
+  public
+
+  enum, bind(c)
+    enumerator :: penstock_ok = 0, penstock_invalid_argument = 1, penstock_not_found = 2
+    enumerator :: penstock_permission_denied = 3, penstock_not_a_regular_file = 4, penstock_end_of_file = 5
+    enumerator :: penstock_no_space = 6, penstock_out_of_memory = 7, penstock_unsupported = 8
+    enumerator :: penstock_timed_out = 9, penstock_cancelled = 10, penstock_io_error = 11
+    enumerator :: penstock_device_error = 12, penstock_read_only = 13, penstock_fallback_refused = 14
+    enumerator :: penstock_internal = 15
+  end enum
+  enum, bind(c)
+    enumerator :: penstock_device = 0, penstock_pinned = 1, penstock_managed = 2, penstock_system = 3
+  end enum
+  enum, bind(c)
+    enumerator :: penstock_touch_none = 0, penstock_touch_cpu = 1, penstock_touch_gpu = 2
+  end enum
+  enum, bind(c)
+    enumerator :: penstock_mode_read = 0, penstock_mode_read_write = 1, penstock_mode_create = 2
+  end enum
+  enum, bind(c)
+    enumerator :: penstock_to_memory = 0, penstock_to_file = 1
+  end enum
+  integer(c_int64_t), parameter :: penstock_forever = -1
+
+  type, bind(c) :: penstock_error
+    integer(c_int64_t) :: struct_size = 4192
+    integer(c_int32_t) :: code = 0, system_code = 0
+    integer(c_int64_t) :: offset_bytes = 0, length_bytes = 0
+    character(kind=c_char) :: operation(64) = c_null_char
+    character(kind=c_char) :: file(1024) = c_null_char
+    character(kind=c_char) :: cause(512) = c_null_char
+    character(kind=c_char) :: advice(512) = c_null_char
+    character(kind=c_char) :: message(2048) = c_null_char
+  end type
+
+  type, bind(c) :: penstock_text
+    type(c_ptr) :: data = c_null_ptr
+    integer(c_int64_t) :: capacity = 0, needed = 0
+  end type
+
+  type, bind(c) :: penstock_memory
+    type(c_ptr) :: data = c_null_ptr
+    integer(c_int64_t) :: bytes = 0
+    integer(c_int32_t) :: kind = 0, reserved = 0
+  end type
+
+  type, bind(c) :: penstock_context_options
+    integer(c_int64_t) :: struct_size = 56
+    type(c_ptr) :: device = c_null_ptr, path = c_null_ptr
+    integer(c_int64_t) :: budget_bytes = 0
+    integer(c_int32_t) :: workers = 0, strict = 0
+    real(c_double) :: emulated_bandwidth_bytes_per_s = 0
+    integer(c_int64_t) :: emulated_latency_ns = 0
+  end type
+
+  type, bind(c) :: penstock_buffer_options
+    integer(c_int64_t) :: struct_size = 24
+    integer(c_int64_t) :: bytes = 0
+    integer(c_int32_t) :: kind = 0, first_touch = 0
+  end type
+
+  type, bind(c) :: penstock_open_options
+    integer(c_int64_t) :: struct_size = 32
+    integer(c_int64_t) :: size_bytes = 0
+    integer(c_int32_t) :: mode = 0, durable = 0, refuse_existing = 0, reserved = 0
+  end type
+
+  type, bind(c) :: penstock_request
+    integer(c_int64_t) :: struct_size = 104
+    type(penstock_memory) :: memory
+    integer(c_int64_t) :: offset_bytes = 0
+    type(c_ptr) :: path = c_null_ptr
+    integer(c_int64_t) :: chunk_bytes = 0
+    integer(c_int32_t) :: workers = 0, depth = 0
+    integer(c_int32_t) :: strict = 0, durable = 0, full_evidence = 0, reserved = 0
+    integer(c_int64_t) :: timeout_ms = 0
+    type(c_funptr) :: progress = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+  end type
+
+  type, bind(c) :: penstock_result
+    integer(c_int64_t) :: struct_size = 64
+    integer(c_int64_t) :: bytes = 0
+    real(c_double) :: seconds = 0
+    integer(c_int32_t) :: reached_end = 0, fallbacks = 0
+    character(kind=c_char) :: path(32) = c_null_char
+  end type
+
+  type, bind(c) :: penstock_range
+    type(c_ptr) :: file = c_null_ptr
+    integer(c_int64_t) :: offset_bytes = 0
+    type(c_ptr) :: data = c_null_ptr
+    integer(c_int64_t) :: bytes = 0
+  end type
+
+  type, bind(c) :: penstock_ranges
+    integer(c_int64_t) :: struct_size = 32
+    type(c_ptr) :: items = c_null_ptr
+    integer(c_int64_t) :: count = 0
+    integer(c_int32_t) :: direction = 0, kind = 0
+  end type
+
+  interface
+    integer(c_int32_t) function penstock_abi_version() bind(c)
+      import
+    end function
+    integer(c_int) function penstock_path_names(names, error) bind(c)
+      import
+      type(penstock_text), intent(inout) :: names
+      type(penstock_error), intent(inout), optional :: error
+    end function
+
+    integer(c_int) function penstock_context_create(options, context, error) bind(c)
+      import
+      type(penstock_context_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: context
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    subroutine penstock_context_destroy(context) bind(c)
+      import
+      type(c_ptr), value :: context
+    end subroutine
+    integer(c_int) function penstock_context_device(context, name, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(penstock_text), intent(inout) :: name
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_context_pinned(context, now_bytes, peak_bytes, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      integer(c_int64_t), intent(out), optional :: now_bytes, peak_bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+
+    integer(c_int) function penstock_buffer_allocate(context, options, buffer, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(penstock_buffer_options), intent(in) :: options
+      type(c_ptr), intent(out) :: buffer
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    subroutine penstock_buffer_free(buffer) bind(c)
+      import
+      type(c_ptr), value :: buffer
+    end subroutine
+    type(c_ptr) function penstock_buffer_pointer(buffer) bind(c)
+      import
+      type(c_ptr), value :: buffer
+    end function
+    integer(c_int) function penstock_buffer_memory(buffer, memory, error) bind(c)
+      import
+      type(c_ptr), value :: buffer
+      type(penstock_memory), intent(inout) :: memory
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_wrap(context, memory, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(penstock_memory), intent(inout) :: memory
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_copy_to_host(context, host, device, bytes, error) bind(c)
+      import
+      type(c_ptr), value :: context, host, device
+      integer(c_int64_t), value :: bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_copy_to_device(context, device, host, bytes, error) bind(c)
+      import
+      type(c_ptr), value :: context, device, host
+      integer(c_int64_t), value :: bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+
+    integer(c_int) function penstock_file_open(context, name, options, file, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      character(kind=c_char), intent(in) :: name(*)
+      type(penstock_open_options), intent(in), optional :: options
+      type(c_ptr), intent(out) :: file
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_file_close(file, error) bind(c)
+      import
+      type(c_ptr), value :: file
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    subroutine penstock_file_abandon(file) bind(c)
+      import
+      type(c_ptr), value :: file
+    end subroutine
+    integer(c_int) function penstock_file_size(file, bytes, error) bind(c)
+      import
+      type(c_ptr), value :: file
+      integer(c_int64_t), intent(out) :: bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_file_sync(file, error) bind(c)
+      import
+      type(c_ptr), value :: file
+      type(penstock_error), intent(inout), optional :: error
+    end function
+
+    integer(c_int) function penstock_read(file, request, result, error) bind(c)
+      import
+      type(c_ptr), value :: file
+      type(penstock_request), intent(in) :: request
+      type(penstock_result), intent(inout), optional :: result
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_write(file, request, result, error) bind(c)
+      import
+      type(c_ptr), value :: file
+      type(penstock_request), intent(in) :: request
+      type(penstock_result), intent(inout), optional :: result
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_start_read(file, request, transfer, error) bind(c)
+      import
+      type(c_ptr), value :: file
+      type(penstock_request), intent(in) :: request
+      type(c_ptr), intent(out) :: transfer
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_start_write(file, request, transfer, error) bind(c)
+      import
+      type(c_ptr), value :: file
+      type(penstock_request), intent(in) :: request
+      type(c_ptr), intent(out) :: transfer
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_start_ranges(context, ranges, request, transfer, error) bind(c)
+      import
+      type(c_ptr), value :: context
+      type(penstock_ranges), intent(in) :: ranges
+      type(penstock_request), intent(in) :: request
+      type(c_ptr), intent(out) :: transfer
+      type(penstock_error), intent(inout), optional :: error
+    end function
+
+    integer(c_int) function penstock_transfer_wait(transfer, timeout_ms, error) bind(c)
+      import
+      type(c_ptr), value :: transfer
+      integer(c_int64_t), value :: timeout_ms
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_transfer_result(transfer, result, error) bind(c)
+      import
+      type(c_ptr), value :: transfer
+      type(penstock_result), intent(inout), optional :: result
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_transfer_cancel(transfer, error) bind(c)
+      import
+      type(c_ptr), value :: transfer
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_transfer_progress(transfer, done_bytes, total_bytes, error) bind(c)
+      import
+      type(c_ptr), value :: transfer
+      integer(c_int64_t), intent(out), optional :: done_bytes, total_bytes
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_transfer_evidence(transfer, json, error) bind(c)
+      import
+      type(c_ptr), value :: transfer
+      type(penstock_text), intent(inout) :: json
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    integer(c_int) function penstock_transfer_plan(transfer, text, error) bind(c)
+      import
+      type(c_ptr), value :: transfer
+      type(penstock_text), intent(inout) :: text
+      type(penstock_error), intent(inout), optional :: error
+    end function
+    subroutine penstock_transfer_free(transfer) bind(c)
+      import
+      type(c_ptr), value :: transfer
+    end subroutine
+  end interface
+
+contains
+
+  ! A file name as penstock_file_open wants it: without trailing blanks, ended by c_null_char.
+  function penstock_name(name) result(ended)
+    character(len=*), intent(in) :: name
+    character(kind=c_char, len=:), allocatable :: ended
+    ended = trim(name)//c_null_char
+  end function
+
+  ! The text in a field of penstock_error or penstock_result.
+  function penstock_string(field) result(text)
+    character(kind=c_char), intent(in) :: field(:)
+    character(len=:), allocatable :: text
+    integer :: i
+    text = ''
+    do i = 1, size(field)
+      if (field(i) == c_null_char) return
+      text = text//field(i)
+    end do
+  end function
+end module

@@ -1,0 +1,130 @@
+! The Fortran module against the library: sizes of structs, a round trip, errors in words, evidence.
+!
+! Runs on the emulated device. A failed check counts; the program stops with 1 when any failed.
+program penstock_test
+  use penstock
+  use, intrinsic :: iso_fortran_env, only: error_unit
+  implicit none
+  integer :: failures = 0
+
+  call structs_have_the_size_they_claim()
+  call what_was_written_is_read_back()
+  call a_missing_file_is_named()
+  call a_handle_of_another_kind_is_refused()
+  if (failures > 0) stop 1
+
+contains
+
+  subroutine check(holds, text)
+    logical, intent(in) :: holds
+    character(len=*), intent(in) :: text
+    if (holds) return
+    failures = failures + 1
+    write (error_unit, '(2a)') 'does not hold: ', text
+  end subroutine
+
+  type(c_ptr) function host_context() result(context)
+    type(penstock_context_options) :: options
+    type(penstock_error) :: error
+    character(kind=c_char), save, target :: device(5) = ['h', 'o', 's', 't', c_null_char]
+    options%device = c_loc(device)
+    call check(penstock_context_create(options, context, error) == penstock_ok, 'a host context is made')
+    if (error%code /= penstock_ok) write (error_unit, '(a)') penstock_string(error%message)
+  end function
+
+  ! The library refuses a struct_size smaller than the struct in C, so both sides are compared with the number between.
+  subroutine structs_have_the_size_they_claim()
+    type(penstock_error) :: error
+    type(penstock_context_options) :: context
+    type(penstock_buffer_options) :: buffer
+    type(penstock_open_options) :: open_options
+    type(penstock_request) :: request
+    type(penstock_result) :: result
+    type(penstock_ranges) :: ranges
+    call check(c_sizeof(error) == error%struct_size, 'size of penstock_error')
+    call check(c_sizeof(context) == context%struct_size, 'size of penstock_context_options')
+    call check(c_sizeof(buffer) == buffer%struct_size, 'size of penstock_buffer_options')
+    call check(c_sizeof(open_options) == open_options%struct_size, 'size of penstock_open_options')
+    call check(c_sizeof(request) == request%struct_size, 'size of penstock_request')
+    call check(c_sizeof(result) == result%struct_size, 'size of penstock_result')
+    call check(c_sizeof(ranges) == ranges%struct_size, 'size of penstock_ranges')
+  end subroutine
+
+  subroutine what_was_written_is_read_back()
+    integer, parameter :: count = 300001
+    real(c_double), allocatable, target :: wanted(:), got(:)
+    integer(c_int64_t) :: bytes, size_bytes
+    type(c_ptr) :: context, buffer, file, transfer
+    type(penstock_buffer_options) :: room
+    type(penstock_open_options) :: create
+    type(penstock_request) :: request
+    type(penstock_result) :: result
+    type(penstock_error) :: error
+    integer :: i
+    character(len=*), parameter :: name = 'penstock_fortran_test.bin'
+    allocate (wanted(count), got(count))
+    wanted = [(sqrt(real(i, c_double)), i=1, count)]
+    got = 0
+    bytes = 8_c_int64_t*count
+    context = host_context()
+    room%bytes = bytes
+    call check(penstock_buffer_allocate(context, room, buffer) == penstock_ok, 'a buffer is allocated')
+    call check(penstock_copy_to_device(context, penstock_buffer_pointer(buffer), c_loc(wanted), bytes) == 0, 'copy up')
+    call check(penstock_buffer_memory(buffer, request%memory) == penstock_ok, 'a buffer has memory')
+    create%mode = penstock_mode_create
+    call check(penstock_file_open(context, penstock_name(name), create, file, error) == penstock_ok, 'create')
+    call check(penstock_write(file, request, result, error) == penstock_ok, 'write')
+    call check(result%bytes == bytes, 'all bytes are written')
+    call check(penstock_file_close(file, error) == penstock_ok, 'close')
+
+    call check(penstock_copy_to_device(context, penstock_buffer_pointer(buffer), c_loc(got), bytes) == 0, 'clear')
+    call check(penstock_file_open(context, penstock_name(name), file=file) == penstock_ok, 'open')
+    call check(penstock_file_size(file, size_bytes) == penstock_ok .and. size_bytes == bytes, 'size')
+    call check(penstock_start_read(file, request, transfer) == penstock_ok, 'start')
+    call check(penstock_transfer_wait(transfer, penstock_forever) == penstock_ok, 'wait')
+    call check(penstock_transfer_result(transfer, result, error) == penstock_ok, 'result')
+    call check(result%bytes == bytes .and. len(penstock_string(result%path)) > 0, 'the result tells bytes and path')
+    call evidence_is_json(transfer)
+    call check(penstock_copy_to_host(context, c_loc(got), penstock_buffer_pointer(buffer), bytes) == 0, 'copy down')
+    call check(all(got == wanted), 'the numbers are the same')
+    got(7) = -got(7)
+    call check(.not. all(got == wanted), 'control: one changed number is noticed')
+    call penstock_transfer_free(transfer)
+    call check(penstock_file_close(file) == penstock_ok, 'close again')
+    call penstock_buffer_free(buffer)
+    call penstock_context_destroy(context)
+    open (newunit=i, file=name)
+    close (i, status='delete')
+  end subroutine
+
+  subroutine evidence_is_json(transfer)
+    type(c_ptr), intent(in) :: transfer
+    character(kind=c_char), allocatable, target :: room(:)
+    type(penstock_text) :: text
+    call check(penstock_transfer_evidence(transfer, text) == penstock_ok .and. text%needed > 2, 'evidence has a length')
+    allocate (room(text%needed))
+    text%data = c_loc(room)
+    text%capacity = size(room, kind=c_int64_t)
+    call check(penstock_transfer_evidence(transfer, text) == penstock_ok, 'evidence')
+    call check(room(1) == '{' .and. room(size(room)) == c_null_char, 'evidence is one object, terminated')
+  end subroutine
+
+  subroutine a_missing_file_is_named()
+    type(c_ptr) :: context, file
+    type(penstock_error) :: error
+    context = host_context()
+    call check(penstock_file_open(context, penstock_name('absent.bin  '), file=file, error=error) == &
+               penstock_not_found, 'a missing file is not found')
+    call check(index(penstock_string(error%message), 'absent.bin') > 0, 'the message names it')
+    call check(.not. c_associated(file), 'no handle comes with a failure')
+    call penstock_context_destroy(context)
+  end subroutine
+
+  subroutine a_handle_of_another_kind_is_refused()
+    type(c_ptr) :: context
+    integer(c_int64_t) :: bytes
+    context = host_context()
+    call check(penstock_file_size(context, bytes) == penstock_invalid_argument, 'a context is no file')
+    call penstock_context_destroy(context)
+  end subroutine
+end program
