@@ -47,21 +47,22 @@ LAYERS = {
 # The layer a public header belongs to; those not named are base.
 PUBLIC = {"device": "device", "path": "path", "context": "context", "survey": "context"}
 
+TESTS = r"_test\.cpp$|/test_\w+\.hpp$|_rig\.hpp$"  # sources that only tests use
 BANNED = [  # rule, what, instead, where (folder prefix), except for files that match
     ("print", r"(?<![\w.>])(?:printf|fprintf|vprintf|puts|perror)\s*\(|\bstd::(?:cout|cerr|clog)\b",
-     "the library prints nothing: return an Error", "src/", r"_test\.cpp$"),
+     "the library prints nothing: return an Error", "src/", TESTS),
     ("exit", r"(?<![\w.>])(?:std::|::)?(?:exit|_exit|abort|quick_exit|terminate)\s*\(",
-     "the library never ends the process: throw an Error", "src/", r"_test\.cpp$"),
-    ("getenv", r"\b(?:secure_)?getenv\s*\(", "settings come as options", "src/", r"_test\.cpp$"),
+     "the library never ends the process: throw an Error", "src/", TESTS),
+    ("getenv", r"\b(?:secure_)?getenv\s*\(", "settings come as options", "src/", TESTS),
     ("cuda", r"\b(?:cuda[A-Z]\w*|cuFile[A-Z]\w*|cu(?:Init|Ctx|Mem|Device|Stream|Event|Pointer|Driver)[A-Z]?\w*)\s*\(",
-     "use the Device contract", "src/", r"^src/device/|^src/path/(?:cufile|gds)|_test\.cpp$"),
+     "use the Device contract", "src/", r"^src/device/|^src/path/(?:cufile|gds)|" + TESTS),
     ("raw-memory", r"\bnew\s+[\w:(]|(?<!=)(?<!= )\bdelete\b(?:\s*\[\])?\s+\w|"
      r"(?<![\w.>])(?:std::|::)?(?:malloc|calloc|realloc|free|strdup)\s*\(",
-     "use an owner", "src/", r"_test\.cpp$"),
+     "use an owner", "src/", TESTS),
     ("raw-memory", r"\bnew\s+[\w:(]|(?<!=)(?<!= )\bdelete\b(?:\s*\[\])?\s+\w", "use an owner", "bindings/", r"\.c$"),
     ("using-namespace", r"\busing\s+namespace\b", "name what you use", "", r"^$"),
     ("mutable-static", r"^\s*(?:static|thread_local)\s+(?!const|_?assert|inline|thread_local\s+const)[^()=;{]*[;={]",
-     "state belongs to an object", "src/", r"_test\.cpp$"),
+     "state belongs to an object", "src/", TESTS),
 ]
 LEFTOVER = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X)\b")
 DEVELOPER_PATH = re.compile(r"(?<![\w.$}*])/(?:home|root|Users|work)/[\w.]")
@@ -162,7 +163,12 @@ def rule_functions(source: Source, _) -> Iterator[Finding]:
 def rule_python_functions(source: Source, _) -> Iterator[Finding]:
     if source.suffix != ".py":
         return
-    for node in ast.walk(ast.parse(source.text)):
+    try:
+        tree = ast.parse(source.text)
+    except SyntaxError as error:
+        yield Finding("syntax", source.path, error.lineno or 1, f"{error.msg}: this Python cannot read it")
+        return
+    for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             lines = node.end_lineno - node.lineno + 1
             if lines > FUNCTION_LINES:

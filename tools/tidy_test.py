@@ -65,6 +65,9 @@ class Tidy(unittest.TestCase):
         body = "Thing::Thing(int a)\n    : a_{a}, b_(a) {\n" + "    if (a) {\n    }\n" * 36 + "}\n"
         self.in_source("function-lines", body, 2)
 
+    def test_python_that_cannot_be_read_is_found(self):
+        self.finds("syntax", "tools/more.py", '"""What this is for, and what must stay true."""\ndef (:\n', 2)
+
     def test_a_function_of_seventy_lines_passes(self):
         body = HEAD + "int fd(int a) {\n" + "    a += 1;\n" * 67 + "    return a;\n}\n"
         self.assertEqual(tidy(LAWFUL | {"src/os/fd.cpp": body}), (0, ""))
