@@ -1,4 +1,6 @@
-// Runs the Device kit over every device there is: emulated, emulated and slow, CUDA where a GPU is present.
+// Runs the Device kit over every device there is: emulated, emulated and slow, CUDA where a GPU is present. The kit is
+// also the test of what no machine without a GPU can run (cuda_stream, kernels); cuda_absent is what builds without
+// nvcc skip it with.
 #include "conformance/device_suite.hpp"
 
 namespace penstock::conformance {

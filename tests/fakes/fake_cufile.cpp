@@ -18,7 +18,7 @@
 
 #include "path/cufile_api.hpp"
 
-using namespace penstock::path::cufile;
+namespace penstock::path::cufile {
 
 namespace {
 
@@ -229,3 +229,5 @@ int fake_cufile_live_handles() { return static_cast<int>(state().handles.size())
 int fake_cufile_registrations() { return state().registered; }
 
 }  // extern "C"
+
+}  // namespace penstock::path::cufile

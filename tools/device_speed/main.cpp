@@ -11,8 +11,7 @@
 
 #include "penstock/device.hpp"
 
-using namespace penstock;
-
+namespace penstock {
 namespace {
 
 struct Bench {
@@ -150,7 +149,7 @@ void run(const char* name) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int measure(int count, char** words) {
     try {
         run(count > 1 ? words[1] : "auto");
     } catch (const std::exception& error) {
@@ -159,3 +158,7 @@ int main(int count, char** words) {
     }
     return 0;
 }
+
+}  // namespace penstock
+
+int main(int count, char** words) { return penstock::measure(count, words); }
