@@ -15,7 +15,7 @@ PACKAGE := $(shell find python/penstock bindings src include cmake bench/suites 
 build: $(STAMPS)/package
 
 report: $(STAMPS)/package
-	$(BIN)/penstock bench report --quick --dir "$(DIR)" --out build/report.jsonl
+	$(BIN)/penstock bench report --quick --dir "$(DIR)" --out build/report.jsonl > build/report.txt
 	$(BIN)/penstock report build/report.jsonl --out report.html
 
 test: $(STAMPS)/package $(STAMPS)/test-tools

@@ -83,7 +83,7 @@ def bandwidth_by_size(rows: Rows) -> Figure | None:
     series = {key: sizes for key, sizes in series.items() if len(sizes) > 1}
     if not series:
         return None
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(6.6, 4.0), layout="constrained")
     axes = figure.add_subplot()
     for turn, (key, sizes) in enumerate(
         sorted(series.items(), key=lambda pair: (STATES.index(pair[0][1]), pair[0][0]))
@@ -144,7 +144,7 @@ def _panels(groups: dict[Key, Rows]) -> tuple[Figure, list[tuple[Axes, str]]]:
     """One panel a direction, as high as its bars need."""
     ways = [way for way in ("read", "write") if any(key[0] == way for key in groups)]
     counts = [sum(key[0] == way for key in groups) for way in ways]
-    figure = Figure(figsize=(7.2, 0.27 * sum(counts) + 0.95 * len(ways) + 0.3), layout="constrained")
+    figure = Figure(figsize=(6.6, 0.27 * sum(counts) + 0.95 * len(ways) + 0.3), layout="constrained")
     panels = figure.subplots(len(ways), 1, squeeze=False, height_ratios=counts)
     return figure, list(zip(panels[:, 0], ways, strict=True))
 
@@ -155,7 +155,7 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
     for place, value, span in zip(places, values, spans, strict=True):
         axes.plot([min(span), max(span)], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
         axes.annotate(
-            _number(value),
+            number(value),
             (max([*span, value]), place),
             xytext=(5, 0),
             textcoords="offset points",
@@ -170,7 +170,7 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
 def _ceiling(axes: Axes, value: float, word: str) -> None:
     axes.axvline(value, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
     axes.annotate(
-        f"{word} {_number(value)}",
+        f"{word} {number(value)}",
         (value, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(-4, 3),
@@ -189,7 +189,7 @@ def _state_legend(figure: Figure, groups: dict[Key, Rows]) -> None:
     figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three figures, trailing zeros kept: 4.00, 52.7, 0.15."""
     digits = 2 if value < 10 else (1 if value < 100 else 0)
     return f"{value:.{digits}f}"

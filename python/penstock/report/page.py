@@ -31,6 +31,7 @@ h2 { font-size: 1.12rem; margin: 2.4rem 0 .6rem; }
 p.lead { color: #555b64; margin: 0 0 1.4rem; }
 figure { margin: 1.6rem 0; break-inside: avoid; }
 figure svg { width: 100%; height: auto; display: block; }
+table.tight td, table.tight th { white-space: nowrap; }
 figcaption { color: #555b64; font-size: .92rem; margin-top: .5rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
@@ -39,7 +40,8 @@ td { border-bottom: 1px solid #e3e6ea; padding: .3rem .7rem .3rem 0; vertical-al
 td.n, th.n { text-align: right; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; font-size: .92rem; margin: 0; }
 dt { color: #555b64; } dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 30rem) { dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } }
+@media (max-width: 30rem) { body { padding-top: 1.2rem; } figure > div { overflow-x: auto; }
+  figure svg { min-width: 32rem; } dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } }
 @media print { body { max-width: none; padding: 0; font-size: 10.5pt; } h2 { break-after: avoid; } }
 """
 
@@ -76,7 +78,7 @@ def page(rows: Rows, pictures: dict[str, str]) -> str:
     machine = first.get("machine", {})
     body = [f"<h1>{html.escape(title(machine))}</h1>", f'<p class="lead">{html.escape(lead(first))}</p>']
     for name, picture in pictures.items():
-        body.append(f"<figure>{picture}<figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>")
+        body.append(f"<figure><div>{picture}</div><figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>")
     body.append(_medians(rows))
     body.append(_promises(rows))
     body.append(_missing(rows))
@@ -92,7 +94,9 @@ def title(machine: dict[str, Any]) -> str:
     device = machine.get("device", {})
     disk = machine.get("disk", {})
     place = machine.get("file_system", "files") + (f" on {disk['name']}" if disk.get("name") else "")
-    return f"Between {place} and {device.get('model', 'the device')}"
+    return f"Between {place} and " + (
+        "an emulated GPU" if device.get("emulated") else device.get("model", "the device")
+    )
 
 
 def lead(first: dict[str, Any]) -> str:
@@ -111,7 +115,7 @@ def _medians(rows: Rows) -> str:
             drawing.STATE_WORDS[state],
             path,
             ", ".join(sorted({row["took"] for row in group})),
-            f"{(median_rate(group) or 0) / 1e9:.3g}",
+            drawing.number((median_rate(group) or 0) / 1e9),
             f"{median_cpu(group) or 0:.3f}",
         )
         for (way, state, path), group in sorted(groups.items())
@@ -162,8 +166,9 @@ def _table(heading: str, names: tuple[str, ...], lines: list[tuple[str, ...]], n
             + "</tr>"
         )
 
+    tight = ' class="tight"' if numbers else ""
     return (
-        f'<h2>{html.escape(heading)}</h2><div class="wide"><table><thead>{row(names, "th")}</thead><tbody>'
+        f'<h2>{html.escape(heading)}</h2><div class="wide"><table{tight}><thead>{row(names, "th")}</thead><tbody>'
         + "".join(row(line, "td") for line in lines)
         + "</tbody></table></div>"
     )

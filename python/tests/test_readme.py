@@ -1,0 +1,88 @@
+"""README and docs: every block of code is run as written, in a scratch directory; make targets are checked to exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/cli.md", "docs/python.md")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LIMIT_S = 180
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    return BLOCK.findall((ROOT / page).read_text())
+
+
+def run(command: list[str], place: Path) -> None:
+    paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": paths, "PENSTOCK_PROGRESS": "0"}
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
+
+
+def run_block(language: str, code: str, place: Path) -> None:
+    if language == "bash":
+        lines = [line for line in code.splitlines() if not line.startswith("make ")]
+        run(["bash", "-euc", "\n".join(lines)], place)
+    elif language == "python":
+        run([sys.executable, "-c", code], place)
+    elif language == "toml":
+        (place / "mine.toml").write_text(code)
+        run(["penstock", "bench", "mine.toml", "--dir", ".", "--repeats", "1"], place)
+    elif language == "c":
+        run_c(code, place)
+    else:
+        pytest.fail(f"a block of {language} that no test runs")
+
+
+def run_c(code: str, place: Path) -> None:
+    """Compiles against the headers and library inside the installed package."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    package = Path(penstock.__file__).parent
+    (place / "program.c").write_text(code)
+    where = [f"-I{package}/include", f"-L{package}/lib", f"-Wl,-rpath,{package}/lib"]
+    run([compiler, "-std=c11", "-Wall", "-Werror", "program.c", *where, "-lpenstock", "-o", "program"], place)
+    run(["./program"], place)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run_as_written(page: str, tmp_path: Path) -> None:
+    found = blocks(page)
+    assert found
+    for language, code in found:
+        run_block(language, code, tmp_path)
+
+
+def test_make_has_the_targets_that_the_readme_names() -> None:
+    lines = [line for _, code in blocks("README.md") for line in code.splitlines() if line.startswith("make ")]
+    assert {line.split()[1] for line in lines} == {"build", "report", "test"}
+    for line in lines:
+        command = line.split("#")[0].split()
+        done = subprocess.run([*command, "--dry-run"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        run_block("bash", "penstock read absent.bin\n", tmp_path)
+    with pytest.raises(AssertionError):
+        run_block("python", "raise SystemExit(3)", tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
+        if "://" not in target:
+            assert ((ROOT / page).parent / target).exists(), target
