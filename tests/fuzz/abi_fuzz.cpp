@@ -3,7 +3,6 @@
 // Pointers cannot be made of any bytes, so they are drawn from good ones and null. Counts that ask for work are kept
 // small; sizes, offsets, kinds, flags and struct_size are not.
 #include <cstddef>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -48,10 +47,11 @@ int checked(int code, const penstock_error& error) {
 }
 
 const std::string& scratch_file() {
+    static const penstock::fuzz::Folder folder;
     static const std::string name = [] {
-        const auto made = std::filesystem::temp_directory_path() / "penstock-abi-fuzz.bin";
+        const std::string made = folder / "data";
         std::ofstream(made, std::ios::binary) << std::string(kBytes, 'x');
-        return made.string();
+        return made;
     }();
     return name;
 }

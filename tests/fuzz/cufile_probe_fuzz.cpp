@@ -3,9 +3,7 @@
 // A shell script plays the probe: its words are the fuzzer's bytes. So the whole way is tried: process, pipe, parser
 // and judgement.
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "input.hpp"
@@ -15,24 +13,18 @@ namespace {
 
 using penstock::fuzz::promise;
 
-// A folder with the script and its words, gone with the process.
+// The script and the words it says.
 class Stage {
   public:
     Stage() {
-        std::string name = (std::filesystem::temp_directory_path() / "penstock-probe-fuzz-XXXXXX").string();
-        promise(::mkdtemp(name.data()) != nullptr, "a scratch folder can be made");
-        folder_ = name;
         std::ofstream(program()) << "#!/bin/sh\nexec cat '" << words() << "'\n";
         ::chmod(program().c_str(), 0700);
     }
-    ~Stage() { std::filesystem::remove_all(folder_); }
-    Stage(const Stage&) = delete;
-    Stage& operator=(const Stage&) = delete;
-    std::string program() const { return folder_ + "/probe"; }
-    std::string words() const { return folder_ + "/words"; }
+    std::string program() const { return folder_ / "probe"; }
+    std::string words() const { return folder_ / "words"; }
 
   private:
-    std::string folder_;
+    penstock::fuzz::Folder folder_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <span>
 #include <string>
 
@@ -36,6 +37,25 @@ class Input {
 
   private:
     std::span<const std::uint8_t> left_;
+};
+
+// A folder of its own in the temporary directory, removed with its owner.
+class Folder {
+  public:
+    Folder() {
+        std::string name = (std::filesystem::temp_directory_path() / "penstock-fuzz-XXXXXX").string();
+        if (::mkdtemp(name.data()) != nullptr) name_ = name;
+    }
+    ~Folder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(name_, ignored);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    std::string operator/(const char* leaf) const { return name_ + "/" + leaf; }
+
+  private:
+    std::string name_ = "/nonexistent";
 };
 
 // A promise that does not hold ends the program: libFuzzer keeps the input, the replay fails.
