@@ -1,11 +1,13 @@
 // The sentences of the Path contract as functions: each returns an empty string when it holds, else what broke.
 //
 // They know nothing of a test framework, so that a negative control can demand that one of them fails. Short counts,
-// EINTR and EAGAIN are within the contract: the checks go on after them, as the engine does.
+// EINTR and EAGAIN are within the contract: the checks go on after them, as the engine does. In each check the path is
+// declared last, so that it is gone before the files and the memory that its operations may still use.
 #pragma once
 
 #include <algorithm>
 #include <cerrno>
+#include <list>
 #include <map>
 #include <sstream>
 #include <thread>
@@ -79,14 +81,21 @@ inline std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_of(const Rig& 
     return spans;
 }
 
+inline std::uint64_t longest(const Rig& rig) {
+    std::uint64_t length = 0;
+    for (const auto& span : spans_of(rig)) length = std::max(length, span.second);
+    return length;
+}
+
 inline std::string reads_what_is_there(Rig& rig) {
-    const auto path = rig.path(4);
     const std::uint32_t guard = std::max(rig.traits.memory_step, 64u);
+    const auto memory = rig.allocate(longest(rig) + 2 * guard);
+    std::list<FileHandle> files;
+    const auto path = rig.path(4);
     for (const std::uint64_t size : {std::uint64_t{1}, std::uint64_t{4096}, std::uint64_t{70'003}, kMiB + 13}) {
         const Bytes original = pattern(size, size);
-        const FileHandle file = rig.make_file(original, false);
+        const FileHandle& file = files.emplace_back(rig.make_file(original, false));
         for (const auto& [offset, length] : spans_of(rig)) {
-            const auto memory = rig.allocate(length + 2 * guard);
             rig.store(memory.get(), Bytes(length + 2 * guard, kCanary));
             std::uint64_t moved = 0;
             const Operation read{Direction::read, &file, offset, memory.get() + guard, length, 7};
@@ -106,14 +115,15 @@ inline std::string reads_what_is_there(Rig& rig) {
 }
 
 inline std::string writes_the_range_and_nothing_else(Rig& rig) {
+    const auto memory = rig.allocate(longest(rig));
+    std::list<FileHandle> files;
     const auto path = rig.path(4);
     for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{70'003}, kMiB + 13}) {
         for (const auto& [offset, length] : spans_of(rig)) {
             if (!rig.traits.extends && offset + length > size) continue;
             Bytes wanted = pattern(size, 1);
-            const FileHandle file = rig.make_file(wanted, true);
+            const FileHandle& file = files.emplace_back(rig.make_file(wanted, true));
             const Bytes written = pattern(length, 2 + offset);
-            const auto memory = rig.allocate(length);
             rig.store(memory.get(), written);
             std::uint64_t moved = 0;
             const Operation write{Direction::write, &file, offset, memory.get(), length, 9};
@@ -129,11 +139,11 @@ inline std::string writes_the_range_and_nothing_else(Rig& rig) {
 }
 
 inline std::string reads_short_at_the_end_and_then_nothing(Rig& rig) {
-    const auto path = rig.path(1);
     const std::uint64_t step = rig.traits.offset_step;
     const std::uint64_t size = 4 * step + step / 2 + 1;
     const FileHandle file = rig.make_file(pattern(size, 3), false);
     const auto memory = rig.allocate(16 * step);
+    const auto path = rig.path(1);
     const auto reads = [&](std::uint64_t offset, std::uint64_t wanted) -> std::string {
         std::uint64_t moved = 0;
         const Operation read{Direction::read, &file, offset, memory.get(), 8 * step, 1};
@@ -152,12 +162,12 @@ inline std::string reads_short_at_the_end_and_then_nothing(Rig& rig) {
 // Keeps the queue full until all is read: each operation taken completes once, with its own tag and its own bytes. What
 // came short or is to be tried again goes to the end of the line, whole.
 inline std::string answers_each_operation_once_with_its_own_bytes(Rig& rig) {
-    const auto path = rig.path(16);
     const std::uint64_t block = align_up(4096, rig.traits.offset_step);
-    const std::size_t limit = path->capabilities().max_in_flight, count = limit + 5;
+    const std::size_t limit = rig.path(16)->capabilities().max_in_flight, count = limit + 5;
     const Bytes original = pattern(count * block, 4);
     const FileHandle file = rig.make_file(original, false);
     const auto memory = rig.allocate(count * block);
+    const auto path = rig.path(16);
     std::vector<std::uint64_t> line;  // blocks to read, not in file order
     for (std::uint64_t at = 1; at < count; at += 2) line.push_back(at);
     for (std::uint64_t at = 0; at < count; at += 2) line.push_back(at);
@@ -186,11 +196,11 @@ inline std::string answers_each_operation_once_with_its_own_bytes(Rig& rig) {
 }
 
 inline std::string takes_no_more_when_full(Rig& rig) {
-    const auto path = rig.path(4);
     const std::uint64_t block = align_up(4096, rig.traits.offset_step);
-    const std::size_t limit = path->capabilities().max_in_flight;
+    const std::size_t limit = rig.path(4)->capabilities().max_in_flight;
     const FileHandle file = rig.make_file(pattern(block, 5), false);
     const auto memory = rig.allocate((limit + 2) * block);
+    const auto path = rig.path(4);
     std::vector<Operation> operations;
     for (std::size_t i = 0; i < limit + 2; ++i) {
         operations.push_back({Direction::read, &file, 0, memory.get() + i * block, block, i});
@@ -205,6 +215,9 @@ inline std::string takes_no_more_when_full(Rig& rig) {
 }
 
 inline std::string reaps_without_waiting_longer_than_asked(Rig& rig) {
+    const std::uint64_t block = align_up(4096, rig.traits.offset_step);
+    const FileHandle file = rig.make_file(pattern(block, 6), false);
+    const auto memory = rig.allocate(block);
     const auto path = rig.path(4);
     Completion done;
     const auto start = Clock::now();
@@ -212,9 +225,6 @@ inline std::string reaps_without_waiting_longer_than_asked(Rig& rig) {
     if (path->reap({}, Deadline::never()) != 0) return "a completion into no room";
     if (path->submit({}) != 0) return "took an operation that was not offered";
     if (Clock::now() - start > std::chrono::seconds(2)) return "waited with nothing in flight";
-    const std::uint64_t block = align_up(4096, rig.traits.offset_step);
-    const FileHandle file = rig.make_file(pattern(block, 6), false);
-    const auto memory = rig.allocate(block);
     const Operation read{Direction::read, &file, 0, memory.get(), block, 3};
     if (path->submit({&read, 1}) != 1) return "an idle path took no operation";
     const auto give_up = Clock::now() + rig.traits.patience;
@@ -244,10 +254,10 @@ inline std::string leaves_memory_alone_once_destroyed(Rig& rig) {
 }
 
 inline std::string reports_mistakes_as_completions(Rig& rig) {
-    const auto path = rig.path(4);
     const std::uint64_t block = align_up(4096, rig.traits.offset_step);
     const auto memory = rig.allocate(2 * block + rig.traits.memory_step);
     const FileHandle file = rig.make_file(pattern(2 * block, 8), false), closed = rig.closed_file();
+    const auto path = rig.path(4);
     struct Mistake {
         const char* name;
         Operation operation;
