@@ -163,7 +163,9 @@ void Session::complete_piece(std::uint32_t index, Piece&) {
 
 void Session::storage_done(std::uint32_t index) {
     Slot& slot = slots_[index];
-    if (slot.copied_from_lent) {
+    if (team_) {
+        hand_over(index);
+    } else if (slot.copied_from_lent) {
         slot.phase = Phase::copying;
         station_.stream().record(station_.event(index));
         copying_.push_back(index);

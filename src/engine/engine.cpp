@@ -11,6 +11,7 @@ namespace penstock::engine {
 namespace {
 
 constexpr std::uint32_t kWorkersMax = 512;
+constexpr std::uint32_t kTeamStations = UINT32_MAX;  // worker number of stations that teams share
 
 CutRules rules_for(const TransferState& transfer, const Step& step) {
     CutRules rules;
@@ -27,6 +28,13 @@ CutRules rules_for(const TransferState& transfer, const Step& step) {
     // Straight to the caller's memory there is no slot to keep within: operations are exactly what is wanted.
     if (!step.shape.staged) rules.alignment = 1;
     return rules;
+}
+
+// What a worker of a team needs for itself: a path, no slots.
+Shape member_shape(Shape shape) {
+    shape.staged = false;
+    shape.depth = 1;
+    return shape;
 }
 
 }  // namespace
@@ -74,12 +82,22 @@ void Engine::work(std::uint32_t worker) {
     while (std::shared_ptr<Job> job = scheduler_.take()) serve(std::move(job), worker);
 }
 
+std::shared_ptr<Team> Engine::make_team(Job& job, const std::function<bool()>& give_up) {
+    std::unique_ptr<Station> station = pool_.lease(job.shape(), kTeamStations, give_up);
+    return station ? std::make_shared<Team>(pool_, std::move(station), job) : nullptr;
+}
+
 void Engine::serve(std::shared_ptr<Job> job, std::uint32_t worker) {
     std::unique_ptr<Station> station;
     const std::shared_ptr<Job> first = job;
+    std::shared_ptr<Team> team;
+    const bool shared = job->shape().part_bytes != 0;
+    const auto give_up = [&] { return scheduler_.stopping() || first->exhausted(); };
     try {
         options_.device->enter_thread();
-        station = pool_.lease(job->shape(), worker, [&] { return scheduler_.stopping() || first->exhausted(); });
+        if (shared) team = job->team([&] { return make_team(*first, give_up); });
+        if (!shared) station = pool_.lease(job->shape(), worker, give_up);
+        if (team) station = pool_.lease(member_shape(job->shape()), worker, give_up);
         if (!station) {
             scheduler_.give_back(first);
             return;
@@ -89,7 +107,7 @@ void Engine::serve(std::shared_ptr<Job> job, std::uint32_t worker) {
         scheduler_.give_back(first);
         return;
     }
-    Session session(scheduler_, *station, *options_.system);
+    Session session(scheduler_, *station, *options_.system, std::move(team));
     if (session.run(std::move(job))) {
         pool_.give_back(std::move(station));
     } else {

@@ -95,7 +95,9 @@ TEST_F(EngineOverMemory, random_plans_with_faults_agree_with_the_oracle) {
         shape.chunk_bytes = 4096 << (random() % 4);
         shape.workers = static_cast<std::uint32_t>(1 + random() % 4);
         shape.depth = static_cast<std::uint32_t>(1 + random() % 4);
-        const auto read = transfer(Direction::read, ranges, shape);
+        Shape read_shape = shape;
+        if (round % 2 == 1) read_shape.part_bytes = 512 << (random() % 6);  // shared slots
+        const auto read = transfer(Direction::read, ranges, read_shape);
         engine_->start(read);
         ASSERT_TRUE(read->result().ok()) << read->result().error.message();
         std::vector<std::byte> got(oracle.size());
@@ -146,6 +148,51 @@ TEST_F(EngineOverMemory, a_later_small_transfer_does_not_wait_for_an_earlier_lar
     EXPECT_FALSE(large->done());
     large->cancel();
     large->wait(Deadline::never());
+}
+
+TEST_F(EngineOverMemory, a_team_shares_slots_and_copies_each_once) {
+    make_engine();
+    store_->put(1, random_bytes(10 * kMiB + 77, 4));
+    std::byte* memory = device_bytes(10 * kMiB + 77);
+    const Shape shape{.chunk_bytes = 1 * kMiB, .part_bytes = 64 * kKiB, .workers = 4, .depth = 3};
+    const auto read = transfer(Direction::read, {{&file_, 0, memory, 10 * kMiB + 77, 0}}, shape);
+    engine_->start(read);
+    const Outcome outcome = read->result();
+    ASSERT_TRUE(outcome.ok());
+    EXPECT_EQ(outcome.bytes, 10 * kMiB + 77);
+    EXPECT_EQ(outcome.evidence.paths.at(0).host_copies_bytes, 10 * kMiB + 77);
+    EXPECT_EQ(outcome.evidence.paths.at(0).operations, 161u);
+    EXPECT_EQ(engine_->pinned_peak_bytes(), 4 * kMiB);  // once, not once for each worker
+    std::vector<std::byte> got(10 * kMiB + 77);
+    copy(CopyDirection::to_host, got.data(), memory, got.size());
+    EXPECT_TRUE(got == store_->contents(1));
+}
+
+TEST_F(EngineOverMemory, a_team_meets_errors_ends_of_file_and_cancellation_without_hanging) {
+    path::FaultOptions faults;
+    make_engine(&faults);
+    store_->put(1, random_bytes(6 * kMiB, 5));
+    std::byte* memory = device_bytes(8 * kMiB);
+    const Shape shape{.chunk_bytes = 1 * kMiB, .part_bytes = 64 * kKiB, .workers = 3, .depth = 2};
+    const auto past_end = transfer(Direction::read, {{&file_, 0, memory, 8 * kMiB, 0}}, shape);
+    engine_->start(past_end);
+    EXPECT_TRUE(past_end->result().reached_end);
+    EXPECT_EQ(past_end->result().bytes, 6 * kMiB);
+    const auto cancelled = transfer(Direction::read, {{&file_, 0, memory, 6 * kMiB, 0}}, shape);
+    engine_->start(cancelled);
+    cancelled->cancel();
+    EXPECT_TRUE(cancelled->wait(Deadline::after(std::chrono::seconds(5))));
+    faults.bad_from = 3 * kMiB;
+    make_engine(&faults);
+    const auto broken = transfer(Direction::read, {{&file_, 0, memory, 6 * kMiB, 0}}, shape);
+    engine_->start(broken);
+    EXPECT_EQ(broken->result().error.code, ErrorCode::io_error);
+    EXPECT_EQ(broken->result().bytes, 3 * kMiB);
+    std::vector<std::byte> no_device_memory(6 * kMiB);
+    const auto wild = transfer(Direction::read, {{&file_, 0, no_device_memory.data(), 2 * kMiB, 0}}, shape);
+    engine_->start(wild);
+    EXPECT_TRUE(wild->wait(Deadline::after(std::chrono::seconds(5))));
+    EXPECT_FALSE(wild->result().ok());
 }
 
 TEST_F(EngineOverMemory, an_empty_plan_ends_at_once) {

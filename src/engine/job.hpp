@@ -13,6 +13,8 @@
 
 namespace penstock::engine {
 
+class Team;
+
 class Job {
   public:
     Job(std::shared_ptr<TransferState> transfer, std::size_t step, CutRules rules)
@@ -60,6 +62,14 @@ class Job {
         return true;
     }
 
+    // The team of this job; `make` (which may answer nullptr) is called by the first worker, the others wait for it.
+    template <typename Make>
+    std::shared_ptr<Team> team(const Make& make) {
+        const std::lock_guard lock(team_mutex_);
+        if (!team_) team_ = make();
+        return team_;
+    }
+
     std::uint32_t lanes = 0;  // workers on it; guarded by the scheduler's mutex
 
   private:
@@ -70,6 +80,8 @@ class Job {
     std::uint64_t in_flight_ = 0;
     bool exhausted_ = false;
     bool left_ = false;
+    std::mutex team_mutex_;
+    std::shared_ptr<Team> team_;
 };
 
 }  // namespace penstock::engine

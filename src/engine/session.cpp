@@ -17,10 +17,11 @@ std::uint64_t make_tag(std::uint32_t slot, std::uint32_t piece) { return (std::u
 
 }  // namespace
 
-Session::Session(Scheduler& scheduler, Station& station, os::System& system)
+Session::Session(Scheduler& scheduler, Station& station, os::System& system, std::shared_ptr<Team> team)
     : scheduler_(scheduler),
       station_(station),
       system_(system),
+      team_(std::move(team)),
       shape_(station.shape()),
       capabilities_(station.path().capabilities()),
       slots_(shape_.depth),
@@ -49,11 +50,12 @@ bool Session::serve_all() {
             advance();
             continue;
         }
-        release_finished_jobs(false);
+        if (!team_) release_finished_jobs(false);
         if (idle()) break;
         if (!advance()) wait_for_something();
         if (hung()) return false;
     }
+    if (team_) team_->drain();
     release_finished_jobs(true);
     return true;
 }
@@ -79,7 +81,29 @@ Session::Held* Session::next_source(Chunk& chunk) {
     return held.job->next(chunk) ? &held : nullptr;
 }
 
+bool Session::start_part(std::uint32_t index) {
+    Part part;
+    if (waiting_jobs_due() || !team_->next(part)) return false;
+    Slot& slot = slots_[index];
+    slot.chunk = std::move(part.chunk);
+    slot.shared_memory = part.memory;
+    slot.shared_slot = part.slot;
+    slot.job = 0;
+    slot.open_pieces = static_cast<std::uint32_t>(slot.chunk.pieces.size());
+    ++busy_slots_;
+    start_storage(index);
+    return true;
+}
+
+void Session::hand_over(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    slot.phase = Phase::free;
+    --busy_slots_;
+    team_->filled({std::move(slot.chunk), slot.shared_memory, slot.shared_slot});
+}
+
 bool Session::start_next(std::uint32_t index) {
+    if (team_) return start_part(index);
     Slot& slot = slots_[index];
     Held* held = next_source(slot.chunk);
     if (held == nullptr) return false;
@@ -96,6 +120,7 @@ bool Session::start_next(std::uint32_t index) {
 }
 
 std::byte* Session::operation_memory(std::uint32_t index, const Piece& piece) const {
+    if (team_) return slots_[index].shared_memory + piece.slot_offset;
     if (shape_.staged) return station_.slot(index) + piece.slot_offset;
     const bool lent = capabilities_.memory == OperationMemory::lent && !transfer_of(slots_[index]).request().host_memory;
     return lent ? nullptr : piece.memory;
@@ -189,21 +214,7 @@ bool Session::hung() {
 }
 
 void Session::copies_to_device(std::uint32_t index) {
-    Slot& slot = slots_[index];
-    const std::byte* memory = station_.slot(index);
-    copy_pieces_.clear();
-    for (const Piece& piece : slot.chunk.pieces) {
-        const std::uint64_t bytes = piece.arrived_bytes();
-        if (bytes == 0) continue;
-        const std::byte* source = memory + piece.slot_offset + piece.lead_bytes();
-        CopyPiece* last = copy_pieces_.empty() ? nullptr : &copy_pieces_.back();
-        if (last != nullptr && static_cast<std::byte*>(last->destination) + last->bytes == piece.memory &&
-            static_cast<const std::byte*>(last->source) + last->bytes == source) {
-            last->bytes += bytes;
-        } else {
-            copy_pieces_.push_back({piece.memory, source, bytes});
-        }
-    }
+    gather_copies(slots_[index].chunk.pieces, station_.slot(index), copy_pieces_);
     start_copy(index);
 }
 
@@ -247,17 +258,10 @@ void Session::start_copy(std::uint32_t index) {
 void Session::finish(std::uint32_t index) {
     Slot& slot = slots_[index];
     TransferState& transfer = transfer_of(slot);
-    std::uint64_t arrived = 0;
-    std::uint64_t fallen_back = 0;
-    for (Piece& piece : slot.chunk.pieces) {
-        if (slot.copied_from_lent) check_lent(slot, piece);
-        const std::uint64_t bytes = piece.arrived_bytes();
-        arrived += bytes - piece.fallen_back_bytes;
-        fallen_back += piece.fallen_back_bytes;
-        if (bytes < piece.bytes) transfer.short_at(piece.position + bytes);
+    if (slot.copied_from_lent) {
+        for (Piece& piece : slot.chunk.pieces) check_lent(slot, piece);
     }
-    if (arrived != 0) transfer.arrived(shape_.path, arrived);
-    if (fallen_back != 0) transfer.arrived(PathKind::buffered, fallen_back);
+    account(transfer, shape_.path, slot.chunk.pieces);
     slot.phase = Phase::free;
     --busy_slots_;
     Held& held = jobs_[slot.job];
@@ -282,7 +286,15 @@ void Session::abandon_all() {
         Slot& slot = slots_[i];
         if (slot.phase == Phase::free) continue;
         for (Piece& piece : slot.chunk.pieces) piece.moved_bytes = piece.fallen_back_bytes = 0;
-        finish(i);
+        if (team_) {
+            hand_over(i);
+        } else {
+            finish(i);
+        }
+    }
+    if (team_) {
+        team_->give_up();
+        team_->drain();
     }
     release_finished_jobs(true);
 }

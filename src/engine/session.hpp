@@ -12,13 +12,15 @@
 
 #include "engine/scheduler.hpp"
 #include "engine/station.hpp"
+#include "engine/team.hpp"
 #include "os/system.hpp"
 
 namespace penstock::engine {
 
 class Session {
   public:
-    Session(Scheduler& scheduler, Station& station, os::System& system);
+    // With a team, its shared slots are filled instead of the station's own.
+    Session(Scheduler& scheduler, Station& station, os::System& system, std::shared_ptr<Team> team = nullptr);
     // Serves `first` and jobs of the same shape until none is left. False when operations hung: the station must go.
     bool run(std::shared_ptr<Job> first);
 
@@ -30,6 +32,8 @@ class Session {
         std::size_t job = 0;          // index in jobs_
         std::uint32_t open_pieces = 0;
         bool copied_from_lent = false;
+        std::byte* shared_memory = nullptr;  // with a team: the shared slot, and its number
+        std::uint32_t shared_slot = 0;
     };
     struct Held {
         std::shared_ptr<Job> job;
@@ -38,6 +42,8 @@ class Session {
 
     bool serve_all();  // false: operations hung
     bool start_next(std::uint32_t index);
+    bool start_part(std::uint32_t index);
+    void hand_over(std::uint32_t index);
     Held* next_source(Chunk& chunk);
     void start_storage(std::uint32_t index);
     void push_operation(std::uint32_t index, std::uint32_t piece);
@@ -68,6 +74,7 @@ class Session {
     Scheduler& scheduler_;
     Station& station_;
     os::System& system_;
+    const std::shared_ptr<Team> team_;
     const Shape shape_;
     const Capabilities capabilities_;
     std::vector<Held> jobs_;  // entries without a job are reused
