@@ -21,6 +21,7 @@ from penstock.report import style
 Rows = list[dict[str, Any]]
 Key = tuple[str, str, str]  # direction, cache, path
 HALO = [withStroke(linewidth=2.6, foreground="white")]
+WIDTH_IN = 5.6  # narrow, so that letters stay legible on a phone
 STATES = ("hot", "cold", "direct")
 STATE_WORDS = {"hot": "in page cache", "cold": "not in page cache", "direct": "page cache bypassed"}
 
@@ -45,7 +46,7 @@ def bandwidth_by_path(rows: Rows) -> Figure | None:
         [row["bytes_per_second"] for group in groups.values() for row in group] + [c or 0.0 for c in ceilings.values()]
     )
     for axes, way in panels:
-        keys = _ordered(groups, way)
+        keys = ordered(groups, way)
         values = [(median_rate(groups[key]) or 0.0) / 1e9 for key in keys]
         spans = [[row["bytes_per_second"] / 1e9 for row in groups[key]] for key in keys]
         _bars(axes, keys, values, spans)
@@ -66,7 +67,7 @@ def cpu_by_path(rows: Rows) -> Figure | None:
     costs = {key: [c for row in group if (c := median_cpu([row])) is not None] for key, group in groups.items()}
     top = max(cost for group in costs.values() for cost in group)
     for axes, way in panels:
-        keys = _ordered(groups, way)
+        keys = ordered(groups, way)
         _bars(axes, keys, [median_cpu(groups[key]) or 0.0 for key in keys], [costs[key] for key in keys])
         axes.set_xlim(0, top * 1.12)
         axes.set_title("File to device" if way == "read" else "Device to file")
@@ -83,7 +84,7 @@ def bandwidth_by_size(rows: Rows) -> Figure | None:
     series = {key: sizes for key, sizes in series.items() if len(sizes) > 1}
     if not series:
         return None
-    figure = Figure(figsize=(6.6, 4.0), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 3.9), layout="constrained")
     axes = figure.add_subplot()
     for turn, (key, sizes) in enumerate(
         sorted(series.items(), key=lambda pair: (STATES.index(pair[0][1]), pair[0][0]))
@@ -125,7 +126,7 @@ def whole_file(rows: Rows) -> dict[Key, Rows]:
 def size_label(value: float) -> str:
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if value >= factor:
-            return f"{value / factor:g} {unit}"
+            return f"{value / factor:.4g} {unit}"
     return f"{value:g} B"
 
 
@@ -133,7 +134,7 @@ def _plain(row: dict[str, Any]) -> bool:
     return not row["workers"] and not row["depth"] and row["buffer"] == "device" and row["first_touch"] == "gpu"
 
 
-def _ordered(groups: dict[Key, Rows], way: str) -> list[Key]:
+def ordered(groups: dict[Key, Rows], way: str) -> list[Key]:
     """The default first, then by state and rate; drawn from the bottom up, hence reversed."""
     keys = [key for key in groups if key[0] == way]
     keys.sort(key=lambda key: (STATES.index(key[1]), key[2] != "auto", -(median_rate(groups[key]) or 0.0)))
@@ -144,7 +145,7 @@ def _panels(groups: dict[Key, Rows]) -> tuple[Figure, list[tuple[Axes, str]]]:
     """One panel a direction, as high as its bars need."""
     ways = [way for way in ("read", "write") if any(key[0] == way for key in groups)]
     counts = [sum(key[0] == way for key in groups) for way in ways]
-    figure = Figure(figsize=(6.6, 0.27 * sum(counts) + 0.95 * len(ways) + 0.3), layout="constrained")
+    figure = Figure(figsize=(WIDTH_IN, 0.27 * sum(counts) + 0.95 * len(ways) + 0.3), layout="constrained")
     panels = figure.subplots(len(ways), 1, squeeze=False, height_ratios=counts)
     return figure, list(zip(panels[:, 0], ways, strict=True))
 
@@ -186,7 +187,7 @@ def _state_legend(figure: Figure, groups: dict[Key, Rows]) -> None:
 
     present = [state for state in STATES if any(key[1] == state for key in groups)]
     handles = [Patch(color=style.STATE_COLOURS[state], label=STATE_WORDS[state]) for state in present]
-    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), columnspacing=1.2, handlelength=1.4)
 
 
 def number(value: float) -> str:

@@ -30,7 +30,7 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.0
 h2 { font-size: 1.12rem; margin: 2.4rem 0 .6rem; }
 p.lead { color: #555b64; margin: 0 0 1.4rem; }
 figure { margin: 1.6rem 0; break-inside: avoid; }
-figure svg { width: 100%; height: auto; display: block; }
+figure svg { width: 100%; max-width: 41rem; height: auto; display: block; }
 table.tight td, table.tight th { white-space: nowrap; }
 figcaption { color: #555b64; font-size: .92rem; margin-top: .5rem; }
 .wide { overflow-x: auto; }
@@ -40,8 +40,7 @@ td { border-bottom: 1px solid #e3e6ea; padding: .3rem .7rem .3rem 0; vertical-al
 td.n, th.n { text-align: right; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; font-size: .92rem; margin: 0; }
 dt { color: #555b64; } dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 30rem) { body { padding-top: 1.2rem; } figure > div { overflow-x: auto; }
-  figure svg { min-width: 32rem; } dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } }
+@media (max-width: 30rem) { body { padding-top: 1.2rem; } dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } }
 @media print { body { max-width: none; padding: 0; font-size: 10.5pt; } h2 { break-after: avoid; } }
 """
 
@@ -78,7 +77,7 @@ def page(rows: Rows, pictures: dict[str, str]) -> str:
     machine = first.get("machine", {})
     body = [f"<h1>{html.escape(title(machine))}</h1>", f'<p class="lead">{html.escape(lead(first))}</p>']
     for name, picture in pictures.items():
-        body.append(f"<figure><div>{picture}</div><figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>")
+        body.append(f"<figure>{picture}<figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>")
     body.append(_medians(rows))
     body.append(_promises(rows))
     body.append(_missing(rows))
@@ -109,18 +108,14 @@ def lead(first: dict[str, Any]) -> str:
 
 def _medians(rows: Rows) -> str:
     groups = drawing.whole_file(rows)
-    lines = [
-        (
-            way,
-            drawing.STATE_WORDS[state],
-            path,
-            ", ".join(sorted({row["took"] for row in group})),
-            drawing.number((median_rate(group) or 0) / 1e9),
-            f"{median_cpu(group) or 0:.3f}",
-        )
-        for (way, state, path), group in sorted(groups.items())
-    ]
+    keys = [key for way in ("read", "write") for key in reversed(drawing.ordered(groups, way))]
+    lines = [(key[0], drawing.STATE_WORDS[key[1]], key[2], *_numbers(groups[key])) for key in keys]
     return _table("Medians", ("direction", "state", "asked", "took", "GB/s", "CPU s/GB"), lines, numbers=2)
+
+
+def _numbers(group: Rows) -> tuple[str, str, str]:
+    took = ", ".join(sorted({row["took"] for row in group}))
+    return took, drawing.number((median_rate(group) or 0) / 1e9), f"{median_cpu(group) or 0:.3f}"
 
 
 def _promises(rows: Rows) -> str:
@@ -142,13 +137,12 @@ def _promises(rows: Rows) -> str:
 
 
 def _missing(rows: Rows) -> str:
-    lines = list(
-        dict.fromkeys(
-            (row.get("name") or f"{row['path']}, {row['direction']}, {row['cache']}", row["cause"])
-            for row in rows
-            if row["kind"] == "missing"
-        )
-    )
+    causes: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row["kind"] == "missing":
+            name = row.get("name") or f"{row['path']} {row['direction']}"
+            causes.setdefault(row["cause"], {})[name] = None
+    lines = [(", ".join(names), cause) for cause, names in causes.items()]
     return _table("Not measured", ("what", "because"), lines, numbers=0)
 
 
@@ -176,14 +170,34 @@ def _table(heading: str, names: tuple[str, ...], lines: list[tuple[str, ...]], n
 
 def _machine(machine: dict[str, Any]) -> str:
     entries = "".join(
-        f"<dt>{html.escape(name.replace('_', ' '))}</dt><dd>{html.escape(_text(value))}</dd>"
-        for name, value in machine.items()
-        if value not in (None, "", {})
+        f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in _facts(machine) if text
     )
-    return f"<h2>Machine</h2><dl>{entries}</dl>"
+    return f"<h2>Machine</h2><dl>{entries}</dl>" if entries else ""
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key.replace('_', ' ')} {_text(one)}" for key, one in value.items() if one not in ("", None))
-    return str(value)
+def _facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
+    """The fingerprint in words."""
+    if not machine:
+        return []
+    device, disk, versions = machine["device"], machine["disk"], dict(machine["versions"])
+    build = versions.pop("penstock")
+    cuda = "built in" if build["cuda"] else "not built in"
+    pages = drawing.size_label(machine["page_bytes"])
+    driver = f", driver {device['driver_version']}" if device["driver_version"] else ""
+    return [
+        ("processor", f"{machine['cpu_model']}, {machine['cores']} cores, {machine['architecture']}"),
+        (
+            "memory",
+            f"{drawing.size_label(machine['memory_bytes'])}, pages of {pages}",
+        ),
+        ("device", f"{device['model']} ({device['name']}), {drawing.size_label(device['total_bytes'])}{driver}"),
+        ("system", f"{machine['distribution']}, Linux {machine['kernel']}"),
+        ("file system", f"{machine['file_system']} ({machine['mount_options']})"),
+        ("disk", ", ".join(f"{key} {value}" for key, value in disk.items())),
+        (
+            "Penstock",
+            f"{build['version']}, g++ {build['compiler']}, CUDA {cuda}",
+        ),
+        ("with", ", ".join(f"{name} {value}" for name, value in versions.items())),
+        ("revision", machine["git_revision"] or ""),
+    ]
