@@ -14,6 +14,7 @@
 
 static int failures = 0;
 static char folder[256];
+static const char* device = "host"; /* --device NAME runs the same tests on a GPU */
 
 #define CHECK(condition) check((condition) != 0, #condition, __LINE__)
 static inline int check(int holds, const char* text, int line) {
@@ -30,11 +31,12 @@ static inline const char* named(const char* leaf) {
     return name;
 }
 
-static inline penstock_context* host_context(double bandwidth_bytes_per_s) {
+/* A context on the device under test; a throttled one is always on the emulated device. */
+static inline penstock_context* made_context(double bandwidth_bytes_per_s) {
     penstock_context_options options = PENSTOCK_CONTEXT_OPTIONS_INIT;
     penstock_error error = PENSTOCK_ERROR_INIT;
     penstock_context* context = NULL;
-    options.device = "host";
+    options.device = bandwidth_bytes_per_s > 0 ? "host" : device;
     options.emulated_bandwidth_bytes_per_s = bandwidth_bytes_per_s;
     if (!CHECK(penstock_context_create(&options, &context, &error) == PENSTOCK_OK)) {
         fprintf(stderr, "  %s\n", error.message);
@@ -98,6 +100,7 @@ static inline int run_in_folder(int count, char** arguments, void (*tests)(void)
     const char* base = getenv("TMPDIR");
     snprintf(folder, sizeof(folder), "%s/penstock-abi-XXXXXX", base != NULL ? base : "/tmp");
     if (mkdtemp(folder) == NULL) return 2;
+    if (count > 2 && strcmp(arguments[1], "--device") == 0) device = arguments[2];
     if (count > 1 && strcmp(arguments[1], "--control") == 0) {
         CHECK(penstock_abi_version() == 0);
     } else {

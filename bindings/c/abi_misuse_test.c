@@ -1,6 +1,7 @@
 /* The C ABI from C, used wrongly: each mistake is refused with a code and words, and nothing happens.
  *
- * Plain C11 against penstock.h only. Runs on the emulated device, so it needs no GPU. See --control in abi_check.h.
+ * Plain C11 against penstock.h only. Runs on the emulated device unless --device names a GPU; see abi_check.h, also for
+ * --control.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "abi_check.h"
@@ -28,7 +29,7 @@ static void null_handles_are_refused_and_freeing_them_does_nothing(void) {
 
 static void a_handle_of_another_kind_is_refused(void) {
     penstock_error error = PENSTOCK_ERROR_INIT;
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     uint64_t bytes = 0;
     CHECK(penstock_file_size((penstock_file*)(void*)context, &bytes, &error) == PENSTOCK_INVALID_ARGUMENT);
     CHECK(strstr(error.message, "penstock_file") != NULL);
@@ -72,7 +73,7 @@ static void unknown_names_are_answered_with_the_known_ones(void) {
 
 static void a_missing_file_is_named(void) {
     penstock_error error = PENSTOCK_ERROR_INIT;
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_file* file = NULL;
     CHECK(penstock_file_open(context, named("absent"), NULL, &file, &error) == PENSTOCK_NOT_FOUND);
     CHECK(file == NULL && strcmp(error.file, named("absent")) == 0);
@@ -83,7 +84,7 @@ static void a_missing_file_is_named(void) {
 }
 
 static void writing_to_a_file_opened_for_reading_is_refused(void) {
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_file* file = opened(context, pattern_file("readable", 4096));
     penstock_buffer* buffer = device_buffer(context, 4096);
     penstock_request request = whole(buffer);
@@ -97,7 +98,7 @@ static void writing_to_a_file_opened_for_reading_is_refused(void) {
 
 static void memory_of_the_caller_is_checked_for_its_kind(void) {
     char here[64];
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_buffer* buffer = device_buffer(context, 4096);
     penstock_memory memory = {penstock_buffer_pointer(buffer), 4096, PENSTOCK_DEVICE, 0};
     CHECK(penstock_wrap(context, &memory, NULL) == PENSTOCK_OK && memory.kind == PENSTOCK_DEVICE);

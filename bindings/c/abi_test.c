@@ -1,6 +1,7 @@
 /* The C ABI from C, used as meant: round trips, short reads, waiting, cancelling, progress, evidence.
  *
- * Plain C11 against penstock.h only. Runs on the emulated device, so it needs no GPU. See --control in abi_check.h.
+ * Plain C11 against penstock.h only. Runs on the emulated device unless --device names a GPU; see abi_check.h, also for
+ * --control.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "abi_check.h"
@@ -18,7 +19,7 @@ static void versions_and_names_are_what_the_header_says(void) {
 
 static void what_was_written_is_read_back(void) {
     enum { bytes = 3 * 1024 * 1024 + 77 };
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_buffer* out = device_buffer(context, bytes);
     penstock_buffer* in = device_buffer(context, bytes);
     penstock_open_options create = PENSTOCK_OPEN_OPTIONS_INIT;
@@ -52,7 +53,7 @@ static void what_was_written_is_read_back(void) {
 /* Negative control of the comparison above: one flipped bit in the file must be seen. */
 static void one_flipped_bit_is_noticed(void) {
     enum { bytes = 100000 };
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_buffer* buffer = device_buffer(context, bytes);
     penstock_request request = whole(buffer);
     FILE* stream = fopen(pattern_file("flip", bytes), "r+b");
@@ -68,7 +69,7 @@ static void one_flipped_bit_is_noticed(void) {
 }
 
 static void a_read_over_the_end_is_short_and_says_so(void) {
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_file* file = opened(context, pattern_file("short", 10000));
     penstock_buffer* buffer = device_buffer(context, 65536);
     penstock_request request = whole(buffer);
@@ -93,7 +94,7 @@ static void a_read_over_the_end_is_short_and_says_so(void) {
 static void text_that_does_not_fit_is_cut_and_says_what_it_needs(void) {
     char small[12];
     penstock_text text = {NULL, 0, 0};
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_file* file = opened(context, pattern_file("proof", 50000));
     penstock_buffer* buffer = device_buffer(context, 50000);
     penstock_request request = whole(buffer);
@@ -123,7 +124,7 @@ static void text_that_does_not_fit_is_cut_and_says_what_it_needs(void) {
 /* 32 MiB over a link of 16 MB/s take two seconds: long enough to be caught in the act. */
 static void a_slow_transfer_can_be_waited_for_and_cancelled(void) {
     enum { bytes = 32 * 1024 * 1024 };
-    penstock_context* context = host_context(16e6);
+    penstock_context* context = made_context(16e6);
     penstock_file* file = opened(context, pattern_file("slow", bytes));
     penstock_buffer* buffer = device_buffer(context, bytes);
     penstock_request request = whole(buffer);
@@ -160,7 +161,7 @@ static void note_progress(void* user, uint64_t done_bytes, uint64_t total_bytes)
 static void progress_is_reported_to_the_end(void) {
     enum { bytes = 4 * 1024 * 1024 };
     struct seen seen = {0, 0};
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_file* file = opened(context, pattern_file("progress", bytes));
     penstock_buffer* buffer = device_buffer(context, bytes);
     penstock_request request = whole(buffer);
@@ -174,7 +175,7 @@ static void progress_is_reported_to_the_end(void) {
 }
 
 static void ranges_of_two_files_move_as_one_transfer(void) {
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_file* one = opened(context, pattern_file("one", 20000));
     penstock_file* two = opened(context, pattern_file("two", 30000));
     penstock_buffer* buffer = device_buffer(context, 30000);
@@ -202,7 +203,7 @@ static void ranges_of_two_files_move_as_one_transfer(void) {
 }
 
 static void a_created_file_that_is_abandoned_never_appears(void) {
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_buffer* buffer = device_buffer(context, 5000);
     penstock_request request = whole(buffer);
     penstock_open_options create = PENSTOCK_OPEN_OPTIONS_INIT;
@@ -222,7 +223,7 @@ static void a_created_file_that_is_abandoned_never_appears(void) {
 }
 
 static void a_file_outlives_the_handle_of_its_context(void) {
-    penstock_context* context = host_context(0);
+    penstock_context* context = made_context(0);
     penstock_file* file = opened(context, pattern_file("outlives", 5000));
     penstock_buffer* buffer = device_buffer(context, 5000);
     penstock_request request = whole(buffer);
