@@ -1,4 +1,5 @@
-# liburing and libaio: used when their headers and libraries are found; the paths that need them say so when they are not.
+# liburing and libaio: used when their headers and libraries are found; the paths that need them say so when they are
+# not.
 function(penstock_dependency name header library)
   string(TOUPPER ${name} upper)
   add_library(penstock_${name} INTERFACE)

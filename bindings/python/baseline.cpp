@@ -106,13 +106,15 @@ double host_threads(const nb::kwargs& keywords) {
     loop.chunk_bytes = nb::cast<std::uint64_t>(keywords["chunk_bytes"]);
     loop.bytes = nb::cast<std::uint64_t>(keywords["bytes"]);
     if (loop.threads == 0 || loop.chunk_bytes == 0) {
-        throw Error(ErrorCode::invalid_argument, "measure host threads", "threads and chunk_bytes must be positive", "");
+        throw Error(ErrorCode::invalid_argument, "measure host threads", "threads and chunk_bytes must be positive",
+                    "");
     }
     nb::gil_scoped_release release;
     return run_host_loop(loop);
 }
 
-// Seconds for one thread to pread the file in chunks into a small buffer and memcpy them to `memory` (host-addressable).
+// Seconds for one thread to pread the file in chunks into a small buffer and memcpy them to `memory`
+// (host-addressable).
 double pread_memcpy(const Context& context, const std::string& name, nb::handle memory, std::uint64_t chunk_bytes) {
     const BorrowedMemory target(context, memory, Use::write_into);
     const MemoryView view = target.view();
@@ -143,8 +145,10 @@ double copy_seconds(const Context& context, bool to_device, nb::handle device, n
     context.device().enter_thread();
     const auto stream = context.device().make_stream();
     const auto start = Clock::now();
-    if (to_device) stream->copy(CopyDirection::to_device, far.view().data, near.view().data, bytes);
-    else stream->copy(CopyDirection::to_host, near.view().data, far.view().data, bytes);
+    if (to_device)
+        stream->copy(CopyDirection::to_device, far.view().data, near.view().data, bytes);
+    else
+        stream->copy(CopyDirection::to_host, near.view().data, far.view().data, bytes);
     stream->synchronize();
     return seconds_since(start);
 }
@@ -155,7 +159,8 @@ std::vector<double> read_latencies(const PythonFile& file, nb::handle memory, st
     const std::uint64_t block_bytes = target.view().bytes;
     nb::gil_scoped_release release;
     const std::uint64_t blocks = file.file.size_bytes() / std::max<std::uint64_t>(1, block_bytes);
-    if (blocks == 0) throw Error(ErrorCode::invalid_argument, "measure latency", "the file is smaller than a block", "");
+    if (blocks == 0)
+        throw Error(ErrorCode::invalid_argument, "measure latency", "the file is smaller than a block", "");
     std::mt19937_64 random(seed);
     std::vector<double> seconds;
     seconds.reserve(count);

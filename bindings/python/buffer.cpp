@@ -1,8 +1,8 @@
 // Buffer: memory of a context, visible to NumPy, CuPy, PyTorch and others without a copy.
 //
-// Host-addressable buffers (every buffer of the host device; pinned, managed and system ones of a GPU) export the buffer
-// protocol. Device and managed buffers of a GPU have __cuda_array_interface__. Both have DLPack. Exports keep the
-// buffer, and through it the context, alive.
+// Host-addressable buffers (every buffer of the host device; pinned, managed and system ones of a GPU) export the
+// buffer protocol. Device and managed buffers of a GPU have __cuda_array_interface__. Both have DLPack. Exports keep
+// the buffer, and through it the context, alive.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 
@@ -87,7 +87,8 @@ void bind_buffer(nb::module_& module) {
         .def_prop_ro("context", [](const PythonBuffer& self) { return *self.context; })
         .def_prop_ro("bytes", [](const PythonBuffer& self) { return self.part.bytes; })
         .def_prop_ro("kind", [](const PythonBuffer& self) { return to_string(self.part.kind); })
-        .def_prop_ro("address", [](const PythonBuffer& self) { return reinterpret_cast<std::uintptr_t>(self.part.data); })
+        .def_prop_ro("address",
+                     [](const PythonBuffer& self) { return reinterpret_cast<std::uintptr_t>(self.part.data); })
         .def_prop_ro("__cuda_array_interface__", &cuda_array)
         .def("__len__", [](const PythonBuffer& self) { return self.part.bytes; })
         .def("__dlpack_device__", &dlpack_place)

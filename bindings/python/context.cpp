@@ -1,4 +1,5 @@
-// Context in Python: its device, settings and copies. A Context value is shared state: copies in Python objects are cheap.
+// Context in Python: its device, settings and copies. A Context value is shared state: copies in Python objects are
+// cheap.
 #include "binding.hpp"
 
 namespace penstock::python {
@@ -8,15 +9,24 @@ ContextOptions context_options(const nb::kwargs& keywords) {
     ContextOptions options;
     for (const auto& [key, value] : keywords) {
         const auto name = nb::cast<std::string>(key);
-        if (name == "device") options.device = nb::cast<std::string>(value);
-        else if (name == "path") options.path = path_kind(nb::cast<std::string>(value));
-        else if (name == "workers") options.workers = nb::cast<std::uint32_t>(value);
-        else if (name == "budget_bytes") options.budget_bytes = nb::cast<std::uint64_t>(value);
-        else if (name == "strict") options.strict = nb::cast<bool>(value);
-        else if (name == "host_bandwidth_bytes_per_s") options.host.bandwidth_bytes_per_s = nb::cast<double>(value);
-        else if (name == "host_latency_ns") options.host.latency_ns = nb::cast<std::uint64_t>(value);
-        else if (name == "host_memory_bytes") options.host.memory_bytes = nb::cast<std::uint64_t>(value);
-        else throw nb::type_error(("a context has no option '" + name + "'").c_str());
+        if (name == "device")
+            options.device = nb::cast<std::string>(value);
+        else if (name == "path")
+            options.path = path_kind(nb::cast<std::string>(value));
+        else if (name == "workers")
+            options.workers = nb::cast<std::uint32_t>(value);
+        else if (name == "budget_bytes")
+            options.budget_bytes = nb::cast<std::uint64_t>(value);
+        else if (name == "strict")
+            options.strict = nb::cast<bool>(value);
+        else if (name == "host_bandwidth_bytes_per_s")
+            options.host.bandwidth_bytes_per_s = nb::cast<double>(value);
+        else if (name == "host_latency_ns")
+            options.host.latency_ns = nb::cast<std::uint64_t>(value);
+        else if (name == "host_memory_bytes")
+            options.host.memory_bytes = nb::cast<std::uint64_t>(value);
+        else
+            throw nb::type_error(("a context has no option '" + name + "'").c_str());
     }
     return options;
 }

@@ -1,7 +1,7 @@
 // File in Python: open files, starting transfers, residency.
-#include "binding.hpp"
-
 #include <utility>
+
+#include "binding.hpp"
 
 namespace penstock::python {
 namespace {
@@ -14,15 +14,23 @@ OpenOptions open_options(const nb::kwargs& keywords) {
         const auto name = nb::cast<std::string>(key);
         if (name == "mode") {
             const auto mode = nb::cast<std::string>(value);
-            if (mode == "read") options.mode = OpenMode::read;
-            else if (mode == "read_write") options.mode = OpenMode::read_write;
-            else if (mode == "create") options.mode = OpenMode::create;
-            else throw Error(ErrorCode::invalid_argument, "open", "there is no mode '" + mode + "'",
-                             "use one of read, read_write, create");
-        } else if (name == "size_bytes") options.size_bytes = nb::cast<std::uint64_t>(value);
-        else if (name == "durable") options.durable = nb::cast<bool>(value);
-        else if (name == "replace") options.replace = nb::cast<bool>(value);
-        else throw nb::type_error(("open has no option '" + name + "'").c_str());
+            if (mode == "read")
+                options.mode = OpenMode::read;
+            else if (mode == "read_write")
+                options.mode = OpenMode::read_write;
+            else if (mode == "create")
+                options.mode = OpenMode::create;
+            else
+                throw Error(ErrorCode::invalid_argument, "open", "there is no mode '" + mode + "'",
+                            "use one of read, read_write, create");
+        } else if (name == "size_bytes")
+            options.size_bytes = nb::cast<std::uint64_t>(value);
+        else if (name == "durable")
+            options.durable = nb::cast<bool>(value);
+        else if (name == "replace")
+            options.replace = nb::cast<bool>(value);
+        else
+            throw nb::type_error(("open has no option '" + name + "'").c_str());
     }
     return options;
 }
@@ -111,8 +119,8 @@ std::unique_ptr<PythonTransfer> start(const Context& context, const std::string&
             throw Error(ErrorCode::invalid_argument, "start", "the ranges use memory of different kinds",
                         "make one submission for each kind");
         }
-        wanted.push_back({&nb::cast<const PythonFile&>(range[0]).file, nb::cast<std::uint64_t>(range[1]), view.data,
-                          view.bytes});
+        wanted.push_back(
+            {&nb::cast<const PythonFile&>(range[0]).file, nb::cast<std::uint64_t>(range[1]), view.data, view.bytes});
     }
     const TransferOptions options = transfer_options(keywords);
     const MemoryKind kind = memory.empty() ? MemoryKind::device : memory.front()->view().kind;
@@ -135,12 +143,18 @@ void bind_file(nb::module_& module) {
         .def_prop_ro("facts", &facts)
         .def("start_read", &start_read, arg("memory"), arg("offset_bytes"), arg("options"))
         .def("start_write", &start_write, arg("memory"), arg("offset_bytes"), arg("options"))
-        .def("sync", [](const PythonFile& self) { self.file.sync(); }, release)
-        .def("close", [](PythonFile& self) { self.file.close(); }, release)
+        .def(
+            "sync", [](const PythonFile& self) { self.file.sync(); }, release)
+        .def(
+            "close", [](PythonFile& self) { self.file.close(); }, release)
         .def("register_mapping", &register_mapping)
         .def("residency", &residency, arg("offset_bytes"), arg("bytes"))
-        .def("drop_cache", [](const PythonFile& self, std::uint64_t offset_bytes, std::uint64_t bytes) {
-            self.file.drop_cache(offset_bytes, bytes); }, arg("offset_bytes"), arg("bytes"), release);
+        .def(
+            "drop_cache",
+            [](const PythonFile& self, std::uint64_t offset_bytes, std::uint64_t bytes) {
+                self.file.drop_cache(offset_bytes, bytes);
+            },
+            arg("offset_bytes"), arg("bytes"), release);
     module.def("open", &open_file);
     module.def("start", &start);
 }

@@ -14,7 +14,8 @@ namespace {
 std::uint64_t item_bytes(const std::string& type_string) {
     std::uint64_t bytes = 0;
     for (const char c : type_string.substr(std::min<std::size_t>(2, type_string.size()))) {
-        if (c < '0' || c > '9') refuse("array item type '" + type_string + "' is not understood", "pass a view of bytes");
+        if (c < '0' || c > '9')
+            refuse("array item type '" + type_string + "' is not understood", "pass a view of bytes");
         bytes = bytes * 10 + static_cast<std::uint64_t>(c - '0');
     }
     return bytes;
@@ -58,11 +59,11 @@ bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, 
     if (!nb::hasattr(object, "__cuda_array_interface__")) return false;
     const nb::object description = object.attr("__cuda_array_interface__");
     const nb::tuple data = nb::borrow<nb::tuple>(description["data"]);
-    if (use == Use::write_into && nb::cast<bool>(data[1])) refuse("the device array is read-only", "pass a writable one");
+    if (use == Use::write_into && nb::cast<bool>(data[1]))
+        refuse("the device array is read-only", "pass a writable one");
     const std::uint64_t bytes = array_bytes(description);
     auto* pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
-    view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device}
-                       : context.wrap(pointer, bytes, MemoryKind::device);
+    view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device} : context.wrap(pointer, bytes, MemoryKind::device);
     owner_ = nb::borrow(object);
     return true;
 }

@@ -44,18 +44,19 @@ PathKind path_kind(const std::string& name) {
 }  // namespace penstock::python
 
 NB_MODULE(_core, module) {
-    using namespace penstock::python;
+    namespace python = penstock::python;
+    namespace nb = nanobind;
     nb::set_leak_warnings(false);
-    bind_errors(module);
-    bind_buffer(module);
-    bind_transfer(module);
-    bind_file(module);
-    bind_context(module);
-    bind_stamp(module);
-    bind_baseline(module);
+    python::bind_errors(module);
+    python::bind_buffer(module);
+    python::bind_transfer(module);
+    python::bind_file(module);
+    python::bind_context(module);
+    python::bind_stamp(module);
+    python::bind_baseline(module);
     module.def("parse_bytes", [](const std::string& text) { return penstock::parse_bytes(text); });
-    module.def("path_names", &path_names);
-    module.def("build_facts", &build_facts);
-    module.def("cuda_devices", &cuda_devices, "(count, why there are none)");
+    module.def("path_names", &python::path_names);
+    module.def("build_facts", &python::build_facts);
+    module.def("cuda_devices", &python::cuda_devices, "(count, why there are none)");
     module.def("survey_json", &penstock::survey_json, nb::call_guard<nb::gil_scoped_release>());
 }

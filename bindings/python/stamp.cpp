@@ -12,7 +12,8 @@ void need_device_access(const MemoryView& view) {
                 "use a buffer of kind device, pinned or managed");
 }
 
-// Queues work on a fresh stream and waits for it, interruptibly; an interrupt still waits for the work, which owns memory.
+// Queues work on a fresh stream and waits for it, interruptibly; an interrupt still waits for the work, which owns
+// memory.
 template <class Work>
 void run_on_stream(const Context& context, Work work) {
     std::unique_ptr<Stream> stream;
@@ -33,9 +34,8 @@ void run_on_stream(const Context& context, Work work) {
 void stamp(const Context& context, nb::handle memory, std::uint64_t file_offset, std::uint64_t seed) {
     const BorrowedMemory target(context, memory, Use::write_into);
     need_device_access(target.view());
-    run_on_stream(context, [&](Stream& stream) {
-        stream.stamp(target.view().data, target.view().bytes, file_offset, seed);
-    });
+    run_on_stream(context,
+                  [&](Stream& stream) { stream.stamp(target.view().data, target.view().bytes, file_offset, seed); });
 }
 
 void fill(const Context& context, nb::handle memory, int byte_value) {
@@ -51,7 +51,8 @@ nb::tuple verify(const Context& context, nb::handle memory, std::uint64_t file_o
     {
         nb::gil_scoped_release release;
         context.device().enter_thread();
-        check = context.device().make_stream()->verify_stamp(source.view().data, source.view().bytes, file_offset, seed);
+        check =
+            context.device().make_stream()->verify_stamp(source.view().data, source.view().bytes, file_offset, seed);
     }
     return nb::make_tuple(check.bad_bytes, check.first_bad_offset);
 }

@@ -1,9 +1,9 @@
 // Transfer and Outcome in Python, and transfer options from keywords.
-#include "binding.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "binding.hpp"
 
 namespace penstock::python {
 
@@ -35,15 +35,24 @@ TransferOptions transfer_options(const nb::kwargs& keywords) {
     TransferOptions options;
     for (const auto& [key, value] : keywords) {
         const auto name = nb::cast<std::string>(key);
-        if (name == "path") options.path = path_kind(nb::cast<std::string>(value));
-        else if (name == "chunk_bytes") options.chunk_bytes = nb::cast<std::uint64_t>(value);
-        else if (name == "workers") options.workers = nb::cast<std::uint32_t>(value);
-        else if (name == "depth") options.depth = nb::cast<std::uint32_t>(value);
-        else if (name == "strict") options.strict = nb::cast<bool>(value);
-        else if (name == "durable") options.durable = nb::cast<bool>(value);
-        else if (name == "full_evidence") options.full_evidence = nb::cast<bool>(value);
-        else if (name == "timeout_s") options.deadline = deadline_after(nb::cast<std::optional<double>>(value));
-        else throw nb::type_error(("transfer options have no '" + name + "'").c_str());
+        if (name == "path")
+            options.path = path_kind(nb::cast<std::string>(value));
+        else if (name == "chunk_bytes")
+            options.chunk_bytes = nb::cast<std::uint64_t>(value);
+        else if (name == "workers")
+            options.workers = nb::cast<std::uint32_t>(value);
+        else if (name == "depth")
+            options.depth = nb::cast<std::uint32_t>(value);
+        else if (name == "strict")
+            options.strict = nb::cast<bool>(value);
+        else if (name == "durable")
+            options.durable = nb::cast<bool>(value);
+        else if (name == "full_evidence")
+            options.full_evidence = nb::cast<bool>(value);
+        else if (name == "timeout_s")
+            options.deadline = deadline_after(nb::cast<std::optional<double>>(value));
+        else
+            throw nb::type_error(("transfer options have no '" + name + "'").c_str());
     }
     return options;
 }
@@ -101,8 +110,9 @@ void bind_transfer(nb::module_& module) {
         .def_prop_ro("done", [](const PythonTransfer& self) { return self.transfer().done(); })
         .def("wait", &PythonTransfer::wait, nb::arg("timeout_s") = nb::none())
         .def("result", &result)
-        .def("cancel", [](const PythonTransfer& self) { self.transfer().cancel(); },
-             nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "cancel", [](const PythonTransfer& self) { self.transfer().cancel(); },
+            nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("bytes_done", [](const PythonTransfer& self) { return self.transfer().bytes_done(); })
         .def_prop_ro("bytes_total", [](const PythonTransfer& self) { return self.transfer().bytes_total(); })
         .def_prop_ro("plan", [](const PythonTransfer& self) { return plan_to_dict(self.transfer().plan()); });
