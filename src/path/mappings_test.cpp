@@ -100,13 +100,19 @@ TEST(MappingsDeathTest, a_plain_read_of_a_file_cut_short_kills_the_process) {
     EXPECT_DEATH((void)static_cast<std::byte>(memory[0]), "");
 }
 
+bool write_file(const char* name, const std::string& text) {
+    const os::UniqueFd file(::open(name, O_WRONLY | O_CLOEXEC));
+    return ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
 // As root, or as the root of a user name space. Mounts made after this are seen by this process only.
 bool private_mounts() {
-    const std::string user = "0 " + std::to_string(::geteuid()) + " 1";
+    const std::string user = "0 " + std::to_string(::geteuid()) + " 1",
+                      group = "0 " + std::to_string(::getegid()) + " 1";
     if (::unshare(CLONE_NEWNS) != 0) {
         if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-        const os::UniqueFd map(::open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC));
-        if (::write(map.get(), user.data(), user.size()) < 0) return false;
+        if (!write_file("/proc/self/uid_map", user) || !write_file("/proc/self/setgroups", "deny")) return false;
+        if (!write_file("/proc/self/gid_map", group)) return false;
     }
     return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }

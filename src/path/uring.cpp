@@ -4,6 +4,7 @@
 // (SINGLE_ISSUER) even when another thread made the path. That thread destroys it too, or has ended before. A tag is
 // its request's user_data: no table, and completions need no order.
 #include <liburing.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::uint64_t kRegisteredPieceBytes = kGiB;  // the kernel's limit for one registered buffer
 constexpr unsigned kMaxDepth = 4096;
+constexpr long kIoUringRegister = 427;  // the same number on every architecture
 
 // Best first; older kernels refuse the earlier ones with EINVAL.
 constexpr std::array<unsigned, 3> kSetups{
@@ -45,13 +47,20 @@ class Ring {
         ErrorInfo info = errno_info(std::string("make path ") + name, {}, -result);
         info.code = ErrorCode::unsupported;
         info.cause = std::string("io_uring_setup: ") + std::strerror(-result);
-        info.advice = "needs Linux 5.11, sysctl kernel.io_uring_disabled=0 and a container that allows io_uring_setup";
+        info.advice =
+            result == -ENOMEM
+                ? "raise the memlock limit (ulimit -l)"
+                : "needs Linux 5.11, sysctl kernel.io_uring_disabled=0 and a container that allows io_uring_setup";
         throw Error(std::move(info));
     }
     ~Ring() { io_uring_queue_exit(&ring_); }
     Ring(const Ring&) = delete;
     Ring& operator=(const Ring&) = delete;
     io_uring* get() noexcept { return &ring_; }
+    // By system call: the shared liburing 2.3 does not export io_uring_enable_rings.
+    bool enable() noexcept {
+        return ::syscall(kIoUringRegister, ring_.ring_fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0u) == 0;
+    }
 
   private:
     io_uring ring_{};
@@ -139,7 +148,7 @@ void UringPath::prepare(const Operation& operation) {
 
 std::size_t UringPath::submit(std::span<const Operation> operations) {
     const std::size_t count = std::min<std::size_t>(operations.size(), capabilities_.max_in_flight - in_flight_);
-    if (!enabled_ && count > 0) enabled_ = io_uring_enable_rings(ring_.get()) == 0;
+    if (!enabled_ && count > 0) enabled_ = ring_.enable();
     for (const Operation& operation : operations.first(count)) {
         const Completion refused = check(operation, capabilities_);
         if (refused.status != ErrorCode::ok) {
