@@ -79,6 +79,8 @@ class UringPath final : public Path {
     ~UringPath() override {
         std::array<Completion, 32> ignored;
         while (in_flight_ > 0) reap(ignored, Deadline::never());
+        // Closing a ring gives its locked memory back some time later; the next ring may need it now.
+        if (!arena_.empty()) io_uring_unregister_buffers(ring_.get());
     }
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
 
