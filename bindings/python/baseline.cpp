@@ -3,7 +3,7 @@
 // The baselines use nothing of the engine: plain system calls and memcpy, the way a careful program without Penstock
 // would move the bytes. They are compiled, so that no ratio depends on the speed of Python.
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -21,7 +21,9 @@ namespace penstock::python {
 namespace {
 
 using Use = BorrowedMemory::Use;
-constexpr std::size_t kAlignment = 65536;  // of buffers: fits O_DIRECT everywhere, 64 KiB pages included
+// Of buffers: fits O_DIRECT everywhere, and lets them lie in huge pages, which makes O_DIRECT faster on some disks. A
+// baseline gets every advantage that Penstock's staging memory has.
+constexpr std::size_t kAlignment = 2 * kMiB;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -40,7 +42,8 @@ struct AlignedMemory {
     explicit AlignedMemory(std::size_t bytes) {
         data = static_cast<char*>(std::aligned_alloc(kAlignment, align_up(bytes, kAlignment)));
         if (data == nullptr) throw std::bad_alloc();
-        std::memset(data, 1, align_up(bytes, kAlignment));  // touched before anything is timed
+        ::madvise(data, align_up(bytes, kAlignment), MADV_HUGEPAGE);  // a hint: refusal changes nothing
+        std::memset(data, 1, align_up(bytes, kAlignment));            // touched before anything is timed
     }
     ~AlignedMemory() { std::free(data); }
     AlignedMemory(const AlignedMemory&) = delete;

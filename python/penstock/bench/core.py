@@ -23,6 +23,7 @@ from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_col
 
 Sample = dict[str, Any]  # bytes, seconds, and what else the probe knows
 BLOCK_BYTES = 4096
+MIN_TMPFS_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -74,14 +75,11 @@ def run(bench: Bench, suite: Suite, step: Step) -> None:
 
 def _try(bench: Bench, probe: Probe, turn: int, missing: set[str]) -> None:
     try:
-        with Stopwatch() as watch:
-            sample = probe.measure(turn)
+        sample = probe.measure(turn)
     except (NotPossible, peers.Absent) as reason:
         missing.add(probe.name)
         bench.results.add("missing", name=probe.name, cause=str(reason))
         return
-    sample.setdefault("cpu_user_s", watch.cpu_user_s)
-    sample.setdefault("cpu_system_s", watch.cpu_system_s)
     bench.results.add(
         "core", name=probe.name, round=turn, bytes_per_second=sample["bytes"] / sample["seconds"], **sample
     )
@@ -113,10 +111,15 @@ def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
 
 def _copy(bench: Bench, up: bool) -> Sample:
     bytes = bench.pinned.bytes
-    return {
-        "bytes": bytes,
-        "seconds": _core.copy_seconds(bench.context._raw, up, bench.device.slice(0, bytes), bench.pinned),
-    }
+    device = bench.device.slice(0, bytes)
+    return _native(bytes, lambda: _core.copy_seconds(bench.context._raw, up, device, bench.pinned))
+
+
+def _native(bytes: int, loop: Callable[[], float]) -> Sample:
+    """A sample of a compiled loop that measures its own seconds."""
+    with Stopwatch() as watch:
+        seconds = loop()
+    return {"bytes": bytes, "seconds": seconds, "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
 
 
 def read(bench: Bench, path: str, cache: str) -> Sample:
@@ -202,31 +205,30 @@ def _host_loop(bench: Bench, loop: dict[str, Any]) -> Sample:
     if not loop:
         raise NotPossible("this file system has no O_DIRECT")
     make_cold(bench.source if loop["direction"] == "read" else bench.target, bench.bytes)
-    return {
-        "bytes": bench.bytes,
-        "seconds": _core.host_threads(**loop),
-        "threads": loop["threads"],
-        "chunk_bytes": loop["chunk_bytes"],
-    }
+    shape = {"threads": loop["threads"], "chunk_bytes": loop["chunk_bytes"]}
+    return _native(bench.bytes, lambda: _core.host_threads(**loop)) | shape
 
 
 def _plain_loop(bench: Bench) -> Sample:
     make_hot(bench.source, bench.bytes)
-    seconds = _core.pread_memcpy(bench.context._raw, bench.source.name, bench.device, 1 << 20)
-    return {"bytes": bench.bytes, "seconds": seconds}
+    raw, name = bench.context._raw, bench.source.name
+    return _native(bench.bytes, lambda: _core.pread_memcpy(raw, name, bench.device, 1 << 20))
 
 
 def _one_at_a_time(bench: Bench, turn: int) -> Sample:
     count = int(bench.settings["latency_reads"])
     make_hot(bench.source, bench.bytes)
-    seconds = sorted(_core.read_latencies(bench.source._raw, bench.device.slice(0, BLOCK_BYTES), count, turn + 1))
-    return {
-        "bytes": count * BLOCK_BYTES,
-        "seconds": sum(seconds),
-        "requests": count,
-        "median_us": statistics.median(seconds) * 1e6,
-        "p99_us": seconds[int(0.99 * count)] * 1e6,
-    }
+    block = bench.device.slice(0, BLOCK_BYTES)
+    each: list[float] = []
+
+    def loop() -> float:
+        each.extend(_core.read_latencies(bench.source._raw, block, count, turn + 1))
+        return sum(each)
+
+    sample = _native(count * BLOCK_BYTES, loop)
+    each.sort()
+    latency = {"median_us": statistics.median(each) * 1e6, "p99_us": each[int(0.99 * count)] * 1e6}
+    return sample | latency | {"requests": count}
 
 
 def _queued(bench: Bench, turn: int) -> Sample:
@@ -240,21 +242,26 @@ def _queued(bench: Bench, turn: int) -> Sample:
         outcome = _core.start_blocks(bench.source._raw, memory, blocks).result()
     outcome.or_throw()
     check(bench, bench.source, memory, FILE_SEED)
+    count = bytes // BLOCK_BYTES
     return {
         "bytes": bytes,
-        "seconds": watch.seconds,
-        "requests": bytes // BLOCK_BYTES,
+        "seconds": outcome.seconds,
+        "requests": count,
+        "cpu_user_s": watch.cpu_user_s,
+        "cpu_system_s": watch.cpu_system_s,
         "took": outcome.path,
-        "requests_per_second": bytes // BLOCK_BYTES / watch.seconds,
+        "requests_per_second": count / outcome.seconds,
     }
 
 
 def _tmpfs(bench: Bench, what: str, turn: int) -> Sample:
-    """In memory-backed files: the first read of a file by a fresh context, a later one, and a write."""
+    """In memory-backed files: the first read of a file, one after its mapping was registered, and a write."""
     shm = Path("/dev/shm")
     if not shm.is_dir():
         raise NotPossible("there is no /dev/shm")
-    bytes = min(bench.bytes, int(0.4 * _free_bytes(shm)))
+    bytes = min(bench.bytes, int(0.4 * _free_bytes(shm))) >> 20 << 20
+    if bytes < MIN_TMPFS_BYTES:
+        raise NotPossible("there is too little room in /dev/shm")
     with Workspace(bench.context, shm, bytes, files=1) as place:
         name = place.make(place.source)
         memory = bench.device.slice(0, bytes)
@@ -267,14 +274,14 @@ def _tmpfs(bench: Bench, what: str, turn: int) -> Sample:
                 check(bench, file, memory, 100 + turn)
             return sample
         with bench.context.open(name) as file:
-            for _ in range(2 if what == "later read" else 1):
-                bench.context.fill(memory, POISON)
-                sample = _timed(file.start_read, memory, "auto")
-                check(bench, file, memory, FILE_SEED)
+            registered = file.register_mapping()[0] if what == "later read" else False
+            bench.context.fill(memory, POISON)
+            sample = _timed(file.start_read, memory, "auto") | {"registered_before": registered}
+            check(bench, file, memory, FILE_SEED)
         return sample
 
 
 def _free_bytes(place: Path) -> int:
     import shutil
 
-    return max(0, shutil.disk_usage(place).free - (2 << 30))
+    return shutil.disk_usage(place).free - (2 << 30)

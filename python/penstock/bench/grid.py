@@ -113,6 +113,7 @@ def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
 
 
 def _run_trial(bench: Bench, trial: Trial, file: File, repeat: int) -> dict[str, Any]:
+    _need_touch(bench, trial)
     writes = trial.direction == "write"
     block = trial.request_bytes or bench.workspace.file_bytes
     bytes = min(bench.workspace.file_bytes, block * MAX_REQUESTS)
@@ -139,6 +140,16 @@ def _run_trial(bench: Bench, trial: Trial, file: File, repeat: int) -> dict[str,
         "resident_before": before,
         "resident_after": after,
     }
+
+
+def _need_touch(bench: Bench, trial: Trial) -> None:
+    """Who may touch which memory first: the CPU cannot touch a device's, nor a GPU the system's unless the link is
+    coherent."""
+    device = bench.context.device
+    if trial.buffer == "device" and trial.first_touch == "cpu":
+        raise NotPossible("the CPU cannot touch device memory first")
+    if trial.buffer == "system" and trial.first_touch == "gpu" and not device["coherent_with_host"]:
+        raise NotPossible("this device cannot touch ordinary host memory first")
 
 
 def _load(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +93,12 @@ def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
 
     bench.context.fill(bench.device, 0)
     make_hot(bench.source, bench.bytes)
-    settings = {} if tuned is None else {"num_threads": tuned[0], "task_size": tuned[1]}
-    with kvikio.defaults.set(settings), kvikio.CuFile(bench.source.name, "r") as file, Stopwatch() as watch:
-        moved = file.pread(bench.device).get()
+    chosen = nullcontext() if tuned is None else kvikio.defaults.set({"num_threads": tuned[0], "task_size": tuned[1]})
+    try:
+        with chosen, kvikio.CuFile(bench.source.name, "r") as file, Stopwatch() as watch:
+            moved = file.pread(bench.device).get()
+    except (RuntimeError, OSError, ValueError) as failure:
+        raise Absent(f"KvikIO failed: {failure}") from failure
     check(bench, bench.source, bench.device, FILE_SEED)
     return {
         "bytes": moved,
