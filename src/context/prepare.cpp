@@ -294,7 +294,9 @@ void Preparation::attach_end(engine::TransferState& transfer, std::shared_ptr<Ev
     for (const auto& file : files) file->transfer_began();
     const bool durable = options_.durable && !reading();
     const bool reads = reading();
-    transfer.after_end = [files, reads, seen = transfer.seen](const Outcome& outcome) {
+    ++*context_.running;
+    transfer.after_end = [files, reads, seen = transfer.seen, running = context_.running](const Outcome& outcome) {
+        --*running;
         for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : outcome.error, seen);
     };
     transfer.on_end = [files = std::move(files), probe = std::move(probe), durable, reads,

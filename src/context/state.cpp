@@ -11,7 +11,8 @@
 namespace penstock::context {
 namespace {
 
-constexpr std::uint64_t kRegisterStep = 256 * kMiB;
+constexpr std::uint64_t kRegisterStep = 64 * kMiB;
+constexpr auto kQuiet = std::chrono::milliseconds(5);
 
 std::shared_ptr<Device> device_of(const ContextOptions& options) {
     if (options.custom_device) return options.custom_device;
@@ -46,13 +47,18 @@ Registrar::~Registrar() {
     if (thread_.joinable()) thread_.join();
 }
 
+bool Registrar::wait_for_quiet(const OpenFile& file) const {
+    while (!stop_ && !file.closed() && running_ != 0) std::this_thread::sleep_for(kQuiet);
+    return !stop_ && !file.closed();
+}
+
 void Registrar::start(const std::shared_ptr<OpenFile>& file) {
     const std::lock_guard lock(mutex_);
     if (busy_.exchange(true)) return;
     if (thread_.joinable()) thread_.join();
     thread_ = std::thread([this, file] {
         std::string why;
-        while (!stop_ && !file->closed() && mappings_->register_some(file->handle(), kRegisterStep, why) != 0) {
+        while (wait_for_quiet(*file) && mappings_->register_some(file->handle(), kRegisterStep, why) != 0) {
         }
         busy_ = false;
     });
@@ -66,7 +72,7 @@ ContextState::ContextState(const ContextOptions& given)
       cufile(std::make_shared<CuFileSlot>(device->info().index)),
       process_(::getpid()),
       machine_(machine_facts(given, *device)),
-      registrar(mappings),
+      registrar(mappings, *running),
       engine({device.get(), &system, given.budget_bytes, device->info().numa_node,
               [this](PathKind kind, PathOptions path_options) { return make_path(kind, std::move(path_options)); }}) {}
 

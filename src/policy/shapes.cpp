@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint64_t kSmallRange = 64 * kKiB;  // mean range size below which operations, not bytes, are the cost
 constexpr std::uint32_t kCopyWorkersMax = 8;      // more add CPU, not bandwidth, on a 55 GB/s link
+constexpr std::uint32_t kSharedWorkersMax = 10;
 constexpr std::uint64_t kLentChunk = 32 * kMiB;
 constexpr std::uint64_t kSharedMin = 64 * kMiB;   // below it own slots start sooner
 constexpr std::uint64_t kSharedChunk = 16 * kMiB;
@@ -30,7 +31,7 @@ bool shares_slots(const RequestFacts& request, const MachineFacts& machine, std:
 
 Shape shared_shape(const MachineFacts& machine) {
     Shape shape;
-    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kCopyWorkersMax);
+    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kSharedWorkersMax);
     shape.chunk_bytes = kSharedChunk;
     shape.part_bytes = kSharedPart;
     shape.depth = kSharedSlots;
@@ -48,9 +49,11 @@ Shape copying_shape(const MachineFacts& machine) {
 
 Shape queue_shape(const RequestFacts& request, const MachineFacts& machine) {
     Shape shape;
-    shape.workers = machine.cpus >= 4 ? 2 : 1;
-    shape.chunk_bytes = 1 * kMiB;
-    shape.depth = 16;
+    // 64 operations in flight; smaller pieces for reads keep a disk with several queues busier. Two cores: one worker
+    // per core, for their copies into the emulated device are by CPU.
+    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, 4);
+    shape.chunk_bytes = request.direction == Direction::read && machine.cpus >= 4 ? 512 * kKiB : 1 * kMiB;
+    shape.depth = machine.cpus >= 4 ? 16 : 8;
     if (small_ranges(request)) {
         shape.workers = std::clamp<std::uint32_t>(machine.cpus / 2, 1, 4);
         shape.chunk_bytes = 128 * kKiB;
