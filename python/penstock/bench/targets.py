@@ -93,7 +93,7 @@ def _storage(medians: Medians) -> list[Check]:
     found = []
     for name in ("cold read", "direct read", "cold write", "direct write"):
         base = "host threads " + name.split()[1]
-        found.append(Check(f"{name} / {base}", medians.ratio(name, base), 0.97))
+        found.append(Check(f"{name} / {base}", medians.ratio(name, base), 0.97, only="gpu"))
         found.append(Check(f"{name} CPU", medians.cpu(name), 0.15, False, "s/GB", "gpu"))
     found.append(Check("cold read / fio", medians.ratio("cold read", "fio read"), 0.95, only="host"))
     return found
