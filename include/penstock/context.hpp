@@ -116,7 +116,7 @@ class Transfer {
 enum class OpenMode : std::uint8_t {
     read,
     read_write,  // must exist
-    create,      // new content: appears under its name, whole, at close(); abandoned if not closed. Replaces atomically.
+    create,  // new content: appears under its name, whole, at close(); abandoned if not closed. Replaces atomically.
 };
 
 struct OpenOptions {
@@ -154,7 +154,8 @@ class File {
     // Registers the whole mapping with the device now (tmpfs, hugetlbfs). False, with the cause, where refused.
     bool register_mapping(std::string& why) const;
     Residency residency(std::uint64_t offset_bytes, std::uint64_t bytes) const;
-    void drop_cache(std::uint64_t offset_bytes = 0, std::uint64_t bytes = 0) const;  // fadvise DONTNEED, after fdatasync
+    void drop_cache(std::uint64_t offset_bytes = 0,
+                    std::uint64_t bytes = 0) const;  // fadvise DONTNEED, after fdatasync
 
   private:
     friend class Context;

@@ -61,10 +61,11 @@ struct StampCheck {
 class Event {
   public:
     virtual ~Event() = default;
-    // True when everything before the recorded point is done. An event never recorded is done. Throws Error{device_error}
-    // when the device failed.
+    // True when everything before the recorded point is done. An event never recorded is done. Throws
+    // Error{device_error} when the device failed.
     virtual bool done() = 0;
-    // Waits without burning a core where the device can (blocking synchronisation), until done or the deadline. True: done.
+    // Waits without burning a core where the device can (blocking synchronisation), until done or the deadline. True:
+    // done.
     virtual bool wait(Deadline deadline) = 0;
 };
 

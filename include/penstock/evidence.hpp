@@ -1,7 +1,8 @@
 // Evidence: what is known, and how, of the way the bytes of one transfer really took.
 //
-// Counted, not inferred: bytes per path are summed from completions; residency, process I/O counters and cuFile counters
-// are read from the system before and after. A counter that was not read is marked so; zero means measured zero.
+// Counted, not inferred: bytes per path are summed from completions; residency, process I/O counters and cuFile
+// counters are read from the system before and after. A counter that was not read is marked so; zero means measured
+// zero.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ struct Shape {
     bool staged = true;                // through pinned slots; false: the path reaches the memory by itself
     bool run_inline = false;           // on the calling thread
     std::uint64_t chunk_bytes = 4 * kMiB;  // bytes of one slot (staged) or one operation
-    // Not 0: the workers share the slots. Each fills parts of this size, and whoever fills a slot's last part starts the
-    // copy of the whole slot, so that copies to the device are large while what a worker waits for is small.
+    // Not 0: the workers share the slots. Each fills parts of this size, and whoever fills a slot's last part starts
+    // the copy of the whole slot, so that copies to the device are large while what a worker waits for is small.
     std::uint64_t part_bytes = 0;
     std::uint32_t workers = 1;
     std::uint32_t depth = 2;           // slots (staged) or operations in flight: of each worker, or shared by all
@@ -51,7 +51,8 @@ struct Step {
 struct Plan {
     std::vector<Step> steps;
     std::uint64_t pinned_bytes = 0;  // staging memory it needs at most
-    // One line a step: "read 4.00 GiB by buffered, 8 workers x 3 slots of 4 MiB: all of the range is in the page cache".
+    // One line a step: "read 4.00 GiB by buffered, 8 workers x 3 slots of 4 MiB: all of the range is in the page
+    // cache".
     std::string describe() const;
     friend bool operator==(const Plan&, const Plan&) = default;
 };

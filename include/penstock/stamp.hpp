@@ -1,7 +1,7 @@
 // The stamped pattern that proves data went where it should: every 8-byte word of a file says where it belongs.
 //
-// Word w (bytes 8w..8w+7, little endian) of a file stamped with `seed` is stamp_word(seed, w): a mix with no fixed point
-// in common use, so shifted, swapped, stale or missing pieces all show. Single source for host and device code.
+// Word w (bytes 8w..8w+7, little endian) of a file stamped with `seed` is stamp_word(seed, w): a mix with no fixed
+// point in common use, so shifted, swapped, stale or missing pieces all show. Single source for host and device code.
 #pragma once
 
 #include <cstdint>

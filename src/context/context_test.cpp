@@ -48,7 +48,8 @@ TEST_P(EveryPath, reads_any_range_into_device_memory_and_touches_nothing_else) {
     const File file = context_.open(directory_.file("data"));
     const Buffer buffer = context_.allocate(size + 4096);
     const std::pair<std::uint64_t, std::uint64_t> ranges[] = {
-        {0, size}, {0, 1}, {1, 4095}, {4096, 4096}, {4097, 100000}, {511, 1 * kMiB}, {size - 1, 1}, {3 * kMiB, 2 * kMiB}};
+        {0, size},      {0, 1},          {1, 4095},     {4096, 4096},
+        {4097, 100000}, {511, 1 * kMiB}, {size - 1, 1}, {3 * kMiB, 2 * kMiB}};
     for (const auto& [offset, bytes] : ranges) {
         const std::vector<unsigned char> blank(size + 4096, 0xEE);
         context_.copy_to_device(buffer.data(), blank.data(), blank.size());
@@ -71,8 +72,13 @@ TEST_P(EveryPath, writes_any_range_and_leaves_the_rest_of_the_file_alone) {
     const Buffer buffer = context_.allocate(size);
     const auto source = stamped(size, 1000);
     context_.copy_to_device(buffer.data(), source.data(), size);
-    const std::pair<std::uint64_t, std::uint64_t> ranges[] = {
-        {0, 4096}, {1, 1}, {4095, 2}, {100, 2 * kMiB}, {8192, 1 * kMiB}, {4096 * 3 + 512, 4096 * 5}, {12345, size - 20000}};
+    const std::pair<std::uint64_t, std::uint64_t> ranges[] = {{0, 4096},
+                                                              {1, 1},
+                                                              {4095, 2},
+                                                              {100, 2 * kMiB},
+                                                              {8192, 1 * kMiB},
+                                                              {4096 * 3 + 512, 4096 * 5},
+                                                              {12345, size - 20000}};
     for (const auto& [offset, bytes] : ranges) {
         std::vector<unsigned char> expected(size, 0xAB);
         write_file(directory_.file("out"), expected);

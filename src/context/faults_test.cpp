@@ -1,5 +1,5 @@
-// Bad days: short counts, EINTR, EIO, ENOSPC, lost completions, refusing file systems. Each ends clearly and in time, and
-// each way of failing is shown to be able to fail the check that guards against it.
+// Bad days: short counts, EINTR, EIO, ENOSPC, lost completions, refusing file systems. Each ends clearly and in time,
+// and each way of failing is shown to be able to fail the check that guards against it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

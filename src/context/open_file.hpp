@@ -1,7 +1,8 @@
 // An open file: descriptors, facts, transfers under way, and how a new file gets its name.
 //
-// A file made with OpenMode::create has no name until publish(): it is an O_TMPFILE where the file system has them, else
-// a hidden temporary beside the target, removed when the OpenFile goes. So a killed or failed writer leaves the old file.
+// A file made with OpenMode::create has no name until publish(): it is an O_TMPFILE where the file system has them,
+// else a hidden temporary beside the target, removed when the OpenFile goes. So a killed or failed writer leaves the
+// old file.
 #pragma once
 
 #include <atomic>

@@ -57,7 +57,8 @@ class Create : public testing::TestWithParam<bool> {
 TEST_P(Create, a_new_file_has_its_name_only_from_close_on) {
     const Context context = host_context(system());
     const Buffer buffer = stamped_buffer(context, 1 * kMiB);
-    File file = context.open(directory_.file("new"), {.mode = OpenMode::create, .size_bytes = 1 * kMiB, .durable = true});
+    File file =
+        context.open(directory_.file("new"), {.mode = OpenMode::create, .size_bytes = 1 * kMiB, .durable = true});
     file.write(buffer.view()).or_throw();
     EXPECT_FALSE(std::filesystem::exists(directory_.file("new")));
     file.close();

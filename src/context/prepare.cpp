@@ -95,7 +95,8 @@ void Preparation::check() {
             refuse_range(range, operation(), "offset and length leave the range of file offsets", "");
         }
         if (range.memory == nullptr && range.bytes != 0) {
-            refuse_range(range, operation(), "the memory pointer is null", "give memory from Context::allocate or wrap");
+            refuse_range(range, operation(), "the memory pointer is null",
+                         "give memory from Context::allocate or wrap");
         }
         std::uint64_t available = range.bytes;
         if (reading()) {
@@ -169,7 +170,8 @@ void Preparation::add_windows(std::uint64_t index) {
     std::string source;
     std::vector<os::ResidencyWindow> windows;
     try {
-        windows = os::residency_windows(range.file->handle().buffered_fd, range.offset_bytes, available_[index], source);
+        windows =
+            os::residency_windows(range.file->handle().buffered_fd, range.offset_bytes, available_[index], source);
     } catch (const Error& error) {
         notes_.push_back("residency unknown: " + error.info().cause);
         add_segment(index, 0, available_[index], policy::Residence::unknown);

@@ -21,7 +21,8 @@ class TempDirectory {
   public:
     explicit TempDirectory(const std::string& parent = {}) {
         const char* base = std::getenv("TEST_TMPDIR");
-        std::string pattern = (!parent.empty() ? parent : std::string(base != nullptr ? base : "/tmp")) + "/penstock-XXXXXX";
+        std::string pattern =
+            (!parent.empty() ? parent : std::string(base != nullptr ? base : "/tmp")) + "/penstock-XXXXXX";
         const char* made = ::mkdtemp(pattern.data());
         if (made == nullptr) throw Error(errno_info("make a directory", pattern, errno));
         path_ = made;

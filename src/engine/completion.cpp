@@ -37,7 +37,8 @@ ErrorInfo operation_error(const Piece& piece, Direction direction, const Complet
     if (completion.system_code > 0 && completion.system_code < 4096) {
         info.cause = std::strerror(completion.system_code);
     } else if (completion.system_code != 0) {
-        info.cause = std::string(to_string(completion.status)) + " (code " + std::to_string(completion.system_code) + ")";
+        info.cause =
+            std::string(to_string(completion.status)) + " (code " + std::to_string(completion.system_code) + ")";
     } else {
         info.cause = to_string(completion.status);
     }
@@ -149,7 +150,8 @@ void Session::copy_lent(Slot& slot, Piece& piece, const Completion& completion) 
 
 // A file cut short while the device read its mapping may have given bytes that no longer exist.
 void Session::check_lent(const Slot& slot, Piece& piece) {
-    if (piece.moved_bytes == 0 || path::Mappings::still_inside(*piece.file, piece.operation_offset, piece.moved_bytes)) {
+    if (piece.moved_bytes == 0 ||
+        path::Mappings::still_inside(*piece.file, piece.operation_offset, piece.moved_bytes)) {
         return;
     }
     piece.moved_bytes = 0;

@@ -1,9 +1,9 @@
 // Cuts one step of a plan into chunks. Pure: numbers in, numbers out, so that it is tested exhaustively.
 //
-// What must stay true: the wanted bytes of all chunks cover the step's pieces exactly once and in order; every operation
-// lies in its slot, no two operations of a chunk overlap in the slot; where `alignment` > 1, operation offsets, lengths
-// and slot offsets are multiples of it. A write's operation is exactly what is wanted (the policy gives aligned pieces
-// to paths that need them).
+// What must stay true: the wanted bytes of all chunks cover the step's pieces exactly once and in order; every
+// operation lies in its slot, no two operations of a chunk overlap in the slot; where `alignment` > 1, operation
+// offsets, lengths and slot offsets are multiples of it. A write's operation is exactly what is wanted (the policy
+// gives aligned pieces to paths that need them).
 #pragma once
 
 #include <cstdint>

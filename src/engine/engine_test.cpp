@@ -109,7 +109,8 @@ TEST_F(EngineOverMemory, random_plans_with_faults_agree_with_the_oracle) {
         engine_->start(write);
         ASSERT_TRUE(write->result().ok());
         const auto written = store_->contents(1);
-        for (const RequestRange& range : write->request().ranges) {  // later ranges may overlap earlier ones: same bytes
+        for (const RequestRange& range :
+             write->request().ranges) {  // later ranges may overlap earlier ones: same bytes
             ASSERT_TRUE(std::equal(contents.begin() + static_cast<long>(range.offset_bytes),
                                    contents.begin() + static_cast<long>(range.offset_bytes + range.bytes),
                                    written.begin() + static_cast<long>(range.offset_bytes)));

@@ -63,16 +63,17 @@ void InlineLanes::give_back(std::unique_ptr<Lane> lane) {
     returned_.notify_one();
 }
 
-// Reads or writes a span; returns the bytes that moved. Fewer than asked: the file ended (read) or the transfer stopped.
+// Reads or writes a span; returns the bytes that moved. Fewer than asked: the file ended (read) or the transfer
+// stopped.
 std::uint64_t InlineLanes::storage(TransferState& transfer, std::byte* memory, const InlineSpan& span) {
     const bool read = transfer.request().direction == Direction::read;
     std::uint64_t moved = 0;
     for (int retries = 0; moved < span.bytes;) {
         transfer.count_operation(PathKind::buffered);
         const std::uint64_t left = span.bytes - moved;
-        const ssize_t count = read
-                                  ? system_.pread(span.file->buffered_fd, memory + moved, left, span.offset_bytes + moved)
-                                  : system_.pwrite(span.file->buffered_fd, memory + moved, left, span.offset_bytes + moved);
+        const ssize_t count =
+            read ? system_.pread(span.file->buffered_fd, memory + moved, left, span.offset_bytes + moved)
+                 : system_.pwrite(span.file->buffered_fd, memory + moved, left, span.offset_bytes + moved);
         if (count > 0) {
             moved += static_cast<std::uint64_t>(count);
             continue;

@@ -1,7 +1,7 @@
 // Small transfers on the calling thread: one pread or pwrite, one copy, one short wait. No queue, no wake-up.
 //
-// Each caller borrows a lane (a stream and one pinned slot); lanes are made on demand and kept, at most kLanesMax of them,
-// and callers beyond that wait for one.
+// Each caller borrows a lane (a stream and one pinned slot); lanes are made on demand and kept, at most kLanesMax of
+// them, and callers beyond that wait for one.
 #pragma once
 
 #include <condition_variable>

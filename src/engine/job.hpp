@@ -1,7 +1,7 @@
 // A job: one step of one transfer, as the scheduler hands it to workers.
 //
-// Chunks leave a job under its mutex; `lanes` counts the workers on it and `in_flight` the chunks not yet ended. The job
-// ends (and leaves its transfer) when it is exhausted, or its transfer stopped, and no chunk is in flight.
+// Chunks leave a job under its mutex; `lanes` counts the workers on it and `in_flight` the chunks not yet ended. The
+// job ends (and leaves its transfer) when it is exhausted, or its transfer stopped, and no chunk is in flight.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,8 @@ void Scheduler::give_back(const std::shared_ptr<Job>& job) {
 
 bool Scheduler::someone_waits() {
     const std::lock_guard lock(mutex_);
-    return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return job->lanes == 0 && !job->exhausted(); });
+    return std::any_of(jobs_.begin(), jobs_.end(),
+                       [](const auto& job) { return job->lanes == 0 && !job->exhausted(); });
 }
 
 void Scheduler::stop() {

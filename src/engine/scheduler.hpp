@@ -1,8 +1,8 @@
 // Which worker serves which job.
 //
 // A job takes at most shape.workers workers at a time. Waiting jobs are served in turn: a worker that has served a
-// quantum of time while a job without any worker waits goes over to that one. All state is guarded by one mutex that is taken
-// once a quantum, never per chunk.
+// quantum of time while a job without any worker waits goes over to that one. All state is guarded by one mutex that is
+// taken once a quantum, never per chunk.
 #pragma once
 
 #include <condition_variable>

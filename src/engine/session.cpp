@@ -45,7 +45,8 @@ bool Session::run(std::shared_ptr<Job> first) {
 
 bool Session::serve_all() {
     while (true) {
-        const auto free_slot = std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.phase == Phase::free; });
+        const auto free_slot =
+            std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.phase == Phase::free; });
         if (free_slot != slots_.end() && start_next(static_cast<std::uint32_t>(free_slot - slots_.begin()))) {
             advance();
             continue;
@@ -122,7 +123,8 @@ bool Session::start_next(std::uint32_t index) {
 std::byte* Session::operation_memory(std::uint32_t index, const Piece& piece) const {
     if (team_) return slots_[index].shared_memory + piece.slot_offset;
     if (shape_.staged) return station_.slot(index) + piece.slot_offset;
-    const bool lent = capabilities_.memory == OperationMemory::lent && !transfer_of(slots_[index]).request().host_memory;
+    const bool lent =
+        capabilities_.memory == OperationMemory::lent && !transfer_of(slots_[index]).request().host_memory;
     return lent ? nullptr : piece.memory;
 }
 

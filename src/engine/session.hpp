@@ -1,8 +1,8 @@
 // A session: one worker moves chunks of one shape, storage and device overlapped over the slots of a station.
 //
 // A slot goes free -> storage -> copying -> free for reads and free -> copying -> storage -> free for writes; without
-// staging there is no copying, and with lent memory the copy starts as soon as the path answers. Short counts, EINTR and
-// EAGAIN are resubmitted here, for every path. Nothing else in the engine touches a path.
+// staging there is no copying, and with lent memory the copy starts as soon as the path answers. Short counts, EINTR
+// and EAGAIN are resubmitted here, for every path. Nothing else in the engine touches a path.
 #pragma once
 
 #include <cstdint>

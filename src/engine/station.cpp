@@ -70,8 +70,9 @@ std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t wo
                                             const std::function<bool()>& give_up) {
     const std::uint64_t bytes = Station::needed_bytes(shape);
     if (bytes > budget_bytes_) {
-        throw Error(ErrorCode::internal, "lease staging memory",
-                    std::to_string(bytes) + " bytes for one worker exceed the budget of " + std::to_string(budget_bytes_));
+        throw Error(
+            ErrorCode::internal, "lease staging memory",
+            std::to_string(bytes) + " bytes for one worker exceed the budget of " + std::to_string(budget_bytes_));
     }
     Idle dropped;
     {

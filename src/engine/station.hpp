@@ -1,8 +1,8 @@
 // A station: everything one worker needs to move chunks of one shape. Staging slots, a path, a stream, events.
 //
-// Stations are costly to make (pinning, ring set-up), so the pool keeps idle ones; the sum of their staging memory never
-// exceeds the budget, idle ones are dropped to make room, and who finds no room waits. A station returns to the worker
-// that made it: io_uring rings are bound to their thread.
+// Stations are costly to make (pinning, ring set-up), so the pool keeps idle ones; the sum of their staging memory
+// never exceeds the budget, idle ones are dropped to make room, and who finds no room waits. A station returns to the
+// worker that made it: io_uring rings are bound to their thread.
 #pragma once
 
 #include <condition_variable>
@@ -58,7 +58,8 @@ class Station {
 
 class StationPool {
   public:
-    StationPool(StationParts parts, std::uint64_t budget_bytes) : parts_(std::move(parts)), budget_bytes_(budget_bytes) {}
+    StationPool(StationParts parts, std::uint64_t budget_bytes)
+        : parts_(std::move(parts)), budget_bytes_(budget_bytes) {}
 
     // An idle station of this worker and shape, or a new one; waits for room in the budget. nullptr when `give_up`
     // answers true. Throws what making a station throws.

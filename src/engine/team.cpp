@@ -1,5 +1,5 @@
-// See team.hpp. One mutex guards everything; it is held for the length of a few device calls at most, and taken twice for
-// each part (hundreds of microseconds of copying).
+// See team.hpp. One mutex guards everything; it is held for the length of a few device calls at most, and taken twice
+// for each part (hundreds of microseconds of copying).
 #include "engine/team.hpp"
 
 #include <algorithm>
@@ -67,7 +67,8 @@ void Team::cut_parts(const Chunk& chunk) {
             piece.operation_offset += done;
             piece.operation_bytes = bytes;
             piece.slot_offset += done;
-            // Parts of operations that bypass the cache would need a lead of their own; shared slots are for the others.
+            // Parts of operations that bypass the cache would need a lead of their own; shared slots are for the
+            // others.
             piece.offset_bytes = piece.operation_offset;
             piece.bytes = bytes;
             piece.memory += done;

@@ -27,7 +27,8 @@ std::string shape_text(const Shape& shape) {
                size_text(shape.chunk_bytes) + " in parts of " + size_text(shape.part_bytes);
     }
     return std::to_string(shape.workers) + (shape.workers == 1 ? " worker x " : " workers x ") +
-           std::to_string(shape.depth) + (shape.staged ? " slots of " : " operations of ") + size_text(shape.chunk_bytes);
+           std::to_string(shape.depth) + (shape.staged ? " slots of " : " operations of ") +
+           size_text(shape.chunk_bytes);
 }
 
 }  // namespace

@@ -134,7 +134,8 @@ void add_write_steps(Plan& plan, const Choice& choice, const RequestFacts& reque
     if (edges.empty()) return;
     RequestFacts loose = request;  // the caller's chunk and workers are meant for the body
     if (!plan.steps.empty()) loose.workers = loose.depth = 0, loose.chunk_bytes = 0;
-    Step step = make_step({PathKind::buffered, "unaligned edges of an O_DIRECT write"}, loose, machine, std::move(edges));
+    Step step =
+        make_step({PathKind::buffered, "unaligned edges of an O_DIRECT write"}, loose, machine, std::move(edges));
     step.fallback_from = request.path == PathKind::automatic ? PathKind::automatic : choice.path;
     plan.steps.push_back(std::move(step));
 }

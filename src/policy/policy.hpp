@@ -1,8 +1,8 @@
 // The policy: facts about a request and a machine in, a Plan with its reasons out.
 //
-// Pure: no system call, no clock, no device, no globals, so that every choice can be tested, printed and replayed. Facts
-// are gathered by the context. Defaults hold without any calibration: what is in the page cache goes by copying workers,
-// what is not goes past it with a deep queue, what is small goes at once on the calling thread.
+// Pure: no system call, no clock, no device, no globals, so that every choice can be tested, printed and replayed.
+// Facts are gathered by the context. Defaults hold without any calibration: what is in the page cache goes by copying
+// workers, what is not goes past it with a deep queue, what is small goes at once on the calling thread.
 #pragma once
 
 #include <cstdint>
