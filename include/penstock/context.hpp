@@ -21,6 +21,7 @@
 #include "penstock/device.hpp"
 #include "penstock/error.hpp"
 #include "penstock/evidence.hpp"
+#include "penstock/outcome.hpp"
 #include "penstock/path.hpp"
 #include "penstock/plan.hpp"
 #include "penstock/types.hpp"
@@ -79,19 +80,9 @@ struct TransferOptions {
     bool durable = false;                 // writes: on stable storage when the transfer is done
     bool full_evidence = false;           // small transfers sample counters too (costs about 20 us)
     Deadline deadline = Deadline::never();
-    // Called from a worker thread, at most about 20 times a second and once at the end. Must not throw.
+    // Called from a worker thread, at most about 20 times a second and once at the end. What it throws ends the
+    // transfer with an error. It must not wait for its own transfer.
     std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress{};
-};
-
-// The end of a transfer. `bytes` counts from the start of the first range to the first byte that did not move.
-struct Outcome {
-    std::uint64_t bytes = 0;
-    double seconds = 0;      // from start() to the last byte (and to stable storage when durable)
-    ErrorInfo error;         // ok: everything asked moved, or the file ended (then bytes < asked and reached_end)
-    bool reached_end = false;
-    Evidence evidence;
-    bool ok() const noexcept { return error.ok(); }
-    const Outcome& or_throw() const;  // throws Error when not ok
 };
 
 // A transfer under way. Copies share it. The last copy may go while it runs: the work goes on, its memory is kept if it

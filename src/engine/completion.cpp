@@ -68,7 +68,10 @@ void Session::complete(const Completion& completion) {
         complete_piece(index, piece);
         return;
     }
-    if (completion.lent != nullptr) copy_lent(slot, piece, completion);
+    if (completion.lent != nullptr && !copy_lent(slot, piece, completion)) {
+        complete_piece(index, piece);
+        return;
+    }
     piece.moved_bytes += completion.bytes;
     const bool enough = piece.arrived_bytes() == piece.bytes;
     // A read that bypasses the cache ends inside a block only at the end of the file.
@@ -140,12 +143,19 @@ void Session::fall_back(Piece& piece, std::byte* memory, TransferState& transfer
                           "O_DIRECT refused at transfer: " + std::string(std::strerror(error_number)));
 }
 
-void Session::copy_lent(Slot& slot, Piece& piece, const Completion& completion) {
+bool Session::copy_lent(Slot& slot, Piece& piece, const Completion& completion) {
     TransferState& transfer = transfer_of(slot);
+    try {
+        station_.stream().copy(CopyDirection::to_device, piece.memory + piece.moved_bytes, completion.lent,
+                               completion.bytes);
+    } catch (const Error& error) {
+        spent_ = true;
+        transfer.stop(error.info());
+        return false;
+    }
     slot.copied_from_lent = true;
     if (completion.lent_pinned) transfer.count_lent_pinned(shape_.path);
-    station_.stream().copy(CopyDirection::to_device, piece.memory + piece.moved_bytes, completion.lent,
-                           completion.bytes);
+    return true;
 }
 
 // A file cut short while the device read its mapping may have given bytes that no longer exist.

@@ -2,6 +2,7 @@
 #include "engine/engine.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "engine/session.hpp"
@@ -63,17 +64,38 @@ void Engine::start(const std::shared_ptr<TransferState>& transfer) {
     }
     std::uint32_t workers = 0;
     for (const Step& step : steps) workers += step.shape.workers;
-    ensure_workers(workers);
+    try {
+        ensure_workers(workers);
+    } catch (const Error& error) {  // the jobs end below, one by one, without having started
+        transfer->stop(error.info());
+    }
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        scheduler_.add(std::make_shared<Job>(transfer, i, rules_for(*transfer, steps[i])));
+        auto job = std::make_shared<Job>(transfer, i, rules_for(*transfer, steps[i]));
+        if (!transfer->stopped() || have_workers()) {
+            scheduler_.add(std::move(job));
+        } else if (job->ends_now()) {
+            transfer->leave_job();
+        }
     }
 }
 
+bool Engine::have_workers() {
+    const std::lock_guard lock(workers_mutex_);
+    return !workers_.empty();
+}
+
+// Fewer than asked for are enough; none at all is an error.
 void Engine::ensure_workers(std::uint32_t count) {
     const std::lock_guard lock(workers_mutex_);
     while (workers_.size() < std::min(count, kWorkersMax)) {
         const auto index = static_cast<std::uint32_t>(workers_.size());
-        workers_.emplace_back([this, index] { work(index); });
+        try {
+            workers_.emplace_back([this, index] { work(index); });
+        } catch (const std::system_error& error) {
+            if (!workers_.empty()) return;
+            throw Error(ErrorCode::out_of_memory, "start a worker thread", error.code().message(),
+                        "raise the limit of processes and threads (ulimit -u, or the container's pids limit)");
+        }
     }
 }
 
@@ -92,7 +114,10 @@ void Engine::serve(std::shared_ptr<Job> job, std::uint32_t worker) {
     const std::shared_ptr<Job> first = job;
     std::shared_ptr<Team> team;
     const bool shared = job->shape().part_bytes != 0;
-    const auto give_up = [&] { return scheduler_.stopping() || first->exhausted(); };
+    const auto give_up = [&] {
+        first->transfer().check_deadline();
+        return scheduler_.stopping() || first->exhausted();
+    };
     try {
         options_.device->enter_thread();
         if (shared) team = job->team([&] { return make_team(*first, give_up); });
@@ -102,8 +127,8 @@ void Engine::serve(std::shared_ptr<Job> job, std::uint32_t worker) {
             scheduler_.give_back(first);
             return;
         }
-    } catch (const Error& error) {
-        first->transfer().stop(error.info());
+    } catch (...) {
+        first->transfer().stop(info_of_current_exception());
         scheduler_.give_back(first);
         return;
     }

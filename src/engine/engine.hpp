@@ -43,6 +43,7 @@ class Engine {
 
   private:
     void ensure_workers(std::uint32_t count);
+    bool have_workers();
     void work(std::uint32_t worker);
     std::shared_ptr<Team> make_team(Job& job, const std::function<bool()>& give_up);
     void serve(std::shared_ptr<Job> job, std::uint32_t worker);

@@ -1,74 +1,14 @@
 // Plans executed over memory files against an oracle, with faults; scheduling; what ends a transfer.
-#include "engine/engine.hpp"
-
-#include <gtest/gtest.h>
-
+#include <algorithm>
 #include <random>
 
-#include "path/fault.hpp"
-#include "path/memory_store.hpp"
+#include "engine/memory_rig.hpp"
 
 namespace penstock::engine {
 namespace {
 
-std::vector<std::byte> random_bytes(std::uint64_t count, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    std::vector<std::byte> bytes(count);
-    for (auto& byte : bytes) byte = static_cast<std::byte>(random());
-    return bytes;
-}
-
-class EngineOverMemory : public testing::Test {
-  protected:
-    EngineOverMemory() { file_.id = 1, file_.name = "memory", file_.writable = true; }
-    void make_engine(const path::FaultOptions* faults = nullptr, std::uint64_t budget_bytes = 64 * kMiB) {
-        EngineOptions options;
-        options.device = device_.get();
-        options.system = &system_;
-        options.budget_bytes = budget_bytes;
-        options.make_path = [this, faults](PathKind kind, PathOptions path_options) {
-            path_options.store = store_;
-            auto path = make_path(kind, path_options);
-            return faults != nullptr ? path::faulty(std::move(path), *faults) : std::move(path);
-        };
-        engine_ = std::make_unique<Engine>(options);
-    }
-    // A transfer of the whole of `ranges` in one step.
-    std::shared_ptr<TransferState> transfer(Direction direction, std::vector<RequestRange> ranges, Shape shape) {
-        Request request;
-        request.direction = direction;
-        Step step;
-        shape.path = PathKind::memory;
-        shape.direction = direction;
-        step.shape = shape;
-        std::uint64_t position = 0;
-        for (RequestRange& range : ranges) {
-            range.position = position;
-            position += range.bytes;
-            step.pieces.push_back({static_cast<std::uint64_t>(&range - ranges.data()), 0, range.bytes});
-        }
-        request.ranges = std::move(ranges);
-        Plan plan;
-        plan.steps.push_back(std::move(step));
-        return std::make_shared<TransferState>(std::move(request), std::move(plan));
-    }
-    std::byte* device_bytes(std::uint64_t bytes) {
-        void* memory = device_->allocate(MemoryKind::device, bytes);
-        allocated_.emplace_back(memory, [this](void* p) { device_->release(MemoryKind::device, p); });
-        return static_cast<std::byte*>(memory);
-    }
-    void copy(CopyDirection direction, void* to, const void* from, std::uint64_t bytes) {
-        const auto stream = device_->make_stream();
-        stream->copy(direction, to, from, bytes);
-        stream->synchronize();
-    }
-    std::shared_ptr<Device> device_ = make_host_device();
-    os::System system_;
-    std::shared_ptr<path::MemoryStore> store_ = std::make_shared<path::MemoryStore>();
-    FileHandle file_;
-    std::vector<std::shared_ptr<void>> allocated_;
-    std::unique_ptr<Engine> engine_;
-};
+using test::EngineOverMemory;
+using test::random_bytes;
 
 TEST_F(EngineOverMemory, random_plans_with_faults_agree_with_the_oracle) {
     path::FaultOptions faults;

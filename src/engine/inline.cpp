@@ -137,9 +137,9 @@ void InlineLanes::run(TransferState& transfer) {
                 move_piece(*lane, transfer, piece);
             }
         }
-    } catch (const Error& error) {
+    } catch (...) {
         transfer.short_at(position);
-        transfer.stop(error.info());
+        transfer.stop(info_of_current_exception());
     }
     if (lane) give_back(std::move(lane));
     transfer.leave_job();

@@ -63,11 +63,13 @@ class Job {
     }
 
     // The team of this job; `make` (which may answer nullptr) is called by the first worker, the others wait for it.
+    // Its members hold it: a job that all workers have left must not keep staging memory from the others.
     template <typename Make>
     std::shared_ptr<Team> team(const Make& make) {
         const std::lock_guard lock(team_mutex_);
-        if (!team_) team_ = make();
-        return team_;
+        std::shared_ptr<Team> team = team_.lock();
+        if (!team) team_ = team = make();
+        return team;
     }
 
     std::uint32_t lanes = 0;  // workers on it; guarded by the scheduler's mutex
@@ -81,7 +83,7 @@ class Job {
     bool exhausted_ = false;
     bool left_ = false;
     std::mutex team_mutex_;
-    std::shared_ptr<Team> team_;
+    std::weak_ptr<Team> team_;
 };
 
 }  // namespace penstock::engine

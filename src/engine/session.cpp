@@ -33,10 +33,11 @@ bool Session::run(std::shared_ptr<Job> first) {
     first->transfer().add_note(capabilities_.notes);
     jobs_.push_back({std::move(first), 0});
     try {
-        if (serve_all()) return true;
-    } catch (const Error& error) {
+        if (serve_all()) return !spent_;
+    } catch (...) {
+        const ErrorInfo info = info_of_current_exception();
         for (Held& held : jobs_) {
-            if (held.job) held.job->transfer().stop(error.info());
+            if (held.job) held.job->transfer().stop(info);
         }
     }
     abandon_all();
@@ -70,7 +71,7 @@ bool Session::waiting_jobs_due() {
 }
 
 Session::Held* Session::next_source(Chunk& chunk) {
-    if (waiting_jobs_due()) return nullptr;
+    if (spent_ || waiting_jobs_due()) return nullptr;
     for (Held& held : jobs_) {
         if (held.job && held.job->next(chunk)) return &held;
     }
@@ -84,7 +85,7 @@ Session::Held* Session::next_source(Chunk& chunk) {
 
 bool Session::start_part(std::uint32_t index) {
     Part part;
-    if (waiting_jobs_due() || !team_->next(part)) return false;
+    if (!team_->next(part, !waiting_jobs_due())) return false;
     Slot& slot = slots_[index];
     slot.chunk = std::move(part.chunk);
     slot.shared_memory = part.memory;
@@ -205,7 +206,7 @@ void Session::wait_for_something() {
 
 // Operations that do not come back although everybody who wanted them has given up.
 bool Session::hung() {
-    if (storage_in_flight_ == 0 || Clock::now() - last_movement_ < kHungAfter) return false;
+    if ((storage_in_flight_ == 0 && backlog_.empty()) || Clock::now() - last_movement_ < kHungAfter) return false;
     if (scheduler_.stopping()) return true;
     for (const Slot& slot : slots_) {
         if (slot.phase == Phase::free) continue;
@@ -247,17 +248,33 @@ void Session::start_copy(std::uint32_t index) {
         }
         return;
     }
-    const CopyDirection direction = to_device ? CopyDirection::to_device : CopyDirection::to_host;
-    if (copy_pieces_.size() == 1) {
-        station_.stream().copy(direction, copy_pieces_[0].destination, copy_pieces_[0].source, copy_pieces_[0].bytes);
-    } else if (!copy_pieces_.empty()) {
-        station_.stream().copy_batch(direction, copy_pieces_);
-    }
+    if (!queue_copies(index)) return finish(index);
     station_.stream().record(station_.event(index));
     copying_.push_back(index);
 }
 
 void Session::finish(std::uint32_t index) {
+// A refused copy is the fault of its transfer, whose pointers it names, and not of the others in this session. False:
+// nothing was queued, nothing arrived.
+bool Session::queue_copies(std::uint32_t index) {
+    const bool to_device = shape_.direction == Direction::read;
+    const CopyDirection direction = to_device ? CopyDirection::to_device : CopyDirection::to_host;
+    try {
+        if (copy_pieces_.size() == 1) {
+            const CopyPiece& piece = copy_pieces_.front();
+            station_.stream().copy(direction, piece.destination, piece.source, piece.bytes);
+        } else if (!copy_pieces_.empty()) {
+            station_.stream().copy_batch(direction, copy_pieces_);
+        }
+        return true;
+    } catch (const Error& error) {
+        spent_ = true;
+        transfer_of(slots_[index]).stop(error.info());
+        for (Piece& piece : slots_[index].chunk.pieces) piece.moved_bytes = piece.fallen_back_bytes = 0;
+        return false;
+    }
+}
+
     Slot& slot = slots_[index];
     TransferState& transfer = transfer_of(slot);
     if (slot.copied_from_lent) {

@@ -21,7 +21,8 @@ class Session {
   public:
     // With a team, its shared slots are filled instead of the station's own.
     Session(Scheduler& scheduler, Station& station, os::System& system, std::shared_ptr<Team> team = nullptr);
-    // Serves `first` and jobs of the same shape until none is left. False when operations hung: the station must go.
+    // Serves `first` and jobs of the same shape until none is left. False when operations hung or the device failed: the
+    // station must go.
     bool run(std::shared_ptr<Job> first);
 
   private:
@@ -56,12 +57,13 @@ class Session {
     void complete_piece(std::uint32_t index, Piece& piece);
     void retry_or_fail(std::uint32_t index, std::uint32_t piece_index, const Completion& completion);
     void fall_back(Piece& piece, std::byte* memory, TransferState& transfer, int error_number);
-    void copy_lent(Slot& slot, Piece& piece, const Completion& completion);
+    bool copy_lent(Slot& slot, Piece& piece, const Completion& completion);  // false: the device refused
     void check_lent(const Slot& slot, Piece& piece);
     void storage_done(std::uint32_t index);
     void copies_to_device(std::uint32_t index);
     void copies_to_host(std::uint32_t index);
     void start_copy(std::uint32_t index);
+    bool queue_copies(std::uint32_t index);
     void finish(std::uint32_t index);
     void abandon_all();
     void release_finished_jobs(bool all);
@@ -86,6 +88,7 @@ class Session {
     std::uint32_t busy_slots_ = 0;
     std::uint64_t storage_in_flight_ = 0;
     bool yielding_ = false;
+    bool spent_ = false;  // the device refused a copy: what is under way ends, then the station goes
     Clock::time_point quantum_end_;
     Clock::time_point last_movement_;
 };

@@ -12,6 +12,7 @@ constexpr std::uint32_t kPathDepthMin = 32;
 constexpr std::uint32_t kPathDepthMax = 256;
 constexpr std::uint64_t kSmallChunk = 256 * kKiB;  // chunks up to here may hold many small operations
 constexpr std::size_t kIdleStationsMax = 64;
+constexpr auto kRoomPatience = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -19,25 +20,40 @@ std::uint64_t Station::needed_bytes(const Shape& shape) noexcept {
     return shape.staged ? align_up(align_up(shape.chunk_bytes, 4 * kKiB) * shape.depth, kStagingStep) : 0;
 }
 
+class Station::Pinned {
+  public:
+    Pinned(Device& device, const os::ArenaOptions& options) : device_(device), arena_(options) {
+        arena_.touch();
+        std::string why;
+        if (device_.register_host(arena_.memory().data(), arena_.bytes(), false, why)) return;
+        throw Error(ErrorCode::out_of_memory, "register staging memory", why, "lower the budget or the depth");
+    }
+    ~Pinned() { device_.unregister_host(arena_.memory().data()); }
+    Pinned(const Pinned&) = delete;
+    Pinned& operator=(const Pinned&) = delete;
+    std::span<std::byte> memory() const noexcept { return arena_.memory(); }
+
+  private:
+    Device& device_;
+    os::Arena arena_;
+};
+
 Station::Station(const Shape& shape, const StationParts& parts, std::uint32_t worker)
-    : shape_(shape), worker_(worker), device_(parts.device), stream_(parts.device->make_stream()) {
+    : shape_(shape), worker_(worker), device_(parts.device) {
     PathOptions options;
     if (shape.staged) {
-        arena_ = std::make_unique<os::Arena>(os::ArenaOptions{needed_bytes(shape), parts.numa_node});
-        arena_->touch();
-        std::string why;
-        if (!device_->register_host(arena_->memory().data(), arena_->bytes(), false, why)) {
-            arena_.reset();
-            throw Error(ErrorCode::out_of_memory, "register staging memory", why, "lower the budget or the depth");
-        }
+        arena_ = std::make_unique<Pinned>(*device_, os::ArenaOptions{needed_bytes(shape), parts.numa_node});
         options.arena = arena_->memory();
     }
+    stream_ = device_->make_stream();
     for (std::uint32_t i = 0; i < shape.depth; ++i) events_.push_back(device_->make_event());
     const std::uint32_t operations = shape.chunk_bytes <= kSmallChunk ? kPathDepthMax : shape.depth;
     options.depth = std::clamp(operations, kPathDepthMin, kPathDepthMax);
     options.stream = stream_.get();
     path_ = parts.make_path(shape.path, options);
 }
+
+std::uint64_t Station::pinned_bytes() const noexcept { return arena_ ? arena_->memory().size() : 0; }
 
 void Station::shut() noexcept {
     path_.reset();
@@ -47,23 +63,25 @@ void Station::shut() noexcept {
     }
 }
 
-Station::~Station() {
-    path_.reset();
-    stream_.reset();
-    if (arena_) device_->unregister_host(arena_->memory().data());
-}
+Station::~Station() = default;  // path, events, stream, then the memory they use
 
 std::byte* Station::slot(std::uint32_t index) const noexcept {
     return arena_ ? arena_->memory().data() + index * align_up(shape_.chunk_bytes, 4 * kKiB) : nullptr;
 }
 
-StationPool::Idle StationPool::make_room(std::uint64_t bytes) {
-    Idle dropped;
-    while (!idle_.empty() && (held_bytes_ + bytes > budget_bytes_ || idle_.size() > kIdleStationsMax)) {
-        held_bytes_ -= idle_.front()->pinned_bytes();
-        dropped.splice(dropped.end(), idle_, idle_.begin());
-    }
-    return dropped;
+bool StationPool::wanting(std::uint64_t bytes) const noexcept {
+    return held_bytes_ + bytes > budget_bytes_ || idle_.size() > kIdleStationsMax;
+}
+
+void StationPool::drop_oldest(std::unique_lock<std::mutex>& lock) {
+    std::unique_ptr<Station> station = std::move(idle_.front());
+    idle_.pop_front();
+    const std::uint64_t bytes = station->pinned_bytes();
+    lock.unlock();
+    station.reset();
+    lock.lock();
+    held_bytes_ -= bytes;
+    room_.notify_all();
 }
 
 std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t worker,
@@ -74,7 +92,6 @@ std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t wo
             ErrorCode::internal, "lease staging memory",
             std::to_string(bytes) + " bytes for one worker exceed the budget of " + std::to_string(budget_bytes_));
     }
-    Idle dropped;
     {
         std::unique_lock lock(mutex_);
         for (auto it = idle_.begin(); it != idle_.end(); ++it) {
@@ -83,16 +100,18 @@ std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t wo
             idle_.erase(it);
             return station;
         }
-        while (true) {
-            dropped.splice(dropped.end(), make_room(bytes));
-            if (held_bytes_ + bytes <= budget_bytes_) break;
-            if (give_up()) return nullptr;
-            room_.wait_for(lock, std::chrono::milliseconds(20));
+        while (wanting(bytes)) {
+            if (!idle_.empty()) {
+                drop_oldest(lock);
+            } else if (give_up()) {
+                return nullptr;
+            } else {
+                room_.wait_for(lock, kRoomPatience);
+            }
         }
         held_bytes_ += bytes;
         peak_bytes_ = std::max(peak_bytes_, held_bytes_);
     }
-    dropped.clear();  // before new memory is pinned: the budget holds at every moment
     try {
         return std::make_unique<Station>(shape, parts_, worker);
     } catch (...) {
@@ -104,7 +123,6 @@ std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t wo
 }
 
 void StationPool::give_back(std::unique_ptr<Station> station) {
-    Idle dropped;
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(station));
     room_.notify_all();

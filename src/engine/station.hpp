@@ -36,7 +36,7 @@ class Station {
 
     const Shape& shape() const noexcept { return shape_; }
     std::uint32_t worker() const noexcept { return worker_; }
-    std::uint64_t pinned_bytes() const noexcept { return arena_ ? arena_->bytes() : 0; }
+    std::uint64_t pinned_bytes() const noexcept;
     std::byte* slot(std::uint32_t index) const noexcept;
     Event& event(std::uint32_t index) const noexcept { return *events_[index]; }
     Stream& stream() const noexcept { return *stream_; }
@@ -50,7 +50,9 @@ class Station {
     Shape shape_;
     std::uint32_t worker_;
     Device* device_;
-    std::unique_ptr<os::Arena> arena_;
+    // Staging memory, registered with the device for as long as it lives.
+    class Pinned;
+    std::unique_ptr<Pinned> arena_;
     std::unique_ptr<Stream> stream_;
     std::vector<std::unique_ptr<Event>> events_;
     std::unique_ptr<Path> path_;  // last: goes first, so that no operation outlives the slots
@@ -73,7 +75,9 @@ class StationPool {
 
   private:
     using Idle = std::list<std::unique_ptr<Station>>;
-    Idle make_room(std::uint64_t bytes);  // needs mutex_; what it returns is destroyed without the mutex
+    bool wanting(std::uint64_t bytes) const noexcept;  // needs mutex_
+    // Drops the least recently used idle station, without the mutex; its bytes count until its memory is gone.
+    void drop_oldest(std::unique_lock<std::mutex>& lock);
     StationParts parts_;
     std::uint64_t budget_bytes_;
     mutable std::mutex mutex_;

@@ -98,10 +98,10 @@ bool Team::open_slot() {
     return true;
 }
 
-bool Team::next(Part& part) {
+bool Team::next(Part& part, bool may_open) {
     std::unique_lock lock(mutex_);
     while (parts_.empty()) {
-        if (job_.exhausted()) return false;
+        if (!may_open || job_.exhausted()) return false;
         collect_finished();
         const bool room =
             std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.phase == Slot::Phase::free; });

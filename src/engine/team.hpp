@@ -33,8 +33,9 @@ class Team {
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
 
-    // The next part to fill; waits for a free slot. False: none is left, or the transfer stopped.
-    bool next(Part& part);
+    // The next part to fill; waits for a free slot. False: none is left, or the transfer stopped. A member about to
+    // leave opens no slot: it takes parts of open ones only, so that the last to leave leaves nothing behind.
+    bool next(Part& part, bool may_open = true);
     // The worker is done with the part; pieces say how much arrived. Starts the copy when it was the slot's last.
     void filled(const Part& part);
     // A worker that must leave early: parts nobody has yet are given up, so that their slots end.

@@ -3,6 +3,8 @@
 #include "engine/transfer_state.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace penstock::engine {
@@ -19,6 +21,24 @@ void lower(std::atomic<std::uint64_t>& value, std::uint64_t limit) noexcept {
 }
 
 }  // namespace
+
+ErrorInfo info_of_current_exception() {
+    ErrorInfo info;
+    info.code = ErrorCode::internal;
+    try {
+        throw;
+    } catch (const Error& error) {
+        info = error.info();
+    } catch (const std::bad_alloc&) {
+        info.code = ErrorCode::out_of_memory;
+        info.cause = "the process has no memory left";
+    } catch (const std::exception& error) {
+        info.cause = error.what();
+    } catch (...) {
+        info.cause = "something that is no exception was thrown";
+    }
+    return info;
+}
 
 TransferState::TransferState(Request request, Plan plan)
     : request_(std::move(request)), plan_(std::move(plan)), jobs_left_(static_cast<std::uint32_t>(plan_.steps.size())) {
@@ -82,7 +102,17 @@ void TransferState::report_progress(bool last) {
         return;
     }
     progress_next_ = Clock::now() + kProgressInterval;
-    request_.progress(bytes_done(), total_bytes_);
+    tell_progress();
+}
+
+void TransferState::tell_progress() {
+    try {
+        request_.progress(bytes_done(), total_bytes_);
+    } catch (...) {
+        ErrorInfo info = info_of_current_exception();
+        info.cause = "the progress callback threw: " + info.cause;
+        stop(std::move(info));
+    }
 }
 
 void TransferState::short_at(std::uint64_t position) noexcept { lower(valid_bytes_, position); }
@@ -133,13 +163,13 @@ Outcome TransferState::collect() const {
 }
 
 void TransferState::end() {
+    if (request_.progress) report_progress(true);
     Outcome outcome;
     {
         const std::lock_guard lock(mutex_);
         outcome = collect();
     }
     if (on_end) on_end(outcome);
-    if (request_.progress) report_progress(true);
     // Files, memory and callbacks are let go before anybody is told, so that a waiter may close and free at once.
     request_.keep_alive.clear();
     on_end = nullptr;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "engine/request.hpp"
-#include "penstock/context.hpp"
 #include "penstock/evidence.hpp"
+#include "penstock/outcome.hpp"
 #include "penstock/plan.hpp"
 
 namespace penstock::engine {
@@ -71,6 +71,7 @@ class TransferState {
     void end();
     Outcome collect() const;  // needs mutex_
     void report_progress(bool last);
+    void tell_progress();
 
     Request request_;
     Plan plan_;
@@ -94,5 +95,8 @@ class TransferState {
     std::vector<std::string> notes_;
     Outcome outcome_;
 };
+
+// The exception being handled, as an error: what the system or a callback threw ends a transfer, never the process.
+ErrorInfo info_of_current_exception();
 
 }  // namespace penstock::engine

@@ -1,0 +1,125 @@
+// Teams, stations and sessions that meet: budgets held by nobody, one transfer's mistake, callbacks that throw.
+#include <stdexcept>
+#include <thread>
+
+#include "engine/memory_rig.hpp"
+
+namespace penstock::engine {
+namespace {
+
+using test::EngineOverMemory;
+using test::random_bytes;
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
+
+// One worker leaves a team for a job that starves; the team's slots must not keep that job from its own.
+TEST_F(EngineOverMemory, a_team_that_nobody_serves_gives_its_memory_to_the_next) {
+    make_slow_engine(60e6, 6 * kMiB);  // 4 MiB for stations
+    store_->put(1, random_bytes(16 * kMiB, 1));
+    std::byte* memory = device_bytes(16 * kMiB);
+    const Shape first{.chunk_bytes = 1 * kMiB, .part_bytes = 64 * kKiB, .workers = 1, .depth = 4};
+    const Shape second{.chunk_bytes = 512 * kKiB, .part_bytes = 64 * kKiB, .workers = 1, .depth = 8};
+    const auto large = transfer(Direction::read, {{&file_, 0, memory, 12 * kMiB, 0}}, first);
+    const auto other = transfer(Direction::read, {{&file_, 12 * kMiB, memory + 12 * kMiB, 4 * kMiB, 0}}, second);
+    engine_->start(large);
+    engine_->start(other);
+    EXPECT_TRUE(other->wait(soon()));
+    EXPECT_TRUE(large->wait(soon()));
+    EXPECT_EQ(large->result().bytes, 12 * kMiB);
+    EXPECT_LE(engine_->pinned_peak_bytes(), 6 * kMiB);
+    std::vector<std::byte> got(16 * kMiB);
+    copy(CopyDirection::to_host, got.data(), memory, got.size());
+    EXPECT_TRUE(got == store_->contents(1));
+}
+
+TEST_F(EngineOverMemory, many_teams_of_many_shapes_share_a_small_budget) {
+    make_engine(nullptr, 6 * kMiB);
+    store_->put(1, random_bytes(6 * kMiB, 2));
+    std::vector<std::shared_ptr<TransferState>> transfers;
+    for (std::uint64_t i = 0; i < 12; ++i) {
+        Shape shape{.chunk_bytes = (256 + 64 * (i % 4)) * kKiB, .workers = 1 + static_cast<std::uint32_t>(i % 3)};
+        shape.depth = 2 + static_cast<std::uint32_t>(i % 3);
+        if (i % 2 == 0) shape.part_bytes = 32 * kKiB;
+        transfers.push_back(transfer(Direction::read, {{&file_, 0, device_bytes(6 * kMiB), 6 * kMiB, 0}}, shape));
+    }
+    for (const auto& one : transfers) engine_->start(one);
+    for (const auto& one : transfers) {
+        ASSERT_TRUE(one->wait(Deadline::after(std::chrono::seconds(30))));
+        EXPECT_EQ(one->result().bytes, 6 * kMiB) << one->result().error.message();
+    }
+    EXPECT_LE(engine_->pinned_peak_bytes(), 6 * kMiB);
+}
+
+TEST_F(EngineOverMemory, one_transfers_wild_pointer_does_not_fail_its_neighbour) {
+    make_slow_engine(20e6, 64 * kMiB);
+    store_->put(1, random_bytes(4 * kMiB, 3));
+    const Shape shape{.chunk_bytes = 1 * kMiB, .workers = 1, .depth = 8};
+    const auto fine = transfer(Direction::read, {{&file_, 0, device_bytes(4 * kMiB), 4 * kMiB, 0}}, shape);
+    std::vector<std::byte> no_device_memory(1 * kMiB);
+    const auto wild = transfer(Direction::read, {{&file_, 0, no_device_memory.data(), 1 * kMiB, 0}}, shape);
+    engine_->start(fine);
+    engine_->start(wild);  // joins the session of the first, whose copies are still under way
+    EXPECT_FALSE(wild->result().ok());
+    EXPECT_EQ(wild->result().bytes, 0u);
+    EXPECT_TRUE(fine->result().ok()) << fine->result().error.message();
+    EXPECT_EQ(fine->result().bytes, 4 * kMiB);
+}
+
+TEST_F(EngineOverMemory, a_station_that_cannot_be_made_leaves_no_memory_registered) {
+    const void* arena = nullptr;
+    EngineOptions options;
+    options.device = device_.get();
+    options.system = &system_;
+    options.budget_bytes = 64 * kMiB;
+    options.make_path = [&](PathKind, const PathOptions& given) -> std::unique_ptr<Path> {
+        arena = given.arena.data();
+        EXPECT_TRUE(device_->pointer_info(arena).known);  // the check can see a registration
+        throw Error(ErrorCode::unsupported, "make path", "no such path today");
+    };
+    engine_ = std::make_unique<Engine>(options);
+    const auto read = transfer(Direction::read, {{&file_, 0, device_bytes(4096), 4096, 0}}, {.workers = 1});
+    engine_->start(read);
+    EXPECT_EQ(read->result().error.code, ErrorCode::unsupported);
+    EXPECT_FALSE(device_->pointer_info(arena).known);
+    EXPECT_EQ(engine_->pinned_bytes(), 0u);
+}
+
+TEST_F(EngineOverMemory, a_progress_callback_that_throws_ends_its_transfer_and_nothing_else) {
+    make_engine();
+    store_->put(1, random_bytes(2 * kMiB, 4));
+    std::byte* memory = device_bytes(2 * kMiB);
+    for (const std::uint64_t part_bytes : {std::uint64_t{0}, 64 * kKiB}) {
+        const Shape shape{.chunk_bytes = 128 * kKiB, .part_bytes = part_bytes, .workers = 2};
+        const auto plain = transfer(Direction::read, {{&file_, 0, memory, 2 * kMiB, 0}}, shape);
+        Request request = plain->request();
+        request.progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("not today"); };
+        const auto read = std::make_shared<TransferState>(std::move(request), plain->plan());
+        engine_->start(read);
+        ASSERT_TRUE(read->wait(soon()));
+        EXPECT_FALSE(read->result().ok());
+        EXPECT_NE(read->result().error.message().find("not today"), std::string::npos);
+        engine_->start(plain);
+        EXPECT_TRUE(plain->result().ok());
+    }
+}
+
+TEST_F(EngineOverMemory, a_deadline_passes_while_the_transfer_waits_for_memory_or_a_worker) {
+    make_slow_engine(4e6, 6 * kMiB);
+    store_->put(1, random_bytes(4 * kMiB, 5));
+    const Shape first{.chunk_bytes = 1 * kMiB, .workers = 1, .depth = 4};
+    const auto holds = transfer(Direction::read, {{&file_, 0, device_bytes(4 * kMiB), 4 * kMiB, 0}}, first);
+    Shape shape = first;
+    shape.workers = 2;
+    const auto plain = transfer(Direction::read, {{&file_, 0, device_bytes(1 * kMiB), 1 * kMiB, 0}}, shape);
+    Request request = plain->request();
+    request.deadline = Deadline::after(std::chrono::milliseconds(100));
+    const auto waits = std::make_shared<TransferState>(std::move(request), plain->plan());
+    engine_->start(holds);
+    engine_->start(waits);
+    EXPECT_TRUE(waits->wait(Deadline::after(std::chrono::milliseconds(600))));
+    EXPECT_EQ(waits->result().error.code, ErrorCode::timed_out);
+    holds->cancel();
+}
+
+}  // namespace
+}  // namespace penstock::engine
