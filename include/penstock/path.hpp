@@ -54,6 +54,7 @@ struct Operation {
     void* memory = nullptr;        // nullptr only where memory == lent
     std::uint64_t bytes = 0;       // > 0
     std::uint64_t tag = 0;         // comes back in the completion
+    bool staging = false;          // memory is the engine's own: known to be good, not a pointer somebody gave us
 };
 
 struct Completion {

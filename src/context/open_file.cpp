@@ -156,6 +156,10 @@ void OpenFile::sync() const {
     if (system_.fdatasync(handle_.buffered_fd) != 0) fail("fdatasync", errno);
 }
 
+void OpenFile::extend(std::uint64_t bytes) {
+    if (system_.ftruncate(handle_.buffered_fd, bytes) != 0) fail("extend", errno);
+}
+
 void OpenFile::transfer_began() {
     const std::lock_guard lock(mutex_);
     if (closed_) throw Error(ErrorCode::invalid_argument, "transfer " + handle_.name, "the file is closed");

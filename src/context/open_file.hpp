@@ -34,6 +34,7 @@ class OpenFile {
     bool memory_backed() const noexcept;  // tmpfs, ramfs, hugetlbfs
     std::uint64_t size_bytes() const;     // asks the system; throws
     void sync() const;                    // fdatasync; throws
+    void extend(std::uint64_t bytes);     // a larger size, no data; throws
 
     // Transfers announce themselves, so that close() can wait for them and hear of their errors.
     void transfer_began();

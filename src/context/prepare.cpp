@@ -67,6 +67,7 @@ class Preparation {
     policy::Residence shared_residence();
     bool registered(std::uint64_t index);
     void ask_registration();
+    void extend_files();
     engine::Request make_request();
     void attach_end(engine::TransferState& transfer, std::shared_ptr<EvidenceProbe> probe);
     std::vector<ProbeRange> probe_ranges() const;
@@ -239,6 +240,14 @@ void Preparation::ask_registration() {
     }
 }
 
+// A mapping cannot grow its file: writes past the end need the size first.
+void Preparation::extend_files() {
+    for (const FileRange& range : ranges_) {
+        const std::uint64_t end = range.offset_bytes + range.bytes;
+        if (end > range.file->size_bytes()) range.file->extend(end);
+    }
+}
+
 std::vector<ProbeRange> Preparation::probe_ranges() const {
     std::vector<ProbeRange> probes;
     probes.reserve(ranges_.size());
@@ -315,6 +324,7 @@ std::shared_ptr<engine::TransferState> Preparation::run() {
     gather_files();
     ask_registration();
     gather_segments();
+    if (!reading() && facts_.path == PathKind::mmap) extend_files();
     Plan plan = policy::make_plan(facts_, context_.machine());
     const bool by_cufile = policy::is_cufile(facts_.path);
     if (by_cufile) context_.cufile->get(facts_.path);  // refused here, with the cause, not by a worker

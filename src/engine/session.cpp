@@ -146,6 +146,7 @@ void Session::push_operation(std::uint32_t index, std::uint32_t piece_index) {
     operation.memory = memory == nullptr ? nullptr : memory + piece.moved_bytes;
     operation.bytes = std::min(piece.operation_bytes - piece.moved_bytes, capabilities_.max_bytes);
     operation.tag = make_tag(index, piece_index);
+    operation.staging = shape_.staged || team_ != nullptr;
     backlog_.push_back(operation);
 }
 
@@ -253,7 +254,6 @@ void Session::start_copy(std::uint32_t index) {
     copying_.push_back(index);
 }
 
-void Session::finish(std::uint32_t index) {
 // A refused copy is the fault of its transfer, whose pointers it names, and not of the others in this session. False:
 // nothing was queued, nothing arrived.
 bool Session::queue_copies(std::uint32_t index) {
@@ -275,6 +275,7 @@ bool Session::queue_copies(std::uint32_t index) {
     }
 }
 
+void Session::finish(std::uint32_t index) {
     Slot& slot = slots_[index];
     TransferState& transfer = transfer_of(slot);
     if (slot.copied_from_lent) {

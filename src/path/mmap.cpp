@@ -1,13 +1,18 @@
 // The mmap path: a file's mapping, lent to the device where it is registered, else copied by the kernel.
 //
-// Copies go through process_vm_readv and process_vm_writev on our own process: as fast as pread, and a file cut short
-// by somebody else gives a short count where a plain memcpy would kill the process with SIGBUS. Writes stay within the
-// file's size; the engine extends the file first.
+// A file cut short by somebody else must give a short count, not SIGBUS. Reads into staging memory are plain copies
+// under a FaultGuard; where that cannot be used, into memory that may be bad, and for writes, process_vm_readv and
+// process_vm_writev on our own process report the fault.
+// Pages copied from are unmapped again, so that a large file does not count as resident memory of the process. Writes
+// stay within the file's size; the context extends the file first.
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "os/fault_guard.hpp"
+#include "os/limits.hpp"
 #include "path/check.hpp"
 #include "path/make.hpp"
 #include "path/mappings.hpp"
@@ -47,9 +52,11 @@ class MmapPath final : public Path {
     Completion work(const Operation& operation);
     Completion lend(const Operation& operation, const Mappings::View& view) const;
     Completion copy(const Operation& operation, const Mappings::View& view) const;
+    bool guarded_read(const Operation& operation, const Mappings::View& view) const;
     Completion explain_fault(const Operation& operation) const;
 
     std::shared_ptr<Mappings> mappings_;
+    os::FaultGuard guard_;
     bool may_copy_;
     Capabilities capabilities_;
     Ready ready_;
@@ -83,7 +90,25 @@ Completion MmapPath::explain_fault(const Operation& operation) const {
     return completion_of(operation.tag, !reads && readable(operation.memory) ? -ENOSPC : -EFAULT);
 }
 
+// A plain copy. False when it could not be had or the mapping faulted: then the kernel is asked, and says how much.
+bool MmapPath::guarded_read(const Operation& operation, const Mappings::View& view) const {
+    if (!operation.staging || !guard_.usable() || !guard_.copy(operation.memory, view.memory, view.bytes)) return false;
+    // The zeros that follow the last byte of a file in its last page can be copied without a fault.
+    if (!Mappings::still_inside(*operation.file, operation.offset_bytes, view.bytes)) return false;
+    if (!view.registered) {
+        const auto page = os::page_bytes();
+        const auto start = align_down(reinterpret_cast<std::uintptr_t>(view.memory), page);
+        const auto end = align_up(reinterpret_cast<std::uintptr_t>(view.memory) + view.bytes, page);
+        ::madvise(reinterpret_cast<void*>(start), end - start, MADV_DONTNEED);
+    }
+    return true;
+}
+
 Completion MmapPath::copy(const Operation& operation, const Mappings::View& view) const {
+    const bool reading = operation.direction == Direction::read;
+    if (reading && view.bytes != 0 && guarded_read(operation, view)) {
+        return completion_of(operation.tag, static_cast<std::int64_t>(view.bytes));
+    }
     if (!may_copy_) return completion_of(operation.tag, -EOPNOTSUPP);
     const bool reads = operation.direction == Direction::read;
     if (view.bytes == 0) return completion_of(operation.tag, reads ? 0 : -EFBIG);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kInlineBytes = 64 * kKiB;
 constexpr std::size_t kInlineRanges = 8;
+constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // below it, mapping costs more than pread
 constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;  // below it, O_DIRECT's round trip outweighs the copy it saves
 
 bool host_memory(const RequestFacts& request) {
@@ -65,7 +66,12 @@ Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
 Choice choose_read(Residence residence, const RequestFacts& request, const MachineFacts& machine) {
     switch (residence) {
         case Residence::registered: return {PathKind::mmap, "the mapping is registered with the device: no host copy"};
-        case Residence::hot: return {PathKind::buffered, "in the page cache: copying workers"};
+        case Residence::hot:
+            if (request.memory_backed && !host_memory(request) && !small_ranges(request) &&
+                request.total_bytes() >= kMappedReadMin) {
+                return {PathKind::mmap, "the file lives in memory: workers copy from its mapping"};
+            }
+            return {PathKind::buffered, "in the page cache: copying workers"};
         case Residence::cold: return cold_read(request, machine);
         case Residence::unknown: break;
     }

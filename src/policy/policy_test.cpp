@@ -42,6 +42,19 @@ TEST(Policy, residence_decides_reads) {
     EXPECT_EQ(path(Residence::unknown), PathKind::buffered);
 }
 
+TEST(Policy, files_in_memory_are_copied_from_their_mapping_when_that_pays) {
+    RequestFacts request = request_of(Direction::read, 0, kGiB, Residence::hot);
+    request.memory_backed = true;
+    const auto path = [&] { return make_plan(request, gpu_machine()).steps.at(0).shape; };
+    EXPECT_EQ(path().path, PathKind::mmap);
+    EXPECT_TRUE(path().staged);
+    request.kind = MemoryKind::system;
+    EXPECT_EQ(path().path, PathKind::buffered);
+    request.kind = MemoryKind::device;
+    request.ranges[0].bytes = 100 * kKiB;
+    EXPECT_EQ(path().path, PathKind::buffered);
+}
+
 TEST(Policy, a_registered_mapping_needs_no_staging) {
     const Plan plan = make_plan(request_of(Direction::read, 0, kGiB, Residence::registered), gpu_machine());
     EXPECT_FALSE(plan.steps.at(0).shape.staged);

@@ -18,15 +18,12 @@ constexpr std::uint64_t kSharedChunk = 16 * kMiB;
 constexpr std::uint64_t kSharedPart = 1 * kMiB;
 constexpr std::uint32_t kSharedSlots = 6;         // 96 MiB: what still stays in a server CPU's last cache
 
-bool small_ranges(const RequestFacts& request) {
-    return !request.ranges.empty() && request.total_bytes() / request.ranges.size() < kSmallRange;
-}
-
 // Large reads into a real GPU: shared slots, for one copy of 16 MiB costs the copy engine less than four of 4 MiB.
 bool shares_slots(const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes) {
     const bool device_memory = request.kind == MemoryKind::device || request.kind == MemoryKind::managed;
-    return request.direction == Direction::read && device_memory && !machine.emulated_device && bytes >= kSharedMin &&
-           !small_ranges(request) && request.chunk_bytes == 0 && request.depth == 0 && machine.budget_bytes >= kSharedSlots * kSharedChunk;
+    const bool free_choice = request.chunk_bytes == 0 && request.depth == 0;
+    return request.direction == Direction::read && device_memory && free_choice && !machine.emulated_device &&
+           bytes >= kSharedMin && !small_ranges(request) && machine.budget_bytes >= kSharedSlots * kSharedChunk;
 }
 
 Shape shared_shape(const MachineFacts& machine) {
@@ -41,7 +38,7 @@ Shape shared_shape(const MachineFacts& machine) {
 Shape copying_shape(const MachineFacts& machine) {
     Shape shape;
     shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kCopyWorkersMax);
-    // The emulated device copies by CPU: chunks that stay in its caches beat chunks that amortise a copy engine's start.
+    // The emulated device copies by CPU: chunks that stay in its caches beat chunks that spare a copy engine starts.
     shape.chunk_bytes = machine.emulated_device ? 512 * kKiB : 4 * kMiB;
     shape.depth = machine.emulated_device ? 2 : 3;
     return shape;
@@ -81,6 +78,10 @@ Shape cufile_shape(PathKind path, const MachineFacts& machine) {
 }
 
 }  // namespace
+
+bool small_ranges(const RequestFacts& request) {
+    return !request.ranges.empty() && request.total_bytes() / request.ranges.size() < kSmallRange;
+}
 
 std::uint64_t staging_bytes(const Shape& shape) noexcept {
     if (!shape.staged) return 0;

@@ -15,6 +15,9 @@ Shape fit_shape(Shape shape, const RequestFacts& request, const MachineFacts& ma
 // Staging memory of all workers of a shape.
 std::uint64_t staging_bytes(const Shape& shape) noexcept;
 
+// Operations, not bytes, are what this request costs.
+bool small_ranges(const RequestFacts& request);
+
 bool bypasses_cache(PathKind path) noexcept;
 bool is_cufile(PathKind path) noexcept;
 

@@ -1,0 +1,28 @@
+// FaultGuard: plain memory copies out of a mapping whose file may be cut short, without dying of SIGBUS.
+//
+// A signal's disposition belongs to the process, so this is one of the few places with process-wide state: while at
+// least one FaultGuard lives, SIGBUS goes to a handler that ends a guarded copy of the same thread and passes every
+// other fault on to whoever handled it before. Whoever replaces the handler later wins: usable() then says false, and
+// callers copy through the kernel instead. The worth: reading a file in tmpfs right after it was written, pread marks
+// every page as used under one kernel lock (33 GB/s with 10 threads on an H200 host), a copy from the mapping does not
+// (65 GB/s).
+#pragma once
+
+#include <cstddef>
+
+namespace penstock::os {
+
+class FaultGuard {
+  public:
+    FaultGuard();
+    ~FaultGuard();
+    FaultGuard(const FaultGuard&) = delete;
+    FaultGuard& operator=(const FaultGuard&) = delete;
+
+    // Ours is the handler in force.
+    bool usable() const noexcept;
+    // False when `from` faulted: `to` then holds an unknown part of the bytes. `to` must be good memory.
+    bool copy(void* to, const void* from, std::size_t bytes) const noexcept;
+};
+
+}  // namespace penstock::os

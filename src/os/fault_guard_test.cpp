@@ -1,0 +1,125 @@
+// A guarded copy survives a mapping without its file; every other fault goes where it would have gone.
+#include "os/fault_guard.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace penstock::os {
+namespace {
+
+constexpr std::size_t kBytes = 1 << 20;
+
+// A mapped memory file; `keep` bytes of it are left.
+class Mapping {
+  public:
+    explicit Mapping(std::size_t keep) : fd_(::memfd_create("fault_guard_test", 0)) {
+        EXPECT_EQ(::ftruncate(fd_, kBytes), 0);
+        memory_ = static_cast<char*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+        std::memset(memory_, 7, kBytes);
+        EXPECT_EQ(::ftruncate(fd_, static_cast<off_t>(keep)), 0);
+    }
+    ~Mapping() {
+        ::munmap(memory_, kBytes);
+        ::close(fd_);
+    }
+    char* memory() const { return memory_; }
+
+  private:
+    int fd_;
+    char* memory_;
+};
+
+TEST(FaultGuard, copies_what_is_there) {
+    const FaultGuard guard;
+    const Mapping whole(kBytes);
+    std::vector<char> to(kBytes);
+    ASSERT_TRUE(guard.usable());
+    EXPECT_TRUE(guard.copy(to.data(), whole.memory(), kBytes));
+    EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kBytes), 0);
+}
+
+TEST(FaultGuard, a_file_cut_short_ends_the_copy_and_nothing_else) {
+    const FaultGuard guard;
+    const Mapping cut(kBytes / 2);
+    std::vector<char> to(kBytes);
+    for (int i = 0; i < 100; ++i) EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
+    EXPECT_TRUE(guard.copy(to.data(), cut.memory(), kBytes / 2));
+}
+
+TEST(FaultGuard, threads_fault_independently) {
+    const FaultGuard guard;
+    const Mapping cut(0);
+    const Mapping whole(kBytes);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&, t] {
+            std::vector<char> to(kBytes);
+            for (int i = 0; i < 200; ++i) {
+                if (guard.copy(to.data(), (t % 2 == 0 ? cut : whole).memory(), kBytes) != (t % 2 == 1)) ++wrong;
+            }
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST(FaultGuard, an_unguarded_fault_still_ends_the_process) {
+    EXPECT_EXIT(
+        {
+            const FaultGuard guard;
+            const Mapping cut(0);
+            std::vector<char> to(kBytes);
+            guard.copy(to.data(), cut.memory(), kBytes);
+            const volatile char byte = cut.memory()[5];
+            ::_exit(byte == 0 ? 3 : 4);
+        },
+        testing::KilledBySignal(SIGBUS), "");
+}
+
+std::atomic<int> seen_by_user{0};
+void users_handler(int, siginfo_t*, void*) {
+    ++seen_by_user;
+    ::_exit(42);
+}
+
+TEST(FaultGuard, the_handler_from_before_gets_what_is_not_ours_and_is_restored) {
+    EXPECT_EXIT(
+        {
+            struct sigaction mine {};
+            mine.sa_sigaction = users_handler;
+            mine.sa_flags = SA_SIGINFO;
+            ::sigaction(SIGBUS, &mine, nullptr);
+            { const FaultGuard guard; }
+            struct sigaction now {};
+            ::sigaction(SIGBUS, nullptr, &now);
+            if (now.sa_sigaction != users_handler) ::_exit(1);
+            const FaultGuard guard;
+            const Mapping cut(0);
+            const volatile char byte = cut.memory()[5];
+            ::_exit(byte == 0 ? 3 : 4);
+        },
+        testing::ExitedWithCode(42), "");
+}
+
+TEST(FaultGuard, who_replaces_the_handler_makes_it_unusable) {
+    const FaultGuard guard;
+    struct sigaction mine {};
+    struct sigaction ours {};
+    mine.sa_sigaction = users_handler;
+    mine.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGBUS, &mine, &ours);
+    EXPECT_FALSE(guard.usable());
+    ::sigaction(SIGBUS, &ours, nullptr);
+    EXPECT_TRUE(guard.usable());
+}
+
+}  // namespace
+}  // namespace penstock::os
