@@ -1,7 +1,12 @@
-// See fault_guard.hpp. The handler touches only its thread's own record, which lives in static thread-local storage
-// (initial-exec), so that reaching it in a signal handler never allocates.
+// See fault_guard.hpp. The handler finds its thread's copy in a fixed table by thread id: no thread-local storage, whose
+// first use in a thread may allocate (and whose static kind a module loaded late cannot have), and no lock.
 #include "os/fault_guard.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
 #include <csetjmp>
 #include <csignal>
 #include <cstdint>
@@ -12,11 +17,36 @@ namespace penstock::os {
 namespace {
 
 struct Copying {
+    std::atomic<pid_t> thread{0};  // 0: free. Written by the thread itself, before and after everything else here
     sigjmp_buf leave;
-    std::uintptr_t from;
-    std::size_t bytes;
+    std::uintptr_t from = 0;
+    std::size_t bytes = 0;
 };
-[[gnu::tls_model("initial-exec")]] thread_local Copying* copying = nullptr;
+
+// More copies at once than this and the rest go through the kernel.
+std::array<Copying, 256>& table() noexcept {
+    static std::array<Copying, 256> all;
+    return all;
+}
+
+pid_t thread_id() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
+
+Copying* claim(pid_t thread) noexcept {
+    auto& all = table();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        Copying& entry = all[(static_cast<std::size_t>(thread) + i) % all.size()];
+        pid_t free = 0;
+        if (entry.thread.compare_exchange_strong(free, thread, std::memory_order_acquire)) return &entry;
+    }
+    return nullptr;
+}
+
+Copying* find(pid_t thread) noexcept {
+    for (Copying& entry : table()) {
+        if (entry.thread.load(std::memory_order_relaxed) == thread) return &entry;
+    }
+    return nullptr;
+}
 
 struct Installed {
     std::mutex mutex;
@@ -43,7 +73,7 @@ void pass_on(int number, siginfo_t* info, void* context) {
 }
 
 void on_bus_error(int number, siginfo_t* info, void* context) {
-    Copying* mine = copying;
+    Copying* mine = find(thread_id());
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
     if (mine != nullptr && address >= mine->from && address - mine->from < mine->bytes) ::siglongjmp(mine->leave, 1);
     pass_on(number, info, context);
@@ -85,19 +115,19 @@ bool FaultGuard::usable() const noexcept {
 }
 
 bool FaultGuard::copy(void* to, const void* from, std::size_t bytes) const noexcept {
-    Copying mine;
-    mine.from = reinterpret_cast<std::uintptr_t>(from);
-    mine.bytes = bytes;
-    if (sigsetjmp(mine.leave, 0) != 0) {
-        copying = nullptr;
+    Copying* const mine = claim(thread_id());
+    if (mine == nullptr) return false;
+    mine->from = reinterpret_cast<std::uintptr_t>(from);
+    mine->bytes = bytes;
+    if (sigsetjmp(mine->leave, 0) != 0) {
+        mine->thread.store(0, std::memory_order_release);
         return false;
     }
-    copying = &mine;
     // The record must be in place before the first byte is touched, and stay until the last one was.
-    asm volatile("" ::: "memory");
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     std::memcpy(to, from, bytes);
-    asm volatile("" ::: "memory");
-    copying = nullptr;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    mine->thread.store(0, std::memory_order_release);
     return true;
 }
 
