@@ -2,6 +2,8 @@
 #include "penstock/context.hpp"
 
 #include <cstring>
+#include <memory>
+#include <thread>
 #include <utility>
 
 #include "context/state.hpp"
@@ -9,6 +11,31 @@
 namespace penstock {
 
 using context::FileRange;
+
+namespace {
+
+// Ends the state where that is possible: not in a forked child, whose copies of the threads do not exist, and not on
+// one of the engine's own threads, where a callback may hold the last handle.
+class StateOwner {
+  public:
+    explicit StateOwner(const ContextOptions& options)
+        : state_(std::make_unique<context::ContextState>(options)) {}
+    ~StateOwner() {
+        if (state_->in_child()) {
+            static_cast<void>(state_.release());
+        } else if (state_->engine.runs_here()) {
+            std::thread([state = std::move(state_)]() mutable { state.reset(); }).detach();
+        }
+    }
+    StateOwner(const StateOwner&) = delete;
+    StateOwner& operator=(const StateOwner&) = delete;
+    context::ContextState* state() const noexcept { return state_.get(); }
+
+  private:
+    std::unique_ptr<context::ContextState> state_;
+};
+
+}  // namespace
 
 MemoryView MemoryView::slice(std::uint64_t offset, std::uint64_t length) const {
     if (offset > bytes || length > bytes - offset) {
@@ -21,7 +48,10 @@ MemoryView MemoryView::slice(std::uint64_t offset, std::uint64_t length) const {
 
 MemoryView Buffer::view() const noexcept { return state_ ? state_->memory->view() : MemoryView{}; }
 
-Context::Context(const ContextOptions& options) : state_(std::make_shared<context::ContextState>(options)) {}
+Context::Context(const ContextOptions& options) {
+    auto owner = std::make_shared<StateOwner>(options);
+    state_ = {owner, owner->state()};
+}
 
 Device& Context::device() const noexcept { return *state_->device; }
 
@@ -115,10 +145,7 @@ std::vector<FileRange> Context::resolve(std::span<const Range> ranges) const {
 
 Plan Context::plan(Direction direction, std::span<const Range> ranges, MemoryKind kind,
                    const TransferOptions& options) const {
-    const auto transfer = context::prepare(*state_, {direction, kind, true}, resolve(ranges), options);
-    Plan plan = transfer->plan();
-    transfer->end_without_jobs();
-    return plan;
+    return context::foresee(*state_, {direction, kind, false}, resolve(ranges), options);
 }
 
 void Context::copy_to_host(void* host, const void* device, std::uint64_t bytes) const {

@@ -11,20 +11,35 @@ namespace {
 // A File that was never opened or was moved from.
 const context::FileState& opened(const std::shared_ptr<context::FileState>& state) {
     if (!state) throw Error(ErrorCode::invalid_argument, "use file", "the file is not open");
+    state->context->check_process();
     return *state;
 }
 
-std::shared_ptr<engine::TransferState> prepare_one(const context::FileState& state, Direction direction, bool blocking,
-                                                   const context::FileRange& range, MemoryKind kind,
-                                                   const TransferOptions& options) {
-    return context::prepare(*state.context, {direction, kind, blocking}, {range}, options);
+// A Transfer that was never started, or one of the process that forked this one.
+engine::TransferState& started(const std::shared_ptr<engine::TransferState>& state,
+                               const std::shared_ptr<context::ContextState>& context) {
+    if (!state) throw Error(ErrorCode::invalid_argument, "use transfer", "the transfer was never started");
+    context->check_process();
+    return *state;
 }
 
-Outcome move(const context::FileState& state, Direction direction, const MemoryView& memory, std::uint64_t offset_bytes,
-             const TransferOptions& options) {
-    const auto transfer = prepare_one(state, direction, true, {state.file, offset_bytes, memory.data, memory.bytes},
-                                      memory.kind, options);
+struct Move {
+    context::Submission submission;
+    MemoryView memory;
+    std::uint64_t offset_bytes = 0;
+};
+
+std::shared_ptr<engine::TransferState> begin(const context::FileState& state, const Move& move,
+                                             const TransferOptions& options) {
+    auto transfer =
+        context::prepare(*state.context, move.submission,
+                         {{state.file, move.offset_bytes, move.memory.data, move.memory.bytes}}, options);
     state.context->engine.start(transfer);
+    return transfer;
+}
+
+Outcome finish(const context::FileState& state, const Move& move, const TransferOptions& options) {
+    const auto transfer = begin(state, move, options);
     *transfer->seen = true;
     return transfer->result();
 }
@@ -53,11 +68,11 @@ FileFacts File::facts() const {
 }
 
 Outcome File::read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
-    return move(opened(state_), Direction::read, memory, offset_bytes, options);
+    return finish(opened(state_), {{Direction::read, memory.kind, true}, memory, offset_bytes}, options);
 }
 
 Outcome File::write(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
-    return move(opened(state_), Direction::write, memory, offset_bytes, options);
+    return finish(opened(state_), {{Direction::write, memory.kind, true}, memory, offset_bytes}, options);
 }
 
 Transfer File::start_read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
@@ -73,9 +88,7 @@ Transfer File::start(Direction direction, const MemoryView& memory, std::uint64_
     const context::FileState& state = opened(state_);
     Transfer transfer;
     transfer.context_ = state.context;
-    transfer.state_ = prepare_one(state, direction, false, {state.file, offset_bytes, memory.data, memory.bytes},
-                                  memory.kind, options);
-    state.context->engine.start(transfer.state_);
+    transfer.state_ = begin(state, {{direction, memory.kind, false}, memory, offset_bytes}, options);
     return transfer;
 }
 
@@ -102,21 +115,25 @@ const Outcome& Outcome::or_throw() const {
     return *this;
 }
 
-bool Transfer::done() const { return state_->done(); }
+bool Transfer::done() const { return started(state_, context_).done(); }
 
-bool Transfer::wait(Deadline deadline) const { return state_->wait(deadline); }
+bool Transfer::wait(Deadline deadline) const { return started(state_, context_).wait(deadline); }
 
 Outcome Transfer::result() const {
-    *state_->seen = true;
-    return state_->result();
+    engine::TransferState& transfer = started(state_, context_);
+    *transfer.seen = true;
+    return transfer.result();
 }
 
-void Transfer::cancel() const { state_->cancel(); }
+void Transfer::cancel() const { started(state_, context_).cancel(); }
 
-std::uint64_t Transfer::bytes_done() const noexcept { return state_->bytes_done(); }
+std::uint64_t Transfer::bytes_done() const noexcept { return state_ ? state_->bytes_done() : 0; }
 
-std::uint64_t Transfer::bytes_total() const noexcept { return state_->bytes_total(); }
+std::uint64_t Transfer::bytes_total() const noexcept { return state_ ? state_->bytes_total() : 0; }
 
-const Plan& Transfer::plan() const noexcept { return state_->plan(); }
+const Plan& Transfer::plan() const noexcept {
+    static const Plan none;
+    return state_ ? state_->plan() : none;
+}
 
 }  // namespace penstock

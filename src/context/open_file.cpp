@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -12,6 +13,8 @@ namespace penstock::context {
 namespace {
 
 constexpr unsigned kNewFileMode = 0666;  // less the umask
+constexpr int kTemporaryNames = 1000;    // tried before giving up
+constexpr std::size_t kNamePart = 100;   // of the target's name in a temporary's: together they must fit NAME_MAX
 
 std::string directory_of(const std::string& name) {
     const std::size_t slash = name.rfind('/');
@@ -22,6 +25,12 @@ std::string directory_of(const std::string& name) {
 std::string base_of(const std::string& name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+
+// Unique in the process, not in a context: libcufile has one driver in a process, and its handles are found by this.
+std::uint64_t next_file_id() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
 }
 
 const char* open_advice(int error_number) {
@@ -38,9 +47,9 @@ const char* open_advice(int error_number) {
 
 }  // namespace
 
-OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOptions& options, std::uint64_t id)
+OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOptions& options)
     : system_(system), options_(options), directory_(directory_of(name)) {
-    handle_.id = id;
+    handle_.id = next_file_id();
     handle_.name = name;
     handle_.writable = options.mode != OpenMode::read;
     if (options.mode == OpenMode::create) {
@@ -60,6 +69,10 @@ OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOption
 }
 
 OpenFile::~OpenFile() {
+    if (!process_.here()) {  // a forked child: mappings, registrations and the temporary are the parent's
+        static_cast<void>(std::make_unique<std::function<void()>>(std::move(on_let_go)).release());
+        return;
+    }
     if (on_let_go) on_let_go();
     if (!temporary_.empty()) system_.unlink(temporary_.c_str());
 }
@@ -109,12 +122,7 @@ void OpenFile::open_new(const OpenOptions& options) {
         if (!options.replace) fail("create", EEXIST, "remove the file or allow replacing it");
     }
     buffered_ = os::UniqueFd(system_.open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kNewFileMode), system_);
-    if (!buffered_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-        temporary_ = directory_ + "/." + base_of(handle_.name) + ".penstock-" + std::to_string(::getpid()) + "-" +
-                     std::to_string(handle_.id);
-        buffered_ = os::UniqueFd(system_.open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, kNewFileMode),
-                                 system_);
-    }
+    if (!buffered_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) open_temporary();
     if (!buffered_) {
         const int number = errno;
         temporary_.clear();
@@ -126,6 +134,21 @@ void OpenFile::open_new(const OpenOptions& options) {
     } catch (...) {  // a constructor that throws runs no destructor
         if (!temporary_.empty()) system_.unlink(temporary_.c_str());
         throw;
+    }
+}
+
+std::string OpenFile::temporary_name(int attempt) const {
+    return directory_ + "/." + base_of(handle_.name).substr(0, kNamePart) + ".penstock-" + std::to_string(::getpid()) +
+           "-" + std::to_string(handle_.id) + "-" + std::to_string(attempt);
+}
+
+// A name may be taken: by a killed process of our number (1 in every container), by another machine on a shared disk.
+void OpenFile::open_temporary() {
+    for (int attempt = 0; attempt < kTemporaryNames; ++attempt) {
+        temporary_ = temporary_name(attempt);
+        buffered_ = os::UniqueFd(system_.open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, kNewFileMode),
+                                 system_);
+        if (buffered_ || errno != EEXIST) return;
     }
 }
 
@@ -172,10 +195,37 @@ void OpenFile::transfer_ended(const ErrorInfo& error, const std::shared_ptr<std:
     if (--transfers_ == 0) quiet_.notify_all();
 }
 
+void OpenFile::write_ended(const ErrorInfo& error, std::span<const Extent> extents) {
+    const std::lock_guard lock(mutex_);
+    if (!error.ok()) {
+        if (damaged_.empty()) damage_ = error;
+        damaged_.insert(damaged_.end(), extents.begin(), extents.end());
+        return;
+    }
+    for (const Extent& whole : extents) {
+        std::vector<Extent> left;
+        const std::uint64_t whole_end = whole.offset_bytes + whole.bytes;
+        for (const Extent& hole : damaged_) {
+            const std::uint64_t hole_end = hole.offset_bytes + hole.bytes;
+            const std::uint64_t before = std::min(hole_end, std::max(hole.offset_bytes, whole.offset_bytes));
+            const std::uint64_t after = std::max(hole.offset_bytes, std::min(hole_end, whole_end));
+            if (before > hole.offset_bytes) left.push_back({hole.offset_bytes, before - hole.offset_bytes});
+            if (after < hole_end && after >= before) left.push_back({after, hole_end - after});
+        }
+        damaged_ = std::move(left);
+        if (damaged_.empty()) return;
+    }
+}
+
 void OpenFile::throw_late_error() {
     for (const Late& late : late_) {
         if (!late.seen->load()) throw Error(late.error);
     }
+    if (damaged_.empty()) return;
+    ErrorInfo info = damage_;
+    info.cause = "a write into the new file failed and was not repeated: " + info.cause;
+    info.advice = "the file was not given its name";
+    throw Error(std::move(info));
 }
 
 bool OpenFile::closed() const {
@@ -184,6 +234,7 @@ bool OpenFile::closed() const {
 }
 
 void OpenFile::close() {
+    const std::lock_guard one_at_a_time(closing_);
     {
         std::unique_lock lock(mutex_);
         if (closed_) return;
@@ -208,10 +259,13 @@ void OpenFile::publish() {
 void OpenFile::name_unnamed_file() {
     if (system_.link_fd(handle_.buffered_fd, handle_.name.c_str()) == 0) return;
     if (errno != EEXIST || !options_.replace) fail("name", errno);
-    std::string name = directory_ + "/." + base_of(handle_.name) + ".penstock-" + std::to_string(::getpid()) + "-" +
-                       std::to_string(handle_.id);
-    if (system_.link_fd(handle_.buffered_fd, name.c_str()) != 0) fail("name", errno);
-    temporary_ = std::move(name);
+    for (int attempt = 0; attempt < kTemporaryNames && errno == EEXIST; ++attempt) {
+        std::string name = temporary_name(attempt);
+        if (system_.link_fd(handle_.buffered_fd, name.c_str()) != 0) continue;
+        temporary_ = std::move(name);
+        return;
+    }
+    fail("name", errno);
 }
 
 void OpenFile::sync_directory() {

@@ -11,9 +11,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "context/process_mark.hpp"
 #include "os/direct.hpp"
 #include "os/fd.hpp"
 #include "os/file_facts.hpp"
@@ -23,7 +25,7 @@ namespace penstock::context {
 
 class OpenFile {
   public:
-    OpenFile(os::System& system, const std::string& name, const OpenOptions& options, std::uint64_t id);
+    OpenFile(os::System& system, const std::string& name, const OpenOptions& options);
     ~OpenFile();
     OpenFile(const OpenFile&) = delete;
     OpenFile& operator=(const OpenFile&) = delete;
@@ -41,7 +43,16 @@ class OpenFile {
     // `seen`: somebody was told of the outcome. An error nobody was told of is thrown by close().
     void transfer_ended(const ErrorInfo& error, const std::shared_ptr<std::atomic<bool>>& seen);
 
-    // Waits, reports late errors, publishes a new file. Idempotent; throws.
+    // What a write into a new file moved, or failed to. Told before its caller is told, so that a repair comes after.
+    struct Extent {
+        std::uint64_t offset_bytes = 0;
+        std::uint64_t bytes = 0;
+    };
+    void write_ended(const ErrorInfo& error, std::span<const Extent> extents);
+    bool is_new() const noexcept { return options_.mode == OpenMode::create; }
+
+    // Waits, reports late errors, publishes a new file unless a write into it failed and was not repaired. Idempotent;
+    // throws.
     void close();
     bool closed() const;
 
@@ -59,6 +70,8 @@ class OpenFile {
     void reserve(std::uint64_t bytes);
     void throw_late_error();
     void publish();
+    void open_temporary();
+    std::string temporary_name(int attempt) const;
     void name_unnamed_file();
     void sync_directory();
     [[noreturn]] void fail(const char* operation, int error_number, const char* advice = "") const;
@@ -73,10 +86,14 @@ class OpenFile {
     os::FileFacts facts_;
     os::DirectFacts direct_;
 
+    ProcessMark process_;
+    std::mutex closing_;  // one close() at a time; taken before mutex_
     mutable std::mutex mutex_;
     std::condition_variable quiet_;
     std::uint32_t transfers_ = 0;
     std::vector<Late> late_;
+    std::vector<Extent> damaged_;  // of a new file: where writes failed
+    ErrorInfo damage_;             // why, the first time
     bool closed_ = false;
 };
 

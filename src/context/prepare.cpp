@@ -1,11 +1,10 @@
 // From a request to a transfer ready to start: checks, facts for the policy, evidence before and after.
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "context/announced.hpp"
 #include "context/evidence_probe.hpp"
+#include "context/ranges.hpp"
 #include "context/state.hpp"
 #include "os/residency.hpp"
 #include "policy/shapes.hpp"
@@ -18,45 +17,14 @@ constexpr double kHotFraction = 0.75;                 // of a window's pages: th
 constexpr std::size_t kWindowedRanges = 16;           // more ranges than this share one sampled answer
 constexpr std::uint64_t kRegisterMin = 64 * kMiB;
 
-bool host_kind(MemoryKind kind) { return kind == MemoryKind::pinned || kind == MemoryKind::system; }
-
-[[noreturn]] void refuse_range(const FileRange& range, const char* operation, std::string cause, std::string advice) {
-    ErrorInfo info;
-    info.code = ErrorCode::invalid_argument;
-    info.operation = operation;
-    info.file = range.file->handle().name;
-    info.offset_bytes = range.offset_bytes;
-    info.length_bytes = range.bytes;
-    info.cause = std::move(cause);
-    info.advice = std::move(advice);
-    throw Error(std::move(info));
-}
-
-// Ranges that continue each other in file and memory become one: fewer, larger operations.
-std::vector<FileRange> coalesce(std::vector<FileRange> ranges) {
-    std::vector<FileRange> merged;
-    merged.reserve(ranges.size());
-    for (FileRange& range : ranges) {
-        if (!merged.empty()) {
-            FileRange& last = merged.back();
-            if (last.file == range.file && last.offset_bytes + last.bytes == range.offset_bytes &&
-                static_cast<std::byte*>(last.memory) + last.bytes == range.memory) {
-                last.bytes += range.bytes;
-                continue;
-            }
-        }
-        merged.push_back(std::move(range));
-    }
-    return merged;
-}
-
 class Preparation {
   public:
     Preparation(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
                 const TransferOptions& options)
-        : context_(context), submission_(submission), ranges_(coalesce(std::move(ranges))), options_(options) {}
+        : context_(context), submission_(submission), ranges_(std::move(ranges)), options_(options) {}
 
     std::shared_ptr<engine::TransferState> run();
+    Plan foresee();
 
   private:
     void check();
@@ -66,10 +34,13 @@ class Preparation {
     void add_segment(std::uint64_t index, std::uint64_t offset, std::uint64_t bytes, policy::Residence residence);
     policy::Residence shared_residence();
     bool registered(std::uint64_t index);
+    bool one_file_in_memory() const;
     void ask_registration();
-    void extend_files();
+    void foresee_registration();
+    void extend_files() const;
     engine::Request make_request();
-    void attach_end(engine::TransferState& transfer, std::shared_ptr<EvidenceProbe> probe);
+    void attach_end(engine::TransferState& transfer, Announced::Files files, std::shared_ptr<EvidenceProbe> probe);
+    void add_planned_fallbacks(engine::TransferState& transfer) const;
     std::vector<ProbeRange> probe_ranges() const;
     const char* operation() const { return to_string(submission_.direction); }
     bool reading() const { return submission_.direction == Direction::read; }
@@ -78,6 +49,8 @@ class Preparation {
     Submission submission_;
     std::vector<FileRange> ranges_;
     const TransferOptions& options_;
+    const Clock::time_point started_ = Clock::now();
+    std::vector<std::shared_ptr<Memory>> memories_;  // of this context, that the ranges lie in
     policy::RequestFacts facts_;
     std::vector<std::uint64_t> available_;  // bytes of each range inside the file; all of it for writes
     std::optional<Residency> before_;
@@ -87,18 +60,13 @@ class Preparation {
 };
 
 void Preparation::check() {
-    constexpr auto kLast = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    check_numbers(operation(), ranges_);
+    memories_ = find_allocations(context_, submission_, ranges_);
+    ranges_ = coalesce(std::move(ranges_));
     std::uint64_t position = 0;
     std::shared_ptr<OpenFile> sized;  // ranges often share one file: its size is asked once
     std::uint64_t size = 0;
     for (const FileRange& range : ranges_) {
-        if (range.offset_bytes > kLast || range.bytes > kLast - range.offset_bytes) {
-            refuse_range(range, operation(), "offset and length leave the range of file offsets", "");
-        }
-        if (range.memory == nullptr && range.bytes != 0) {
-            refuse_range(range, operation(), "the memory pointer is null",
-                         "give memory from Context::allocate or wrap");
-        }
         std::uint64_t available = range.bytes;
         if (reading()) {
             if (range.file != sized) size = range.file->size_bytes();
@@ -220,12 +188,17 @@ void Preparation::gather_segments() {
     }
 }
 
+bool Preparation::one_file_in_memory() const {
+    if (!reading() || host_kind(submission_.kind) || ranges_.empty()) return false;
+    const std::shared_ptr<OpenFile>& file = ranges_.front().file;
+    return file->memory_backed() &&
+           std::all_of(ranges_.begin(), ranges_.end(), [&](const auto& r) { return r.file == file; });
+}
+
 // Explicit mmap registers now; automatic reads of files in memory have it done beside a second reading.
 void Preparation::ask_registration() {
-    if (!reading() || host_kind(submission_.kind) || ranges_.empty()) return;
+    if (!one_file_in_memory()) return;
     const std::shared_ptr<OpenFile>& file = ranges_.front().file;
-    const bool one_file = std::all_of(ranges_.begin(), ranges_.end(), [&](const auto& r) { return r.file == file; });
-    if (!one_file || !file->memory_backed()) return;
     if (facts_.path == PathKind::mmap) {
         std::string why;
         facts_.mapping_registered = context_.mappings->register_all(file->handle(), why);
@@ -240,11 +213,20 @@ void Preparation::ask_registration() {
     }
 }
 
+// What ask_registration would achieve, as far as it can be known without trying.
+void Preparation::foresee_registration() {
+    if (!one_file_in_memory() || facts_.path != PathKind::mmap) return;
+    const std::shared_ptr<OpenFile>& file = ranges_.front().file;
+    facts_.mapping_registered =
+        context_.device->info().registers_mappings && context_.mappings->refusal(file->handle()).empty();
+}
+
 // A mapping cannot grow its file: writes past the end need the size first.
-void Preparation::extend_files() {
+void Preparation::extend_files() const {
+    if (reading() || facts_.path != PathKind::mmap) return;
     for (const FileRange& range : ranges_) {
         const std::uint64_t end = range.offset_bytes + range.bytes;
-        if (end > range.file->size_bytes()) range.file->extend(end);
+        if (range.bytes != 0 && end > range.file->size_bytes()) range.file->extend(end);
     }
 }
 
@@ -264,23 +246,19 @@ engine::Request Preparation::make_request() {
     request.strict = facts_.strict;
     request.deadline = options_.deadline;
     request.progress = options_.progress;
+    request.started = started_;
     request.ranges.reserve(ranges_.size());
     std::uint64_t position = 0;
     const OpenFile* last_file = nullptr;
-    std::shared_ptr<Memory> last_memory;
     for (const FileRange& range : ranges_) {
         auto* memory = static_cast<std::byte*>(range.memory);
-        request.ranges.push_back({&range.file->handle(), range.offset_bytes, memory, range.bytes, position});
+        request.ranges.push_back(
+            {&range.file->handle(), range.offset_bytes, memory, range.bytes, position, range.allocation});
         position += range.bytes;
         if (range.file.get() != last_file) request.keep_alive.push_back(range.file);
         last_file = range.file.get();
-        const auto inside = [&](const MemoryView& view) {
-            return memory >= view.data && memory < static_cast<std::byte*>(view.data) + view.bytes;
-        };
-        if (last_memory && inside(last_memory->view())) continue;
-        last_memory = context_.memory_at(memory);
-        if (last_memory) request.keep_alive.push_back(last_memory);
     }
+    for (std::shared_ptr<Memory>& memory : memories_) request.keep_alive.push_back(std::move(memory));
     return request;
 }
 
@@ -296,36 +274,70 @@ void sync_files(const std::vector<std::shared_ptr<OpenFile>>& files, Outcome& ou
     outcome.seconds += std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void Preparation::attach_end(engine::TransferState& transfer, std::shared_ptr<EvidenceProbe> probe) {
-    std::vector<std::shared_ptr<OpenFile>> files;
-    for (const FileRange& range : ranges_) {
-        if (std::find(files.begin(), files.end(), range.file) == files.end()) files.push_back(range.file);
-        if (files.size() == ranges_.size()) break;
+// What a write moves into new files, for each of them: close() must know of holes.
+struct NewBytes {
+    std::shared_ptr<OpenFile> file;
+    std::vector<OpenFile::Extent> extents;
+};
+
+std::vector<NewBytes> bytes_of_new_files(const Announced::Files& files, const std::vector<FileRange>& ranges) {
+    std::vector<NewBytes> found;
+    for (const auto& file : files) {
+        if (!file->is_new()) continue;
+        NewBytes& one = found.emplace_back(file);
+        for (const FileRange& range : ranges) {
+            if (range.file == file && range.bytes != 0) one.extents.push_back({range.offset_bytes, range.bytes});
+        }
     }
-    for (const auto& file : files) file->transfer_began();
+    return found;
+}
+
+void Preparation::attach_end(engine::TransferState& transfer, Announced::Files files,
+                             std::shared_ptr<EvidenceProbe> probe) {
     const bool durable = options_.durable && !reading();
     const bool reads = reading();
+    std::vector<NewBytes> written;
+    if (!reads) written = bytes_of_new_files(files, ranges_);
     ++*context_.running;
     transfer.after_end = [files, reads, seen = transfer.seen, running = context_.running](const Outcome& outcome) {
         --*running;
         for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : outcome.error, seen);
     };
-    transfer.on_end = [files = std::move(files), probe = std::move(probe), durable, reads,
+    transfer.on_end = [files = std::move(files), written = std::move(written), probe = std::move(probe), durable, reads,
                        engine = &context_.engine](Outcome& outcome) {
         if (durable) sync_files(files, outcome);
+        for (const NewBytes& one : written) one.file->write_ended(outcome.error, one.extents);
         if (probe) probe->finish(outcome.evidence);
         outcome.evidence.pinned_peak_bytes = engine->pinned_peak_bytes();
         if (reads && !files.empty()) files.front()->bytes_read += outcome.bytes;
     };
 }
 
+void Preparation::add_planned_fallbacks(engine::TransferState& transfer) const {
+    for (const Step& step : transfer.plan().steps) {
+        if (step.fallback_from == PathKind::automatic) continue;
+        std::uint64_t bytes = 0;
+        for (const PlanPiece& piece : step.pieces) bytes += piece.bytes;
+        transfer.add_fallback(step.fallback_from, step.shape.path, bytes, step.reason);
+    }
+}
+
+Plan Preparation::foresee() {
+    check();
+    gather_files();
+    foresee_registration();
+    gather_segments();
+    return policy::make_plan(facts_, context_.machine());
+}
+
 std::shared_ptr<engine::TransferState> Preparation::run() {
     check();
     gather_files();
+    Announced announced(ranges_);
     ask_registration();
     gather_segments();
-    if (!reading() && facts_.path == PathKind::mmap) extend_files();
     Plan plan = policy::make_plan(facts_, context_.machine());
+    extend_files();
     const bool by_cufile = policy::is_cufile(facts_.path);
     if (by_cufile) context_.cufile->get(facts_.path);  // refused here, with the cause, not by a worker
     std::shared_ptr<EvidenceProbe> probe;
@@ -334,18 +346,13 @@ std::shared_ptr<engine::TransferState> Preparation::run() {
         if (by_cufile) probe->watch(context_.cufile);
     }
     auto transfer = std::make_shared<engine::TransferState>(make_request(), std::move(plan));
-    attach_end(*transfer, std::move(probe));
+    attach_end(*transfer, announced.take(), std::move(probe));
     if (truncated_) {
         transfer->short_at(valid_bytes_);
         transfer->reached_end();
     }
     for (const std::string& note : notes_) transfer->add_note(note);
-    for (const Step& step : transfer->plan().steps) {
-        if (step.fallback_from == PathKind::automatic) continue;
-        std::uint64_t bytes = 0;
-        for (const PlanPiece& piece : step.pieces) bytes += piece.bytes;
-        transfer->add_fallback(step.fallback_from, step.shape.path, bytes, step.reason);
-    }
+    add_planned_fallbacks(*transfer);
     return transfer;
 }
 
@@ -355,6 +362,12 @@ std::shared_ptr<engine::TransferState> prepare(ContextState& context, const Subm
                                                std::vector<FileRange> ranges, const TransferOptions& options) {
     context.check_process();
     return Preparation(context, submission, std::move(ranges), options).run();
+}
+
+Plan foresee(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
+             const TransferOptions& options) {
+    context.check_process();
+    return Preparation(context, submission, std::move(ranges), options).foresee();
 }
 
 }  // namespace penstock::context

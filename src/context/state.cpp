@@ -1,8 +1,6 @@
 // ContextState: the join of device, paths, policy and engine.
 #include "context/state.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -70,21 +68,20 @@ ContextState::ContextState(const ContextOptions& given)
       system(given.system != nullptr ? *given.system : os::real_system()),
       mappings(std::make_shared<path::Mappings>(path::MappingsOptions{device.get()})),
       cufile(std::make_shared<CuFileSlot>(device->info().index)),
-      process_(::getpid()),
       machine_(machine_facts(given, *device)),
       registrar(mappings, *running),
       engine({device.get(), &system, given.budget_bytes, device->info().numa_node,
               [this](PathKind kind, PathOptions path_options) { return make_path(kind, std::move(path_options)); }}) {}
 
 void ContextState::check_process() const {
-    if (::getpid() == process_) return;
+    if (process_.here()) return;
     throw Error(ErrorCode::unsupported, "use context", "this process was forked from the one that made the context",
                 "make a Context in the child");
 }
 
 std::shared_ptr<OpenFile> ContextState::open(const std::string& name, const OpenOptions& open_options) {
     check_process();
-    auto file = std::make_shared<OpenFile>(system, name, open_options, next_file_id_++);
+    auto file = std::make_shared<OpenFile>(system, name, open_options);
     const std::uint64_t id = file->handle().id;
     file->on_let_go = [id, maps = mappings, registrations = cufile] {
         maps->forget(id);

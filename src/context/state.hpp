@@ -1,8 +1,6 @@
 // What the public handles point to. Declaration order is destruction order reversed: the engine ends before the device.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -11,6 +9,7 @@
 
 #include "context/cufile_slot.hpp"
 #include "context/open_file.hpp"
+#include "context/process_mark.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
 #include "path/mappings.hpp"
@@ -24,7 +23,9 @@ class Memory {
   public:
     Memory(std::shared_ptr<Device> device, MemoryKind kind, std::uint64_t bytes)
         : device_(std::move(device)), kind_(kind), bytes_(bytes), data_(device_->allocate(kind, bytes)) {}
-    ~Memory() { device_->release(kind_, data_); }
+    ~Memory() {
+        if (process_.here()) device_->release(kind_, data_);
+    }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
     MemoryView view() const noexcept { return {data_, bytes_, kind_}; }
@@ -34,6 +35,7 @@ class Memory {
     MemoryKind kind_;
     std::uint64_t bytes_;
     void* data_;
+    ProcessMark process_;
 };
 
 // Registers the mappings of files that are read again, one thread at a time, and only while no transfer runs: pinning
@@ -60,6 +62,7 @@ class ContextState {
     explicit ContextState(const ContextOptions& options);
 
     void check_process() const;  // throws in a forked child
+    bool in_child() const noexcept { return !process_.here(); }
     std::shared_ptr<OpenFile> open(const std::string& name, const OpenOptions& options);
     std::shared_ptr<Memory> memory_at(const void* data);  // the allocation around it, if it is one of ours
     void remember(const std::shared_ptr<Memory>& memory);
@@ -74,9 +77,8 @@ class ContextState {
     std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // transfers under way
 
   private:
-    pid_t process_;
+    ProcessMark process_;
     policy::MachineFacts machine_;
-    std::atomic<std::uint64_t> next_file_id_{1};
     std::mutex memories_mutex_;
     std::vector<std::weak_ptr<Memory>> memories_;  // guarded by memories_mutex_
 
@@ -109,8 +111,12 @@ struct FileRange {
     std::uint64_t offset_bytes = 0;
     void* memory = nullptr;
     std::uint64_t bytes = 0;
+    const void* allocation = nullptr;  // around the memory, as far as it is known; found by prepare
 };
 std::shared_ptr<engine::TransferState> prepare(ContextState& context, const Submission& submission,
                                                std::vector<FileRange> ranges, const TransferOptions& options);
+// The plan that prepare would make. Nothing is registered, extended, counted or told.
+Plan foresee(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
+             const TransferOptions& options);
 
 }  // namespace penstock::context

@@ -47,6 +47,7 @@ bool Cutter::take(Chunk& chunk, std::uint64_t& used) {
     Piece piece;
     piece.file = range.file;
     piece.memory = range.memory + source.offset_bytes + within_;
+    piece.allocation = range.allocation;
     piece.position = range.position + source.offset_bytes + within_;
     piece.offset_bytes = offset;
     piece.bytes = take_bytes;

@@ -79,6 +79,12 @@ void Engine::start(const std::shared_ptr<TransferState>& transfer) {
     }
 }
 
+bool Engine::runs_here() {
+    const std::lock_guard lock(workers_mutex_);
+    return std::any_of(workers_.begin(), workers_.end(),
+                       [](const std::thread& worker) { return worker.get_id() == std::this_thread::get_id(); });
+}
+
 bool Engine::have_workers() {
     const std::lock_guard lock(workers_mutex_);
     return !workers_.empty();

@@ -22,6 +22,7 @@ struct RequestRange {
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0;
     std::uint64_t position = 0;  // bytes of the request before this range
+    const void* allocation = nullptr;  // which the memory lies in: no copy crosses from one into another
 };
 
 struct Request {
@@ -30,6 +31,7 @@ struct Request {
     std::vector<RequestRange> ranges;
     std::vector<std::shared_ptr<void>> keep_alive;  // files and memory, held until the last operation ended
     bool strict = false;
+    Clock::time_point started = Clock::now();  // when the caller asked
     Deadline deadline = Deadline::never();
     std::function<void(std::uint64_t, std::uint64_t)> progress;
 };
@@ -37,6 +39,7 @@ struct Request {
 struct Piece {
     const FileHandle* file = nullptr;
     std::byte* memory = nullptr;      // where the wanted bytes live for the user
+    const void* allocation = nullptr;
     std::uint64_t position = 0;       // in the request
     std::uint64_t offset_bytes = 0;   // wanted
     std::uint64_t bytes = 0;          // wanted

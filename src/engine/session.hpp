@@ -21,8 +21,8 @@ class Session {
   public:
     // With a team, its shared slots are filled instead of the station's own.
     Session(Scheduler& scheduler, Station& station, os::System& system, std::shared_ptr<Team> team = nullptr);
-    // Serves `first` and jobs of the same shape until none is left. False when operations hung or the device failed: the
-    // station must go.
+    // Serves `first` and jobs of the same shape until none is left. False when operations hung or the device failed:
+    // the station must go.
     bool run(std::shared_ptr<Job> first);
 
   private:

@@ -12,11 +12,13 @@ constexpr auto kPatience = std::chrono::milliseconds(100);
 
 void gather_copies(const std::vector<Piece>& pieces, const std::byte* slot, std::vector<CopyPiece>& copies) {
     copies.clear();
+    const void* allocation = nullptr;
     for (const Piece& piece : pieces) {
         const std::uint64_t bytes = piece.arrived_bytes();
         if (bytes == 0) continue;
         const std::byte* source = slot + piece.slot_offset + piece.lead_bytes();
-        CopyPiece* last = copies.empty() ? nullptr : &copies.back();
+        CopyPiece* last = copies.empty() || allocation != piece.allocation ? nullptr : &copies.back();
+        allocation = piece.allocation;
         if (last != nullptr && static_cast<std::byte*>(last->destination) + last->bytes == piece.memory &&
             static_cast<const std::byte*>(last->source) + last->bytes == source) {
             last->bytes += bytes;

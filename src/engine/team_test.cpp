@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "engine/memory_rig.hpp"
+#include "engine/team.hpp"
 
 namespace penstock::engine {
 namespace {
@@ -119,6 +120,23 @@ TEST_F(EngineOverMemory, a_deadline_passes_while_the_transfer_waits_for_memory_o
     EXPECT_TRUE(waits->wait(Deadline::after(std::chrono::milliseconds(600))));
     EXPECT_EQ(waits->result().error.code, ErrorCode::timed_out);
     holds->cancel();
+}
+
+TEST(Copies, join_neighbours_within_one_allocation_only) {
+    std::vector<std::byte> slot(256);
+    std::vector<std::byte> memory(256);
+    std::vector<Piece> pieces(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+        pieces[i].memory = memory.data() + 128 * i;
+        pieces[i].slot_offset = 128 * i;
+        pieces[i].bytes = pieces[i].operation_bytes = pieces[i].moved_bytes = 128;
+    }
+    std::vector<CopyPiece> copies;
+    gather_copies(pieces, slot.data(), copies);
+    EXPECT_EQ(copies.size(), 1u);
+    pieces[1].allocation = memory.data() + 128;
+    gather_copies(pieces, slot.data(), copies);
+    EXPECT_EQ(copies.size(), 2u);
 }
 
 }  // namespace

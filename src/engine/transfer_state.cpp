@@ -142,7 +142,7 @@ void TransferState::end_without_jobs() { end(); }
 
 Outcome TransferState::collect() const {
     Outcome outcome;
-    outcome.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    outcome.seconds = std::chrono::duration<double>(Clock::now() - request_.started).count();
     outcome.error = error_;
     outcome.reached_end = reached_end_.load(std::memory_order_relaxed);
     outcome.bytes = valid_bytes_.load(std::memory_order_relaxed);

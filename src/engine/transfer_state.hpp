@@ -59,7 +59,6 @@ class TransferState {
     // The outcome; when the transfer's own deadline passed and operations hang, an outcome that says so.
     Outcome result() const;
     void cancel();
-    Clock::time_point started() const noexcept { return started_; }
 
   private:
     struct Share {
@@ -76,7 +75,6 @@ class TransferState {
     Request request_;
     Plan plan_;
     std::string file_name_;  // of the first range, for messages after the files are let go
-    Clock::time_point started_ = Clock::now();
     std::uint64_t total_bytes_ = 0;
     std::atomic<std::uint64_t> done_bytes_{0};
     std::atomic<std::uint64_t> valid_bytes_;  // first position that did not move
