@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <set>
 
 #include "context/test_files.hpp"
 
@@ -108,6 +109,19 @@ TEST(OpenFile, a_failed_rename_throws_and_leaves_nothing_new) {
         EXPECT_THROW(file.close(), Error);
     }
     EXPECT_EQ(directory.entries(), 0u);
+}
+
+// libcufile's one driver finds its handles by this number, whichever context the file is of.
+TEST(OpenFile, numbers_are_unique_in_the_process_and_not_used_again) {
+    const TempDirectory directory;
+    write_file(directory.file("data"), stamped(10));
+    std::set<std::uint64_t> numbers;
+    for (int i = 0; i < 3; ++i) {
+        const context::OpenFile one(os::real_system(), directory.file("data"), {});
+        const context::OpenFile other(os::real_system(), directory.file("data"), {});
+        numbers.insert({one.handle().id, other.handle().id});
+    }
+    EXPECT_EQ(numbers.size(), 6u);
 }
 
 TEST(OpenFile, opening_a_fifo_is_refused_without_waiting_for_a_writer) {

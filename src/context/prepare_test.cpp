@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <future>
+#include <thread>
 
 #include "context/test_files.hpp"
 #include "os/system.hpp"
@@ -28,6 +29,27 @@ class CountingSystem : public os::System {
         return ++resizes, System::fallocate(fd, offset, bytes);
     }
     std::atomic<int> syncs{0}, resizes{0};
+};
+
+// The emulated device, slow to register memory.
+class SlowToRegister : public Device {
+  public:
+    const std::string& name() const noexcept override { return device_->name(); }
+    DeviceInfo info() override { return device_->info(); }
+    void* allocate(MemoryKind kind, std::uint64_t bytes) override { return device_->allocate(kind, bytes); }
+    void release(MemoryKind kind, void* memory) noexcept override { device_->release(kind, memory); }
+    bool register_host(void* memory, std::uint64_t bytes, bool read_only, std::string& why) override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        return device_->register_host(memory, bytes, read_only, why);
+    }
+    void unregister_host(void* memory) noexcept override { device_->unregister_host(memory); }
+    PointerInfo pointer_info(const void* memory) override { return device_->pointer_info(memory); }
+    std::unique_ptr<Stream> make_stream() override { return device_->make_stream(); }
+    std::unique_ptr<Event> make_event() override { return device_->make_event(); }
+    void enter_thread() override { device_->enter_thread(); }
+
+  private:
+    std::shared_ptr<Device> device_ = make_host_device();
 };
 
 class Prepare : public testing::Test {
@@ -176,6 +198,21 @@ TEST_F(Prepare, a_plan_registers_no_mapping) {
     EXPECT_EQ(transfer.plan().describe(), plan.describe());
     EXPECT_TRUE(transfer.result().ok());
     EXPECT_TRUE(from_mapping());  // the transfer did register it
+}
+
+TEST_F(Prepare, seconds_count_from_start_and_not_from_when_the_mapping_was_registered) {
+    const TempDirectory in_memory("/dev/shm");
+    write_file(in_memory.file("data"), stamped(2 * kMiB));
+    ContextOptions slow = options();
+    slow.custom_device = std::make_shared<SlowToRegister>();
+    const Context context(slow);
+    const File file = context.open(in_memory.file("data"));
+    if (file.facts().file_system != "tmpfs") GTEST_SKIP() << "/dev/shm is " << file.facts().file_system;
+    const Buffer buffer = context.allocate(2 * kMiB);
+    TransferOptions each;
+    each.path = PathKind::mmap;
+    EXPECT_GE(file.read(buffer.view(), 0, each).or_throw().seconds, 0.1);
+    EXPECT_LT(file.read(buffer.view(), 0, each).or_throw().seconds, 0.1);  // registered: nothing to wait for
 }
 
 TEST_F(Prepare, a_submission_refused_for_one_closed_file_leaves_the_others_usable) {
