@@ -35,12 +35,25 @@ class OddSystem : public os::System {
         std::this_thread::sleep_for(std::chrono::milliseconds(naming_ms));
         return System::link_fd(fd, name);
     }
+    // Somebody else makes the file larger just before we do.
+    int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) override {
+        if (grows_to != 0) static_cast<void>(System::ftruncate(fd, grows_to));
+        return System::fallocate(fd, offset, bytes);
+    }
+    int ftruncate(int fd, std::uint64_t bytes) override {
+        if (grows_to != 0) static_cast<void>(System::ftruncate(fd, grows_to));
+        return System::ftruncate(fd, bytes);
+    }
+    int fdatasync(int fd) override { return interruptions-- > 0 ? fail(EINTR) : System::fdatasync(fd); }
+    int fsync(int fd) override { return interruptions-- > 0 ? fail(EINTR) : System::fsync(fd); }
     ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
         return full ? fail(ENOSPC) : System::pwrite(fd, memory, bytes, offset);
     }
     bool named = false;
     int taken = 0;
     int naming_ms = 0;
+    std::atomic<int> interruptions{0};
+    std::uint64_t grows_to = 0;
     std::atomic<bool> full{false};
 
   private:
@@ -92,14 +105,17 @@ TEST_F(Lifetime, a_callback_may_hold_the_last_handle_of_its_own_context) {
     write_file(directory_.file("data"), stamped(2 * kMiB));
     std::weak_ptr<int> alive;
     {
-        auto context = std::make_shared<Context>(make(50e6));
+        ContextOptions options;  // nobody knows when it ends, so nothing of the test's may be lent to it
+        options.device = "host";
+        options.host.bandwidth_bytes_per_s = 50e6;
+        auto context = std::make_shared<Context>(options);
         const auto token = std::make_shared<int>(1);
         alive = token;
         const File file = context->open(directory_.file("data"));
         const Buffer buffer = context->allocate(2 * kMiB);
-        TransferOptions options;
-        options.progress = [context, token](std::uint64_t, std::uint64_t) {};
-        file.start_read(buffer.view(), 0, options);
+        TransferOptions each;
+        each.progress = [context, token](std::uint64_t, std::uint64_t) {};
+        file.start_read(buffer.view(), 0, each);
     }  // now only the callback holds the context; its end comes on one of the context's own threads
     const auto start = Clock::now();
     while (!alive.expired() && Clock::now() - start < std::chrono::seconds(10)) {
@@ -210,6 +226,31 @@ TEST_F(Lifetime, two_threads_close_one_new_file) {
     EXPECT_TRUE(one.get());
     EXPECT_TRUE(other.get());
     EXPECT_TRUE(transfer.result().ok());
+}
+
+TEST_F(Lifetime, an_interrupted_sync_is_repeated) {
+    const Context context = make();
+    const Buffer buffer = context.allocate(64 * kKiB);
+    File file = context.open(directory_.file("new"), {.mode = OpenMode::create, .durable = true});
+    system_.interruptions = 2;
+    TransferOptions durable;
+    durable.durable = true;
+    EXPECT_TRUE(file.write(buffer.view(), 0, durable).ok());
+    system_.interruptions = 2;
+    EXPECT_NO_THROW(file.close());
+    EXPECT_LE(system_.interruptions.load(), 0);  // they came
+}
+
+TEST_F(Lifetime, extending_a_file_never_cuts_off_what_somebody_else_appended) {
+    const Context context = make();
+    const Buffer buffer = context.allocate(1 * kMiB);
+    write_file(directory_.file("data"), stamped(4096));
+    const File file = context.open(directory_.file("data"), {.mode = OpenMode::read_write});
+    system_.grows_to = 3 * kMiB;
+    TransferOptions mapped;
+    mapped.path = PathKind::mmap;
+    EXPECT_TRUE(file.write(buffer.view(), 4096, mapped).ok());
+    EXPECT_EQ(file.size_bytes(), 3 * kMiB);
 }
 
 TEST_F(Lifetime, a_new_file_with_a_hole_where_a_write_failed_gets_no_name) {

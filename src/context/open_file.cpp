@@ -33,6 +33,16 @@ std::uint64_t next_file_id() noexcept {
     return ++last;
 }
 
+// Signals may interrupt these calls on NFS and FUSE.
+template <typename Call>
+int again_if_interrupted(const Call& call) {
+    int result = 0;
+    do {
+        result = call();
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
 const char* open_advice(int error_number) {
     switch (error_number) {
         case ENOENT: return "check the path";
@@ -153,11 +163,7 @@ void OpenFile::open_temporary() {
 }
 
 void OpenFile::reserve(std::uint64_t bytes) {
-    int result = 0;
-    do {
-        result = system_.fallocate(buffered_.get(), 0, bytes);
-    } while (result != 0 && errno == EINTR);
-    if (result == 0) return;
+    if (again_if_interrupted([&] { return system_.fallocate(buffered_.get(), 0, bytes); }) == 0) return;
     ErrorInfo info = errno_info("reserve space for", handle_.name, errno);
     info.length_bytes = bytes;
     info.advice = open_advice(errno);
@@ -176,11 +182,18 @@ std::uint64_t OpenFile::size_bytes() const {
 }
 
 void OpenFile::sync() const {
-    if (system_.fdatasync(handle_.buffered_fd) != 0) fail("fdatasync", errno);
+    if (again_if_interrupted([&] { return system_.fdatasync(handle_.buffered_fd); }) != 0) fail("fdatasync", errno);
 }
 
+// By fallocate, which never shrinks: somebody else may have made the file larger since its size was asked.
 void OpenFile::extend(std::uint64_t bytes) {
-    if (system_.ftruncate(handle_.buffered_fd, bytes) != 0) fail("extend", errno);
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t size = size_bytes();
+    if (size >= bytes) return;
+    const auto reserve_rest = [&] { return system_.fallocate(handle_.buffered_fd, size, bytes - size); };
+    if (again_if_interrupted(reserve_rest) == 0) return;
+    if (errno != EOPNOTSUPP && errno != ENOSYS) fail("extend", errno);
+    if (size_bytes() < bytes && system_.ftruncate(handle_.buffered_fd, bytes) != 0) fail("extend", errno);
 }
 
 void OpenFile::transfer_began() {
@@ -246,7 +259,9 @@ void OpenFile::close() {
 }
 
 void OpenFile::publish() {
-    if (options_.durable && system_.fsync(handle_.buffered_fd) != 0) fail("fsync", errno);
+    if (options_.durable && again_if_interrupted([&] { return system_.fsync(handle_.buffered_fd); }) != 0) {
+        fail("fsync", errno);
+    }
     if (temporary_.empty()) name_unnamed_file();
     if (!temporary_.empty()) {
         if (system_.rename(temporary_.c_str(), handle_.name.c_str()) != 0) fail("rename to", errno);
@@ -271,7 +286,9 @@ void OpenFile::name_unnamed_file() {
 void OpenFile::sync_directory() {
     const os::UniqueFd directory(system_.open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), system_);
     if (!directory) fail("open the directory of", errno);
-    if (system_.fsync(directory.get()) != 0) fail("fsync the directory of", errno);
+    if (again_if_interrupted([&] { return system_.fsync(directory.get()); }) != 0) {
+        fail("fsync the directory of", errno);
+    }
 }
 
 }  // namespace penstock::context

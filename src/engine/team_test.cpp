@@ -1,4 +1,7 @@
 // Teams, stations and sessions that meet: budgets held by nobody, one transfer's mistake, callbacks that throw.
+#include <algorithm>
+#include <atomic>
+#include <random>
 #include <stdexcept>
 #include <thread>
 
@@ -120,6 +123,53 @@ TEST_F(EngineOverMemory, a_deadline_passes_while_the_transfer_waits_for_memory_o
     EXPECT_TRUE(waits->wait(Deadline::after(std::chrono::milliseconds(600))));
     EXPECT_EQ(waits->result().error.code, ErrorCode::timed_out);
     holds->cancel();
+}
+
+// Shapes, budgets, errors, cancellations and deadlines all at once, from several threads: every transfer ends, those that
+// ended well have their bytes, and the workers are as good as new.
+TEST_F(EngineOverMemory, a_storm_of_transfers_leaves_nobody_waiting) {
+    path::FaultOptions faults;
+    faults.seed = 21;
+    faults.short_count = faults.interrupted = faults.again = 0.05;
+    make_engine(&faults, 8 * kMiB);
+    const auto contents = random_bytes(2 * kMiB, 6);
+    store_->put(1, contents);
+    std::vector<std::byte*> memories;
+    for (int i = 0; i < 6; ++i) memories.push_back(device_bytes(2 * kMiB));
+    std::atomic<int> stuck{0}, wrong{0}, good{0};
+    const auto user = [&](unsigned seed) {
+        std::mt19937_64 random(seed);
+        for (int i = 0; i < 25; ++i) {
+            Shape shape{.chunk_bytes = (64ull << (random() % 5)) * kKiB};
+            shape.workers = static_cast<std::uint32_t>(1 + random() % 4);
+            shape.depth = static_cast<std::uint32_t>(1 + random() % 4);
+            while (Station::needed_bytes(shape) > 6 * kMiB) shape.chunk_bytes /= 2;
+            if (random() % 2 == 0) shape.part_bytes = (16ull << (random() % 3)) * kKiB;
+            const std::uint64_t offset = random() % kMiB;
+            const auto plain = transfer(Direction::read, {{&file_, offset, memories[seed], kMiB, 0}}, shape);
+            Request request = plain->request();
+            if (random() % 5 == 0) request.deadline = Deadline::after(std::chrono::microseconds(random() % 3000));
+            const auto read = std::make_shared<TransferState>(std::move(request), plain->plan());
+            engine_->start(read);
+            if (random() % 4 == 0) read->cancel();
+            if (!read->wait(Deadline::after(std::chrono::seconds(20)))) {
+                ++stuck;
+                return;
+            }
+            if (!read->result().ok()) continue;
+            ++good;
+            std::vector<std::byte> got(kMiB);
+            copy(CopyDirection::to_host, got.data(), memories[seed], got.size());
+            wrong += !std::equal(got.begin(), got.end(), contents.begin() + static_cast<long>(offset));
+        }
+    };
+    std::vector<std::thread> users;
+    for (unsigned seed = 0; seed < memories.size(); ++seed) users.emplace_back(user, seed);
+    for (std::thread& one : users) one.join();
+    EXPECT_EQ(stuck.load(), 0);
+    EXPECT_EQ(wrong.load(), 0);
+    EXPECT_GT(good.load(), 30);
+    EXPECT_LE(engine_->pinned_peak_bytes(), 8 * kMiB);
 }
 
 TEST(Copies, join_neighbours_within_one_allocation_only) {
