@@ -125,8 +125,8 @@ TEST_F(EngineOverMemory, a_deadline_passes_while_the_transfer_waits_for_memory_o
     holds->cancel();
 }
 
-// Shapes, budgets, errors, cancellations and deadlines all at once, from several threads: every transfer ends, those that
-// ended well have their bytes, and the workers are as good as new.
+// Shapes, budgets, errors, cancellations and deadlines all at once, from several threads: every transfer ends, those
+// that ended well have their bytes, and the workers are as good as new.
 TEST_F(EngineOverMemory, a_storm_of_transfers_leaves_nobody_waiting) {
     path::FaultOptions faults;
     faults.seed = 21;
