@@ -112,6 +112,35 @@ TEST_F(Prepare, a_range_that_leaves_its_buffer_is_refused) {
     EXPECT_TRUE(context_.start(Direction::read, inside).result().ok());
 }
 
+TEST_F(Prepare, absurd_wishes_are_refused_before_anything_is_made) {
+    write_file(directory_.file("data"), stamped(1 * kMiB));
+    const File file = context_.open(directory_.file("data"));
+    const Buffer buffer = context_.allocate(1 * kMiB);
+    std::vector<unsigned char> memory(1 * kMiB);
+    const MemoryView host = context_.wrap(memory.data(), memory.size(), MemoryKind::system);
+    const auto refused = [&](const TransferOptions& each) {
+        return code_of([&] { file.read(buffer.view(), 0, each); }) == ErrorCode::invalid_argument &&
+               code_of([&] { file.read(host, 0, each); }) == ErrorCode::invalid_argument;
+    };
+    for (const PathKind path : {PathKind::buffered, PathKind::direct, PathKind::uring}) {
+        TransferOptions each;
+        each.path = path;
+        each.workers = UINT32_MAX;
+        EXPECT_TRUE(refused(each));
+        each.workers = 0;
+        each.depth = UINT32_MAX;
+        EXPECT_TRUE(refused(each));
+        each.depth = 2;
+        for (const std::uint64_t chunk : {std::uint64_t{1} << 63, UINT64_MAX, UINT64_MAX - 4095}) {  // sums that wrap
+            each.chunk_bytes = chunk;
+            EXPECT_TRUE(refused(each)) << chunk;
+        }
+        each.chunk_bytes = 1;
+        each.workers = 3;
+        EXPECT_FALSE(refused(each));
+    }
+}
+
 TEST_F(Prepare, nothing_to_move_moves_nothing_by_every_path) {
     write_file(directory_.file("data"), stamped(10000));
     const File file = context_.open(directory_.file("data"), {.mode = OpenMode::read_write});

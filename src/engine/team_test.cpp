@@ -125,6 +125,25 @@ TEST_F(EngineOverMemory, a_deadline_passes_while_the_transfer_waits_for_memory_o
     holds->cancel();
 }
 
+TEST_F(EngineOverMemory, a_completion_lost_in_a_team_ends_at_the_deadline_and_frees_the_slots) {
+    path::FaultOptions faults;
+    faults.script = {{3, path::FaultKind::lose}};
+    make_engine(&faults, 6 * kMiB);
+    store_->put(1, random_bytes(2 * kMiB, 7));
+    const Shape shape{.chunk_bytes = 128 * kKiB, .part_bytes = 32 * kKiB, .workers = 2, .depth = 2};
+    const auto plain = transfer(Direction::read, {{&file_, 0, device_bytes(2 * kMiB), 2 * kMiB, 0}}, shape);
+    Request request = plain->request();
+    request.deadline = Deadline::after(std::chrono::milliseconds(50));
+    const auto hangs = std::make_shared<TransferState>(std::move(request), plain->plan());
+    engine_->start(hangs);
+    EXPECT_EQ(hangs->result().error.code, ErrorCode::timed_out);
+    EXPECT_TRUE(hangs->wait(soon()));  // the workers notice after two seconds without movement
+    faults.script.clear();
+    make_engine(&faults, 6 * kMiB);
+    engine_->start(plain);
+    EXPECT_TRUE(plain->result().ok());
+}
+
 // Shapes, budgets, errors, cancellations and deadlines all at once, from several threads: every transfer ends, those
 // that ended well have their bytes, and the workers are as good as new.
 TEST_F(EngineOverMemory, a_storm_of_transfers_leaves_nobody_waiting) {

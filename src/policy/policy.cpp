@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::uint64_t kInlineBytes = 64 * kKiB;
 constexpr std::size_t kInlineRanges = 8;
+constexpr std::uint32_t kWorkersMax = 512;
+constexpr std::uint32_t kDepthMax = 4096;
+constexpr std::uint64_t kChunkMax = 1 * kGiB;
 constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // below it, mapping costs more than pread
 constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;  // below it, O_DIRECT's round trip outweighs the copy it saves
 
@@ -23,8 +26,22 @@ bool host_memory(const RequestFacts& request) {
     throw Error(code, std::string("plan path ") + to_string(path), cause, advice);
 }
 
+// Beyond these, sums wrap and memory goes into bookkeeping, before any budget is looked at.
+void check_wishes(const RequestFacts& request) {
+    const auto refuse_over = [](const char* name, std::uint64_t value, std::uint64_t limit) {
+        if (value <= limit) return;
+        throw Error(ErrorCode::invalid_argument, "plan",
+                    std::string(name) + " " + std::to_string(value) + " is more than " + std::to_string(limit),
+                    std::string("lower ") + name + ", or leave it to the policy with 0");
+    };
+    refuse_over("workers", request.workers, kWorkersMax);
+    refuse_over("depth", request.depth, kDepthMax);
+    refuse_over("chunk_bytes", request.chunk_bytes, kChunkMax);
+}
+
 // An asked-for path is taken or refused, never replaced.
 void check_asked(const RequestFacts& request, const MachineFacts& machine) {
+    check_wishes(request);
     const PathKind path = request.path;
     if (bypasses_cache(path) && !request.direct) {
         refuse(ErrorCode::unsupported, path, "O_DIRECT is not possible: " + request.direct_cause,

@@ -55,6 +55,26 @@ TEST(Policy, files_in_memory_are_copied_from_their_mapping_when_that_pays) {
     EXPECT_EQ(path().path, PathKind::buffered);
 }
 
+TEST(Policy, wishes_beyond_reason_are_refused_with_the_limit) {
+    const auto cause = [](auto RequestFacts::*wish, auto value) -> std::string {
+        RequestFacts request = request_of(Direction::read, 0, kGiB, Residence::cold);
+        request.kind = MemoryKind::system;  // straight to the caller's memory: no budget would stop it
+        request.*wish = value;
+        try {
+            make_plan(request, gpu_machine());
+        } catch (const Error& error) {
+            return error.info().cause;
+        }
+        return "accepted";
+    };
+    EXPECT_EQ(cause(&RequestFacts::workers, 513u), "workers 513 is more than 512");
+    EXPECT_EQ(cause(&RequestFacts::depth, 5000u), "depth 5000 is more than 4096");
+    EXPECT_EQ(cause(&RequestFacts::chunk_bytes, 2 * kGiB), "chunk_bytes 2147483648 is more than 1073741824");
+    EXPECT_EQ(cause(&RequestFacts::workers, 512u), "accepted");
+    EXPECT_EQ(cause(&RequestFacts::depth, 4096u), "accepted");
+    EXPECT_EQ(cause(&RequestFacts::chunk_bytes, kGiB), "accepted");
+}
+
 TEST(Policy, a_registered_mapping_needs_no_staging) {
     const Plan plan = make_plan(request_of(Direction::read, 0, kGiB, Residence::registered), gpu_machine());
     EXPECT_FALSE(plan.steps.at(0).shape.staged);
