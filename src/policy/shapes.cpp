@@ -16,6 +16,8 @@ constexpr std::uint64_t kLentChunk = 32 * kMiB;
 constexpr std::uint64_t kSharedMin = 64 * kMiB;   // below it own slots start sooner
 constexpr std::uint64_t kSharedChunk = 16 * kMiB;
 constexpr std::uint64_t kSharedPart = 1 * kMiB;
+constexpr std::uint64_t kMappedPart = 4 * kMiB;
+constexpr std::uint32_t kMappedWorkersMax = 14;
 constexpr std::uint32_t kSharedSlots = 6;         // 96 MiB: what still stays in a server CPU's last cache
 
 // Large reads into a real GPU: shared slots, for one copy of 16 MiB costs the copy engine less than four of 4 MiB.
@@ -26,12 +28,16 @@ bool shares_slots(const RequestFacts& request, const MachineFacts& machine, std:
            bytes >= kSharedMin && !small_ranges(request) && machine.budget_bytes >= kSharedSlots * kSharedChunk;
 }
 
-Shape shared_shape(const MachineFacts& machine) {
+Shape shared_shape(PathKind path, const MachineFacts& machine) {
     Shape shape;
     shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kSharedWorkersMax);
     shape.chunk_bytes = kSharedChunk;
     shape.part_bytes = kSharedPart;
     shape.depth = kSharedSlots;
+    if (path == PathKind::mmap) {  // each part is unmapped again, which interrupts every CPU: larger parts, more workers
+        shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kMappedWorkersMax);
+        shape.part_bytes = kMappedPart;
+    }
     return shape;
 }
 
@@ -108,7 +114,7 @@ Shape default_shape(PathKind path, const RequestFacts& request, const MachineFac
     } else if (path == PathKind::aio || path == PathKind::uring || path == PathKind::uring_buffered) {
         shape = queue_shape(request, machine);
     } else if (shares_slots(request, machine, bytes) && !request.mapping_registered) {
-        shape = shared_shape(machine);
+        shape = shared_shape(path, machine);
         shape.path = path;
         shape.direction = request.direction;
         return shape;
