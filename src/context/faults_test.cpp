@@ -218,6 +218,22 @@ TEST_F(Faults, unaligned_edges_of_a_direct_write_are_on_record_or_refused_when_s
     EXPECT_TRUE(file.write(buffer.view().slice(0, 1 * kMiB), 0, strict).ok());  // aligned: nothing to refuse
 }
 
+TEST_F(Faults, a_fallback_that_moved_nothing_is_not_on_record) {
+    const Context context = make();
+    write_file(directory_.file("data"), stamped(2 * kMiB));
+    const File file = context.open(directory_.file("data"), {.mode = OpenMode::read_write});
+    if (!file.facts().direct) GTEST_SKIP() << "no O_DIRECT here: " << file.facts().direct_cause;
+    const Buffer buffer = context.allocate(2 * kMiB);
+    system_.full_from = 0;
+    const Outcome full = file.write(buffer.view().slice(0, 1 * kMiB), 100, by(PathKind::direct));
+    EXPECT_EQ(full.error.code, ErrorCode::no_space);
+    EXPECT_TRUE(full.evidence.fallbacks.empty()) << full.evidence.to_json();
+    system_.full_from = UINT64_MAX;
+    const Outcome fine = file.write(buffer.view().slice(0, 1 * kMiB), 100, by(PathKind::direct));
+    ASSERT_EQ(fine.evidence.fallbacks.size(), 1u);  // the two edges
+    EXPECT_EQ(fine.evidence.fallbacks[0].bytes, 4096u);
+}
+
 TEST_F(Faults, a_lost_completion_ends_at_the_deadline_and_the_worker_survives) {
     std::atomic<bool> loses{true};
     const Context context = make([&](std::unique_ptr<Path> path) {

@@ -107,6 +107,17 @@ TEST_F(EngineOverMemory, a_progress_callback_that_throws_ends_its_transfer_and_n
     }
 }
 
+TEST_F(EngineOverMemory, what_fails_at_the_end_of_a_transfer_is_its_error) {
+    make_engine();
+    store_->put(1, random_bytes(kMiB, 8));
+    const auto read = transfer(Direction::read, {{&file_, 0, device_bytes(kMiB), kMiB, 0}}, {.workers = 1});
+    read->on_end = [](Outcome&) { throw std::runtime_error("no memory for the evidence"); };
+    engine_->start(read);
+    ASSERT_TRUE(read->wait(soon()));
+    EXPECT_EQ(read->result().error.cause, "no memory for the evidence");
+    EXPECT_EQ(read->result().bytes, kMiB);
+}
+
 TEST_F(EngineOverMemory, a_deadline_passes_while_the_transfer_waits_for_memory_or_a_worker) {
     make_slow_engine(4e6, 6 * kMiB);
     store_->put(1, random_bytes(4 * kMiB, 5));

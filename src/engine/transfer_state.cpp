@@ -156,7 +156,11 @@ Outcome TransferState::collect() const {
     }
     std::sort(outcome.evidence.paths.begin(), outcome.evidence.paths.end(),
               [](const PathShare& a, const PathShare& b) { return a.bytes > b.bytes; });
-    outcome.evidence.fallbacks = fallbacks_;
+    for (Fallback fallback : fallbacks_) {  // those of the plan are announced before anything moves
+        const Share& took = shares_[static_cast<std::size_t>(fallback.took)];
+        fallback.bytes = std::min(fallback.bytes, took.bytes.load(std::memory_order_relaxed));
+        if (fallback.bytes != 0) outcome.evidence.fallbacks.push_back(std::move(fallback));
+    }
     outcome.evidence.notes = notes_;
     outcome.evidence.plan = plan_.describe();
     return outcome;
@@ -169,7 +173,11 @@ void TransferState::end() {
         const std::lock_guard lock(mutex_);
         outcome = collect();
     }
-    if (on_end) on_end(outcome);
+    try {
+        if (on_end) on_end(outcome);
+    } catch (...) {
+        if (outcome.ok()) outcome.error = info_of_current_exception();
+    }
     // Files, memory and callbacks are let go before anybody is told, so that a waiter may close and free at once.
     request_.keep_alive.clear();
     on_end = nullptr;
