@@ -1,5 +1,5 @@
-// See fault_guard.hpp. The handler finds its thread's copy in a fixed table by thread id: no thread-local storage, whose
-// first use in a thread may allocate (and whose static kind a module loaded late cannot have), and no lock.
+// See fault_guard.hpp. The handler finds its thread's copy in a fixed table by thread id: no lock, and no thread-local
+// storage, whose first use in a thread may allocate (and whose static kind a module loaded late cannot have).
 #include "os/fault_guard.hpp"
 
 #include <sys/syscall.h>

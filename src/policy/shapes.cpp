@@ -34,7 +34,7 @@ Shape shared_shape(PathKind path, const MachineFacts& machine) {
     shape.chunk_bytes = kSharedChunk;
     shape.part_bytes = kSharedPart;
     shape.depth = kSharedSlots;
-    if (path == PathKind::mmap) {  // each part is unmapped again, which interrupts every CPU: larger parts, more workers
+    if (path == PathKind::mmap) {  // parts are unmapped again, which interrupts every CPU: larger parts, more workers
         shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kMappedWorkersMax);
         shape.part_bytes = kMappedPart;
     }
