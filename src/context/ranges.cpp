@@ -11,6 +11,7 @@ namespace {
 struct Known {
     const void* start = nullptr;
     std::uint64_t bytes = 0;
+    bool ours = false;  // its bounds are certain; of mapped chunks (CUDA VMM) a device may know the first only
     bool inside(const FileRange& range, std::uint64_t length) const noexcept {
         const auto before = reinterpret_cast<std::uintptr_t>(range.memory) - reinterpret_cast<std::uintptr_t>(start);
         return before < bytes && length <= bytes - before;
@@ -54,14 +55,14 @@ std::vector<std::shared_ptr<Memory>> find_allocations(ContextState& context, con
         if (!known.inside(range, 1)) {
             known = {};
             if (auto memory = context.memory_at(range.memory)) {
-                known = {memory->view().data, memory->view().bytes};
+                known = {memory->view().data, memory->view().bytes, true};
                 memories.push_back(std::move(memory));
             } else if (!host_kind(submission.kind)) {
                 const PointerInfo info = context.device->pointer_info(range.memory);
-                known = info.known && info.bytes != 0 ? Known{info.base, info.bytes} : Known{range.memory, 0};
+                known = info.known && info.bytes != 0 ? Known{info.base, info.bytes} : Known{range.memory};
             }
         }
-        if (known.bytes != 0 && !known.inside(range, range.bytes)) {
+        if (known.ours && !known.inside(range, range.bytes)) {
             refuse_range(range, to_string(submission.direction), "the memory's allocation ends before the range does",
                          "give a buffer as large as the range");
         }

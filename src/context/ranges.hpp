@@ -18,8 +18,8 @@ constexpr bool host_kind(MemoryKind kind) { return kind == MemoryKind::pinned ||
 // No sum of offsets and lengths may wrap; no memory may be null.
 void check_numbers(const char* operation, const std::vector<FileRange>& ranges);
 
-// Sets each range's allocation and refuses ranges that leave theirs, as far as anybody knows. Answers the memories of
-// this context that the ranges lie in.
+// Sets each range's allocation, as far as anybody knows, and refuses ranges that leave a buffer of this context.
+// Answers the memories of this context that the ranges lie in.
 std::vector<std::shared_ptr<Memory>> find_allocations(ContextState& context, const Submission& submission,
                                                       std::vector<FileRange>& ranges);
 
