@@ -64,6 +64,7 @@ class Team {
     const std::uint64_t part_bytes_;
     std::mutex mutex_;
     std::condition_variable changed_;
+    bool watched_ = false;                 // a worker sleeps on the oldest copy's event
     std::vector<Slot> slots_;
     std::deque<Part> parts_;              // of the slot being filled, not handed out yet
     std::deque<std::uint32_t> copying_;   // slots, oldest first

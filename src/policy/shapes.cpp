@@ -11,13 +11,14 @@ namespace {
 
 constexpr std::uint64_t kSmallRange = 64 * kKiB;  // mean range size below which operations, not bytes, are the cost
 constexpr std::uint32_t kCopyWorkersMax = 8;      // more add CPU, not bandwidth, on a 55 GB/s link
-constexpr std::uint32_t kSharedWorkersMax = 10;
+constexpr std::uint32_t kSharedWorkersMax = 12;  // 8 are enough on a quiet host, 12 on a busy one
 constexpr std::uint64_t kLentChunk = 32 * kMiB;
 constexpr std::uint64_t kSharedMin = 64 * kMiB;   // below it own slots start sooner
 constexpr std::uint64_t kSharedChunk = 16 * kMiB;
 constexpr std::uint64_t kSharedPart = 1 * kMiB;
 constexpr std::uint64_t kMappedPart = 4 * kMiB;
-constexpr std::uint32_t kMappedWorkersMax = 14;
+constexpr std::uint32_t kMappedWorkersMax = 16;
+constexpr std::uint32_t kMappedSlots = 8;
 constexpr std::uint32_t kSharedSlots = 6;         // 96 MiB: what still stays in a server CPU's last cache
 
 // Large reads into a real GPU: shared slots, for one copy of 16 MiB costs the copy engine less than four of 4 MiB.
@@ -25,7 +26,7 @@ bool shares_slots(const RequestFacts& request, const MachineFacts& machine, std:
     const bool device_memory = request.kind == MemoryKind::device || request.kind == MemoryKind::managed;
     const bool free_choice = request.chunk_bytes == 0 && request.depth == 0;
     return request.direction == Direction::read && device_memory && free_choice && !machine.emulated_device &&
-           bytes >= kSharedMin && !small_ranges(request) && machine.budget_bytes >= kSharedSlots * kSharedChunk;
+           bytes >= kSharedMin && !small_ranges(request) && machine.budget_bytes >= kMappedSlots * kSharedChunk;
 }
 
 Shape shared_shape(PathKind path, const MachineFacts& machine) {
@@ -37,6 +38,7 @@ Shape shared_shape(PathKind path, const MachineFacts& machine) {
     if (path == PathKind::mmap) {  // parts are unmapped again, which interrupts every CPU: larger parts, more workers
         shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kMappedWorkersMax);
         shape.part_bytes = kMappedPart;
+        shape.depth = kMappedSlots;
     }
     return shape;
 }
@@ -110,7 +112,8 @@ Shape default_shape(PathKind path, const RequestFacts& request, const MachineFac
     } else if (path == PathKind::direct) {
         shape = copying_shape(machine);
         shape.chunk_bytes = 1 * kMiB;
-        shape.workers = std::max(shape.workers, 4u);  // waits for the device, hardly uses a CPU
+        shape.workers = std::clamp(machine.cpus, 4u, 16u);  // each waits for the disk and hardly uses a CPU
+        shape.depth = 2;
     } else if (path == PathKind::aio || path == PathKind::uring || path == PathKind::uring_buffered) {
         shape = queue_shape(request, machine);
     } else if (shares_slots(request, machine, bytes) && !request.mapping_registered) {
