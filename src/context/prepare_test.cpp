@@ -199,8 +199,10 @@ TEST_F(Prepare, a_plan_says_what_start_would_do_and_does_nothing) {
     EXPECT_TRUE(read_file(directory_.file("data")) == stamped(4 * kMiB));
     for (const std::uint64_t bytes : {4096 * std::uint64_t{1}, 4 * kMiB}) {
         const Range range[] = {{&file, 0, buffer.data(), bytes}};
-        EXPECT_EQ(context_.plan(Direction::read, range).describe(),
-                  context_.start(Direction::read, range).plan().describe());
+        const Plan plan = context_.plan(Direction::read, range);
+        const Transfer transfer = context_.start(Direction::read, range);
+        EXPECT_EQ(transfer.plan().describe(), plan.describe());
+        EXPECT_TRUE(transfer.result().ok());  // the write below uses the same buffer
     }
     each.path = PathKind::buffered;  // the counters can count
     EXPECT_TRUE(file.write(buffer.view(), 0, each).ok());
