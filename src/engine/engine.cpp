@@ -35,6 +35,8 @@ CutRules rules_for(const TransferState& transfer, const Step& step) {
 Shape member_shape(Shape shape) {
     shape.staged = false;
     shape.depth = 1;
+    shape.part_bytes = 0;
+    shape.chunk_bytes = kMiB;  // of no meaning without slots: the same for all, so that members are used again
     return shape;
 }
 

@@ -50,10 +50,17 @@ Station::Station(const Shape& shape, const StationParts& parts, std::uint32_t wo
     const std::uint32_t operations = shape.chunk_bytes <= kSmallChunk ? kPathDepthMax : shape.depth;
     options.depth = std::clamp(operations, kPathDepthMin, kPathDepthMax);
     options.stream = stream_.get();
-    path_ = parts.make_path(shape.path, options);
+    if (shape.part_bytes == 0) path_ = parts.make_path(shape.path, options);
 }
 
 std::uint64_t Station::pinned_bytes() const noexcept { return arena_ ? arena_->memory().size() : 0; }
+
+bool Station::serves(const Shape& shape, std::uint32_t worker) const noexcept {
+    const bool slots = shape_.staged == shape.staged && shape_.depth == shape.depth &&
+                       shape_.chunk_bytes == shape.chunk_bytes && (shape_.part_bytes != 0) == (shape.part_bytes != 0);
+    const bool path = shape_.path == shape.path && shape_.direction == shape.direction;
+    return worker_ == worker && slots && (path || shape.part_bytes != 0);
+}
 
 void Station::shut() noexcept {
     path_.reset();
@@ -95,9 +102,10 @@ std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t wo
     {
         std::unique_lock lock(mutex_);
         for (auto it = idle_.begin(); it != idle_.end(); ++it) {
-            if ((*it)->worker() != worker || !((*it)->shape() == shape)) continue;
+            if (!(*it)->serves(shape, worker)) continue;
             std::unique_ptr<Station> station = std::move(*it);
             idle_.erase(it);
+            station->adopt(shape);
             return station;
         }
         while (wanting(bytes)) {

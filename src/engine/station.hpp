@@ -43,6 +43,10 @@ class Station {
     Path& path() const noexcept { return *path_; }
     // Ends everything in flight: the path goes, the stream drains. The station must not be used afterwards.
     void shut() noexcept;
+    // Whether it can be used for this shape by this worker: how many workers there are does not matter to a station,
+    // and shared slots have no path of their own.
+    bool serves(const Shape& shape, std::uint32_t worker) const noexcept;
+    void adopt(const Shape& shape) noexcept { shape_ = shape; }  // one that it serves
     // The pinned bytes a station of this shape holds.
     static std::uint64_t needed_bytes(const Shape& shape) noexcept;
 

@@ -41,6 +41,7 @@ TEST_F(Pool, another_worker_or_shape_gets_its_own) {
     pool.give_back(pool.lease(shape(1 * kMiB, 4), 1, never));
     pool.give_back(pool.lease(shape(2 * kMiB, 4), 1, never));
     EXPECT_EQ(paths_made_, 3);
+    EXPECT_EQ(paths_made_, 3);
     EXPECT_EQ(pool.held_bytes(), 16 * kMiB);
 }
 
@@ -78,6 +79,33 @@ TEST_F(Pool, a_station_that_cannot_be_made_gives_its_room_back) {
 TEST_F(Pool, more_than_the_whole_budget_is_refused_not_waited_for) {
     StationPool pool(parts(), 8 * kMiB);
     EXPECT_THROW(pool.lease(shape(4 * kMiB, 4), 0, never), Error);
+}
+
+TEST_F(Pool, the_number_of_workers_makes_no_other_station) {
+    StationPool pool(parts(), 64 * kMiB);
+    Shape four = shape(1 * kMiB, 4);
+    four.workers = 4;
+    pool.give_back(pool.lease(four, 0, never));
+    Shape eight = four;
+    eight.workers = 8;
+    const auto again = pool.lease(eight, 0, never);
+    EXPECT_EQ(paths_made_, 1);
+    EXPECT_EQ(again->shape(), eight);
+}
+
+TEST_F(Pool, shared_slots_serve_every_path_and_have_none_of_their_own) {
+    StationPool pool(parts(), 64 * kMiB);
+    Shape shared = shape(4 * kMiB, 4);
+    shared.part_bytes = 1 * kMiB;
+    auto station = pool.lease(shared, 7, never);
+    const std::byte* slot = station->slot(0);
+    pool.give_back(std::move(station));
+    shared.path = PathKind::buffered;
+    EXPECT_EQ(pool.lease(shared, 7, never)->slot(0), slot);
+    EXPECT_EQ(paths_made_, 0);
+    shared.part_bytes = 0;  // slots of its own: another station
+    EXPECT_NE(pool.lease(shared, 7, never), nullptr);
+    EXPECT_EQ(paths_made_, 1);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "policy/shapes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "penstock/error.hpp"
@@ -18,7 +19,6 @@ constexpr std::uint64_t kSharedChunk = 16 * kMiB;
 constexpr std::uint64_t kSharedPart = 1 * kMiB;
 constexpr std::uint64_t kMappedPart = 4 * kMiB;
 constexpr std::uint32_t kMappedWorkersMax = 16;
-constexpr std::uint32_t kMappedSlots = 8;
 constexpr std::uint32_t kSharedSlots = 6;         // 96 MiB: what still stays in a server CPU's last cache
 
 // Large reads into a real GPU: shared slots, for one copy of 16 MiB costs the copy engine less than four of 4 MiB.
@@ -26,7 +26,7 @@ bool shares_slots(const RequestFacts& request, const MachineFacts& machine, std:
     const bool device_memory = request.kind == MemoryKind::device || request.kind == MemoryKind::managed;
     const bool free_choice = request.chunk_bytes == 0 && request.depth == 0;
     return request.direction == Direction::read && device_memory && free_choice && !machine.emulated_device &&
-           bytes >= kSharedMin && !small_ranges(request) && machine.budget_bytes >= kMappedSlots * kSharedChunk;
+           bytes >= kSharedMin && !small_ranges(request) && machine.budget_bytes >= kSharedSlots * kSharedChunk;
 }
 
 Shape shared_shape(PathKind path, const MachineFacts& machine) {
@@ -38,26 +38,30 @@ Shape shared_shape(PathKind path, const MachineFacts& machine) {
     if (path == PathKind::mmap) {  // parts are unmapped again, which interrupts every CPU: larger parts, more workers
         shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kMappedWorkersMax);
         shape.part_bytes = kMappedPart;
-        shape.depth = kMappedSlots;
     }
     return shape;
 }
 
-Shape copying_shape(const MachineFacts& machine) {
+Shape copying_shape(const RequestFacts& request, const MachineFacts& machine) {
     Shape shape;
     shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kCopyWorkersMax);
     // The emulated device copies by CPU: chunks that stay in its caches beat chunks that spare a copy engine starts.
     shape.chunk_bytes = machine.emulated_device ? 512 * kKiB : 4 * kMiB;
     shape.depth = machine.emulated_device ? 2 : 3;
+    // Writes wait for the page cache, not for the link: small slots do, and leave the budget to the others.
+    if (request.direction == Direction::write && !machine.emulated_device) {
+        shape.chunk_bytes = 2 * kMiB;
+        shape.depth = 2;
+    }
     return shape;
 }
 
 Shape queue_shape(const RequestFacts& request, const MachineFacts& machine) {
     Shape shape;
-    // 64 operations in flight; smaller pieces for reads keep a disk with several queues busier. Two cores: one worker
+    // 64 operations in flight; smaller pieces keep a disk with several queues busier. Two cores: one worker
     // per core, for their copies into the emulated device are by CPU.
     shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, 4);
-    shape.chunk_bytes = request.direction == Direction::read && machine.cpus >= 4 ? 512 * kKiB : 1 * kMiB;
+    shape.chunk_bytes = machine.cpus >= 4 ? 512 * kKiB : 1 * kMiB;
     shape.depth = machine.cpus >= 4 ? 16 : 8;
     if (small_ranges(request)) {
         shape.workers = std::clamp<std::uint32_t>(machine.cpus / 2, 1, 4);
@@ -110,9 +114,9 @@ Shape default_shape(PathKind path, const RequestFacts& request, const MachineFac
     if (is_cufile(path)) {
         shape = cufile_shape(path, machine);
     } else if (path == PathKind::direct) {
-        shape = copying_shape(machine);
+        shape = copying_shape(request, machine);
         shape.chunk_bytes = 1 * kMiB;
-        shape.workers = std::clamp(machine.cpus, 4u, 16u);  // each waits for the disk and hardly uses a CPU
+        shape.workers = std::max(shape.workers, 4u);  // each waits for the disk and hardly uses a CPU
         shape.depth = 2;
     } else if (path == PathKind::aio || path == PathKind::uring || path == PathKind::uring_buffered) {
         shape = queue_shape(request, machine);
@@ -122,7 +126,7 @@ Shape default_shape(PathKind path, const RequestFacts& request, const MachineFac
         shape.direction = request.direction;
         return shape;
     } else {
-        shape = copying_shape(machine);
+        shape = copying_shape(request, machine);
         if (small_ranges(request)) shape.chunk_bytes = 256 * kKiB;
     }
     shape.path = path;
@@ -134,7 +138,8 @@ Shape default_shape(PathKind path, const RequestFacts& request, const MachineFac
         shape.chunk_bytes = kLentChunk;
     }
     // Enough chunks for every worker to have two, but none so small that its start outweighs it.
-    const std::uint64_t share = align_up(bytes / (std::uint64_t{shape.workers} * 2) + 1, 64 * kKiB);
+    // Powers of two, so that requests of similar size use the same stations again.
+    const std::uint64_t share = std::bit_ceil(bytes / (std::uint64_t{shape.workers} * 2) + 1);
     shape.chunk_bytes = std::clamp<std::uint64_t>(share, 64 * kKiB, shape.chunk_bytes);
     return shape;
 }
