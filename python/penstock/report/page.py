@@ -18,6 +18,7 @@ from penstock.report import style
 
 Rows = list[dict[str, Any]]
 CAPTIONS = {
+    "peers": "Penstock at its default settings beside the ceilings and peers measured in the same run.",
     "bandwidth": "Bandwidth of every path, one request for the whole file, at the settings Penstock chooses by itself.",
     "request-size": "Bandwidth against request size: where the lines bend is the smallest request worth making.",
     "cpu": "What a gigabyte costs in CPU time, every thread of the process counted.",
