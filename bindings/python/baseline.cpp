@@ -13,6 +13,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "binding.hpp"
@@ -79,9 +80,10 @@ double run_host_loop(const HostLoop& loop) {
     std::atomic<int> failure{0};
     std::barrier ready(static_cast<std::ptrdiff_t>(loop.threads) + 1);
     std::vector<std::jthread> threads;
-    for (unsigned t = 0; t < loop.threads; ++t) {
+    std::vector<std::unique_ptr<AlignedMemory>> memories;  // here, because nobody would catch what a thread throws
+    for (unsigned t = 0; t < loop.threads; ++t) memories.push_back(std::make_unique<AlignedMemory>(loop.chunk_bytes));
+    const auto start_thread = [&](const AlignedMemory& memory) {
         threads.emplace_back([&] {
-            const AlignedMemory memory(loop.chunk_bytes);
             ready.arrive_and_wait();
             for (;;) {
                 const std::uint64_t offset = next.fetch_add(loop.chunk_bytes, std::memory_order_relaxed);
@@ -90,6 +92,15 @@ double run_host_loop(const HostLoop& loop) {
                 if (code != 0) failure.store(code, std::memory_order_relaxed);
             }
         });
+    };
+    try {
+        for (const auto& memory : memories) start_thread(*memory);
+    } catch (const std::system_error& error) {
+        failure.store(EAGAIN, std::memory_order_relaxed);
+        for (auto missing = loop.threads - threads.size() + 1; missing > 0; --missing) (void)ready.arrive();
+        threads.clear();  // they find the failure and end
+        throw Error(ErrorCode::out_of_memory, "start a measuring thread", error.code().message(),
+                    "raise the limits of threads and memory (ulimit -u, ulimit -v)");
     }
     ready.arrive_and_wait();
     const auto start = Clock::now();
@@ -102,7 +113,7 @@ double run_host_loop(const HostLoop& loop) {
 // Seconds that `threads` host threads need to move `bytes` of the file, without any device.
 double host_threads(const nb::kwargs& keywords) {
     HostLoop loop;
-    loop.file = nb::cast<std::string>(keywords["file"]);
+    loop.file = file_name(keywords["file"]);
     loop.writes = nb::cast<std::string>(keywords["direction"]) == "write";
     loop.direct = nb::cast<bool>(keywords["direct"]);
     loop.threads = nb::cast<unsigned>(keywords["threads"]);
@@ -118,7 +129,8 @@ double host_threads(const nb::kwargs& keywords) {
 
 // Seconds for one thread to pread the file in chunks into a small buffer and memcpy them to `memory`
 // (host-addressable).
-double pread_memcpy(const Context& context, const std::string& name, nb::handle memory, std::uint64_t chunk_bytes) {
+double pread_memcpy(const Context& context, nb::handle path, nb::handle memory, std::uint64_t chunk_bytes) {
+    const std::string name = file_name(path);
     const BorrowedMemory target(context, memory, Use::write_into);
     const MemoryView view = target.view();
     if (view.kind == MemoryKind::device && !context.device().info().emulated) {

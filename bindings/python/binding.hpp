@@ -94,9 +94,22 @@ bool wait_in_slices(Deadline deadline, Slice slice) {
     }
 }
 
+// The value of a keyword; TypeError names the option when the value does not fit, e.g. a negative count.
+template <class Value>
+Value option(const std::string& name, nb::handle value) {
+    Value taken{};
+    if (nb::try_cast<Value>(value, taken)) return taken;
+    PyErr_Clear();
+    const std::string given = nb::cast<std::string>(nb::repr(value));
+    throw nb::type_error(("the option '" + name + "' cannot be " + given).c_str());
+}
+
 Deadline deadline_after(std::optional<double> seconds);  // none: never
 // Keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, timeout_s. Others raise TypeError.
 TransferOptions transfer_options(const nb::kwargs& keywords);
+// File names pass as the system spells them: bytes that are no UTF-8 are kept, as os.fsencode and os.fsdecode do.
+std::string file_name(nb::handle name);
+nb::object text(const std::string& bytes);
 PathKind path_kind(const std::string& name);  // throws Error that lists the valid names
 nb::dict plan_to_dict(const Plan& plan);
 nb::dict error_to_dict(const ErrorInfo& info);

@@ -10,21 +10,21 @@ ContextOptions context_options(const nb::kwargs& keywords) {
     for (const auto& [key, value] : keywords) {
         const auto name = nb::cast<std::string>(key);
         if (name == "device")
-            options.device = nb::cast<std::string>(value);
+            options.device = option<std::string>(name, value);
         else if (name == "path")
-            options.path = path_kind(nb::cast<std::string>(value));
+            options.path = path_kind(option<std::string>(name, value));
         else if (name == "workers")
-            options.workers = nb::cast<std::uint32_t>(value);
+            options.workers = option<std::uint32_t>(name, value);
         else if (name == "budget_bytes")
-            options.budget_bytes = nb::cast<std::uint64_t>(value);
+            options.budget_bytes = option<std::uint64_t>(name, value);
         else if (name == "strict")
-            options.strict = nb::cast<bool>(value);
+            options.strict = option<bool>(name, value);
         else if (name == "host_bandwidth_bytes_per_s")
-            options.host.bandwidth_bytes_per_s = nb::cast<double>(value);
+            options.host.bandwidth_bytes_per_s = option<double>(name, value);
         else if (name == "host_latency_ns")
-            options.host.latency_ns = nb::cast<std::uint64_t>(value);
+            options.host.latency_ns = option<std::uint64_t>(name, value);
         else if (name == "host_memory_bytes")
-            options.host.memory_bytes = nb::cast<std::uint64_t>(value);
+            options.host.memory_bytes = option<std::uint64_t>(name, value);
         else
             throw nb::type_error(("a context has no option '" + name + "'").c_str());
     }

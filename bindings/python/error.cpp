@@ -8,10 +8,10 @@ nb::dict error_to_dict(const ErrorInfo& info) {
     nb::dict fields;
     fields["code"] = to_string(info.code);
     fields["operation"] = info.operation;
-    fields["file"] = info.file;
+    fields["file"] = text(info.file);
     fields["offset_bytes"] = info.offset_bytes;
     fields["length_bytes"] = info.length_bytes;
-    fields["cause"] = info.cause;
+    fields["cause"] = text(info.cause);
     fields["advice"] = info.advice;
     fields["system_code"] = info.system_code;
     return fields;
@@ -22,7 +22,7 @@ namespace {
 void raise_error(const ErrorInfo& info) {
     try {
         const nb::object type = nb::module_::import_("penstock._error").attr("Error");
-        const nb::object value = type(info.message(), **error_to_dict(info));
+        const nb::object value = type(text(info.message()), **error_to_dict(info));
         PyErr_SetObject(type.ptr(), value.ptr());
     } catch (nb::python_error& failure) {
         failure.restore();

@@ -13,7 +13,7 @@ OpenOptions open_options(const nb::kwargs& keywords) {
     for (const auto& [key, value] : keywords) {
         const auto name = nb::cast<std::string>(key);
         if (name == "mode") {
-            const auto mode = nb::cast<std::string>(value);
+            const auto mode = option<std::string>(name, value);
             if (mode == "read")
                 options.mode = OpenMode::read;
             else if (mode == "read_write")
@@ -24,18 +24,19 @@ OpenOptions open_options(const nb::kwargs& keywords) {
                 throw Error(ErrorCode::invalid_argument, "open", "there is no mode '" + mode + "'",
                             "use one of read, read_write, create");
         } else if (name == "size_bytes")
-            options.size_bytes = nb::cast<std::uint64_t>(value);
+            options.size_bytes = option<std::uint64_t>(name, value);
         else if (name == "durable")
-            options.durable = nb::cast<bool>(value);
+            options.durable = option<bool>(name, value);
         else if (name == "replace")
-            options.replace = nb::cast<bool>(value);
+            options.replace = option<bool>(name, value);
         else
             throw nb::type_error(("open has no option '" + name + "'").c_str());
     }
     return options;
 }
 
-PythonFile open_file(const Context& context, const std::string& name, const nb::kwargs& keywords) {
+PythonFile open_file(const Context& context, nb::handle path, const nb::kwargs& keywords) {
+    const std::string name = file_name(path);
     const OpenOptions options = open_options(keywords);
     nb::gil_scoped_release release;
     return PythonFile{context, context.open(name, options)};
@@ -68,7 +69,7 @@ std::unique_ptr<PythonTransfer> start_write(const PythonFile& self, nb::handle m
 nb::dict facts(const PythonFile& self) {
     const FileFacts known = self.file.facts();
     nb::dict fields;
-    fields["name"] = known.name;
+    fields["name"] = text(known.name);
     fields["file_system"] = known.file_system;
     fields["size_bytes"] = known.size_bytes;
     fields["direct"] = known.direct;
@@ -138,7 +139,7 @@ void bind_file(nb::module_& module) {
     using nb::arg;
     const auto release = nb::call_guard<nb::gil_scoped_release>();
     nb::class_<PythonFile>(module, "File")
-        .def_prop_ro("name", [](const PythonFile& self) { return self.file.name(); })
+        .def_prop_ro("name", [](const PythonFile& self) { return text(self.file.name()); })
         .def_prop_ro("size_bytes", [](const PythonFile& self) { return self.file.size_bytes(); })
         .def_prop_ro("facts", &facts)
         .def("start_read", &start_read, arg("memory"), arg("offset_bytes"), arg("options"))

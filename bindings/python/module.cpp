@@ -23,6 +23,16 @@ nb::dict build_facts() {
     return facts;
 }
 
+nb::object survey(nb::handle path) {
+    const std::string place = file_name(path);
+    std::string found;
+    {
+        nb::gil_scoped_release release;
+        found = survey_json(place);
+    }
+    return text(found);
+}
+
 nb::tuple cuda_devices() {
     std::string why;
     int count = 0;
@@ -34,6 +44,19 @@ nb::tuple cuda_devices() {
 }
 
 }  // namespace
+
+std::string file_name(nb::handle name) {
+    PyObject* bytes = nullptr;
+    if (PyUnicode_FSConverter(name.ptr(), &bytes) == 0) throw nb::python_error();
+    const nb::bytes encoded = nb::steal<nb::bytes>(bytes);
+    return {encoded.c_str(), encoded.size()};
+}
+
+nb::object text(const std::string& bytes) {
+    PyObject* decoded = PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()));
+    if (decoded == nullptr) throw nb::python_error();
+    return nb::steal(decoded);
+}
 
 PathKind path_kind(const std::string& name) {
     if (const auto kind = path_from_string(name)) return *kind;
@@ -58,5 +81,5 @@ NB_MODULE(_core, module) {
     module.def("path_names", &python::path_names);
     module.def("build_facts", &python::build_facts);
     module.def("cuda_devices", &python::cuda_devices, "(count, why there are none)");
-    module.def("survey_json", &penstock::survey_json, nb::call_guard<nb::gil_scoped_release>());
+    module.def("survey_json", &python::survey);
 }

@@ -36,21 +36,21 @@ TransferOptions transfer_options(const nb::kwargs& keywords) {
     for (const auto& [key, value] : keywords) {
         const auto name = nb::cast<std::string>(key);
         if (name == "path")
-            options.path = path_kind(nb::cast<std::string>(value));
+            options.path = path_kind(option<std::string>(name, value));
         else if (name == "chunk_bytes")
-            options.chunk_bytes = nb::cast<std::uint64_t>(value);
+            options.chunk_bytes = option<std::uint64_t>(name, value);
         else if (name == "workers")
-            options.workers = nb::cast<std::uint32_t>(value);
+            options.workers = option<std::uint32_t>(name, value);
         else if (name == "depth")
-            options.depth = nb::cast<std::uint32_t>(value);
+            options.depth = option<std::uint32_t>(name, value);
         else if (name == "strict")
-            options.strict = nb::cast<bool>(value);
+            options.strict = option<bool>(name, value);
         else if (name == "durable")
-            options.durable = nb::cast<bool>(value);
+            options.durable = option<bool>(name, value);
         else if (name == "full_evidence")
-            options.full_evidence = nb::cast<bool>(value);
+            options.full_evidence = option<bool>(name, value);
         else if (name == "timeout_s")
-            options.deadline = deadline_after(nb::cast<std::optional<double>>(value));
+            options.deadline = deadline_after(option<std::optional<double>>(name, value));
         else
             throw nb::type_error(("transfer options have no '" + name + "'").c_str());
     }
@@ -105,7 +105,7 @@ void bind_transfer(nb::module_& module) {
         .def_prop_ro("error", &error_of)
         .def("or_throw", [](const Outcome& self) { self.or_throw(); })
         .def_prop_ro("path", [](const Outcome& self) { return self.evidence.path_name(); })
-        .def_prop_ro("evidence_json", [](const Outcome& self) { return self.evidence.to_json(); });
+        .def_prop_ro("evidence_json", [](const Outcome& self) { return text(self.evidence.to_json()); });
     nb::class_<PythonTransfer>(module, "Transfer")
         .def_prop_ro("done", [](const PythonTransfer& self) { return self.transfer().done(); })
         .def("wait", &PythonTransfer::wait, nb::arg("timeout_s") = nb::none())

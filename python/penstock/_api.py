@@ -121,7 +121,7 @@ class Transfer:
         """result(), but an interrupt cancels the transfer and leaves only when nothing touches the memory any more."""
         try:
             return self.result()
-        except KeyboardInterrupt:
+        except BaseException:  # of an error of the transfer itself nothing is left to wait for
             self.cancel()
             self._raw.wait(None)
             raise

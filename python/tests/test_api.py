@@ -182,6 +182,47 @@ def test_unknown_transfer_option(context: penstock.Context, sample: Path) -> Non
         file.read(bytearray(10), pace=3)
 
 
+def test_options_of_a_wrong_kind_are_named(context: penstock.Context, sample: Path, tmp_path: Path) -> None:
+    with context.open(sample) as file:
+        for option in (
+            {"workers": -1},
+            {"depth": 1 << 40},
+            {"path": 3},
+            {"chunk_bytes": "4096"},
+            {"timeout_s": "soon"},
+        ):
+            with pytest.raises(TypeError, match=next(iter(option))):
+                file.read(bytearray(10), **option)
+    with pytest.raises(TypeError, match="budget_bytes"):
+        penstock.Context("host", budget_bytes=-1)
+    with pytest.raises(TypeError, match="size_bytes"):
+        context.create(tmp_path / "new", -1)
+
+
+def test_any_exception_of_a_signal_handler_ends_the_transfer(sample: Path) -> None:
+    """A handler may raise what is no KeyboardInterrupt; nothing may go on writing to the memory then either."""
+
+    class Stop(BaseException):
+        pass
+
+    def stop(_number: int, _frame: object) -> None:
+        raise Stop
+
+    slow = penstock.Context("host", host_bandwidth_bytes_per_s=2e6, budget_bytes=4 << 20)
+    memory = slow.allocate(5_000_003)
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        with slow.open(sample) as file:
+            threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
+            with pytest.raises(Stop):
+                file.read(memory)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    held = bytes(memoryview(memory))
+    time.sleep(0.2)
+    assert bytes(memoryview(memory)) == held
+
+
 def test_an_interrupt_ends_a_wait_and_nothing_is_left(sample: Path) -> None:
     """Ctrl-C while a slow read is under way: raised promptly, and nothing runs on."""
     slow = penstock.Context("host", host_bandwidth_bytes_per_s=2e6, budget_bytes=4 << 20)
