@@ -11,12 +11,15 @@ PACKAGE := $(shell find python/penstock bindings src include cmake bench/suites 
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 
-.PHONY: build report test clean
+.PHONY: build report test clean directory
 build: $(STAMPS)/package
 
-report: $(STAMPS)/package
+report: directory $(STAMPS)/package
 	$(BIN)/penstock bench report --quick --dir "$(DIR)" --out build/report.jsonl > build/report.txt
 	$(BIN)/penstock report build/report.jsonl --out report.html
+
+directory: # told now, not after the build
+	@test -d "$(DIR)" -a -w "$(DIR)" || { echo "DIR=$(DIR): no directory that can be written; make it, or name another" >&2; exit 1; }
 
 test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(BIN)/cmake --preset $(PRESET)
