@@ -15,6 +15,7 @@ from penstock import __version__
 from penstock.bench.results import median_cpu, median_rate
 from penstock.report import figures as drawing
 from penstock.report import style
+from penstock.report.verdict import verdict
 
 Rows = list[dict[str, Any]]
 CAPTIONS = {
@@ -29,6 +30,7 @@ body { font: 16px/1.55 "Source Sans 3", "Helvetica Neue", Helvetica, Arial, sans
   background: #fff; max-width: 46rem; margin: 0 auto; padding: 2.2rem 1.1rem 4rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.01em; }
 h2 { font-size: 1.12rem; margin: 2.4rem 0 .6rem; }
+p.verdict { font-size: 1.12rem; margin: .5rem 0 .9rem; }
 p.lead { color: #555b64; margin: 0 0 1.4rem; }
 figure { margin: 1.6rem 0; break-inside: avoid; }
 figure svg { width: 100%; max-width: 41rem; height: auto; display: block; }
@@ -76,11 +78,15 @@ def svg_text(figure: Figure, name: str) -> str:
 def page(rows: Rows, pictures: dict[str, str]) -> str:
     first = next((row for row in rows if row["kind"] == "machine"), {})
     machine = first.get("machine", {})
-    body = [f"<h1>{html.escape(title(machine))}</h1>", f'<p class="lead">{html.escape(lead(first))}</p>']
+    body = [f"<h1>{html.escape(title(machine))}</h1>"]
+    answer = verdict(rows)
+    if answer:
+        body.append(f'<p class="verdict">{html.escape(answer)}</p>')
+    body.append(_promises(rows))
+    body.append(f'<p class="lead">{html.escape(lead(first))}</p>')
     for name, picture in pictures.items():
         body.append(f"<figure>{picture}<figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>")
     body.append(_medians(rows))
-    body.append(_promises(rows))
     body.append(_missing(rows))
     body.append(_machine(machine))
     return (
