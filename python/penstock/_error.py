@@ -5,6 +5,8 @@ Its text is one line: operation, file, range, cause, advice. The attributes say 
 
 from __future__ import annotations
 
+import errno
+
 
 class Error(Exception):
     """What went wrong, where, and what to do next.
@@ -41,6 +43,19 @@ class Error(Exception):
         self.advice = advice
         self.system_code = system_code
         super().__init__(message or self._line())
+
+    @classmethod
+    def of(cls, error: OSError, operation: str, file: str, advice: str) -> Error:
+        """What the system refused, with what was being done and what to do next."""
+        code = {errno.ENOENT: "not_found", errno.EACCES: "permission_denied", errno.ENOSPC: "no_space"}
+        return cls(
+            code=code.get(error.errno or 0, "io_error"),
+            operation=operation,
+            file=file,
+            cause=error.strerror or str(error),
+            advice=advice,
+            system_code=error.errno or 0,
+        )
 
     def _line(self) -> str:
         text = f"{self.operation} {self.file}".strip() or "operation"

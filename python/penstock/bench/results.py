@@ -8,11 +8,34 @@ import resource
 import statistics
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 from penstock import Error
+
+NUMBER = (int, float)
+MOVED = {"bytes": int, "bytes_per_second": NUMBER, "cpu_user_s": NUMBER, "cpu_system_s": NUMBER}
+TRIAL = dict.fromkeys(("path", "direction", "cache", "buffer", "first_touch", "took"), str) | dict.fromkeys(
+    ("request_bytes", "workers", "depth"), int
+)
+FIELDS: dict[str, dict[str, Any]] = {  # what readers rely on
+    "machine": {"machine": dict, "file_bytes": int, "repeats": int},
+    "trial": MOVED | TRIAL,
+    "core": MOVED | {"name": str},
+    "ceiling": {"direction": str, "bytes_per_second": NUMBER},
+    "missing": {"cause": str},
+    "memory": {"bytes": int, "budget_bytes": int, "peak_rss_bytes": int},
+}
+MACHINE = {"cpu_model", "cores", "memory_bytes", "page_bytes", "architecture", "kernel", "distribution"} | {
+    "file_system",
+    "mount_options",
+    "disk",
+    "git_revision",
+}
+DEVICE = {"name", "model", "total_bytes", "driver_version", "emulated"}
+SAMPLES = ("trial", "core", "ceiling", "memory", "missing")
 
 
 class Results:
@@ -21,43 +44,84 @@ class Results:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.rows: list[dict[str, Any]] = []
-        self._stream: IO[str] | None = path.open("w") if path is not None else None
+        self._stream: IO[str] | None = self._opened(path) if path is not None else None
 
     def add(self, kind: str, **fields: Any) -> dict[str, Any]:
         row = {"kind": kind, **fields}
         self.rows.append(row)
         if self._stream is not None:
-            self._stream.write(json.dumps(row) + "\n")
-            self._stream.flush()
+            try:
+                self._stream.write(json.dumps(row) + "\n")
+                self._stream.flush()
+            except OSError as error:
+                raise Error.of(error, "write results", str(self.path), "write them elsewhere with --out") from None
         return row
+
+    @staticmethod
+    def _opened(path: Path) -> IO[str]:
+        try:
+            return path.open("w")
+        except OSError as error:
+            raise Error.of(error, "write results", str(path), "name a file you can write with --out") from None
 
     def __enter__(self) -> Results:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._stream is not None:
-            self._stream.close()
+            with suppress(OSError):  # a full disk, of which add() has told
+                self._stream.close()
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """All rows of a results file. Raises Error when it is none."""
+    """All rows of a results file. Raises Error when it is none. A last line that a killed run left cut short becomes a
+    row of kind "missing", so that it is told and the rest is of use."""
     try:
-        rows = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise Error(
-            operation="read results",
-            file=str(path),
-            cause=f"not JSON lines: {error}",
-            advice="name a file that `penstock bench` wrote",
-        ) from None
-    if not rows or not all(isinstance(row, dict) and "kind" in row for row in rows):
-        raise Error(
-            operation="read results",
-            file=str(path),
-            cause="no results in it",
-            advice="name a file that `penstock bench` wrote",
-        )
+        text = path.read_text()
+    except UnicodeDecodeError as error:
+        raise _no_results(path, f"not JSON lines: {error}") from None
+    except OSError as error:
+        raise Error.of(error, "read results", str(path), "name a file that you can read") from None
+    lines = text.split("\n")
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(_checked(json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            if number < len(lines) or not rows:
+                raise _no_results(path, f"line {number} is no result: {error}") from None
+            cause = "the line is cut short: the run ended while writing it"
+            rows.append({"kind": "missing", "name": f"line {number}", "cause": cause})
+    if not any(row["kind"] in SAMPLES for row in rows):
+        raise _no_results(path, "no results in it")
+    if not any(row["kind"] == "machine" for row in rows):
+        raise _no_results(path, "no machine in it")
     return rows
+
+
+def _checked(row: Any) -> dict[str, Any]:
+    """The row, when it holds what its kind needs; ValueError says what it lacks."""
+    if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
+        raise ValueError("an object with a kind is needed")
+    for name, kind in FIELDS.get(row["kind"], {}).items():
+        if not isinstance(row.get(name), kind) or isinstance(row.get(name), bool):
+            raise ValueError(f"{row['kind']} needs a {name}")
+    if row["kind"] == "machine":
+        device, versions = row["machine"].get("device"), row["machine"].get("versions")
+        whole = isinstance(device, dict) and isinstance(versions, dict) and row["machine"].keys() >= MACHINE
+        if not whole or not device.keys() >= DEVICE or "penstock" not in versions:
+            raise ValueError("the machine is not described whole")
+    if row["kind"] == "missing" and "name" not in row and not {"path", "direction", "cache"} <= row.keys():
+        raise ValueError("missing needs a name, or path, direction and cache")
+    return row
+
+
+def _no_results(path: Path, cause: str) -> Error:
+    return Error(
+        operation="read results", file=str(path), cause=cause, advice="name a file that `penstock bench` wrote"
+    )
 
 
 class Stopwatch:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from penstock import Context, File
@@ -35,7 +33,6 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
     """Runs the suite and returns its rows, which are also in the results file. Leaves nothing else behind."""
     suite = request.suite
     with ExitStack() as stack:
-        stack.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, _hang_up))
         context = stack.enter_context(Context(request.device))
         place = stack.enter_context(Workspace(context, request.directory, suite.file_bytes))
         results = stack.enter_context(Results(request.results))
@@ -62,7 +59,3 @@ def _core_bench(place: Workspace, results: Results, suite: Suite, files: list[Fi
     device = context.allocate(suite.file_bytes, first_touch="gpu")
     pinned = context.allocate(min(PINNED_COPY_BYTES, suite.file_bytes), "pinned", first_touch="cpu")
     return core.Bench(context, place, results, suite.settings["core"], files[0], files[1], device, pinned)
-
-
-def _hang_up(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

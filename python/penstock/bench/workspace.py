@@ -32,7 +32,10 @@ class Workspace:
 
     def __enter__(self) -> Workspace:
         check_space(self._parent, self._needed)
-        self.directory = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir=self._parent))
+        try:
+            self.directory = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir=self._parent))
+        except OSError as error:
+            raise Error.of(error, "bench", str(self._parent), "name a directory you can write to with --dir") from None
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,85 +1,44 @@
-"""The command `penstock`. One file a subcommand; this one joins them and turns every failure into one line on stderr.
+"""The command `penstock`: signals, and every failure turned into one line on stderr. `app` knows the subcommands.
 
 Exit codes: 0 all was done as asked; 1 it was not; 2 the command line is wrong; 130 interrupted; 143 terminated.
 """
 
 from __future__ import annotations
 
-import functools
+import errno
+import io
 import os
 import signal
 import sys
-from collections.abc import Callable
 from types import FrameType
-from typing import Annotated, Any
 
-import typer
+from penstock import Error
 
-from penstock import Error, __version__
-from penstock.cli import bench, doctor, read, report, write
+SIGNALS = {
+    signal.SIGINT: ("interrupted", 130),
+    signal.SIGTERM: ("terminated", 143),
+    signal.SIGHUP: ("interrupted: the terminal is gone", 130),
+}
 
-app = typer.Typer(
-    name="penstock",
-    help="Moves bytes between files and GPU memory, and proves which path they took.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # without a file's name: of stdout
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, treated like Ctrl-C so that everything is cleaned up."""
-
-
-class Stopped(Exception):
-    """An interrupt on its way past typer, which would answer it without a word."""
+class Stopped(BaseException):
+    """A signal that ends the command, cleaning up. No KeyboardInterrupt, which typer would answer without a word."""
 
     def __init__(self, word: str, code: int) -> None:
         super().__init__(word)
         self.code = code
 
 
-def _command(run: Callable[..., int]) -> None:
-    @functools.wraps(run)
-    def guarded(*arguments: Any, **options: Any) -> int:
-        try:
-            return run(*arguments, **options)
-        except Terminated:
-            raise Stopped("terminated", 143) from None
-        except KeyboardInterrupt:
-            raise Stopped("interrupted", 130) from None
-
-    app.command(run.__name__)(guarded)
-
-
-for _run in (doctor.doctor, read.read, write.write, bench.bench, report.report):
-    _command(_run)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        sys.stdout.write(f"penstock {__version__}\n")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    pass
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    raise Terminated
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    signal.signal(signal.SIGTERM, _terminate)
     try:
+        _listen()
+        _open_streams()
+        from penstock.cli.app import app
+
         code = app(args=given or ["--help"], prog_name="penstock", standalone_mode=False)
         sys.stdout.flush()
     except BaseException as failure:
@@ -87,31 +46,74 @@ def main(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _listen() -> None:
+    """Signals end the command, except those it was started to ignore, as under nohup."""
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    raise Stopped(*SIGNALS[signal.Signals(number)])
+
+
+def _open_streams() -> None:
+    """Names and signs that the terminal's encoding lacks are spelled out. A stream closed by the caller is refused."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        raise Error(
+            operation="write the results to stdout", cause="it is closed", advice="send it to a file, or to /dev/null"
+        )
+
+
+def _discard_stdout() -> None:
+    """Nothing more can be flushed there; Python would try again at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _explain(failure: BaseException) -> int:
     if isinstance(failure, SystemExit):
         return failure.code if isinstance(failure.code, int) else 1
     if isinstance(failure, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more can be flushed there
+        _discard_stdout()
         return 1
     text, code = _line(failure)
-    sys.stderr.write("penstock: " + " ".join(text.split()) + "\n")
+    if sys.stderr is not None:
+        sys.stderr.write("penstock: " + one_line(text) + "\n")
     return code
+
+
+def one_line(text: str) -> str:
+    """The text with line ends and control characters spelled out, which a file's name may hold."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def _line(failure: BaseException) -> tuple[str, int]:
     """What to say of a failure, and the exit code."""
     if isinstance(failure, Stopped):
         found = (str(failure), failure.code)
-    elif isinstance(failure, (KeyboardInterrupt, typer.Abort)):
+    elif isinstance(failure, KeyboardInterrupt) or type(failure).__name__ == "Abort":  # typer's, of an interrupt
         found = ("interrupted", 130)
     elif isinstance(failure, Error):
         found = (str(failure), 1)
     elif hasattr(failure, "format_message"):  # a wrong command line, found by typer
-        found = (f"{failure.format_message()} See penstock --help.", int(getattr(failure, "exit_code", 2)))
+        found = (" ".join(f"{failure.format_message()} See penstock --help.".split()), getattr(failure, "exit_code", 2))
     elif isinstance(failure, OSError):
-        found = (f"{failure.filename or 'operating system'}: {failure.strerror or failure}", 1)
-    elif isinstance(failure, MemoryError):
-        found = (f"out of memory: {failure}; ask for less, or close other programs", 1)
+        found = (_system_line(failure), 1)
+    elif isinstance(failure, MemoryError) or "can't start new thread" in str(failure):
+        advice = "ask for less, or raise the limits (ulimit -v, ulimit -u)"
+        found = (f"out of memory: {failure or 'none left'}; {advice}", 1)
     else:
         found = (f"internal error, please report it: {type(failure).__name__}: {failure}", 1)
     return found
+
+
+def _system_line(failure: OSError) -> str:
+    """A refusal of the system that no part of Penstock foresaw: file, cause, and what to look at."""
+    if failure.filename is None and failure.errno in LOST:
+        _discard_stdout()
+        return f"write the results to stdout: {failure.strerror}; they are lost: free space, or send them elsewhere"
+    where = os.fsdecode(failure.filename) if failure.filename else "operating system"
+    return f"{where}: {failure.strerror or failure}; check permissions, free space and limits (df, ulimit -a)"

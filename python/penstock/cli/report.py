@@ -31,7 +31,10 @@ def report(
             advice="make some with `penstock bench`",
         )
     rows = stored.read(source)
-    made = page.make(rows, Path(out))
+    try:
+        made = page.make(rows, Path(out))
+    except OSError as error:
+        raise Error.of(error, "write the report", out, "name a file you can write with --out") from None
     print_results(rows)
     sys.stdout.write("report: " + ", ".join(str(path) for path in made) + "\n")
     return 0

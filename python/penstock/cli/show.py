@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from penstock._api import Progress
+from penstock.cli import one_line
 
 WIDTH = 120  # of tables that go to a file
 
@@ -70,8 +71,9 @@ def transfer_text(fields: dict[str, Any]) -> str:
     gigabytes = fields["bytes"] / 1e9
     cpu = fields["cpu_user_s"] + fields["cpu_system_s"]
     lines = [
-        f"{fields['operation']} {fields['file']}: {bytes_text(fields['bytes'])} in {seconds_text(fields['seconds'])}, "
-        f"{rate_text(fields['bytes_per_second'])}, path {fields['path']}, device {fields['device']}",
+        f"{fields['operation']} {one_line(fields['file'])}: {bytes_text(fields['bytes'])} in "
+        f"{seconds_text(fields['seconds'])}, {rate_text(fields['bytes_per_second'])}, "
+        f"path {fields['path']}, device {fields['device']}",
         f"  cpu      {fields['cpu_user_s']:.3f} s user, {fields['cpu_system_s']:.3f} s system"
         + (f", {cpu / gigabytes:.3f} s/GB" if gigabytes >= 0.001 else ""),
     ]

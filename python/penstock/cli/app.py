@@ -1,0 +1,37 @@
+"""The subcommands, one file each, joined."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from penstock import __version__
+from penstock.cli import bench, doctor, read, report, write
+
+app = typer.Typer(
+    name="penstock",
+    help="Moves bytes between files and GPU memory, and proves which path they took.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for _run in (doctor.doctor, read.read, write.write, bench.bench, report.report):
+    app.command(_run.__name__)(_run)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"penstock {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,150 @@
+"""What surrounds the command in a shell: signals, streams, limits, and names that are no text."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import PENSTOCK, Ran, assert_one_line_error
+
+import penstock as library
+
+Run = Callable[..., Ran]
+STRANGE = os.fsdecode(b"not \xff\xfe text")
+
+
+def in_shell(line: str, place: Path, **environment: str) -> Ran:
+    """Runs a line of bash in which "$@" is the command."""
+    command = ["bash", "-c", line, "bash", *PENSTOCK]
+    settings = os.environ | {"PENSTOCK_PROGRESS": "0"} | environment
+    done = subprocess.run(command, cwd=place, env=settings, capture_output=True, text=True, timeout=60)
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def test_names_that_are_no_text(penstock: Run, tmp_path: Path) -> None:
+    ran = penstock("write", STRANGE, "--bytes", "1MiB", "--verify", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert [os.fsencode(path.name) for path in tmp_path.iterdir()] == [b"not \xff\xfe text"]
+    ran = penstock("read", STRANGE, "--json", cwd=tmp_path)
+    assert ran.code == 0, ran.err
+    assert os.fsencode(ran.json["file"]) == b"not \xff\xfe text"
+    assert penstock("read", STRANGE, cwd=tmp_path).code == 0
+    assert penstock("doctor", STRANGE, "--json", cwd=tmp_path).code == 0
+    assert_one_line_error(penstock("read", STRANGE + "x", cwd=tmp_path), "open", "No such file")
+
+
+def test_an_error_has_the_name_as_python_spells_it(tmp_path: Path) -> None:
+    with pytest.raises(library.Error) as caught:
+        library.load(tmp_path / STRANGE, device="host")
+    assert caught.value.file == str(tmp_path / STRANGE)
+
+
+def test_line_ends_and_control_characters_in_names_are_spelled_out(penstock: Run, tmp_path: Path) -> None:
+    (tmp_path / "two\nlines\x1b[31m").write_bytes(b"1")
+    ran = penstock("read", "two\nlines\x1b[31m", cwd=tmp_path)
+    assert ran.out.startswith("read two\\nlines\\x1b[31m: 1 B in ")
+    assert_one_line_error(penstock("read", "no\nfile", cwd=tmp_path), "no\\nfile")
+
+
+@pytest.mark.parametrize("arguments", ["read sample.bin", "doctor --json", "--help"])
+def test_stdout_that_is_full(sample: Path, arguments: str) -> None:
+    ran = in_shell(f'"$@" {arguments} > /dev/full', sample.parent)
+    assert_one_line_error(ran, "stdout", "No space left")
+
+
+def test_streams_that_are_closed(sample: Path) -> None:
+    assert_one_line_error(in_shell('"$@" read sample.bin >&-', sample.parent), "stdout", "closed")
+    assert in_shell('"$@" read absent.bin 2>&-', sample.parent).code == 1
+    assert in_shell('"$@" read sample.bin <&-', sample.parent).code == 0
+
+
+def test_a_closed_pipe_is_silent(sample: Path) -> None:
+    ran = in_shell('"$@" read sample.bin --json | true', sample.parent)
+    assert ran.err == ""
+
+
+def test_a_terminal_without_these_letters(sample: Path) -> None:
+    line = '"$@" bench core --quick --dir . --file-bytes 1MiB --repeats 1 --seconds 1 --out rows.jsonl'
+    ran = in_shell(line, sample.parent, PYTHONIOENCODING="ascii")
+    assert ran.code == 0, ran.err
+
+
+def test_few_files_and_little_memory(sample: Path) -> None:
+    for limit in ("-n 5", "-v 100000"):
+        ran = in_shell(f'ulimit {limit}; "$@" read sample.bin --digest', sample.parent)
+        if ran.code != 0:
+            assert_one_line_error(ran)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 130)])
+@pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.05, 0.1, 1.0])
+def test_signals_at_any_moment(tmp_path: Path, sent: signal.Signals, code: int, delay_s: float) -> None:
+    """From the moment that the command listens: one word, its exit code, nothing left. `delay_s` after that."""
+    script = (
+        "import sys; from penstock import cli; listen = cli._listen\n"
+        "def told(): listen(); print('listening', file=sys.stderr, flush=True)\n"
+        "cli._listen = told; sys.exit(cli.main())"
+    )
+    command = [PENSTOCK[0], "-c", script, "write", "big.bin", "--bytes", "8GiB"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "listening\n"
+    time.sleep(delay_s)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (code, ""), err
+    assert err.count("\n") == 1
+    assert err.startswith("penstock: terminated" if code == 143 else "penstock: interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nohup_is_respected(tmp_path: Path) -> None:
+    command = ["bash", "-c", 'trap "" HUP; exec "$@"', "bash", *PENSTOCK]
+    process = subprocess.Popen([*command, "write", "file", "--bytes", "1GiB"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    "row", ['{"kind":"trial"}', '{"kind":["a"]}', '{"kind":"core"}', '{"kind":"missing"}', "[" * 99999]
+)
+def test_results_that_are_none(penstock: Run, tmp_path: Path, row: str) -> None:
+    for text in (row + "\n", '{"kind":"machine","machine":{}}\n' + row + "\n"):
+        (tmp_path / "rows.jsonl").write_text(text)
+        ran = penstock("report", tmp_path / "rows.jsonl", "--out", tmp_path / "page.html")
+        assert_one_line_error(ran, "read results", "rows.jsonl", "line 1 is no result", "penstock bench")
+        assert not (tmp_path / "page.html").exists()
+
+
+def test_a_run_that_was_killed_is_reported(penstock: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    options = ("--quick", "--file-bytes", "1MiB", "--repeats", "1", "--seconds", "5", "--dir", tmp_path, "--out", rows)
+    assert penstock("bench", "report", *options).code == 0
+    text = rows.read_text()
+    rows.write_text(text[: len(text) - len(text.splitlines()[-1]) // 2])
+    ran = penstock("report", rows, "--out", tmp_path / "page.html")
+    assert ran.code == 0, ran.err
+    assert "cut short" in ran.out
+    page = (tmp_path / "page.html").read_text()
+    assert "cut short" in page
+    assert page.index("By itself Penstock reads") < page.index("<svg"), "the answer comes first"
+    assert_one_line_error(penstock("report", rows, "--out", tmp_path / "no" / "page.html"), "page.html", "--out")
+    rows.write_text(json.dumps({"kind": "unheard of"}) + "\n")
+    assert_one_line_error(penstock("report", rows), "no results in it")
+
+
+def test_results_that_cannot_be_written(penstock: Run, tmp_path: Path) -> None:
+    ran = penstock(
+        "bench", "report", "--quick", "--dir", tmp_path, "--file-bytes", "1MiB", "--out", tmp_path / "no" / "r"
+    )
+    assert_one_line_error(ran, "write results", "No such file", "--out")
+    ran = penstock("bench", "report", "--quick", "--dir", tmp_path, "--file-bytes", "1MiB", "--out", "/dev/full")
+    assert_one_line_error(ran, "write results", "/dev/full", "No space left", "--out")
+    assert list(tmp_path.iterdir()) == []
