@@ -2,6 +2,7 @@
 #include "context/state.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "os/limits.hpp"
@@ -54,12 +55,16 @@ void Registrar::start(const std::shared_ptr<OpenFile>& file) {
     const std::lock_guard lock(mutex_);
     if (busy_.exchange(true)) return;
     if (thread_.joinable()) thread_.join();
-    thread_ = std::thread([this, file] {
-        std::string why;
-        while (wait_for_quiet(*file) && mappings_->register_some(file->handle(), kRegisterStep, why) != 0) {
-        }
+    try {
+        thread_ = std::thread([this, file] {
+            std::string why;
+            while (wait_for_quiet(*file) && mappings_->register_some(file->handle(), kRegisterStep, why) != 0) {
+            }
+            busy_ = false;
+        });
+    } catch (const std::system_error&) {  // registration spares copies; without a thread for it reads go on as before
         busy_ = false;
-    });
+    }
 }
 
 ContextState::ContextState(const ContextOptions& given)

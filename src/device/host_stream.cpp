@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "device/stamp_host.hpp"
@@ -118,12 +119,22 @@ void HostStream::submit(std::uint64_t bytes, Work work) {
     }
 }
 
+void HostStream::start_thread() {
+    if (thread_.joinable()) return;
+    try {
+        thread_ = std::thread([this] { run_queue(); });
+    } catch (const std::system_error& error) {
+        throw Error(ErrorCode::out_of_memory, "start a stream of the emulated device", error.code().message(),
+                    "raise the limits of memory and processes (ulimit -v, ulimit -u)");
+    }
+}
+
 void HostStream::enqueue(Work work) {
     {
         const std::lock_guard lock(mutex_);
+        start_thread();  // first: work that nobody would do must not be counted
         queue_.push_back(std::move(work));
         pending_.fetch_add(1, std::memory_order_relaxed);
-        if (!thread_.joinable()) thread_ = std::thread([this] { run_queue(); });
     }
     queued_.notify_one();
 }

@@ -79,6 +79,7 @@ class HostStream final : public Stream {
     bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }  // pairs with finish_one
     void submit(std::uint64_t bytes, Work work);
     void enqueue(Work work);
+    void start_thread();  // needs mutex_; throws Error{out_of_memory}
     void execute(Work& work);
     void run_queue();
     void drain();

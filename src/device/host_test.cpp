@@ -1,8 +1,11 @@
 // What only the emulated GPU promises: modelled time, faults on wild pointers, and exposing missing waits.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <thread>
 #include <vector>
 
@@ -192,6 +195,32 @@ TEST(HostDevice, memory_and_streams_outlive_the_device_handle) {
     stream->fill(block, kBytes, 3);
     stream->synchronize();
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // both need address space of their own
+// Ends the process: 0 when queueing work that needs a thread was refused with out_of_memory, else the code given.
+void queue_work_without_room_for_a_thread(std::uint64_t spare_bytes) {
+    const HostBench bench({});
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t limit = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + spare_bytes;
+    const rlimit room{limit, limit};
+    ::setrlimit(RLIMIT_AS, &room);
+    try {
+        bench.stream->fill(bench.block, kBytes, 1);
+        bench.stream->synchronize();
+        ::_exit(7);
+    } catch (const Error& error) {
+        ::_exit(error.code() == ErrorCode::out_of_memory ? 0 : 8);
+    }
+}
+
+TEST(HostStream, without_a_thread_queued_work_is_an_error_and_not_a_hang) {
+    // A process of its own: this one has stacks of earlier threads that a new thread could take.
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    EXPECT_EXIT(queue_work_without_room_for_a_thread(1 << 20), testing::ExitedWithCode(0), "");
+    EXPECT_EXIT(queue_work_without_room_for_a_thread(1 << 30), testing::ExitedWithCode(7), "");  // negative control
+}
+#endif
 
 TEST(DeviceNames, host_is_always_there_and_unknown_names_list_the_valid_ones) {
     EXPECT_EQ(make_device("host")->name(), "host");
