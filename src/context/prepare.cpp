@@ -284,7 +284,7 @@ std::vector<NewBytes> bytes_of_new_files(const Announced::Files& files, const st
     std::vector<NewBytes> found;
     for (const auto& file : files) {
         if (!file->is_new()) continue;
-        NewBytes& one = found.emplace_back(file);
+        NewBytes& one = found.emplace_back(NewBytes{file, {}});
         for (const FileRange& range : ranges) {
             if (range.file == file && range.bytes != 0) one.extents.push_back({range.offset_bytes, range.bytes});
         }
