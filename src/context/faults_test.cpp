@@ -277,6 +277,23 @@ TEST_F(Faults, a_file_truncated_while_it_is_read_ends_short) {
     }
 }
 
+TEST_F(Faults, a_registered_mapping_cut_short_while_it_is_copied_ends_the_transfer_not_the_process) {
+    if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no tmpfs at /dev/shm";
+    const TempDirectory shared("/dev/shm");
+    ContextOptions slow;
+    slow.device = "host";
+    slow.host.bandwidth_bytes_per_s = 200e6;
+    const Context context(slow);
+    write_file(shared.file("data"), stamped(64 * kMiB));
+    const File file = context.open(shared.file("data"));
+    const Buffer buffer = context.allocate(64 * kMiB);
+    const Transfer transfer = file.start_read(buffer.view(), 0, by(PathKind::mmap));
+    std::filesystem::resize_file(shared.file("data"), 4096);
+    const Outcome outcome = transfer.result();
+    EXPECT_LT(outcome.bytes, 64 * kMiB);
+    EXPECT_TRUE(outcome.reached_end || outcome.error.code == ErrorCode::device_error) << outcome.error.message();
+}
+
 TEST_F(Faults, a_device_out_of_memory_is_an_error_not_a_crash) {
     ContextOptions options;
     options.device = "host";

@@ -119,6 +119,17 @@ void HostStream::submit(std::uint64_t bytes, Work work) {
     }
 }
 
+// The source may be a registered mapping whose file was cut short. A GPU has its pages pinned and reads on; here the
+// copy would end the process.
+void HostStream::copy_now(void* destination, const void* source, std::uint64_t bytes) const {
+    if (!guard_.usable()) {
+        std::memcpy(destination, source, bytes);
+    } else if (!guard_.copy(destination, source, bytes)) {
+        throw Error(ErrorCode::device_error, "copy", "the source went away while it was copied",
+                    "do not cut files short while their registered mapping is read");
+    }
+}
+
 void HostStream::start_thread() {
     if (thread_.joinable()) return;
     try {
@@ -199,7 +210,7 @@ void HostStream::copy(CopyDirection direction, void* destination, const void* so
     submit(bytes, {[=, this] {
                        move(bytes, issued, [&] {
                            const auto region = require("copy", device_side, bytes);
-                           std::memcpy(destination, source, bytes);
+                           copy_now(destination, source, bytes);
                        });
                    },
                    nullptr});

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "device/host_memory.hpp"
+#include "os/fault_guard.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock::device {
@@ -71,6 +72,7 @@ class HostStream final : public Stream {
     void* native_handle() noexcept override { return nullptr; }
 
   private:
+    os::FaultGuard guard_;
     struct Work {
         std::function<void()> run;           // may throw Error: it sticks to the stream
         std::shared_ptr<HostMarker> marker;  // finished after run, also on a failed stream
@@ -79,6 +81,7 @@ class HostStream final : public Stream {
     bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }  // pairs with finish_one
     void submit(std::uint64_t bytes, Work work);
     void enqueue(Work work);
+    void copy_now(void* destination, const void* source, std::uint64_t bytes) const;
     void start_thread();  // needs mutex_; throws Error{out_of_memory}
     void execute(Work& work);
     void run_queue();

@@ -4,8 +4,8 @@
 // A file is mapped when first asked for and stays mapped until forget(), because lent addresses must stay valid. Growth
 // adds a part; parts never move. Registration goes segment by segment, so that it can run beside transfers; a device
 // copy must stay inside one segment, since two registrations are two allocations to the device. A file that shrinks
-// makes its mapping fault: nothing here reads or writes mapped memory except through the kernel (process_vm_readv),
-// which reports the fault instead of raising SIGBUS.
+// makes its mapping fault: CPU copies go under a FaultGuard or through the kernel (process_vm_readv), which report the
+// fault instead of letting SIGBUS end the process.
 //
 // Thread-safe. forget() waits for nobody: it is called when no operation on the file is left, as FileHandle demands.
 #pragma once
