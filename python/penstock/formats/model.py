@@ -1,0 +1,149 @@
+"""What a format knows about a file, as data: datasets, and where their bytes lie.
+
+This is the seam between formats and the rest. A format's own library (or our parser, where there is none worth having)
+answers questions about metadata; it never moves the bytes of a dataset, except those it must decode. What must stay
+true: everything here is pure data and can be asked without a device; extents are absolute byte ranges of named files;
+an extent never reaches over the end of its file (a format checks that when it is asked for extents, and refuses with the
+dataset's name).
+
+Two implementations of each protocol prove the seam: every format, and `formats.memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from penstock._dtype import DType
+
+Shape = tuple[int, ...]
+
+
+class Extent(NamedTuple):
+    """A byte range of a file."""
+
+    file: str
+    offset_bytes: int
+    bytes: int
+
+
+class Box(NamedTuple):
+    """A rectangular part of a dataset: per dimension, [start, stop)."""
+
+    start: Shape
+    stop: Shape
+
+
+@dataclass(frozen=True)
+class ChunkTable:
+    """Stored chunks that meet a box, one row each, as NumPy arrays (so that a million chunks stay cheap).
+
+    A chunk holds `DatasetInfo.chunk_shape` elements in C order, edge chunks included, unless `edge_cut` says that edge
+    chunks stop at the dataset's end. Chunks of the box that have no row are not stored: they read as the fill value.
+    """
+
+    files: tuple[str, ...]
+    file_index: np.ndarray  # int32 [n], into files
+    origin: np.ndarray  # int64 [n, ndim], first element of the chunk in the dataset
+    offset_bytes: np.ndarray  # int64 [n], in the file
+    bytes: np.ndarray  # int64 [n], as stored
+    encoded: np.ndarray  # bool [n]: filters were applied; the bytes must be decoded
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One dataset. `shape` and `chunk_shape` are as stored; with order "F" both are those of the transposed (C order)
+    dataset, and the array handed to the user is transposed back without a copy."""
+
+    name: str
+    shape: Shape
+    dtype: DType  # as stored, byte order included
+    chunk_shape: Shape  # equal to shape when contiguous
+    order: str = "C"
+    fill: bytes | None = None  # one element as stored; None: zeros
+    edge_cut: bool = False
+    resizable: tuple[int | None, ...] | None = None  # largest shape, None: unlimited; None as a whole: fixed
+    dimensions: tuple[str, ...] | None = None  # names of the dimensions, where the format has them
+    filters: tuple[str, ...] = ()  # in the order they were applied on writing
+    layout: str = "contiguous"  # contiguous chunked compact external virtual record sharded empty
+    refusal: str = ""  # why the dataset cannot be read at all; empty: it can
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+# Bytes of a box of one dataset, decoded on the host by the format's library: C order, stored dtype.
+HostDecoder = Callable[[str, Box], bytes | bytearray | memoryview]
+
+
+class Container(Protocol):
+    """A file of one format, opened for reading its metadata. Not safe for threads; its owner serialises."""
+
+    format: str  # "hdf5", "netcdf3", ...
+    name: str
+
+    def names(self) -> Sequence[str]:
+        """Full names of all datasets, without loading any."""
+
+    def info(self, name: str) -> DatasetInfo:
+        """Raises KeyError with the names that come closest when there is none."""
+
+    def table(self, name: str, box: Box) -> ChunkTable:
+        """Chunks that meet the box. Raises penstock.Error where the file is damaged (naming dataset and reason)."""
+
+    def decode(self, name: str, box: Box) -> bytes | bytearray | memoryview:
+        """The box, decoded on the host by the format's library. Only for datasets with encoded chunks, and for layouts
+        without extents (compact, ...)."""
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        """Attributes of the file or of a group."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class NewDataset:
+    """A dataset to create."""
+
+    name: str
+    shape: Shape
+    dtype: DType
+    chunk_shape: Shape | None = None  # None: contiguous, or one step per chunk if resizable
+    resizable: tuple[int | None, ...] | None = None
+    dimensions: tuple[str, ...] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Writer(Protocol):
+    """Creates datasets' metadata and tells where their bytes must go. The mover writes the bytes.
+
+    A new file is built under a temporary name in the same directory and renamed by `publish`. A file that is appended
+    to is changed in place, in an order that leaves it readable by stock tools whenever the writer dies.
+    """
+
+    format: str
+    name: str
+
+    def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
+        """Adds datasets, in one go, and says where all of their bytes go (files named as they are now, temporary names
+        included). Space is reserved: a full disk shows here."""
+
+    def extend(self, name: str, shape: Shape) -> ChunkTable:
+        """Grows a dataset to `shape`; the table holds the chunks that are new."""
+
+    def table(self, name: str, box: Box) -> ChunkTable: ...
+
+    def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Of a dataset, a group, or ("") the file."""
+
+    def publish(self, durable: bool) -> None:
+        """All bytes are written: the file takes its name. Durable: file and directory entry are on stable storage."""
+
+    def abandon(self) -> None:
+        """Leaves nothing behind; an older file of the same name is untouched. Does nothing after publish."""
