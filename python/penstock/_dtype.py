@@ -1,8 +1,8 @@
 """DType: the type of one element, as files and devices see it.
 
 NumPy is no dependency of arrays, and has no bfloat16 and no float8; so this is a value of our own, which NumPy
-understands where it can (`numpy.dtype(dtype)`). What must stay true: two DTypes are equal only if the same bytes mean the
-same values.
+understands where it can (`numpy.dtype(dtype)`). What must stay true: two DTypes are equal only if the same bytes mean
+the same values.
 """
 
 from __future__ import annotations
@@ -67,15 +67,21 @@ class DType:
         try:
             plain = np.dtype(type)
         except TypeError:
-            raise TypeError(f"{type!r} is no data type; known are {', '.join(_PLAIN)}, and what numpy.dtype takes") from None
+            raise TypeError(
+                f"{type!r} is no data type; known are {', '.join(_PLAIN)}, and what numpy.dtype takes"
+            ) from None
         if plain.kind in "biufc" and plain.newbyteorder("<").name in _PLAIN:
             swapped = plain.byteorder == ">"
             name = plain.newbyteorder("<").name
             return cls(name, plain.itemsize, plain.kind, swapped and plain.itemsize > 1)
         if plain.kind != "V" or plain.subdtype is not None:
             raise TypeError(f"elements of type {plain} have no fixed, plain bytes that a device could use")
-        members = () if plain.fields is None else tuple(
-            Field(name, cls._member(plain.fields[name][0]), plain.fields[name][1]) for name in plain.names or ()
+        members = (
+            ()
+            if plain.fields is None
+            else tuple(
+                Field(name, cls._member(plain.fields[name][0]), plain.fields[name][1]) for name in plain.names or ()
+            )
         )
         return cls(f"void{8 * plain.itemsize}", plain.itemsize, "V", False, members)
 

@@ -3,8 +3,8 @@
 This is the seam between formats and the rest. A format's own library (or our parser, where there is none worth having)
 answers questions about metadata; it never moves the bytes of a dataset, except those it must decode. What must stay
 true: everything here is pure data and can be asked without a device; extents are absolute byte ranges of named files;
-an extent never reaches over the end of its file (a format checks that when it is asked for extents, and refuses with the
-dataset's name).
+an extent never reaches over the end of its file (a format checks that when it is asked for extents, and refuses with
+the dataset's name).
 
 Two implementations of each protocol prove the seam: every format, and `formats.memory`.
 """
