@@ -116,9 +116,9 @@ double host_threads(const nb::kwargs& keywords) {
     loop.file = file_name(keywords["file"]);
     loop.writes = nb::cast<std::string>(keywords["direction"]) == "write";
     loop.direct = nb::cast<bool>(keywords["direct"]);
-    loop.threads = nb::cast<unsigned>(keywords["threads"]);
-    loop.chunk_bytes = nb::cast<std::uint64_t>(keywords["chunk_bytes"]);
-    loop.bytes = nb::cast<std::uint64_t>(keywords["bytes"]);
+    loop.threads = option<unsigned>("threads", keywords["threads"]);
+    loop.chunk_bytes = byte_count("chunk_bytes", keywords["chunk_bytes"]);
+    loop.bytes = byte_count("bytes", keywords["bytes"]);
     if (loop.threads == 0 || loop.chunk_bytes == 0) {
         throw Error(ErrorCode::invalid_argument, "measure host threads", "threads and chunk_bytes must be positive",
                     "");

@@ -12,8 +12,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "penstock/context.hpp"
@@ -37,8 +39,8 @@ struct PythonFile {
     File file;
 };
 
-// Memory named by a Python object: a penstock Buffer, an object with __cuda_array_interface__, or one with the buffer
-// protocol. Holds what keeps it alive; needs the GIL to be made and destroyed.
+// Memory named by a Python object: a penstock Buffer, a DLPackMemory, an object with __cuda_array_interface__, one with
+// the buffer protocol, or one with __dlpack__. Holds what keeps it alive; needs the GIL to be made and destroyed.
 class BorrowedMemory {
   public:
     enum class Use { read_from, write_into };  // write_into refuses read-only exports
@@ -51,6 +53,7 @@ class BorrowedMemory {
 
   private:
     bool from_cuda_array(const Context& context, nb::handle object, Use use);
+    bool from_dlpack(const Context& context, nb::handle object, Use use);
     void from_buffer_protocol(nb::handle object, Use use);
 
     MemoryView view_;
@@ -94,14 +97,35 @@ bool wait_in_slices(Deadline deadline, Slice slice) {
     }
 }
 
-// The value of a keyword; TypeError names the option when the value does not fit, e.g. a negative count.
+constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();  // what a file offset holds
+
+// Numbers from Python. What does not fit raises one line with the argument's name and range: ValueError for a number
+// out of its range, TypeError for what is no whole number.
+std::uint64_t whole_number(const std::string& name, nb::handle value, std::uint64_t most);
+inline std::uint64_t byte_count(const std::string& name, nb::handle value) {
+    return whole_number(name, value, kMostBytes);
+}
+[[noreturn]] void refuse_type(const std::string& name, nb::handle value, const char* wanted);
+
+// An argument that the function itself examines: None reaches it too, so that one line answers for it.
+inline auto any(const char* name) { return nb::arg(name).none(); }
+
+// The value of an argument or keyword; the errors of whole_number.
 template <class Value>
 Value option(const std::string& name, nb::handle value) {
-    Value taken{};
-    if (nb::try_cast<Value>(value, taken)) return taken;
-    PyErr_Clear();
-    const std::string given = nb::cast<std::string>(nb::repr(value));
-    throw nb::type_error(("the option '" + name + "' cannot be " + given).c_str());
+    constexpr bool kTruth = std::is_same_v<Value, bool>;
+    if constexpr (std::is_unsigned_v<Value> && !kTruth) {
+        return static_cast<Value>(whole_number(name, value, std::numeric_limits<Value>::max()));
+    } else {
+        Value taken{};
+        if (nb::try_cast<Value>(value, taken)) return taken;
+        PyErr_Clear();
+        refuse_type(name, value,
+                    kTruth                               ? "True or False"
+                    : std::is_same_v<Value, std::string> ? "a str"
+                    : std::is_same_v<Value, double>      ? "a number"
+                                                         : "a number or None");
+    }
 }
 
 Deadline deadline_after(std::optional<double> seconds);  // none: never
@@ -121,5 +145,9 @@ void bind_file(nb::module_& module);
 void bind_context(nb::module_& module);
 void bind_stamp(nb::module_& module);
 void bind_baseline(nb::module_& module);
+void bind_table(nb::module_& module);
+void bind_boxes(nb::module_& module);
+void bind_dlpack(nb::module_& module);
+void bind_dlpack_export(nb::module_& module);
 
 }  // namespace penstock::python

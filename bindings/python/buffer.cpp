@@ -52,7 +52,10 @@ nb::object dlpack(nb::handle self, const nb::kwargs& keywords) {
     return nb::hasattr(exported, "__dlpack__") ? exported.attr("__dlpack__")(**keywords) : exported;
 }
 
-PythonBuffer allocate(const Context& context, std::uint64_t bytes, const std::string& kind, const std::string& touch) {
+PythonBuffer allocate(const Context& context, nb::handle size, nb::handle kind_name, nb::handle touch_name) {
+    const std::uint64_t bytes = byte_count("bytes", size);
+    const auto kind = option<std::string>("kind", kind_name);
+    const auto touch = option<std::string>("first_touch", touch_name);
     const auto memory = memory_kind_from_string(kind);
     const auto first = first_touch_from_string(touch);
     if (!memory) {
@@ -74,9 +77,9 @@ PythonBuffer allocate(const Context& context, std::uint64_t bytes, const std::st
     return buffer;
 }
 
-PythonBuffer slice(const PythonBuffer& whole, std::uint64_t offset_bytes, std::uint64_t bytes) {
+PythonBuffer slice(const PythonBuffer& whole, nb::handle offset_bytes, nb::handle bytes) {
     PythonBuffer part = whole;
-    part.part = whole.part.slice(offset_bytes, bytes);
+    part.part = whole.part.slice(byte_count("offset_bytes", offset_bytes), byte_count("bytes", bytes));
     return part;
 }
 
@@ -93,9 +96,8 @@ void bind_buffer(nb::module_& module) {
         .def("__len__", [](const PythonBuffer& self) { return self.part.bytes; })
         .def("__dlpack_device__", &dlpack_place)
         .def("__dlpack__", &dlpack)
-        .def("slice", &slice, nb::arg("offset_bytes"), nb::arg("bytes"));
-    module.def("allocate", &allocate, nb::arg("context"), nb::arg("bytes"), nb::arg("kind") = "device",
-               nb::arg("first_touch") = "none");
+        .def("slice", &slice, any("offset_bytes"), any("bytes"));
+    module.def("allocate", &allocate, nb::arg("context"), any("bytes"), any("kind"), any("first_touch"));
 }
 
 }  // namespace penstock::python

@@ -91,8 +91,8 @@ void bind_context(nb::module_& module) {
         .def_prop_ro("device_info", &device_info)
         .def_prop_ro("pinned_bytes", &Context::pinned_bytes)
         .def_prop_ro("pinned_peak_bytes", &Context::pinned_peak_bytes)
-        .def("copy_to_host", &copy_to_host, nb::arg("host"), nb::arg("device"))
-        .def("copy_to_device", &copy_to_device, nb::arg("device"), nb::arg("host"));
+        .def("copy_to_host", &copy_to_host, any("host"), any("device"))
+        .def("copy_to_device", &copy_to_device, any("device"), any("host"));
 }
 
 }  // namespace penstock::python

@@ -1,4 +1,5 @@
 // File in Python: open files, starting transfers, residency.
+#include <algorithm>
 #include <utility>
 
 #include "binding.hpp"
@@ -24,7 +25,7 @@ OpenOptions open_options(const nb::kwargs& keywords) {
                 throw Error(ErrorCode::invalid_argument, "open", "there is no mode '" + mode + "'",
                             "use one of read, read_write, create");
         } else if (name == "size_bytes")
-            options.size_bytes = option<std::uint64_t>(name, value);
+            options.size_bytes = byte_count(name, value);
         else if (name == "durable")
             options.durable = option<bool>(name, value);
         else if (name == "replace")
@@ -42,26 +43,28 @@ PythonFile open_file(const Context& context, nb::handle path, const nb::kwargs& 
     return PythonFile{context, context.open(name, options)};
 }
 
-std::unique_ptr<PythonTransfer> start_read(const PythonFile& self, nb::handle memory, std::uint64_t offset_bytes,
+std::unique_ptr<PythonTransfer> start_read(const PythonFile& self, nb::handle memory, nb::handle offset_bytes,
                                            const nb::kwargs& keywords) {
+    const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
     auto borrowed = std::make_shared<BorrowedMemory>(self.context, memory, Use::write_into);
     const TransferOptions options = transfer_options(keywords);
     Transfer transfer;
     {
         nb::gil_scoped_release release;
-        transfer = self.file.start_read(borrowed->view(), offset_bytes, options);
+        transfer = self.file.start_read(borrowed->view(), offset, options);
     }
     return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
 }
 
-std::unique_ptr<PythonTransfer> start_write(const PythonFile& self, nb::handle memory, std::uint64_t offset_bytes,
+std::unique_ptr<PythonTransfer> start_write(const PythonFile& self, nb::handle memory, nb::handle offset_bytes,
                                             const nb::kwargs& keywords) {
+    const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
     auto borrowed = std::make_shared<BorrowedMemory>(self.context, memory, Use::read_from);
     const TransferOptions options = transfer_options(keywords);
     Transfer transfer;
     {
         nb::gil_scoped_release release;
-        transfer = self.file.start_write(borrowed->view(), offset_bytes, options);
+        transfer = self.file.start_write(borrowed->view(), offset, options);
     }
     return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
 }
@@ -80,11 +83,15 @@ nb::dict facts(const PythonFile& self) {
     return fields;
 }
 
-nb::dict residency(const PythonFile& self, std::uint64_t offset_bytes, std::uint64_t bytes) {
+// None: to the end of the file.
+nb::dict residency(const PythonFile& self, nb::handle offset_bytes, nb::handle bytes) {
+    const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
+    const std::uint64_t size = bytes.is_none() ? self.file.size_bytes() : 0;
+    const std::uint64_t length = bytes.is_none() ? size - std::min(offset, size) : byte_count("bytes", bytes);
     Residency found;
     {
         nb::gil_scoped_release release;
-        found = self.file.residency(offset_bytes, bytes);
+        found = self.file.residency(offset, length);
     }
     nb::dict fields;
     fields["pages"] = found.pages;
@@ -94,6 +101,13 @@ nb::dict residency(const PythonFile& self, std::uint64_t offset_bytes, std::uint
     fields["source"] = found.source;
     fields["resident_fraction"] = found.fraction();
     return fields;
+}
+
+void drop_cache(const PythonFile& self, nb::handle offset_bytes, nb::handle bytes) {
+    const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
+    const std::uint64_t length = byte_count("bytes", bytes);
+    nb::gil_scoped_release release;
+    self.file.drop_cache(offset, length);
 }
 
 nb::tuple register_mapping(const PythonFile& self) {
@@ -121,7 +135,7 @@ std::unique_ptr<PythonTransfer> start(const Context& context, const std::string&
                         "make one submission for each kind");
         }
         wanted.push_back(
-            {&nb::cast<const PythonFile&>(range[0]).file, nb::cast<std::uint64_t>(range[1]), view.data, view.bytes});
+            {&nb::cast<const PythonFile&>(range[0]).file, byte_count("offset_bytes", range[1]), view.data, view.bytes});
     }
     const TransferOptions options = transfer_options(keywords);
     const MemoryKind kind = memory.empty() ? MemoryKind::device : memory.front()->view().kind;
@@ -142,20 +156,15 @@ void bind_file(nb::module_& module) {
         .def_prop_ro("name", [](const PythonFile& self) { return text(self.file.name()); })
         .def_prop_ro("size_bytes", [](const PythonFile& self) { return self.file.size_bytes(); })
         .def_prop_ro("facts", &facts)
-        .def("start_read", &start_read, arg("memory"), arg("offset_bytes"), arg("options"))
-        .def("start_write", &start_write, arg("memory"), arg("offset_bytes"), arg("options"))
+        .def("start_read", &start_read, any("memory"), any("offset_bytes"), arg("options"))
+        .def("start_write", &start_write, any("memory"), any("offset_bytes"), arg("options"))
         .def(
             "sync", [](const PythonFile& self) { self.file.sync(); }, release)
         .def(
             "close", [](PythonFile& self) { self.file.close(); }, release)
         .def("register_mapping", &register_mapping)
-        .def("residency", &residency, arg("offset_bytes"), arg("bytes"))
-        .def(
-            "drop_cache",
-            [](const PythonFile& self, std::uint64_t offset_bytes, std::uint64_t bytes) {
-                self.file.drop_cache(offset_bytes, bytes);
-            },
-            arg("offset_bytes"), arg("bytes"), release);
+        .def("residency", &residency, any("offset_bytes"), any("bytes"))
+        .def("drop_cache", &drop_cache, any("offset_bytes"), any("bytes"));
     module.def("open", &open_file);
     module.def("start", &start);
 }

@@ -48,7 +48,8 @@ BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use us
         foreign_ = false;
         return;
     }
-    if (!from_cuda_array(context, object, use)) from_buffer_protocol(object, use);
+    if (from_dlpack(context, object, use) || from_cuda_array(context, object, use)) return;
+    from_buffer_protocol(object, use);
 }
 
 BorrowedMemory::~BorrowedMemory() {
@@ -70,7 +71,7 @@ bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, 
 
 void BorrowedMemory::from_buffer_protocol(nb::handle object, Use use) {
     if (!PyObject_CheckBuffer(object.ptr())) {
-        refuse("a " + nb::cast<std::string>(nb::str(nb::handle(object.type()))) + " is not memory",
+        refuse(std::string("a ") + Py_TYPE(object.ptr())->tp_name + " is not memory",
                "pass a penstock Buffer, an array with __cuda_array_interface__, or an object with the buffer protocol");
     }
     Py_buffer exported{};

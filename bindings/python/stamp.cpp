@@ -31,28 +31,32 @@ void run_on_stream(const Context& context, Work work) {
     stream.reset();
 }
 
-void stamp(const Context& context, nb::handle memory, std::uint64_t file_offset, std::uint64_t seed) {
+void stamp(const Context& context, nb::handle memory, nb::handle file_offset, nb::handle seed) {
+    const std::uint64_t offset = byte_count("file_offset", file_offset);
+    const auto mixed = option<std::uint64_t>("seed", seed);
     const BorrowedMemory target(context, memory, Use::write_into);
     need_device_access(target.view());
     run_on_stream(context,
-                  [&](Stream& stream) { stream.stamp(target.view().data, target.view().bytes, file_offset, seed); });
+                  [&](Stream& stream) { stream.stamp(target.view().data, target.view().bytes, offset, mixed); });
 }
 
-void fill(const Context& context, nb::handle memory, int byte_value) {
+void fill(const Context& context, nb::handle memory, nb::handle byte_value) {
+    const auto value = static_cast<int>(option<std::uint8_t>("byte_value", byte_value));
     const BorrowedMemory target(context, memory, Use::write_into);
     need_device_access(target.view());
-    run_on_stream(context, [&](Stream& stream) { stream.fill(target.view().data, target.view().bytes, byte_value); });
+    run_on_stream(context, [&](Stream& stream) { stream.fill(target.view().data, target.view().bytes, value); });
 }
 
-nb::tuple verify(const Context& context, nb::handle memory, std::uint64_t file_offset, std::uint64_t seed) {
+nb::tuple verify(const Context& context, nb::handle memory, nb::handle file_offset, nb::handle seed) {
+    const std::uint64_t offset = byte_count("file_offset", file_offset);
+    const auto mixed = option<std::uint64_t>("seed", seed);
     const BorrowedMemory source(context, memory, Use::read_from);
     need_device_access(source.view());
     StampCheck check;
     {
         nb::gil_scoped_release release;
         context.device().enter_thread();
-        check =
-            context.device().make_stream()->verify_stamp(source.view().data, source.view().bytes, file_offset, seed);
+        check = context.device().make_stream()->verify_stamp(source.view().data, source.view().bytes, offset, mixed);
     }
     return nb::make_tuple(check.bad_bytes, check.first_bad_offset);
 }
@@ -61,9 +65,9 @@ nb::tuple verify(const Context& context, nb::handle memory, std::uint64_t file_o
 
 void bind_stamp(nb::module_& module) {
     using nb::arg;
-    module.def("stamp", &stamp, arg("context"), arg("memory"), arg("file_offset"), arg("seed"));
-    module.def("fill", &fill, arg("context"), arg("memory"), arg("byte_value"));
-    module.def("verify", &verify, arg("context"), arg("memory"), arg("file_offset"), arg("seed"));
+    module.def("stamp", &stamp, arg("context"), any("memory"), any("file_offset"), any("seed"));
+    module.def("fill", &fill, arg("context"), any("memory"), any("byte_value"));
+    module.def("verify", &verify, arg("context"), any("memory"), any("file_offset"), any("seed"));
 }
 
 }  // namespace penstock::python

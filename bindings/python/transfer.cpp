@@ -38,7 +38,7 @@ TransferOptions transfer_options(const nb::kwargs& keywords) {
         if (name == "path")
             options.path = path_kind(option<std::string>(name, value));
         else if (name == "chunk_bytes")
-            options.chunk_bytes = option<std::uint64_t>(name, value);
+            options.chunk_bytes = byte_count(name, value);
         else if (name == "workers")
             options.workers = option<std::uint32_t>(name, value);
         else if (name == "depth")

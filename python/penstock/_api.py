@@ -169,7 +169,7 @@ class File:
 
     def residency(self, offset_bytes: int = 0, bytes: int | None = None) -> dict[str, Any]:
         """How much of the range is in the page cache: `resident_fraction`, counted or sampled pages, and the source."""
-        return self._raw.residency(offset_bytes, self.size_bytes - offset_bytes if bytes is None else bytes)
+        return self._raw.residency(offset_bytes, bytes)
 
     def drop_cache(self, offset_bytes: int = 0, bytes: int = 0) -> None:
         """Asks the system to forget cached pages of the range (0 bytes: to the end), after writing them out."""

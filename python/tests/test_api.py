@@ -182,21 +182,96 @@ def test_unknown_transfer_option(context: penstock.Context, sample: Path) -> Non
         file.read(bytearray(10), pace=3)
 
 
-def test_options_of_a_wrong_kind_are_named(context: penstock.Context, sample: Path, tmp_path: Path) -> None:
+def test_arguments_of_a_wrong_kind_are_named(context: penstock.Context, sample: Path) -> None:
     with context.open(sample) as file:
-        for option in (
-            {"workers": -1},
-            {"depth": 1 << 40},
-            {"path": 3},
-            {"chunk_bytes": "4096"},
-            {"timeout_s": "soon"},
+        for option, wanted in (
+            ({"workers": 1.5}, "a whole number, not float"),
+            ({"path": 3}, "a str, not int"),
+            ({"chunk_bytes": "4096"}, "a whole number, not str"),
+            ({"strict": "yes"}, "True or False, not str"),
+            ({"timeout_s": "soon"}, "a number or None, not str"),
         ):
-            with pytest.raises(TypeError, match=next(iter(option))):
+            with pytest.raises(TypeError, match=f"^{next(iter(option))} must be {wanted}$"):
                 file.read(bytearray(10), **option)
-    with pytest.raises(TypeError, match="budget_bytes"):
+        with pytest.raises(TypeError, match="^offset_bytes must be a whole number, not NoneType$"):
+            file.read(bytearray(10), None)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="^offset_bytes must be a whole number, not str$"):
+            file.residency("0")  # type: ignore[arg-type]
+        assert file.residency(4096, None)["pages"] == file.residency(4096, sample.stat().st_size - 4096)["pages"]
+        assert file.residency(1 << 40)["pages"] == 0
+    with pytest.raises(penstock.Error, match="a NoneType is not memory"):
+        context.stamp(None)
+    with pytest.raises(TypeError, match="^kind must be a str, not int$"):
+        context.allocate(1, 3)  # type: ignore[arg-type]
+
+
+OFFSETS = (-1, 1 << 63, 1 << 64, -(10**9999))
+
+
+def test_numbers_out_of_range_are_told_in_one_line(context: penstock.Context, sample: Path, tmp_path: Path) -> None:
+    buffer = context.allocate(16)
+    with context.open(sample) as file:
+        wrong = {
+            "offset_bytes": [
+                lambda value: file.read(buffer, value),
+                lambda value: file.start_write(buffer, value),
+                lambda value: context.start_read([(file, value, buffer)]),
+                lambda value: buffer.slice(value, 1),
+                lambda value: file.residency(value, 1),
+                lambda value: file.drop_cache(value),
+            ],
+            "bytes": [
+                lambda value: buffer.slice(0, value),
+                lambda value: file.residency(0, value),
+                lambda value: file.drop_cache(0, value),
+                lambda value: context.allocate(value),
+            ],
+            "size_bytes": [lambda value: context.create(tmp_path / "new", value)],
+            "chunk_bytes": [lambda value: file.read(buffer, chunk_bytes=value)],
+            "file_offset": [
+                lambda value: context.stamp(buffer, value),
+                lambda value: context.verify_stamp(buffer, value),
+            ],
+        }
+        for name, calls in wrong.items():
+            for call in calls:
+                for value in OFFSETS:
+                    with pytest.raises(ValueError, match=rf"^{name} is .{{1,40}}; it must be from 0 to 2\^63-1$"):
+                        call(value)
+    assert list(tmp_path.iterdir()) == [sample]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "most"),
+    [("workers", -1, "2^32-1"), ("depth", 1 << 32, "2^32-1"), ("workers", 1 << 64, "2^32-1")],
+)
+def test_counts_out_of_range_are_told_in_one_line(sample: Path, name: str, value: int, most: str) -> None:
+    with penstock.Context("host") as context, context.open(sample) as file, pytest.raises(ValueError) as caught:
+        file.read(bytearray(10), **{name: value})
+    assert str(caught.value) == f"{name} is {value}; it must be from 0 to {most}"
+
+
+def test_a_fill_is_of_bytes_and_a_seed_of_64_bits(context: penstock.Context) -> None:
+    buffer = context.allocate(16)
+    for value in (-1, 256, 300):
+        with pytest.raises(ValueError, match=f"^byte_value is {value}; it must be from 0 to 255$"):
+            context.fill(buffer, value)
+    context.fill(buffer, 255)
+    assert bytes(memoryview(buffer)) == b"\xff" * 16
+    for value in (-1, 1 << 64):
+        with pytest.raises(ValueError, match=rf"^seed is {value}; it must be from 0 to 2\^64-1$"):
+            context.stamp(buffer, 0, value)
+    context.stamp(buffer, 0, (1 << 64) - 1)
+    with pytest.raises(ValueError, match="^budget_bytes is -1"):
         penstock.Context("host", budget_bytes=-1)
-    with pytest.raises(TypeError, match="size_bytes"):
-        context.create(tmp_path / "new", -1)
+
+
+def test_numbers_may_be_of_numpy(context: penstock.Context, sample: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    with context.open(sample) as file:
+        assert file.read(bytearray(10), numpy.int64(7), workers=numpy.uint8(1)).bytes == 10
+        with pytest.raises(TypeError, match="^offset_bytes must be a whole number, not numpy.float64$"):
+            file.read(bytearray(10), numpy.float64(7))
 
 
 def test_any_exception_of_a_signal_handler_ends_the_transfer(sample: Path) -> None:
