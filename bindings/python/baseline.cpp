@@ -156,6 +156,7 @@ double copy_seconds(const Context& context, bool to_device, nb::handle device, n
     const BorrowedMemory far(context, device, to_device ? Use::write_into : Use::read_from);
     const BorrowedMemory near(context, pinned, to_device ? Use::read_from : Use::write_into);
     const std::uint64_t bytes = std::min(far.view().bytes, near.view().bytes);
+    need_own_process(context);
     nb::gil_scoped_release release;
     context.device().enter_thread();
     const auto stream = context.device().make_stream();

@@ -74,6 +74,8 @@ class PythonTransfer {
     const Transfer& transfer() const noexcept { return transfer_; }
 
   private:
+    bool ended() const noexcept;
+
     Transfer transfer_;
     std::vector<SharedMemory> memory_;
 };
@@ -127,6 +129,9 @@ Value option(const std::string& name, nb::handle value) {
     }
 }
 
+// Throws Error{unsupported} in a forked child, where the device's threads and handles are the parent's: for what asks
+// the device itself. All other calls of the core look by themselves.
+void need_own_process(const Context& context);
 Deadline deadline_after(std::optional<double> seconds);  // none: never
 // Keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, timeout_s. Others raise TypeError.
 TransferOptions transfer_options(const nb::kwargs& keywords);

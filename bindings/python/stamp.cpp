@@ -16,6 +16,7 @@ void need_device_access(const MemoryView& view) {
 // memory.
 template <class Work>
 void run_on_stream(const Context& context, Work work) {
+    need_own_process(context);
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> event;
     {
@@ -52,6 +53,7 @@ nb::tuple verify(const Context& context, nb::handle memory, nb::handle file_offs
     const auto mixed = option<std::uint64_t>("seed", seed);
     const BorrowedMemory source(context, memory, Use::read_from);
     need_device_access(source.view());
+    need_own_process(context);
     StampCheck check;
     {
         nb::gil_scoped_release release;

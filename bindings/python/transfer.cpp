@@ -12,11 +12,20 @@ PythonTransfer::PythonTransfer(Transfer transfer, std::vector<SharedMemory> memo
 
 PythonTransfer::~PythonTransfer() {
     const bool foreign = std::any_of(memory_.begin(), memory_.end(), [](const auto& one) { return one->is_foreign(); });
-    if (!foreign || transfer_.done()) return;
+    if (!foreign || ended()) return;
     // The owner of foreign memory may free it as soon as we let go of it, so nothing may still write there.
     transfer_.cancel();
     nb::gil_scoped_release release;
     transfer_.wait();
+}
+
+// In a forked child nothing runs: the transfer is the parent's.
+bool PythonTransfer::ended() const noexcept {
+    try {
+        return transfer_.done();
+    } catch (const Error&) {
+        return true;
+    }
 }
 
 bool PythonTransfer::wait(std::optional<double> timeout_s) const {
