@@ -69,8 +69,9 @@ class PythonTransfer {
     ~PythonTransfer();
     PythonTransfer(const PythonTransfer&) = delete;
     PythonTransfer& operator=(const PythonTransfer&) = delete;
-    // False at the timeout. Raises what a signal handler raised (KeyboardInterrupt); the transfer then runs on.
-    bool wait(std::optional<double> timeout_s) const;
+    // False at the deadline. Raises what a signal handler raised (KeyboardInterrupt); the transfer then runs on.
+    // `progress`, unless None, is called with (done_bytes, total_bytes) about 10 times a second and once at the end.
+    bool wait(Deadline deadline, nb::handle progress) const;
     const Transfer& transfer() const noexcept { return transfer_; }
 
   private:
@@ -132,7 +133,8 @@ Value option(const std::string& name, nb::handle value) {
 // Throws Error{unsupported} in a forked child, where the device's threads and handles are the parent's: for what asks
 // the device itself. All other calls of the core look by themselves.
 void need_own_process(const Context& context);
-Deadline deadline_after(std::optional<double> seconds);  // none: never
+// None: never. ValueError for less than 0 and for what is no number of seconds, in one line that names the argument.
+Deadline deadline_after(const std::string& name, nb::handle seconds);
 // Keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, timeout_s. Others raise TypeError.
 TransferOptions transfer_options(const nb::kwargs& keywords);
 // File names pass as the system spells them: bytes that are no UTF-8 are kept, as os.fsencode and os.fsdecode do.

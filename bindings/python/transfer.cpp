@@ -6,6 +6,11 @@
 #include "binding.hpp"
 
 namespace penstock::python {
+namespace {
+
+constexpr auto kProgressEvery = std::chrono::milliseconds(100);
+
+}  // namespace
 
 PythonTransfer::PythonTransfer(Transfer transfer, std::vector<SharedMemory> memory)
     : transfer_(std::move(transfer)), memory_(std::move(memory)) {}
@@ -28,13 +33,24 @@ bool PythonTransfer::ended() const noexcept {
     }
 }
 
-bool PythonTransfer::wait(std::optional<double> timeout_s) const {
-    return wait_in_slices(deadline_after(timeout_s), [this](Deadline next) { return transfer_.wait(next); });
+bool PythonTransfer::wait(Deadline deadline, nb::handle progress) const {
+    const auto slice = [this](Deadline next) { return transfer_.wait(next); };
+    if (progress.is_none()) return wait_in_slices(deadline, slice);
+    for (;;) {
+        const auto next = Deadline::after(std::min<std::chrono::nanoseconds>(kProgressEvery, deadline.left()));
+        const bool done = wait_in_slices(next, slice);
+        progress(transfer_.bytes_done(), transfer_.bytes_total());
+        if (done || deadline.passed()) return done;
+    }
 }
 
-Deadline deadline_after(std::optional<double> seconds) {
+Deadline deadline_after(const std::string& name, nb::handle value) {
+    const auto seconds = option<std::optional<double>>(name, value);
     if (!seconds) return Deadline::never();
-    if (!(*seconds >= 0)) throw Error(ErrorCode::invalid_argument, "wait", "a time limit cannot be negative", "");
+    if (!(*seconds >= 0)) {
+        const auto given = nb::cast<std::string>(nb::repr(nb::float_(*seconds)));
+        throw nb::value_error((name + " is " + given + "; it must be 0 seconds or more, or None for no limit").c_str());
+    }
     constexpr double kCentury_s = 3.2e9;
     if (*seconds >= kCentury_s) return Deadline::never();
     return Deadline::after(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds)));
@@ -59,7 +75,7 @@ TransferOptions transfer_options(const nb::kwargs& keywords) {
         else if (name == "full_evidence")
             options.full_evidence = option<bool>(name, value);
         else if (name == "timeout_s")
-            options.deadline = deadline_after(option<std::optional<double>>(name, value));
+            options.deadline = deadline_after(name, value);
         else
             throw nb::type_error(("transfer options have no '" + name + "'").c_str());
     }
@@ -69,8 +85,12 @@ TransferOptions transfer_options(const nb::kwargs& keywords) {
 namespace {
 
 Outcome result(const PythonTransfer& self) {
-    self.wait(std::nullopt);
+    self.wait(Deadline::never(), nb::none());
     return self.transfer().result();
+}
+
+bool wait(const PythonTransfer& self, nb::handle timeout, nb::handle progress) {
+    return self.wait(deadline_after("timeout", timeout), progress);
 }
 
 nb::object error_of(const Outcome& outcome) {
@@ -117,7 +137,7 @@ void bind_transfer(nb::module_& module) {
         .def_prop_ro("evidence_json", [](const Outcome& self) { return text(self.evidence.to_json()); });
     nb::class_<PythonTransfer>(module, "Transfer")
         .def_prop_ro("done", [](const PythonTransfer& self) { return self.transfer().done(); })
-        .def("wait", &PythonTransfer::wait, nb::arg("timeout_s") = nb::none())
+        .def("wait", &wait, any("timeout"), any("progress"))
         .def("result", &result)
         .def(
             "cancel", [](const PythonTransfer& self) { self.transfer().cancel(); },

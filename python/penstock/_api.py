@@ -37,7 +37,7 @@ class TransferOptions(TypedDict, total=False):
     strict: bool  # any fallback is an error
     durable: bool  # writes: on stable storage when the transfer is done
     full_evidence: bool  # small transfers sample counters too
-    timeout_s: float  # the transfer ends as "timed_out" after this long
+    timeout_s: float | None  # the transfer ends as "timed_out" after this long
 
 
 @dataclass(frozen=True)
@@ -95,19 +95,9 @@ class Transfer:
         return Plan(**self._raw.plan)
 
     def wait(self, timeout: float | None = None, progress: Progress | None = None) -> bool:
-        """True when done; False after `timeout` seconds. `progress(done_bytes, total_bytes)` is called about 10 times
-        a second and once at the end."""
-        if progress is None:
-            return self._raw.wait(timeout)
-        left = float("inf") if timeout is None else timeout
-        while left > 0:
-            step = min(0.1, left)
-            if self._raw.wait(step):
-                break
-            progress(self.bytes_done, self.bytes_total)
-            left -= step
-        progress(self.bytes_done, self.bytes_total)
-        return self._raw.done
+        """True when done; False after `timeout` seconds. None waits as long as it takes, 0 only asks, less than 0 is a
+        ValueError. `progress(done_bytes, total_bytes)` is called about 10 times a second and once at the end."""
+        return self._raw.wait(timeout, progress)
 
     def result(self) -> Outcome:
         """Waits, then returns the outcome. Raises Error when not all was done as asked."""
@@ -123,7 +113,7 @@ class Transfer:
             return self.result()
         except BaseException:  # of an error of the transfer itself nothing is left to wait for
             self.cancel()
-            self._raw.wait(None)
+            self.wait()
             raise
 
 

@@ -92,6 +92,43 @@ def test_timeout_leaves_the_transfer_running(sample: Path) -> None:
         assert transfer.result().bytes == 5_000_003
 
 
+def test_a_wait_is_never_of_negative_length(context: penstock.Context, sample: Path) -> None:
+    def told(_done: int, _total: int) -> None:
+        calls.append(None)
+
+    calls: list[None] = []
+    with context.open(sample) as file:
+        transfer = file.start_read(context.allocate(file.size_bytes))
+        assert transfer.wait(None, told)
+        assert transfer.wait(0, told)
+        assert len(calls) >= 2
+        calls.clear()
+        for timeout, text in ((-1, "-1.0"), (-0.5, "-0.5"), (float("nan"), "nan"), (float("-inf"), "-inf")):
+            for progress in (None, told):
+                with pytest.raises(ValueError, match=f"^timeout is {text}; it must be 0 seconds or more, or None"):
+                    transfer.wait(timeout, progress)
+        with pytest.raises(ValueError, match="^timeout_s is -1.0; "):
+            file.read(bytearray(10), timeout_s=-1)
+        assert file.read(bytearray(10), timeout_s=None).bytes == 10
+        with pytest.raises(TypeError, match="^timeout must be a number or None, not str$"):
+            transfer.wait("soon", told)  # type: ignore[arg-type]
+        assert not calls
+
+
+def test_progress_that_raises_ends_the_wait_in_time(sample: Path) -> None:
+    """And a slow one does not stretch the time limit by more than itself."""
+    slow = penstock.Context("host", host_bandwidth_bytes_per_s=2e6, budget_bytes=4 << 20)
+    with slow.open(sample) as file:
+        transfer = file.start_read(slow.allocate(file.size_bytes))
+        with pytest.raises(ZeroDivisionError):
+            transfer.wait(30, lambda done, total: 1 // 0)
+        began = time.monotonic()
+        assert not transfer.wait(0.5, lambda done, total: time.sleep(0.1))
+        assert time.monotonic() - began < 0.85
+        transfer.cancel()
+        transfer.wait()
+
+
 def test_cancel(sample: Path) -> None:
     slow = penstock.Context("host", host_bandwidth_bytes_per_s=1e6, budget_bytes=4 << 20)
     with slow.open(sample) as file:
