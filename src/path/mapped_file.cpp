@@ -15,6 +15,8 @@
 namespace penstock::path {
 namespace {
 
+constexpr std::uint64_t kBlockMax = 16 * kMiB;  // unmapped in one piece: each unmapping interrupts every CPU
+constexpr std::size_t kBlocksMax = 8;        // half-read ones that stay mapped
 constexpr std::uint64_t kHugetlbfs = 0x958458F6;  // linux/magic.h
 
 bool on_hugetlbfs(int fd) noexcept {
@@ -30,6 +32,9 @@ bool size_of(int fd, std::uint64_t& size) noexcept {
 }
 
 }  // namespace
+
+MappedFile::MappedFile(const MappingsOptions& options)
+    : options_(options), block_bytes_(std::min(kBlockMax, options.segment_bytes)) {}
 
 MappedFile::~MappedFile() {
     for (const Segment& segment : segments_) options_.device->unregister_host(segment.memory);
@@ -78,6 +83,35 @@ Mappings::View MappedFile::view(const FileHandle& file, std::uint64_t offset, st
     const Segment* segment = segment_at(offset);
     if (segment == nullptr) return {part.memory + (offset - part.start), length, false, 0};
     return {part.memory + (offset - part.start), std::min(length, segment->start + segment->bytes - offset), true, 0};
+}
+
+std::span<std::byte> MappedFile::memory_of(std::uint64_t block) const noexcept {
+    const Part* part = part_at(block * block_bytes_);
+    if (part == nullptr) return {};
+    const std::uint64_t start = block * block_bytes_ - part->start;
+    return {part->memory + start, std::min(block_bytes_, part->bytes - start)};
+}
+
+std::vector<std::span<std::byte>> MappedFile::copied(std::uint64_t offset, std::uint64_t bytes) {
+    std::vector<std::span<std::byte>> ready;
+    const std::lock_guard lock(mutex_);
+    for (std::uint64_t at = offset; at < offset + bytes;) {
+        const std::uint64_t index = at / block_bytes_;
+        const std::uint64_t inside = std::min(offset + bytes, (index + 1) * block_bytes_) - at;
+        auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.index == index; });
+        if (block == blocks_.end()) block = blocks_.insert(blocks_.end(), {index, 0});
+        block->copied_bytes += inside;
+        if (block->copied_bytes >= block_bytes_) {
+            ready.push_back(memory_of(index));
+            blocks_.erase(block);
+        }
+        at += inside;
+    }
+    while (blocks_.size() > kBlocksMax) {
+        ready.push_back(memory_of(blocks_.front().index));
+        blocks_.pop_front();
+    }
+    return ready;
 }
 
 bool MappedFile::registered(std::uint64_t offset, std::uint64_t bytes) const {

@@ -1,6 +1,7 @@
 // Mappings: the table of mapped files. Its lock covers the table only; work on a file runs under that file's lock.
 #include "path/mappings.hpp"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "path/mapped_file.hpp"
@@ -26,6 +27,12 @@ std::shared_ptr<MappedFile> Mappings::find_or_make(const FileHandle& file) {
 
 Mappings::View Mappings::view(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes) {
     return find_or_make(file)->view(file, offset_bytes, bytes);
+}
+
+void Mappings::copied(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes) {
+    for (const std::span<std::byte> memory : find_or_make(file)->copied(offset_bytes, bytes)) {
+        if (!memory.empty()) ::madvise(memory.data(), memory.size(), MADV_DONTNEED);
+    }
 }
 
 std::uint64_t Mappings::register_some(const FileHandle& file, std::uint64_t max_bytes, std::string& why) {

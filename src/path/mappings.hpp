@@ -46,6 +46,11 @@ class Mappings {
     };
     View view(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes);
 
+    // The range of a view that is not registered was copied: its pages need not stay mapped. They are unmapped in large
+    // blocks, once all of a block was copied, or when too many are half done, so that a large file never counts as
+    // resident memory of the process, and the price of an unmapping (an interrupt of every CPU) is paid seldom.
+    void copied(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes);
+
     // Registers segments not registered yet, from the start of the file, until at least `max_bytes` more are. Returns
     // the bytes added: 0 with an empty `why` when nothing is left, 0 with the cause when the device or the system
     // refuses; a refusal is remembered and not tried again until forget().

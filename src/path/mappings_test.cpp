@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include <atomic>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -279,6 +280,50 @@ TEST(Mappings, without_a_device_nothing_registers_and_the_cause_says_so) {
 }
 
 // For ThreadSanitizer: readers, background registration and files that come and go.
+// Bytes of the mapping at `memory` that are mapped now, as the kernel counts them.
+std::uint64_t mapped_bytes(const std::byte* memory) {
+    char start[40];
+    std::snprintf(start, sizeof start, "%lx-", reinterpret_cast<unsigned long>(memory));
+    std::ifstream maps("/proc/self/smaps");
+    bool found = false;
+    for (std::string line; std::getline(maps, line);) {
+        if (line.rfind(start, 0) == 0) found = true;
+        if (found && line.rfind("Rss:", 0) == 0) return std::stoull(line.substr(4)) * kKiB;
+    }
+    ADD_FAILURE() << "no mapping starts at " << start;
+    return 0;
+}
+
+TEST(Mappings, of_a_large_file_read_piece_by_piece_little_stays_mapped) {
+    // A fault maps up to 64 KiB around it, so that a little of a block may be mapped again by its neighbour.
+    constexpr std::uint64_t kBytes = 16 * kMiB, kPiece = 16 * kKiB, kBlock = 512 * kKiB;
+    constexpr std::uint64_t kMost = 9 * kBlock + kBytes / kBlock * 64 * kKiB;
+    const Bytes whole = pattern(kBytes, 1);
+    const OpenFile file(conformance::test_folder(), 1, whole, true);
+    const auto mappings = std::make_shared<Mappings>(MappingsOptions{nullptr, kBlock});
+    const auto path = mmap_path(mappings);
+    const std::byte* memory = mappings->view(file.handle, 0, kBytes).memory;
+    Bytes piece(kPiece);
+    const auto read_each = [&](std::uint64_t step) {
+        for (std::uint64_t at = 0; at < kBytes; at += step) {
+            Operation read{Direction::read, &file.handle, at, piece.data(), kPiece, 1};
+            read.staging = true;
+            ASSERT_EQ(run(*path, read).bytes, kPiece);
+            ASSERT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + static_cast<std::ptrdiff_t>(at)));
+        }
+    };
+    read_each(kPiece);
+    EXPECT_LE(mapped_bytes(memory), kMost);
+    read_each(2 * kPiece);  // blocks that are never read to their end
+    EXPECT_LE(mapped_bytes(memory), kMost);
+
+    // What it is without unmapping.
+    std::uint64_t sum = 0;
+    for (std::uint64_t at = 0; at < kBytes; at += 4 * kKiB) sum += static_cast<std::uint64_t>(memory[at]);
+    EXPECT_NE(sum, 0u);
+    EXPECT_GE(mapped_bytes(memory), kBytes / 2);
+}
+
 TEST(Mappings, serve_many_threads_at_once) {
     Registrar device;
     const auto mappings = std::make_shared<Mappings>(MappingsOptions{&device, kSegment});

@@ -12,7 +12,6 @@
 #include <cerrno>
 
 #include "os/fault_guard.hpp"
-#include "os/limits.hpp"
 #include "path/check.hpp"
 #include "path/make.hpp"
 #include "path/mappings.hpp"
@@ -95,12 +94,7 @@ bool MmapPath::guarded_read(const Operation& operation, const Mappings::View& vi
     if (!operation.staging || !guard_.usable() || !guard_.copy(operation.memory, view.memory, view.bytes)) return false;
     // The zeros that follow the last byte of a file in its last page can be copied without a fault.
     if (!Mappings::still_inside(*operation.file, operation.offset_bytes, view.bytes)) return false;
-    if (!view.registered) {
-        const auto page = os::page_bytes();
-        const auto start = align_down(reinterpret_cast<std::uintptr_t>(view.memory), page);
-        const auto end = align_up(reinterpret_cast<std::uintptr_t>(view.memory) + view.bytes, page);
-        ::madvise(reinterpret_cast<void*>(start), end - start, MADV_DONTNEED);
-    }
+    if (!view.registered) mappings_->copied(*operation.file, operation.offset_bytes, view.bytes);
     return true;
 }
 

@@ -17,8 +17,7 @@ constexpr std::uint64_t kLentChunk = 32 * kMiB;
 constexpr std::uint64_t kSharedMin = 64 * kMiB;   // below it own slots start sooner
 constexpr std::uint64_t kSharedChunk = 16 * kMiB;
 constexpr std::uint64_t kSharedPart = 1 * kMiB;
-constexpr std::uint64_t kMappedPart = 4 * kMiB;
-constexpr std::uint32_t kMappedWorkersMax = 16;
+constexpr std::uint32_t kMappedWorkersMax = 16;   // page faults cost more than the copy of the page
 constexpr std::uint32_t kSharedSlots = 6;         // 96 MiB: what still stays in a server CPU's last cache
 
 // Large reads into a real GPU: shared slots, for one copy of 16 MiB costs the copy engine less than four of 4 MiB.
@@ -31,14 +30,11 @@ bool shares_slots(const RequestFacts& request, const MachineFacts& machine, std:
 
 Shape shared_shape(PathKind path, const MachineFacts& machine) {
     Shape shape;
-    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kSharedWorkersMax);
+    const std::uint32_t workers_max = path == PathKind::mmap ? kMappedWorkersMax : kSharedWorkersMax;
+    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, workers_max);
     shape.chunk_bytes = kSharedChunk;
     shape.part_bytes = kSharedPart;
     shape.depth = kSharedSlots;
-    if (path == PathKind::mmap) {  // parts are unmapped again, which interrupts every CPU: larger parts, more workers
-        shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kMappedWorkersMax);
-        shape.part_bytes = kMappedPart;
-    }
     return shape;
 }
 
