@@ -11,8 +11,9 @@ Everything runs without a GPU too: the device "host" is an emulated one on ordin
 """
 
 from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer, load, save
-from penstock._core import parse_bytes, path_names
+from penstock._core import path_names
 from penstock._error import Error
+from penstock._sizes import parse_bytes
 
 __version__: str = "0.1.0"
 

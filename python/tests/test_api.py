@@ -210,8 +210,15 @@ def test_stamps_tell_wrong_bytes(context: penstock.Context) -> None:
 def test_bytes_are_parsed_as_the_command_does() -> None:
     assert penstock.parse_bytes("64KiB") == 65536
     assert penstock.parse_bytes("1.5GB") == 1_500_000_000
-    with pytest.raises(penstock.Error):
-        penstock.parse_bytes("-1")
+    assert penstock.parse_bytes("9223372036854775807") == (1 << 63) - 1
+    for text in ("-1", "", "1.5", "0.3KiB", "inf", "nan", "1e", "many", "16 PB", "0x10", "1e-400"):
+        with pytest.raises(penstock.Error, match="is not a number of bytes"):
+            penstock.parse_bytes(text)
+    for text in ("9223372036854775808", "18446744073709551616", "1e19", "16777216 TiB", "1e400", "9" * 400 + "GB"):
+        with pytest.raises(penstock.Error, match="is too large; use at most 2.63-1 bytes"):
+            penstock.parse_bytes(text)
+    with pytest.raises(TypeError, match="^text must be a str, not int$"):
+        penstock.parse_bytes(4096)  # type: ignore[arg-type]
 
 
 def test_unknown_transfer_option(context: penstock.Context, sample: Path) -> None:

@@ -86,6 +86,14 @@ def test_numbers_that_are_none(penstock: Run, sample: Path, option: str, value: 
     assert_one_line_error(penstock("read", sample, f"{option}={value}"), option)
 
 
+@pytest.mark.parametrize(
+    "value", ["9223372036854775808", "18446744073709551616", "1" + "0" * 30, "1e19", "8388608TiB", "1e400"]
+)
+def test_numbers_that_are_too_large_are_not_called_no_number(penstock: Run, sample: Path, value: str) -> None:
+    ran = penstock("read", sample, f"--bytes={value}")
+    assert_one_line_error(ran, f"--bytes: '{value}' is too large", "at most 2^63-1 bytes")
+
+
 def test_offset_and_bytes_overflow_together(penstock: Run, sample: Path) -> None:
     ran = penstock("read", sample, "--offset", "9223372036854775807", "--bytes", "9223372036854775807")
     assert_one_line_error(ran, "more than a file can hold")

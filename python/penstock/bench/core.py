@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, Error, _core
+from penstock import Context, Error, _core, parse_bytes
 from penstock._api import Buffer, File
 from penstock.bench import peers
 from penstock.bench.grid import POISON, Step
@@ -178,7 +178,7 @@ def fastest_host_loop(bench: Bench, direction: str, step: Step) -> dict[str, Any
     rates: dict[tuple[int, int], float] = {}
     for threads in bench.settings["host_threads"]:
         for chunk in bench.settings["host_chunk_bytes"]:
-            loop = _loop(bench, direction, threads, _core.parse_bytes(str(chunk)))
+            loop = _loop(bench, direction, threads, parse_bytes(str(chunk)))
             step(0, 0, f"host threads {direction} {threads} x {chunk}")
             seconds = min(_core.host_threads(**loop) for _ in range(2))
             rates[threads, loop["chunk_bytes"]] = bench.bytes / seconds

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock import Error, parse_bytes, path_names
+from penstock._sizes import MOST_BYTES
 
-MAX_OFFSET_BYTES = (1 << 63) - 1  # what off_t holds
 MAX_WORKERS = 1024
 MAX_DEPTH = 4096
 
@@ -14,12 +14,9 @@ MAX_DEPTH = 4096
 def size(operation: str, option: str, text: str) -> int:
     """Bytes of "4096", "64KiB", "1.5GB". Refuses negative, overflowing and non-numbers."""
     try:
-        value = parse_bytes(text)
+        return parse_bytes(text)
     except Error as error:
         raise refusal(operation, f"{option}: {error.cause}", error.advice) from None
-    if value > MAX_OFFSET_BYTES:
-        raise refusal(operation, f"{option}: {text} is more than a file can hold", "use at most 2^63-1 bytes")
-    return value
 
 
 def count(operation: str, option: str, text: str, maximum: int) -> int:
@@ -32,7 +29,7 @@ def count(operation: str, option: str, text: str, maximum: int) -> int:
 
 
 def check_range(operation: str, offset_bytes: int, length_bytes: int) -> None:
-    if offset_bytes + length_bytes > MAX_OFFSET_BYTES:
+    if offset_bytes + length_bytes > MOST_BYTES:
         raise refusal(operation, "--offset plus --bytes is more than a file can hold", "use at most 2^63-1 bytes")
 
 

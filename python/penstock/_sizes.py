@@ -1,0 +1,46 @@
+"""Sizes from text, as the command takes them, with one more answer than the library's: a number that is too large.
+
+The library refuses what it cannot hold as "not a number"; whoever typed 2^64 bytes must read that this is too many.
+"""
+
+from __future__ import annotations
+
+import re
+
+from penstock import _core
+from penstock._error import Error
+
+MOST_BYTES = (1 << 63) - 1  # what off_t holds
+MOST_FLOAT = 9e18  # beyond this the library takes whole numbers without a unit only
+_NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of "4096", "64KiB", "16G" (binary), "1.5GB" (decimal). Raises Error for what is none, or beyond 2^63-1."""
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str, not {type(text).__name__}")
+    try:
+        value = _core.parse_bytes(text)
+    except Error:
+        if not _beyond(text):
+            raise
+        value = MOST_BYTES + 1
+    if value <= MOST_BYTES:
+        return value
+    raise Error(
+        operation="parse size",
+        cause=f"'{text}' is too large",
+        advice="use at most 2^63-1 bytes, which is what a file can hold",
+    )
+
+
+def _beyond(text: str) -> bool:
+    """Whether the text would be a size if its number were smaller."""
+    number = _NUMBER.match(text)
+    if number is None:
+        return False
+    try:
+        unit = _core.parse_bytes("1" + text[number.end() :])
+    except Error:
+        return False
+    return float(number[0]) * unit > MOST_FLOAT
