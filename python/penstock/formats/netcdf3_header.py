@@ -1,0 +1,293 @@
+"""The header of a classic netCDF file (CDF-1, CDF-2, CDF-5) as data, and the strict parser that makes it.
+
+The grammar is in the appendix "File Format Specifications" of the netCDF user's guide; CDF-5 widens counts to 64 bits.
+What must stay true: every count is compared with the bytes that are left before anything of that size is made; no
+arithmetic can overflow (Python's integers, then one check against 2**63); a header is at most `kLargestHeader` long;
+whatever the bytes are, the answer is a Header or a penstock.Error.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+import struct
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from penstock._error import Error
+from penstock.formats.faults import damaged
+
+kLargestHeader = 256 << 20
+kMostDimensions = 1024  # of one variable: NC_MAX_VAR_DIMS
+kLargest = 1 << 63
+_FETCH_BYTES = 64 << 10
+_DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
+
+
+class Type(NamedTuple):
+    """A type of the format: name of its DType, the letter `struct` knows it by, the value of elements never written."""
+
+    name: str
+    letter: str
+    fill: int | float
+
+    @property
+    def itemsize(self) -> int:
+        return struct.calcsize(">" + self.letter)
+
+    @property
+    def fill_bytes(self) -> bytes:
+        return struct.pack(">" + self.letter, self.fill)
+
+
+_FLOAT_FILL = 9.9692099683868690e36  # NC_FILL_FLOAT and NC_FILL_DOUBLE
+kTypes = {
+    1: Type("int8", "b", -127),
+    2: Type("void8", "B", 0),  # char: bytes of text, not numbers
+    3: Type("int16", "h", -32767),
+    4: Type("int32", "i", -2147483647),
+    5: Type("float32", "f", _FLOAT_FILL),
+    6: Type("float64", "d", _FLOAT_FILL),
+    7: Type("uint8", "B", 255),
+    8: Type("uint16", "H", 65535),
+    9: Type("uint32", "I", 4294967295),
+    10: Type("int64", "q", -9223372036854775806),
+    11: Type("uint64", "Q", 18446744073709551614),
+}
+kChar = 2
+_CLASSIC_TYPES = 6  # CDF-1 and CDF-2 know the types up to this one
+
+
+def padded(bytes: int) -> int:
+    return -(-bytes // 4) * 4
+
+
+class Dimension(NamedTuple):
+    """A name for a length, which variables share."""
+
+    name: str
+    length: int  # 0: the record dimension
+
+
+class Attribute(NamedTuple):
+    """`payload` is as stored, without padding, so that a header can be written back unchanged."""
+
+    name: str
+    type: int
+    payload: bytes
+
+
+class Variable(NamedTuple):
+    """One variable; `begin` is where its data, or those of its first record, begin."""
+
+    name: str
+    dimensions: tuple[int, ...]  # indices into Header.dimensions
+    attributes: tuple[Attribute, ...]
+    type: int
+    begin: int
+
+
+@dataclass(frozen=True)
+class Header:
+    """`records`: number of records; None: the writer was streaming, the file's size tells. `bytes`: its length."""
+
+    version: int
+    records: int | None
+    dimensions: tuple[Dimension, ...]
+    attributes: tuple[Attribute, ...]
+    variables: tuple[Variable, ...]
+    bytes: int = 0
+
+    def is_record(self, variable: Variable) -> bool:
+        return bool(variable.dimensions) and self.dimensions[variable.dimensions[0]].length == 0
+
+    def row_shape(self, variable: Variable) -> tuple[int, ...]:
+        """The shape without the record dimension."""
+        lengths = tuple(self.dimensions[index].length for index in variable.dimensions)
+        return lengths[1:] if self.is_record(variable) else lengths
+
+    def row_bytes(self, variable: Variable) -> int:
+        """Bytes of one record, or of all of a variable without records."""
+        return math.prod(self.row_shape(variable)) * kTypes[variable.type].itemsize
+
+    @cached_property
+    def record_variables(self) -> tuple[Variable, ...]:
+        return tuple(variable for variable in self.variables if self.is_record(variable))
+
+    @cached_property
+    def record_bytes(self) -> int:
+        """From one record to the next. The only record variable of a file is not padded."""
+        rows = [self.row_bytes(variable) for variable in self.record_variables]
+        return rows[0] if len(rows) == 1 else sum(map(padded, rows))
+
+    def records_in(self, file_bytes: int) -> int:
+        """The number of records, of a file of that size where the header does not say."""
+        if self.records is not None:
+            return self.records
+        if not self.record_variables:
+            return 0
+        begin = min(variable.begin for variable in self.record_variables)
+        return max(0, file_bytes - begin) // self.record_bytes
+
+
+def read_header(name: str) -> Header:
+    """Parses the header of a file. Raises penstock.Error."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO must not make us wait
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is no regular file")
+            return _Parser(name, descriptor, status.st_size).header()
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Error.of(error, "open", name, "check the name and its permissions") from error
+
+
+class _Parser:
+    """A position in the first bytes of a file, which are fetched as far as they are needed."""
+
+    def __init__(self, name: str, descriptor: int, file_bytes: int) -> None:
+        self._name = name
+        self._descriptor = descriptor
+        self._limit = min(file_bytes, kLargestHeader)
+        self._held = bytearray()
+        self._at = 0
+        self._version = 1
+
+    def header(self) -> Header:
+        magic = self._take(4, "magic number")
+        if magic[:3] != b"CDF" or magic[3] not in (1, 2, 5):
+            raise damaged(self._name, f"begins with {magic!r}, which is no version of classic netCDF")
+        self._version = magic[3]
+        records = self._records()
+        dimensions = self._dimensions()
+        attributes = self._attributes("the file")
+        variables = self._variables(dimensions)
+        header = Header(self._version, records, dimensions, attributes, variables, self._at)
+        if header.record_bytes * (header.records or 1) >= kLargest:
+            raise damaged(self._name, f"{header.records or 1} records of {header.record_bytes} bytes fit into no file")
+        return header
+
+    def _records(self) -> int | None:
+        raw = self._take(8 if self._version == 5 else 4, "number of records")
+        return None if raw == b"\xff" * len(raw) else self._not_negative(raw, "number of records")
+
+    def _dimensions(self) -> tuple[Dimension, ...]:
+        found = []
+        for _ in range(self._list(_DIMENSIONS, 12, "dimensions")):
+            name = self._text("dimension")
+            raw = self._take(8 if self._version == 5 else 4, f"length of dimension {name!r}")
+            found.append(Dimension(name, int.from_bytes(raw, "big")))
+        self._unique("dimensions", [dimension.name for dimension in found])
+        if sum(dimension.length == 0 for dimension in found) > 1:
+            raise damaged(self._name, "more than one dimension has length 0, which marks the record dimension")
+        return tuple(found)
+
+    def _attributes(self, owner: str) -> tuple[Attribute, ...]:
+        found = []
+        for _ in range(self._list(_ATTRIBUTES, 16, f"attributes of {owner}")):
+            name = self._text(f"attribute of {owner}")
+            type = self._type(f"attribute {name!r} of {owner}")
+            size = kTypes[type].itemsize
+            bytes = size * self._count(size, f"values of attribute {name!r} of {owner}")
+            found.append(Attribute(name, type, self._padded(bytes, f"attribute {name!r} of {owner}")))
+        self._unique(f"attributes of {owner}", [attribute.name for attribute in found])
+        return tuple(found)
+
+    def _variables(self, dimensions: tuple[Dimension, ...]) -> tuple[Variable, ...]:
+        smallest = 40 if self._version == 5 else 32
+        found = [self._variable(dimensions) for _ in range(self._list(_VARIABLES, smallest, "variables"))]
+        self._unique("variables", [variable.name for variable in found])
+        return tuple(found)
+
+    def _variable(self, dimensions: tuple[Dimension, ...]) -> Variable:
+        name = self._text("variable")
+        owner = f"variable {name!r}"
+        indices = self._indices(owner, dimensions)
+        attributes = self._attributes(owner)
+        type = self._type(owner)
+        self._take(8 if self._version == 5 else 4, f"size of {owner}")  # follows from the shape, and is wrong if large
+        begin = self._not_negative(self._take(4 if self._version == 1 else 8, f"begin of {owner}"), f"begin of {owner}")
+        lengths = [dimensions[index].length or 1 for index in indices]
+        if math.prod(lengths) * kTypes[type].itemsize + begin >= kLargest:
+            raise damaged(self._name, f"{owner} is larger than any file")
+        return Variable(name, indices, attributes, type, begin)
+
+    def _indices(self, owner: str, dimensions: tuple[Dimension, ...]) -> tuple[int, ...]:
+        count = self._count(8 if self._version == 5 else 4, f"dimensions of {owner}")
+        if count > kMostDimensions:
+            raise damaged(self._name, f"{owner} has {count} dimensions; the format allows {kMostDimensions}")
+        indices = tuple(self._number(f"dimension of {owner}") for _ in range(count))
+        for place, index in enumerate(indices):
+            if index >= len(dimensions):
+                raise damaged(self._name, f"{owner} has dimension {index} of {len(dimensions)}")
+            if dimensions[index].length == 0 and place > 0:
+                raise damaged(self._name, f"{owner} has the record dimension at place {place}; it may only be first")
+        return indices
+
+    def _list(self, tag: int, smallest: int, what: str) -> int:
+        """Number of entries of a list; 0 where it is absent. `smallest`: bytes of the shortest entry."""
+        found = int.from_bytes(self._take(4, f"list of {what}"), "big")
+        count = self._count(smallest, what)
+        if found != tag and (found or count):
+            raise damaged(self._name, f"the list of {what} has tag {found} and {count} entries; its tag is {tag}")
+        return count
+
+    def _type(self, what: str) -> int:
+        type = int.from_bytes(self._take(4, f"type of {what}"), "big")
+        if type not in kTypes or (type > _CLASSIC_TYPES and self._version != 5):
+            raise damaged(self._name, f"{what} has type {type}, which CDF-{self._version} does not know")
+        return type
+
+    def _text(self, what: str) -> str:
+        raw = self._padded(self._count(1, f"characters of the name of a {what}"), f"name of a {what}")
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise damaged(self._name, f"the name {raw[:40]!r} of a {what} is no UTF-8") from None
+        if not text or "\0" in text or "/" in text:
+            raise damaged(self._name, f"a {what} has the name {text[:40]!r}, which the format forbids")
+        return text
+
+    def _padded(self, bytes: int, what: str) -> bytes:
+        return self._take(padded(bytes), what)[:bytes]
+
+    def _count(self, each: int, what: str) -> int:
+        """A number of things of at least `each` bytes, which the file must be long enough to hold."""
+        count = self._number(f"number of {what}")
+        if count * each > self._limit - self._at:
+            raise damaged(self._name, f"{count} {what} do not fit into the {self._limit} bytes a header may have here")
+        return count
+
+    def _number(self, what: str) -> int:
+        return self._not_negative(self._take(8 if self._version == 5 else 4, what), what)
+
+    def _not_negative(self, raw: bytes, what: str) -> int:
+        value = int.from_bytes(raw, "big", signed=True)
+        if value < 0:
+            raise damaged(self._name, f"the {what} is {value}")
+        return value
+
+    def _take(self, count: int, what: str) -> bytes:
+        end = self._at + count
+        if end > self._limit:
+            raise damaged(self._name, f"the header ends before the {what}: {self._limit} bytes, {end} are needed")
+        while len(self._held) < end:
+            wanted = min(self._limit, max(end, 2 * len(self._held), _FETCH_BYTES)) - len(self._held)
+            more = os.pread(self._descriptor, wanted, len(self._held))
+            if not more:
+                raise damaged(self._name, f"the file became shorter while its {what} was read")
+            self._held += more
+        taken = bytes(memoryview(self._held)[self._at : end])
+        self._at = end
+        return taken
+
+    def _unique(self, what: str, names: list[str]) -> None:
+        if len(set(names)) != len(names):
+            twice, _ = Counter(names).most_common(1)[0]
+            raise damaged(self._name, f"two {what} are named {twice!r}")

@@ -1,0 +1,173 @@
+"""A file or a folder that appears under its name whole or never, and the reserving of space in it.
+
+It is built under a temporary name in the same folder and renamed. What must stay true: until `publish` returns, an
+older file or folder of that name is untouched; after `abandon`, or an error, nothing is left behind. A killed process
+leaves only the temporary, which is in nobody's way and says by its name whose it was.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock._error import Error
+
+_MODE = 0o666  # less the umask, as for every new file
+_NAME_PART = 100  # characters of the target's name in a temporary's: together they must fit NAME_MAX
+_AT_FDCWD, _EXCHANGE = -100, 2  # of renameat2(2)
+
+
+def temporary_name(name: str) -> str:
+    """A name beside `name` that nobody uses."""
+    path = Path(name)
+    return str(path.with_name(f".{path.name[:_NAME_PART]}.penstock-{os.getpid()}-{secrets.token_hex(6)}"))
+
+
+class NewFile:
+    """A new file under its temporary name; `publish` gives it its own."""
+
+    def __init__(self, name: str) -> None:
+        self.name = str(Path(name).absolute())
+        if Path(name).exists() and not Path(name).is_file():
+            cause = "something that is not a regular file has this name"
+            raise Error(code="not_a_regular_file", operation="create", file=name, cause=cause, advice="give another")
+        self.temporary = temporary_name(self.name)
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
+        self._descriptor = _checked("create", name, lambda: os.open(self.temporary, flags, _MODE))
+
+    @property
+    def descriptor(self) -> int:
+        return self._descriptor
+
+    def publish(self, durable: bool) -> None:
+        if durable:
+            _checked("fsync", self.name, lambda: os.fsync(self._descriptor))
+        _checked("rename to", self.name, lambda: Path(self.temporary).replace(self.name))
+        self._close()
+        if durable:
+            sync_folder(str(Path(self.name).parent))
+
+    def abandon(self) -> None:
+        """Does nothing after publish."""
+        if self._descriptor >= 0:
+            self._close()
+            Path(self.temporary).unlink()
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
+
+
+class NewFolder:
+    """A new folder under its temporary name; `publish` gives it its own, in place of an older file or folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = str(Path(name).absolute())
+        self.temporary = temporary_name(self.name)
+        self._open = True
+        _checked("create", name, Path(self.temporary).mkdir)
+
+    def publish(self, durable: bool) -> None:
+        """`durable` concerns the names; what is in the folder was made durable by who wrote it."""
+        _checked("rename to", self.name, lambda: _replace_folder(self.temporary, self.name))
+        self._open = False
+        if durable:
+            sync_folder(str(Path(self.name).parent))
+
+    def abandon(self) -> None:
+        """Does nothing after publish."""
+        if self._open:
+            self._open = False
+            shutil.rmtree(self.temporary, ignore_errors=True)
+
+
+def reserve(descriptor: int, name: str, offset_bytes: int, bytes: int) -> None:
+    """Gives the file space in that range, and at least that size: a full disk shows here, and not in the middle of a
+    write. File systems that cannot reserve only get the size."""
+    if bytes == 0:
+        return
+    number = _fallocate(descriptor, offset_bytes, bytes)
+    if number in (errno.EOPNOTSUPP, errno.ENOSYS):
+        end = offset_bytes + bytes
+        if os.fstat(descriptor).st_size < end:
+            _checked("set the size of", name, lambda: os.ftruncate(descriptor, end))
+    elif number:
+        advice = f"{bytes} bytes are needed at offset {offset_bytes}"
+        raise Error.of(OSError(number, os.strerror(number)), "reserve space for", name, advice)
+
+
+def sync_folder(name: str) -> None:
+    """Makes the names in a folder durable."""
+
+    def sync() -> None:
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    _checked("fsync the folder", name, sync)
+
+
+def sync_file(name: str) -> None:
+    def sync() -> None:
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    _checked("fsync", name, sync)
+
+
+def _fallocate(descriptor: int, offset_bytes: int, bytes: int) -> int:
+    """errno, or 0. Not os.posix_fallocate: where the system cannot, that one writes into every block instead."""
+    library = ctypes.CDLL(None, use_errno=True)
+    call = getattr(library, "fallocate64", library.fallocate)
+    while True:
+        done = call(descriptor, 0, ctypes.c_int64(offset_bytes), ctypes.c_int64(bytes))
+        number = ctypes.get_errno() if done != 0 else 0
+        if number != errno.EINTR:
+            return number
+
+
+def _replace_folder(temporary: str, name: str) -> None:
+    """An older folder is exchanged in one step where the system can; else there is a moment without either."""
+    older, target = Path(temporary), Path(name)
+    if not os.path.lexists(name):
+        older.rename(target)
+        return
+    if not _exchange(temporary, name):
+        older = Path(temporary_name(name))
+        target.rename(older)
+        Path(temporary).rename(target)
+    if older.is_dir() and not older.is_symlink():
+        shutil.rmtree(older)
+    else:
+        older.unlink()
+
+
+def _exchange(one: str, other: str) -> bool:
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if call is None:
+        return False
+    if call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), ctypes.c_uint(_EXCHANGE)) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS):
+        return False
+    raise OSError(number, os.strerror(number), other)
+
+
+def _checked(operation: str, name: str, action: Callable[[], Any]) -> Any:
+    """The action's result; what the system refuses as a penstock.Error."""
+    try:
+        return action()
+    except OSError as error:
+        raise Error.of(error, operation, name, "check the folder, its permissions and its space") from error
