@@ -80,6 +80,8 @@ static void a_missing_file_is_named(void) {
     CHECK(strstr(error.message, "absent") != NULL && error.operation[0] != 0 && error.cause[0] != 0);
     CHECK(penstock_file_open(context, NULL, NULL, &file, &error) == PENSTOCK_INVALID_ARGUMENT);
     CHECK(penstock_file_open(context, folder, NULL, &file, &error) == PENSTOCK_NOT_A_REGULAR_FILE);
+    CHECK(penstock_file_open(context, "", NULL, &file, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strcmp(error.message, "open: the name is empty; give the name of a file") == 0);
     penstock_context_destroy(context);
 }
 

@@ -145,7 +145,12 @@ int penstock_file_open(const penstock_context* context, const char* name, const 
     return guarded("open", error, [&] {
         give_handle(file, [&] {
             const std::string text(&required("the file name", name));
-            return opened(context).open(text, open_options(options));
+            const auto wanted = open_options(options);
+            if (text.empty()) {
+                refuse(wanted.mode == penstock::OpenMode::create ? "create" : "open", "the name is empty",
+                       "give the name of a file");
+            }
+            return opened(context).open(text, wanted);
         });
     });
 }

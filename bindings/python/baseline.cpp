@@ -113,7 +113,7 @@ double run_host_loop(const HostLoop& loop) {
 // Seconds that `threads` host threads need to move `bytes` of the file, without any device.
 double host_threads(const nb::kwargs& keywords) {
     HostLoop loop;
-    loop.file = file_name(keywords["file"]);
+    loop.file = file_name(keywords["file"], "measure host threads");
     loop.writes = nb::cast<std::string>(keywords["direction"]) == "write";
     loop.direct = nb::cast<bool>(keywords["direct"]);
     loop.threads = option<unsigned>("threads", keywords["threads"]);
@@ -130,7 +130,7 @@ double host_threads(const nb::kwargs& keywords) {
 // Seconds for one thread to pread the file in chunks into a small buffer and memcpy them to `memory`
 // (host-addressable).
 double pread_memcpy(const Context& context, nb::handle path, nb::handle memory, std::uint64_t chunk_bytes) {
-    const std::string name = file_name(path);
+    const std::string name = file_name(path, "measure pread and memcpy");
     const BorrowedMemory target(context, memory, Use::write_into);
     const MemoryView view = target.view();
     if (view.kind == MemoryKind::device && !context.device().info().emulated) {

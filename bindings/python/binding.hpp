@@ -138,7 +138,8 @@ Deadline deadline_after(const std::string& name, nb::handle seconds);
 // Keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, timeout_s. Others raise TypeError.
 TransferOptions transfer_options(const nb::kwargs& keywords);
 // File names pass as the system spells them: bytes that are no UTF-8 are kept, as os.fsencode and os.fsdecode do.
-std::string file_name(nb::handle name);
+// An empty one is refused: the system's answer would name nothing. `operation` is for that error.
+std::string file_name(nb::handle name, const char* operation);
 nb::object text(const std::string& bytes);
 PathKind path_kind(const std::string& name);  // throws Error that lists the valid names
 nb::dict plan_to_dict(const Plan& plan);

@@ -37,8 +37,8 @@ OpenOptions open_options(const nb::kwargs& keywords) {
 }
 
 PythonFile open_file(const Context& context, nb::handle path, const nb::kwargs& keywords) {
-    const std::string name = file_name(path);
     const OpenOptions options = open_options(keywords);
+    const std::string name = file_name(path, options.mode == OpenMode::create ? "create" : "open");
     nb::gil_scoped_release release;
     return PythonFile{context, context.open(name, options)};
 }

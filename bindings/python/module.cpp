@@ -24,7 +24,7 @@ nb::dict build_facts() {
 }
 
 nb::object survey(nb::handle path) {
-    const std::string place = file_name(path);
+    const std::string place = file_name(path, "survey");
     std::string found;
     {
         nb::gil_scoped_release release;
@@ -45,11 +45,12 @@ nb::tuple cuda_devices() {
 
 }  // namespace
 
-std::string file_name(nb::handle name) {
+std::string file_name(nb::handle name, const char* operation) {
     PyObject* bytes = nullptr;
     if (PyUnicode_FSConverter(name.ptr(), &bytes) == 0) throw nb::python_error();
     const nb::bytes encoded = nb::steal<nb::bytes>(bytes);
-    return {encoded.c_str(), encoded.size()};
+    if (encoded.size() != 0) return {encoded.c_str(), encoded.size()};
+    throw Error(ErrorCode::invalid_argument, operation, "the name is empty", "give the name of a file");
 }
 
 nb::object text(const std::string& bytes) {

@@ -21,6 +21,19 @@ def test_missing_file(penstock: Run, tmp_path: Path) -> None:
     assert_one_line_error(penstock("read", tmp_path / "absent.bin"), "open", "absent.bin", "No such file")
 
 
+def test_names_that_are_empty(penstock: Run, tmp_path: Path) -> None:
+    for arguments, words in (
+        (["read", ""], "open: the name is empty; give the name of a file"),
+        (["write", "", "--bytes", "1"], "create: the name is empty"),
+        (["doctor", ""], "survey: the name is empty"),
+        (["report", ""], "report: RESULTS: the name is empty"),
+        (["bench", "report", "--dir", ""], "bench: --dir: the name is empty"),
+        (["bench", "report", "--out", ""], "bench: --out: the name is empty"),
+    ):
+        assert_one_line_error(penstock(*arguments, cwd=tmp_path), words)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_directory(penstock: Run, tmp_path: Path) -> None:
     assert_one_line_error(penstock("read", tmp_path), str(tmp_path), "directory")
 

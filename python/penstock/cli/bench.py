@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,7 +37,8 @@ def bench(
     from penstock.bench import suite as suites
 
     chosen = _overridden(suites.load(suite, quick), file_bytes, repeats, seconds)
-    request = session.Request(chosen, device, Path(directory), Path(results), quick)
+    place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
+    request = session.Request(chosen, device, place, out, quick)
     with _steps(chosen.name) as step:
         rows = session.run(request, step)
     if json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from penstock import Error, parse_bytes, path_names
@@ -31,6 +32,13 @@ def count(operation: str, option: str, text: str, maximum: int) -> int:
 def check_range(operation: str, offset_bytes: int, length_bytes: int) -> None:
     if offset_bytes + length_bytes > MOST_BYTES:
         raise refusal(operation, "--offset plus --bytes is more than a file can hold", "use at most 2^63-1 bytes")
+
+
+def place(operation: str, option: str, text: str) -> Path:
+    """A file or directory to use. An empty name, often a variable nobody set, would be the current directory."""
+    if not text:
+        raise refusal(operation, f"{option}: the name is empty", "give the name of a file or directory")
+    return Path(text)
 
 
 def path(operation: str, name: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from penstock import Error
+from penstock.cli import options
 from penstock.cli.bench import DEFAULT_RESULTS
 
 
@@ -21,7 +21,7 @@ def report(
     from penstock.bench.show import print_results
     from penstock.report import page
 
-    source = Path(results)
+    source, target = options.place("report", "RESULTS", results), options.place("report", "--out", out)
     if not source.is_file():
         raise Error(
             code="not_found",
@@ -32,7 +32,7 @@ def report(
         )
     rows = stored.read(source)
     try:
-        made = page.make(rows, Path(out))
+        made = page.make(rows, target)
     except OSError as error:
         raise Error.of(error, "write the report", out, "name a file you can write with --out") from None
     print_results(rows)
