@@ -93,6 +93,11 @@ static void writing_to_a_file_opened_for_reading_is_refused(void) {
     penstock_error error = PENSTOCK_ERROR_INIT;
     CHECK(penstock_write(file, &request, NULL, &error) != PENSTOCK_OK);
     CHECK(error.code != PENSTOCK_INTERNAL && strstr(error.message, "readable") != NULL);
+    CHECK(strcmp(error.advice, "open it with PENSTOCK_READ_WRITE") == 0);
+    CHECK(strstr(error.message, "; open it with PENSTOCK_READ_WRITE") != NULL && strstr(error.message, "::") == NULL);
+    request.memory.data = NULL;
+    CHECK(penstock_write(file, &request, NULL, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strcmp(error.advice, "give memory from penstock_buffer_allocate or penstock_wrap") == 0);
     penstock_file_close(file, NULL);
     penstock_buffer_free(buffer);
     penstock_context_destroy(context);

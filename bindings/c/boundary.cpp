@@ -18,6 +18,31 @@ void copy_field(char (&to)[kSize], std::string_view text) noexcept {
     copy_text(to, kSize, text);
 }
 
+// What advice of the C++ API is called here.
+struct Words {
+    std::string_view theirs, ours;
+};
+constexpr Words kWords[] = {
+    {"OpenMode::read_write", "PENSTOCK_READ_WRITE"},
+    {"Context::allocate or wrap", "penstock_buffer_allocate or penstock_wrap"},
+};
+
+// A text that ends with advice.
+template <std::uint64_t kSize>
+void copy_advice(char (&to)[kSize], std::string_view text) noexcept {
+    for (const auto& [theirs, ours] : kWords) {
+        const std::size_t at = text.rfind(theirs);
+        if (at == std::string_view::npos) continue;
+        std::uint64_t used = 0;
+        for (const std::string_view part : {text.substr(0, at), ours, text.substr(at + theirs.size())}) {
+            copy_text(to + used, kSize - used, part);
+            used += std::strlen(to + used);
+        }
+        return;
+    }
+    copy_field(to, text);
+}
+
 int fill(penstock_error* error, ErrorCode code, const char* operation, const char* cause) noexcept {
     if (error != nullptr) {
         clear(error);
@@ -38,8 +63,8 @@ int fill(penstock_error* error, const Error& thrown) noexcept {
         error->offset_bytes = info.offset_bytes;
         error->length_bytes = info.length_bytes;
         copy_field(error->file, info.file);
-        copy_field(error->advice, info.advice);
-        copy_field(error->message, thrown.what());
+        copy_advice(error->advice, info.advice);
+        copy_advice(error->message, thrown.what());
     }
     return static_cast<int>(code);
 }

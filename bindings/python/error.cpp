@@ -1,10 +1,32 @@
 // penstock::Error becomes penstock.Error, attribute by attribute, so that Python code can act on code and range instead
 // of reading text.
+#include <string_view>
+#include <utility>
+
 #include "binding.hpp"
 
 namespace penstock::python {
 
-nb::dict error_to_dict(const ErrorInfo& info) {
+namespace {
+
+// What advice of the C++ API is called here.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"OpenMode::read_write", "write=True"},
+    {"Context::allocate or wrap", "Context.allocate"},
+};
+
+ErrorInfo in_words_of_python(ErrorInfo info) {
+    for (const auto& [theirs, ours] : kWords) {
+        const auto at = info.advice.find(theirs);
+        if (at != std::string::npos) info.advice.replace(at, theirs.size(), ours);
+    }
+    return info;
+}
+
+}  // namespace
+
+nb::dict error_to_dict(const ErrorInfo& given) {
+    const ErrorInfo info = in_words_of_python(given);
     nb::dict fields;
     fields["code"] = to_string(info.code);
     fields["operation"] = info.operation;
@@ -22,7 +44,7 @@ namespace {
 void raise_error(const ErrorInfo& info) {
     try {
         const nb::object type = nb::module_::import_("penstock._error").attr("Error");
-        const nb::object value = type(text(info.message()), **error_to_dict(info));
+        const nb::object value = type(text(in_words_of_python(info).message()), **error_to_dict(info));
         PyErr_SetObject(type.ptr(), value.ptr());
     } catch (nb::python_error& failure) {
         failure.restore();

@@ -155,6 +155,14 @@ def test_offset_beyond_the_end(context: penstock.Context, sample: Path) -> None:
     assert caught.value.offset_bytes == 6_000_000
 
 
+def test_advice_is_in_words_of_python(context: penstock.Context, sample: Path) -> None:
+    with context.open(sample) as file, pytest.raises(penstock.Error) as caught:
+        file.write(bytes(10), 7)
+    assert caught.value.advice == "open it with write=True"
+    where = f"write {sample} at offset 7 length 10"
+    assert str(caught.value) == f"{where}: the file was opened for reading; open it with write=True"
+
+
 def test_reads_stop_at_the_end(context: penstock.Context, sample: Path) -> None:
     with context.open(sample) as file:
         outcome = file.read(context.allocate(4096), 5_000_000)
