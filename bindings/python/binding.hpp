@@ -60,6 +60,8 @@ class BorrowedMemory {
     std::optional<Py_buffer> exported_;
     bool foreign_ = true;
 };
+// Throws Error{invalid_argument} for memory that this context's device does not know: a Buffer of another context.
+void need_known(const Context& context, const MemoryView& view);
 using SharedMemory = std::shared_ptr<BorrowedMemory>;
 
 // A Transfer and the memory it uses. Destroying it waits while foreign memory is still in use.

@@ -43,30 +43,49 @@ PythonFile open_file(const Context& context, nb::handle path, const nb::kwargs& 
     return PythonFile{context, context.open(name, options)};
 }
 
-std::unique_ptr<PythonTransfer> start_read(const PythonFile& self, nb::handle memory, nb::handle offset_bytes,
-                                           const nb::kwargs& keywords) {
-    const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
-    auto borrowed = std::make_shared<BorrowedMemory>(self.context, memory, Use::write_into);
+// Where in which file memory is to be moved from or to.
+struct Place {
+    Direction direction;
+    const PythonFile& file;
+    std::uint64_t offset_bytes;
+};
+
+// What is wrong with memory is told with the request that it was given for.
+SharedMemory borrowed(const Context& context, nb::handle memory, const Place& place) {
+    try {
+        const Use use = place.direction == Direction::read ? Use::write_into : Use::read_from;
+        return std::make_shared<BorrowedMemory>(context, memory, use);
+    } catch (const Error& error) {
+        ErrorInfo info = error.info();
+        if (info.code != ErrorCode::invalid_argument) throw;
+        info.operation = to_string(place.direction);
+        info.file = place.file.file.name();
+        info.offset_bytes = place.offset_bytes;
+        throw Error(std::move(info));
+    }
+}
+
+std::unique_ptr<PythonTransfer> start_one(const Place& place, nb::handle memory, const nb::kwargs& keywords) {
+    SharedMemory kept = borrowed(place.file.context, memory, place);
     const TransferOptions options = transfer_options(keywords);
+    const File& file = place.file.file;
     Transfer transfer;
     {
         nb::gil_scoped_release release;
-        transfer = self.file.start_read(borrowed->view(), offset, options);
+        transfer = place.direction == Direction::read ? file.start_read(kept->view(), place.offset_bytes, options)
+                                                      : file.start_write(kept->view(), place.offset_bytes, options);
     }
-    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(kept)});
+}
+
+std::unique_ptr<PythonTransfer> start_read(const PythonFile& self, nb::handle memory, nb::handle offset_bytes,
+                                           const nb::kwargs& keywords) {
+    return start_one({Direction::read, self, byte_count("offset_bytes", offset_bytes)}, memory, keywords);
 }
 
 std::unique_ptr<PythonTransfer> start_write(const PythonFile& self, nb::handle memory, nb::handle offset_bytes,
                                             const nb::kwargs& keywords) {
-    const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
-    auto borrowed = std::make_shared<BorrowedMemory>(self.context, memory, Use::read_from);
-    const TransferOptions options = transfer_options(keywords);
-    Transfer transfer;
-    {
-        nb::gil_scoped_release release;
-        transfer = self.file.start_write(borrowed->view(), offset, options);
-    }
-    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
+    return start_one({Direction::write, self, byte_count("offset_bytes", offset_bytes)}, memory, keywords);
 }
 
 nb::dict facts(const PythonFile& self) {
@@ -123,26 +142,27 @@ nb::tuple register_mapping(const PythonFile& self) {
 // Ranges are (file, offset_bytes, memory); one submission for all.
 std::unique_ptr<PythonTransfer> start(const Context& context, const std::string& direction, const nb::list& ranges,
                                       const nb::kwargs& keywords) {
-    const bool reads = direction == "read";
+    const Direction way = direction == "read" ? Direction::read : Direction::write;
     std::vector<SharedMemory> memory;
     std::vector<Range> wanted;
     for (const nb::handle entry : ranges) {
         const nb::tuple range = nb::borrow<nb::tuple>(entry);
-        memory.push_back(std::make_shared<BorrowedMemory>(context, range[2], reads ? Use::write_into : Use::read_from));
+        const auto& file = nb::cast<const PythonFile&>(range[0]);
+        const std::uint64_t offset = byte_count("offset_bytes", range[1]);
+        memory.push_back(borrowed(context, range[2], {way, file, offset}));
         const MemoryView& view = memory.back()->view();
         if (view.kind != memory.front()->view().kind) {
             throw Error(ErrorCode::invalid_argument, "start", "the ranges use memory of different kinds",
                         "make one submission for each kind");
         }
-        wanted.push_back(
-            {&nb::cast<const PythonFile&>(range[0]).file, byte_count("offset_bytes", range[1]), view.data, view.bytes});
+        wanted.push_back({&file.file, offset, view.data, view.bytes});
     }
     const TransferOptions options = transfer_options(keywords);
     const MemoryKind kind = memory.empty() ? MemoryKind::device : memory.front()->view().kind;
     Transfer transfer;
     {
         nb::gil_scoped_release release;
-        transfer = context.start(reads ? Direction::read : Direction::write, wanted, kind, options);
+        transfer = context.start(way, wanted, kind, options);
     }
     return std::make_unique<PythonTransfer>(std::move(transfer), std::move(memory));
 }

@@ -41,9 +41,26 @@ std::uint64_t array_bytes(const nb::object& description) {
 
 }  // namespace
 
+void need_known(const Context& context, const MemoryView& view) {
+    if (view.bytes == 0) return;
+    need_own_process(context);
+    const PointerInfo info = context.device().pointer_info(view.data);
+    if (info.known && (info.kind != MemoryKind::device || info.device_index == context.device().info().index)) return;
+    ErrorInfo refusal;
+    refusal.code = ErrorCode::invalid_argument;
+    refusal.operation = "use memory";
+    refusal.length_bytes = view.bytes;
+    refusal.cause = "the buffer belongs to another context, whose memory this one's device does not know";
+    refusal.advice = "use the context that allocated it, or allocate one here";
+    throw Error(std::move(refusal));
+}
+
 BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use use) {
     if (nb::isinstance<PythonBuffer>(object)) {
-        view_ = nb::cast<const PythonBuffer&>(object).part;
+        const auto& buffer = nb::cast<const PythonBuffer&>(object);
+        const bool host = buffer.part.kind == MemoryKind::pinned || buffer.part.kind == MemoryKind::system;
+        if (!host && &buffer.context->device() != &context.device()) need_known(context, buffer.part);
+        view_ = buffer.part;
         owner_ = nb::borrow(object);
         foreign_ = false;
         return;

@@ -6,10 +6,12 @@ namespace {
 
 using Use = BorrowedMemory::Use;
 
-void need_device_access(const MemoryView& view) {
-    if (view.kind != MemoryKind::system) return;
-    throw Error(ErrorCode::invalid_argument, "stamp", "a device cannot address ordinary host memory",
-                "use a buffer of kind device, pinned or managed");
+void need_device_access(const Context& context, const MemoryView& view) {
+    if (view.kind == MemoryKind::system) {
+        throw Error(ErrorCode::invalid_argument, "use memory", "a device cannot address ordinary host memory",
+                    "use a buffer of kind device, pinned or managed");
+    }
+    need_known(context, view);
 }
 
 // Queues work on a fresh stream and waits for it, interruptibly; an interrupt still waits for the work, which owns
@@ -36,7 +38,7 @@ void stamp(const Context& context, nb::handle memory, nb::handle file_offset, nb
     const std::uint64_t offset = byte_count("file_offset", file_offset);
     const auto mixed = option<std::uint64_t>("seed", seed);
     const BorrowedMemory target(context, memory, Use::write_into);
-    need_device_access(target.view());
+    need_device_access(context, target.view());
     run_on_stream(context,
                   [&](Stream& stream) { stream.stamp(target.view().data, target.view().bytes, offset, mixed); });
 }
@@ -44,7 +46,7 @@ void stamp(const Context& context, nb::handle memory, nb::handle file_offset, nb
 void fill(const Context& context, nb::handle memory, nb::handle byte_value) {
     const auto value = static_cast<int>(option<std::uint8_t>("byte_value", byte_value));
     const BorrowedMemory target(context, memory, Use::write_into);
-    need_device_access(target.view());
+    need_device_access(context, target.view());
     run_on_stream(context, [&](Stream& stream) { stream.fill(target.view().data, target.view().bytes, value); });
 }
 
@@ -52,7 +54,7 @@ nb::tuple verify(const Context& context, nb::handle memory, nb::handle file_offs
     const std::uint64_t offset = byte_count("file_offset", file_offset);
     const auto mixed = option<std::uint64_t>("seed", seed);
     const BorrowedMemory source(context, memory, Use::read_from);
-    need_device_access(source.view());
+    need_device_access(context, source.view());
     need_own_process(context);
     StampCheck check;
     {

@@ -270,8 +270,8 @@ class Context:
         self._raw.copy_to_device(device, host)
 
     def stamp(self, memory: Memory, file_offset: int = 0, seed: int = 1) -> None:
-        """Fills device memory with the pattern that says where in a file each word belongs (file_offset: multiple
-        of 8)."""
+        """Fills device memory with the pattern that says where in a file each word belongs: byte i is byte
+        file_offset + i of the pattern, at any offset."""
         _core.stamp(self._raw, memory, file_offset, seed)
 
     def verify_stamp(self, memory: Memory, file_offset: int = 0, seed: int = 1) -> tuple[int, int]:
@@ -279,6 +279,7 @@ class Context:
         return _core.verify(self._raw, memory, file_offset, seed)
 
     def fill(self, memory: Memory, byte_value: int) -> None:
+        """Fills device memory with one byte, 0 to 255."""
         _core.fill(self._raw, memory, byte_value)
 
     def __enter__(self) -> Context:
