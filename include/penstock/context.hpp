@@ -187,6 +187,14 @@ class Context {
 
     void copy_to_host(void* host, const void* device, std::uint64_t bytes) const;
     void copy_to_device(void* device, const void* host, std::uint64_t bytes) const;
+    // Boxes between memories this device can address (see box.hpp); waits until they are moved. `kind` is the kind of
+    // memory that is hardest to reach on either side: for `system`, ordinary host memory, a GPU that cannot address it
+    // throws Error{unsupported}, and the emulated device lets the calling thread move the bytes.
+    void copy_boxes(std::span<const Box> boxes, MemoryKind kind = MemoryKind::device) const;
+    void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item,
+                    MemoryKind kind = MemoryKind::device) const;
+    // Waits for a stream of the caller's: see Device::synchronize_native.
+    void synchronize_stream(std::uintptr_t native_handle) const;
     std::uint64_t pinned_bytes() const noexcept;       // staging memory held now
     std::uint64_t pinned_peak_bytes() const noexcept;
 

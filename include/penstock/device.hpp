@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "penstock/box.hpp"
 #include "penstock/error.hpp"
 #include "penstock/types.hpp"
 
@@ -77,6 +78,11 @@ class Stream {
     // Many small copies as one piece of work (one kernel on a GPU). `pieces` may be reused once this returns. Host side
     // memory must be pinned memory of this device.
     virtual void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) = 0;
+    // Boxes between memories the device can address, its own or pinned; see box.hpp. `boxes` may be reused once this
+    // returns. Throws Error{invalid_argument} before anything is queued when a box makes no sense.
+    virtual void copy_boxes(std::span<const Box> boxes) = 0;
+    // Each item of the boxes becomes `item`, of 1 to kFillItemBytes bytes. `item` may be reused once this returns.
+    virtual void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) = 0;
     virtual void record(Event& event) = 0;
     virtual void wait(Event& event) = 0;  // later work of this stream waits for the event
     virtual void synchronize() = 0;       // spins: for short waits
@@ -109,6 +115,10 @@ class Device {
     virtual std::unique_ptr<Stream> make_stream() = 0;
     virtual std::unique_ptr<Event> make_event() = 0;
     virtual void enter_thread() = 0;  // call once in each thread that uses the device
+    // Waits for the work queued so far on a stream that others made: a cudaStream_t as a number, 0 (or 1, as DLPack and
+    // the CUDA array interface write it) for the default stream. It must exist. Devices without native streams know 0
+    // only, and have nothing to wait for.
+    virtual void synchronize_native(std::uintptr_t stream);
 };
 
 // Options of the emulated GPU. Throttled, each copy takes latency + bytes/bandwidth of stream time.

@@ -10,6 +10,7 @@
 #include "context/cufile_slot.hpp"
 #include "context/open_file.hpp"
 #include "context/process_mark.hpp"
+#include "context/stream_pool.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
 #include "path/mappings.hpp"
@@ -71,6 +72,7 @@ class ContextState {
 
     ContextOptions options;
     std::shared_ptr<Device> device;
+    StreamPool streams{*device};
     os::System& system;
     std::shared_ptr<path::Mappings> mappings;
     std::shared_ptr<CuFileSlot> cufile;

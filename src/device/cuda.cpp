@@ -93,6 +93,10 @@ class CudaDevice final : public Device {
     std::unique_ptr<Stream> make_stream() override { return std::make_unique<CudaStream>(facts_); }
     std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(facts_.index); }
     void enter_thread() override { cuda_check(cudaSetDevice(facts_.index), "cudaSetDevice"); }
+    void synchronize_native(std::uintptr_t stream) override {
+        const ScopedCudaDevice scope(facts_.index);
+        cuda_check(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
+    }
 
   private:
     void* allocate_unaligned(MemoryKind kind, std::uint64_t bytes) const;

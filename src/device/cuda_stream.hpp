@@ -65,6 +65,8 @@ class CudaStream final : public Stream {
 
     void copy(CopyDirection direction, void* destination, const void* source, std::uint64_t bytes) override;
     void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) override;
+    void copy_boxes(std::span<const Box> boxes) override;
+    void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
     void record(Event& event) override;
     void wait(Event& event) override;
     void synchronize() override;

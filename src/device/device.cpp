@@ -1,4 +1,4 @@
-// Device names as users type them: "auto", "host", "cuda:N".
+// Device names as users type them: "auto", "host", "cuda:N"; and what devices without native streams share.
 #include "penstock/device.hpp"
 
 #include <charconv>
@@ -13,6 +13,14 @@ Error unknown_name(const std::string& name) {
 }
 
 }  // namespace
+
+void Device::synchronize_native(std::uintptr_t stream) {
+    if (stream == 0) return;
+    throw Error(ErrorCode::invalid_argument, "synchronize a stream",
+                "the device " + name() + " has no streams of its own kind, so " + std::to_string(stream) +
+                    " is none of them",
+                "pass 0, or use a context of the GPU that the stream belongs to");
+}
 
 std::shared_ptr<Device> make_device(const std::string& name) {
     if (name == "host") return make_host_device();

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "device/box_host.hpp"
 #include "device/stamp_host.hpp"
 
 namespace penstock::device {
@@ -282,6 +283,52 @@ void HostStream::fill(void* memory, std::uint64_t bytes, int byte_value) {
     submit(bytes, {[=, this] {
                        const auto region = require("fill", memory, bytes);
                        std::memset(memory, byte_value, bytes);
+                   },
+                   nullptr});
+}
+
+void HostStream::move_boxes(const std::vector<Box>& boxes) const {
+    const auto begin = [](const void* first, const ByteSpan& span) {
+        return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(first) +
+                                             static_cast<std::uint64_t>(span.low));
+    };
+    std::shared_ptr<const HostRegion> to, from;  // most boxes lie where the one before did
+    for (const Box& box : boxes) {
+        const ByteSpan written = destination_span(box), read = source_span(box);
+        const void* writes = begin(box.destination, written);
+        const void* reads = begin(box.source, read);
+        if (!to || !to->holds(writes, written.bytes())) to = require("copy_boxes", writes, written.bytes());
+        if (!from || !from->holds(reads, read.bytes())) from = require("copy_boxes", reads, read.bytes());
+        copy_box_on_host(box);
+    }
+}
+
+void HostStream::copy_boxes(std::span<const Box> boxes) {
+    std::vector<Box> kept;
+    kept.reserve(boxes.size());
+    std::uint64_t total = 0;
+    for (const Box& box : boxes) {
+        simplify_box(box, [&](const Box& simple) {
+            kept.push_back(simple);
+            total += simple.bytes();
+        });
+    }
+    if (total == 0) return raise_failure();
+    const auto issued = cost_.throttled() ? Clock::now() : Clock::time_point{};
+    submit(total, {[=, this, kept = std::move(kept)] { move(total, issued, [&] { move_boxes(kept); }); }, nullptr});
+}
+
+void HostStream::fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) {
+    BoxFill fill = plan_fill(boxes, item);
+    std::uint64_t total = 0;
+    for (const Box& box : fill.boxes) total += box.bytes();
+    if (total == 0) return raise_failure();
+    submit(total, {[this, fill = std::move(fill)] {
+                       for (Box box : fill.boxes) {
+                           const auto region = require("fill_boxes", box.destination, destination_span(box).bytes());
+                           box.source = fill.pattern.data();
+                           copy_box_on_host(box);
+                       }
                    },
                    nullptr});
 }

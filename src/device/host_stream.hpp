@@ -62,6 +62,8 @@ class HostStream final : public Stream {
 
     void copy(CopyDirection direction, void* destination, const void* source, std::uint64_t bytes) override;
     void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) override;
+    void copy_boxes(std::span<const Box> boxes) override;
+    void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
     void record(Event& event) override;
     void wait(Event& event) override;
     void synchronize() override;
@@ -81,6 +83,7 @@ class HostStream final : public Stream {
     bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }  // pairs with finish_one
     void submit(std::uint64_t bytes, Work work);
     void enqueue(Work work);
+    void move_boxes(const std::vector<Box>& boxes) const;
     void copy_now(void* destination, const void* source, std::uint64_t bytes) const;
     void start_thread();  // needs mutex_; throws Error{out_of_memory}
     void execute(Work& work);
