@@ -39,8 +39,8 @@ struct PythonFile {
     File file;
 };
 
-// Memory named by a Python object: a penstock Buffer, an object with __cuda_array_interface__, or one with the buffer
-// protocol. Holds what keeps it alive; needs the GIL to be made and destroyed.
+// Memory named by a Python object: a penstock Buffer, a DLPackMemory, an object with __cuda_array_interface__, one with
+// the buffer protocol, or one with __dlpack__. Holds what keeps it alive; needs the GIL to be made and destroyed.
 class BorrowedMemory {
   public:
     enum class Use { read_from, write_into };  // write_into refuses read-only exports
@@ -53,6 +53,7 @@ class BorrowedMemory {
 
   private:
     bool from_cuda_array(const Context& context, nb::handle object, Use use);
+    bool from_dlpack(const Context& context, nb::handle object, Use use);
     void from_buffer_protocol(nb::handle object, Use use);
 
     MemoryView view_;
@@ -154,5 +155,9 @@ void bind_file(nb::module_& module);
 void bind_context(nb::module_& module);
 void bind_stamp(nb::module_& module);
 void bind_baseline(nb::module_& module);
+void bind_table(nb::module_& module);
+void bind_boxes(nb::module_& module);
+void bind_dlpack(nb::module_& module);
+void bind_dlpack_export(nb::module_& module);
 
 }  // namespace penstock::python

@@ -65,7 +65,8 @@ BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use us
         foreign_ = false;
         return;
     }
-    if (!from_cuda_array(context, object, use)) from_buffer_protocol(object, use);
+    if (from_dlpack(context, object, use) || from_cuda_array(context, object, use)) return;
+    from_buffer_protocol(object, use);
 }
 
 BorrowedMemory::~BorrowedMemory() {

@@ -78,6 +78,9 @@ NB_MODULE(_core, module) {
     python::bind_context(module);
     python::bind_stamp(module);
     python::bind_baseline(module);
+    python::bind_table(module);
+    python::bind_boxes(module);
+    python::bind_dlpack(module);
     module.def("parse_bytes", [](const std::string& text) { return penstock::parse_bytes(text); });
     module.def("path_names", &python::path_names);
     module.def("build_facts", &python::build_facts);

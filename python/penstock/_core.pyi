@@ -1,6 +1,7 @@
 """Types of the compiled module. Private: use the names of the package penstock."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 FileName = str | bytes | os.PathLike[str]
@@ -23,6 +24,26 @@ class Buffer:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __dlpack__(self, **options: Any) -> Any: ...
     def slice(self, offset_bytes: int, bytes: int) -> Buffer: ...
+
+class DLPackMemory:
+    """A tensor of another library, kept alive; memory wherever memory is asked for, if contiguous."""
+
+    @property
+    def pointer(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...] | None: ...
+    @property
+    def dtype(self) -> tuple[int, int, int]: ...
+    @property
+    def device(self) -> tuple[int, int]: ...
+    @property
+    def readonly(self) -> bool: ...
+    @property
+    def contiguous(self) -> bool: ...
 
 class Outcome:
     bytes: int
@@ -81,6 +102,37 @@ def allocate(context: Context, bytes: int, kind: str, first_touch: str) -> Buffe
 def open(context: Context, name: FileName, **options: Any) -> File: ...
 def start(context: Context, direction: str, ranges: list[tuple[File, int, Any]], **options: Any) -> Transfer: ...
 def start_blocks(file: File, memory: Any, blocks: dict[str, Any], **options: Any) -> Transfer: ...
+def start_table(
+    context: Context, direction: str, files: list[File], memory: Any, table: Any, **options: Any
+) -> Transfer:
+    """One transfer of many ranges of one memory. Rows of int64: index into files, file offset, memory offset, bytes."""
+
+def copy_boxes(
+    context: Context, destination: Any, source: Any, table: Any, item_bytes: int, swap_bytes: int = 0
+) -> None:
+    """Strided copies, done on return. Rows of int64: destination offset, source offset, extents in items, destination
+    strides, source strides; all else in bytes. `swap_bytes`: 2, 4, 8 or 16 reverses the bytes of each such word."""
+
+def fill_boxes(context: Context, destination: Any, table: Any, item: Any) -> None:
+    """Repeats `item` (1 to 65536 bytes). Rows of int64: destination offset, extents in items, strides in bytes."""
+
+def synchronize_stream(context: Context, handle: int | None) -> None:
+    """Waits for the work queued on a CUDA stream of the caller; 0 and None name the default stream."""
+
+def describe_dlpack(object: Any, stream: int | None = None) -> DLPackMemory:
+    """Takes over a tensor by DLPack. `stream` is what producers on a GPU order their work before; -1: nothing."""
+
+def export_dlpack(
+    buffer: Buffer,
+    offset_bytes: int,
+    shape: Sequence[int],
+    strides: Sequence[int] | None,
+    dtype: tuple[int, int, int],
+    **protocol: Any,
+) -> Any:
+    """A DLPack capsule over a part of a buffer. Strides in items, None for C order; dtype is DLPack's (code, bits,
+    lanes). Keywords are those of `__dlpack__`: stream, max_version, dl_device, copy."""
+
 def stamp(context: Context, memory: Any, file_offset: int, seed: int) -> None: ...
 def fill(context: Context, memory: Any, byte_value: int) -> None: ...
 def verify(context: Context, memory: Any, file_offset: int, seed: int) -> tuple[int, int]: ...

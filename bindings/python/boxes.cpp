@@ -1,0 +1,177 @@
+// Strided copies and fills in device memory, as tables of numbers. Every row is checked before the first byte moves.
+#include <algorithm>
+#include <utility>
+
+#include "int_table.hpp"
+
+namespace penstock::python {
+namespace {
+
+using Use = BorrowedMemory::Use;
+
+constexpr std::size_t kBatch = 16 * 1024;  // boxes handed to the device at once: bounds what is held on the host
+
+// A memory that boxes lie in, and the columns of the table that say where.
+struct Side {
+    const char* name;
+    const MemoryView& memory;
+    std::size_t offset_column;
+    std::size_t stride_column;  // of the first dimension
+};
+
+class BoxTable {
+  public:
+    BoxTable(nb::handle object, const char* operation, std::size_t sides)
+        : table_(object, operation), sides_(sides), dimensions_((table_.columns() - sides) / (1 + sides)) {
+        if (table_.columns() >= sides && (table_.columns() - sides) % (1 + sides) == 0) return;
+        const std::string extra = sides == 2 ? "2 + 3 * dimensions" : "1 + 2 * dimensions";
+        throw Error(ErrorCode::invalid_argument, operation,
+                    "a table of " + std::to_string(table_.columns()) + " columns", "give " + extra);
+    }
+
+    std::size_t rows() const noexcept { return table_.rows(); }
+    Side side(std::size_t index, const char* name, const MemoryView& memory) const noexcept {
+        return {name, memory, index, sides_ + dimensions_ * (1 + index)};
+    }
+
+    // Where the first item lies; throws Error that names the row when an item leaves the memory.
+    std::byte* place(std::size_t row, const Side& side, std::uint64_t item_bytes) const {
+        const std::uint64_t offset = table_.count(row, side.offset_column, "offset");
+        ByteSpan span;
+        try {
+            std::vector<std::uint64_t> extents(dimensions_);
+            for (std::size_t d = 0; d < dimensions_; ++d) extents[d] = table_.count(row, sides_ + d, "extent");
+            span = byte_span(item_bytes, extents, table_.row(row).subspan(side.stride_column, dimensions_));
+        } catch (const Error& error) {
+            if (error.info().operation != kLayOut) throw;
+            table_.refuse(row, error.info().cause, error.info().advice);
+        }
+        const std::uint64_t before = 0 - static_cast<std::uint64_t>(span.low);
+        const auto after = static_cast<std::uint64_t>(span.high);
+        if (before > offset || offset > side.memory.bytes || after > side.memory.bytes - offset) {
+            table_.refuse(row, std::string("the ") + side.name + " reaches from byte " + std::to_string(offset) +
+                                   " down by " + std::to_string(before) + " and up by " + std::to_string(after) +
+                                   ", out of the " + std::to_string(side.memory.bytes) + " bytes there are");
+        }
+        return static_cast<std::byte*>(side.memory.data) + offset;
+    }
+
+    // Boxes of a row, in the fewest dimensions.
+    void split(std::size_t row, Box item, const std::function<void(const Box&)>& take) const {
+        std::array<BoxDimension, kArrayDimensions> all;
+        const auto numbers = table_.row(row).subspan(sides_);
+        for (std::size_t d = 0; d < std::min(dimensions_, all.size()); ++d) {
+            all[d].extent = static_cast<std::uint64_t>(numbers[d]);
+            all[d].destination_stride = numbers[dimensions_ + d];
+            all[d].source_stride = sides_ == 2 ? numbers[2 * dimensions_ + d] : 0;
+        }
+        try {
+            if (dimensions_ > all.size()) table_.refuse(row, std::to_string(dimensions_) + " dimensions", "use 64");
+            split_box(item, {all.data(), dimensions_}, take);
+        } catch (const Error& error) {
+            if (error.info().operation != kLayOut) throw;
+            table_.refuse(row, error.info().cause, error.info().advice);
+        }
+    }
+
+  private:
+    static constexpr const char* kLayOut = "lay out a box";
+    IntTable table_;
+    std::size_t sides_;
+    std::size_t dimensions_;
+};
+
+MemoryKind hardest(const MemoryView& one, const MemoryView& other) {
+    return one.kind == MemoryKind::system || other.kind == MemoryKind::system ? MemoryKind::system
+                                                                              : MemoryKind::device;
+}
+
+// Runs the rows twice: once to check them all, once to move them in batches.
+void move_rows(const BoxTable& table, const std::function<Box(std::size_t row)>& item_of,
+               const std::function<void(std::span<const Box>)>& move) {
+    for (std::size_t row = 0; row < table.rows(); ++row) table.split(row, item_of(row), [](const Box&) {});
+    std::vector<Box> batch;
+    batch.reserve(std::min(table.rows(), kBatch));
+    const auto add = [&](const Box& box) {
+        batch.push_back(box);
+        if (batch.size() < kBatch) return;
+        move(batch);
+        batch.clear();
+    };
+    for (std::size_t row = 0; row < table.rows(); ++row) table.split(row, item_of(row), add);
+    if (!batch.empty()) move(batch);
+}
+
+struct CopyArguments {
+    const Context& context;
+    nb::handle destination, source, table;
+    std::uint64_t item_bytes;
+    std::uint32_t swap_bytes;
+};
+
+void copy_boxes(const CopyArguments& given) {
+    const BoxTable table(given.table, "copy boxes", 2);
+    const BorrowedMemory to(given.context, given.destination, Use::write_into);
+    const BorrowedMemory from(given.context, given.source, Use::read_from);
+    nb::gil_scoped_release release;
+    const Side into = table.side(0, "destination", to.view()), out = table.side(1, "source", from.view());
+    const auto item_of = [&](std::size_t row) {
+        Box item;
+        item.destination = table.place(row, into, given.item_bytes);
+        item.source = table.place(row, out, given.item_bytes);
+        item.item_bytes = given.item_bytes;
+        item.swap_bytes = given.swap_bytes;
+        return item;
+    };
+    const MemoryKind kind = hardest(to.view(), from.view());
+    move_rows(table, item_of, [&](std::span<const Box> boxes) { given.context.copy_boxes(boxes, kind); });
+}
+
+void fill_boxes(const Context& context, nb::handle destination, nb::handle table_of_boxes, nb::handle item_of_fill) {
+    const BoxTable table(table_of_boxes, "fill boxes", 1);
+    const BorrowedMemory to(context, destination, Use::write_into);
+    const nb::bytes bytes = nb::steal<nb::bytes>(PyBytes_FromObject(item_of_fill.ptr()));
+    if (!bytes.is_valid()) throw nb::python_error();
+    const std::span<const std::byte> item(reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size());
+    if (item.empty() || item.size() > kFillItemBytes) {
+        throw Error(ErrorCode::invalid_argument, "fill boxes", "an item of " + std::to_string(item.size()) + " bytes",
+                    "give 1 to " + std::to_string(kFillItemBytes) + " bytes");
+    }
+    nb::gil_scoped_release release;
+    const Side into = table.side(0, "destination", to.view());
+    const auto item_at = [&](std::size_t row) {
+        Box box;
+        box.destination = table.place(row, into, item.size());
+        box.item_bytes = item.size();
+        return box;
+    };
+    move_rows(table, item_at,
+              [&](std::span<const Box> boxes) { context.fill_boxes(boxes, item, hardest(to.view(), to.view())); });
+}
+
+}  // namespace
+
+void bind_boxes(nb::module_& module) {
+    using nb::arg;
+    module.def(
+        "copy_boxes",
+        [](const Context& context, nb::handle destination, nb::handle source, nb::handle table, nb::handle item_bytes,
+           nb::handle swap_bytes) {
+            copy_boxes({context, destination, source, table, option<std::uint64_t>("item_bytes", item_bytes),
+                        option<std::uint32_t>("swap_bytes", swap_bytes)});
+        },
+        arg("context"), arg("destination").none(), arg("source").none(), arg("table").none(), arg("item_bytes").none(),
+        arg("swap_bytes") = 0);
+    module.def("fill_boxes", &fill_boxes, arg("context"), arg("destination").none(), arg("table").none(),
+               arg("item").none());
+    module.def(
+        "synchronize_stream",
+        [](const Context& context, nb::handle handle) {
+            const std::uintptr_t stream = handle.is_none() ? 0 : option<std::uintptr_t>("handle", handle);
+            nb::gil_scoped_release release;
+            context.synchronize_stream(stream);
+        },
+        arg("context"), arg("handle").none());
+}
+
+}  // namespace penstock::python
