@@ -8,7 +8,10 @@ the same values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy
 
 # name: (itemsize, kind); kinds are NumPy's letters, and "E" for floats that NumPy does not have.
 _PLAIN: dict[str, tuple[int, str]] = {
@@ -23,6 +26,26 @@ _PLAIN: dict[str, tuple[int, str]] = {
     "float8_e5m2": (1, "E"),
     "float8_e8m0fnu": (1, "E"),
 }
+# DLDataTypeCode of dlpack.h, by kind, and by name where the kind does not tell.
+_DLPACK_OF_KIND = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_DLPACK_OF_NAME = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12, "float8_e8m0fnu": 14}
+# Letters of the struct module and the buffer protocol, in standard sizes; "?" is a bool.
+_LETTERS = {
+    "bool": "?",
+    "int8": "b",
+    "uint8": "B",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "uint64": "Q",
+    "float16": "e",
+    "float32": "f",
+    "float64": "d",
+    "complex64": "Zf",
+    "complex128": "Zd",
+}
 
 
 @dataclass(frozen=True)
@@ -34,10 +57,10 @@ class Field:
     offset: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
     """Args:
-    name: "float32", "bfloat16", ..., or "void<N>" for N raw bytes (compound types, opaque types).
+    name: "float32", "bfloat16", ..., or "void<N>" for N raw bits (compound types, opaque types).
     itemsize: bytes of one element.
     kind: NumPy's letter: b i u f c V, or E for bfloat16 and float8.
     big_endian: the stored byte order.
@@ -59,6 +82,11 @@ class DType:
         if name in _PLAIN:
             return cls(name, *_PLAIN[name])
         return cls._of_numpy(type)
+
+    @classmethod
+    def raw(cls, itemsize: int) -> DType:
+        """Elements of `itemsize` bytes that nothing is known about."""
+        return cls(f"void{8 * itemsize}", itemsize, "V")
 
     @classmethod
     def _of_numpy(cls, type: Any) -> DType:
@@ -88,9 +116,89 @@ class DType:
     @classmethod
     def _member(cls, member: Any) -> DType:
         """A member may be a small array: then raw bytes."""
-        if member.subdtype is not None:
-            return cls(f"void{8 * member.itemsize}", member.itemsize, "V")
-        return cls._of_numpy(member)
+        return cls.raw(member.itemsize) if member.subdtype is not None else cls._of_numpy(member)
+
+    @classmethod
+    def of_dlpack(cls, code: int, bits: int, lanes: int = 1) -> DType:
+        """From the three numbers of a DLDataType. Raises TypeError for types without a name here."""
+        for name, (itemsize, kind) in _PLAIN.items():
+            if (code, bits, lanes) == (_DLPACK_OF_NAME.get(name, _DLPACK_OF_KIND.get(kind)), 8 * itemsize, 1):
+                return cls(name, itemsize, kind)
+        raise TypeError(f"DLPack type (code {code}, {bits} bits, {lanes} lanes) is none of {', '.join(_PLAIN)}")
+
+    @classmethod
+    def of_buffer_format(cls, letters: str, itemsize: int) -> DType:
+        """From the format of a buffer (PEP 3118). What is more than one plain number is raw bytes."""
+        order, plain = (letters[0], letters[1:]) if letters[:1] in "@=<>!^" else ("@", letters)
+        kind = {"l": "q", "L": "Q", "n": "q", "N": "Q", "c": "B"}.get(plain, plain)
+        if plain in ("l", "L") and itemsize == 4:
+            kind = {"l": "i", "L": "I"}[plain]
+        for name, letter in _LETTERS.items():
+            if letter == kind and _PLAIN[name][0] == itemsize:
+                return cls(name, *_PLAIN[name], order in ">!" and itemsize > 1)
+        return cls.raw(itemsize)
+
+    @property
+    def dlpack(self) -> tuple[int, int, int]:
+        """(code, bits, lanes) of DLPack. Raises TypeError for raw bytes and for big-endian numbers."""
+        code = _DLPACK_OF_NAME.get(self.name, _DLPACK_OF_KIND.get(self.kind))
+        if code is None:
+            raise TypeError(f'DLPack has no type for {self}; use .field("name") or .view("uint8")')
+        if self.big_endian:
+            raise TypeError(f"DLPack has no type for {self}")
+        return code, 8 * self.itemsize, 1
+
+    @property
+    def buffer_format(self) -> str:
+        """The format of the buffer protocol (PEP 3118); TypeError where it has none."""
+        if self.name not in _LETTERS or self.big_endian:
+            raise TypeError(f"the buffer protocol has no format for {self}")
+        return _LETTERS[self.name]
+
+    @property
+    def typestr(self) -> str:
+        """As in `__array_interface__`: "<f4", "|u1", "|V12". TypeError for what NumPy does not have."""
+        if self.kind == "E":
+            raise TypeError(f"{self.name} is no type of NumPy; use DLPack, or .view('uint{8 * self.itemsize}')")
+        order = "|" if self.itemsize == 1 or self.kind == "V" else (">" if self.big_endian else "<")
+        return f"{order}{self.kind}{self.itemsize}"
+
+    @property
+    def descr(self) -> list[tuple[str, str]] | None:
+        """Members with their padding, as in `__array_interface__`; None for what is no compound type."""
+        if not self.fields:
+            return None
+        members, end = [], 0
+        for member in sorted(self.fields, key=lambda one: one.offset):
+            if member.offset < end:
+                return None  # they overlap: raw bytes say all that can be said
+            if member.offset > end:
+                members.append(("", f"|V{member.offset - end}"))
+            members.append((member.name, member.dtype.typestr))
+            end = member.offset + member.dtype.itemsize
+        return [*members, ("", f"|V{self.itemsize - end}")] if end < self.itemsize else members
+
+    @property
+    def dtype(self) -> numpy.dtype:
+        """This type in NumPy, which finds it here: `numpy.dtype(dtype)`. TypeError for bfloat16 and float8 unless
+        the package ml_dtypes, which gives NumPy those, is installed."""
+        import numpy as np
+
+        if self.kind == "E":
+            try:
+                import ml_dtypes
+            except ImportError:
+                raise TypeError(f"NumPy has no {self.name}: pip install ml_dtypes gives it one") from None
+            return np.dtype(getattr(ml_dtypes, self.name))
+        if not self.fields:
+            return np.dtype(self.typestr)
+        names, types = [member.name for member in self.fields], [member.dtype.dtype for member in self.fields]
+        offsets = [member.offset for member in self.fields]
+        return np.dtype({"names": names, "formats": types, "offsets": offsets, "itemsize": self.itemsize})
+
+    @property
+    def __numpy_dtype__(self) -> numpy.dtype:
+        return self.dtype
 
     @property
     def word_bytes(self) -> int:
@@ -98,9 +206,38 @@ class DType:
         return self.itemsize // 2 if self.kind == "c" else self.itemsize
 
     @property
+    def swap_bytes(self) -> int:
+        """Bytes of the words to reverse for the order of this machine; 0: nothing to reverse."""
+        return self.word_bytes if self.big_endian else 0
+
+    @property
     def native(self) -> DType:
         """The same values in little-endian order."""
         return DType(self.name, self.itemsize, self.kind, False, self.fields)
 
+    def member(self, name: str) -> Field:
+        """A member of a compound type; KeyError lists them."""
+        for one in self.fields:
+            if one.name == name:
+                return one
+        raise KeyError(f"no field {name!r}; there are {', '.join(one.name for one in self.fields) or 'none'}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DType):
+            try:
+                other = DType.of(other)
+            except (TypeError, ValueError):
+                return NotImplemented
+        return self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        return self.name, self.itemsize, self.kind, self.big_endian, self.fields
+
     def __str__(self) -> str:
+        if self.fields:
+            return f"{{{', '.join(f'{one.name}: {one.dtype}' for one in self.fields)}}}"
         return f"{'big-endian ' if self.big_endian else ''}{self.name}"

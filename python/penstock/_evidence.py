@@ -76,17 +76,17 @@ def merge(outcomes: list[Outcome], meter: Meter) -> dict[str, Any]:
         return outcomes[0].evidence
     merged: dict[str, Any] = {
         "path": path_name(outcomes),
-        "paths": _sum_by(outcomes, "paths", ("path", "from_pinned_mapping")),
+        "paths": sum_by(outcomes, "paths", ("path", "from_pinned_mapping")),
         "residency_before": meter.before,
         "residency_after": meter.after,
         "process_io": meter.process_io,
         "cufile": None,
-        "fallbacks": _sum_by(outcomes, "fallbacks", ("wanted", "took", "cause")),
-        "notes": _distinct(note for outcome in outcomes for note in outcome.evidence["notes"]),
+        "fallbacks": sum_by(outcomes, "fallbacks", ("wanted", "took", "cause")),
+        "notes": distinct(note for outcome in outcomes for note in outcome.evidence["notes"]),
         "pinned_peak_bytes": max((o.evidence["pinned_peak_bytes"] for o in outcomes), default=0),
         "cpu_user_s": meter.cpu_user_s,
         "cpu_system_s": meter.cpu_system_s,
-        "plan": _plans(outcomes),
+        "plan": plans(outcomes),
     }
     merged["paths"].sort(key=lambda share: -share["bytes"])
     if any(outcome.evidence.get("cufile") for outcome in outcomes):
@@ -100,7 +100,7 @@ def path_name(outcomes: list[Outcome]) -> str:
     return names.pop() if len(names) == 1 else ("mixed" if names else "none")
 
 
-def _sum_by(outcomes: list[Outcome], name: str, keys: tuple[str, ...]) -> list[dict[str, Any]]:
+def sum_by(outcomes: list[Outcome], name: str, keys: tuple[str, ...]) -> list[dict[str, Any]]:
     sums: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in (entry for outcome in outcomes for entry in outcome.evidence[name]):
         total = sums.setdefault(tuple(entry.get(key) for key in keys), dict.fromkeys(entry, 0))
@@ -109,11 +109,11 @@ def _sum_by(outcomes: list[Outcome], name: str, keys: tuple[str, ...]) -> list[d
     return list(sums.values())
 
 
-def _plans(outcomes: list[Outcome]) -> str:
+def plans(outcomes: list[Outcome]) -> str:
     """The plans of all windows, equal ones once with their number."""
     counts = Counter(outcome.evidence["plan"] for outcome in outcomes)
     return "\n".join(f"{count} x {plan}" if count > 1 else plan for plan, count in counts.items())
 
 
-def _distinct(values: Any) -> list[str]:
+def distinct(values: Any) -> list[str]:
     return list(dict.fromkeys(values))

@@ -51,7 +51,7 @@ class ChunkTable:
     origin: np.ndarray  # int64 [n, ndim], first element of the chunk in the dataset
     offset_bytes: np.ndarray  # int64 [n], in the file
     bytes: np.ndarray  # int64 [n], as stored
-    encoded: np.ndarray  # bool [n]: filters were applied; the bytes must be decoded
+    encoded: np.ndarray  # bool [n]: the bytes must be decoded; without extents (compact, ...): one such row, bytes 0
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,10 @@ class Writer(Protocol):
         """Grows a dataset to `shape`; the table holds the chunks that are new."""
 
     def table(self, name: str, box: Box) -> ChunkTable: ...
+
+    def info(self, name: str) -> DatasetInfo:
+        """Of a dataset created here or, when appending, found in the file: chunk shape, byte order and all that the
+        format decided. `shape` is the present one."""
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Of a dataset, a group, or ("") the file."""

@@ -1,0 +1,272 @@
+"""Array: typed, shaped memory of a device, which array libraries take without a copy.
+
+It is what reading a dataset gives. It knows no arithmetic: NumPy, CuPy, PyTorch and JAX do, and none of them is needed
+here. DLPack serves them all; `__cuda_array_interface__` serves Numba and CuPy on a GPU, the buffer protocol and
+`__array_interface__` serve NumPy on the host device. What must stay true: an export shares the memory and keeps it
+alive; nothing is converted or moved unless the name of the function says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from penstock import _core
+from penstock._core import Buffer
+from penstock._dtype import DType
+
+if TYPE_CHECKING:
+    import numpy
+
+Shape = tuple[int, ...]
+
+
+def c_strides(shape: Shape, itemsize: int) -> Shape:
+    """Bytes from element to element, per dimension, of a C-contiguous array."""
+    strides, next = [], itemsize
+    for extent in reversed(shape):
+        strides.append(next)
+        next *= max(1, extent)
+    return tuple(reversed(strides))
+
+
+def product(numbers: Shape) -> int:
+    total = 1
+    for number in numbers:
+        total *= number
+    return total
+
+
+class Array:
+    """Args:
+    buffer: the memory; it is kept alive.
+    dtype: anything DType.of takes.
+    shape: elements per dimension.
+    offset_bytes: of the first element in the buffer.
+    strides: bytes from element to element, per dimension; C order when left out.
+
+    Raises ValueError when an element would lie outside of the buffer.
+    """
+
+    __slots__ = ("__weakref__", "buffer", "dtype", "offset_bytes", "shape", "strides")
+
+    def __init__(
+        self, buffer: Buffer, dtype: Any, shape: Shape, offset_bytes: int = 0, strides: Shape | None = None
+    ) -> None:
+        self.buffer = buffer
+        self.dtype = DType.of(dtype)
+        self.shape = tuple(int(extent) for extent in shape)
+        self.offset_bytes = offset_bytes
+        self.strides = c_strides(self.shape, self.dtype.itemsize) if strides is None else tuple(strides)
+        low, high = self._span()
+        if self.size and not 0 <= offset_bytes + low <= offset_bytes + high <= buffer.bytes:
+            raise ValueError(
+                f"an array of shape {self.shape} of {self.dtype} at offset {offset_bytes} with strides {self.strides} "
+                f"leaves the {buffer.bytes} bytes of its buffer"
+            )
+
+    def _span(self) -> tuple[int, int]:
+        """Bytes around the first element: [low, high)."""
+        reaches = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)]
+        return sum(min(0, reach) for reach in reaches), sum(max(0, reach) for reach in reaches) + self.dtype.itemsize
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return product(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """As Context takes it: "host" or "cuda:N"."""
+        kind, index = self.buffer.__dlpack_device__()
+        return f"cuda:{index}" if kind in (2, 13) else "host"
+
+    @property
+    def on_host(self) -> bool:
+        """The CPU can address it."""
+        return self.device == "host"
+
+    @property
+    def address(self) -> int:
+        """Of the first element."""
+        return self.buffer.address + self.offset_bytes
+
+    @property
+    def is_contiguous(self) -> bool:
+        """In C order without gaps."""
+        expected = c_strides(self.shape, self.dtype.itemsize)
+        pairs = zip(self.shape, self.strides, expected, strict=True)
+        return self.size == 0 or all(extent == 1 or stride == wanted for extent, stride, wanted in pairs)
+
+    @property
+    def T(self) -> Array:  # noqa: N802 - NumPy's name
+        """Dimensions in reverse order, without a copy."""
+        return Array(self.buffer, self.dtype, self.shape[::-1], self.offset_bytes, self.strides[::-1])
+
+    def as_bytes(self) -> Buffer:
+        """The memory as plain bytes, without a copy. ValueError when the array is not contiguous."""
+        if not self.is_contiguous:
+            raise ValueError(f"an array of shape {self.shape} with strides {self.strides} is not contiguous")
+        return self.buffer.slice(self.offset_bytes, self.nbytes)
+
+    def view(self, dtype: Any) -> Array:
+        """The same bytes as another type of the same size, or, when contiguous, of a size that divides the last
+        dimension's bytes."""
+        other = DType.of(dtype)
+        if other.itemsize == self.dtype.itemsize:
+            return Array(self.buffer, other, self.shape, self.offset_bytes, self.strides)
+        shape = self.shape or (1,)
+        last = shape[-1] * self.dtype.itemsize
+        if not self.is_contiguous or last % other.itemsize:
+            raise ValueError(f"{last} contiguous bytes of {self.dtype} a row cannot be seen as {other}")
+        return Array(self.buffer, other, (*shape[:-1], last // other.itemsize), self.offset_bytes)
+
+    def reshape(self, *shape: Any) -> Array:
+        """The same elements in C order in another shape, without a copy; one extent may be -1."""
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        if -1 in wanted:
+            rest = product(tuple(extent for extent in wanted if extent != -1))
+            if rest and self.size % rest == 0:
+                wanted = tuple(self.size // rest if extent == -1 else extent for extent in wanted)
+        if product(wanted) != self.size or min(wanted, default=0) < 0:
+            raise ValueError(f"{self.size} elements of shape {self.shape} have no shape {shape}")
+        self.as_bytes()
+        return Array(self.buffer, self.dtype, wanted, self.offset_bytes)
+
+    def field(self, name: str) -> Array:
+        """A member of compound elements. A view where strides can say it; where they cannot (members that are not at
+        whole multiples of their size, or big-endian), a copy gathered on the device. KeyError lists the members."""
+        member = self.dtype.member(name)
+        item = member.dtype.itemsize
+        view = Array(self.buffer, member.dtype, self.shape, self.offset_bytes + member.offset, self.strides)
+        aligned = all(stride % item == 0 for stride in (*self.strides, view.offset_bytes))
+        return view if aligned and not member.dtype.big_endian else view.contiguous()
+
+    def contiguous(self) -> Array:
+        """Itself when it is in C order and in the byte order of this machine; else a copy that is, made on the
+        device."""
+        if self.is_contiguous and not self.dtype.big_endian:
+            return self
+        import numpy as np
+
+        context = self.buffer.context
+        buffer = _core.allocate(context, max(1, self.nbytes), self.buffer.kind, "none")
+        fresh = Array(buffer, self.dtype.native, self.shape)
+        if self.size:
+            row = [0, self.offset_bytes, *self.shape, *fresh.strides, *self.strides]
+            table = np.array([row], np.int64)
+            _core.copy_boxes(context, buffer, self.buffer, table, self.dtype.itemsize, self.dtype.swap_bytes)
+        return fresh
+
+    def to_numpy(self) -> numpy.ndarray:
+        """A copy in host memory."""
+        import numpy as np
+
+        source = self.contiguous()
+        host = np.empty(self.shape, source.dtype.dtype)
+        if self.nbytes:
+            self.buffer.context.copy_to_host(host.reshape(-1).view(np.uint8), source.as_bytes())
+        return host
+
+    def __getitem__(self, index: Any) -> Array:
+        """A view by integers, slices and '...'; or, of compound elements, field(name)."""
+        if isinstance(index, str):
+            return self.field(index)
+        from penstock.formats.selection import select
+
+        chosen = select(self.shape, index)
+        pairs = list(zip(chosen.first, self.strides, strict=True))
+        kept = [axis for axis, gone in enumerate(chosen.dropped) if not gone]
+        strides = tuple(self.strides[axis] * chosen.steps[axis] for axis in kept)
+        offset = self.offset_bytes + (sum(first * stride for first, stride in pairs) if chosen.size else 0)
+        return Array(self.buffer, self.dtype, chosen.shape, offset, strides)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without dimensions has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[row] for row in range(len(self)))
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        if self.size != 1:
+            raise ValueError(f"an array of {self.size} elements has no single one")
+        return self.to_numpy().reshape(-1)[0].item()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.buffer.__dlpack_device__()
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        """DLPack. Raises BufferError for compound and big-endian elements, which DLPack does not have."""
+        item = self.dtype.itemsize
+        if any(stride % item for stride in self.strides):
+            raise BufferError(f"strides of {self.strides} bytes are no whole elements of {self.dtype}")
+        try:
+            type = self.dtype.dlpack
+        except TypeError as error:
+            raise BufferError(str(error)) from None
+        strides = tuple(stride // item for stride in self.strides)
+        return _core.export_dlpack(self.buffer, self.offset_bytes, self.shape, strides, type, **keywords)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.on_host:
+            raise AttributeError("__cuda_array_interface__: this is not GPU memory")
+        return self._described()
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if not self.on_host:
+            raise AttributeError("__array_interface__: the CPU cannot address GPU memory; use to_numpy() for a copy")
+        return self._described()
+
+    def _described(self) -> dict[str, Any]:
+        try:
+            typestr, members = self.dtype.typestr, self.dtype.descr
+        except TypeError as error:
+            raise AttributeError(str(error)) from None
+        return {
+            "shape": self.shape,
+            "typestr": typestr,
+            "descr": members or [("", typestr)],
+            "data": (self.address, False),
+            "strides": None if self.is_contiguous else self.strides,
+            "version": 3,
+        }
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """NumPy asks here for what `__array_interface__` cannot say."""
+        if not self.on_host:
+            raise TypeError(f"the array is on {self.device}: to_numpy() copies it, cupy.asarray() shares it")
+        import numpy as np
+
+        plain = np.asarray(Array(self.buffer, DType.raw(self.itemsize), self.shape, self.offset_bytes, self.strides))
+        plain = plain.view(self.dtype.dtype)
+        return plain.astype(dtype or plain.dtype, copy=bool(copy)) if copy or dtype else plain
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """The buffer protocol, from Python 3.12 on; earlier ones have memoryview(array.as_bytes())."""
+        if not self.on_host:
+            raise BufferError(f"the CPU cannot address memory on {self.device}; use to_numpy() for a copy")
+        try:
+            letters = self.dtype.buffer_format
+            plain = memoryview(self.as_bytes()).cast("B")
+            return plain.cast(letters, self.shape) if self.size else plain.cast(letters)
+        except (TypeError, ValueError) as error:
+            raise BufferError(f"{error}; numpy.asarray(array) can take it") from None
+
+    def __repr__(self) -> str:
+        return f"<penstock.Array {self.shape} {self.dtype} on {self.device}>"

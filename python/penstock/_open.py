@@ -1,0 +1,193 @@
+"""open, create, load and save: from a file's name to datasets and arrays on a device, in one line.
+
+Thin: the registry knows formats, DataFile does the rest. `load` and `save` of names without a known suffix are those of
+plain bytes (see `_api`). What must stay true: the same words mean the same in all four.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import _api
+from penstock._api import Context, FileName, Outcome
+from penstock._array import Array
+from penstock._shared import shared_context
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from penstock._api import TransferOptions
+    from penstock.formats.datafile import DataFile
+
+
+def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a choice
+    name: FileName,
+    *,
+    write: bool = False,
+    device: str = "auto",
+    context: Context | None = None,
+    format: str | None = None,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    offset_bytes: int = 0,
+    durable: bool = False,
+) -> DataFile:
+    """Opens an HDF5, netCDF, NPY, safetensors or Zarr file, or, with `dtype` and `shape`, a raw one.
+
+    Args:
+        name: the file, or the folder of a Zarr store.
+        write: also for appending and for writing into existing datasets, in place.
+        device: where arrays are read to: "auto" (a GPU when there is one), "host", "cuda:0", ...
+        context: used instead of the one that this process keeps for the device.
+        format: hdf5, netcdf4, netcdf3, npy, safetensors, zarr or raw; found out when left out.
+        dtype, shape, offset_bytes: of a raw file's elements; one extent of shape may be -1.
+        durable: with write: close() returns when all is on stable storage.
+
+    Returns a DataFile: a mapping of lazy datasets. A raw or NPY file has one, "data".
+    Raises Error (not found, of no known format, damaged), TypeError and ValueError of arguments that do not fit.
+    """
+    from penstock.formats import registry
+    from penstock.formats.datafile import DataFile, Opened
+
+    name = os.fsdecode(name)
+    kind = _kind_to_read(name, format, dtype is not None)
+    raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes} if kind.name == "raw" else {}
+    if kind.name == "raw" and dtype is None:
+        raise TypeError("a raw file needs dtype=, the type of its elements")
+
+    def reopen() -> Any:
+        return registry.function(kind, "reader")(name, **raw)
+
+    writer = registry.function(kind, "appender")(name) if write else None
+    opened = Opened(name, kind.name, reopen(), writer, reopen if write else None, durable)
+    return DataFile(opened, context or shared_context(device))
+
+
+def _kind_to_read(name: str, format: str | None, has_dtype: bool) -> Any:
+    from penstock.formats import registry
+
+    if format is not None:
+        return registry.by_name(format)
+    if not has_dtype:
+        return registry.of_file(name)
+    named = registry.by_suffix(name)
+    if named is not None:
+        raise TypeError(f"dtype= and shape= are for raw files, {name} is {named.name}; format='raw' reads it as one")
+    return registry.FORMATS["raw"]
+
+
+def create(
+    name: FileName,
+    *,
+    device: str = "auto",
+    context: Context | None = None,
+    format: str | None = None,
+    durable: bool = False,
+) -> DataFile:
+    """A new file of the format that the suffix, or `format`, says. It appears under its name, whole, when the block
+    ends without an error (or at close()); until then an older file of that name is untouched.
+
+        with penstock.create("out.h5", durable=True) as file:
+            file["fields/T"] = gpu_array
+            file["fields/T"].attrs["units"] = "K"
+
+    `durable`: close() returns when the file and its name are on stable storage. Other arguments as of open().
+    """
+    from penstock.formats import registry
+    from penstock.formats.datafile import DataFile, Opened
+
+    name = os.fsdecode(name)
+    kind = registry.by_name(format) if format is not None else registry.by_suffix(name)
+    if kind is None:
+        raise ValueError(f"the suffix of {name} is that of no known format: {registry.listing()}; format= names one")
+    context = context or shared_context(device)
+    writer = registry.function(kind, "creator")(name)
+
+    def reopen() -> Any:
+        return registry.function(kind, "reader")(name)
+
+    return DataFile(Opened(name, kind.name, None, writer, None if kind.name == "raw" else reopen, durable), context)
+
+
+def load(  # noqa: PLR0913 - one keyword a choice
+    name: FileName,
+    device: str = "auto",
+    *,
+    context: Context | None = None,
+    format: str | None = None,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    offset_bytes: int = 0,
+    like: Any = None,
+    **options: Unpack[TransferOptions],
+) -> Any:
+    """Reads a whole file to a device.
+
+    A file of several datasets (HDF5, netCDF, safetensors, Zarr) gives a dict of arrays, which share one buffer and are
+    read in one submission; NPY, and raw files with `dtype` (and `shape`), give one array. A file whose suffix is none
+    of a known format, without `format` and `dtype`, gives its bytes: a Buffer (an empty one raises Error).
+
+    `like`: an array of the library whose arrays you want, as in load("x.h5", like=cupy.empty(())); no copy is made.
+    Other arguments as of open().
+    """
+    from penstock.formats import registry
+
+    if format is None and dtype is None and registry.by_suffix(name) is None and not Path(os.fsdecode(name)).is_dir():
+        return _api.load(name, device, **options) if context is None else _bytes(name, context, options)
+    raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes}
+    with open(name, device=device, context=context, format=format, **raw) as file:
+        arrays = file.load(like=like, **options)
+    return arrays["data"] if registry.FORMATS[file.format].single else arrays
+
+
+def _bytes(name: FileName, context: Context, options: Any) -> Any:
+    with context.open(name) as file:
+        buffer = context.allocate(file.size_bytes)
+        file.read(buffer, **options)
+        return buffer
+
+
+def save(  # noqa: PLR0913 - one keyword a choice
+    name: FileName,
+    data: Any,
+    device: str = "auto",
+    *,
+    context: Context | None = None,
+    format: str | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    durable: bool = False,
+    **options: Unpack[TransferOptions],
+) -> Outcome:
+    """Writes a new file, which appears under its name only when whole; replaces an older one.
+
+    `data` is a dict of arrays for HDF5, netCDF, safetensors and Zarr, one array for NPY and format="raw". For a name
+    whose suffix is none of a known format it is memory, of which the bytes are written. Arrays are of any library; a
+    penstock Array or Buffer is written by its own context, `device` is for those of others. `attributes` are those of
+    the file.
+    """
+    from penstock.formats import registry
+
+    if format is None and registry.by_suffix(name) is None:
+        memory = data.as_bytes() if isinstance(data, Array) else data
+        return _api.save(name, memory, device, durable=durable, **options)
+    arrays = data if isinstance(data, Mapping) else {"data": data}
+    with create(name, context=context or _context_of(arrays, device), format=format, durable=durable) as file:
+        for attribute, value in (attributes or {}).items():
+            file.attrs[attribute] = value
+        return file.write_many(arrays, **options).result()
+
+
+def _context_of(arrays: Mapping[str, Any], device: str) -> Context:
+    """That of the first array which has one; else the shared one of the device that the first array lies on."""
+    from penstock.formats.writing import value_of
+
+    for one in arrays.values():
+        if isinstance(one, Array):
+            return Context._of(one.buffer)
+    if device == "auto":
+        devices = [value_of(one).device for one in arrays.values()]
+        device = next((one for one in devices if one != "host"), "host")
+    return shared_context(device)

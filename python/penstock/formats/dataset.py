@@ -1,0 +1,172 @@
+"""Dataset: one array of a file, lazy. Indexing it reads; metadata costs no read.
+
+What must stay true: nothing but the extents of the selection is read (and gaps below a page that are cheaper to read
+than to skip); what the host must decode is said in the evidence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock._array import Array, product
+from penstock._dtype import DType
+from penstock.formats.attributes import Attributes
+from penstock.formats.model import DatasetInfo, Extent
+from penstock.formats.reading import Request, request, user_shape
+from penstock.formats.selection import select
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from penstock._api import Outcome, Progress, TransferOptions
+    from penstock.formats.datafile import DataFile
+    from penstock.formats.pending import Pending
+
+
+class Dataset:
+    """A dataset of an open DataFile. Keep the file open while reading."""
+
+    def __init__(self, file: DataFile, name: str) -> None:
+        self._file = file
+        self.name = name
+        self._known: DatasetInfo | None = None
+
+    @property
+    def info(self) -> DatasetInfo:
+        """All that the format says of it, dimensions as stored."""
+        if self._known is None or self._file.writable:
+            self._known = self._file._info(self.name)
+        return self._known
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return user_shape(self.info)
+
+    @property
+    def dtype(self) -> DType:
+        """Of the array that reading gives: the order of bytes is that of this machine. `info.dtype` is as stored."""
+        return self.info.dtype.native
+
+    @property
+    def ndim(self) -> int:
+        return self.info.ndim
+
+    @property
+    def size(self) -> int:
+        return product(self.info.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the array; compressed datasets take less in the file."""
+        return self.size * self.info.dtype.itemsize
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """Shape of a chunk, None when the dataset is contiguous."""
+        info = self.info
+        if info.chunk_shape == info.shape and info.layout != "chunked":
+            return None
+        return info.chunk_shape if info.order == "C" else info.chunk_shape[::-1]
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        return self.info.filters
+
+    @property
+    def dims(self) -> tuple[str, ...] | None:
+        """Names of the dimensions, where the format has them."""
+        return self.info.dimensions
+
+    @property
+    def attrs(self) -> Attributes:
+        return Attributes(self.info.attributes, self._file._attribute_writer(self.name))
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("a dataset without dimensions has no length")
+        return self.shape[0]
+
+    def extents(self, selection: Any = ...) -> list[Extent]:
+        """Byte ranges of files that reading the selection needs, in file order; encoded chunks as they are stored.
+        Empty for a dataset that is kept in the file's metadata, or not stored at all."""
+        return self._file._extents(request(self.info, selection))
+
+    def read(
+        self,
+        selection: Any = ...,
+        *,
+        out: Any = None,
+        stream: Any = None,
+        progress: Progress | None = None,
+        **options: Unpack[TransferOptions],
+    ) -> Any:
+        """Reads a selection; returns when it is there.
+
+        Args:
+            selection: integers, slices (with steps, also negative) and "...", as of NumPy.
+            out: memory to fill: an Array, or anything with DLPack, `__cuda_array_interface__` or the buffer protocol,
+                of the same type, shape, order and device.
+            stream: of the caller's GPU work that must be finished before bytes land: an integer handle, or a stream of
+                CuPy, PyTorch or cuda.core.
+            progress: called with (bytes done, bytes in all) about 10 times a second, and at the end.
+            options: see TransferOptions.
+
+        Returns `out`, or a new Array.
+        Raises TypeError and ValueError when `out` does not fit, Error when the bytes cannot be had.
+        """
+        pending = self._file._start_read([self._request(selection, out)], stream, options, background=False)
+        if progress is not None:
+            pending.wait(progress=progress)
+        return pending.result()[0]
+
+    def start_read(
+        self, selection: Any = ..., *, out: Any = None, stream: Any = None, **options: Unpack[TransferOptions]
+    ) -> Pending:
+        """read(), in the background; `result()` of what it returns is what read() gives."""
+        one = self._request(selection, out)
+        return self._file._start_read([one], stream, options, take=lambda results: results[0])
+
+    def _request(self, selection: Any, out: Any) -> Request:
+        return request(self.info, selection, out)
+
+    def field(self, name: str, selection: Any = ...) -> Array:
+        """One member of compound elements, as an array: reads the elements, and shows or gathers the member."""
+        self.info.dtype.member(name)
+        return self.read(selection).field(name)
+
+    def __getitem__(self, selection: Any) -> Array:
+        """Reads the selection. A name gives that member of compound elements."""
+        return self.field(selection) if isinstance(selection, str) else self.read(selection)
+
+    def __setitem__(self, selection: Any, value: Any) -> None:
+        """Writes an array of the same type and shape as the selection."""
+        self.write(value, selection)
+
+    def write(
+        self, value: Any, selection: Any = ..., *, stream: Any = None, **options: Unpack[TransferOptions]
+    ) -> Outcome:
+        """Writes an array of the same type and shape as the selection; returns when it is written."""
+        return self.start_write(value, selection, stream=stream, **options).result()
+
+    def start_write(
+        self, value: Any, selection: Any = ..., *, stream: Any = None, **options: Unpack[TransferOptions]
+    ) -> Pending:
+        """write(), in the background. The value must not change until it is done."""
+        info = self.info
+        wanted = Request(info, select(user_shape(info), selection), value)
+        return self._file._start_write([wanted], stream, options)
+
+    def append(self, value: Any, *, stream: Any = None, **options: Unpack[TransferOptions]) -> Outcome:
+        """Adds rows at the end of the first dimension: an array with that dimension, or one row without it."""
+        return self._file._append(self, value, stream, options)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """NumPy asks here: on the host device an array that was read, with NumPy's own type."""
+        return self.read().__array__(dtype, copy)
+
+    def __repr__(self) -> str:
+        info = self.info
+        chunks = f", chunks {self.chunks}" if self.chunks else ""
+        filters = f", {'+'.join(info.filters)}" if info.filters else ""
+        refused = f", cannot be read: {info.refusal}" if info.refusal else ""
+        return f"<penstock.Dataset {self.name!r} {self.shape} {info.dtype}, {info.layout}{chunks}{filters}{refused}>"

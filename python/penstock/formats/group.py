@@ -1,0 +1,88 @@
+"""Group: the datasets below a prefix, as a mapping from the rest of their names to Dataset.
+
+A DataFile is the group without a prefix. The mapping is flat: keys are whole paths below the group, so that each key
+gives a dataset; `groups()` and indexing with a prefix walk the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.formats.attributes import Attributes
+from penstock.formats.dataset import Dataset
+
+if TYPE_CHECKING:
+    from penstock.formats.datafile import DataFile
+
+_SHOWN = 20  # datasets that repr lists
+
+
+class Group(Mapping[str, Any]):
+    """`group["name"]` is a Dataset, or the Group of all that begins with "name/"."""
+
+    def __init__(self, file: DataFile, prefix: str) -> None:
+        self._file, self._prefix = file, prefix
+
+    @property
+    def attrs(self) -> Attributes:
+        return self._file._attributes(self._prefix)
+
+    def __getitem__(self, name: str) -> Dataset | Group:
+        """Raises KeyError with the names that come closest."""
+        if not isinstance(name, str):
+            raise TypeError(f"names of datasets are text; {name!r} is none")
+        whole = f"{self._prefix}/{name}" if self._prefix else name
+        try:
+            self._file._info(whole)
+        except KeyError:
+            inside = whole.strip("/") + "/"
+            if any(one.lstrip("/").startswith(inside) for one in self._file._names()):
+                return Group(self._file, whole.strip("/"))
+            raise
+        return Dataset(self._file, whole)
+
+    def __iter__(self) -> Iterator[str]:
+        start = f"{self._prefix}/" if self._prefix else ""
+        return (name[len(start) :] for name in self._file._names() if name.startswith(start))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KeyError:
+            return False
+
+    def groups(self) -> list[str]:
+        """Names of the groups directly below."""
+        return list(dict.fromkeys(name.split("/")[0] for name in self if "/" in name))
+
+    def visit(self, function: Callable[[str, Dataset], Any]) -> Any:
+        """Calls function(name, dataset) for each dataset, until one call returns what is not None: that is returned."""
+        for name in self:
+            found = function(name, self[name])  # type: ignore[arg-type]
+            if found is not None:
+                return found
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        file = self._file
+        kind = "DataFile" if self is file else f"Group {self._prefix!r} of"
+        if file.closed:
+            return f"<penstock.{kind} {file.name!r}, {file.format}, closed>"
+        names = list(self)
+        lines = [f"<penstock.{kind} {file.name!r}, {file.format}, {len(names)} datasets, to {file.device}>"]
+        for name in names[:_SHOWN]:
+            one = self[name]
+            lines.append(f"  {name}  {one.shape}  {one.info.dtype}")  # type: ignore[union-attr]
+        if len(names) > _SHOWN:
+            lines.append(f"  and {len(names) - _SHOWN} more")
+        return "\n".join(lines)

@@ -1,0 +1,296 @@
+"""Executes plans on a context: fills, transfers, placing of what came through scratch, and the format's decoding.
+
+Two batches are under way at a time: while the engine moves one, the device places the other. What must stay true:
+scratch is bounded (two batches); whatever ends work early, nothing touches scratch or the target afterwards; fewer
+bytes than planned are an error that names the file.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock import _core
+from penstock._api import Context, Outcome
+from penstock._error import Error
+from penstock.formats.batches import SCRATCH_BYTES, Batch
+from penstock.formats.files import Files
+from penstock.formats.model import HostDecoder
+from penstock.formats.pending import Steps
+from penstock.formats.plan import Decode, Plan
+from penstock.formats.record import Counts, outcome_of
+from penstock.formats.target import Target
+
+_SCRATCH_UNIT = 1 << 20
+
+
+@dataclass
+class Mover:
+    """What executing needs: a context, its open files, scratch, and the format's decoder."""
+
+    context: Context
+    decode: HostDecoder
+    files: Files = field(init=False)
+    emulated: bool = field(init=False)
+    device: str = field(init=False)
+    _scratch: list[_core.Buffer] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        device = self.context.device
+        self.files, self.emulated, self.device = Files(self.raw), device["emulated"], device["name"]
+
+    @property
+    def raw(self) -> _core.Context:
+        return self.context._raw
+
+    def take_scratch(self, bytes: int) -> _core.Buffer:
+        with self._lock:
+            for number, buffer in enumerate(self._scratch):
+                if buffer.bytes >= bytes:
+                    return self._scratch.pop(number)
+        return _core.allocate(self.raw, -(-bytes // _SCRATCH_UNIT) * _SCRATCH_UNIT, "device", "none")
+
+    def give_back(self, buffer: _core.Buffer) -> None:
+        """Kept for the next batch, the larger ones, up to what two batches need."""
+        with self._lock:
+            kept = sorted([*self._scratch, buffer], key=lambda one: -one.bytes)[:2]
+            self._scratch = [one for one in kept if one.bytes <= 2 * SCRATCH_BYTES]
+
+    def close(self) -> None:
+        with self._lock:
+            self._scratch.clear()
+        self.files.close()
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._scratch.clear()
+        self.files.forget()
+
+
+@dataclass
+class Job:
+    """A plan and its memories, by number of target."""
+
+    plan: Plan
+    targets: Sequence[Target]
+    options: dict[str, Any] = field(default_factory=dict)
+    stream: int | None = None  # work queued there comes first
+    keep: Any = None  # held until the work is done
+    finished: Callable[[Outcome], None] | None = None
+
+
+@dataclass
+class _Slot:
+    """A batch under way."""
+
+    batch: Batch
+    transfers: list[tuple[_core.Transfer, np.ndarray]]
+    scratch: _core.Buffer | None
+
+
+class Execution:
+    """The work of one job; see pending.Work."""
+
+    def __init__(self, mover: Mover, job: Job) -> None:
+        self._mover, self._job, self._plan = mover, job, job.plan
+        self.bytes_total = job.plan.total_bytes
+        self.is_one_transfer = False
+        self._counts = Counts(requested_bytes=job.plan.requested_bytes)
+        self._outcomes: list[_core.Outcome] = []
+        self._under_way: deque[_Slot] = deque()
+        self._finished_bytes = 0
+        self._cancelled = False
+
+    @property
+    def bytes_done(self) -> int:
+        return self._finished_bytes + sum(one.bytes_done for slot in list(self._under_way) for one, _ in slot.transfers)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        for slot in list(self._under_way):
+            for transfer, _ in slot.transfers:
+                transfer.cancel()
+
+    def outcome(self, seconds: float) -> Outcome:
+        outcome = outcome_of(self._outcomes, self._counts, seconds)
+        if self._job.finished is not None:
+            self._job.finished(outcome)
+        return outcome
+
+    def steps(self) -> Steps:
+        try:
+            self._synchronize()
+            yield from self._move()
+        finally:
+            for slot in self._under_way:
+                for transfer, _ in slot.transfers:
+                    transfer.cancel()
+            for slot in self._under_way:
+                for transfer, _ in slot.transfers:
+                    _wait_through_interrupts(transfer)
+            self._under_way.clear()
+
+    def _synchronize(self) -> None:
+        streams = {target.stream for target in self._job.targets} | {self._job.stream}
+        for stream in streams - {None}:
+            _core.synchronize_stream(self._mover.raw, stream)
+
+    def _move(self) -> Steps:
+        for fill in self._plan.fills:
+            memory = self._job.targets[fill.target].memory
+            _core.fill_boxes(self._mover.raw, memory, fill.table, fill.item)
+            self._counts.filled_bytes += int(fill.table[0, 1 : 1 + (fill.table.shape[1] - 1) // 2].prod()) * len(
+                fill.item
+            )
+        coming = self._plan.batches()
+        batch = next(coming, None)
+        while batch is not None:
+            if len(self._under_way) == 2:
+                yield from self._finish(self._under_way[0])
+            self._check_cancelled()
+            self._start(batch)
+            following = next(coming, None)
+            only = len(self._under_way) == 1 and len(self._under_way[0].transfers) == 1
+            placed = self._plan.writes or not batch.moves
+            self.is_one_transfer = following is None and only and placed and not self._plan.decodes
+            batch = following
+        for decode in self._plan.decodes:
+            self._check_cancelled()
+            self._decode(decode)
+        while self._under_way:
+            yield from self._finish(self._under_way[0])
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled:
+            raise Error(
+                code="cancelled",
+                operation="write" if self._plan.writes else "read",
+                file=self._plan.files[0] if self._plan.files else "",
+                cause="cancelled by the caller",
+            )
+
+    def _start(self, batch: Batch) -> None:
+        scratch = self._mover.take_scratch(batch.scratch_bytes) if batch.scratch_bytes else None
+        slot = _Slot(batch, [], scratch)
+        self._under_way.append(slot)
+        self._counts.take(batch)
+        if self._plan.writes:
+            self._place(slot)
+        if scratch is not None:
+            slot.transfers.append(self._transfer(scratch, batch.staged))
+        for number, table in batch.direct.items():
+            slot.transfers.append(self._transfer(self._job.targets[number].memory, table))
+        if self._cancelled:  # just now, by another thread, which has not seen these
+            self.cancel()
+
+    def _transfer(self, memory: Any, table: np.ndarray) -> tuple[_core.Transfer, np.ndarray]:
+        numbers, table = np.unique(table[:, 0]), table.copy()
+        table[:, 0] = np.searchsorted(numbers, table[:, 0])
+        writes = self._plan.writes
+        files = self._mover.files.lease([self._plan.files[number] for number in numbers], writes)
+        direction = "write" if writes else "read"
+        started = _core.start_table(self._mover.raw, direction, files, memory, table, **self._job.options)
+        table[:, 0] = numbers[table[:, 0]]
+        return started, table
+
+    def _finish(self, slot: _Slot) -> Steps:
+        for transfer, table in slot.transfers:
+            yield transfer
+            outcome = transfer.result()
+            outcome.or_throw()
+            self._check_bytes(outcome, table)
+            self._outcomes.append(outcome)
+        if not self._plan.writes:
+            self._place(slot)
+        self._under_way.remove(slot)
+        self._finished_bytes += slot.batch.bytes
+        if slot.scratch is not None:
+            self._mover.give_back(slot.scratch)
+
+    def _check_bytes(self, outcome: _core.Outcome, table: np.ndarray) -> None:
+        wanted = int(table[:, 3].sum())
+        if outcome.bytes == wanted:
+            return
+        row = next((row for row in table if int(row[1] + row[3]) > self._file_bytes(int(row[0]))), table[-1])
+        raise Error(
+            code="end_of_file",
+            operation="read",
+            file=self._plan.files[int(row[0])],
+            offset_bytes=int(row[1]),
+            length_bytes=int(row[3]),
+            cause=f"the file ended {wanted - outcome.bytes} bytes early: it was cut short after it was opened",
+            advice="open it again",
+        )
+
+    def _file_bytes(self, number: int) -> int:
+        return self._mover.files.lease([self._plan.files[number]], self._plan.writes)[0].size_bytes
+
+    def _place(self, slot: _Slot) -> None:
+        """Between scratch and the targets, and byte order in place."""
+        for padding in slot.batch.paddings:
+            _core.fill_boxes(self._mover.raw, slot.scratch, padding.table, padding.item)
+        for move in slot.batch.moves:
+            memory = self._job.targets[move.target].memory
+            to, source = (slot.scratch, memory) if self._plan.writes else (memory, slot.scratch)
+            if move.in_place:
+                to = source = memory
+            _core.copy_boxes(self._mover.raw, to, source, move.table, move.item_bytes, move.swap_bytes)
+
+    def _decode(self, decode: Decode) -> None:
+        plain = self._mover.decode(decode.dataset, decode.box)
+        self._counts.host_decoded_bytes += decode.bytes
+        self._finished_bytes += decode.bytes
+        given = memoryview(plain).nbytes
+        if given != decode.bytes:
+            raise Error(
+                code="damaged",
+                operation=f"decode dataset {decode.dataset!r}",
+                cause=f"the format's library gave {given} bytes instead of {decode.bytes}",
+            )
+        memory = self._job.targets[decode.target].memory
+        with _uploaded(self._mover, plain, decode.bytes) as source:
+            _core.copy_boxes(self._mover.raw, memory, source, decode.table, decode.item_bytes, decode.swap_bytes)
+
+
+class _uploaded:  # noqa: N801 - reads as a function
+    """Host bytes where the device can read them: on the device, or where they are when the device is emulated."""
+
+    def __init__(self, mover: Mover, plain: Any, bytes: int) -> None:
+        self._mover, self._plain, self._bytes = mover, plain, bytes
+        self._scratch: _core.Buffer | None = None
+
+    def __enter__(self) -> Any:
+        if self._mover.emulated:
+            return self._plain
+        self._scratch = self._mover.take_scratch(self._bytes)
+        self._mover.raw.copy_to_device(self._scratch.slice(0, self._bytes), self._plain)
+        return self._scratch
+
+    def __exit__(self, *_: object) -> None:
+        if self._scratch is not None:
+            self._mover.give_back(self._scratch)
+
+
+def _wait_through_interrupts(transfer: _core.Transfer) -> None:
+    while True:
+        try:
+            transfer.wait(None, None)
+            return
+        except KeyboardInterrupt:
+            continue
+
+
+def decoded_by(decode: HostDecoder, lock: threading.RLock) -> HostDecoder:
+    """The format's decoder, one caller at a time."""
+
+    def decode_alone(name: str, box: Any) -> Any:
+        with lock:
+            return decode(name, box)
+
+    return decode_alone

@@ -1,0 +1,154 @@
+"""Pending: a read or write under way, that may take several transfers with work between them.
+
+The work is a generator: it yields each transfer it has to wait for, and goes on when that is done. Work that is one
+transfer runs without a thread of its own; longer work gets one when it was started in the background. What must stay
+true: waits can be interrupted; when `result` raises an interrupt, or work fails, nothing touches the memory any more.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from penstock import _core
+from penstock._api import Outcome, Progress
+
+Steps = Iterator[_core.Transfer]
+
+
+class Work(Protocol):
+    """What a Pending drives."""
+
+    bytes_total: int
+    is_one_transfer: bool  # known after the first step: nothing is left but to wait
+
+    @property
+    def bytes_done(self) -> int: ...
+
+    def steps(self) -> Steps: ...
+
+    def cancel(self) -> None:
+        """Transfers under way finish early; the next step raises Error `cancelled`."""
+
+    def outcome(self, seconds: float) -> Outcome: ...
+
+
+class Pending:
+    """A read or write under way. Dropping it does not cancel it."""
+
+    def __init__(self, work: Work, result: Callable[[Outcome], Any], background: bool) -> None:
+        self._work, self._result = work, result
+        self._began = time.perf_counter()
+        self._steps = work.steps()
+        self._waits_for: _core.Transfer | None = None
+        self._lock = threading.Lock()
+        self._finished = threading.Event()
+        self._error: BaseException | None = None
+        self._outcome: Outcome | None = None
+        self._thread: threading.Thread | None = None
+        self._advance()
+        if background and not self.done and not work.is_one_transfer:
+            self._thread = threading.Thread(target=self._run_in_thread, name="penstock-pending")
+            self._thread.start()
+
+    def _advance(self) -> None:
+        """Up to the next transfer to wait for, or to the end."""
+        try:
+            self._waits_for = next(self._steps, None)
+            if self._waits_for is None:
+                self._outcome = self._work.outcome(time.perf_counter() - self._began)
+        except BaseException as error:
+            self._waits_for, self._error = None, error
+        if self._waits_for is None:
+            self._finished.set()
+
+    def _run_in_thread(self) -> None:
+        while self._waits_for is not None:
+            self._waits_for.wait(None, None)
+            self._advance()
+
+    @property
+    def done(self) -> bool:
+        return self._finished.is_set() or (self._thread is None and self.wait(0))
+
+    @property
+    def bytes_done(self) -> int:
+        return self.bytes_total if self._outcome is not None else min(self._work.bytes_done, self.bytes_total)
+
+    @property
+    def bytes_total(self) -> int:
+        """Of file ranges and bytes decoded on the host."""
+        return self._work.bytes_total
+
+    def wait(self, timeout: float | None = None, progress: Progress | None = None) -> bool:
+        """True when done; False after `timeout` seconds. `progress(done_bytes, total_bytes)` is called about 10 times
+        a second and once at the end. Errors are raised by result()."""
+        deadline = float("inf") if timeout is None else time.monotonic() + timeout
+        while not self._finished.is_set():
+            left = max(0.0, deadline - time.monotonic())
+            slice_s = left if progress is None else min(0.1, left)
+            done = self._wait_once(None if slice_s == float("inf") else slice_s)
+            if not done and left == 0:
+                return False
+            if progress is not None and not done:
+                progress(self.bytes_done, self.bytes_total)
+        if progress is not None:
+            progress(self.bytes_done, self.bytes_total)
+        return True
+
+    def _wait_once(self, timeout: float | None) -> bool:
+        if self._thread is not None:
+            return self._finished.wait(timeout)
+        if not self._lock.acquire(timeout=-1 if timeout is None else timeout):
+            return False
+        try:
+            if self._waits_for is not None and self._waits_for.wait(timeout, None):
+                self._advance()
+        finally:
+            self._lock.release()
+        return self._finished.is_set()
+
+    def result(self) -> Any:
+        """Waits. What a read gives: the array, `out`, or a dict of arrays; of a write, its Outcome. Raises Error when
+        not all was done; an interrupt cancels, and leaves when nothing touches the memory any more."""
+        return self._result(self.outcome)
+
+    def _settle(self) -> None:
+        try:
+            self.wait()
+        except BaseException:
+            self.cancel()
+            self._finish()
+            raise
+        if self._error is not None:
+            raise self._error
+
+    def _finish(self) -> None:
+        """Waits through interrupts."""
+        while not self._finished.is_set():
+            try:
+                self._wait_once(None)
+            except KeyboardInterrupt:
+                continue
+
+    @property
+    def outcome(self) -> Outcome:
+        """Waits. Bytes, seconds, path and evidence of the whole work."""
+        self._settle()
+        assert self._outcome is not None
+        return self._outcome
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """Waits. How the bytes went, summed over transfers, and which of them the host decoded."""
+        return self.outcome.evidence
+
+    def cancel(self) -> None:
+        """Started operations finish, the rest does not start; result() then raises Error with code "cancelled"."""
+        self._work.cancel()
+
+    def __repr__(self) -> str:
+        state = "done" if self._finished.is_set() else "under way"
+        return f"<penstock.Pending {state}, {self.bytes_done} of {self.bytes_total} bytes>"

@@ -1,0 +1,148 @@
+"""Which format a file has, and what opens, makes or appends to it.
+
+What the file says of itself (its first bytes) counts more than its name; the name decides for files that say nothing,
+and for new ones. What must stay true: a format's module is imported only when a file of it is used; a library that is
+missing is named with the line that installs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock._error import Error
+
+
+@dataclass(frozen=True)
+class Format:
+    """`reader`, `creator` and `appender` are "module:function" below penstock.formats; empty: cannot be done."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str
+    creator: str = ""
+    appender: str = ""
+    single: bool = False  # holds one dataset
+    needs: tuple[str, ...] = ()  # packages to install
+
+
+FORMATS: dict[str, Format] = {
+    one.name: one
+    for one in (
+        Format(
+            "hdf5",
+            (".h5", ".hdf5", ".hdf", ".he5"),
+            "hdf5:Hdf5",
+            "hdf5_write:create",
+            "hdf5_write:append",
+            needs=("h5py>=3.11",),
+        ),
+        Format(
+            "netcdf4",
+            (".nc", ".nc4", ".cdf"),
+            "hdf5_netcdf:NetCDF4",
+            "hdf5_netcdf:create",
+            "hdf5_netcdf:append",
+            needs=("h5py>=3.11",),
+        ),
+        Format("netcdf3", (".nc3",), "netcdf3:NetCDF3", "netcdf3_write:create", "netcdf3_write:append"),
+        Format("npy", (".npy",), "npy:open_npy", "npy:NpyWriter", single=True),
+        Format("safetensors", (".safetensors",), "safetensors:open_safetensors", "safetensors:SafetensorsWriter"),
+        Format("zarr", (".zarr",), "zarr:open_zarr", "zarr_write:create", "zarr_write:append"),
+        Format("raw", (), "raw:open_raw", "raw:RawWriter", single=True),
+    )
+}
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+_NPY = b"\x93NUMPY"
+_ZARR = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+_HDF5_STARTS = [0, *(512 << power for power in range(12))]  # a user block may come first
+
+
+def listing() -> str:
+    """Formats and their suffixes, for messages."""
+    shown = [f"{one.name} ({' '.join(one.suffixes)})" for one in FORMATS.values() if one.suffixes]
+    return f"{', '.join(shown)}, or raw with dtype= and shape="
+
+
+def by_suffix(name: str | os.PathLike[str]) -> Format | None:
+    suffix = Path(os.fsdecode(name)).suffix.lower()
+    return next((one for one in FORMATS.values() if suffix in one.suffixes), None)
+
+
+def by_name(name: str) -> Format:
+    if name not in FORMATS:
+        raise ValueError(f"there is no format {name!r}; there are {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def of_file(name: str | os.PathLike[str]) -> Format:
+    """Of an existing file or folder. Raises Error listing the formats when it is none of them."""
+    path, named = Path(os.fsdecode(name)), by_suffix(name)
+    if path.is_dir():
+        if any((path / mark).exists() for mark in _ZARR):
+            return FORMATS["zarr"]
+        raise _unknown(path, "it is a folder without the metadata of Zarr")
+    return _by_content(path, named) or named or _refuse(path)
+
+
+def _by_content(path: Path, named: Format | None) -> Format | None:
+    try:
+        with path.open("rb") as file:
+            begin = file.read(8)
+            if begin.startswith(_CLASSIC):
+                return FORMATS["netcdf3"]
+            if begin.startswith(_NPY):
+                return FORMATS["npy"]
+            is_hdf5 = any(_at(file, start) == _HDF5 for start in _HDF5_STARTS)
+    except OSError as error:
+        raise Error.of(error, "open", str(path), "check the name and its permissions") from error
+    if is_hdf5:
+        return FORMATS["netcdf4"] if named is FORMATS["netcdf4"] else FORMATS["hdf5"]
+    return None
+
+
+def _at(file: Any, offset: int) -> bytes:
+    file.seek(offset)
+    return file.read(len(_HDF5))
+
+
+def _refuse(path: Path) -> Format:
+    raise _unknown(path, "neither its name nor its first bytes are those of a known format")
+
+
+def _unknown(path: Path, cause: str) -> Error:
+    return Error(
+        code="unsupported",
+        operation="open",
+        file=str(path),
+        cause=cause,
+        advice=f"known are {listing()}; format= names one",
+    )
+
+
+def function(format: Format, use: str) -> Callable[..., Any]:
+    """What reads, creates or appends; use is "reader", "creator" or "appender"."""
+    place = getattr(format, use)
+    if not place:
+        verb = {"reader": "read", "creator": "made", "appender": "appended to"}[use]
+        cause = f"{format.name} files cannot be {verb} here"
+        raise Error(code="unsupported", operation="open", cause=cause, advice="write the file anew")
+    module, _, name = place.partition(":")
+    try:
+        return getattr(importlib.import_module(f"penstock.formats.{module}"), name)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing == "penstock":
+            raise
+        lines = " ".join(f"'{one}'" for one in format.needs) or missing
+        raise Error(
+            code="unsupported",
+            operation="open",
+            cause=f"{format.name} files need the package {missing}, which is not installed",
+            advice=f"pip install {lines}",
+        ) from error

@@ -1,0 +1,175 @@
+"""Memory of others, as the mover needs it: an object the engine takes, and where in it which elements lie.
+
+`out=` of a read and the value of a write may be a penstock Array, anything with the buffer protocol (NumPy), with
+DLPack (PyTorch, CuPy, JAX) or with `__cuda_array_interface__` (Numba). What must stay true: type, shape, order and
+device are compared before anything moves, and a difference is an error that says both sides; nothing is converted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock import _core
+from penstock._array import Array, c_strides, product
+from penstock._dtype import DType
+
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
+
+
+@dataclass(frozen=True)
+class Target:
+    """Elements in memory. `memory` is what _core takes; `base` the byte offset of the first element in it."""
+
+    memory: Any
+    base: int
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: str  # "host" or "cuda:N"
+    readonly: bool = False
+    keep: Any = None  # owns the memory
+    stream: int | None = None  # work queued there comes first
+
+    @property
+    def size(self) -> int:
+        return product(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def is_order(self, order: str) -> bool:
+        """Contiguous in C or Fortran order."""
+        shape = self.shape if order == "C" else self.shape[::-1]
+        strides = self.strides if order == "C" else self.strides[::-1]
+        wanted = c_strides(shape, self.dtype.itemsize)
+        return self.size == 0 or all(n == 1 or a == b for n, a, b in zip(shape, strides, wanted, strict=True))
+
+
+def target_of(thing: Any, stream: int | None = None) -> Target:
+    """What `thing` is as memory. TypeError when it is none. `stream` orders what its owner has queued on a GPU."""
+    if isinstance(thing, Target):
+        return thing
+    if isinstance(thing, Array):
+        return _of_array(thing)
+    if isinstance(thing, _core.Buffer):
+        return _of_array(Array(thing, "uint8", (thing.bytes,)))
+    found = _of_buffer(thing)
+    if found is None and hasattr(thing, "__dlpack__"):
+        found = _of_dlpack(thing, stream)
+    if found is None and hasattr(thing, "__cuda_array_interface__"):
+        found = _of_cuda_array(thing)
+    if found is None:
+        raise TypeError(
+            f"a {type(thing).__name__} is no array: pass a penstock Array, or an object with DLPack, "
+            "__cuda_array_interface__ or the buffer protocol"
+        )
+    return found
+
+
+def _of_array(array: Array) -> Target:
+    return Target(
+        array.buffer, array.offset_bytes, array.dtype, array.shape, array.strides, array.device, keep=array.buffer
+    )
+
+
+def _of_buffer(thing: Any) -> Target | None:
+    try:
+        view = memoryview(thing)
+    except (TypeError, BufferError, ValueError):  # of NumPy arrays whose types the protocol cannot say, too
+        return _of_array_interface(thing)
+    if hasattr(thing, "__array_interface__"):
+        return _of_array_interface(thing)  # names members of compound types
+    dtype, strides = DType.of_buffer_format(view.format, view.itemsize), tuple(view.strides or ())
+    if view.c_contiguous:
+        return Target(thing, 0, dtype, tuple(view.shape or ()), strides, "host", view.readonly, thing)
+    raise TypeError(f"a {type(thing).__name__} with strides {strides} is not contiguous; pass a contiguous copy")
+
+
+def _of_array_interface(thing: Any) -> Target | None:
+    interface = getattr(thing, "__array_interface__", None)
+    if not isinstance(interface, dict) or interface.get("data") is None:
+        return None
+    dtype, shape = DType.of(thing.dtype), tuple(interface["shape"])
+    address, readonly = interface["data"]
+    strides = interface.get("strides") or c_strides(shape, dtype.itemsize)
+    return _at_address(Target(None, 0, dtype, shape, tuple(strides), "host", readonly, thing), address)
+
+
+def _of_dlpack(thing: Any, stream: int | None) -> Target:
+    try:
+        memory = _core.describe_dlpack(thing, stream or None)  # 0, CUDA's default stream, is not 0 in DLPack
+    except (BufferError, RuntimeError) as error:
+        raise TypeError(f"a {type(thing).__name__} that cannot be exported: {error}") from error
+    dtype, shape = DType.of_dlpack(*memory.dtype), tuple(memory.shape or ())
+    kind, index = memory.device
+    if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+        raise TypeError(
+            f"a {type(thing).__name__} lies on a device of DLPack type {kind}, which is no host and no CUDA"
+        )
+    device = f"cuda:{index}" if kind in (_CUDA, _CUDA_MANAGED) else "host"
+    item = dtype.itemsize
+    strides = c_strides(shape, item) if memory.strides is None else tuple(one * item for one in memory.strides)
+    if memory.contiguous:
+        return Target(memory, 0, dtype, shape, c_strides(shape, item), device, memory.readonly, memory)
+    pending = (stream or 0) if device != "host" else None
+    found = Target(None, 0, dtype, shape, strides, device, memory.readonly, memory, pending)
+    return _at_address(found, memory.pointer)
+
+
+def _of_cuda_array(thing: Any) -> Target:
+    interface = thing.__cuda_array_interface__
+    dtype, shape = DType.of(interface["typestr"]), tuple(interface["shape"])
+    address, readonly = interface["data"]
+    strides = tuple(interface.get("strides") or c_strides(shape, dtype.itemsize))
+    index = getattr(getattr(thing, "device", None), "id", 0)
+    target = Target(None, 0, dtype, shape, strides, f"cuda:{index}", readonly, thing, interface.get("stream"))
+    return _at_address(target, address)
+
+
+class _Span:
+    """Bytes of a GPU at an address."""
+
+    def __init__(self, address: int, bytes: int, readonly: bool) -> None:
+        self.keep: Any = None
+        self.__cuda_array_interface__ = {
+            "shape": (bytes,),
+            "typestr": "|u1",
+            "data": (address, readonly),
+            "version": 3,
+        }
+
+
+def _at_address(target: Target, address: int) -> Target:
+    """The bytes from the lowest element to the highest as one memory, whatever lies between the elements."""
+    reaches = [(n - 1) * stride for n, stride in zip(target.shape, target.strides, strict=True)]
+    low = sum(min(0, reach) for reach in reaches)
+    size = sum(max(0, reach) for reach in reaches) + target.dtype.itemsize - low if target.size else 0
+    memory: Any = bytearray()
+    if size and target.device == "host":
+        memory = (ctypes.c_ubyte * size).from_address(address + low)
+    elif size:
+        memory = _Span(address + low, size, target.readonly)
+    if size:
+        memory.keep = target.keep  # whoever holds the memory, a transfer say, holds its owner
+    return replace(target, memory=memory, base=-low)
+
+
+def stream_handle(stream: Any) -> int | None:
+    """The number of a stream: an integer, or what CuPy (.ptr), PyTorch (.cuda_stream) or cuda.core
+    (__cuda_stream__) call one."""
+    if stream is None:
+        return None
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for name in ("ptr", "cuda_stream"):
+        if hasattr(stream, name):
+            return int(getattr(stream, name))
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return stream
+    raise TypeError(
+        f"a {type(stream).__name__} is no stream: pass an integer handle, or an object with .ptr, .cuda_stream or "
+        "__cuda_stream__"
+    )

@@ -1,0 +1,83 @@
+"""Writing datasets: from values to a job for the mover.
+
+What must stay true: shape and type of a value are compared with the dataset before anything moves, and nothing is
+converted (the byte order of the file is the file's matter); the bytes of the caller are not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock import _core
+from penstock._array import c_strides
+from penstock.formats.model import ChunkTable
+from penstock.formats.mover import Job, Mover
+from penstock.formats.pieces import PIECE_BYTES, Wanted
+from penstock.formats.plan import Plan
+from penstock.formats.reading import Request, side_of
+from penstock.formats.target import Target, target_of
+
+
+def value_of(value: Any, stream: int | None = None) -> Target:
+    """A value to write: an array of any library; numbers and lists of numbers become one of NumPy."""
+    if isinstance(value, (bool, int, float, complex, list, tuple)):
+        import numpy as np
+
+        value = np.asarray(value)
+    try:
+        return target_of(value, stream)
+    except TypeError:
+        if not hasattr(value, "__array__") or hasattr(value, "__cuda_array_interface__"):
+            raise
+        import numpy as np
+
+        return target_of(np.asarray(value), stream)  # NumPy scalars, pandas and xarray objects
+
+
+def write_job(
+    mover: Mover, requests: Sequence[Request], tables: Sequence[ChunkTable], stream: int | None = None
+) -> Job:
+    """The job that writes `out` of each request to its dataset, where the tables say."""
+    targets = [_checked(mover, one, value_of(one.out, stream)) for one in requests]
+    plan, total = Plan(writes=True), 0
+    for number, (one, table) in enumerate(zip(requests, tables, strict=True)):
+        before = len(plan.groups)
+        plan.add(Wanted(one.info, one.stored, side_of(one, targets[number], number)), table)
+        total += one.bytes
+        groups = plan.groups[before:]
+        straight = len(groups) == 1 and groups[0].direct and groups[0].pieces == 1 and groups[0].bytes >= PIECE_BYTES
+        if targets[number].device != mover.device and one.bytes and not straight:
+            targets[number] = _uploaded(mover, targets[number])
+            del plan.groups[before:]
+            plan.requested_bytes -= one.bytes
+            plan.add(Wanted(one.info, one.stored, side_of(one, targets[number], number)), table)
+    return Job(plan, targets, stream=stream)
+
+
+def _checked(mover: Mover, one: Request, value: Target) -> Target:
+    name, dtype, shape = one.info.name, one.info.dtype, one.selection.shape
+    if value.dtype != dtype.native:
+        raise TypeError(f"the value has elements of {value.dtype}, dataset {name!r} of {dtype.native}")
+    if value.shape != shape:
+        raise ValueError(f"the value has shape {value.shape}, the selection of dataset {name!r} {shape}")
+    if value.device not in (mover.device, "host"):
+        raise ValueError(
+            f"the value lies on {value.device}, the file writes from {mover.device}: open it with "
+            f"device={value.device!r}"
+        )
+    return value
+
+
+def _uploaded(mover: Mover, value: Target) -> Target:
+    """Host memory, where boxes will be copied from it: a GPU cannot address it."""
+    if not value.is_order("C"):
+        raise ValueError(
+            f"a host array with strides {value.strides} cannot be written from {mover.device}; pass a contiguous copy"
+        )
+    buffer = _core.allocate(mover.raw, value.nbytes, "device", "none")
+    memory = value.memory if value.base == 0 else memoryview(value.memory).cast("B")[value.base :]
+    mover.raw.copy_to_device(buffer, memory)
+    strides = c_strides(value.shape, value.dtype.itemsize)
+    return replace(value, memory=buffer, base=0, strides=strides, device=mover.device, keep=buffer)

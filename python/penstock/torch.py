@@ -1,0 +1,95 @@
+"""PyTorch tensors from and to safetensors files: drop-in replacements for the functions of `safetensors.torch`.
+
+    from penstock.torch import load_file, save_file
+
+Tensors of one call are views of one buffer, read in one transfer; the memory is freed when the last of them goes
+(safetensors.torch gives each tensor its own, on a GPU). Tensors that share memory, or are not contiguous, can be saved:
+each gets its own bytes in the file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from penstock._array import Array
+from penstock._dtype import DType
+from penstock._open import create
+from penstock._open import open as open_file
+from penstock._shared import shared_context
+
+__all__ = ["load", "load_file", "save_file"]
+
+
+def load_file(filename: str | os.PathLike[str], device: str | int | torch.device = "cpu") -> dict[str, torch.Tensor]:
+    """All tensors of a safetensors file on a device: "cpu", "cuda", "cuda:1", a number of a GPU, or a torch.device."""
+    with open_file(filename, device=_device(device), format="safetensors") as file:
+        return {name: tensor_of(array) for name, array in file.load().items()}
+
+
+def load(data: bytes) -> dict[str, torch.Tensor]:
+    """All tensors of the bytes of a safetensors file, on the CPU."""
+    from penstock.formats.safetensors import parse
+
+    found = parse("safetensors bytes", io.BytesIO(data), len(data))
+    buffer = shared_context("host").allocate(max(1, len(data)))
+    memoryview(buffer)[: len(data)] = data
+    arrays = {name: Array(buffer, info.dtype, info.shape, offset) for name, (info, offset) in found.datasets.items()}
+    return {name: tensor_of(array) for name, array in arrays.items()}
+
+
+def save_file(
+    tensors: Mapping[str, torch.Tensor], filename: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Writes a safetensors file, which appears under its name when it is whole. Tensors of a GPU go from there."""
+    values = {name: _target(tensor) for name, tensor in tensors.items()}
+    device = next((one.device for one in values.values() if one.device != "host"), "host")
+    with create(filename, format="safetensors", device=device) as file:
+        for key, value in (metadata or {}).items():
+            file.attrs[key] = value
+        file.write_many(values).result()
+
+
+def tensor_of(array: Array) -> torch.Tensor:
+    """A tensor that shares the array's memory."""
+    type = getattr(torch, array.dtype.name, None)
+    if type is None:
+        raise TypeError(f"PyTorch has no type {array.dtype}")
+    if array.size == 0:
+        return torch.empty(array.shape, dtype=type, device="cpu" if array.on_host else array.device)
+    if array.itemsize == 1 and array.dtype.name not in ("uint8", "int8"):  # not every version takes these by DLPack
+        return torch.from_dlpack(array.view("uint8")).view(type)
+    if array.address % array.dtype.word_bytes:
+        return torch.from_dlpack(array.reshape(-1).view("uint8")).clone().view(type).reshape(array.shape)
+    return torch.from_dlpack(array)
+
+
+def _target(tensor: torch.Tensor) -> Any:
+    """A tensor as something to write, in the type it has."""
+    from penstock.formats.target import target_of
+
+    if not isinstance(tensor, torch.Tensor):
+        raise ValueError(f"a {type(tensor).__name__} is no tensor")
+    if tensor.layout != torch.strided:
+        raise ValueError(f"a tensor of layout {tensor.layout} cannot be saved; use .to_dense()")
+    tensor = tensor.detach()
+    dtype = DType.of(tensor.dtype)
+    if tensor.numel() == 0:
+        return Array(shared_context("host").allocate(1), dtype, tuple(tensor.shape))
+    if tensor.element_size() == 1:  # not every version gives these by DLPack
+        return replace(target_of(tensor.view(torch.uint8)), dtype=dtype)
+    return target_of(tensor)
+
+
+def _device(device: str | int | torch.device) -> str:
+    if isinstance(device, int):
+        return f"cuda:{device}"
+    name = str(device)
+    if name == "cuda":
+        return f"cuda:{torch.cuda.current_device()}"
+    return "host" if name.startswith("cpu") else name
