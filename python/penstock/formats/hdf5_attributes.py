@@ -1,0 +1,76 @@
+"""Attributes of HDF5 objects: read when asked for, written in the forms that other readers know.
+
+What must stay true: an attribute that h5py cannot read fails when it is asked for, by name, not before; nothing here
+is kept after it was given out, so nothing goes stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5a, h5t
+
+from penstock.formats.faults import unsupported
+from penstock.formats.hdf5_open import cause_of, high_level, name_text
+
+Opener = Callable[[], Any]
+
+
+class Attributes(Mapping[str, Any]):
+    """`open` gives the low-level object each time, and raises Error when the file is closed or was changed."""
+
+    def __init__(self, file: str, open: Opener, hidden: frozenset[str] = frozenset()) -> None:
+        self._file = file
+        self._open = open
+        self._hidden = hidden
+
+    def __getitem__(self, name: str) -> Any:
+        attributes = high_level(self._open()).attrs
+        if name in self._hidden or name not in attributes:
+            raise KeyError(name)
+        try:
+            return plain(attributes[name])
+        except (OSError, TypeError, ValueError, RuntimeError) as error:
+            raise unsupported(self._file, f"attribute {name!r} cannot be read: {cause_of(error)}") from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def _names(self) -> list[str]:
+        """Those that refer to other objects say nothing outside the file, and are left out."""
+        target = self._open()
+        found: list[str] = []
+        for index in range(h5a.get_num_attrs(target)):
+            attribute = h5a.open(target, index=index)
+            name = name_text(attribute.name)
+            if name not in self._hidden and not _refers(attribute.get_type()):
+                found.append(name)
+        return found
+
+
+def _refers(stored: h5t.TypeID) -> bool:
+    return stored.detect_class(h5t.REFERENCE)
+
+
+def plain(value: Any) -> Any:
+    """Text as str, several texts as a list of str; numbers as h5py gives them."""
+    if isinstance(value, h5py.Empty):
+        return "" if value.dtype.kind in "SO" else None
+    if isinstance(value, bytes):
+        return _text(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
+        return [_text(one) if isinstance(one, bytes) else one for one in value.tolist()]
+    return value
+
+
+def _text(value: bytes) -> str:
+    return value.rstrip(b"\0").decode("utf-8", "surrogateescape")

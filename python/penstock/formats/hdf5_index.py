@@ -1,0 +1,94 @@
+"""The chunk index of an HDF5 dataset as NumPy columns, and the part of it that meets a box.
+
+Read once with H5Dchunk_iter, which visits all chunks in one pass; asking chunk by chunk is quadratic. What must stay
+true: one row a chunk position inside the dataset, in order of position (a B-tree that a dead writer left half changed
+may name a chunk twice, or hold chunks beyond the end: both are valid HDF5 and neither may be counted).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from h5py import h5d
+
+from penstock.formats.model import Box, ChunkTable, Shape
+
+
+class Filters(NamedTuple):
+    """Filters of a dataset; a chunk's mask has a bit for each that was skipped."""
+
+    count: int
+    checksums: int = 0  # bits of fletcher32 filters whose sums nobody wants checked
+
+    def applied(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(whether chunks must be decoded, bytes that follow their elements). Fletcher32 only adds 4 bytes."""
+        left = ~mask & ((1 << self.count) - 1)
+        summed = (left != 0) & (left & ~self.checksums == 0)
+        return (left != 0) & ~summed, 4 * summed
+
+
+@dataclass(frozen=True)
+class ChunkIndex:
+    """Rows sorted by `cell`, the chunk's number in the grid of chunks (C order)."""
+
+    grid: Shape
+    chunk_shape: Shape
+    cell: np.ndarray  # int64 [n]
+    origin: np.ndarray  # int64 [n, ndim]
+    offset_bytes: np.ndarray  # int64 [n]
+    bytes: np.ndarray  # int64 [n]
+    encoded: np.ndarray  # bool [n]
+
+    def meet(self, box: Box) -> np.ndarray:
+        """Rows of the chunks that hold an element of the box."""
+        spans = [
+            (start // chunk, -(-stop // chunk) if stop > start else start // chunk)
+            for start, stop, chunk in zip(box.start, box.stop, self.chunk_shape, strict=True)
+        ]
+        wanted = int(np.prod([max(0, high - low) for low, high in spans], dtype=np.float64))
+        if wanted < len(self.cell) // 8:
+            return self._find(spans)
+        keep = np.ones(len(self.cell), bool)
+        for axis, (low, high) in enumerate(spans):
+            column = self.origin[:, axis]
+            keep &= (column >= low * self.chunk_shape[axis]) & (column < high * self.chunk_shape[axis])
+        return np.flatnonzero(keep)
+
+    def _find(self, spans: list[tuple[int, int]]) -> np.ndarray:
+        """A few chunks of many: looked up one by one."""
+        cells = np.zeros(1, np.int64)
+        for (low, high), extent in zip(spans, self.grid, strict=True):
+            cells = (cells[:, None] * extent + np.arange(low, high, dtype=np.int64)).reshape(-1)
+        at = np.searchsorted(self.cell, cells)
+        inside = at < len(self.cell)
+        at, cells = at[inside], cells[inside]
+        return at[self.cell[at] == cells]
+
+    def table(self, files: tuple[str, ...], rows: np.ndarray) -> ChunkTable:
+        index = np.zeros(len(rows), np.int32)
+        columns = (self.origin, self.offset_bytes, self.bytes, self.encoded)
+        return ChunkTable(files, index, *(column[rows] for column in columns))
+
+
+def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters: Filters) -> ChunkIndex:
+    """`shape` and `chunk_shape` without the dimensions of an array type."""
+    stored: list[Any] = []
+    dataset.chunk_iter(stored.append)
+    count, ndim = len(stored), len(shape)
+    starts, masks, offsets, sizes = zip(*stored, strict=True) if stored else ((), (), (), ())
+    origin = np.fromiter(chain.from_iterable(starts), np.int64, count * ndim).reshape(count, ndim)
+    offset = np.array([-1 if one is None else one for one in offsets] if None in offsets else offsets, np.int64)
+    size, mask = np.array(sizes, np.int64), np.array(masks, np.int64)
+    encoded, trailer = filters.applied(mask)
+    grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
+    cell = np.zeros(count, np.int64)
+    for axis in range(ndim):
+        cell = cell * grid[axis] + origin[:, axis] // chunk_shape[axis]
+    rows = np.flatnonzero((origin < np.array(shape, np.int64)).all(axis=1) & (offset >= 0))
+    if (np.diff(cell[rows]) <= 0).any():
+        rows = rows[np.unique(cell[rows], return_index=True)[1]]
+    columns = (cell, origin, offset, size - trailer, encoded)
+    return ChunkIndex(grid, chunk_shape, *(column[rows] for column in columns))

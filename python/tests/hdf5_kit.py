@@ -1,0 +1,74 @@
+"""Helpers of the HDF5 tests: reading through a container's tables with os.pread alone, and stock tools."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.formats.model import Box, Container
+
+kDebian = {"h5dump": "hdf5-tools", "ncdump": "netcdf-bin"}
+
+
+def whole(shape: tuple[int, ...]) -> Box:
+    return Box((0,) * len(shape), tuple(shape))
+
+
+def fetch(container: Container, name: str, box: Box | None = None) -> bytes:
+    """The box in C order, as stored, by pread of the rows and by `decode` of encoded ones."""
+    info = container.info(name)
+    box = box or whole(info.shape)
+    counts = [high - low for low, high in zip(box.start, box.stop, strict=True)]
+    item = np.dtype((np.void, info.dtype.itemsize))
+    out = np.full(counts, np.frombuffer(info.fill or bytes(item.itemsize), item)[0], item)
+    table = container.table(name, box)
+    for row, origin in enumerate(table.origin.tolist()):
+        low = [max(a, b) for a, b in zip(origin, box.start, strict=True)]
+        high = [min(a + c, b, s) for a, c, b, s in zip(origin, info.chunk_shape, box.stop, info.shape, strict=True)]
+        place = tuple(slice(a - s, b - s) for a, b, s in zip(low, high, box.start, strict=True))
+        if table.encoded[row]:
+            part = container.decode(name, Box(tuple(low), tuple(high)))
+            out[place] = np.frombuffer(part, item).reshape(out[place].shape)
+            continue
+        chunk = pread(table.files[table.file_index[row]], int(table.offset_bytes[row]), int(table.bytes[row]))
+        inside = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, origin, strict=True))
+        out[place] = np.frombuffer(chunk, item)[: np.prod(info.chunk_shape, dtype=int)].reshape(info.chunk_shape)[
+            inside
+        ]
+    return out.tobytes()
+
+
+def pread(file: str, offset: int, size: int) -> bytes:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        found = os.pread(descriptor, size, offset)
+        assert len(found) == size
+        return found
+    finally:
+        os.close(descriptor)
+
+
+def debian_tool(name: str) -> str:
+    """A tool of the distribution, of an older HDF5 than Python packages bring. Must be there for root."""
+    found = shutil.which(name)
+    if found is None and os.getuid() != 0:
+        pytest.skip(f"no {name}; `tools/setup.sh test` installs {kDebian[name]}")
+    assert found, f"{name} is missing: run tools/setup.sh test"
+    return found
+
+
+def run_tool(*command: str | Path) -> str:
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def equal(got: bytes, expected: Any) -> None:
+    """`expected` is what h5py or NumPy gives, in the stored byte order."""
+    assert got == np.ascontiguousarray(expected).tobytes()
