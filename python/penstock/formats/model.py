@@ -118,6 +118,7 @@ class NewDataset:
     resizable: tuple[int | None, ...] | None = None
     dimensions: tuple[str, ...] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    shard_shape: Shape | None = None  # Zarr: of the chunks that share a file; None: a file a chunk
 
 
 class Writer(Protocol):

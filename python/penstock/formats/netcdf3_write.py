@@ -18,7 +18,7 @@ from typing import Any
 from penstock._error import Error
 from penstock.formats.faults import refused, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
-from penstock.formats.netcdf3 import fill_of, variable_info, variable_table
+from penstock.formats.netcdf3 import fill_of, values, variable_info, variable_table
 from penstock.formats.netcdf3_encode import encode, encode_records
 from penstock.formats.netcdf3_header import Header, Variable, read_header
 from penstock.formats.netcdf3_layout import (
@@ -54,6 +54,14 @@ class NetCDF3Writer:
             self._data_start = self._published_bytes = self._grown = 0
             self._streamed = False
             self._new = NewFile(self.name)
+
+    def names(self) -> Sequence[str]:
+        return tuple(variable.name for variable in self._header.variables)
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        if group.strip("/"):
+            raise KeyError(f"{self.name}: classic netCDF has no groups, so no {group!r}")
+        return values(self._header.attributes)
 
     def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
         if self._new is None:
@@ -137,7 +145,7 @@ class NetCDF3Writer:
         for variable in self._header.variables:
             if variable.name == name.removeprefix("/"):
                 return variable
-        raise unknown(self.name, name, [one.name for one in self._header.variables])
+        raise unknown(self.name, name, self.names())
 
     def _adopt(self, header: Header) -> None:
         """An existing file, as it is on disk."""
@@ -218,6 +226,14 @@ class NetCDF3Writer:
 
     def _shape(self, name: str, records: int) -> Shape:
         return (records, *self._header.row_shape(self._variable(name)))
+
+
+def create(name: str | os.PathLike[str], version: int = 5) -> NetCDF3Writer:
+    return NetCDF3Writer(name, version=version)
+
+
+def append(name: str | os.PathLike[str]) -> NetCDF3Writer:
+    return NetCDF3Writer(name, append=True)
 
 
 def _fill(descriptor: int, variable: Variable, table: ChunkTable) -> None:

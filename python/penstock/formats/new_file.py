@@ -29,6 +29,11 @@ def temporary_name(name: str) -> str:
     return str(path.with_name(f".{path.name[:_NAME_PART]}.penstock-{os.getpid()}-{secrets.token_hex(6)}"))
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a name (without its folder) is one of those that temporary_name makes."""
+    return name.startswith(".") and ".penstock-" in name
+
+
 class NewFile:
     """A new file under its temporary name; `publish` gives it its own."""
 
@@ -113,6 +118,12 @@ def sync_folder(name: str) -> None:
             os.close(descriptor)
 
     _checked("fsync the folder", name, sync)
+
+
+def sync_tree(root: str) -> None:
+    """Makes the names in a folder, and in all folders inside, durable."""
+    for folder, _, _ in os.walk(root):
+        sync_folder(folder)
 
 
 def sync_file(name: str) -> None:

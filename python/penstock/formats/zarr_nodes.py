@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock._error import Error
 from penstock.formats.faults import damaged
+from penstock.formats.new_file import is_temporary
 from penstock.formats.zarr_array import ArrayMeta, parse_array
 from penstock.formats.zarr_json import member, parse, read_document
 from penstock.formats.zarr_v2 import parse_array_v2
@@ -27,10 +28,11 @@ class Nodes:
     def __init__(self, root: str) -> None:
         self.root = root
         self._arrays: dict[str, ArrayMeta | None] = {}
+        self.elsewhere: dict[str, str] = {}  # folders of arrays that are being written
         if not Path(root).is_dir():
             cause = "it is no folder" if Path(root).exists() else "there is nothing of that name"
             raise Error(code="not_found", operation="open the Zarr store", file=root, cause=cause)
-        if self._kind("") is None:
+        if self.kind("") is None:
             cause = f"the folder has neither {kDocument} nor {_GROUP_V2} nor {_ARRAY_V2}"
             raise Error(code="unsupported", operation="open the Zarr store", file=root, cause=cause)
 
@@ -42,7 +44,11 @@ class Nodes:
         return stripped
 
     def folder(self, name: str) -> str:
-        return f"{self.root}/{name}" if name else self.root
+        return self.elsewhere.get(name) or (f"{self.root}/{name}" if name else self.root)
+
+    def is_free(self, name: str) -> bool:
+        """Whether nothing has the name, and no part of it leads elsewhere."""
+        return not self._is_link(name) and not os.path.lexists(self.folder(name))
 
     def arrays(self) -> tuple[str, ...]:
         """Names of all arrays, in order; "" is a store that is one array."""
@@ -62,7 +68,7 @@ class Nodes:
 
     def attributes(self, name: str) -> Mapping[str, Any]:
         """Attributes of a group, or of the array that is the whole store."""
-        kind = self._kind(name)
+        kind = self.kind(name)
         if kind is None:
             raise KeyError(f"{self.root} has no group {name!r}")
         if kind == "array":
@@ -89,7 +95,7 @@ class Nodes:
         waiting = [name]
         while waiting:
             current = waiting.pop()
-            kind = self._kind(current)
+            kind = self.kind(current)
             if kind is None:
                 continue
             yield current, kind
@@ -99,11 +105,12 @@ class Nodes:
     def _folders(self, name: str) -> list[str]:
         try:
             with os.scandir(self.folder(name)) as entries:
-                return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+                found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+                return [name for name in found if not is_temporary(name)]
         except OSError as error:
             raise Error.of(error, "list", self.folder(name), "check its permissions") from error
 
-    def _kind(self, name: str) -> str | None:
+    def kind(self, name: str) -> str | None:
         """ "group", "array", or None: no node. Raises Error of a document that is damaged."""
         if self._is_link(name):
             return None
@@ -124,7 +131,7 @@ class Nodes:
         return False
 
     def _read_array(self, name: str) -> ArrayMeta | None:
-        if self._kind(name) != "array":
+        if self.kind(name) != "array":
             return None
         document = self.document(name, kDocument)
         if document is not None:

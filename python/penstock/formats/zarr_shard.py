@@ -7,7 +7,6 @@ that is used lies inside the file; an index that was read is used again only whi
 from __future__ import annotations
 
 import os
-import struct
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -86,7 +85,7 @@ def rows_of(entries: np.ndarray, grid: tuple[int, ...], turned: bool, ranges: Se
     return Rows(index + first, chosen[:, 0].astype(np.int64), chosen[:, 1].astype(np.int64))
 
 
-def encode_index(entries: Sequence[tuple[int, int]]) -> bytes:
-    """As the codecs `bytes` (little-endian) and `crc32c` give it."""
-    body = struct.pack(f"<{2 * len(entries)}Q", *(number for entry in entries for number in entry))
-    return body + crc32c(body).to_bytes(4, "little")
+def encode_index(sharding: Sharding, entries: np.ndarray) -> bytes:
+    """The bytes of an index: uint64 [n, 2]."""
+    body = entries.astype(">u8" if sharding.index_big_endian else "<u8").tobytes()
+    return body + crc32c(body).to_bytes(4, "little") if sharding.index_checked else body

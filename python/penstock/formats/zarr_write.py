@@ -1,0 +1,380 @@
+"""Creates Zarr stores, and changes them in place: new arrays, arrays that grow, attributes.
+
+A new store is a folder under a temporary name. In an existing one, new arrays are folders and new chunks files under
+temporary names; publish renames them, and then replaces the documents that make them seen. What must stay true:
+whenever a writer dies, readers see each array as it was or as it becomes; what was not published has temporary names.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock._error import Error
+from penstock.formats.faults import damaged, refused, unsupported
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
+from penstock.formats.new_file import NewFolder, sync_file, sync_folder, sync_tree, temporary_name
+from penstock.formats.zarr import Zarr
+from penstock.formats.zarr_allocate import Index, Older, file_indices, make_chunk, make_shard, used_chunks
+from penstock.formats.zarr_array import ArrayMeta, parse_array, storage_of
+from penstock.formats.zarr_codecs import kMissing
+from penstock.formats.zarr_document import (
+    array_document,
+    consolidated,
+    group_document,
+    plain_attributes,
+    write_document,
+)
+from penstock.formats.zarr_nodes import kDocument
+from penstock.formats.zarr_shard import Indices
+
+
+class ZarrWriter:
+    """`append`: the store exists and is changed in place; otherwise a new one is made."""
+
+    format = "zarr"
+
+    def __init__(self, name: str | os.PathLike[str], *, append: bool = False) -> None:
+        self.name = os.fspath(name)
+        self._new: NewFolder | None = None
+        if not append:
+            self._new = NewFolder(self.name)
+            write_document(f"{self._new.temporary}/{kDocument}", group_document(), durable=False)
+        self.container = Zarr(self._new.temporary if self._new is not None else self.name)
+        self._nodes = self.container.nodes
+        if self._nodes.document("", kDocument) is None:
+            raise unsupported(
+                self.name, "it is a store of Zarr version 2, which is not written", "copy it to version 3"
+            )
+        self._forget()
+
+    def _forget(self) -> None:
+        """Nothing is waiting to be published."""
+        self._changed: dict[str, dict[str, Any]] = {}  # documents of nodes, by name
+        self._made: dict[str, str] = {}  # folders of new arrays of an existing store, by name
+        self._growing: dict[str, tuple[bool, ...]] = {}
+        self._files: list[str] = []  # chunk files that were made
+        self.container.moved.clear()
+
+    def names(self) -> Sequence[str]:
+        new = [name for name, document in self._changed.items() if document["node_type"] == "array"]
+        return tuple(sorted({*self.container.names(), *new}))
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        plain = self._nodes.plain(group)
+        changed = self._changed.get(plain)
+        return changed["attributes"] if changed is not None else self.container.attributes(plain)
+
+    def info(self, name: str) -> DatasetInfo:
+        return self.container.info(name)
+
+    def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
+        made = [self._parsed(dataset) for dataset in datasets]
+        names = [name for name, _, _ in made]
+        for name, _, _ in made:
+            if names.count(name) > 1 or any(other.startswith(f"{name}/") for other in names):
+                raise refused(self.name, "two nodes of one call have this name", dataset=name)
+        for (name, document, meta), dataset in zip(made, datasets, strict=True):
+            self._nodes.set_array(name, meta)
+            self._changed |= {group: group_document() for group in parents(name) if self._kind(group) is None}
+            self._changed[name] = document
+            self._growing[name] = tuple(most is None for most in dataset.resizable or meta.shape)
+            if self._new is None:
+                self._made[name] = temporary_name(f"{self.name}/{name.rpartition('/')[2]}")
+                self._nodes.elsewhere[name] = self._made[name]
+            Path(self._nodes.folder(name)).mkdir(parents=True)
+        return [self.table(name, self._whole(name, (), meta.shape)) for name, _, meta in made]
+
+    def extend(self, name: str, shape: Shape) -> ChunkTable:
+        plain, meta = self._nodes.plain(name), self.container.meta(name)
+        old, new = meta.shape, tuple(int(n) for n in (shape[::-1] if storage_of(meta).backwards else shape))
+        if len(new) != len(old) or any(after < before for before, after in zip(old, new, strict=True)):
+            raise refused(self.name, f"from shape {old} to {new}: arrays only grow here", dataset=name)
+        self._need_raw(name, meta)
+        document = self._document(plain)
+        document["shape"] = list(new)
+        grown = self._checked(plain, document)
+        self._growing.setdefault(plain, tuple(a != b for a, b in zip(old, new, strict=True)))
+        self._changed[plain] = document
+        self._nodes.set_array(plain, grown)
+        rows = [self.table(plain, box) for box in self._new_boxes(plain, old, new)]
+        return _together(rows) if rows else self.container.table(plain, self._whole(plain, new, new))
+
+    def table(self, name: str, box: Box) -> ChunkTable:
+        """Chunks of the box that are not stored get a place here."""
+        plain, meta = self._nodes.plain(name), self.container.meta(name)
+        if not storage_of(meta).packed:
+            backwards = storage_of(meta).backwards
+            start, stop = (box.start[::-1], box.stop[::-1]) if backwards else (box.start, box.stop)
+            if meta.pipeline.sharding is None:
+                self._make_chunks(plain, meta, Box(start, stop))
+            else:
+                self._make_shards(plain, meta, Box(start, stop))
+        return self.container.table(plain, box)
+
+    def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
+        plain = self._nodes.plain(name)
+        document = self._document(plain)
+        try:
+            document["attributes"] = document.get("attributes", {}) | plain_attributes(attributes)
+        except ValueError as error:
+            raise refused(self.name, str(error), dataset=plain) from None
+        self._changed[plain] = document
+        if document["node_type"] == "array":
+            self._nodes.set_array(plain, replace(self.container.meta(plain), attributes=document["attributes"]))
+
+    def publish(self, durable: bool) -> None:
+        """The store may be changed again afterwards, and published again."""
+        try:
+            for path in self._files if durable else ():
+                sync_file(path)
+            self._publish_chunks()
+            self._publish_nodes(durable)
+        except OSError as error:
+            raise Error.of(error, "publish", self.name, "check the folder, its permissions and its space") from error
+        if self._new is not None:
+            if durable:
+                sync_tree(self._new.temporary)
+            self._new.publish(durable)
+            self._new = None
+            self.container = Zarr(self.name)
+            self._nodes = self.container.nodes
+        elif durable:
+            for folder in self._folders():
+                sync_folder(folder)
+        self._forget()
+
+    def abandon(self) -> None:
+        if self._new is not None:
+            self._new.abandon()
+        for folder in self._made.values():
+            shutil.rmtree(folder, ignore_errors=True)
+        for name, moved in self.container.moved.items():
+            for path in moved.values():
+                Path(path).unlink(missing_ok=True)
+                _remove_empty(Path(path).parent, Path(self._nodes.folder(name)))
+        self._forget()
+
+    # -- new arrays
+
+    def _parsed(self, dataset: NewDataset) -> tuple[str, dict[str, Any], ArrayMeta]:
+        try:
+            name = self._nodes.plain(dataset.name)
+        except KeyError as error:
+            raise refused(self.name, str(error.args[0]), dataset=dataset.name) from None
+        if not name or any(part.startswith("__") or part == kDocument for part in name.split("/")):
+            raise refused(self.name, "this can be no name of a node in Zarr", dataset=dataset.name)
+        if not self._nodes.is_free(name) or name in self._changed:
+            raise refused(self.name, "there is a node or a folder of this name already", dataset=name)
+        for group in parents(name):
+            if self._kind(group) == "array":
+                raise refused(self.name, f"{group!r} is an array, not a group", dataset=name)
+        try:
+            document = array_document(dataset)
+            return name, document, self._checked(name, document)
+        except ValueError as error:
+            raise refused(self.name, str(error), dataset=name) from None
+
+    def _checked(self, name: str, document: dict[str, Any]) -> ArrayMeta:
+        try:
+            meta = parse_array(document)
+        except ValueError as error:
+            raise refused(self.name, str(error), dataset=name) from None
+        if meta.refusal:
+            raise unsupported(self.name, meta.refusal, dataset=name)
+        return meta
+
+    def _kind(self, name: str) -> str | None:
+        document = self._changed.get(name)
+        return document["node_type"] if document is not None else self._nodes.kind(name)
+
+    def _document(self, name: str) -> dict[str, Any]:
+        """A copy of what a node's document says now, with what was changed."""
+        known = self._changed.get(name) or self._nodes.document(name, kDocument)
+        if known is None:
+            raise KeyError(f"{self.name} has no node {name!r} of Zarr version 3")
+        return dict(known)
+
+    # -- chunks
+
+    def _need_raw(self, name: str, meta: ArrayMeta) -> None:
+        if storage_of(meta).packed:
+            packers = "+".join(meta.pipeline.names)
+            advice = "write to an array without compression"
+            raise unsupported(self.name, f"its chunks are encoded ({packers}), and new ones are not made", advice, name)
+
+    def _make_chunks(self, name: str, meta: ArrayMeta, box: Box) -> None:
+        """`box` in the user's order of dimensions, as in all that follows."""
+        moved = self.container.moved.setdefault(name, {})
+        for index in file_indices(meta, box.start, box.stop):
+            final = f"{self._nodes.folder(name)}/{meta.keys.path(index)}"
+            if index not in moved and not os.path.lexists(final):
+                path = self._hidden(name, index, final)
+                make_chunk(path, meta, prefill=not _covers(box, index, meta))
+                self._files.append(path)
+
+    def _make_shards(self, name: str, meta: ArrayMeta, box: Box) -> None:
+        moved = self.container.moved.setdefault(name, {})
+        growing = self._growing.get(name, (False,) * len(meta.shape))
+        for index in file_indices(meta, box.start, box.stop):
+            final = f"{self._nodes.folder(name)}/{meta.keys.path(index)}"
+            now = moved.get(index, final)
+            used = used_chunks(meta, index, growing)
+            older = self._older(now, meta) if os.path.lexists(now) else None
+            if older is not None and older.chunks.keys() >= set(used):
+                continue
+            path = self._hidden(name, index, final)
+            make_shard(path, meta, sorted({*used, *(older.chunks if older is not None else ())}), older)
+            self._files.append(path)
+            if now != final and older is not None:
+                Path(now).unlink()
+
+    def _older(self, path: str, meta: ArrayMeta) -> Older:
+        sharding = meta.pipeline.sharding
+        assert sharding is not None
+        try:
+            entries = Indices().entries(path, sharding, meta.pipeline.stored_shape(meta.file_chunk))
+        except ValueError as error:
+            raise damaged(path, str(error)) from None
+        stored = np.flatnonzero(entries[:, 0] != kMissing).tolist()
+        chunks = {number: (int(entries[number, 0]), int(entries[number, 1])) for number in stored}
+        wanted = math.prod(sharding.shape) * meta.dtype.itemsize
+        if any(length != wanted for _, length in chunks.values()):
+            raise damaged(path, f"an inner chunk has not the {wanted} bytes of its shape")
+        return Older(path, chunks)
+
+    def _hidden(self, name: str, index: Index, final: str) -> str:
+        """Where a new chunk file is until publish: under its name where its array is hidden as a whole."""
+        if self._new is not None or name in self._made:
+            return final
+        path = temporary_name(final)
+        self.container.moved.setdefault(name, {})[index] = path
+        return path
+
+    def _whole(self, name: str, start: Shape, stop: Shape) -> Box:
+        start = start or (0,) * len(stop)
+        backwards = storage_of(self.container.meta(name)).backwards
+        return Box(tuple(start[::-1]), tuple(stop[::-1])) if backwards else Box(tuple(start), tuple(stop))
+
+    def _new_boxes(self, name: str, old: Shape, new: Shape) -> list[Box]:
+        """What `new` has more than `old`, without overlaps: one box for each dimension that grew."""
+        boxes = []
+        for axis, (before, after) in enumerate(zip(old, new, strict=True)):
+            if after > before:
+                start = (*(0 for _ in old[:axis]), before, *(0 for _ in old[axis + 1 :]))
+                boxes.append(self._whole(name, start, (*old[:axis], after, *new[axis + 1 :])))
+        return boxes
+
+    # -- publishing
+
+    def _publish_chunks(self) -> None:
+        for name, moved in self.container.moved.items():
+            keys = self.container.meta(name).keys
+            for index, path in moved.items():
+                Path(path).replace(f"{self._nodes.folder(name)}/{keys.path(index)}")
+            moved.clear()
+
+    def _publish_nodes(self, durable: bool) -> None:
+        """Groups before what is in them; arrays; then groups that were there, whose consolidated metadata tell it."""
+        there = {group for group in self._touched() if self._nodes.document(group, kDocument) is not None}
+        for group in sorted(self._touched() - there):
+            Path(self._nodes.folder(group)).mkdir(exist_ok=True)
+            write_document(f"{self._nodes.folder(group)}/{kDocument}", self._changed[group], durable)
+        for name, document in self._changed.items():
+            if document["node_type"] == "array":
+                write_document(f"{self._nodes.folder(name)}/{kDocument}", document, durable)
+                self._unhide(name, durable)
+        for group in sorted(there, reverse=True):
+            self._tell(group, durable)
+
+    def _touched(self) -> set[str]:
+        """Groups that changed, or in which something did."""
+        inside = {parent for name in self._changed for parent in parents(name)}
+        return inside | {name for name, document in self._changed.items() if document["node_type"] == "group"}
+
+    def _unhide(self, name: str, durable: bool) -> None:
+        hidden = self._made.pop(name, None)
+        if hidden is None:
+            return
+        if durable:
+            sync_tree(hidden)
+        self._nodes.elsewhere.pop(name)
+        Path(hidden).rename(self._nodes.folder(name))
+
+    def _tell(self, group: str, durable: bool) -> None:
+        head = f"{group}/" if group else ""
+        below = {name[len(head) :]: one for name, one in self._changed.items() if name and name.startswith(head)}
+        document = self._changed.get(group) or self._nodes.document(group, kDocument)
+        told = consolidated(document, below) if document is not None else None
+        if told is not None or group in self._changed:
+            write_document(f"{self._nodes.folder(group)}/{kDocument}", told or self._changed[group], durable)
+
+    def _folders(self) -> set[str]:
+        """In which names changed, from the root of the store to the chunks."""
+        root = Path(self.name)
+        folders = {root, *(root / group for group in self._touched()), *(root / name for name in self._changed)}
+        for path in map(Path, self._files):
+            folders |= {parent for parent in path.parents if root in parent.parents and parent.exists()}
+        return {str(folder) for folder in folders}
+
+
+def create(name: str | os.PathLike[str]) -> ZarrWriter:
+    return ZarrWriter(name)
+
+
+def append(name: str | os.PathLike[str]) -> ZarrWriter:
+    return ZarrWriter(name, append=True)
+
+
+def parents(name: str) -> list[str]:
+    """Groups that a node is in, from the root ("") on."""
+    parts = name.split("/") if name else []
+    return ["/".join(parts[:count]) for count in range(len(parts))]
+
+
+def _remove_empty(folder: Path, top: Path) -> None:
+    """Folders between chunk and array, as far as nothing is left in them."""
+    while top in folder.parents:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
+
+
+def _covers(box: Box, index: Index, meta: ArrayMeta) -> bool:
+    """Whether the box holds all of a chunk that belongs to the array."""
+    chunk = [(at * n, min((at + 1) * n, end)) for at, n, end in zip(index, meta.file_chunk, meta.shape, strict=True)]
+    return all(
+        start <= first and last <= stop for (first, last), start, stop in zip(chunk, box.start, box.stop, strict=True)
+    )
+
+
+def _together(tables: Sequence[ChunkTable]) -> ChunkTable:
+    """One table; a chunk that meets several boxes is in it once."""
+    files: dict[str, int] = {}
+    rows: dict[tuple[int, int], tuple[Any, ...]] = {}
+    for table in tables:
+        columns = zip(
+            table.file_index.tolist(), table.origin, table.offset_bytes, table.bytes, table.encoded, strict=True
+        )
+        for file, *rest in columns:
+            number = files.setdefault(table.files[file], len(files))
+            rows[(number, int(rest[1]))] = (number, *rest)
+    parts = list(zip(*rows.values(), strict=True)) if rows else [()] * 5
+    rank = tables[0].origin.shape[1]
+    return ChunkTable(
+        tuple(files),
+        np.array(parts[0], np.int32),
+        np.array(parts[1], np.int64).reshape(-1, rank),
+        np.array(parts[2], np.int64),
+        np.array(parts[3], np.int64),
+        np.array(parts[4], bool),
+    )
