@@ -191,7 +191,7 @@ std::vector<double> read_latencies(const PythonFile& file, nb::handle memory, st
 
 // Starts one submission that moves the first len(memory) bytes of the file as requests of block_bytes each, in an order
 // shuffled by `seed` (0: in order). Keywords direction, block_bytes, seed; the rest are transfer options.
-std::unique_ptr<PythonTransfer> start_blocks(const PythonFile& file, nb::handle memory, const nb::dict& blocks,
+std::unique_ptr<PythonTransfer> start_blocks(PythonFile& file, nb::handle memory, const nb::dict& blocks,
                                              const nb::kwargs& options_keywords) {
     const bool writes = nb::cast<std::string>(blocks["direction"]) == "write";
     const auto block_bytes = nb::cast<std::uint64_t>(blocks["block_bytes"]);
@@ -216,6 +216,7 @@ std::unique_ptr<PythonTransfer> start_blocks(const PythonFile& file, nb::handle 
         }
         transfer = file.context.start(writes ? Direction::write : Direction::read, ranges, view.kind, options);
     }
+    file.began(transfer);
     return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
 }
 

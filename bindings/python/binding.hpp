@@ -33,10 +33,20 @@ struct PythonBuffer {
     int device_index = 0;
 };
 
-// A File with its context, which BorrowedMemory needs to judge pointers.
-struct PythonFile {
+// A File with its context, which BorrowedMemory needs to judge pointers, and the transfers started on it, for which
+// Python waits before it closes: the core's close() waits too, but cannot be interrupted. All of it under the GIL.
+class PythonFile {
+  public:
+    PythonFile(Context owner, File opened) : context(std::move(owner)), file(std::move(opened)) {}
+    void began(const Transfer& transfer);
+    void wait() const;  // raises what a signal handler raised; the transfers then run on
+
     Context context;
     File file;
+
+  private:
+    std::vector<Transfer> under_way_;
+    std::size_t forget_at_ = 64;  // how many there may be before those that are done are let go
 };
 
 // Memory named by a Python object: a penstock Buffer, a DLPackMemory, an object with __cuda_array_interface__, one with

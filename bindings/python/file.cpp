@@ -46,7 +46,7 @@ PythonFile open_file(const Context& context, nb::handle path, const nb::kwargs& 
 // Where in which file memory is to be moved from or to.
 struct Place {
     Direction direction;
-    const PythonFile& file;
+    PythonFile& file;
     std::uint64_t offset_bytes;
 };
 
@@ -75,15 +75,16 @@ std::unique_ptr<PythonTransfer> start_one(const Place& place, nb::handle memory,
         transfer = place.direction == Direction::read ? file.start_read(kept->view(), place.offset_bytes, options)
                                                       : file.start_write(kept->view(), place.offset_bytes, options);
     }
+    place.file.began(transfer);
     return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(kept)});
 }
 
-std::unique_ptr<PythonTransfer> start_read(const PythonFile& self, nb::handle memory, nb::handle offset_bytes,
+std::unique_ptr<PythonTransfer> start_read(PythonFile& self, nb::handle memory, nb::handle offset_bytes,
                                            const nb::kwargs& keywords) {
     return start_one({Direction::read, self, byte_count("offset_bytes", offset_bytes)}, memory, keywords);
 }
 
-std::unique_ptr<PythonTransfer> start_write(const PythonFile& self, nb::handle memory, nb::handle offset_bytes,
+std::unique_ptr<PythonTransfer> start_write(PythonFile& self, nb::handle memory, nb::handle offset_bytes,
                                             const nb::kwargs& keywords) {
     return start_one({Direction::write, self, byte_count("offset_bytes", offset_bytes)}, memory, keywords);
 }
@@ -147,7 +148,7 @@ std::unique_ptr<PythonTransfer> start(const Context& context, const std::string&
     std::vector<Range> wanted;
     for (const nb::handle entry : ranges) {
         const nb::tuple range = nb::borrow<nb::tuple>(entry);
-        const auto& file = nb::cast<const PythonFile&>(range[0]);
+        auto& file = nb::cast<PythonFile&>(range[0]);
         const std::uint64_t offset = byte_count("offset_bytes", range[1]);
         memory.push_back(borrowed(context, range[2], {way, file, offset}));
         const MemoryView& view = memory.back()->view();
@@ -163,6 +164,12 @@ std::unique_ptr<PythonTransfer> start(const Context& context, const std::string&
     {
         nb::gil_scoped_release release;
         transfer = context.start(way, wanted, kind, options);
+    }
+    const PythonFile* last = nullptr;  // ranges often share one file
+    for (const nb::handle entry : ranges) {
+        auto& file = nb::cast<PythonFile&>(nb::borrow<nb::tuple>(entry)[0]);
+        if (&file != last) file.began(transfer);
+        last = &file;
     }
     return std::make_unique<PythonTransfer>(std::move(transfer), std::move(memory));
 }
@@ -180,6 +187,7 @@ void bind_file(nb::module_& module) {
         .def("start_write", &start_write, any("memory"), any("offset_bytes"), arg("options"))
         .def(
             "sync", [](const PythonFile& self) { self.file.sync(); }, release)
+        .def("wait", &PythonFile::wait)
         .def(
             "close", [](PythonFile& self) { self.file.close(); }, release)
         .def("register_mapping", &register_mapping)

@@ -56,6 +56,21 @@ Deadline deadline_after(const std::string& name, nb::handle value) {
     return Deadline::after(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds)));
 }
 
+void PythonFile::began(const Transfer& transfer) {
+    if (under_way_.size() >= forget_at_) {
+        std::erase_if(under_way_, [](const Transfer& one) { return one.done(); });
+        forget_at_ = std::max<std::size_t>(64, 2 * under_way_.size());
+    }
+    under_way_.push_back(transfer);
+}
+
+void PythonFile::wait() const {
+    const std::vector<Transfer> started = under_way_;  // other threads may start more meanwhile
+    for (const Transfer& transfer : started) {
+        wait_in_slices(Deadline::never(), [&](Deadline next) { return transfer.wait(next); });
+    }
+}
+
 TransferOptions transfer_options(const nb::kwargs& keywords) {
     TransferOptions options;
     for (const auto& [key, value] : keywords) {

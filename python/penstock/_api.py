@@ -170,13 +170,21 @@ class File:
         return self._raw.register_mapping()
 
     def close(self) -> None:
-        """Waits for transfers; a new file gets its name. Raises Error of late writes. Does nothing the second time."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        """Waits for the transfers on the file, gives a new file its name, and lets the file go, also when it raises:
+        Error for a write that failed and whose result nobody asked for. Does nothing the second time. An interrupt
+        while it waits leaves the file open and the transfers running."""
+        if self._open is None:
+            return
+        self._open.wait()
+        held, self._open = self._open, None
+        try:
+            held.close()
+        finally:
+            del held  # a traceback would keep the descriptors open
 
     def abandon(self) -> None:
-        """Lets go without closing: a new file never appears."""
+        """Lets go without closing or waiting: a new file never appears. The file stays open for transfers under way,
+        until they are done."""
         self._open = None
 
     def __enter__(self) -> File:
