@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
 from penstock._array import Array
-from penstock._core import parse_bytes, path_names
+from penstock._core import path_names
 from penstock._dtype import DType
 from penstock._error import Error
 from penstock._open import create, load, open, save
+from penstock._sizes import parse_bytes
 
 if TYPE_CHECKING:
     from penstock import torch
