@@ -149,7 +149,8 @@ class Array:
         whole multiples of their size, or big-endian), a copy gathered on the device. KeyError lists the members."""
         member = self.dtype.member(name)
         item = member.dtype.itemsize
-        view = Array(self.buffer, member.dtype, self.shape, self.offset_bytes + member.offset, self.strides)
+        shape, strides = self.shape + member.shape, self.strides + c_strides(member.shape, item)
+        view = Array(self.buffer, member.dtype, shape, self.offset_bytes + member.offset, strides)
         aligned = all(stride % item == 0 for stride in (*self.strides, view.offset_bytes))
         return view if aligned and not member.dtype.big_endian else view.contiguous()
 
@@ -231,6 +232,8 @@ class Array:
     def __array_interface__(self) -> dict[str, Any]:
         if not self.on_host:
             raise AttributeError("__array_interface__: the CPU cannot address GPU memory; use to_numpy() for a copy")
+        if self.dtype.fields:
+            raise AttributeError("__array_interface__ cannot say where compound elements have gaps; __array__ can")
         return self._described()
 
     def _described(self) -> dict[str, Any]:

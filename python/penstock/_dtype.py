@@ -50,11 +50,19 @@ _LETTERS = {
 
 @dataclass(frozen=True)
 class Field:
-    """A member of a compound type, at a byte offset inside the element."""
+    """A member of a compound type, at a byte offset inside the element; with a shape, it is a small array."""
 
     name: str
     dtype: DType
     offset: int
+    shape: tuple[int, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        size = self.dtype.itemsize
+        for extent in self.shape:
+            size *= extent
+        return size
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,19 +112,19 @@ class DType:
             return cls(name, plain.itemsize, plain.kind, swapped and plain.itemsize > 1)
         if plain.kind != "V" or plain.subdtype is not None:
             raise TypeError(f"elements of type {plain} have no fixed, plain bytes that a device could use")
-        members = (
-            ()
-            if plain.fields is None
-            else tuple(
-                Field(name, cls._member(plain.fields[name][0]), plain.fields[name][1]) for name in plain.names or ()
-            )
-        )
+        if plain.hasobject:
+            raise TypeError(f"elements of type {plain} hold Python objects, which are no plain bytes")
+        members = tuple(cls._member(name, *(plain.fields or {})[name][:2]) for name in plain.names or ())
         return cls(f"void{8 * plain.itemsize}", plain.itemsize, "V", False, members)
 
     @classmethod
-    def _member(cls, member: Any) -> DType:
-        """A member may be a small array: then raw bytes."""
-        return cls.raw(member.itemsize) if member.subdtype is not None else cls._of_numpy(member)
+    def _member(cls, name: str, member: Any, offset: int) -> Field:
+        """Members that are no numbers (text, dates) are raw bytes."""
+        base, shape = member.subdtype or (member, ())
+        try:
+            return Field(name, cls._of_numpy(base), offset, tuple(shape))
+        except TypeError:
+            return Field(name, cls.raw(base.itemsize), offset, tuple(shape))
 
     @classmethod
     def of_dlpack(cls, code: int, bits: int, lanes: int = 1) -> DType:
@@ -164,18 +172,20 @@ class DType:
         return f"{order}{self.kind}{self.itemsize}"
 
     @property
-    def descr(self) -> list[tuple[str, str]] | None:
+    def descr(self) -> list[Any] | None:
         """Members with their padding, as in `__array_interface__`; None for what is no compound type."""
         if not self.fields:
             return None
-        members, end = [], 0
+        members: list[Any] = []
+        end = 0
         for member in sorted(self.fields, key=lambda one: one.offset):
             if member.offset < end:
                 return None  # they overlap: raw bytes say all that can be said
             if member.offset > end:
                 members.append(("", f"|V{member.offset - end}"))
-            members.append((member.name, member.dtype.typestr))
-            end = member.offset + member.dtype.itemsize
+            one = (member.name, member.dtype.descr or member.dtype.typestr)
+            members.append((*one, member.shape) if member.shape else one)
+            end = member.offset + member.bytes
         return [*members, ("", f"|V{self.itemsize - end}")] if end < self.itemsize else members
 
     @property
@@ -192,7 +202,8 @@ class DType:
             return np.dtype(getattr(ml_dtypes, self.name))
         if not self.fields:
             return np.dtype(self.typestr)
-        names, types = [member.name for member in self.fields], [member.dtype.dtype for member in self.fields]
+        names = [member.name for member in self.fields]
+        types = [(member.dtype.dtype, member.shape) if member.shape else member.dtype.dtype for member in self.fields]
         offsets = [member.offset for member in self.fields]
         return np.dtype({"names": names, "formats": types, "offsets": offsets, "itemsize": self.itemsize})
 

@@ -304,6 +304,8 @@ class DataFile(Group):
 
     def _give_up(self) -> None:
         self._finish()
+        if self._opened.writer is not None:
+            self._opened.writer.abandon()
         self._opened = Opened(self.name, self.format)
 
     def _finish(self) -> None:

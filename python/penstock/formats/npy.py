@@ -21,7 +21,8 @@ from penstock.formats.single_write import ContiguousWriter, aligned
 
 DATASET = "data"
 MAGIC = b"\x93NUMPY"
-_MOST_HEADER = 1 << 20  # NumPy itself stops at 10 000 characters for files it does not trust
+_MOST_HEADER = 1 << 20  # bytes, nearly all of them padding
+_MOST_TEXT = 64 << 10  # characters without padding; NumPy itself stops at 10 000 for files it does not trust
 _MOST_RANK = 64
 
 
@@ -61,6 +62,8 @@ def _header(name: str, begin: bytes, file: Any) -> tuple[dict[str, Any], int]:
 def _literal(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
     try:
         text = raw.decode(encoding).strip()
+        if len(text) > _MOST_TEXT:
+            raise ValueError(f"{len(text)} characters; the limit is {_MOST_TEXT}")
         if not text.startswith("{"):
             raise ValueError("it begins with no dictionary")
         header = ast.literal_eval(text)

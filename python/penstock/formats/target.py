@@ -33,6 +33,10 @@ class Target:
     stream: int | None = None  # work queued there comes first
 
     @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
     def size(self) -> int:
         return product(self.shape)
 
@@ -89,13 +93,18 @@ def _of_buffer(thing: Any) -> Target | None:
 
 
 def _of_array_interface(thing: Any) -> Target | None:
+    """NumPy arrays, and what shares their memory. Numbers of NumPy have no memory that lasts: a copy is taken."""
     interface = getattr(thing, "__array_interface__", None)
-    if not isinstance(interface, dict) or interface.get("data") is None:
+    if not isinstance(interface, dict):
         return None
-    dtype, shape = DType.of(thing.dtype), tuple(interface["shape"])
-    address, readonly = interface["data"]
-    strides = interface.get("strides") or c_strides(shape, dtype.itemsize)
-    return _at_address(Target(None, 0, dtype, shape, tuple(strides), "host", readonly, thing), address)
+    import numpy as np
+
+    array = np.asarray(thing)
+    shares = isinstance(interface.get("data"), tuple) and not isinstance(thing, np.generic)
+    readonly = not (shares and array.flags.writeable)
+    address = array.__array_interface__["data"][0]
+    dtype = DType.of(array.dtype)
+    return _at_address(Target(None, 0, dtype, array.shape, array.strides, "host", readonly, array), address)
 
 
 def _of_dlpack(thing: Any, stream: int | None) -> Target:

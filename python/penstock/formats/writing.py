@@ -41,6 +41,7 @@ def write_job(
 ) -> Job:
     """The job that writes `out` of each request to its dataset, where the tables say."""
     targets = [_checked(mover, one, value_of(one.out, stream)) for one in requests]
+    requests = [_relative(one, target) for one, target in zip(requests, targets, strict=True)]
     plan, total = Plan(writes=True), 0
     for number, (one, table) in enumerate(zip(requests, tables, strict=True)):
         before = len(plan.groups)
@@ -56,10 +57,16 @@ def write_job(
     return Job(plan, targets, stream=stream)
 
 
+def _relative(one: Request, value: Target) -> Request:
+    """With the type seen from the value: "big-endian" then means that bytes are reversed on their way."""
+    reversed = one.info.dtype.big_endian != value.dtype.big_endian
+    return one._replace(info=replace(one.info, dtype=replace(one.info.dtype, big_endian=reversed)))
+
+
 def _checked(mover: Mover, one: Request, value: Target) -> Target:
     name, dtype, shape = one.info.name, one.info.dtype, one.selection.shape
-    if value.dtype != dtype.native:
-        raise TypeError(f"the value has elements of {value.dtype}, dataset {name!r} of {dtype.native}")
+    if value.dtype.native != dtype.native:
+        raise TypeError(f"the value has elements of {value.dtype}, dataset {name!r} of {dtype}")
     if value.shape != shape:
         raise ValueError(f"the value has shape {value.shape}, the selection of dataset {name!r} {shape}")
     if value.device not in (mover.device, "host"):

@@ -1,0 +1,146 @@
+"""Array: exports without a copy, views, members of compound elements."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock
+from penstock import Array, DType
+
+
+@pytest.fixture
+def context() -> penstock.Context:
+    return penstock.Context("host")
+
+
+def filled(context: penstock.Context, content: np.ndarray) -> Array:
+    buffer = context.allocate(max(1, content.nbytes))
+    memoryview(buffer)[: content.nbytes] = content.tobytes()
+    return Array(buffer, content.dtype, content.shape)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint64", "float16", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (0, 2), (2, 1, 3)])
+def test_numpy_shares_the_memory(context: penstock.Context, dtype: str, shape: tuple[int, ...]) -> None:
+    content = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    array = filled(context, content)
+    for shared in (np.asarray(array), np.from_dlpack(array)):
+        assert shared.dtype == content.dtype
+        assert np.array_equal(shared, content)
+        assert not shared.size or shared.__array_interface__["data"][0] == array.address
+    if sys.version_info >= (3, 12) and array.dtype.kind != "c":
+        assert memoryview(array).tolist() == content.tolist()
+    assert array.nbytes == content.nbytes
+    assert array.dtype == content.dtype
+
+
+def test_an_export_keeps_the_memory(context: penstock.Context) -> None:
+    shared = np.from_dlpack(filled(context, np.arange(1000.0)))
+    other = np.asarray(filled(context, np.arange(1000.0)))
+    for _ in range(10):
+        filled(context, np.zeros(1000))
+    assert np.array_equal(shared, np.arange(1000.0))
+    assert np.array_equal(other, np.arange(1000.0))
+
+
+def test_views_are_those_of_numpy(context: penstock.Context) -> None:
+    content = np.arange(60.0).reshape(3, 4, 5)
+    array = filled(context, content)
+    for index in (0, (slice(None), 1), (..., slice(None, None, -2)), (2, 3, 4), slice(3, 3)):
+        assert np.array_equal(np.asarray(array[index]), content[index])
+    assert np.array_equal(np.asarray(array.T), content.T)
+    assert np.array_equal(np.asarray(array.reshape(4, -1)), content.reshape(4, -1))
+    assert np.array_equal(np.asarray(array.view("uint8")), content.view("uint8"))
+    assert np.array_equal(array[:, 1].to_numpy(), content[:, 1])
+    assert np.array_equal(np.asarray(array[::2, ::-1].contiguous()), content[::2, ::-1])
+    assert [row.shape for row in array] == [(4, 5)] * 3
+    assert array[1, 1, 1].item() == content[1, 1, 1]
+    assert len(array) == 3
+
+
+def test_what_makes_no_sense_is_refused(context: penstock.Context) -> None:
+    array = filled(context, np.arange(60.0).reshape(3, 20))
+    with pytest.raises(ValueError, match="leaves the 480 bytes"):
+        Array(array.buffer, "float64", (61,))
+    with pytest.raises(ValueError, match="have no shape"):
+        array.reshape(7, -1)
+    with pytest.raises(ValueError, match="not contiguous"):
+        array.T.as_bytes()
+    with pytest.raises(ValueError, match="cannot be seen"):
+        array[:, :1].view("uint8")
+    with pytest.raises(TypeError, match="no data type"):
+        Array(array.buffer, "float128 or so", (1,))
+    with pytest.raises(TypeError, match="no length"):
+        len(array[0, 0])
+    with pytest.raises(AttributeError, match="not GPU memory"):
+        _ = array.__cuda_array_interface__
+
+
+def compound() -> np.ndarray:
+    particles = np.zeros(10, np.dtype([("x", "f4"), ("y", "f4"), ("id", "i8"), ("z", ">f8"), ("v", "f4", (3,))]))
+    particles["x"], particles["id"], particles["z"] = np.arange(10), np.arange(10) + 100, np.arange(10) / 3
+    particles["v"] = np.arange(30).reshape(10, 3)
+    return particles
+
+
+def test_members_are_views_where_strides_can_say_it(context: penstock.Context) -> None:
+    packed = np.zeros(10, np.dtype([("x", "f4"), ("y", "f4"), ("id", "i8")]))
+    packed["x"], packed["id"] = np.arange(10), np.arange(10)
+    array = filled(context, packed)
+    assert array["x"].buffer is array.buffer
+    assert np.array_equal(np.from_dlpack(array.field("x")), packed["x"])
+    assert np.array_equal(np.from_dlpack(array.field("id")), packed["id"])
+    assert np.array_equal(np.asarray(array), packed)
+
+
+def test_members_are_gathered_where_strides_cannot(context: penstock.Context) -> None:
+    particles = compound()
+    array = filled(context, particles)
+    for name in ("x", "id", "z"):
+        assert np.array_equal(np.from_dlpack(array.field(name)), particles[name])
+        assert array.field(name).dtype == particles[name].dtype.newbyteorder("=")
+    assert array.field("v").shape == (10, 3)
+    assert np.array_equal(np.from_dlpack(array.field("v")), particles["v"])
+    with pytest.raises(KeyError, match="x, y, id, z, v"):
+        array.field("w")
+    with pytest.raises(BufferError, match="field"):
+        array.__dlpack__()
+
+
+def test_types_without_numpy_are_exported_by_dlpack(context: penstock.Context) -> None:
+    array = Array(context.allocate(8), "bfloat16", (4,))
+    with pytest.raises(TypeError, match="ml_dtypes"):
+        _ = array.dtype.dtype
+    with pytest.raises(AttributeError, match="DLPack"):
+        _ = array.__array_interface__
+    assert array.__dlpack__() is not None
+    assert DType.of_dlpack(*array.dtype.dlpack) == array.dtype
+
+
+@pytest.mark.parametrize("name", ["float32", ">f4", "<i2", "bool", "complex128", "uint8"])
+def test_types_go_through_numpy_and_dlpack_and_back(name: str) -> None:
+    dtype = DType.of(name)
+    assert np.dtype(dtype) == np.dtype(name)
+    assert dtype == np.dtype(name)
+    assert DType.of(np.dtype(name)) == dtype
+    assert DType.of_dlpack(*dtype.native.dlpack) == dtype.native
+    assert (
+        DType.of_buffer_format(memoryview(np.zeros(1, np.dtype(name).newbyteorder("="))).format, dtype.itemsize)
+        == dtype.native
+    )
+
+
+def test_types_that_are_not_equal(context: penstock.Context) -> None:
+    different: list[Any] = ["float32", ">f4", "int32", "uint32", "complex64", np.dtype([("a", "f4")]), np.dtype("V4")]
+    types = [DType.of(one) for one in different]
+    assert len(set(types)) == len(types)
+    assert all((one == other) == (one is other) for one in types for other in types)
+    assert DType.of("float32") != "no type"
+    with pytest.raises(TypeError):
+        DType.of(np.dtype("O"))
+    with pytest.raises(TypeError):
+        DType.of(np.dtype("U5"))
