@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,10 @@ def test_repeats_are_interleaved(small: Path, tmp_path: Path) -> None:
     assert len(set(repeats)) == 2
 
 
-def test_a_corrupted_byte_fails_the_run(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["small", "core"])
+def test_a_corrupted_byte_fails_the_run(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     whole = Workspace.make
 
     def corrupted(self: Workspace, path: Path, progress: object = None) -> Path:
@@ -95,9 +99,13 @@ def test_a_corrupted_byte_fails_the_run(small: Path, tmp_path: Path, monkeypatch
         return made
 
     monkeypatch.setattr(Workspace, "make", corrupted)
+    asked = request(small, tmp_path)
+    if name == "core":
+        asked = replace(asked, suite=replace(suite.load("core", True), file_bytes=4 << 20, repeats=1))
     with pytest.raises(penstock.Error) as caught:
-        session.run(request(small, tmp_path), no_step)
+        session.run(asked, no_step)
     assert caught.value.operation == "verify"
+    assert caught.value.cause.startswith(f"{caught.value.length_bytes} bytes are wrong")
     assert caught.value.offset_bytes == 1_234_567 // 8 * 8 or caught.value.offset_bytes == 1_234_567
     assert [entry.name for entry in tmp_path.iterdir()] == ["small.toml"]
 

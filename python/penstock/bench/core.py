@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, Error, _core, parse_bytes
+from penstock import Context, _core, parse_bytes
 from penstock._api import Buffer, File
 from penstock.bench import peers
-from penstock.bench.grid import POISON, Step
+from penstock.bench.grid import POISON, Step, check
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
@@ -127,7 +127,7 @@ def read(bench: Bench, path: str, cache: str) -> Sample:
     bench.context.fill(bench.device, POISON)
     resident = (make_hot if cache == "hot" else make_cold)(bench.source, bench.bytes)
     sample = _timed(bench.source.start_read, bench.device, path) | {"resident_before": resident}
-    check(bench, bench.source, bench.device, FILE_SEED)
+    check(bench.context, bench.source.name, bench.device, FILE_SEED)
     return sample
 
 
@@ -140,7 +140,7 @@ def write(bench: Bench, path: str, cache: str, turn: int) -> Sample:
     bench.target.sync()
     bench.context.fill(bench.device, POISON)
     bench.target.read(bench.device, path="buffered")
-    check(bench, bench.target, bench.device, seed)
+    check(bench.context, bench.target.name, bench.device, seed)
     return sample
 
 
@@ -154,21 +154,6 @@ def _timed(start: Callable[..., Any], memory: Buffer, path: str) -> Sample:
         "cpu_user_s": watch.cpu_user_s,
         "cpu_system_s": watch.cpu_system_s,
     }
-
-
-def check(bench: Bench, file: File, memory: Buffer, seed: int) -> None:
-    """Raises Error unless the device holds exactly what the file should hold."""
-    bad, first = bench.context.verify_stamp(memory, 0, seed)
-    if bad:
-        raise Error(
-            code="io_error",
-            operation="verify",
-            file=file.name,
-            offset_bytes=first,
-            length_bytes=bad,
-            cause=f"{bad} bytes are wrong",
-            advice="do not trust these results",
-        )
 
 
 def fastest_host_loop(bench: Bench, direction: str, step: Step) -> dict[str, Any]:
@@ -241,7 +226,7 @@ def _queued(bench: Bench, turn: int) -> Sample:
     with Stopwatch() as watch:
         outcome = _core.start_blocks(bench.source._raw, memory, blocks).result()
     outcome.or_throw()
-    check(bench, bench.source, memory, FILE_SEED)
+    check(bench.context, bench.source.name, memory, FILE_SEED)
     count = bytes // BLOCK_BYTES
     return {
         "bytes": bytes,
@@ -271,13 +256,13 @@ def _tmpfs(bench: Bench, what: str, turn: int) -> Sample:
                 sample = _timed(file.start_write, memory, "auto")
                 bench.context.fill(memory, POISON)
                 file.read(memory, path="buffered")
-                check(bench, file, memory, 100 + turn)
+                check(bench.context, file.name, memory, 100 + turn)
             return sample
         with bench.context.open(name) as file:
             registered = file.register_mapping()[0] if what == "later read" else False
             bench.context.fill(memory, POISON)
             sample = _timed(file.start_read, memory, "auto") | {"registered_before": registered}
-            check(bench, file, memory, FILE_SEED)
+            check(bench.context, file.name, memory, FILE_SEED)
         return sample
 
 

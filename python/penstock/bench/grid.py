@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from penstock import Context, Error, _core
@@ -194,14 +195,19 @@ def _verify(bench: Bench, trial: Trial, moved: tuple[File, Buffer], seed: int) -
     elif not _on_device(trial):
         checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
         bench.context.copy_to_device(checked, memory)
-    bad, first = bench.context.verify_stamp(checked, 0, seed)
+    check(bench.context, file.name, checked, seed, f" after {trial.direction} by {trial.path}")
+
+
+def check(context: Context, file: str | Path, memory: Buffer, seed: int, how: str = "") -> None:
+    """Raises Error unless the device memory holds exactly what the file should hold from its start on."""
+    bad, first = context.verify_stamp(memory, 0, seed)
     if bad:
         raise Error(
             code="io_error",
             operation="verify",
-            file=file.name,
+            file=str(file),
             offset_bytes=first,
             length_bytes=bad,
-            cause=f"{bad} bytes are wrong after {trial.direction} by {trial.path}",
-            advice="do not trust this path",
+            cause=f"{bad} bytes are wrong{how}",
+            advice="do not trust these results",
         )

@@ -89,7 +89,7 @@ def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
     import kvikio
     import kvikio.defaults
 
-    from penstock.bench.core import check
+    from penstock.bench.grid import check
 
     bench.context.fill(bench.device, 0)
     make_hot(bench.source, bench.bytes)
@@ -103,7 +103,7 @@ def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
             moved = file.pread(bench.device).get()
     except (RuntimeError, OSError, ValueError) as failure:
         raise Absent(f"KvikIO failed: {failure}") from failure
-    check(bench, bench.source, bench.device, FILE_SEED)
+    check(bench.context, bench.source.name, bench.device, FILE_SEED)
     return {
         "bytes": moved,
         "seconds": watch.seconds,
