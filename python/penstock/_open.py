@@ -34,6 +34,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     shape: Sequence[int] | None = None,
     offset_bytes: int = 0,
     durable: bool = False,
+    **options: Any,
 ) -> DataFile:
     """Opens an HDF5, netCDF, NPY, safetensors or Zarr file, or, with `dtype` and `shape`, a raw one.
 
@@ -45,12 +46,14 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         format: hdf5, netcdf4, netcdf3, npy, safetensors, zarr or raw; found out when left out.
         dtype, shape, offset_bytes: of a raw file's elements; one extent of shape may be -1.
         durable: with write: close() returns when all is on stable storage.
+        options: of the format; see docs/formats.md.
 
     Returns a DataFile: a mapping of lazy datasets. A raw or NPY file has one, "data".
     Raises Error (not found, of no known format, damaged), TypeError and ValueError of arguments that do not fit.
     """
     from penstock.formats import registry
-    from penstock.formats.datafile import DataFile, Opened
+    from penstock.formats.datafile import DataFile
+    from penstock.formats.source import Opened
 
     name = os.fsdecode(name)
     kind = _kind_to_read(name, format, dtype is not None)
@@ -59,10 +62,13 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         raise TypeError("a raw file needs dtype=, the type of its elements")
 
     def reopen() -> Any:
-        return registry.function(kind, "reader")(name, **raw)
+        return registry.function(kind, "reader")(name, **raw, **options)
 
-    writer = registry.function(kind, "appender")(name) if write else None
-    opened = Opened(name, kind.name, reopen(), writer, reopen if write else None, durable)
+    if write:
+        writer = registry.function(kind, "writer")(name, append=True, **options)
+        opened = Opened(name, kind.name, None, writer, reopen, durable)
+    else:
+        opened = Opened(name, kind.name, reopen())
     return DataFile(opened, context or shared_context(device))
 
 
@@ -86,6 +92,7 @@ def create(
     context: Context | None = None,
     format: str | None = None,
     durable: bool = False,
+    **options: Any,
 ) -> DataFile:
     """A new file of the format that the suffix, or `format`, says. It appears under its name, whole, when the block
     ends without an error (or at close()); until then an older file of that name is untouched.
@@ -97,14 +104,15 @@ def create(
     `durable`: close() returns when the file and its name are on stable storage. Other arguments as of open().
     """
     from penstock.formats import registry
-    from penstock.formats.datafile import DataFile, Opened
+    from penstock.formats.datafile import DataFile
+    from penstock.formats.source import Opened
 
     name = os.fsdecode(name)
     kind = registry.by_name(format) if format is not None else registry.by_suffix(name)
     if kind is None:
         raise ValueError(f"the suffix of {name} is that of no known format: {registry.listing()}; format= names one")
     context = context or shared_context(device)
-    writer = registry.function(kind, "creator")(name)
+    writer = registry.function(kind, "writer")(name, **options)
 
     def reopen() -> Any:
         return registry.function(kind, "reader")(name)

@@ -13,9 +13,10 @@ from format_kit import same
 
 import penstock
 from penstock._shared import shared_context
-from penstock.formats.datafile import DataFile, Opened
+from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
+from penstock.formats.source import Opened
 
 
 def opened(folder: Path, stored: rig.Stored, **changes: object) -> DataFile:
@@ -112,7 +113,7 @@ def test_a_decoder_that_gives_too_little_is_an_error(tmp_path: Path) -> None:
         if one.table.encoded.all() and len(one.table.bytes)
     )
     with opened(tmp_path, stored) as file:
-        file._opened.container.decoders["x"] = lambda box: b""  # type: ignore[union-attr]
+        file._source._opened.container.decoders["x"] = lambda box: b""  # type: ignore[union-attr]
         with pytest.raises(penstock.Error, match="0 bytes instead of"):
             file["x"].read()
 

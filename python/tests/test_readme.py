@@ -14,7 +14,7 @@ import pytest
 import penstock
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/cli.md", "docs/python.md")
+PAGES = ("README.md", "docs/cli.md", "docs/formats.md", "docs/python.md")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 180
 

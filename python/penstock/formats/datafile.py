@@ -1,35 +1,30 @@
 """DataFile: an open file of a scientific format, as a mapping of lazy datasets.
 
-It joins the format (metadata), the mover (bytes) and the user. What must stay true: calls into the format are made one
-at a time, whatever threads do; closing waits for all that is under way; a new file appears under its name only when all
-of it is written, and never when an error passes.
+It joins the format (metadata), the mover (bytes) and the user. What must stay true: closing waits for all that is under
+way; a new file appears under its name only when all of it is written, and never when an error passes.
 """
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from penstock._api import Context, Outcome
 from penstock._dtype import DType
-from penstock._error import Error
 from penstock.formats.attributes import Attributes, Write
 from penstock.formats.dataset import Dataset
 from penstock.formats.group import Group
 from penstock.formats.like import as_like
-from penstock.formats.model import Box, Container, DatasetInfo, Extent, NewDataset, Writer
+from penstock.formats.model import DatasetInfo, Extent, NewDataset
 from penstock.formats.mover import Execution, Job, Mover
 from penstock.formats.pending import Pending
 from penstock.formats.ranges import stored_extents
 from penstock.formats.reading import Request, read_job, request, table_of, user_shape
 from penstock.formats.record import Record
 from penstock.formats.selection import Selection
+from penstock.formats.source import Opened, Source
 from penstock.formats.target import stream_handle
 from penstock.formats.writing import value_of, write_job
 
@@ -39,18 +34,6 @@ if TYPE_CHECKING:
     from penstock._api import TransferOptions
 
 
-@dataclass(frozen=True)
-class Opened:
-    """What a format gives: a container to read, a writer, or (a file that is appended to) both."""
-
-    name: str
-    format: str
-    container: Container | None = None
-    writer: Writer | None = None
-    reopen: Callable[[], Container] | None = None  # of a file that was written, and published
-    durable: bool = False
-
-
 class DataFile(Group):
     """A mapping from names of datasets to Dataset. As a context manager: closes; a new file gets its name only if no
     error passed. Made by penstock.open and penstock.create."""
@@ -58,24 +41,21 @@ class DataFile(Group):
     def __init__(self, opened: Opened, context: Context) -> None:
         super().__init__(self, "")
         self.name, self.format = opened.name, opened.format
-        self._opened = opened
+        self._source = Source(opened)
         self._context = context
-        self._lock = threading.RLock()
-        self._mover = Mover(context, self._decode_alone)
+        self._mover = Mover(context, self._source.decode)
         self._record = Record()
         self._pending: weakref.WeakSet[Pending] = weakref.WeakSet()
-        self._closed = False
-        self._process = os.getpid()
 
     # -- what is known of the file
 
     @property
     def writable(self) -> bool:
-        return self._opened.writer is not None and not self._closed
+        return self._source.writable
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        return self._source.closed
 
     @property
     def device(self) -> str:
@@ -91,71 +71,30 @@ class DataFile(Group):
         read in ranges, filled in, and decoded on the host."""
         return self._record.evidence()
 
-    @contextmanager
-    def _metadata(self) -> Iterator[Container | Writer]:
-        """Whoever answers questions about datasets now, alone."""
-        with self._lock:
-            if not self._closed:
-                self._need_own_process()
-                yield self._opened.writer or self._opened.container  # type: ignore[misc]
-                return
-            if self._opened.reopen is None:
-                raise ValueError(f"{self.name} is closed")
-            container = self._opened.reopen()
-            try:
-                yield container
-            finally:
-                container.close()
-
-    def _need_own_process(self) -> None:
-        if os.getpid() != self._process:
-            raise Error(
-                code="unsupported",
-                operation="use",
-                file=self.name,
-                cause="the file was opened before fork(), in the parent process",
-                advice="open it in the child",
-            )
-
-    def _need_open(self) -> None:
-        if self._closed:
-            raise ValueError(f"{self.name} is closed")
-        self._need_own_process()
-
     def _info(self, name: str) -> DatasetInfo:
-        with self._metadata() as source:
+        with self._source.metadata() as source:
             return source.info(name)
 
     def _names(self) -> Sequence[str]:
-        with self._metadata() as source:
+        with self._source.metadata() as source:
             return list(source.names())
 
     def _attributes(self, group: str) -> Attributes:
-        with self._metadata() as source:
+        with self._source.metadata() as source:
             return Attributes(source.attributes(group), self._attribute_writer(group))
 
     def _attribute_writer(self, name: str) -> Write | None:
-        if not self.writable:
-            return None
-
         def write(values: Mapping[str, Any]) -> None:
-            with self._lock:
-                self._need_open()
-                assert self._opened.writer is not None
-                self._opened.writer.set_attributes(name, values)
+            with self._source.writer() as writer:
+                writer.set_attributes(name, values)
 
-        return write
+        return write if self.writable else None
 
     def _extents(self, wanted: Request) -> list[Extent]:
-        with self._metadata() as source:
+        with self._source.metadata() as source:
             return stored_extents(wanted, table_of(source, wanted))
 
     # -- reading
-
-    def _decode_alone(self, name: str, box: Box) -> Any:
-        with self._lock:
-            assert self._opened.container is not None
-            return self._opened.container.decode(name, box)
 
     def read_many(
         self, names: Sequence[str] | Mapping[str, Any], *, stream: Any = None, **options: Unpack[TransferOptions]
@@ -184,11 +123,10 @@ class DataFile(Group):
         take: Callable[[list[Any]], Any] = lambda results: results,
     ) -> Pending:
         handle = stream_handle(stream)
-        with self._lock:
-            self._need_open()
-            if self._opened.container is None:
-                raise ValueError(f"{self.name} is being written; open it for reading when it is closed")
-            reading = read_job(self._mover, self._opened.container, requests, handle)
+        if self.writable:
+            self._settle(cancel=False)  # what is being written is read back whole
+        with self._source.data() as source:
+            reading = read_job(self._mover, source, requests, handle)
         return self._start(reading.job, options, lambda _: take(reading.results), background)
 
     def _start(
@@ -201,14 +139,6 @@ class DataFile(Group):
 
     # -- writing
 
-    def _need_writer(self) -> Writer:
-        self._need_open()
-        if self._opened.writer is None:
-            raise TypeError(
-                f"{self.name} was opened for reading; use penstock.open(name, write=True) or penstock.create"
-            )
-        return self._opened.writer
-
     def create_dataset(self, name: str, shape: Sequence[int], dtype: Any, **layout: Any) -> Dataset:
         """Adds a dataset without writing it; `dataset[...] = value` and `append` fill it.
 
@@ -218,10 +148,15 @@ class DataFile(Group):
             layout: chunk_shape, resizable (largest extents, None: unlimited), dimensions (names), attributes; see
                 NewDataset.
         """
-        new = NewDataset(name, tuple(int(n) for n in shape), DType.of(dtype), **layout)
-        with self._lock:
-            self._need_writer().create([new])
-        return Dataset(self, name)
+        return self.create_datasets({name: (shape, dtype, layout)})[name]
+
+    def create_datasets(self, datasets: Mapping[str, Sequence[Any]]) -> dict[str, Dataset]:
+        """Adds datasets in one go, which some formats do much faster than one by one. Values are (shape, dtype), or
+        (shape, dtype, layout) with a dict of what create_dataset takes as `layout`."""
+        new = [_new_dataset(name, *description) for name, description in datasets.items()]
+        with self._source.writer() as writer:
+            writer.create(new)
+        return {name: Dataset(self, name) for name in datasets}
 
     def __setitem__(self, name: str, value: Any) -> None:
         """A new dataset with this content: an array of any library, on the file's device or in host memory."""
@@ -233,8 +168,7 @@ class DataFile(Group):
         """Starts writing new datasets in one submission. The values must not change until it is done."""
         handle = stream_handle(stream)
         targets = {name: value_of(value, handle) for name, value in values.items()}
-        with self._lock:
-            writer = self._need_writer()
+        with self._source.writer() as writer:
             tables = writer.create([NewDataset(name, one.shape, one.dtype.native) for name, one in targets.items()])
             infos = [writer.info(name) for name in targets]
             shapes = [Selection.all_of(user_shape(info)) for info in infos]
@@ -244,16 +178,14 @@ class DataFile(Group):
 
     def _start_write(self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any]) -> Pending:
         handle = stream_handle(stream)
-        with self._lock:
-            writer = self._need_writer()
+        with self._source.writer() as writer:
             tables = [writer.table(one.info.name, one.stored.box) for one in requests]
             job = write_job(self._mover, requests, tables, handle)
         return self._start(job, options, lambda outcome: outcome, True)
 
     def _append(self, dataset: Dataset, value: Any, stream: Any, options: Mapping[str, Any]) -> Outcome:
         target = value_of(value, stream_handle(stream))
-        with self._lock:
-            writer = self._need_writer()
+        with self._source.writer() as writer:
             info = writer.info(dataset.name)
             if info.order != "C" or not info.ndim:
                 raise TypeError(f"dataset {info.name!r} has no first dimension that grows")
@@ -278,40 +210,27 @@ class DataFile(Group):
             pending._finish()
 
     def close(self) -> None:
-        """Waits for what is under way. A new file gets its name. Does nothing the second time."""
-        if self._closed:
+        """Waits for what is under way. A new file gets its name. Does nothing the second time. Raises Error when the
+        file cannot be finished; then it is let go as by abandon()."""
+        if self.closed:
             return
         self._settle(cancel=False)
-        with self._lock:
-            if self._closed:
+        with self._source.lock:
+            if self.closed:
                 return
             try:
                 self._mover.close()
-                if self._opened.writer is not None:
-                    self._opened.writer.publish(self._opened.durable)
-            except BaseException:
-                self._give_up()
-                raise
-            self._finish()
+                self._source.publish()
+            finally:
+                self._source.close()
 
     def abandon(self) -> None:
         """Cancels what is under way and lets go: a new file never appears."""
-        if not self._closed:
+        if not self.closed:
             self._settle(cancel=True)
-            with self._lock:
+            with self._source.lock:
                 self._mover.abandon()
-                self._give_up()
-
-    def _give_up(self) -> None:
-        self._finish()
-        if self._opened.writer is not None:
-            self._opened.writer.abandon()
-        self._opened = Opened(self.name, self.format)
-
-    def _finish(self) -> None:
-        self._closed = True
-        if self._opened.container is not None:
-            self._opened.container.close()
+                self._source.close()
 
     def __enter__(self) -> DataFile:
         return self
@@ -321,6 +240,10 @@ class DataFile(Group):
             self.close()
         else:
             self.abandon()
+
+
+def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[str, Any] | None = None) -> NewDataset:
+    return NewDataset(name, tuple(int(extent) for extent in shape), DType.of(dtype), **(layout or {}))
 
 
 def _wanted(info: DatasetInfo, wish: Any) -> Request:

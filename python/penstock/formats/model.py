@@ -131,6 +131,12 @@ class Writer(Protocol):
     format: str
     name: str
 
+    def names(self) -> Sequence[str]:
+        """Of all datasets, those that are not published included."""
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        """Of the file or of a group, as they will be published."""
+
     def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
         """Adds datasets, in one go, and says where all of their bytes go (files named as they are now, temporary names
         included). Space is reserved: a full disk shows here."""

@@ -190,14 +190,14 @@ class Execution:
             self.cancel()
 
     def _transfer(self, memory: Any, table: np.ndarray) -> tuple[_core.Transfer, np.ndarray]:
-        numbers, table = np.unique(table[:, 0]), table.copy()
-        table[:, 0] = np.searchsorted(numbers, table[:, 0])
-        writes = self._plan.writes
-        files = self._mover.files.lease([self._plan.files[number] for number in numbers], writes)
+        names, numbered, writes = self._plan.files, table, self._plan.writes
+        if len(names) > 1:  # those of this table only
+            numbers = np.unique(table[:, 0])
+            names, numbered = [names[number] for number in numbers], table.copy()
+            numbered[:, 0] = np.searchsorted(numbers, table[:, 0])
+        files = self._mover.files.lease(names, writes)
         direction = "write" if writes else "read"
-        started = _core.start_table(self._mover.raw, direction, files, memory, table, **self._job.options)
-        table[:, 0] = numbers[table[:, 0]]
-        return started, table
+        return _core.start_table(self._mover.raw, direction, files, memory, numbered, **self._job.options), table
 
     def _finish(self, slot: _Slot) -> Steps:
         for transfer, table in slot.transfers:
@@ -284,13 +284,3 @@ def _wait_through_interrupts(transfer: _core.Transfer) -> None:
             return
         except KeyboardInterrupt:
             continue
-
-
-def decoded_by(decode: HostDecoder, lock: threading.RLock) -> HostDecoder:
-    """The format's decoder, one caller at a time."""
-
-    def decode_alone(name: str, box: Any) -> Any:
-        with lock:
-            return decode(name, box)
-
-    return decode_alone

@@ -10,6 +10,7 @@ A piece is one range of a file (`span_bytes`). In it lie the elements of the dim
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -66,7 +67,7 @@ class Group:
 
     @property
     def pieces_a_row(self) -> int:
-        return _product(axis.count for axis in self.outer)
+        return math.prod(axis.count for axis in self.outer)
 
     @property
     def pieces(self) -> int:
@@ -128,6 +129,27 @@ def memory_strides(selection: Selection, side: Side) -> tuple[int, ...]:
     return tuple(s if step > 0 else -s for s, step in zip(side.strides, selection.steps, strict=True))
 
 
+def group_of_one(wanted: Wanted, table: ChunkTable, file: int, writes: bool = False) -> list[Group]:
+    """The same for a dataset that is one chunk, in plain numbers: small reads are quick, and most datasets are so."""
+    info, selection, side = wanted
+    item, needed = info.dtype.itemsize, math.prod(info.shape) * info.dtype.itemsize
+    if int(table.bytes[0]) < needed:
+        raise _short(info, table, 0)
+    offset, memory, axes, stride = int(table.offset_bytes[0]), side.base, [], item
+    for axis in range(info.ndim - 1, -1, -1):
+        first, count, step = selection.first[axis], selection.counts[axis], selection.steps[axis]
+        near, low = side.strides[axis], min(first, first + (count - 1) * step)
+        offset += low * stride
+        if step < 0:
+            memory += (count - 1) * near
+        if count > 1:
+            axes.append(Axis(count, stride * abs(step), near if step > 0 else -near))
+        stride *= info.shape[axis]
+    columns = (np.array([number], np.int64) for number in (file, offset, memory))
+    whole = Group(side.target, item, info.dtype.swap_bytes, *columns, (), tuple(reversed(axes)), 0, False)
+    return _divide(whole, writes)
+
+
 def groups_of(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = False) -> list[Group]:
     """The pieces of chunks that are stored as they are (not encoded)."""
     info, selection, side = wanted
@@ -162,16 +184,19 @@ def groups_of(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = Fals
 def _check_bytes(info: DatasetInfo, table: ChunkTable, part: Part, item: int) -> None:
     short = np.asarray(table.bytes, np.int64)[part.rows] < part.extents.prod(axis=1) * item
     if short.any():
-        row = int(part.rows[int(np.argmax(short))])
-        raise Error(
-            code="damaged",
-            operation=f"read {info.name} of",
-            file=table.files[int(table.file_index[row])],
-            offset_bytes=int(table.offset_bytes[row]),
-            length_bytes=int(table.bytes[row]),
-            cause="a stored chunk is shorter than its shape says",
-            advice="the file was cut short or is damaged: write it again",
-        )
+        raise _short(info, table, int(part.rows[int(np.argmax(short))]))
+
+
+def _short(info: DatasetInfo, table: ChunkTable, row: int) -> Error:
+    return Error(
+        code="damaged",
+        operation=f"read {info.name} of",
+        file=table.files[int(table.file_index[row])],
+        offset_bytes=int(table.offset_bytes[row]),
+        length_bytes=int(table.bytes[row]),
+        cause="a stored chunk is shorter than its shape says",
+        advice="the file was cut short or is damaged: write it again",
+    )
 
 
 def _c_strides(extents: np.ndarray, item: int) -> np.ndarray:
@@ -247,10 +272,3 @@ def _divide_block(block: Group, writes: bool) -> list[Group]:
 
 def _real(axis: Axis) -> tuple[Axis, ...]:
     return (axis,) if axis.count > 1 else ()
-
-
-def _product(numbers: object) -> int:
-    total = 1
-    for number in numbers:  # type: ignore[attr-defined]
-        total *= number
-    return total

@@ -64,6 +64,10 @@ class Plan:
         self.requested_bytes += selection.size * info.dtype.itemsize
         if selection.size == 0 or table is None:
             return
+        if len(table.bytes) == 1 and info.chunk_shape == info.shape and not table.encoded[0]:
+            number = self._number(table.files[int(table.file_index[0])])
+            self.groups += pieces.group_of_one(wanted, table, number, self.writes)
+            return
         part = pieces.meet(info, selection, table)
         encoded = np.asarray(table.encoded, bool)[part.rows]
         plain = part.of(~encoded)

@@ -19,40 +19,26 @@ from penstock._error import Error
 
 @dataclass(frozen=True)
 class Format:
-    """`reader`, `creator` and `appender` are "module:function" below penstock.formats; empty: cannot be done."""
+    """`reader` and `writer` are "module:class" below penstock.formats. A writer takes append=True to change a file."""
 
     name: str
     suffixes: tuple[str, ...]
     reader: str
-    creator: str = ""
-    appender: str = ""
+    writer: str
     single: bool = False  # holds one dataset
     needs: tuple[str, ...] = ()  # packages to install
 
 
+_H5PY = ("h5py>=3.11",)
 FORMATS: dict[str, Format] = {
     one.name: one
     for one in (
-        Format(
-            "hdf5",
-            (".h5", ".hdf5", ".hdf", ".he5"),
-            "hdf5:Hdf5",
-            "hdf5_write:create",
-            "hdf5_write:append",
-            needs=("h5py>=3.11",),
-        ),
-        Format(
-            "netcdf4",
-            (".nc", ".nc4", ".cdf"),
-            "hdf5_netcdf:NetCDF4",
-            "hdf5_netcdf:create",
-            "hdf5_netcdf:append",
-            needs=("h5py>=3.11",),
-        ),
-        Format("netcdf3", (".nc3",), "netcdf3:NetCDF3", "netcdf3_write:create", "netcdf3_write:append"),
+        Format("hdf5", (".h5", ".hdf5", ".hdf", ".he5"), "hdf5:Hdf5", "hdf5_write:Hdf5Writer", needs=_H5PY),
+        Format("netcdf4", (".nc", ".nc4", ".cdf"), "netcdf4:NetCDF4", "netcdf4_write:NetCDF4Writer", needs=_H5PY),
+        Format("netcdf3", (".nc3",), "netcdf3:NetCDF3", "netcdf3_write:NetCDF3Writer"),
         Format("npy", (".npy",), "npy:open_npy", "npy:NpyWriter", single=True),
         Format("safetensors", (".safetensors",), "safetensors:open_safetensors", "safetensors:SafetensorsWriter"),
-        Format("zarr", (".zarr",), "zarr:open_zarr", "zarr_write:create", "zarr_write:append"),
+        Format("zarr", (".zarr",), "zarr:Zarr", "zarr_write:ZarrWriter"),
         Format("raw", (), "raw:open_raw", "raw:RawWriter", single=True),
     )
 }
@@ -126,12 +112,8 @@ def _unknown(path: Path, cause: str) -> Error:
 
 
 def function(format: Format, use: str) -> Callable[..., Any]:
-    """What reads, creates or appends; use is "reader", "creator" or "appender"."""
-    place = getattr(format, use)
-    if not place:
-        verb = {"reader": "read", "creator": "made", "appender": "appended to"}[use]
-        cause = f"{format.name} files cannot be {verb} here"
-        raise Error(code="unsupported", operation="open", cause=cause, advice="write the file anew")
+    """What reads or writes; use is "reader" or "writer"."""
+    place = format.reader if use == "reader" else format.writer
     module, _, name = place.partition(":")
     try:
         return getattr(importlib.import_module(f"penstock.formats.{module}"), name)

@@ -138,8 +138,8 @@ class SafetensorsWriter(ContiguousWriter):
 
     format = "safetensors"
 
-    def __init__(self, name: str | os.PathLike[str]) -> None:
-        super().__init__(name)
+    def __init__(self, name: str | os.PathLike[str], *, append: bool = False) -> None:
+        super().__init__(name, append=append)
         self._metadata: dict[str, str] = {}
         self._start = self._end = 0
 

@@ -1,0 +1,117 @@
+"""Whoever answers questions about a file now: its container, its writer, or, written and closed, the file anew.
+
+A format is not safe for threads, so one question is answered at a time. What must stay true: while a file is written,
+the writer answers, so that what was written can be read back; after that the published file does, and never a memory
+of it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from penstock._error import Error
+from penstock.formats.model import Box, Container, Writer
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a format gives: a container to read, or a writer (of a new file, or of one that is changed)."""
+
+    name: str
+    format: str
+    container: Container | None = None
+    writer: Writer | None = None
+    reopen: Callable[[], Container] | None = None  # of a file that was written, and published
+    durable: bool = False
+
+
+class Source:
+    """The one of an open DataFile. Holds a lock while a question is answered."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._process = os.getpid()
+        self._published = False
+        self.lock = threading.RLock()
+        self.closed = False
+
+    @property
+    def writable(self) -> bool:
+        return self._opened.writer is not None and not self.closed
+
+    def need_open(self) -> None:
+        """ValueError when the file is closed, Error in a forked child."""
+        if self.closed:
+            raise ValueError(f"{self._opened.name} is closed")
+        if os.getpid() != self._process:
+            raise Error(
+                code="unsupported",
+                operation="use",
+                file=self._opened.name,
+                cause="the file was opened before fork(), in the parent process",
+                advice="open it in the child",
+            )
+
+    @contextmanager
+    def data(self) -> Iterator[Container | Writer]:
+        """Who says where bytes are, for reading them."""
+        with self.lock:
+            self.need_open()
+            yield self._opened.writer or self._opened.container  # type: ignore[misc]
+
+    @contextmanager
+    def metadata(self) -> Iterator[Container | Writer]:
+        """The same, and after the end of writing the published file."""
+        if not (self.closed and self._published and self._opened.reopen is not None):
+            with self.data() as source:
+                yield source
+            return
+        container = self._opened.reopen()
+        try:
+            yield container
+        finally:
+            container.close()
+
+    @contextmanager
+    def writer(self) -> Iterator[Writer]:
+        """TypeError when the file was opened for reading."""
+        with self.lock:
+            self.need_open()
+            if self._opened.writer is None:
+                name = self._opened.name
+                raise TypeError(
+                    f"{name} was opened for reading; use penstock.open(name, write=True) or penstock.create"
+                )
+            yield self._opened.writer
+
+    def decode(self, name: str, box: Box) -> Any:
+        """On the host, by the format's library."""
+        with self.lock:
+            if self._opened.container is None:
+                raise Error(
+                    code="unsupported",
+                    operation=f"decode dataset {name!r} of",
+                    file=self._opened.name,
+                    cause="the file is being written",
+                    advice="close it, and open it for reading",
+                )
+            return self._opened.container.decode(name, box)
+
+    def publish(self) -> None:
+        """All bytes are written. A file that cannot be published is abandoned."""
+        if self._opened.writer is not None:
+            self._opened.writer.publish(self._opened.durable)
+            self._published = True
+
+    def close(self) -> None:
+        """What was not published is gone."""
+        self.closed = True
+        if self._opened.container is not None:
+            self._opened.container.close()
+        if self._opened.writer is not None and not self._published:
+            self._opened.writer.abandon()
