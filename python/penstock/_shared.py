@@ -31,7 +31,9 @@ class _Contexts:
         with self._lock:
             key = (device, os.getpid())
             if key not in self._kept:
-                self._kept[key] = Context(device)
+                made = Context(device)
+                named = (made.device["name"], key[1])  # "auto" is one of those
+                self._kept[key] = self._kept.setdefault(named, made)
             return self._kept[key]
 
 

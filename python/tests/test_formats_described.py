@@ -19,14 +19,14 @@ from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.source import Opened
 
 
-def opened(folder: Path, stored: rig.Stored, **changes: object) -> DataFile:
+def opened(folder: Path, stored: rig.Stored, device: str = "host", **changes: object) -> DataFile:
     """A file on disk of a dataset at random."""
     for name, content in stored.files.items():
         (folder / name).write_bytes(content.tobytes())
     table = replace(stored.table, files=tuple(str(folder / name) for name in stored.table.files))
     decoders = {"x": lambda box: stored.content[tuple(slice(a, b) for a, b in zip(*box, strict=True))].tobytes()}
     container = Described("described", {"x": (replace(stored.info, **changes), table)}, decoders)
-    return DataFile(Opened("described", "described", container), shared_context("host"))
+    return DataFile(Opened("described", "described", container), shared_context(device))
 
 
 def values(stored: rig.Stored) -> np.ndarray:

@@ -81,7 +81,6 @@ class Job:
     targets: Sequence[Target]
     options: dict[str, Any] = field(default_factory=dict)
     stream: int | None = None  # work queued there comes first
-    keep: Any = None  # held until the work is done
     finished: Callable[[Outcome], None] | None = None
 
 

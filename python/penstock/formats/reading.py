@@ -91,7 +91,12 @@ def read_job(mover: Mover, container: Container, requests: Sequence[Request], st
         side = side_of(one, target, len(targets))
         targets.append(target)
         plan.add(Wanted(one.info, one.stored, side), tables[number])
-    return Reading(Job(plan, targets, stream=stream), results)
+    return Reading(Job(plan, targets, stream=ordered_after(stream, len(fresh) < len(requests))), results)
+
+
+def ordered_after(stream: int | None, foreign: bool) -> int | None:
+    """Memory that others may still work on is used after the default stream, where nothing else was said."""
+    return 0 if stream is None and foreign else stream
 
 
 def _stored(one: Request, table: ChunkTable | None) -> Stored:

@@ -16,7 +16,7 @@ from penstock.formats.model import ChunkTable
 from penstock.formats.mover import Job, Mover
 from penstock.formats.pieces import PIECE_BYTES, Wanted
 from penstock.formats.plan import Plan
-from penstock.formats.reading import Request, side_of
+from penstock.formats.reading import Request, ordered_after, side_of
 from penstock.formats.target import Target, target_of
 
 
@@ -54,7 +54,7 @@ def write_job(
             del plan.groups[before:]
             plan.requested_bytes -= one.bytes
             plan.add(Wanted(one.info, one.stored, side_of(one, targets[number], number)), table)
-    return Job(plan, targets, stream=stream)
+    return Job(plan, targets, stream=ordered_after(stream, True))
 
 
 def _relative(one: Request, value: Target) -> Request:
