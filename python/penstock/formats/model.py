@@ -126,6 +126,9 @@ class Writer(Protocol):
 
     A new file is built under a temporary name in the same directory and renamed by `publish`. A file that is appended
     to is changed in place, in an order that leaves it readable by stock tools whenever the writer dies.
+
+    `table` says where bytes go, so it may give places to chunks that are not stored. A writer that does has a
+    `reading`: a Container of the file as it is being written, which gives none.
     """
 
     format: str

@@ -228,14 +228,6 @@ class NetCDF3Writer:
         return (records, *self._header.row_shape(self._variable(name)))
 
 
-def create(name: str | os.PathLike[str], version: int = 5) -> NetCDF3Writer:
-    return NetCDF3Writer(name, version=version)
-
-
-def append(name: str | os.PathLike[str]) -> NetCDF3Writer:
-    return NetCDF3Writer(name, append=True)
-
-
 def _fill(descriptor: int, variable: Variable, table: ChunkTable) -> None:
     element = fill_of(variable)
     for offset, length in zip(table.offset_bytes.tolist(), table.bytes.tolist(), strict=True):

@@ -44,6 +44,12 @@ class Source:
     def writable(self) -> bool:
         return self._opened.writer is not None and not self.closed
 
+    @property
+    def _reading(self) -> Container | Writer | None:
+        """Of a file that is written, what its writer names `reading`, or the writer itself."""
+        writer = self._opened.writer
+        return self._opened.container if writer is None else getattr(writer, "reading", writer)
+
     def need_open(self) -> None:
         """ValueError when the file is closed, Error in a forked child."""
         if self.closed:
@@ -62,7 +68,7 @@ class Source:
         """Who says where bytes are, for reading them."""
         with self.lock:
             self.need_open()
-            yield self._opened.writer or self._opened.container  # type: ignore[misc]
+            yield self._reading  # type: ignore[misc]
 
     @contextmanager
     def metadata(self) -> Iterator[Container | Writer]:
@@ -92,7 +98,8 @@ class Source:
     def decode(self, name: str, box: Box) -> Any:
         """On the host, by the format's library."""
         with self.lock:
-            if self._opened.container is None:
+            reading = self._reading
+            if reading is None or not hasattr(reading, "decode"):
                 raise Error(
                     code="unsupported",
                     operation=f"decode dataset {name!r} of",
@@ -100,7 +107,7 @@ class Source:
                     cause="the file is being written",
                     advice="close it, and open it for reading",
                 )
-            return self._opened.container.decode(name, box)
+            return reading.decode(name, box)
 
     def publish(self) -> None:
         """All bytes are written. A file that cannot be published is abandoned."""

@@ -176,10 +176,6 @@ class Zarr:
         return chunk.T if storage.turned else chunk
 
 
-def open_zarr(name: str | os.PathLike[str]) -> Zarr:
-    return Zarr(name)
-
-
 def chunk_ranges(box: Box, chunk: Shape) -> list[range]:
     """The places of chunks that meet the box; an empty box meets none."""
     pairs = zip(box.start, box.stop, chunk, strict=True)

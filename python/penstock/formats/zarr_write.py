@@ -49,6 +49,7 @@ class ZarrWriter:
             write_document(f"{self._new.temporary}/{kDocument}", group_document(), durable=False)
         self.container = Zarr(self._new.temporary if self._new is not None else self.name)
         self._nodes = self.container.nodes
+        self.reading = _Reading(self)
         if self._nodes.document("", kDocument) is None:
             raise unsupported(
                 self.name, "it is a store of Zarr version 2, which is not written", "copy it to version 3"
@@ -325,12 +326,31 @@ class ZarrWriter:
         return {str(folder) for folder in folders}
 
 
-def create(name: str | os.PathLike[str]) -> ZarrWriter:
-    return ZarrWriter(name)
+class _Reading:
+    """The store as it is being written: names and shapes of the writer, and chunks as they lie now."""
 
+    format = "zarr"
 
-def append(name: str | os.PathLike[str]) -> ZarrWriter:
-    return ZarrWriter(name, append=True)
+    def __init__(self, writer: ZarrWriter) -> None:
+        self._writer, self.name = writer, writer.name
+
+    def names(self) -> Sequence[str]:
+        return self._writer.names()
+
+    def info(self, name: str) -> DatasetInfo:
+        return self._writer.info(name)
+
+    def table(self, name: str, box: Box) -> ChunkTable:
+        return self._writer.container.table(name, box)
+
+    def decode(self, name: str, box: Box) -> memoryview:
+        return self._writer.container.decode(name, box)
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        return self._writer.attributes(group)
+
+    def close(self) -> None:
+        """The writer ends by publish or abandon."""
 
 
 def parents(name: str) -> list[str]:
