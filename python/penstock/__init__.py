@@ -14,18 +14,16 @@
 Everything runs without a GPU too: the device "host" is an emulated one on ordinary memory.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
-from penstock._array import Array
-from penstock._core import path_names
-from penstock._dtype import DType
-from penstock._error import Error
-from penstock._open import create, load, open, save
-from penstock._sizes import parse_bytes
-
+TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
     from penstock import torch
+    from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
+    from penstock._array import Array
+    from penstock._core import path_names
+    from penstock._dtype import DType
+    from penstock._error import Error
+    from penstock._open import create, load, open, save
+    from penstock._sizes import parse_bytes
     from penstock.formats.datafile import DataFile
     from penstock.formats.dataset import Dataset
     from penstock.formats.group import Group
@@ -58,21 +56,36 @@ __all__ = [
     "torch",
 ]
 
-# These bring NumPy, or PyTorch, and are imported when they are first named.
-_LATER = {
-    "DataFile": "penstock.formats.datafile",
-    "Dataset": "penstock.formats.dataset",
-    "Extent": "penstock.formats.model",
-    "Group": "penstock.formats.group",
-    "Pending": "penstock.formats.pending",
+# Everything is imported when it is first named: some of it brings NumPy, or PyTorch, and the command must be able to
+# answer a Ctrl-C before the rest is loaded.
+_HOMES = {
+    "_api": ("Buffer", "Context", "File", "Outcome", "Plan", "Transfer"),
+    "_array": ("Array",),
+    "_core": ("path_names",),
+    "_dtype": ("DType",),
+    "_error": ("Error",),
+    "_open": ("create", "load", "open", "save"),
+    "_sizes": ("parse_bytes",),
+    "formats.datafile": ("DataFile",),
+    "formats.dataset": ("Dataset",),
+    "formats.group": ("Group",),
+    "formats.model": ("Extent",),
+    "formats.pending": ("Pending",),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     import importlib
 
     if name == "torch":
         return importlib.import_module("penstock.torch")
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"penstock.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import array
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -172,6 +174,18 @@ def stamp_byte(seed: int, offset: int) -> int:
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & mask
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & mask
     return (word ^ (word >> 31)).to_bytes(8, "little")[offset % 8]
+
+
+def test_names_are_loaded_when_they_are_named() -> None:
+    for name in penstock.__all__:
+        assert name in dir(penstock)
+        if name != "torch":
+            assert getattr(penstock, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'bytes_of_wine'"):
+        _ = penstock.bytes_of_wine  # type: ignore[attr-defined]
+    script = "import sys, penstock; print(*(m for m in sys.modules if m.startswith(('penstock', 'numpy'))))"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["penstock"]
 
 
 def test_bytes_are_parsed_as_the_command_does() -> None:

@@ -87,9 +87,9 @@ def test_few_files_and_little_memory(sample: Path) -> None:
 def test_signals_at_any_moment(tmp_path: Path, sent: signal.Signals, code: int, delay_s: float) -> None:
     """From the moment that the command listens: one word, its exit code, nothing left. `delay_s` after that."""
     script = (
-        "import sys; from penstock import cli; listen = cli._listen\n"
-        "def told(): listen(); print('listening', file=sys.stderr, flush=True)\n"
-        "cli._listen = told; sys.exit(cli.main())"
+        "import sys; from penstock import cli; then = cli._open_streams\n"
+        "def told(): print('listening', file=sys.stderr, flush=True); then()\n"
+        "cli._open_streams = told; sys.exit(cli.main())"
     )
     command = [PENSTOCK[0], "-c", script, "write", "big.bin", "--bytes", "8GiB"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -102,6 +102,35 @@ def test_signals_at_any_moment(tmp_path: Path, sent: signal.Signals, code: int, 
     assert err.count("\n") == 1
     assert err.startswith("penstock: terminated" if code == 143 else "penstock: interrupted")
     assert list(tmp_path.iterdir()) == []
+
+
+LOADING = """
+import importlib.abc, os, signal, sys
+
+class Interrupted(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.{sent})
+
+module, sys.argv[1] = sys.argv[1], "--version"
+sys.meta_path.insert(0, Interrupted())
+sys.modules.pop(module, None)
+from penstock.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["contextlib", "penstock._error", "penstock.cli.app", "penstock._core", "typer"])
+@pytest.mark.parametrize(("sent", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_while_modules_load(module: str, sent: str, code: int) -> None:
+    """Before main() listens nothing is said, after that one line."""
+    early = module in ("contextlib", "penstock._error")
+    command = [PENSTOCK[0], "-c", LOADING.format(sent=sent), module]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    word = "interrupted" if sent == "SIGINT" else "terminated"
+    assert done.stderr == ("" if early else f"penstock: {word}\n")
+    assert done.returncode == (-signal.SIGTERM if early and sent == "SIGTERM" else code)
+    assert done.stdout == ""
 
 
 def test_nohup_is_respected(tmp_path: Path) -> None:

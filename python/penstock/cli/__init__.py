@@ -5,14 +5,22 @@ Exit codes: 0 all was done as asked; 1 it was not; 2 the command line is wrong; 
 
 from __future__ import annotations
 
-import errno
-import io
-import os
-import signal
-import sys
-from types import FrameType
+TYPE_CHECKING = False  # as of typing, which is not loaded before main() listens
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
 
-from penstock import Error
+try:
+    import contextlib
+    import errno
+    import io
+    import os
+    import signal
+    import sys
+
+    from penstock._error import Error
+except KeyboardInterrupt:  # main() does not listen yet
+    raise SystemExit(130) from None
 
 SIGNALS = {
     signal.SIGINT: ("interrupted", 130),
@@ -35,10 +43,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        _listen()
+        _listen(_leave)
         _open_streams()
         from penstock.cli.app import app
 
+        _listen(_stop)
         code = app(args=given or ["--help"], prog_name="penstock", standalone_mode=False)
         sys.stdout.flush()
     except BaseException as failure:
@@ -46,11 +55,19 @@ def main(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _listen() -> None:
+def _listen(answer: Callable[[int, FrameType | None], None]) -> None:
     """Signals end the command, except those it was started to ignore, as under nohup."""
     for number in SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _stop)
+            signal.signal(number, answer)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    """While modules are loading there is nothing to clean up, and an exception may get lost in the middle of them."""
+    word, code = SIGNALS[signal.Signals(number)]
+    with contextlib.suppress(OSError):
+        os.write(2, f"penstock: {word}\n".encode())
+    os._exit(code)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
