@@ -191,7 +191,7 @@ class DataFile(Group):
                 raise TypeError(f"dataset {info.name!r} has no first dimension that grows")
             row = target.ndim == info.ndim - 1
             rows = 1 if row else target.shape[0] if target.ndim == info.ndim else 0
-            if target.ndim not in (info.ndim, info.ndim - 1) or target.shape[-info.ndim + 1 :] != info.shape[1:]:
+            if target.ndim not in (info.ndim, info.ndim - 1) or target.shape[target.ndim - info.ndim + 1 :] != info.shape[1:]:
                 raise ValueError(f"the value has shape {target.shape}, dataset {info.name!r} rows of {info.shape[1:]}")
             writer.extend(info.name, (info.shape[0] + rows, *info.shape[1:]))
             grown = writer.info(info.name)

@@ -1,0 +1,154 @@
+"""Zarr through penstock.open and create: the kit, shards, stores that grow; zarr-python says what is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from format_kit import (
+    check_reads_only_what_is_wanted,
+    check_refuses_wrong_out,
+    check_round_trips,
+    check_selections,
+    few,
+    same,
+    sample,
+)
+from hypothesis import given
+from hypothesis import strategies as some
+from hypothesis.extra.numpy import basic_indices
+
+import penstock
+
+zarr = pytest.importorskip("zarr")
+codecs = pytest.importorskip("zarr.codecs")
+
+
+def by_zarr(path: Path) -> np.ndarray:
+    return np.asarray(zarr.open_group(path, mode="r")["data"][...])
+
+
+def test_round_trips(tmp_path: Path) -> None:
+    check_round_trips(tmp_path, ".zarr", stock=by_zarr)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"chunks": (5, 3, 2), "compressors": None},
+        {"chunks": (2, 3, 2), "shards": (6, 6, 4), "compressors": None},
+        {"chunks": (5, 3, 2), "compressors": codecs.ZstdCodec()},
+        {"chunks": (2, 3, 2), "shards": (6, 6, 4)},
+        {"chunks": (5, 3, 2), "compressors": None, "filters": codecs.TransposeCodec(order=(2, 1, 0))},
+        {"chunks": (5, 3, 2), "compressors": codecs.GzipCodec(), "filters": codecs.TransposeCodec(order=(2, 1, 0))},
+        {"chunks": (5, 3, 2), "compressors": None, "filters": codecs.TransposeCodec(order=(1, 2, 0))},
+    ],
+)
+def test_selections(layout: dict[str, Any], tmp_path: Path) -> None:
+    expected = np.full((13, 9, 4), 7, ">f4")
+    array = zarr.open_group(tmp_path / "x.zarr", mode="w").create_array(
+        "a", shape=expected.shape, dtype=expected.dtype, fill_value=7, **layout
+    )
+    expected[2:9, 3:] = sample((7, 6, 4), "f4")
+    array[2:9, 3:] = expected[2:9, 3:]
+    with penstock.open(tmp_path / "x.zarr", device="host") as file:
+        check_selections(file, "a", expected)
+        check_refuses_wrong_out(file["a"])
+
+
+def test_only_what_is_wanted_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.zarr"
+    with penstock.create(path, device="host") as file:
+        file.create_dataset("a", (1000, 200), "f4", chunk_shape=(100, 50))[...] = sample((1000, 200), "f4")
+        shards = {"chunk_shape": (100, 50), "shard_shape": (500, 200)}
+        file.create_dataset("s", (1000, 200), "f4", **shards)[...] = sample((1000, 200), "f4")
+    for index in (slice(10, 20), (slice(None), slice(0, 5)), (slice(None, None, 100), 3), 5, (5, 5), ...):
+        for name in "as":
+            check_reads_only_what_is_wanted(path, name, index, 1_000_000)
+
+
+@few
+@given(some.data())
+def test_any_array_of_zarr_python_reads_as_by_zarr_python(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    shape = tuple(data.draw(some.lists(some.integers(0, 9), max_size=3)))
+    inner = tuple(data.draw(some.integers(1, 4)) for _ in shape)
+    outer = tuple(n * data.draw(some.integers(1, 3)) for n in inner)
+    kind = data.draw(some.sampled_from(["bool", "int8", ">i2", "uint64", "float16", ">f8", "complex64"]))
+    packer = data.draw(some.sampled_from([None, codecs.GzipCodec(), codecs.ZstdCodec(), codecs.Crc32cCodec()]))
+    layout: dict[str, Any] = {"chunks": inner, "compressors": packer}
+    if shape and data.draw(some.booleans()):
+        layout["shards"] = outer
+    if data.draw(some.booleans()):
+        layout["filters"] = codecs.TransposeCodec(order=data.draw(some.permutations(range(len(shape)))))
+    path = tmp_path_factory.mktemp("any") / "x.zarr"
+    array = zarr.open_group(path, mode="w").create_array("a", shape=shape, dtype=kind, fill_value=1, **layout)
+    part = tuple(slice(0, data.draw(some.integers(0, n))) for n in shape)
+    if all(one.stop for one in part):
+        array[part] = sample(tuple(one.stop for one in part), kind)
+    expected = np.asarray(array[...])
+    with penstock.open(path, device="host") as opened:
+        index = data.draw(basic_indices(shape, allow_newaxis=False))
+        same(opened["a"][index], expected[index])
+        same(opened["a"].read(), expected)
+
+
+@few
+@given(some.data())
+def test_any_rows_may_be_appended(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    """To chunks and shards of any shape, in the session that made the array and in later ones."""
+    path = tmp_path_factory.mktemp("any") / "x.zarr"
+    chunk = (data.draw(some.integers(1, 4)), data.draw(some.integers(1, 5)))
+    shard = (chunk[0] * data.draw(some.integers(1, 3)), chunk[1] * data.draw(some.integers(1, 2)))
+    layout: dict[str, Any] = {"chunk_shape": chunk} | ({"shard_shape": shard} if data.draw(some.booleans()) else {})
+    layout |= {"resizable": (None, 5)} if data.draw(some.booleans()) else {}
+    counts = data.draw(some.lists(some.integers(1, 5), min_size=1, max_size=4))
+    expected = sample((sum(counts), 5), "f4")
+    with penstock.create(path, device="host") as file:
+        file.create_dataset("a", (counts[0], 5), "f4", **layout)[...] = expected[: counts[0]]
+    rows = counts[0]
+    for count in counts[1:]:
+        with penstock.open(path, device="host", write=True) as file:
+            file["a"].append(expected[rows : rows + count])
+            rows += count
+            same(file["a"].read(), expected[:rows])
+        assert np.array_equal(zarr.open_group(path, mode="r")["a"][...], expected[:rows])
+
+
+def test_reading_what_is_changed_makes_no_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "x.zarr"
+    group = zarr.open_group(path, mode="w")
+    group.create_array("a", shape=(100, 100), chunks=(10, 10), dtype="f4", fill_value=3)
+    before = sorted(path.rglob("*"))
+    with penstock.open(path, device="host", write=True) as file:
+        assert float(np.asarray(file["a"].read()).sum()) == 30_000
+        assert file["a"].extents() == []
+    assert sorted(path.rglob("*")) == before
+
+
+def test_packed_arrays_are_read_while_others_are_written(tmp_path: Path) -> None:
+    path, data = tmp_path / "x.zarr", sample((9, 9), "f4")
+    zarr.open_group(path, mode="w").create_array("packed", data=data)
+    with penstock.open(path, device="host", write=True) as file:
+        file["raw"] = data
+        same(file["packed"].read(), data)
+        same(file["raw"].read(), data)
+        with pytest.raises(penstock.Error, match="compressed"):
+            file["packed"][2] = data[0]
+    assert file.evidence()["formats"]["host_decoded_bytes"] == data.nbytes
+
+
+def test_an_error_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), penstock.create(tmp_path / "x.zarr", device="host") as file:
+        file["data"] = np.ones(9)
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_that_is_one_array(tmp_path: Path) -> None:
+    data = sample((4, 4), "f8")
+    zarr.save_array(tmp_path / "x.zarr", data)
+    with penstock.open(tmp_path / "x.zarr", device="host") as file:
+        assert list(file) == [""]
+        same(file[""].read(), data)
