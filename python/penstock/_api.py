@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -240,6 +241,12 @@ class Context:
     def device(self) -> dict[str, Any]:
         """Name, model, free and total bytes, NUMA node, bus address, whether it is emulated."""
         return self._raw.device_info
+
+    @cached_property
+    def _place(self) -> tuple[str, bool]:
+        """Name of the device and whether it is emulated: asked once, for `device` also looks at free memory."""
+        device = self.device
+        return device["name"], device["emulated"]
 
     @property
     def pinned_bytes(self) -> int:

@@ -32,7 +32,7 @@ class _Contexts:
             key = (device, os.getpid())
             if key not in self._kept:
                 made = Context(device)
-                named = (made.device["name"], key[1])  # "auto" is one of those
+                named = (made._place[0], key[1])  # "auto" is one of those
                 self._kept[key] = self._kept.setdefault(named, made)
             return self._kept[key]
 

@@ -177,3 +177,98 @@ def check_survives(path: Path, raw: bytes) -> bool:
         assert str(error).count("\n") == 0
         return False
     return True
+
+
+def check_chunked_writes(folder: Path, suffix: str) -> None:
+    """Chunks that do and do not divide the shape, written whole, in parts, and in parts of chunks; read back before and
+    after the file is closed."""
+    for number, (shape, chunk) in enumerate(
+        [((10, 12), (5, 4)), ((11, 13), (4, 5)), ((7,), (100,)), ((3, 5, 7), (1, 5, 7))]
+    ):
+        expected = sample(shape, "f4", number)
+        path = folder / f"chunked{number}{suffix}"
+        with penstock.create(path, device="host") as file:
+            whole = file.create_dataset("whole", shape, "float32", chunk_shape=chunk)
+            whole[...] = expected
+            parts = file.create_dataset("parts", shape, "float32", chunk_shape=chunk)
+            for start in range(0, shape[0], 3):
+                parts[start : start + 3] = expected[start : start + 3]
+            same(whole.read(), expected)
+            same(parts.read(), expected)
+        with penstock.open(path, device="host") as file:
+            assert file["whole"].chunks == chunk
+            for name in ("whole", "parts"):
+                same(file[name].read(), expected)
+                check_selections(file, name, expected)
+
+
+def check_appends(folder: Path, suffix: str, **layout: Any) -> None:
+    """Rows are added to a new dataset and to one of an existing file, one at a time and several at once."""
+    expected, path = sample((13, 4, 3), "f8"), folder / f"grows{suffix}"
+    with penstock.create(path, device="host") as file:
+        dataset = file.create_dataset("x", (0, 4, 3), "float64", resizable=(None, 4, 3), **layout)
+        dataset.append(expected[0])
+        dataset.append(expected[1:4])
+        assert dataset.shape == (4, 4, 3)
+        same(dataset.read(), expected[:4])
+        with pytest.raises(ValueError, match=r"\(4, 4\).*\(4, 3\)"):
+            dataset.append(np.zeros((4, 4)))
+        with pytest.raises(TypeError, match="float32.*float64"):
+            dataset.append(np.zeros((4, 3), "f4"))
+    for rows in (slice(4, 5), slice(5, 12), slice(12, 13)):
+        with penstock.open(path, write=True, device="host", durable=True) as file:
+            file["x"].append(expected[rows])
+            same(file["x"].read(), expected[: rows.stop])
+        with penstock.open(path, device="host") as file:
+            same(file["x"].read(), expected[: rows.stop])
+
+
+def check_changes_in_place(folder: Path, suffix: str) -> None:
+    """Parts of an existing dataset are written; an error in the block leaves the rest as it was."""
+    expected, path = sample((20, 6), "f4"), folder / f"changed{suffix}"
+    penstock.save(path, {"x": expected}, "host")
+    with penstock.open(path, write=True, device="host") as file:
+        file["x"][3:7, ::2] = 2 * expected[3:7, ::2]
+    expected[3:7, ::2] *= 2
+    with penstock.open(path, device="host") as file:
+        same(file["x"].read(), expected)
+
+
+def check_big_endian_values(folder: Path, suffix: str) -> None:
+    """Values in the other byte order are the same values."""
+    expected = sample((9, 5), ">i4")
+    penstock.save(folder / f"turned{suffix}", {"x": expected}, "host")
+    same(penstock.load(folder / f"turned{suffix}", "host")["x"], expected)
+
+
+def check_attributes(folder: Path, suffix: str) -> None:
+    """Text and numbers, of the file and of a dataset."""
+    path = folder / f"attributes{suffix}"
+    with penstock.create(path, device="host") as file:
+        file["x"] = np.arange(3.0)
+        file.attrs["title"] = "a test"
+        file["x"].attrs["units"] = "K"
+        file["x"].attrs["scale"] = 2.5
+        assert file["x"].attrs["units"] == "K"
+    with penstock.open(path, device="host") as file:
+        assert file.attrs["title"] == "a test"
+        assert file["x"].attrs["units"] == "K"
+        assert float(file["x"].attrs["scale"]) == 2.5
+        with pytest.raises(KeyError, match="units"):
+            file["x"].attrs["unit"]
+
+
+def check_leaves_nothing_after_an_error(folder: Path, suffix: str) -> None:
+    """A new file never appears; an older one of its name is untouched."""
+    place = folder / "empty"
+    place.mkdir()
+    with pytest.raises(RuntimeError), penstock.create(place / f"x{suffix}", device="host") as file:
+        file["x"] = np.arange(3.0)
+        raise RuntimeError
+    assert list(place.iterdir()) == []
+    penstock.save(place / f"x{suffix}", {"x": np.arange(4.0)}, "host")
+    with pytest.raises(RuntimeError), penstock.create(place / f"x{suffix}", device="host") as file:
+        file["x"] = np.arange(3.0)
+        raise RuntimeError
+    assert [one.name for one in place.iterdir()] == [f"x{suffix}"]
+    same(penstock.load(place / f"x{suffix}", "host")["x"], np.arange(4.0))

@@ -26,7 +26,7 @@ from penstock.formats.record import Record
 from penstock.formats.selection import Selection
 from penstock.formats.source import Opened, Source
 from penstock.formats.target import stream_handle
-from penstock.formats.writing import value_of, write_job
+from penstock.formats.writing import appended, check_kind, value_of, write_job
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -187,18 +187,10 @@ class DataFile(Group):
         target = value_of(value, stream_handle(stream))
         with self._source.writer() as writer:
             info = writer.info(dataset.name)
-            if info.order != "C" or not info.ndim:
-                raise TypeError(f"dataset {info.name!r} has no first dimension that grows")
-            row = target.ndim == info.ndim - 1
-            rows = 1 if row else target.shape[0] if target.ndim == info.ndim else 0
-            if target.ndim not in (info.ndim, info.ndim - 1) or target.shape[target.ndim - info.ndim + 1 :] != info.shape[1:]:
-                raise ValueError(f"the value has shape {target.shape}, dataset {info.name!r} rows of {info.shape[1:]}")
-            writer.extend(info.name, (info.shape[0] + rows, *info.shape[1:]))
-            grown = writer.info(info.name)
-            first = (info.shape[0], *(0 for _ in info.shape[1:]))
-            counts = (rows, *info.shape[1:])
-            dropped = (row, *(False for _ in info.shape[1:]))
-            wanted = Request(grown, Selection(first, counts, (1,) * info.ndim, dropped), target)
+            check_kind(self._mover, info, target)  # before anything grows
+            selection = appended(info, target)
+            writer.extend(info.name, (info.shape[0] + selection.counts[0], *info.shape[1:]))
+            wanted = Request(writer.info(info.name), selection, target)
         return self._start_write([wanted], stream, options).result()
 
     # -- the end

@@ -42,8 +42,8 @@ class Mover:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        device = self.context.device
-        self.files, self.emulated, self.device = Files(self.raw), device["emulated"], device["name"]
+        self.device, self.emulated = self.context._place
+        self.files = Files(self.raw)
 
     @property
     def raw(self) -> _core.Context:

@@ -12,11 +12,12 @@ from typing import Any
 
 from penstock import _core
 from penstock._array import c_strides
-from penstock.formats.model import ChunkTable
+from penstock.formats.model import ChunkTable, DatasetInfo
 from penstock.formats.mover import Job, Mover
 from penstock.formats.pieces import PIECE_BYTES, Wanted
 from penstock.formats.plan import Plan
 from penstock.formats.reading import Request, ordered_after, side_of
+from penstock.formats.selection import Selection
 from penstock.formats.target import Target, target_of
 
 
@@ -64,17 +65,34 @@ def _relative(one: Request, value: Target) -> Request:
 
 
 def _checked(mover: Mover, one: Request, value: Target) -> Target:
-    name, dtype, shape = one.info.name, one.info.dtype, one.selection.shape
-    if value.dtype.native != dtype.native:
-        raise TypeError(f"the value has elements of {value.dtype}, dataset {name!r} of {dtype}")
-    if value.shape != shape:
-        raise ValueError(f"the value has shape {value.shape}, the selection of dataset {name!r} {shape}")
+    check_kind(mover, one.info, value)
+    if value.shape != one.selection.shape:
+        name = one.info.name
+        raise ValueError(f"the value has shape {value.shape}, the selection of dataset {name!r} {one.selection.shape}")
+    return value
+
+
+def appended(info: DatasetInfo, value: Target) -> Selection:
+    """The new rows that a value makes: one, or as many as its first dimension says."""
+    if info.order != "C" or not info.ndim:
+        raise TypeError(f"dataset {info.name!r} has no first dimension that grows")
+    row = value.ndim == info.ndim - 1
+    if value.ndim not in (info.ndim, info.ndim - 1) or value.shape[value.ndim - info.ndim + 1 :] != info.shape[1:]:
+        raise ValueError(f"the value has shape {value.shape}, dataset {info.name!r} rows of {info.shape[1:]}")
+    rest = (0,) * (info.ndim - 1)
+    counts = (1 if row else value.shape[0], *info.shape[1:])
+    return Selection((info.shape[0], *rest), counts, (1,) * info.ndim, (row, *(False for _ in rest)))
+
+
+def check_kind(mover: Mover, info: DatasetInfo, value: Target) -> None:
+    """Type and device of a value."""
+    if value.dtype.native != info.dtype.native:
+        raise TypeError(f"the value has elements of {value.dtype}, dataset {info.name!r} of {info.dtype}")
     if value.device not in (mover.device, "host"):
         raise ValueError(
             f"the value lies on {value.device}, the file writes from {mover.device}: open it with "
             f"device={value.device!r}"
         )
-    return value
 
 
 def _uploaded(mover: Mover, value: Target) -> Target:
