@@ -9,6 +9,9 @@
 #include <string>
 
 namespace penstock::os {
+namespace {
+constexpr long kIoUringRegister = 427;  // the same number on every architecture
+}
 
 int System::open(const char* name, int flags, unsigned mode) { return ::open(name, flags | O_CLOEXEC, mode); }
 
@@ -41,6 +44,10 @@ int System::link_fd(int fd, const char* name) {
 }
 
 int System::unlink(const char* name) { return ::unlink(name); }
+
+int System::io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count) {
+    return static_cast<int>(::syscall(kIoUringRegister, ring_fd, opcode, argument, count));
+}
 
 System& real_system() noexcept {
     static System system;  // stateless: the one object that may live for the whole process

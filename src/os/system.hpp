@@ -1,4 +1,4 @@
-// The system calls that move or settle data, behind a seam so that tests can make them fail.
+// The system calls that move or settle data or tell a ring of files, behind a seam so that tests can make them fail.
 //
 // `System` with its defaults is the machine. Tests derive from it to inject EINTR, short counts, EIO, ENOSPC. No global
 // state: whoever needs calls is handed a System. Functions return what the system call returns, errno in `errno`.
@@ -25,6 +25,7 @@ class System {
     virtual int rename(const char* from, const char* to);
     virtual int link_fd(int fd, const char* name);  // gives an O_TMPFILE file a name
     virtual int unlink(const char* name);
+    virtual int io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count);
 };
 
 // The real calls; stateless and shared.
