@@ -1,27 +1,27 @@
 // The io_uring paths, direct and buffered: one ring for each path, one system call for each batch.
 //
 // The ring is made disabled and enabled by the first submit, so that it belongs to the thread that uses it
-// (SINGLE_ISSUER) even when another thread made the path. That thread destroys it too, or has ended before. A tag is
-// its request's user_data: no table, and completions need no order.
+// (SINGLE_ISSUER) even when another thread made the path. That thread destroys it too, or has ended before. A request's
+// user_data is the number of its flight, where its tag is, and the slot of its file if that is registered.
 #include <liburing.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "path/check.hpp"
 #include "path/make.hpp"
 #include "path/ready.hpp"
+#include "path/uring_files.hpp"
 
 namespace penstock::path {
 namespace {
 
 constexpr std::uint64_t kRegisteredPieceBytes = kGiB;  // the kernel's limit for one registered buffer
 constexpr unsigned kMaxDepth = 4096;
-constexpr long kIoUringRegister = 427;  // the same number on every architecture
 
 // Best first; older kernels refuse the earlier ones with EINVAL.
 constexpr std::array<unsigned, 3> kSetups{
@@ -57,10 +57,6 @@ class Ring {
     Ring(const Ring&) = delete;
     Ring& operator=(const Ring&) = delete;
     io_uring* get() noexcept { return &ring_; }
-    // By system call: the shared liburing 2.3 does not export io_uring_enable_rings.
-    bool enable() noexcept {
-        return ::syscall(kIoUringRegister, ring_.ring_fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0u) == 0;
-    }
 
   private:
     io_uring ring_{};
@@ -68,13 +64,17 @@ class Ring {
 
 class UringPath final : public Path {
   public:
-    UringPath(PathKind kind, const PathOptions& options)
-        : ring_(to_string(kind), std::clamp(options.depth, 1u, kMaxDepth)) {
+    UringPath(PathKind kind, const PathOptions& options, std::uint32_t register_from)
+        : system_(options.system != nullptr ? *options.system : os::real_system()),
+          ring_(to_string(kind), std::clamp(options.depth, 1u, kMaxDepth)),
+          files_(system_, ring_.get()->ring_fd, register_from) {
         capabilities_.kind = kind;
         capabilities_.bypasses_cache = kind == PathKind::uring;
         capabilities_.asynchronous = true;
         capabilities_.max_in_flight = std::clamp(options.depth, 1u, kMaxDepth);
+        for (std::uint64_t i = 0; i < capabilities_.max_in_flight; ++i) flights_.push_back(i + 1);
         register_arena(options.arena);
+        if (files_.refusal() != noted_refusal_) note_refusal();
     }
     ~UringPath() override {
         std::array<Completion, 32> ignored;
@@ -89,19 +89,29 @@ class UringPath final : public Path {
 
   private:
     void register_arena(std::span<std::byte> arena);
+    void note_refusal();
+    void note(const std::string& text);
+    void enable();
+    std::uint64_t take_off(std::uint64_t tag, std::uint32_t file_slot) noexcept;
+    std::uint64_t land(std::uint64_t user_data) noexcept;
     int registered_index(const Operation& operation) const noexcept;
-    void prepare(const Operation& operation);
+    void prepare(const Operation& operation, std::size_t run);
     void flush();
     void take_back(int error);
     std::size_t collect(std::span<Completion> completions);
     void wait(Deadline deadline);
 
+    os::System& system_;
     Ring ring_;
+    RingFiles files_;
     Capabilities capabilities_;
+    std::vector<std::uint64_t> flights_;  // by number: the tag of a request in flight, else the next unused number
+    std::uint64_t unused_flight_ = 0;
     std::span<std::byte> arena_;  // the part that is registered
     Ready ready_;                 // refused, or taken back from the submission queue
     std::size_t in_flight_ = 0;   // given to the ring or in ready_, and not reaped
     bool enabled_ = false;
+    int noted_refusal_ = 0;
 };
 
 void UringPath::register_arena(std::span<std::byte> arena) {
@@ -115,8 +125,22 @@ void UringPath::register_arena(std::span<std::byte> arena) {
         arena_ = arena;
         return;
     }
-    capabilities_.notes = std::string("registered buffers: ") + std::strerror(-result);
-    if (result == -ENOMEM) capabilities_.notes += "; raise the memlock limit (ulimit -l) or lower the staging budget";
+    note(std::string("registered buffers: ") + std::strerror(-result) +
+         (result == -ENOMEM ? "; raise the memlock limit (ulimit -l) or lower the staging budget" : ""));
+}
+
+void UringPath::note_refusal() {
+    noted_refusal_ = files_.refusal();
+    note(std::string("registered files: ") + std::strerror(noted_refusal_) + "; plain descriptors are used");
+}
+
+void UringPath::note(const std::string& text) {
+    capabilities_.notes += (capabilities_.notes.empty() ? "" : "; ") + text;
+}
+
+// By system call: the shared liburing 2.3 does not export io_uring_enable_rings.
+void UringPath::enable() {
+    enabled_ = system_.io_uring_register(ring_.get()->ring_fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0) == 0;
 }
 
 // -1: not in registered memory, or across two registered pieces.
@@ -129,8 +153,12 @@ int UringPath::registered_index(const Operation& operation) const noexcept {
     return first == last ? static_cast<int>(first) : -1;
 }
 
-void UringPath::prepare(const Operation& operation) {
-    const int fd = fd_of(*operation.file, capabilities_);
+// `run`: operations from this one on that have its file.
+void UringPath::prepare(const Operation& operation, std::size_t run) {
+    const int descriptor = fd_of(*operation.file, capabilities_);
+    const std::uint32_t file_slot = files_.begin(descriptor, run);
+    const bool registered = file_slot != RingFiles::kNone;
+    const int fd = registered ? static_cast<int>(file_slot) : descriptor;
     const int index = registered_index(operation);
     const auto bytes = static_cast<unsigned>(operation.bytes);
     io_uring_sqe* entry = io_uring_get_sqe(ring_.get());  // never null: the queue is as long as max_in_flight
@@ -145,21 +173,46 @@ void UringPath::prepare(const Operation& operation) {
     } else {
         io_uring_prep_write(entry, fd, operation.memory, bytes, operation.offset_bytes);
     }
-    io_uring_sqe_set_data64(entry, operation.tag);
+    if (registered) io_uring_sqe_set_flags(entry, IOSQE_FIXED_FILE);
+    io_uring_sqe_set_data64(entry, take_off(operation.tag, file_slot));
+}
+
+// The user_data of a request: the number of its flight, and above it the slot of its file.
+std::uint64_t UringPath::take_off(std::uint64_t tag, std::uint32_t file_slot) noexcept {
+    const std::uint64_t flight = unused_flight_;
+    unused_flight_ = std::exchange(flights_[flight], tag);
+    return std::uint64_t{file_slot} << 32 | flight;
+}
+
+// A request ended: its tag, to be given back. What the ring held for it is let go.
+std::uint64_t UringPath::land(std::uint64_t user_data) noexcept {
+    const std::uint64_t flight = user_data & UINT32_MAX;
+    files_.end(static_cast<std::uint32_t>(user_data >> 32));
+    return std::exchange(flights_[flight], std::exchange(unused_flight_, flight));
+}
+
+// How many of these, from the first on, have one file.
+std::size_t run_of(std::span<const Operation> operations) noexcept {
+    const auto other = std::find_if(operations.begin(), operations.end(), [&](const Operation& operation) {
+        return operation.file != operations.front().file;
+    });
+    return static_cast<std::size_t>(other - operations.begin());
 }
 
 std::size_t UringPath::submit(std::span<const Operation> operations) {
     const std::size_t count = std::min<std::size_t>(operations.size(), capabilities_.max_in_flight - in_flight_);
-    if (!enabled_ && count > 0) enabled_ = ring_.enable();
-    for (const Operation& operation : operations.first(count)) {
-        const Completion refused = check(operation, capabilities_);
+    if (!enabled_ && count > 0) enable();
+    for (std::size_t i = 0, run = 0; i < count; ++i, --run) {
+        if (run == 0) run = files_.worth(count - i) ? run_of(operations.subspan(i, count - i)) : 1;
+        const Completion refused = check(operations[i], capabilities_);
         if (refused.status != ErrorCode::ok) {
             ready_.push(refused);
         } else {
-            prepare(operation);
+            prepare(operations[i], run);
         }
     }
     in_flight_ += count;
+    if (files_.refusal() != noted_refusal_) note_refusal();
     flush();
     return count;
 }
@@ -177,7 +230,7 @@ void UringPath::take_back(int error) {
     io_uring_sq& queue = ring_.get()->sq;
     const unsigned head = *queue.khead;
     for (unsigned at = head; at != queue.sqe_tail; ++at) {
-        const std::uint64_t tag = queue.sqes[at & *queue.kring_mask].user_data;
+        const std::uint64_t tag = land(queue.sqes[at & *queue.kring_mask].user_data);
         ready_.push({.tag = tag, .bytes = 0, .status = code_from_errno(error), .system_code = error});
     }
     queue.sqe_head = queue.sqe_tail = head;
@@ -192,11 +245,13 @@ std::size_t UringPath::collect(std::span<Completion> completions) {
         const unsigned found = io_uring_peek_batch_cqe(ring_.get(), entries.data(), room);
         if (found == 0) break;
         for (unsigned i = 0; i < found; ++i) {
-            completions[count++] = completion_of(entries[i]->user_data, entries[i]->res);
+            completions[count++] = completion_of(land(entries[i]->user_data), entries[i]->res);
         }
         io_uring_cq_advance(ring_.get(), found);
     }
     in_flight_ -= count;
+    if (in_flight_ == 0) files_.rest();
+    if (files_.refusal() != noted_refusal_) note_refusal();
     return count;
 }
 
@@ -225,8 +280,8 @@ std::size_t UringPath::reap(std::span<Completion> completions, Deadline deadline
 
 }  // namespace
 
-std::unique_ptr<Path> make_uring(PathKind kind, const PathOptions& options) {
-    return std::make_unique<UringPath>(kind, options);
+std::unique_ptr<Path> make_uring(PathKind kind, const PathOptions& options, std::uint32_t register_from) {
+    return std::make_unique<UringPath>(kind, options, register_from);
 }
 
 }  // namespace penstock::path
