@@ -1,0 +1,200 @@
+"""xarray's engine "penstock": `xarray.open_dataset("x.nc", engine="penstock", device="cuda:0")`.
+
+Variables are lazy. With a GPU as device they become CuPy arrays, read straight into its memory; on "host" NumPy arrays.
+CF conventions are decoded by xarray. What must stay true: attributes mean to xarray what they mean in the file; what
+CuPy cannot hold (times, text) and what xarray needs on the host (indices) comes as NumPy.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import struct
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xarray import Dataset as XarrayDataset
+from xarray import Variable, conventions
+from xarray.backends import BackendEntrypoint
+from xarray.core.indexing import LazilyIndexedArray
+
+from penstock._xarray_array import LazyArray, SharedFile
+from penstock.formats.dataset import Dataset
+
+# Attributes by which HDF5 and netCDF-4 keep dimensions; they are not the user's.
+_INTERNAL = {
+    *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"),
+    *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties", "_NOFILL"),
+}
+_TEXT_FORMATS = ("netcdf3", "netcdf4")  # where elements of raw bytes are characters
+_DURATIONS = {"days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"}
+
+
+class PenstockBackendEntrypoint(BackendEntrypoint):
+    """What xarray calls for engine="penstock"."""
+
+    description = "netCDF, Zarr and HDF5 with dimension scales, lazily into GPU or host memory"
+    open_dataset_parameters = (
+        *("filename_or_obj", "drop_variables", "mask_and_scale", "decode_times", "concat_characters"),
+        *("decode_coords", "use_cftime", "decode_timedelta", "group", "device", "context", "format"),
+    )
+
+    def open_dataset(  # noqa: PLR0913 - xarray's signature
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        mask_and_scale: bool = True,
+        decode_times: bool = True,
+        concat_characters: bool = True,
+        decode_coords: bool = True,
+        use_cftime: bool | None = None,
+        decode_timedelta: bool | None = None,
+        group: str = "",
+        device: str = "host",
+        context: Any = None,
+        format: str | None = None,
+    ) -> XarrayDataset:
+        """Opens one group of a file (`group`: "" is the root) with its variables lazy.
+
+        Args:
+            device: where values are read to: "host", "cuda:0", ...
+            context, format: as of penstock.open.
+            others: as of xarray.open_dataset.
+        """
+        if not isinstance(filename_or_obj, str | os.PathLike):
+            raise TypeError(f"engine 'penstock' opens local files by name, not a {type(filename_or_obj).__name__}")
+        options = {"device": device, "context": context, "format": format}
+        file = SharedFile(os.fspath(filename_or_obj), {key: value for key, value in options.items() if value})
+        try:
+            plain = _Group(file, group.strip("/"), drop_variables)
+            variables, attributes, names = conventions.decode_cf_variables(
+                plain.variables(decode_times, decode_timedelta),
+                plain.attributes(),
+                mask_and_scale=mask_and_scale,
+                decode_times=decode_times,
+                concat_characters=concat_characters,
+                decode_coords=decode_coords,
+                use_cftime=use_cftime,
+                decode_timedelta=decode_timedelta,
+            )
+            dataset = XarrayDataset(variables, attrs=attributes)
+            dataset = dataset.set_coords(names & set(variables))
+        except BaseException:
+            file.close()
+            raise
+        dataset.encoding = {"source": file.name, "unlimited_dims": plain.unlimited()}
+        dataset.set_close(file.close)
+        return dataset
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Never: which engine opens a netCDF file by default is not ours to change."""
+        return False
+
+
+class _Group:
+    """The variables of one group, as xarray wants them before it decodes them."""
+
+    def __init__(self, file: SharedFile, group: str, drop: str | Iterable[str] | None) -> None:
+        self._shared, self._file, self._group = file, file.get(), group
+        dropped = {drop} if isinstance(drop, str) else set(drop or ())
+        head = f"{group}/" if group else ""
+        names = [name[len(head) :] for name in self._names() if name.startswith(head)]
+        self._names_here = [name for name in names if "/" not in name and name not in dropped]
+        if group and not names:
+            raise KeyError(f"{file.name} has no group {group!r} with variables in it")
+
+    def _names(self) -> list[str]:
+        return [name.lstrip("/") for name in self._file]
+
+    def _dataset(self, name: str) -> Dataset:
+        found = self._file[f"{self._group}/{name}" if self._group else name]
+        assert isinstance(found, Dataset)
+        return found
+
+    def attributes(self) -> dict[str, Any]:
+        values = self._file._attributes(self._group) if self._group else self._file.attrs
+        return {name: value for name, value in values.items() if name not in _INTERNAL}
+
+    def unlimited(self) -> set[str]:
+        found = set()
+        for name in self._names_here if self._file.format != "zarr" else ():
+            dataset = self._dataset(name)
+            for dimension, most in zip(dataset.dims or (), dataset.info.resizable or (), strict=False):
+                found |= {dimension} if most is None else set()
+        return found
+
+    def variables(self, decode_times: Any, decode_timedelta: Any) -> dict[str, Variable]:
+        datasets, refused = {}, []
+        for name in self._names_here:
+            dataset = self._dataset(name)
+            if dataset.info.refusal:
+                refused.append(f"{name} ({dataset.info.refusal})")
+            else:
+                datasets[name] = dataset
+        if refused:
+            text = f"{self._file.name}: left out, because Penstock cannot read them: {'; '.join(refused)}"
+            warnings.warn(f"{text}. drop_variables= silences this", UserWarning, stacklevel=3)
+        known = {name: self._attributes(name, dataset) for name, dataset in datasets.items()}
+        times = _times(known, decode_times, decode_timedelta)
+        return {name: self._variable(dataset, known[name], name in times) for name, dataset in datasets.items()}
+
+    def _attributes(self, name: str, dataset: Dataset) -> dict[str, Any]:
+        values = {key: value for key, value in dataset.attrs.items() if key not in _INTERNAL}
+        if self._file.format == "zarr":
+            values |= _zarr_fill(values.get("_FillValue"), dataset, Path(self._file.name) / dataset.name)
+        return values
+
+    def _variable(self, dataset: Dataset, attributes: Mapping[str, Any], is_time: bool) -> Variable:
+        dims = dataset.dims or tuple(f"phony_dim_{length}" for length in dataset.shape)
+        dims = _distinct(dims)
+        dtype = np.dtype(dataset.dtype)
+        is_text = dtype.kind == "V" and dtype.fields is None and self._file.format in _TEXT_FORMATS
+        dtype = np.dtype(f"S{dtype.itemsize}") if is_text else dtype
+        is_index = dims == (dataset.name.rpartition("/")[2],)
+        on_host = is_text or is_time or is_index or dtype.kind not in "biufc"
+        lazy = LazilyIndexedArray(LazyArray(self._shared, dataset, dtype, on_host))
+        encoding: dict[str, Any] = {"source": self._file.name, "original_shape": dataset.shape, "dtype": dtype}
+        if dataset.chunks is not None:
+            encoding |= {"chunksizes": dataset.chunks, "preferred_chunks": dict(zip(dims, dataset.chunks, strict=True))}
+        return Variable(dims, lazy, dict(attributes), encoding)
+
+
+def _times(known: Mapping[str, Mapping[str, Any]], decode_times: Any, decode_timedelta: Any) -> set[str]:
+    """Variables that xarray will make datetimes or durations of, and the bounds of those."""
+    found = set()
+    for name, attributes in known.items():
+        units = attributes.get("units")
+        if not isinstance(units, str) or decode_times is False:
+            continue
+        if " since " in units or (units in _DURATIONS and decode_timedelta is not False):
+            found |= {name, attributes.get("bounds", name)}
+    return found
+
+
+def _distinct(dims: tuple[str, ...]) -> tuple[str, ...]:
+    """xarray wants a dimension's name once in a variable."""
+    return tuple(name if name not in dims[:place] else f"{name}_{place}" for place, name in enumerate(dims))
+
+
+def _zarr_fill(stored: Any, dataset: Dataset, folder: Path) -> dict[str, Any]:
+    """The value that marks what is missing. Version 3: an attribute, as xarray wrote it; version 2: the fill value."""
+    dtype = np.dtype(dataset.dtype)
+    older = folder / ".zarray"
+    if older.is_file():
+        said = json.loads(older.read_bytes()).get("fill_value")
+        fill = dataset.info.fill
+        if said is None or fill is None:
+            return {}
+        return {"_FillValue": np.frombuffer(fill, np.dtype(dataset.info.dtype)).astype(dtype)[0]}
+    if not isinstance(stored, str) or dtype.kind != "f":
+        return {}
+    try:
+        return {"_FillValue": dtype.type(struct.unpack("<d", base64.b64decode(stored, validate=True))[0])}
+    except (binascii.Error, struct.error):
+        return {"_FillValue": dtype.type(float(stored))}
