@@ -144,7 +144,7 @@ void hand_over(Box box, std::span<const BoxDimension> dimensions, const std::fun
 }
 
 // One box for each place in the dimensions with the fewest items, so that the boxes are large and few.
-void hand_over_each(Layout layout, const std::function<void(const Box&)>& take) {
+void hand_over_each(Layout& layout, const std::function<void(const Box&)>& take) {
     if (layout.count <= kBoxDimensions) return hand_over(layout.box, layout.dimensions(), take);
     const auto all = layout.dimensions();
     const auto smallest =
@@ -152,7 +152,8 @@ void hand_over_each(Layout layout, const std::function<void(const Box&)>& take) 
     const BoxDimension outer = *smallest;
     layout.drop(static_cast<std::size_t>(smallest - all.begin()));
     for (std::uint64_t i = 0; i < outer.extent; ++i) {
-        hand_over_each(layout, take);
+        Layout one = layout;
+        hand_over_each(one, take);
         move_by(layout.box, 1, outer);
     }
 }

@@ -22,13 +22,6 @@ CudaEvent& as_cuda(Event& event) {
     return *cuda;
 }
 
-template <typename T>
-T* allocate_pinned(std::size_t count) {
-    void* memory = nullptr;
-    cuda_check(cudaHostAlloc(&memory, count * sizeof(T), cudaHostAllocPortable), "cudaHostAlloc");
-    return static_cast<T*>(memory);
-}
-
 }  // namespace
 
 CudaEvent::CudaEvent(int device_index, unsigned flags) {

@@ -1,5 +1,4 @@
-// Streams and events of a GPU. Streams do not synchronise with the default stream; events carry no timing and let the
-// waiting thread sleep.
+// Streams of a GPU. They do not synchronise with the default stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +8,8 @@
 #include <memory>
 #include <span>
 
-#include "device/cuda_error.hpp"
+#include "device/box_ring.hpp"
+#include "device/cuda_event.hpp"
 #include "device/kernels.hpp"
 #include "penstock/device.hpp"
 
@@ -19,25 +19,6 @@ struct CudaFacts {
     int index = 0;
     int processors = 1;                // SMs
     bool kernels_reach_pinned = true;  // registered host memory has one address on both sides
-};
-
-struct CudaFree {
-    void operator()(void* memory) const noexcept { cuda_worked(cudaFree(memory)); }
-};
-struct CudaFreeHost {
-    void operator()(void* memory) const noexcept { cuda_worked(cudaFreeHost(memory)); }
-};
-
-class CudaEvent final : public Event {
-  public:
-    explicit CudaEvent(int device_index, unsigned flags = cudaEventDisableTiming | cudaEventBlockingSync);
-    ~CudaEvent() override { cuda_worked(cudaEventDestroy(event_)); }
-    bool done() override;
-    bool wait(Deadline deadline) override;
-    cudaEvent_t native() const noexcept { return event_; }
-
-  private:
-    cudaEvent_t event_ = nullptr;
 };
 
 // Pinned tables of copy tasks, reused in turn. A table is rewritten only after the kernel that read it is done.
@@ -78,11 +59,13 @@ class CudaStream final : public Stream {
 
   private:
     void launch_tasks(std::uint32_t count);
+    void queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern);
     void ensure_results();
 
     CudaFacts facts_;
     cudaStream_t stream_ = nullptr;
     std::unique_ptr<TaskRing> ring_;                // made by the first batch
+    std::unique_ptr<BoxRing> box_ring_;             // made by the first boxes
     CopyTask* tasks_ = nullptr;                     // the table being filled
     std::unique_ptr<StampResult, CudaFree> found_;  // made by the first check, as the next
     std::unique_ptr<StampResult, CudaFreeHost> found_host_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "device/box_host.hpp"
+#include "device/box_plan.hpp"
 #include "device/stamp_host.hpp"
 
 namespace penstock::device {
@@ -304,15 +305,9 @@ void HostStream::move_boxes(const std::vector<Box>& boxes) const {
 }
 
 void HostStream::copy_boxes(std::span<const Box> boxes) {
-    std::vector<Box> kept;
-    kept.reserve(boxes.size());
+    std::vector<Box> kept = simplified(boxes);
     std::uint64_t total = 0;
-    for (const Box& box : boxes) {
-        simplify_box(box, [&](const Box& simple) {
-            kept.push_back(simple);
-            total += simple.bytes();
-        });
-    }
+    for (const Box& box : kept) total += box.bytes();
     if (total == 0) return raise_failure();
     const auto issued = cost_.throttled() ? Clock::now() : Clock::time_point{};
     submit(total, {[=, this, kept = std::move(kept)] { move(total, issued, [&] { move_boxes(kept); }); }, nullptr});

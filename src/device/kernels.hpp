@@ -1,5 +1,5 @@
-// Launchers of the device kernels: batched copies, stamps and their checks. Plain types only, so that both nvcc and the
-// host compiler read it. Each returns the launch's error; none waits.
+// Launchers of the device kernels: batched copies, boxes, stamps and their checks. Plain types only, so that both nvcc
+// and the host compiler read it. Each returns the launch's error; none waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,9 +28,20 @@ struct StampRange {
     std::uint64_t seed = 0;
 };
 
+struct BoxWork;
+
+// Boxes in device memory: see box_lanes.hpp. There is at least one unit.
+struct BoxLaunch {
+    const std::uint64_t* first_units = nullptr;  // count + 1
+    const BoxWork* works = nullptr;
+    std::uint32_t count = 0;
+    std::uint64_t units = 0;
+};
+
 // `tasks` lies in memory the device can read until the kernel is done. `processors` is the device's number of SMs.
 cudaError_t launch_copy_tasks(const CopyTask* tasks, std::uint32_t count, int processors, cudaStream_t stream);
 cudaError_t launch_stamp(const StampRange& range, int processors, cudaStream_t stream);
 cudaError_t launch_verify_stamp(const StampRange& range, StampResult* result, int processors, cudaStream_t stream);
+cudaError_t launch_move_boxes(const BoxLaunch& launch, int processors, cudaStream_t stream);
 
 }  // namespace penstock::device

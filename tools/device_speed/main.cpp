@@ -1,5 +1,5 @@
-// device_speed: what a device's copies, batches, stamps and waits cost, one line each. Run by hand when kernels or
-// waits change: `device_speed [cuda:0]`. Numbers are medians of a few repetitions; GB/s are decimal.
+// device_speed: what a device's copies, batches, boxes, stamps and waits cost, one line each. Run by hand when kernels
+// or waits change: `device_speed [cuda:0]`. Numbers are medians of a few repetitions; GB/s are decimal.
 #include <time.h>
 
 #include <algorithm>
@@ -9,9 +9,23 @@
 #include <random>
 #include <vector>
 
+#include "boxes.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock {
+
+double median_seconds(const std::function<void()>& work) {
+    std::vector<double> times;
+    work();
+    for (int i = 0; i < 5; ++i) {
+        const auto start = Clock::now();
+        work();
+        times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    std::nth_element(times.begin(), times.begin() + 2, times.end());
+    return times[2];
+}
+
 namespace {
 
 struct Bench {
@@ -26,18 +40,6 @@ double cpu_seconds() {
     timespec now{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double median_seconds(const std::function<void()>& work) {
-    std::vector<double> times;
-    work();
-    for (int i = 0; i < 5; ++i) {
-        const auto start = Clock::now();
-        work();
-        times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    }
-    std::nth_element(times.begin(), times.begin() + 2, times.end());
-    return times[2];
 }
 
 void measure_stamps(Bench& bench) {
@@ -139,6 +141,7 @@ void run(const char* name) {
     bench.pinned = static_cast<unsigned char*>(bench.device->allocate(MemoryKind::pinned, bench.pinned_bytes));
     std::memset(bench.pinned, 1, bench.pinned_bytes);
     measure_stamps(bench);
+    measure_boxes(*bench.stream, bench.memory, bench.memory_bytes);
     measure_batches(bench);
     for (const std::uint64_t bytes : {64 * kKiB, kMiB, 4 * kMiB, 16 * kMiB}) {
         for (const std::size_t slots : {1u, 3u}) measure_waits(bench, bytes, slots);

@@ -1,0 +1,125 @@
+// Boxes at random and what they mean, by plain loops: the reference of everything that moves boxes.
+//
+// The reference moves items in the order their dimensions say, byte by byte, and knows nothing of merging, vectors or
+// words. Places are offsets in two arrays of bytes, so that one set of boxes serves any memory.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <ostream>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "penstock/box.hpp"
+
+namespace penstock::conformance {
+
+// Offsets of the items of one side, the last dimension running fastest.
+inline std::vector<std::int64_t> item_offsets(const Box& box, const std::array<std::int64_t, kBoxDimensions>& strides) {
+    std::vector<std::int64_t> offsets{0};
+    for (std::uint32_t d = 0; d < box.dimensions; ++d) {
+        std::vector<std::int64_t> longer;
+        for (const std::int64_t offset : offsets) {
+            for (std::uint64_t i = 0; i < box.extents[d]; ++i) {
+                longer.push_back(offset + static_cast<std::int64_t>(i) * strides[d]);
+            }
+        }
+        offsets = std::move(longer);
+    }
+    return offsets;
+}
+
+// A box whose pointers stand for offsets in two arrays of bytes.
+struct ReferenceBox {
+    Box box;
+    std::uint64_t to = 0, from = 0;
+    Box at(unsigned char* destination, const unsigned char* source) const {
+        Box placed = box;
+        placed.destination = destination + to;
+        placed.source = source + from;
+        return placed;
+    }
+    void move(std::vector<unsigned char>& destination, const std::vector<unsigned char>& source) const {
+        const auto into = item_offsets(box, box.destination_strides), out = item_offsets(box, box.source_strides);
+        const std::uint64_t word = std::max(1u, box.swap_bytes);
+        std::vector<unsigned char> item(box.item_bytes);
+        for (std::size_t i = 0; i < into.size(); ++i) {
+            for (std::uint64_t b = 0; b < box.item_bytes; ++b) {
+                const std::uint64_t mirrored = b / word * word + (word - 1 - b % word);
+                item[b] = source.at(from + static_cast<std::uint64_t>(out[i]) + mirrored);
+            }
+            std::copy(item.begin(), item.end(),
+                      destination.begin() + static_cast<std::ptrdiff_t>(to) + into[i]);
+        }
+    }
+};
+
+// Strides that keep items apart, in a random order of dimensions, with gaps and reversals; returns the bytes they span
+// and sets `first` to where the first item lies among them.
+inline std::uint64_t random_strides(std::mt19937_64& random, const Box& box, std::uint64_t step,
+                                    std::array<std::int64_t, kBoxDimensions>& strides, std::uint64_t& first) {
+    std::array<std::uint32_t, kBoxDimensions> order{};
+    std::iota(order.begin(), order.begin() + box.dimensions, 0u);
+    if (random() % 2 == 0) {
+        std::reverse(order.begin(), order.begin() + box.dimensions);  // C order
+    } else {
+        std::shuffle(order.begin(), order.begin() + box.dimensions, random);
+    }
+    std::uint64_t span = box.item_bytes;
+    first = 0;
+    for (std::uint32_t i = 0; i < box.dimensions; ++i) {
+        const std::uint64_t extent = std::max<std::uint64_t>(1, box.extents[order[i]]);
+        const std::uint64_t stride = span + (random() % 3 == 0 ? random() % 5 * step : 0);
+        const bool reversed = random() % 4 == 0;
+        strides[order[i]] = reversed ? -static_cast<std::int64_t>(stride) : static_cast<std::int64_t>(stride);
+        if (reversed) first += stride * (extent - 1);
+        span += stride * (extent - 1);
+    }
+    return span;
+}
+
+struct BoxTrial {
+    std::uint64_t largest_item, largest_extent;
+    std::uint32_t most_dimensions;
+    std::uint64_t alignment;  // of items, gaps and places
+    std::uint32_t swap;
+    int boxes;
+    friend std::ostream& operator<<(std::ostream& out, const BoxTrial& trial) {
+        return out << "items of " << trial.largest_item << " aligned to " << trial.alignment << " swapping "
+                   << trial.swap << ", extents to " << trial.largest_extent << " in " << trial.most_dimensions;
+    }
+};
+
+// Boxes one after the other on both sides, in the order given on one and shuffled on the other, with no or few bytes
+// between them.
+inline std::vector<ReferenceBox> random_boxes(std::mt19937_64& random, const BoxTrial& trial, std::uint64_t& to_bytes,
+                                              std::uint64_t& from_bytes) {
+    std::vector<ReferenceBox> boxes(static_cast<std::size_t>(trial.boxes));
+    to_bytes = from_bytes = random() % 32 / trial.alignment * trial.alignment;
+    for (ReferenceBox& one : boxes) {
+        const std::uint64_t unit = std::max<std::uint64_t>(trial.alignment, trial.swap);
+        one.box.item_bytes = unit * (1 + random() % (trial.largest_item / unit));
+        one.box.swap_bytes = trial.swap;
+        one.box.dimensions = static_cast<std::uint32_t>(random() % (trial.most_dimensions + 1));
+        for (std::uint32_t d = 0; d < one.box.dimensions; ++d) {
+            one.box.extents[d] = random() % 40 == 0 ? 0 : 1 + random() % trial.largest_extent;
+        }
+        std::uint64_t first = 0;
+        const std::uint64_t gap = random() % 3 * trial.alignment;
+        to_bytes += random_strides(random, one.box, trial.alignment, one.box.destination_strides, first) + gap;
+        one.to = to_bytes - gap - destination_span(one.box).bytes() + first;
+        if (destination_span(one.box).bytes() == 0) one.to = to_bytes;
+        const std::uint64_t from_start = from_bytes + gap;
+        from_bytes = from_start + random_strides(random, one.box, trial.alignment, one.box.source_strides, first);
+        one.from = from_start + first;
+    }
+    std::shuffle(boxes.begin(), boxes.end(), random);
+    to_bytes += 64;
+    from_bytes += 64;
+    return boxes;
+}
+
+}  // namespace penstock::conformance
