@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -369,6 +370,41 @@ def test_values_of_all_kinds_are_written(tmp_path: Path) -> None:
     assert np.array_equal(found["e"], transposed[::-1, ::2])
     assert (found["c"], found["f"]) == (2, True)
     assert np.array_equal(found["d"], sample((6,), ">i8"))
+
+
+def test_a_dropped_read_goes_on(large: Path) -> None:
+    with penstock.open(large, context=slow()) as file:
+        out = penstock.Array(file.context.allocate(80_000), "float64", (10_000,))
+        file["data"].start_read(slice(0, 10_000), out=out)
+        gc.collect()
+    same(out, np.arange(10_000.0))
+
+
+def test_a_file_that_is_never_closed_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.warns(ResourceWarning, match="never closed"):
+        penstock.create(tmp_path / "x.npy", device="host")["data"] = np.arange(3)
+        gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_forked_child_leaves_the_file_of_its_parent(tmp_path: Path) -> None:
+    script = f"""
+import os, numpy, penstock
+with penstock.create({str(tmp_path / "x.npy")!r}, device="host") as file:
+    file["data"] = numpy.arange(3)
+    child = os.fork()
+    if child == 0:
+        try:
+            with file:
+                raise RuntimeError
+        except RuntimeError:
+            pass
+        del file
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=60, check=False).returncode == 0
+    assert np.array_equal(np.load(tmp_path / "x.npy"), np.arange(3))
 
 
 def test_the_source_is_kept_until_it_is_written(tmp_path: Path) -> None:

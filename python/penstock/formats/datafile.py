@@ -6,7 +6,7 @@ way; a new file appears under its name only when all of it is written, and never
 
 from __future__ import annotations
 
-import weakref
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,7 @@ class DataFile(Group):
         self._context = context
         self._mover = Mover(context, self._source.decode)
         self._record = Record()
-        self._pending: weakref.WeakSet[Pending] = weakref.WeakSet()
+        self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
 
     # -- what is known of the file
 
@@ -133,9 +133,9 @@ class DataFile(Group):
         self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool
     ) -> Pending:
         job.options, job.finished = dict(options), self._record.add
-        pending = Pending(Execution(self._mover, job), result, background)
+        pending = Pending(Execution(self._mover, job), result, self._pending.discard)
         self._pending.add(pending)
-        return pending
+        return pending.begin(background)
 
     # -- writing
 
@@ -223,6 +223,11 @@ class DataFile(Group):
             with self._source.lock:
                 self._mover.abandon()
                 self._source.close()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_source") is not None and self._source.owns_unpublished:
+            warnings.warn(f"{self.name} was never closed: what was written to it is gone", ResourceWarning, 2)
+            self._source.close()
 
     def __enter__(self) -> DataFile:
         return self

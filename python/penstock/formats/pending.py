@@ -38,8 +38,13 @@ class Work(Protocol):
 class Pending:
     """A read or write under way. Dropping it does not cancel it."""
 
-    def __init__(self, work: Work, result: Callable[[Outcome], Any], background: bool) -> None:
-        self._work, self._result = work, result
+    def __init__(
+        self,
+        work: Work,
+        result: Callable[[Outcome], Any],
+        ended: Callable[[Pending], None] = lambda _: None,
+    ) -> None:
+        self._work, self._result, self._ended = work, result, ended
         self._began = time.perf_counter()
         self._steps = work.steps()
         self._waits_for: _core.Transfer | None = None
@@ -48,10 +53,15 @@ class Pending:
         self._error: BaseException | None = None
         self._outcome: Outcome | None = None
         self._thread: threading.Thread | None = None
-        self._advance()
-        if background and not self.done and not work.is_one_transfer:
-            self._thread = threading.Thread(target=self._run_in_thread, name="penstock-pending")
-            self._thread.start()
+
+    def begin(self, background: bool) -> Pending:
+        """Starts the work; in the background it goes on without anybody waiting."""
+        with self._lock:  # another thread may close the file, and then waits here
+            self._advance()
+            if background and not self._finished.is_set() and not self._work.is_one_transfer:
+                self._thread = threading.Thread(target=self._run_in_thread, name="penstock-pending")
+                self._thread.start()
+        return self
 
     def _advance(self) -> None:
         """Up to the next transfer to wait for, or to the end."""
@@ -63,6 +73,7 @@ class Pending:
             self._waits_for, self._error = None, error
         if self._waits_for is None:
             self._finished.set()
+            self._ended(self)
 
     def _run_in_thread(self) -> None:
         while self._waits_for is not None:
@@ -104,7 +115,7 @@ class Pending:
         if not self._lock.acquire(timeout=-1 if timeout is None else timeout):
             return False
         try:
-            if self._waits_for is not None and self._waits_for.wait(timeout, None):
+            if self._thread is None and self._waits_for is not None and self._waits_for.wait(timeout, None):
                 self._advance()
         finally:
             self._lock.release()

@@ -8,7 +8,7 @@ estimated.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock import _core
@@ -43,7 +43,7 @@ class Counts:
         self.scratch_peak_bytes = max(self.scratch_peak_bytes, batch.scratch_bytes)
 
     def plus(self, other: Counts) -> Counts:
-        sums = {name: value + getattr(other, name) for name, value in asdict(self).items()}
+        sums = {name: value + getattr(other, name) for name, value in vars(self).items()}
         return Counts(**sums | {"scratch_peak_bytes": max(self.scratch_peak_bytes, other.scratch_peak_bytes)})
 
 
@@ -52,7 +52,7 @@ def outcome_of(raw: list[_core.Outcome], counts: Counts, seconds: float) -> Outc
     parts = [Outcome(one.bytes, one.seconds, one.reached_end, one.path, json.loads(one.evidence_json)) for one in raw]
     bytes = sum(part.bytes for part in parts)
     evidence = parts[0].evidence if len(parts) == 1 else _merged(parts)
-    return Outcome(bytes, seconds, False, path_name(parts), evidence | {"formats": asdict(counts)})
+    return Outcome(bytes, seconds, False, path_name(parts), evidence | {"formats": dict(vars(counts))})
 
 
 def _merged(parts: list[Outcome]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Record:
         counts = Counts()
         for part in self._parts:
             counts = counts.plus(Counts(**part.evidence["formats"]))
-        evidence = _merged(self._parts) | {"formats": asdict(counts)}
+        evidence = _merged(self._parts) | {"formats": dict(vars(counts))}
         evidence["plan"] = "\n".join(distinct(evidence["plan"].splitlines())[-_NOTES:])
         bytes, seconds = sum(part.bytes for part in self._parts), sum(part.seconds for part in self._parts)
         return Outcome(bytes, seconds, False, evidence["path"], evidence)

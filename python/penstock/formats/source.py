@@ -50,6 +50,11 @@ class Source:
         writer = self._opened.writer
         return self._opened.container if writer is None else getattr(writer, "reading", writer)
 
+    @property
+    def owns_unpublished(self) -> bool:
+        """There is a writer here that nobody published or abandoned; that of a parent process is not ours."""
+        return self.writable and os.getpid() == self._process
+
     def need_open(self) -> None:
         """ValueError when the file is closed, Error in a forked child."""
         if self.closed:
@@ -116,9 +121,10 @@ class Source:
             self._published = True
 
     def close(self) -> None:
-        """What was not published is gone."""
+        """What was not published is gone. In a forked child nothing is: it is the parent's."""
+        abandoned = self.owns_unpublished and not self._published
         self.closed = True
         if self._opened.container is not None:
             self._opened.container.close()
-        if self._opened.writer is not None and not self._published:
+        if self._opened.writer is not None and abandoned:
             self._opened.writer.abandon()
