@@ -56,6 +56,11 @@ def sample(shape: Sequence[int], dtype: Any, seed: int = 1) -> np.ndarray:
     return np.asarray(found, dtype=dtype).reshape(tuple(shape))
 
 
+def slow() -> penstock.Context:
+    """A device so slow that reads can be watched."""
+    return penstock.Context("host", host_bandwidth_bytes_per_s=4e6, budget_bytes=4 << 20)
+
+
 def same(array: Any, expected: np.ndarray) -> None:
     """Shape, type (but for the order of bytes) and values are equal."""
     found = np.asarray(array)

@@ -9,14 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from format_kit import same, sample
+from format_kit import same, sample, slow
 
 import penstock
 
@@ -47,10 +46,6 @@ def file(path: Path) -> Iterator[penstock.DataFile]:
 def large(tmp_path: Path) -> Path:
     np.save(tmp_path / "large.npy", np.arange(1_000_000, dtype="f8"))
     return tmp_path / "large.npy"
-
-
-def slow() -> penstock.Context:
-    return penstock.Context("host", host_bandwidth_bytes_per_s=4e6, budget_bytes=4 << 20)
 
 
 def test_a_file_is_a_mapping_of_datasets(file: penstock.DataFile, content: dict[str, np.ndarray]) -> None:
@@ -308,117 +303,12 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=60, check=False).returncode == 0
 
 
-def test_a_new_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), penstock.create(tmp_path / "x.safetensors", device="host") as file:
-        file["a"] = np.arange(3)
-        raise RuntimeError
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "x.npy").write_bytes(b"older")
-    with penstock.create(tmp_path / "x.npy", device="host", durable=True) as file:
-        file["a"] = np.arange(3)
-        assert (tmp_path / "x.npy").read_bytes() == b"older"
-        same(file["a"].read(), np.arange(3))
-    assert np.array_equal(np.load(tmp_path / "x.npy"), np.arange(3))
-    assert [one.name for one in tmp_path.iterdir()] == ["x.npy"]
-
-
-def test_a_written_file_tells_where_its_bytes_went(tmp_path: Path) -> None:
-    with penstock.create(tmp_path / "out.safetensors", device="host", durable=True) as file:
-        file["T"] = sample((100, 100), "f4")
-    (extent,) = file["T"].extents()
-    assert extent.file == str(tmp_path / "out.safetensors")
-    assert extent.bytes == 40_000
-    assert file.evidence()["formats"]["range_bytes"] == 40_000
-    with pytest.raises(ValueError, match="closed"):
-        file["T"].read()
-
-
-def test_parts_are_written_into_a_created_dataset(tmp_path: Path) -> None:
-    expected = sample((10, 6), "i4")
-    with penstock.create(tmp_path / "x.npy", device="host") as file:
-        dataset = file.create_dataset("data", (10, 6), "int32")
-        dataset[:5] = expected[:5]
-        dataset[5:, ::2] = expected[5:, ::2]
-        dataset[5:, 1::2] = expected[5:, 1::2]
-        with pytest.raises(ValueError, match=r"\(6,\).*\(4, 6\)"):
-            dataset[:4] = expected[0]
-        with pytest.raises(TypeError, match="float64.*int32"):
-            dataset[0] = np.zeros(6)
-        with pytest.raises(penstock.Error, match="grow"):
-            dataset.append(expected[0])
-    assert np.array_equal(np.load(tmp_path / "x.npy"), expected)
-
-
-def test_values_of_all_kinds_are_written(tmp_path: Path) -> None:
-    transposed = sample((4, 5), "f4").T
-    with penstock.create(tmp_path / "x.safetensors", device="host") as file:
-        file.write_many(
-            {
-                "a": [1.5, 2.5],
-                "b": transposed,
-                "c": np.float32(2),
-                "d": sample((6,), ">i8"),
-                "e": transposed[::-1, ::2],
-                "f": True,
-            }
-        ).result()
-        with pytest.raises(TypeError, match="dict"):
-            file["g"] = {}
-    found = penstock.load(tmp_path / "x.safetensors", "host", like=np.empty(()))
-    assert found["a"].tolist() == [1.5, 2.5]
-    assert np.array_equal(found["b"], transposed)
-    assert np.array_equal(found["e"], transposed[::-1, ::2])
-    assert (found["c"], found["f"]) == (2, True)
-    assert np.array_equal(found["d"], sample((6,), ">i8"))
-
-
 def test_a_dropped_read_goes_on(large: Path) -> None:
     with penstock.open(large, context=slow()) as file:
         out = penstock.Array(file.context.allocate(80_000), "float64", (10_000,))
         file["data"].start_read(slice(0, 10_000), out=out)
         gc.collect()
     same(out, np.arange(10_000.0))
-
-
-def test_a_file_that_is_never_closed_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.warns(ResourceWarning, match="never closed"):
-        penstock.create(tmp_path / "x.npy", device="host")["data"] = np.arange(3)
-        gc.collect()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_forked_child_leaves_the_file_of_its_parent(tmp_path: Path) -> None:
-    script = f"""
-import os, numpy, penstock
-with penstock.create({str(tmp_path / "x.npy")!r}, device="host") as file:
-    file["data"] = numpy.arange(3)
-    child = os.fork()
-    if child == 0:
-        try:
-            with file:
-                raise RuntimeError
-        except RuntimeError:
-            pass
-        del file
-        os._exit(0)
-    os.waitpid(child, 0)
-"""
-    assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=60, check=False).returncode == 0
-    assert np.array_equal(np.load(tmp_path / "x.npy"), np.arange(3))
-
-
-def test_the_source_is_kept_until_it_is_written(tmp_path: Path) -> None:
-    class Kept(np.ndarray):
-        pass
-
-    source = np.arange(200_000.0).view(Kept)
-    there = weakref.ref(source)
-    with penstock.create(tmp_path / "x.npy", context=slow()) as file:
-        pending = file.write_many({"x": source[::2]})
-        del source
-        assert pending.done or there() is not None
-        pending.result()
-    assert np.array_equal(np.load(tmp_path / "x.npy"), np.arange(0, 200_000.0, 2))
 
 
 def test_importing_penstock_imports_neither_numpy_nor_h5py() -> None:
