@@ -265,9 +265,8 @@ class Array:
         if not self.on_host:
             raise BufferError(f"the CPU cannot address memory on {self.device}; use to_numpy() for a copy")
         try:
-            letters = self.dtype.buffer_format
             plain = memoryview(self.as_bytes()).cast("B")
-            return plain.cast(letters, self.shape) if self.size else plain.cast(letters)
+            return plain.cast(self.dtype.buffer_format, self.shape)  # type: ignore[call-overload]
         except (TypeError, ValueError) as error:
             raise BufferError(f"{error}; numpy.asarray(array) can take it") from None
 

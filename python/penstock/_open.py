@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from penstock._api import TransferOptions
     from penstock.formats.datafile import DataFile
+    from penstock.formats.model import Container
+    from penstock.formats.registry import Format
 
 
 def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a choice
@@ -56,33 +58,43 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     from penstock.formats.source import Opened
 
     name = os.fsdecode(name)
-    kind = _kind_to_read(name, format, dtype is not None)
-    raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes} if kind.name == "raw" else {}
-    if kind.name == "raw" and dtype is None:
+    if dtype is None and format == "raw":
         raise TypeError("a raw file needs dtype=, the type of its elements")
+    raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes} if dtype is not None else {}
+    kind, container = _reader(name, format, raw | options)
+    writer = None
+    if write:
+        container.close()
+        writer = registry.function(kind, "writer")(name, append=True, **options)
 
     def reopen() -> Any:
         return registry.function(kind, "reader")(name, **raw, **options)
 
-    if write:
-        writer = registry.function(kind, "writer")(name, append=True, **options)
-        opened = Opened(name, kind.name, None, writer, reopen, durable)
-    else:
-        opened = Opened(name, kind.name, reopen())
+    opened = Opened(name, kind.name, None if write else container, writer, reopen, durable)
     return DataFile(opened, context or shared_context(device))
 
 
-def _kind_to_read(name: str, format: str | None, has_dtype: bool) -> Any:
+def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[Format, Container]:
+    """The format, and its container of the file."""
+    from penstock._error import Error
     from penstock.formats import registry
 
-    if format is not None:
-        return registry.by_name(format)
-    if not has_dtype:
-        return registry.of_file(name)
-    named = registry.by_suffix(name)
-    if named is not None:
-        raise TypeError(f"dtype= and shape= are for raw files, {name} is {named.name}; format='raw' reads it as one")
-    return registry.FORMATS["raw"]
+    named = registry.by_name(format) if format is not None else registry.by_suffix(name)
+    if "dtype" in options and (format is None or format != "raw"):
+        if named is not None:
+            raise TypeError(
+                f"dtype= and shape= are for raw files, {name} is {named.name}; format='raw' reads it as one"
+            )
+        named = registry.FORMATS["raw"]
+    if named is None or (format is None and named.shares_suffix):
+        named = registry.of_file(name)
+    try:
+        return named, registry.function(named, "reader")(name, **options)
+    except Error as error:
+        other = registry.by_content(name) if format is None and error.code != "not_found" else None
+        if other is None or other is named:
+            raise
+        return other, registry.function(other, "reader")(name, **options)
 
 
 def create(

@@ -9,7 +9,6 @@ each gets its own bytes in the file.
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,7 +35,7 @@ def load(data: bytes) -> dict[str, torch.Tensor]:
     """All tensors of the bytes of a safetensors file, on the CPU."""
     from penstock.formats.safetensors import parse
 
-    found = parse("safetensors bytes", io.BytesIO(data), len(data))
+    found = parse("safetensors bytes", lambda size, offset: data[offset : offset + size], len(data))
     buffer = shared_context("host").allocate(max(1, len(data)))
     memoryview(buffer)[: len(data)] = data
     arrays = {name: Array(buffer, info.dtype, info.shape, offset) for name, (info, offset) in found.datasets.items()}

@@ -2,8 +2,8 @@
 
 Pure. A batch is one submission: ranges that go straight to memory, ranges that go through scratch, and the boxes that
 then lie between scratch and memory (before a write: memory and scratch). Ranges that touch, or nearly touch, become
-one. What must stay true: a batch needs at most SCRATCH_BYTES of scratch unless a single piece is larger; its ranges of
-scratch do not overlap.
+one. What must stay true: a batch needs at most SCRATCH_BYTES of scratch, and a quarter more for holes, unless a single
+piece is larger; its ranges of scratch do not overlap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.formats.pieces import DIRECT_BYTES, GAP_BYTES, Group
 
-SCRATCH_BYTES = 128 << 20  # of one batch; two are under way at a time
+SCRATCH_BYTES = 256 << 20  # of one batch, without the holes between pieces; two are under way at a time
 BATCH_PIECES = 1 << 18
 BATCH_FILES = 256
 PAGE_BYTES = 4096
@@ -163,7 +163,7 @@ def _place(batch: Batch, staged: list[Run], writes: bool) -> Iterator[Batch]:
         return
     scratch = _Scratch(staged, 0 if writes else GAP_BYTES)
     pieces = sum(len(run.offset) for run in staged)
-    if scratch.bytes > SCRATCH_BYTES and pieces > 1:
+    if scratch.bytes > SCRATCH_BYTES + SCRATCH_BYTES // 4 and pieces > 1:
         first, second = _halves(staged, pieces // 2)
         yield from _place(batch, first, writes)
         yield from _place(Batch(), second, writes)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from penstock._dtype import DType
 from penstock.formats.faults import damaged, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
-from penstock.formats.single import ContiguousFile, bytes_of, file_bytes
+from penstock.formats.single import ContiguousFile, bytes_of, reading
 from penstock.formats.single_write import ContiguousWriter, aligned
 
 DATASET = "data"
@@ -24,13 +23,13 @@ MAGIC = b"\x93NUMPY"
 _MOST_HEADER = 1 << 20  # bytes, nearly all of them padding
 _MOST_TEXT = 64 << 10  # characters without padding; NumPy itself stops at 10 000 for files it does not trust
 _MOST_RANK = 64
+_FIRST_READ = 4096  # bytes; most headers are shorter
 
 
 def open_npy(name: str | os.PathLike[str]) -> ContiguousFile:
     name = os.fspath(name)
-    there = file_bytes(name)
-    with Path(name).open("rb") as file:
-        header, start = _header(name, file.read(12), file)
+    with reading(name) as (descriptor, there):
+        header, start = _header(name, descriptor)
     info = _info(name, header)
     if start + bytes_of(info) > there:
         cause = (
@@ -40,8 +39,9 @@ def open_npy(name: str | os.PathLike[str]) -> ContiguousFile:
     return ContiguousFile(name, "npy", {DATASET: (info, start)})
 
 
-def _header(name: str, begin: bytes, file: Any) -> tuple[dict[str, Any], int]:
+def _header(name: str, descriptor: int) -> tuple[dict[str, Any], int]:
     """(the dictionary, where data begin)."""
+    begin = os.pread(descriptor, _FIRST_READ, 0)
     if len(begin) < 10 or not begin.startswith(MAGIC):
         raise damaged(name, f"it does not begin as an NPY file does: {begin[:6]!r}")
     version = begin[6]
@@ -52,8 +52,7 @@ def _header(name: str, begin: bytes, file: Any) -> tuple[dict[str, Any], int]:
     if size > _MOST_HEADER:
         raise damaged(name, f"a header of {size} bytes; the limit is {_MOST_HEADER}")
     start = 8 + size_bytes + size
-    file.seek(8 + size_bytes)
-    raw = file.read(size)
+    raw = begin[8 + size_bytes : start] if start <= len(begin) else os.pread(descriptor, size, 8 + size_bytes)
     if len(raw) != size:
         raise damaged(name, f"the header ends at byte {start}, the file before")
     return _literal(name, raw, "utf-8" if version == 3 else "latin-1"), start

@@ -1,8 +1,9 @@
 """Which format a file has, and what opens, makes or appends to it.
 
 What the file says of itself (its first bytes) counts more than its name; the name decides for files that say nothing,
-and for new ones. What must stay true: a format's module is imported only when a file of it is used; a library that is
-missing is named with the line that installs it.
+and for new ones. A file whose suffix is that of one format alone is first tried as that. What must stay true: a
+format's module is imported only when a file of it is used; a library that is missing is named with the line that
+installs it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock._error import Error
+from penstock.formats.single import reading
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Format:
     reader: str
     writer: str
     single: bool = False  # holds one dataset
+    shares_suffix: bool = False  # files of another format are named so too
     needs: tuple[str, ...] = ()  # packages to install
 
 
@@ -34,7 +37,9 @@ FORMATS: dict[str, Format] = {
     one.name: one
     for one in (
         Format("hdf5", (".h5", ".hdf5", ".hdf", ".he5"), "hdf5:Hdf5", "hdf5_write:Hdf5Writer", needs=_H5PY),
-        Format("netcdf4", (".nc", ".nc4", ".cdf"), "netcdf4:NetCDF4", "netcdf4_write:NetCDF4Writer", needs=_H5PY),
+        Format(
+            "netcdf4", (".nc", ".nc4", ".cdf"), "netcdf4:NetCDF4", "netcdf4_write:NetCDF4Writer", False, True, _H5PY
+        ),
         Format("netcdf3", (".nc3",), "netcdf3:NetCDF3", "netcdf3_write:NetCDF3Writer"),
         Format("npy", (".npy",), "npy:open_npy", "npy:NpyWriter", single=True),
         Format("safetensors", (".safetensors",), "safetensors:open_safetensors", "safetensors:SafetensorsWriter"),
@@ -42,6 +47,7 @@ FORMATS: dict[str, Format] = {
         Format("raw", (), "raw:open_raw", "raw:RawWriter", single=True),
     )
 }
+_BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
 _NPY = b"\x93NUMPY"
@@ -56,8 +62,7 @@ def listing() -> str:
 
 
 def by_suffix(name: str | os.PathLike[str]) -> Format | None:
-    suffix = Path(os.fsdecode(name)).suffix.lower()
-    return next((one for one in FORMATS.values() if suffix in one.suffixes), None)
+    return _BY_SUFFIX.get(os.path.splitext(os.fsdecode(name))[1].lower())  # noqa: PTH122 - as file_bytes
 
 
 def by_name(name: str) -> Format:
@@ -66,46 +71,38 @@ def by_name(name: str) -> Format:
     return FORMATS[name]
 
 
-def of_file(name: str | os.PathLike[str]) -> Format:
+def of_file(name: str) -> Format:
     """Of an existing file or folder. Raises Error listing the formats when it is none of them."""
-    path, named = Path(os.fsdecode(name)), by_suffix(name)
-    if path.is_dir():
-        if any((path / mark).exists() for mark in _ZARR):
+    named = by_suffix(name)
+    if Path(name).is_dir():
+        if any(Path(name, mark).exists() for mark in _ZARR):
             return FORMATS["zarr"]
-        raise _unknown(path, "it is a folder without the metadata of Zarr")
-    return _by_content(path, named) or named or _refuse(path)
+        raise _unknown(name, "it is a folder without the metadata of Zarr")
+    found = by_content(name) or named
+    if found is None:
+        raise _unknown(name, "neither its name nor its first bytes are those of a known format")
+    return found
 
 
-def _by_content(path: Path, named: Format | None) -> Format | None:
-    try:
-        with path.open("rb") as file:
-            begin = file.read(8)
-            if begin.startswith(_CLASSIC):
-                return FORMATS["netcdf3"]
-            if begin.startswith(_NPY):
-                return FORMATS["npy"]
-            is_hdf5 = any(_at(file, start) == _HDF5 for start in _HDF5_STARTS)
-    except OSError as error:
-        raise Error.of(error, "open", str(path), "check the name and its permissions") from error
-    if is_hdf5:
-        return FORMATS["netcdf4"] if named is FORMATS["netcdf4"] else FORMATS["hdf5"]
+def by_content(name: str) -> Format | None:
+    """What the first bytes say."""
+    with reading(name) as (descriptor, size):
+        begin = os.pread(descriptor, len(_HDF5), 0)
+        if begin.startswith(_CLASSIC):
+            return FORMATS["netcdf3"]
+        if begin.startswith(_NPY):
+            return FORMATS["npy"]
+        starts = [start for start in _HDF5_STARTS if start < size]
+        if any(os.pread(descriptor, len(_HDF5), start) == _HDF5 for start in starts):
+            return FORMATS["netcdf4"] if by_suffix(name) is FORMATS["netcdf4"] else FORMATS["hdf5"]
     return None
 
 
-def _at(file: Any, offset: int) -> bytes:
-    file.seek(offset)
-    return file.read(len(_HDF5))
-
-
-def _refuse(path: Path) -> Format:
-    raise _unknown(path, "neither its name nor its first bytes are those of a known format")
-
-
-def _unknown(path: Path, cause: str) -> Error:
+def _unknown(name: str, cause: str) -> Error:
     return Error(
         code="unsupported",
         operation="open",
-        file=str(path),
+        file=name,
         cause=cause,
         advice=f"known are {listing()}; format= names one",
     )

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock._dtype import DType
 from penstock.formats.faults import damaged, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
-from penstock.formats.single import ContiguousFile, bytes_of, file_bytes
+from penstock.formats.single import ContiguousFile, bytes_of, reading
 from penstock.formats.single_write import ContiguousWriter, aligned
 
 _MOST_HEADER = 100_000_000  # of the reference implementation
@@ -47,14 +46,13 @@ _NAMES = {type: name for name, type in _TYPES.items()}
 
 def open_safetensors(name: str | os.PathLike[str]) -> ContiguousFile:
     name = os.fspath(name)
-    there = file_bytes(name)
-    with Path(name).open("rb") as file:
-        return parse(name, file, there)
+    with reading(name) as (descriptor, there):
+        return parse(name, lambda size, offset: os.pread(descriptor, size, offset), there)
 
 
-def parse(name: str, file: Any, there: int) -> ContiguousFile:
-    """A file of `there` bytes, opened for reading at its begin."""
-    header, start = _header(name, file, there)
+def parse(name: str, read: Callable[[int, int], bytes], there: int) -> ContiguousFile:
+    """A file of `there` bytes; read(size, offset) gives them."""
+    header, start = _header(name, read, there)
     metadata = header.pop(_METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise damaged(name, f"{_METADATA} is no mapping from text to text")
@@ -65,9 +63,9 @@ def parse(name: str, file: Any, there: int) -> ContiguousFile:
     return ContiguousFile(name, "safetensors", placed, metadata)
 
 
-def _header(name: str, file: Any, there: int) -> tuple[dict[str, Any], int]:
+def _header(name: str, read: Callable[[int, int], bytes], there: int) -> tuple[dict[str, Any], int]:
     """(the JSON object, where data begin)."""
-    begin = file.read(8)
+    begin = read(8, 0)
     if len(begin) < 8:
         raise damaged(name, "it is too short for a header")
     size = int.from_bytes(begin, "little")
@@ -75,7 +73,7 @@ def _header(name: str, file: Any, there: int) -> tuple[dict[str, Any], int]:
         raise damaged(name, f"a header of {size} bytes; the limit is {_MOST_HEADER}")
     if 8 + size > there:
         raise damaged(name, f"the header ends at byte {8 + size}, the file at {there}")
-    raw = file.read(size)
+    raw = read(size, 8)
     if len(raw) != size or not raw.startswith(b"{"):
         raise damaged(name, "the header does not begin with '{'")
     try:

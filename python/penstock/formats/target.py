@@ -120,7 +120,10 @@ def _of_dlpack(thing: Any, stream: int | None) -> Target:
         )
     device = f"cuda:{index}" if kind in (_CUDA, _CUDA_MANAGED) else "host"
     item = dtype.itemsize
-    strides = c_strides(shape, item) if memory.strides is None else tuple(one * item for one in memory.strides)
+    # CuPy divides negative strides as unsigned numbers; modulo 2^64, as addresses are, they come out right.
+    strides = c_strides(shape, item)
+    if memory.strides is not None:
+        strides = tuple((one * item + (1 << 63)) % (1 << 64) - (1 << 63) for one in memory.strides)
     if memory.contiguous:
         return Target(memory, 0, dtype, shape, c_strides(shape, item), device, memory.readonly, memory)
     pending = (stream or 0) if device != "host" else None
