@@ -46,8 +46,9 @@ def write(writer: Writer, table: ChunkTable, info: DatasetInfo, data: Any) -> No
     data = np.asarray(data).astype(kind)
     for row in range(len(table.offset_bytes)):
         origin = tuple(table.origin[row])
-        part = data[tuple(slice(first, first + n) for first, n in zip(origin, info.chunk_shape, strict=True))]
-        chunk = np.zeros(info.chunk_shape, kind)
+        extents = _extents(info, table.origin[row])
+        part = data[tuple(slice(first, first + n) for first, n in zip(origin, extents, strict=True))]
+        chunk = np.zeros(extents, kind)
         chunk[tuple(slice(0, n) for n in part.shape)] = part
         assert int(table.bytes[row]) == chunk.nbytes
         descriptor = os.open(table.files[table.file_index[row]], os.O_WRONLY)
@@ -62,7 +63,15 @@ def _stored(table: ChunkTable, row: int, info: DatasetInfo) -> np.ndarray:
     finally:
         os.close(descriptor)
     assert len(raw) == table.bytes[row], "an extent reaches over the end of its file"
-    return np.frombuffer(raw, np.dtype(info.dtype)).reshape(info.chunk_shape)
+    return np.frombuffer(raw, np.dtype(info.dtype)).reshape(_extents(info, table.origin[row]))
+
+
+def _extents(info: DatasetInfo, origin: np.ndarray) -> tuple[int, ...]:
+    """Of a stored chunk."""
+    if not info.edge_cut:
+        return info.chunk_shape
+    pairs = zip(info.chunk_shape, info.shape, origin.tolist(), strict=True)
+    return tuple(min(n, end - first) for n, end, first in pairs)
 
 
 def _place(out: np.ndarray, box: Box, origin: np.ndarray, chunk: np.ndarray) -> None:

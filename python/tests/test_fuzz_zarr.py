@@ -129,7 +129,7 @@ def changed_documents(good: Any, count: int, seed: int) -> Iterator[bytes]:
                 if theirs in (other if isinstance(other, dict) else range(len(other))):
                     holder[key] = json.loads(json.dumps(other[theirs]))
             else:
-                holder[key] = chance.choice(_WRONG)
+                holder[key] = json.loads(json.dumps(chance.choice(_WRONG)))
         yield json.dumps(document).encode()
 
 

@@ -96,9 +96,43 @@ def test_the_only_record_variable_is_not_padded(kind: str, tmp_path: Path) -> No
         file.createDimension("x", 3)
         file.createVariable("only", kind, ("t", "x"))[:] = data
     container = NetCDF3(path)
-    table = container.table("only", whole((5, 3)))
-    assert set(np.diff(table.offset_bytes)) == {data[0].nbytes}
+    assert container.table("only", whole((5, 3))).bytes.tolist() == [data.nbytes], "its records are one range"
     assert np.array_equal(read(container, "only"), data)
+
+
+def test_many_records_of_one_variable_are_few_rows(tmp_path: Path) -> None:
+    path, data = tmp_path / "one.nc", np.arange(1_200_000, dtype="f8")
+    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as file:
+        file.createDimension("t", None)
+        file.createVariable("only", "f8", ("t",))[:] = data
+    container = NetCDF3(path)
+    assert len(container.table("only", whole(data.shape)).bytes) == 3
+    assert np.array_equal(read(container, "only"), data)
+    os.truncate(path, path.stat().st_size - 8)
+    with pytest.raises(penstock.Error, match="the file at"):
+        container.table("only", whole(data.shape))
+    assert np.array_equal(read(container, "only", Box((5,), (9,))), data[5:9]), "the blocks before are there"
+
+
+@pytest.mark.parametrize(
+    "box", [Box((0, 0, 0), (3000, 3, 2)), Box((7, 1, 0), (2990, 3, 1)), Box((2700, 0, 0), (3000, 1, 2))]
+)
+def test_many_small_records_are_gathered_on_the_host(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.formats.netcdf3._GATHER_BYTES", 10_000)
+    path, data = tmp_path / "two.nc", numbers((3000, 3, 2), "i2")
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        for name, length in (("t", None), ("x", 3), ("y", 2)):
+            file.createDimension(name, length)
+        file.createVariable("other", "i1", ("t",))[:] = np.zeros(3000, "i1")
+        file.createVariable("small", "i2", ("t", "x", "y"))[:] = data
+    container = NetCDF3(path)
+    assert container.table("small", box).encoded.all()
+    wanted = data[tuple(slice(first, last) for first, last in zip(box.start, box.stop, strict=True))]
+    assert np.array_equal(read(container, "small", box), wanted)
+    assert not NetCDF3Writer(path, append=True).table("small", box).encoded.any(), "writing goes to the records"
+    os.truncate(path, path.stat().st_size - 20)
+    with pytest.raises(penstock.Error, match="the file at"):
+        container.decode("small", Box((0, 0, 0), (3000, 3, 2)))
 
 
 def test_a_box_has_the_rows_of_its_records_only(by_library: tuple[Path, dict[str, np.ndarray]]) -> None:

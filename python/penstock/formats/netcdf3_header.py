@@ -104,6 +104,10 @@ class Header:
     def is_record(self, variable: Variable) -> bool:
         return bool(variable.dimensions) and self.dimensions[variable.dimensions[0]].length == 0
 
+    def is_interleaved(self, variable: Variable) -> bool:
+        """Whether something lies between its records."""
+        return self.is_record(variable) and self.record_bytes != self.row_bytes(variable)
+
     def row_shape(self, variable: Variable) -> tuple[int, ...]:
         """The shape without the record dimension."""
         lengths = tuple(self.dimensions[index].length for index in variable.dimensions)
