@@ -2,7 +2,7 @@
 # System packages for building and testing Penstock on Debian and Ubuntu. Installs what is missing when run as root;
 # otherwise stops with the exact line to run. Safe to run again: does nothing when all is there.
 #   tools/setup.sh          compiler, Python headers, liburing, libaio
-#   tools/setup.sh test     the same and GoogleTest
+#   tools/setup.sh test     the same, GoogleTest, h5dump and ncdump
 set -eu
 
 python=${PYTHON:-python3}
@@ -30,7 +30,11 @@ need g++ command -v g++
 need git command -v git
 need liburing-dev header liburing.h
 need libaio-dev header libaio.h
-[ "${1:-}" = test ] && need libgtest-dev header gtest/gtest.h
+if [ "${1:-}" = test ]; then
+    need libgtest-dev header gtest/gtest.h
+    need hdf5-tools command -v h5dump
+    need netcdf-bin command -v ncdump
+fi
 
 [ -n "$packages" ] || exit 0
 line="apt-get update && apt-get install -y --no-install-recommends$packages"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.formats.model import Box, Container
+from penstock.formats.model import Box, Container, Writer
 
 kDebian = {"h5dump": "hdf5-tools", "ncdump": "netcdf-bin"}
 
@@ -72,3 +72,34 @@ def run_tool(*command: str | Path) -> str:
 def equal(got: bytes, expected: Any) -> None:
     """`expected` is what h5py or NumPy gives, in the stored byte order."""
     assert got == np.ascontiguousarray(expected).tobytes()
+
+
+def numbered(shape: tuple[int, ...]) -> np.ndarray:
+    """int32 values that tell where they belong, whatever the shape grows to."""
+    values = np.zeros(shape, np.int64)
+    for axis, index in enumerate(np.indices(shape)):
+        values = (values * 1009 + index * (axis + 1)) % 1000003
+    return values.astype("<i4")
+
+
+def put(writer: Writer, name: str, before: tuple[int, ...] | None = None) -> None:
+    """Writes numbered() into all chunks of the dataset that reach beyond the shape `before`."""
+    info = writer.info(name)
+    table, values = writer.table(name, whole(info.shape)), numbered(info.shape)
+    kind = np.dtype(info.dtype)
+    for row, origin in enumerate(table.origin.tolist()):
+        stop = [at + size for at, size in zip(origin, info.chunk_shape, strict=True)]
+        if before is not None and all(high <= old for high, old in zip(stop, before, strict=True)):
+            continue
+        part = values[tuple(slice(*bounds) for bounds in zip(origin, stop, strict=True))]
+        chunk = np.full(info.chunk_shape, np.frombuffer(info.fill or bytes(kind.itemsize), kind)[0])
+        chunk[tuple(slice(0, count) for count in part.shape)] = part
+        pwrite(table.files[table.file_index[row]], int(table.offset_bytes[row]), chunk.tobytes())
+
+
+def pwrite(file: str, offset: int, content: bytes) -> None:
+    descriptor = os.open(file, os.O_WRONLY)
+    try:
+        assert os.pwrite(descriptor, content, offset) == len(content)
+    finally:
+        os.close(descriptor)

@@ -197,11 +197,11 @@ def test_types_that_are_bytes_to_us(path: Path) -> None:
         file.create_dataset("committed", data=[1.5], dtype=file["named"])
     hdf5 = Hdf5(path)
     members = hdf5.info("nested").dtype.fields
-    assert [(one.name, one.offset, one.dtype.name) for one in members] == [
-        ("p", 0, "void96"),
-        ("q", 12, "complex64"),
-        ("s", 20, "void24"),
-        ("n", 23, "int64"),
+    assert [(one.name, one.offset, one.dtype.name, one.shape) for one in members] == [
+        ("p", 0, "float32", (3,)),
+        ("q", 12, "complex64", ()),
+        ("s", 20, "void24", ()),
+        ("n", 23, "int64", ()),
     ]
     assert members[3].dtype.big_endian
     assert hdf5.info("text").dtype.name == "void32"

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 from h5py import h5a, h5t
 
-from penstock.formats.faults import unsupported
+from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5_open import cause_of, high_level, name_text
 
 Opener = Callable[[], Any]
@@ -55,6 +55,35 @@ class Attributes(Mapping[str, Any]):
             if name not in self._hidden and not _refers(attribute.get_type()):
                 found.append(name)
         return found
+
+
+def write_attribute(file: str, target: Any, name: str, value: Any) -> None:
+    """As h5py does it: text of variable length, numbers in the types of NumPy. Numbers of the same shape and type are
+    written over, in place; all else is made anew, because text that is written over frees the old one's place in the
+    file, and a reader may still be led there."""
+    attributes = high_level(target).attrs
+    try:
+        text = _as_text(value)
+        if text is not None:
+            attributes.create(name, text, dtype=h5py.string_dtype())
+        elif name in attributes and _is_alike(attributes.get_id(name), np.asarray(value)):
+            attributes.modify(name, value)
+        else:
+            attributes.create(name, value)
+    except (OSError, TypeError, ValueError, RuntimeError) as error:
+        raise refused(file, f"attribute {name!r} cannot be written: {cause_of(error)}") from error
+
+
+def _as_text(value: Any) -> Any:
+    """Text and arrays of text as h5py takes them; None for all else."""
+    if isinstance(value, str):
+        return value
+    values = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) and len(value) else None
+    return values.astype(object) if values is not None and values.dtype.kind == "U" else None
+
+
+def _is_alike(stored: h5a.AttrID, value: np.ndarray) -> bool:
+    return stored.shape == value.shape and stored.dtype == value.dtype and value.dtype.kind in "biufc"
 
 
 def _refers(stored: h5t.TypeID) -> bool:

@@ -7,7 +7,7 @@ may name a chunk twice, or hold chunks beyond the end: both are valid HDF5 and n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -62,10 +62,36 @@ class ChunkIndex:
         cells = np.zeros(1, np.int64)
         for (low, high), extent in zip(spans, self.grid, strict=True):
             cells = (cells[:, None] * extent + np.arange(low, high, dtype=np.int64)).reshape(-1)
-        at = np.searchsorted(self.cell, cells)
-        inside = at < len(self.cell)
-        at, cells = at[inside], cells[inside]
-        return at[self.cell[at] == cells]
+        rows = self.rows_of(cells)
+        return rows[rows >= 0]
+
+    def rows_of(self, cell: np.ndarray) -> np.ndarray:
+        """Rows of chunks by their numbers; -1 where there is none."""
+        if not len(self.cell):
+            return np.full(len(cell), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.cell, cell), len(self.cell) - 1)
+        return np.where(self.cell[at] == cell, at, -1)
+
+    def on_grid(self, grid: Shape) -> ChunkIndex:
+        """The same chunks when the dataset has grown."""
+        if grid[1:] == self.grid[1:]:
+            return replace(self, grid=grid)
+        cell = number_of(self.origin, grid, self.chunk_shape)
+        order = np.argsort(cell, kind="stable")
+        columns = (cell, self.origin, self.offset_bytes, self.bytes, self.encoded)
+        return ChunkIndex(grid, self.chunk_shape, *(column[order] for column in columns))
+
+    def plus(self, cell: np.ndarray, origin: np.ndarray, offset_bytes: np.ndarray, bytes: int) -> ChunkIndex:
+        """With more chunks, stored as they are."""
+        if not len(cell):
+            return self
+        ours = (self.cell, self.origin, self.offset_bytes, self.bytes, self.encoded)
+        more = (cell, origin, offset_bytes, np.full(len(cell), bytes, np.int64), np.zeros(len(cell), bool))
+        columns = [np.concatenate(pair) for pair in zip(ours, more, strict=True)]
+        if len(self.cell) and cell.min() < self.cell[-1]:
+            order = np.argsort(columns[0], kind="stable")
+            columns = [column[order] for column in columns]
+        return ChunkIndex(self.grid, self.chunk_shape, *columns)
 
     def table(self, files: tuple[str, ...], rows: np.ndarray) -> ChunkTable:
         index = np.zeros(len(rows), np.int32)
@@ -84,11 +110,24 @@ def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters
     size, mask = np.array(sizes, np.int64), np.array(masks, np.int64)
     encoded, trailer = filters.applied(mask)
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
-    cell = np.zeros(count, np.int64)
-    for axis in range(ndim):
-        cell = cell * grid[axis] + origin[:, axis] // chunk_shape[axis]
+    cell = number_of(origin, grid, chunk_shape)
     rows = np.flatnonzero((origin < np.array(shape, np.int64)).all(axis=1) & (offset >= 0))
     if (np.diff(cell[rows]) <= 0).any():
         rows = rows[np.unique(cell[rows], return_index=True)[1]]
     columns = (cell, origin, offset, size - trailer, encoded)
     return ChunkIndex(grid, chunk_shape, *(column[rows] for column in columns))
+
+
+def number_of(origin: np.ndarray, grid: Shape, chunk_shape: Shape) -> np.ndarray:
+    """Numbers of chunks in the grid. The first extent of the grid plays no part."""
+    cell = np.zeros(len(origin), np.int64)
+    for axis, (extent, chunk) in enumerate(zip(grid, chunk_shape, strict=True)):
+        cell = cell * extent + origin[:, axis] // chunk
+    return cell
+
+
+def no_chunks(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
+    """Of a dataset that has none yet."""
+    grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
+    empty = np.empty(0, np.int64)
+    return ChunkIndex(grid, chunk_shape, empty, np.empty((0, len(grid)), np.int64), empty, empty, np.empty(0, bool))

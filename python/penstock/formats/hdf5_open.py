@@ -60,19 +60,19 @@ def open_file(name: str) -> h5f.FileID:
     try:
         file = h5f.open(os.fsencode(name), h5f.ACC_RDONLY, access_list())
     except BlockingIOError as error:
-        raise _busy(name) from error
+        raise busy(name) from error
     except OSError as error:
         if error.errno:
             raise Error.of(error, "open", name, "check the name and its permissions") from error
         raise damaged(name, cause_of(error)) from error
     if file.get_intent() & h5f.ACC_RDWR:  # this process has it open: HDF5 shares that, with what is not yet on disk
         file.close()
-        raise _busy(name)
+        raise busy(name)
     return file
 
 
-def _busy(name: str) -> Error:
-    cause = "another program, or this one, has it open for writing"
+def busy(name: str, how: str = "open for writing") -> Error:
+    cause = f"another program, or this one, has it {how}"
     return Error(code="io_error", operation="open", file=name, cause=cause, advice="wait until it is closed there")
 
 

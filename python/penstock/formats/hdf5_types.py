@@ -125,19 +125,18 @@ def _compound(stored: h5t.TypeID) -> DType:
     fields = []
     for index in range(stored.get_nmembers()):
         name = stored.get_member_name(index).decode("utf-8", "surrogateescape")
-        fields.append(Field(name, _member(stored, index, name), stored.get_member_offset(index)))
+        fields.append(_member(stored, index, name))
     if _is_pair(fields, stored.get_size()):
         return _pair(fields[0].dtype)
     return replace(raw(stored.get_size()), fields=tuple(fields))
 
 
-def _member(stored: h5t.TypeID, index: int, name: str) -> DType:
-    member = stored.get_member_type(index)
+def _member(stored: h5t.TypeID, index: int, name: str) -> Field:
     try:
-        inner, dims = dtype_of(member)
+        inner, dims = dtype_of(stored.get_member_type(index))
     except UnreadableType as cause:
         raise UnreadableType(f"member {name!r}: {cause}") from None
-    return raw(member.get_size()) if dims else inner
+    return Field(name, inner, stored.get_member_offset(index), dims)
 
 
 def _is_pair(fields: list[Field], size_bytes: int) -> bool:
@@ -145,7 +144,7 @@ def _is_pair(fields: list[Field], size_bytes: int) -> bool:
     if [field.name for field in fields] != list(h5py.get_config().complex_names):
         return False
     real, imaginary = fields
-    plain = real.dtype == imaginary.dtype and real.dtype.name in ("float32", "float64")
+    plain = real.dtype == imaginary.dtype and real.dtype.name in ("float32", "float64") and not real.shape
     return plain and real.offset == 0 and imaginary.offset == real.dtype.itemsize and size_bytes == 2 * imaginary.offset
 
 
@@ -188,7 +187,10 @@ def _opaque_type(size_bytes: int) -> h5t.TypeID:
 def _stored_compound(dtype: DType) -> h5t.TypeID:
     compound = h5t.create(h5t.COMPOUND, dtype.itemsize)
     for field in dtype.fields:
-        compound.insert(field.name.encode("utf-8", "surrogateescape"), field.offset, stored_type(field.dtype))
+        member = stored_type(field.dtype)
+        if field.shape:
+            member = h5t.array_create(member, field.shape)
+        compound.insert(field.name.encode("utf-8", "surrogateescape"), field.offset, member)
     return compound
 
 

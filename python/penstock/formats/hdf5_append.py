@@ -1,0 +1,156 @@
+"""Changing an existing HDF5 file in place, so that it can be read after every single write.
+
+New metadata go behind the old end of the file first; then the changes to existing structures, in the order of
+hdf5_order. What must stay true: when a change cannot be made in steps that are each safe, it is refused before the
+first; the file is locked from the first change to the last.
+"""
+
+from __future__ import annotations
+
+import os
+
+from h5py import h5o
+
+from penstock._error import Error
+from penstock.formats.hdf5_headers import blocks_of, move_continuations
+from penstock.formats.hdf5_journal import apply, check_applicable, drop_journal, kUnharmed, repair, write_journal
+from penstock.formats.hdf5_open import Stamp, name_bytes, stamp_of
+from penstock.formats.hdf5_order import HEADER, Change, Fresh, names_apart, sort_changes, with_end
+from penstock.formats.hdf5_proof import Image, check_steps
+from penstock.formats.hdf5_session import Session, open_locked
+from penstock.formats.hdf5_stored import Stored
+
+_MARKS = (b"OHDR", b"OCHK")
+
+
+class InPlace:
+    """The changes of one file, from one publish to the next."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._seen: Stamp | None = None  # the file as we left it
+        self._headers: set[int] = set()  # addresses of the old objects concerned
+        self._proven: set[str] = set()  # datasets whose extension was found to be safe
+        self._added: set[str] = set()  # objects that were added or got attributes, and the groups they are in
+        self._broken: Error | None = None
+
+    def begin(self) -> tuple[Session, bool]:
+        """(HDF5 at work on the file, whether the file is as we left it)."""
+        descriptor = open_locked(self._name)
+        try:
+            repair(self._name, descriptor)
+            session = Session(self._name, self._name, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return session, stamp_of(self._name) == self._seen
+
+    def remember(self) -> None:
+        self._seen = stamp_of(self._name)
+        self._headers.clear()
+        self._added.clear()
+
+    def note_addition(self, session: Session, path: str) -> None:
+        """A dataset was added, or an attribute to an object."""
+        if session.old is None:
+            return
+        parts = path.split("/")
+        for above in ["", *("/".join(parts[:count]) for count in range(1, len(parts) + 1))]:
+            if above not in self._added:
+                self._added.add(above)
+                self._note_header(session, h5o.get_info(session.file, name_bytes(above) or b"/").addr)
+
+    def _note_header(self, session: Session, address: int) -> None:
+        assert session.old is not None
+        if address + session.old.offset < session.old.end:
+            self._headers.add(address + session.old.offset)
+
+    def note_extension(self, session: Session, stored: Stored) -> None:
+        """A dataset has grown. The first time, it is found out whether that can be made safely."""
+        if session.old is None:
+            return
+        self._note_header(session, h5o.get_info(stored.dataset).addr)
+        if stored.info.name in self._proven:
+            return
+        session.flush()
+        try:
+            self._sorted(session)
+        except Error as error:
+            self._broken = error
+            raise
+        self._proven.add(stored.info.name)
+
+    def publish(self, session: Session, durable: bool) -> None:
+        try:
+            if self._broken is not None:
+                raise self._broken
+            size = self._move_headers(session, session.finish())
+            fresh, changes = self._sorted(session)
+            if self._added:
+                image = Image(session.descriptor, session.old.end, size)
+                check_steps(self._name, image, (fresh, changes), self._added)
+            session.grow(size)
+            _write_fresh(session, fresh)
+            if durable:
+                self._sync(session)
+            if durable and changes:
+                write_journal(self._name, session.descriptor, changes)
+            apply(self._name, session.descriptor, changes)
+            if durable and changes:
+                self._sync(session)
+                drop_journal(self._name)
+        except BaseException:
+            self.abandon(session)
+            raise
+        os.close(session.descriptor)
+        self.remember()
+
+    def abandon(self, session: Session) -> None:
+        """The file as it was: space that was reserved is given back, unless its metadata lead there already."""
+        session.drop()
+        try:
+            end = session.stored_end()
+            if end < os.fstat(session.descriptor).st_size:
+                os.ftruncate(session.descriptor, end)
+        finally:
+            os.close(session.descriptor)
+        self._broken = None
+        self._headers.clear()
+        self._added.clear()
+
+    def _move_headers(self, session: Session, size: int) -> int:
+        """Leaves one block of each header to be changed in place; the size of the file then."""
+        assert session.old is not None
+        overlay, base, free = session.overlay, session.old.offset, size
+        for address in sorted(self._headers):
+            free = move_continuations(overlay, address, base, session.old.end, free)
+        if free == size:
+            return size
+        end = -(-free // session.page_bytes) * session.page_bytes
+        with_end(overlay, session.old, end)
+        return end
+
+    def _sorted(self, session: Session) -> tuple[list[Fresh], list[Change]]:
+        assert session.old is not None
+        overlay, base = session.overlay, session.old.offset
+        blocks = [block for address in self._headers for block in blocks_of(overlay, address, base, old=True)]
+        unmarked = {block.address: HEADER for block in blocks if block.image[:4] not in _MARKS}
+        if self._added:
+            unmarked |= names_apart(overlay, base)
+        fresh, changes = sort_changes(self._name, overlay, session.old, unmarked, not self._added)
+        check_applicable(self._name, changes)
+        return fresh, changes
+
+    def _sync(self, session: Session) -> None:
+        try:
+            os.fdatasync(session.descriptor)
+        except OSError as error:
+            raise Error.of(error, "fdatasync", self._name, kUnharmed) from error
+
+
+def _write_fresh(session: Session, fresh: list[Fresh]) -> None:
+    try:
+        for one in fresh:
+            os.pwrite(session.descriptor, one.content, one.offset)
+    except OSError as error:
+        raise Error.of(error, "write the metadata of", session.name, kUnharmed) from error

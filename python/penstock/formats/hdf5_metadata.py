@@ -1,0 +1,186 @@
+"""What is asked of an HDF5 file's metadata, whoever holds the file: a reader, or a writer with changes under way.
+
+Contiguous datasets are one extent, chunked ones a row for each stored chunk; virtual and external ones become rows too
+where their parts lie plainly in files. Filtered chunks, compact datasets and all other layouts are encoded rows, which
+the HDF5 library decodes.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from h5py import h5d, h5f, h5g, h5o
+
+from penstock.formats import hdf5_external, hdf5_filters, hdf5_virtual
+from penstock.formats.faults import damaged, unsupported
+from penstock.formats.hdf5_attributes import Attributes
+from penstock.formats.hdf5_index import ChunkIndex, Filters, read_index
+from penstock.formats.hdf5_open import cause_of, home_of, name_bytes, names_of, open_dataset
+from penstock.formats.hdf5_stored import Stored, describe
+from penstock.formats.model import Box, ChunkTable, DatasetInfo
+
+_MOST_KEPT = 64  # descriptions, and indexes of chunks
+
+
+class Metadata(ABC):
+    """Datasets, tables and attributes of one HDF5 file."""
+
+    format = "hdf5"
+    hidden_attributes: frozenset[str] = frozenset()
+
+    def __init__(self, name: str | os.PathLike[str], skip_checksums: bool = False) -> None:
+        self.name = os.fspath(name)
+        self.skip_checksums = skip_checksums
+        self._stored: OrderedDict[str, Stored] = OrderedDict()
+        self._indexes: OrderedDict[str, ChunkIndex] = OrderedDict()
+
+    @abstractmethod
+    def _current(self) -> h5f.FileID:
+        """The file as HDF5 sees it now. Raises when it is closed or was changed by others."""
+
+    @abstractmethod
+    def _watched_bytes(self, file: str) -> int:
+        """Size of a file that an answer depends on, which must not change from now on."""
+
+    @abstractmethod
+    def _source(self, file: str) -> Metadata:
+        """The file of a virtual dataset's source, opened."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def _home(self, dataset: h5d.DatasetID) -> str:
+        """Name of the file that a dataset lies in."""
+        return home_of(dataset)
+
+    def names(self) -> Sequence[str]:
+        return tuple(names_of(self._current()))
+
+    def info(self, name: str) -> DatasetInfo:
+        return self.stored(name).info
+
+    def table(self, name: str, box: Box) -> ChunkTable:
+        stored = self.readable(name)
+        table = self._table(stored, box)
+        sizes = [self._watched_bytes(file) for file in table.files]
+        _check_ends(table, stored.info.name, sizes)
+        return table
+
+    def decode(self, name: str, box: Box) -> memoryview:
+        stored = self.readable(name)
+        hdf5_filters.check_available(stored.home, stored.info.name, stored.dataset.get_create_plist())
+        try:
+            return stored.read(box)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise damaged(self.name, f"HDF5 cannot decode it: {cause_of(error)}", stored.info.name) from error
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        path = name_bytes(group.strip("/")) or b"/"
+        self._object(path)
+        return Attributes(self.name, lambda: self._object(path), self.hidden_attributes)
+
+    def stored(self, name: str) -> Stored:
+        """The dataset as HDF5 describes it, and with the chunks that we make of its layout."""
+        file, name = self._current(), name.strip("/")
+        if name in self._stored:
+            self._stored.move_to_end(name)
+            return self._stored[name]
+        dataset = open_dataset(file, self.name, name)
+        path = name_bytes(name)
+        attributes = Attributes(self.name, lambda: self._object(path), self.hidden_attributes)
+        found = describe(name, dataset, self._home(dataset), attributes)
+        self._watched_bytes(found.home)
+        found = self._with_runs(found)
+        _keep(self._stored, name, found)
+        return found
+
+    def readable(self, name: str) -> Stored:
+        stored = self.stored(name)
+        if stored.info.refusal:
+            raise unsupported(self.name, stored.info.refusal, dataset=stored.info.name)
+        return stored
+
+    def _with_runs(self, found: Stored) -> Stored:
+        """Virtual and external layouts get the chunk shape of the runs that they consist of."""
+        info = found.info
+        if info.layout not in ("virtual", "external") or info.refusal:
+            return found
+        runs = hdf5_virtual.runs_of(self._source, found) if info.layout == "virtual" else hdf5_external.runs_of(found)
+        return found if runs is None else replace(found, info=replace(info, chunk_shape=runs.chunk_shape), runs=runs)
+
+    def _table(self, stored: Stored, box: Box) -> ChunkTable:
+        info, files = stored.info, (stored.home,)
+        if any(low >= high for low, high in zip(box.start, box.stop, strict=True)):
+            return _rows(files, info.ndim, ())
+        if info.layout == "contiguous":
+            offset = stored.dataset.get_offset()  # None: no space yet, all is fill value
+            size = prod(info.shape) * info.dtype.itemsize
+            return _rows(files, info.ndim, () if offset is None else ((offset, size, False),))
+        if info.layout == "chunked":
+            return self._chunk_table(stored, box)
+        if stored.runs is not None:
+            return stored.runs.table(box)
+        return _rows(files, info.ndim, ((0, 0, True),))
+
+    def _chunk_table(self, stored: Stored, box: Box) -> ChunkTable:
+        rank, index = stored.rank, self._index(stored)
+        table = index.table((stored.home,), index.meet(Box(box.start[:rank], box.stop[:rank])))
+        if not stored.item_dims:
+            return table
+        inner = np.zeros((len(table.origin), len(stored.item_dims)), np.int64)
+        return replace(table, origin=np.hstack([table.origin, inner]))
+
+    def _index(self, stored: Stored) -> ChunkIndex:
+        info, rank = stored.info, stored.rank
+        index = self._indexes.get(info.name)
+        if index is None:
+            sums = sum(1 << bit for bit, one in enumerate(info.filters) if one == "fletcher32" and self.skip_checksums)
+            filters = Filters(len(info.filters), sums)
+            index = read_index(stored.dataset, info.shape[:rank], info.chunk_shape[:rank], filters)
+            self._keep_index(info.name, index)
+        return index
+
+    def _keep_index(self, name: str, index: ChunkIndex) -> None:
+        _keep(self._indexes, name, index)
+
+    def _object(self, path: bytes) -> h5g.GroupID:
+        try:
+            return h5o.open(self._current(), path)
+        except KeyError:
+            raise KeyError(f"{self.name} has no group or dataset {path.decode('utf-8', 'replace')!r}") from None
+
+
+def _keep(kept: OrderedDict[str, Any], name: str, value: Any) -> None:
+    kept[name] = value
+    if len(kept) > _MOST_KEPT:
+        kept.popitem(last=False)
+
+
+def _rows(files: tuple[str, ...], ndim: int, rows: tuple[tuple[int, int, bool], ...]) -> ChunkTable:
+    """Rows (offset, bytes, encoded) that hold the whole dataset."""
+    count = len(rows)
+    return ChunkTable(
+        files,
+        np.zeros(count, np.int32),
+        np.zeros((count, ndim), np.int64),
+        np.array([row[0] for row in rows], np.int64),
+        np.array([row[1] for row in rows], np.int64),
+        np.array([row[2] for row in rows], bool),
+    )
+
+
+def _check_ends(table: ChunkTable, name: str, sizes: list[int]) -> None:
+    """An extent beyond the end of its file is refused, with the dataset's name."""
+    ends = table.offset_bytes + table.bytes
+    over = np.flatnonzero(ends > np.array(sizes, np.int64)[table.file_index]) if len(ends) else ()
+    if len(over):
+        at = int(table.file_index[over[0]])
+        cause = f"its data reach to byte {int(ends[over[0]])}, the file ends at {sizes[at]}"
+        raise damaged(table.files[at], cause, name)

@@ -1,0 +1,172 @@
+"""HDF5 at work on the metadata of one file, above an overlay: nothing it does reaches the file until it is applied.
+
+What must stay true: the file is locked as HDF5 locks it, so that neither another writer nor a reader of half a change
+is there while we are; space that was given out is reserved in the real file at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+from functools import cache
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5fd, h5p
+
+from penstock._error import Error
+from penstock.formats.faults import damaged, refused
+from penstock.formats.hdf5_open import access_list, busy, cause_of
+from penstock.formats.hdf5_order import Superblock, read_superblock
+from penstock.formats.hdf5_overlay import PAGE_BYTES, Overlay
+from penstock.formats.new_file import reserve
+
+NAME = "penstock-overlay"  # what HDF5 calls the file
+_HEAD_BYTES = 1 << 20  # a superblock lies at 0, 512, 1024, ...; user blocks beyond this are not looked for
+# Kept in an object's header: what lies there can be changed in one step, a heap and its index cannot.
+_COMPACT_LINKS = 1000
+_COMPACT_ATTRIBUTES = 200
+_ORDER = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
+_NO_LOCKS = ("FALSE", "0")
+
+
+class Session:
+    """`create`: of a new file, else it is opened. `name`: as the user knows it; `path`: as it is now."""
+
+    def __init__(self, name: str, path: str, descriptor: int, create: h5p.PropFCID | None = None) -> None:
+        self.name, self.path, self.descriptor = name, path, descriptor
+        self.page_bytes = 8  # the end of the file is a multiple of it
+        self.old: Superblock | None = None
+        if create is None:
+            self.old = self._superblock()
+        self.reserved_end = self.old.end if self.old else 0
+        self.overlay = Overlay(descriptor, self.reserved_end)
+        access = access_list()
+        access.set_fileobj_driver(h5fd.fileobj_driver, self.overlay)
+        access.set_fclose_degree(h5f.CLOSE_STRONG)
+        access.set_alignment(PAGE_BYTES, PAGE_BYTES)
+        access.set_libver_bounds(h5f.LIBVER_V18, h5f.LIBVER_V110 if create else h5f.LIBVER_LATEST)
+        try:
+            if create is not None:
+                self.file = h5f.create(NAME.encode(), h5f.ACC_TRUNC, create, access)
+            else:
+                self.file = h5f.open(NAME.encode(), h5f.ACC_RDWR, access)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise damaged(name, cause_of(error)) from error
+        if self.old is not None:
+            self._check_strategy()
+
+    def _superblock(self) -> Superblock:
+        return read_superblock(self.name, os.pread(self.descriptor, _HEAD_BYTES, 0))
+
+    def stored_end(self) -> int:
+        """Where the file ends, by what it says itself now."""
+        return self._superblock().end
+
+    def _check_strategy(self) -> None:
+        create = self.file.get_create_plist()
+        strategy, persists, _ = create.get_file_space_strategy()
+        if strategy == h5f.FSPACE_STRATEGY_PAGE:
+            self.page_bytes = create.get_file_space_page_size()
+        if persists:
+            self.file.close()
+            cause = f"it keeps a list of its free space (strategy {strategy}), which cannot be changed in one step"
+            raise refused(self.name, cause, "append with h5py, or write a new file")
+
+    def reserve(self) -> None:
+        """Space for all that HDF5 has given out so far."""
+        end = self.file.get_filesize()
+        if self.old is not None and self.reserved_end == self.old.end < os.fstat(self.descriptor).st_size:
+            os.ftruncate(self.descriptor, self.old.end)  # what a writer left that died; nothing leads to it
+        if end > self.reserved_end:
+            reserve(self.descriptor, self.name, self.reserved_end, end - self.reserved_end)
+            self.reserved_end = end
+
+    def grow(self, size: int) -> None:
+        """The file's size, as HDF5 will find it."""
+        if size > self.reserved_end:
+            reserve(self.descriptor, self.name, self.reserved_end, size - self.reserved_end)
+        elif size < self.reserved_end:
+            os.ftruncate(self.descriptor, size)
+
+    def place(self, dataset: h5d.DatasetID, origin: tuple[int, ...], content: np.ndarray, mask: int) -> int:
+        """Gives a chunk its space; where that is. `content`: as long as the chunk, and never looked at."""
+        overlay, size = self.overlay, len(content)
+        overlay.swallowed = size
+        dataset.write_direct_chunk(origin, content, mask)
+        assert overlay.swallowed is None
+        return overlay.tell() - size
+
+    def flush(self) -> None:
+        h5f.flush(self.file)
+
+    def finish(self) -> int:
+        """HDF5 writes all it has to the overlay and lets go; the size of the file then."""
+        self.file.close()
+        return self.overlay.size_bytes
+
+    def drop(self) -> None:
+        """Nothing of it will be applied."""
+        if self.file.valid:
+            self.file.close()
+
+
+def open_locked(name: str) -> int:
+    """A descriptor for changing an existing file, locked against other programs that use HDF5."""
+    try:
+        descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise Error.of(error, "open for writing", name, "check the name and its permissions") from error
+    if os.environ.get("HDF5_USE_FILE_LOCKING", "").upper() in _NO_LOCKS:
+        return descriptor
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise busy(name, "open") from error
+    except OSError:  # a file system without locks: as HDF5, where it is built to ignore that
+        return descriptor
+    return descriptor
+
+
+def creation_list(page_bytes: int, ordered: bool) -> h5p.PropFCID:
+    """Of a new file: extents on pages, and nothing else in the rest of their last page. `ordered`: groups know the
+    order in which their members were made."""
+    create = h5p.create(h5p.FILE_CREATE)
+    create.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
+    create.set_file_space_page_size(page_bytes)
+    _shape_group(create, ordered)
+    return create
+
+
+def group_list(ordered: bool) -> h5p.PropGCID:
+    create = h5p.create(h5p.GROUP_CREATE)
+    _shape_group(create, ordered)
+    return create
+
+
+def shape_object(create: h5p.PropOCID, ordered: bool) -> None:
+    """What groups and datasets have in common."""
+    create.set_obj_track_times(False)
+    create.set_attr_phase_change(_COMPACT_ATTRIBUTES, _COMPACT_ATTRIBUTES // 2)
+    if ordered:
+        create.set_attr_creation_order(_ORDER)
+
+
+def _shape_group(create: h5p.PropGCID | h5p.PropFCID, ordered: bool) -> None:
+    shape_object(create, ordered)
+    if ordered:
+        create.set_link_creation_order(_ORDER)
+    # h5py has no face for this one. Where its library cannot be asked, large groups become what only h5py appends to.
+    call = _library_function("H5Pset_link_phase_change")
+    if call is not None:
+        call.argtypes = [ctypes.c_int64, ctypes.c_uint, ctypes.c_uint]
+        with h5py._objects.phil:
+            call(create.id, _COMPACT_LINKS, _COMPACT_LINKS // 2)
+
+
+@cache
+def _library_function(name: str) -> Any:
+    return getattr(ctypes.CDLL(h5p.__file__), name, None)
