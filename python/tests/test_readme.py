@@ -14,7 +14,14 @@ import pytest
 import penstock
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/cli.md", "docs/formats.md", "docs/python.md")
+FORMATS = {"netcdf3": (), "zarr": ("zarr",), "xarray": ("xarray",)}  # pages, and the packages that their code needs
+PAGES = (
+    "README.md",
+    "docs/cli.md",
+    "docs/formats.md",
+    "docs/python.md",
+    *(f"docs/formats/{one}.md" for one in FORMATS),
+)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 180
 
@@ -59,6 +66,8 @@ def run_c(code: str, place: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run_as_written(page: str, tmp_path: Path) -> None:
+    for package in FORMATS.get(Path(page).stem, ()):
+        pytest.importorskip(package)
     found = blocks(page)
     assert found
     for language, code in found:
