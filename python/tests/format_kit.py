@@ -192,10 +192,11 @@ def check_chunked_writes(folder: Path, suffix: str) -> None:
     ):
         expected = sample(shape, "f4", number)
         path = folder / f"chunked{number}{suffix}"
+        layout = {"chunk_shape": chunk, "resizable": (None, *shape[1:])}  # so that a chunk may be larger than the shape
         with penstock.create(path, device="host") as file:
-            whole = file.create_dataset("whole", shape, "float32", chunk_shape=chunk)
+            whole = file.create_dataset("whole", shape, "float32", **layout)
             whole[...] = expected
-            parts = file.create_dataset("parts", shape, "float32", chunk_shape=chunk)
+            parts = file.create_dataset("parts", shape, "float32", **layout)
             for start in range(0, shape[0], 3):
                 parts[start : start + 3] = expected[start : start + 3]
             same(whole.read(), expected)

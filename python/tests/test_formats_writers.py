@@ -10,8 +10,8 @@ import pytest
 
 import penstock
 
-CHUNKED = [".zarr"]
-GROWING = {".zarr": {"chunk_shape": (2, 4, 3)}, ".nc3": {}}
+CHUNKED = [".zarr", ".h5"]
+GROWING = {".zarr": {"chunk_shape": (2, 4, 3)}, ".h5": {"chunk_shape": (2, 4, 3)}, ".nc3": {}}
 CLASSIC = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64")
 
 
