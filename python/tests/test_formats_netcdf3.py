@@ -21,6 +21,7 @@ from hypothesis import strategies as some
 from hypothesis.extra.numpy import basic_indices
 
 import penstock
+from penstock import _core
 
 netCDF4 = pytest.importorskip("netCDF4")
 
@@ -139,3 +140,30 @@ def test_an_error_leaves_nothing_behind(tmp_path: Path) -> None:
         file["data"] = np.ones(9)
         raise RuntimeError
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(_core.cuda_devices()[0] == 0, reason="no GPU")
+def test_on_a_gpu(tmp_path: Path) -> None:
+    """Big-endian data are turned there, in both directions; small records are gathered on the host first."""
+    cupy = pytest.importorskip("cupy")
+    path, field = tmp_path / "x.nc3", cupy.arange(4 * 500 * 600, dtype="f4").reshape(4, 500, 600)
+    layout = {"dimensions": ("t", "y", "x"), "resizable": (None, 500, 600)}
+    time = {"dimensions": ("t",), "resizable": (None,)}
+    with penstock.create(path, device="cuda:0") as file:
+        file["fixed"] = cupy.arange(10_000, dtype="i2")
+        made = file.create_datasets({"T": ((0, 500, 600), "f4", layout), "time": ((0,), "f8", time)})
+        for step in range(4):
+            made["T"].append(field[step])
+            made["time"].append(float(step))
+    assert np.array_equal(netCDF4.Dataset(path)["T"][...], field.get())
+    with penstock.open(path, device="cuda:0") as file:
+        assert (cupy.asarray(file["T"].read()) == field).all()
+        assert (cupy.asarray(file["T"][1:3, ::7, 5]) == field[1:3, ::7, 5]).all()
+        assert cupy.asarray(file["time"].read()).tolist() == [0, 1, 2, 3]
+    small = cupy.arange(3000.0)
+    records = {"t": ((3000,), "f8", time), "u": ((3000,), "i1", time)}
+    with penstock.create(tmp_path / "y.nc3", device="cuda:0") as file:
+        file.create_datasets(records)["t"][...] = small
+    with penstock.open(tmp_path / "y.nc3", device="cuda:0") as file:
+        assert (cupy.asarray(file["t"][10:]) == small[10:]).all()
+        assert file.evidence()["formats"]["host_decoded_bytes"] > 0

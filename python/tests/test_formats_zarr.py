@@ -21,6 +21,7 @@ from hypothesis import strategies as some
 from hypothesis.extra.numpy import basic_indices
 
 import penstock
+from penstock import _core
 
 zarr = pytest.importorskip("zarr")
 codecs = pytest.importorskip("zarr.codecs")
@@ -152,3 +153,21 @@ def test_a_store_that_is_one_array(tmp_path: Path) -> None:
     with penstock.open(tmp_path / "x.zarr", device="host") as file:
         assert list(file) == [""]
         same(file[""].read(), data)
+
+
+@pytest.mark.skipif(_core.cuda_devices()[0] == 0, reason="no GPU")
+def test_on_a_gpu(tmp_path: Path) -> None:
+    cupy = pytest.importorskip("cupy")
+    path, field = tmp_path / "x.zarr", cupy.arange(9 * 500 * 600, dtype="f4").reshape(9, 500, 600)
+    with penstock.create(path, device="cuda:0") as file:
+        file["whole"] = field
+        layout = {"chunk_shape": (2, 100, 128), "shard_shape": (4, 500, 640), "resizable": (None, 500, 600)}
+        shards = file.create_dataset("shards", (0, 500, 600), "f4", **layout)
+        for first, last in ((0, 1), (1, 4), (4, 9)):
+            shards.append(field[first:last])
+    zarr.open_group(path, mode="a").create_array("packed", data=field.get(), chunks=(2, 100, 128))
+    with penstock.open(path, device="cuda:0") as file:
+        for name in ("whole", "shards", "packed"):
+            assert np.array_equal(zarr.open_group(path, mode="r")[name][...], field.get())
+            assert (cupy.asarray(file[name].read()) == field).all()
+            assert (cupy.asarray(file[name][1:8:3, ::-7, 5]) == field[1:8:3, ::-7, 5]).all()

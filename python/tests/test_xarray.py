@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import penstock
+from penstock import _core
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("netCDF4")
@@ -57,9 +58,10 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     return request.param, path
 
 
-def open_both(stored: tuple[str, Path], **options: Any) -> tuple[Any, Any]:
+def open_both(stored: tuple[str, Path], own: Any = None, **options: Any) -> tuple[Any, Any]:
+    """By our engine (`own`: options of it) and by one of xarray's."""
     more = {"consolidated": False} if stored[0].startswith("zarr") else {}
-    ours = xarray.open_dataset(stored[1], engine=PenstockBackendEntrypoint, **options)
+    ours = xarray.open_dataset(stored[1], engine=PenstockBackendEntrypoint, **options, **(own or {}))
     return ours, xarray.open_dataset(stored[1], engine=ENGINES[stored[0]], **options, **more)
 
 
@@ -214,6 +216,24 @@ def one_key(chance: np.random.Generator, length: int) -> Any:
     if kind == 1:
         return slice(int(chance.integers(length)), None, int(chance.integers(1, 4)))
     return chance.integers(-length, length, chance.integers(0, 5))
+
+
+@pytest.mark.skipif(_core.cuda_devices()[0] == 0, reason="no GPU")
+def test_values_come_as_cupy_arrays(stored: tuple[str, Path]) -> None:
+    """But for indices, and for times, which CuPy does not have; decoded as by xarray's own engines."""
+    cupy = pytest.importorskip("cupy")
+    ours, theirs = open_both(stored, {"device": "cuda:0"})
+    with ours, theirs:
+        for name in ("T", "packed", "counts", "scalar", "height"):
+            found = ours[name].load()
+            assert isinstance(found.data, cupy.ndarray), name
+            assert np.allclose(found.data.get(), theirs[name].values, equal_nan=True), name
+        for name in ("time", "x", "y"):
+            assert np.array_equal(ours[name].values, theirs[name].values)
+        part = ours["T"].isel(x=[0, 4, 1], y=slice(None, None, -2)).mean("time")
+        expected = theirs["T"].isel(x=[0, 4, 1], y=slice(None, None, -2)).mean("time")
+        assert np.allclose(part.data.get(), expected.values, equal_nan=True)
+        assert float(ours["T"].sel(x=2.0, y=30).isel(time=-1).data.get()) == float(theirs["T"][-1, 2, 2])
 
 
 def test_even_steps_become_slices() -> None:
