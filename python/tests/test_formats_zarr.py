@@ -153,6 +153,13 @@ def test_a_store_that_is_one_array(tmp_path: Path) -> None:
     with penstock.open(tmp_path / "x.zarr", device="host") as file:
         assert list(file) == [""]
         same(file[""].read(), data)
+    zarr.create_array(tmp_path / "y.zarr", data=data, compressors=None, chunks=(3, 4))
+    with penstock.open(tmp_path / "y.zarr", device="host", write=True) as file:
+        file[""].append(data)
+        file[""].attrs["units"] = "K"
+    grown = zarr.open_array(tmp_path / "y.zarr", mode="r")
+    assert np.array_equal(grown[...], np.concatenate([data, data]))
+    assert grown.attrs["units"] == "K"
 
 
 @pytest.mark.skipif(_core.cuda_devices()[0] == 0, reason="no GPU")

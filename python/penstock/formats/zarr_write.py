@@ -62,6 +62,7 @@ class ZarrWriter:
         self._made: dict[str, str] = {}  # folders of new arrays of an existing store, by name
         self._growing: dict[str, tuple[bool, ...]] = {}
         self._files: list[str] = []  # chunk files that were made
+        self._complete: set[tuple[str, Index]] = set()  # shards that have all their chunks
         self.container.moved.clear()
 
     def names(self) -> Sequence[str]:
@@ -105,6 +106,7 @@ class ZarrWriter:
         self._growing.setdefault(plain, tuple(a != b for a, b in zip(old, new, strict=True)))
         self._changed[plain] = document
         self._nodes.set_array(plain, grown)
+        self._complete = {one for one in self._complete if one[0] != plain}
         rows = [self.table(plain, box) for box in self._new_boxes(plain, old, new)]
         return _together(rows) if rows else self.container.table(plain, self._whole(plain, new, new))
 
@@ -140,6 +142,7 @@ class ZarrWriter:
             self._publish_nodes(durable)
         except OSError as error:
             raise Error.of(error, "publish", self.name, "check the folder, its permissions and its space") from error
+        self.container.close()
         if self._new is not None:
             if durable:
                 sync_tree(self._new.temporary)
@@ -153,6 +156,7 @@ class ZarrWriter:
         self._forget()
 
     def abandon(self) -> None:
+        self.container.close()
         if self._new is not None:
             self._new.abandon()
         for folder in self._made.values():
@@ -225,6 +229,9 @@ class ZarrWriter:
         moved = self.container.moved.setdefault(name, {})
         growing = self._growing.get(name, (False,) * len(meta.shape))
         for index in file_indices(meta, box.start, box.stop):
+            if (name, index) in self._complete:
+                continue
+            self._complete.add((name, index))
             final = f"{self._nodes.folder(name)}/{meta.keys.path(index)}"
             now = moved.get(index, final)
             used = used_chunks(meta, index, growing)
