@@ -15,6 +15,7 @@ h5py = pytest.importorskip("h5py")
 from hdf5_kit import equal, fetch, whole  # noqa: E402
 
 from penstock import Error  # noqa: E402
+from penstock.formats import hdf5_library  # noqa: E402
 from penstock.formats.hdf5 import Hdf5  # noqa: E402
 from penstock.formats.model import Box  # noqa: E402
 
@@ -182,6 +183,32 @@ def test_every_kind_of_chunk_index_is_read(path: Path, libver: str) -> None:
             equal(fetch(hdf5, name), data)
             equal(fetch(hdf5, name, Box((3, 2), (4, 10))), data[3:4, 2:10])
     assert fetch(hdf5, "empty") == b""
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("maxshape", [(5, None, 6), (4, 5, None), (9, None, 8), (None, 5, 6)])
+def test_an_unlimited_dimension_that_is_not_the_first(
+    path: Path, monkeypatch: pytest.MonkeyPatch, maxshape: tuple, known: bool
+) -> None:
+    """HDF5 2.0 says wrong positions for chunks of these; where its library cannot be asked, it reads them itself."""
+    if not known:
+        monkeypatch.setattr(hdf5_library, "library_function", lambda name: None)
+    data = numbers(4, 5, 6)
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("x", data=data, chunks=(2, 2, 5), maxshape=maxshape)
+    hdf5 = Hdf5(path)
+    assert hdf5.table("x", whole((4, 5, 6))).encoded.any() == (not known and maxshape[0] is not None)
+    equal(fetch(hdf5, "x"), data)
+    equal(fetch(hdf5, "x", Box((1, 0, 3), (3, 4, 6))), data[1:3, :4, 3:6])
+
+
+def test_the_control_notices_wrong_positions(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hdf5_library.misplaces():
+        pytest.skip("this HDF5 says right positions")
+    monkeypatch.setattr(hdf5_library, "misplaces", lambda: False)
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("x", data=numbers(4, 5), chunks=(1, 1), maxshape=(4, None))
+    assert fetch(Hdf5(path), "x") != numbers(4, 5).tobytes()
 
 
 def test_types_that_are_bytes_to_us(path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from h5py import h5d
 
+from penstock.formats.hdf5_library import true_origins
 from penstock.formats.model import Box, ChunkTable, Shape
 
 
@@ -100,7 +101,7 @@ class ChunkIndex:
 
 
 def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters: Filters) -> ChunkIndex:
-    """`shape` and `chunk_shape` without the dimensions of an array type."""
+    """`shape` and `chunk_shape` without the dimensions of an array type. Raises Misplaced."""
     stored: list[Any] = []
     dataset.chunk_iter(stored.append)
     count, ndim = len(stored), len(shape)
@@ -109,6 +110,7 @@ def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters
     offset = np.array([-1 if one is None else one for one in offsets] if None in offsets else offsets, np.int64)
     size, mask = np.array(sizes, np.int64), np.array(masks, np.int64)
     encoded, trailer = filters.applied(mask)
+    origin = true_origins(dataset, origin, chunk_shape)
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
     cell = number_of(origin, grid, chunk_shape)
     rows = np.flatnonzero((origin < np.array(shape, np.int64)).all(axis=1) & (offset >= 0))
@@ -131,3 +133,11 @@ def no_chunks(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
     empty = np.empty(0, np.int64)
     return ChunkIndex(grid, chunk_shape, empty, np.empty((0, len(grid)), np.int64), empty, empty, np.empty(0, bool))
+
+
+def all_encoded(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
+    """Of a dataset of which only HDF5 knows where its chunks are."""
+    grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
+    origin = np.stack(np.indices(grid), axis=-1).reshape(-1, len(grid)) * np.array(chunk_shape, np.int64)
+    nowhere, count = np.zeros(len(origin), np.int64), len(origin)
+    return ChunkIndex(grid, chunk_shape, np.arange(count), origin, nowhere, nowhere, np.ones(count, bool))

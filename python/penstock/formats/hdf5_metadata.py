@@ -21,7 +21,8 @@ from h5py import h5d, h5f, h5g, h5o
 from penstock.formats import hdf5_external, hdf5_filters, hdf5_virtual
 from penstock.formats.faults import damaged, unsupported
 from penstock.formats.hdf5_attributes import Attributes
-from penstock.formats.hdf5_index import ChunkIndex, Filters, read_index
+from penstock.formats.hdf5_index import ChunkIndex, Filters, all_encoded, read_index
+from penstock.formats.hdf5_library import Misplaced
 from penstock.formats.hdf5_open import cause_of, home_of, name_bytes, names_of, open_dataset
 from penstock.formats.hdf5_stored import Stored, describe
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
@@ -143,7 +144,10 @@ class Metadata(ABC):
         if index is None:
             sums = sum(1 << bit for bit, one in enumerate(info.filters) if one == "fletcher32" and self.skip_checksums)
             filters = Filters(len(info.filters), sums)
-            index = read_index(stored.dataset, info.shape[:rank], info.chunk_shape[:rank], filters)
+            try:
+                index = read_index(stored.dataset, info.shape[:rank], info.chunk_shape[:rank], filters)
+            except Misplaced:
+                index = all_encoded(info.shape[:rank], info.chunk_shape[:rank])
             self._keep_index(info.name, index)
         return index
 

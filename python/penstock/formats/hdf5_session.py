@@ -6,18 +6,15 @@ is there while we are; space that was given out is reserved in the real file at 
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
-from functools import cache
-from typing import Any
 
-import h5py
 import numpy as np
 from h5py import h5d, h5f, h5fd, h5p
 
 from penstock._error import Error
 from penstock.formats.faults import damaged, refused
+from penstock.formats.hdf5_library import set_link_phase_change
 from penstock.formats.hdf5_open import access_list, busy, cause_of
 from penstock.formats.hdf5_order import Superblock, read_superblock
 from penstock.formats.hdf5_overlay import PAGE_BYTES, Overlay
@@ -159,14 +156,4 @@ def _shape_group(create: h5p.PropGCID | h5p.PropFCID, ordered: bool) -> None:
     shape_object(create, ordered)
     if ordered:
         create.set_link_creation_order(_ORDER)
-    # h5py has no face for this one. Where its library cannot be asked, large groups become what only h5py appends to.
-    call = _library_function("H5Pset_link_phase_change")
-    if call is not None:
-        call.argtypes = [ctypes.c_int64, ctypes.c_uint, ctypes.c_uint]
-        with h5py._objects.phil:
-            call(create.id, _COMPACT_LINKS, _COMPACT_LINKS // 2)
-
-
-@cache
-def _library_function(name: str) -> Any:
-    return getattr(ctypes.CDLL(h5p.__file__), name, None)
+    set_link_phase_change(create, _COMPACT_LINKS)

@@ -195,6 +195,10 @@ class Hdf5Writer(Metadata):
             raise refused(self.name, f"{new.name!r} is no name for a dataset", "", new.name)
         if new.resizable is not None and len(new.resizable) != len(new.shape):
             raise refused(self.name, f"resizable {new.resizable} does not fit shape {new.shape}", "", name)
+        if new.chunk_shape is not None and (
+            len(new.chunk_shape) != len(new.shape) or min(new.chunk_shape, default=1) < 1
+        ):
+            raise refused(self.name, f"chunk shape {new.chunk_shape} does not fit shape {new.shape}", "", name)
         if (new.resizable is not None or new.chunk_shape is not None) and not new.shape:
             raise refused(self.name, "a dataset without dimensions has no chunks and does not grow", "", name)
 
@@ -210,7 +214,10 @@ class Hdf5Writer(Metadata):
             create.set_alloc_time(h5d.ALLOC_TIME_EARLY)
             create.set_fill_time(h5d.FILL_TIME_NEVER)
         else:
-            create.set_chunk(tuple(chunk))
+            most = new.resizable or new.shape  # beyond a fixed end HDF5 wants no chunk
+            create.set_chunk(
+                tuple(size if end is None else max(1, min(size, end)) for size, end in zip(chunk, most, strict=True))
+            )
             create.set_alloc_time(h5d.ALLOC_TIME_INCR)  # each chunk gets its space from us, when it is wanted
         return create
 

@@ -1,0 +1,99 @@
+"""What h5py has no face for, asked of the HDF5 library that it brought along; and an error of that library.
+
+What must stay true: where the library cannot be asked (h5py was linked differently), callers do something that is
+right, if slower.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d, h5f, h5p
+
+from penstock.formats.model import Shape
+
+_EXTENSIBLE_ARRAY = 4  # H5D_chunk_index_t
+
+
+@cache
+def library_function(name: str) -> Any:
+    """A function of the HDF5 library, or None."""
+    return getattr(ctypes.CDLL(h5p.__file__), name, None)
+
+
+def set_link_phase_change(create: h5p.PropGCID | h5p.PropFCID, most: int) -> None:
+    """Groups keep up to `most` links in their header. Does nothing where the library cannot be asked."""
+    call = library_function("H5Pset_link_phase_change")
+    if call is not None:
+        call.argtypes = [ctypes.c_int64, ctypes.c_uint, ctypes.c_uint]
+        with h5py._objects.phil:
+            call(create.id, most, most // 2)
+
+
+def is_extensible_array(dataset: h5d.DatasetID) -> bool | None:
+    """Whether that is the kind of the chunk index; None: unknown."""
+    call = library_function("H5Dget_chunk_index_type")
+    if call is None:
+        return None
+    call.argtypes = [ctypes.c_int64, ctypes.POINTER(ctypes.c_int)]
+    kind = ctypes.c_int(-1)
+    with h5py._objects.phil:
+        done = call(dataset.id, ctypes.byref(kind))
+    return kind.value == _EXTENSIBLE_ARRAY if done >= 0 else None
+
+
+class Misplaced(Exception):
+    """HDF5 says wrong positions for chunks, and what is right cannot be found out."""
+
+
+def true_origins(dataset: h5d.DatasetID, origin: np.ndarray, chunk: Shape) -> np.ndarray:
+    """Positions of chunks, from those that H5Dchunk_iter says.
+
+    An extensible array numbers chunks with the unlimited dimension first; H5Dchunk_iter and H5Dget_chunk_info (up to at
+    least HDF5 2.0) turn the numbers into positions as if it were where it stands. Raises Misplaced.
+    """
+    most = dataset.get_space().get_simple_extent_dims(maxdims=True)
+    unlimited = [axis for axis, extent in enumerate(most) if extent == h5py.h5s.UNLIMITED]
+    if len(unlimited) != 1 or unlimited[0] == 0 or not len(origin) or not misplaces():
+        return origin
+    is_array = is_extensible_array(dataset)
+    if is_array is None:
+        raise Misplaced
+    return _turned(origin, unlimited[0], most, chunk) if is_array else origin
+
+
+def _turned(origin: np.ndarray, axis: int, most: Shape, chunk: Shape) -> np.ndarray:
+    counts = [-(-extent // size) for extent, size in zip(most, chunk, strict=True)]
+    scaled = origin // np.array(chunk, np.int64)
+    number = scaled[:, axis]
+    for later in range(axis + 1, len(counts)):
+        number = number * counts[later] + scaled[:, later]
+    found = np.empty_like(scaled)
+    for other in reversed([one for one in range(len(counts)) if one != axis]):
+        number, found[:, other] = np.divmod(number, counts[other])
+    found[:, axis] = number
+    return found * np.array(chunk, np.int64)
+
+
+@cache
+def misplaces() -> bool:
+    """Whether this library has that error: found out on a small file in memory."""
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_fapl_core(4096, False)
+    access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)
+    with h5py.File(h5f.create(b"penstock-probe", h5f.ACC_TRUNC, None, access)) as file:
+        values = np.array([[1, 2], [3, 4]], "u1")
+        probe = file.create_dataset("x", data=values, chunks=(1, 1), maxshape=(2, None)).id
+        h5f.flush(file.id)
+        image = file.id.get_file_image()
+        found: list[Any] = []
+        probe.chunk_iter(lambda row: found.append((row.chunk_offset, row.byte_offset)))
+    return any(position not in _places(values, image[offset]) for position, offset in found)
+
+
+def _places(values: np.ndarray, value: int) -> list[tuple[int, ...]]:
+    return [tuple(one) for one in np.argwhere(values == value).tolist()]
