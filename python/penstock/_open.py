@@ -141,6 +141,7 @@ def load(  # noqa: PLR0913 - one keyword a choice
     dtype: Any = None,
     shape: Sequence[int] | None = None,
     offset_bytes: int = 0,
+    names: Sequence[str] | None = None,
     like: Any = None,
     **options: Unpack[TransferOptions],
 ) -> Any:
@@ -150,6 +151,7 @@ def load(  # noqa: PLR0913 - one keyword a choice
     read in one submission; NPY, and raw files with `dtype` (and `shape`), give one array. A file whose suffix is none
     of a known format, without `format` and `dtype`, gives its bytes: a Buffer (an empty one raises Error).
 
+    `names`: the datasets to read, of a file of several; all when left out.
     `like`: an array of the library whose arrays you want, as in load("x.h5", like=cupy.empty(())); no copy is made.
     Other arguments as of open().
     """
@@ -159,7 +161,7 @@ def load(  # noqa: PLR0913 - one keyword a choice
         return _api.load(name, device, **options) if context is None else _bytes(name, context, options)
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes}
     with open(name, device=device, context=context, format=format, **raw) as file:
-        arrays = file.load(like=like, **options)
+        arrays = file.load(names, like=like, **options)
     return arrays["data"] if registry.FORMATS[file.format].single else arrays
 
 

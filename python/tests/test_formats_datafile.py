@@ -70,6 +70,8 @@ def test_groups_are_prefixes(file: penstock.DataFile, content: dict[str, np.ndar
     assert file.groups() == ["fields"]
     assert group.groups() == ["deep"]
     same(group["deep"]["p"].read(), content["fields/deep/p"])
+    same(group.load()["deep/p"], content["fields/deep/p"])
+    assert list(group.read_many(["T"]).result()) == ["T"]
     assert "Group 'fields'" in repr(group)
 
 
@@ -109,6 +111,12 @@ def test_evidence_sums_up(file: penstock.DataFile) -> None:
     assert evidence["formats"]["requested_bytes"] == 1600
     assert sum(share["bytes"] for share in evidence["paths"]) == 1600
     assert len(evidence["plan"]) < 1000
+
+
+def test_some_datasets_are_loaded(path: Path, content: dict[str, np.ndarray]) -> None:
+    assert list(penstock.load(path, "host", names=["mass", "fields/T"])) == ["mass", "fields/T"]
+    with pytest.raises(KeyError, match="fields/T"):
+        penstock.load(path, "host", names=["fields/U"])
 
 
 def test_arrays_outlive_their_file(path: Path, content: dict[str, np.ndarray]) -> None:

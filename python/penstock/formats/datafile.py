@@ -16,12 +16,11 @@ from penstock._dtype import DType
 from penstock.formats.attributes import Attributes, Write
 from penstock.formats.dataset import Dataset
 from penstock.formats.group import Group
-from penstock.formats.like import as_like
 from penstock.formats.model import DatasetInfo, Extent, NewDataset
 from penstock.formats.mover import Execution, Job, Mover
 from penstock.formats.pending import Pending
 from penstock.formats.ranges import stored_extents
-from penstock.formats.reading import Request, read_job, request, table_of, user_shape
+from penstock.formats.reading import Request, read_job, table_of, user_shape
 from penstock.formats.record import Record
 from penstock.formats.selection import Selection
 from penstock.formats.source import Opened, Source
@@ -95,23 +94,6 @@ class DataFile(Group):
             return stored_extents(wanted, table_of(source, wanted))
 
     # -- reading
-
-    def read_many(
-        self, names: Sequence[str] | Mapping[str, Any], *, stream: Any = None, **options: Unpack[TransferOptions]
-    ) -> Pending:
-        """Starts reading several datasets in one submission, into one new buffer that their arrays share.
-
-        `names`: full names, or a mapping from names to selections (None: all), or to memory to fill (as `out`).
-        `result()` of what it returns is a dict of arrays.
-        """
-        chosen = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
-        requests = [_wanted(self._info(name), wish) for name, wish in chosen.items()]
-        return self._start_read(requests, stream, options, take=lambda got: dict(zip(chosen, got, strict=True)))
-
-    def load(self, *, like: Any = None, stream: Any = None, **options: Unpack[TransferOptions]) -> dict[str, Any]:
-        """All datasets, read in one submission. `like`: an array of the library whose arrays you want."""
-        got = self.read_many(list(self._names()), stream=stream, **options).result()
-        return {name: as_like(array, like) for name, array in got.items()}
 
     def _start_read(
         self,
@@ -241,12 +223,3 @@ class DataFile(Group):
 
 def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[str, Any] | None = None) -> NewDataset:
     return NewDataset(name, tuple(int(extent) for extent in shape), DType.of(dtype), **(layout or {}))
-
-
-def _wanted(info: DatasetInfo, wish: Any) -> Request:
-    """A wish of read_many: nothing, a selection, or memory to fill."""
-    if wish is None:
-        return request(info)
-    parts = wish if isinstance(wish, tuple) else (wish,)
-    is_index = all(part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
-    return request(info, wish) if is_index else request(info, ..., wish)

@@ -6,14 +6,21 @@ gives a dataset; `groups()` and indexing with a prefix walk the tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.formats.attributes import Attributes
 from penstock.formats.dataset import Dataset
+from penstock.formats.like import as_like
+from penstock.formats.model import DatasetInfo
+from penstock.formats.reading import Request, request
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from penstock._api import TransferOptions
     from penstock.formats.datafile import DataFile
+    from penstock.formats.pending import Pending
 
 _SHOWN = 20  # datasets that repr lists
 
@@ -32,7 +39,7 @@ class Group(Mapping[str, Any]):
         """Raises KeyError with the names that come closest."""
         if not isinstance(name, str):
             raise TypeError(f"names of datasets are text; {name!r} is none")
-        whole = f"{self._prefix}/{name}" if self._prefix else name
+        whole = self._whole(name)
         try:
             self._file._info(whole)
         except KeyError:
@@ -41,6 +48,9 @@ class Group(Mapping[str, Any]):
                 return Group(self._file, whole.strip("/"))
             raise
         return Dataset(self._file, whole)
+
+    def _whole(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
 
     def __iter__(self) -> Iterator[str]:
         start = f"{self._prefix}/" if self._prefix else ""
@@ -54,6 +64,31 @@ class Group(Mapping[str, Any]):
             return isinstance(name, str) and self[name] is not None
         except KeyError:
             return False
+
+    def read_many(
+        self, names: Sequence[str] | Mapping[str, Any], *, stream: Any = None, **options: Unpack[TransferOptions]
+    ) -> Pending:
+        """Starts reading several datasets in one submission, into one new buffer that their arrays share.
+
+        `names`: names, or a mapping from names to selections (None: all), or to memory to fill (as `out`).
+        `result()` of what it returns is a dict of arrays.
+        """
+        chosen = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
+        requests = [_wanted(self._file._info(self._whole(name)), wish) for name, wish in chosen.items()]
+        return self._file._start_read(requests, stream, options, take=lambda got: dict(zip(chosen, got, strict=True)))
+
+    def load(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        like: Any = None,
+        stream: Any = None,
+        **options: Unpack[TransferOptions],
+    ) -> dict[str, Any]:
+        """The datasets of these names, or all, read in one submission. `like`: an array of the library whose arrays you
+        want. Raises Error when one of them cannot be read."""
+        got = self.read_many(list(self) if names is None else names, stream=stream, **options).result()
+        return {name: as_like(array, like) for name, array in got.items()}
 
     def groups(self) -> list[str]:
         """Names of the groups directly below."""
@@ -86,3 +121,12 @@ class Group(Mapping[str, Any]):
         if len(names) > _SHOWN:
             lines.append(f"  and {len(names) - _SHOWN} more")
         return "\n".join(lines)
+
+
+def _wanted(info: DatasetInfo, wish: Any) -> Request:
+    """A wish of read_many: nothing, a selection, or memory to fill."""
+    if wish is None:
+        return request(info)
+    parts = wish if isinstance(wish, tuple) else (wish,)
+    is_index = all(part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
+    return request(info, wish) if is_index else request(info, ..., wish)

@@ -58,7 +58,7 @@ def request(info: DatasetInfo, index: Any = ..., out: Any = None) -> Request:
             code="unsupported",
             operation=f"read dataset {info.name!r}",
             cause=info.refusal,
-            advice="read it with the format's own library",
+            advice="read it with the format's own library; load(names=[...]) reads the others",
         )
     selection = index if isinstance(index, Selection) else select(user_shape(info), index)
     return Request(info, selection, out)
