@@ -21,9 +21,9 @@ from penstock._dtype import DType
 from penstock._error import Error
 from penstock.formats.faults import damaged, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
-from penstock.formats.netcdf3_header import Attribute, Header, Variable, kChar, kTypes, read_header
+from penstock.formats.netcdf3_header import CHAR, TYPES, Attribute, Header, Variable, read_header
 
-kMostRank = 32  # of an array; the format allows 1024
+MOST_RANK = 32  # of an array; the format allows 1024
 _BLOCK_BYTES = 4 << 20  # of contiguous records that are one row of a table
 _SMALL_BYTES, _NEAR_BYTES, _MANY = 1024, 4096, 256  # records: as long at most, as far apart at most, so many at least
 _GATHER_BYTES = 8 << 20  # read at a time
@@ -106,9 +106,9 @@ class NetCDF3:
 
 
 def stored_type(variable: Variable) -> DType:
-    if variable.type == kChar:
-        return DType(kTypes[kChar].name, 1, "V")
-    plain = DType.of(kTypes[variable.type].name)
+    if variable.type == CHAR:
+        return DType(TYPES[CHAR].name, 1, "V")
+    plain = DType.of(TYPES[variable.type].name)
     return DType(plain.name, plain.itemsize, plain.kind, plain.itemsize > 1)
 
 
@@ -117,7 +117,7 @@ def variable_info(header: Header, variable: Variable, records: int) -> DatasetIn
     row = header.row_shape(variable)
     shape = (records, *row) if is_record else row
     largest = (None, *row) if is_record else None
-    many = len(shape) > kMostRank
+    many = len(shape) > MOST_RANK
     return DatasetInfo(
         name=variable.name,
         shape=shape,
@@ -128,7 +128,7 @@ def variable_info(header: Header, variable: Variable, records: int) -> DatasetIn
         resizable=largest,
         dimensions=tuple(header.dimensions[index].name for index in variable.dimensions),
         layout="record" if is_record else "contiguous",
-        refusal=f"it has {len(shape)} dimensions; Penstock handles {kMostRank}" if many else "",
+        refusal=f"it has {len(shape)} dimensions; Penstock handles {MOST_RANK}" if many else "",
         attributes=values(variable.attributes),
     )
 
@@ -177,7 +177,7 @@ def _check_inside(header: Header, variable: Variable, end: int, file: tuple[str,
 
 def fill_of(variable: Variable) -> bytes:
     """What elements never written hold: `_FillValue` where it fits, else the format's value for the type."""
-    kind = kTypes[variable.type]
+    kind = TYPES[variable.type]
     for attribute in variable.attributes:
         if attribute.name == "_FillValue" and attribute.type == variable.type:
             return attribute.payload if len(attribute.payload) == kind.itemsize else kind.fill_bytes
@@ -190,12 +190,12 @@ def values(attributes: Sequence[Attribute]) -> dict[str, Any]:
 
 def value(attribute: Attribute) -> Any:
     """Text as str; one number as a NumPy scalar; several as an array."""
-    if attribute.type == kChar:
+    if attribute.type == CHAR:
         raw = attribute.payload.rstrip(b"\0")
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
             return raw.decode("latin-1")  # what older writers used; never fails
-    kind = kTypes[attribute.type]
+    kind = TYPES[attribute.type]
     numbers = np.frombuffer(attribute.payload, ">" + np.dtype(kind.name).str[1:]).astype(kind.name)
     return numbers[0] if len(numbers) == 1 else numbers

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.formats.netcdf3_header import Attribute, Dimension, Header, Variable, kChar, kTypes, padded
+from penstock.formats.netcdf3_header import CHAR, TYPES, Attribute, Dimension, Header, Variable, padded
 
 _SIZE_UNKNOWN = (1 << 32) - 1  # what the format says of sizes that 32 bits cannot hold
-_CODES = {kind.name: code for code, kind in kTypes.items()}
+_CODES = {kind.name: code for code, kind in TYPES.items()}
 
 
 def type_code(name: str, version: int) -> int | None:
@@ -57,7 +57,7 @@ class _Encoder:
         return self._list(12, [self._attribute(one) for one in attributes])
 
     def _attribute(self, attribute: Attribute) -> bytes:
-        count = len(attribute.payload) // kTypes[attribute.type].itemsize
+        count = len(attribute.payload) // TYPES[attribute.type].itemsize
         kind = attribute.type.to_bytes(4, "big")
         return self._text(attribute.name) + kind + self._number(count) + _pad(attribute.payload)
 
@@ -86,9 +86,9 @@ def encode_attribute(name: str, value: Any, version: int, type: int | None = Non
     """Text, a number, or numbers of one type. `type`: the type it must have (a fill value has that of its variable).
     Raises ValueError saying what cannot be stored."""
     if isinstance(value, str):
-        return Attribute(name, kChar, value.encode("utf-8"))
+        return Attribute(name, CHAR, value.encode("utf-8"))
     if isinstance(value, bytes):
-        return Attribute(name, kChar, value)
+        return Attribute(name, CHAR, value)
     numbers = _numbers(value, version)
     code = type if type is not None else type_code(numbers.dtype.newbyteorder("=").name, version)
     if numbers.ndim > 1 or code is None:
@@ -96,11 +96,11 @@ def encode_attribute(name: str, value: Any, version: int, type: int | None = Non
         raise ValueError(
             f"attribute {name!r}: CDF-{version} cannot store {numbers.dtype} of {numbers.ndim} dimensions; {hint}"
         )
-    if code == kChar:
-        return Attribute(name, kChar, numbers.tobytes())
-    stored = np.atleast_1d(numbers).astype(">" + np.dtype(kTypes[code].name).str[1:])
+    if code == CHAR:
+        return Attribute(name, CHAR, numbers.tobytes())
+    stored = np.atleast_1d(numbers).astype(">" + np.dtype(TYPES[code].name).str[1:])
     if type is not None and not _same(stored, np.atleast_1d(numbers)):
-        raise ValueError(f"attribute {name!r}: {value!r} is no {kTypes[code].name}, which its variable is")
+        raise ValueError(f"attribute {name!r}: {value!r} is no {TYPES[code].name}, which its variable is")
     return Attribute(name, code, stored.tobytes())
 
 

@@ -2,7 +2,7 @@
 
 The grammar is in the appendix "File Format Specifications" of the netCDF user's guide; CDF-5 widens counts to 64 bits.
 What must stay true: every count is compared with the bytes that are left before anything of that size is made; no
-arithmetic can overflow (Python's integers, then one check against 2**63); a header is at most `kLargestHeader` long;
+arithmetic can overflow (Python's integers, then one check against 2**63); a header has at most LARGEST_HEADER_BYTES;
 whatever the bytes are, the answer is a Header or a penstock.Error.
 """
 
@@ -20,9 +20,9 @@ from typing import NamedTuple
 from penstock._error import Error
 from penstock.formats.faults import damaged
 
-kLargestHeader = 256 << 20
-kMostDimensions = 1024  # of one variable: NC_MAX_VAR_DIMS
-kLargest = 1 << 63
+LARGEST_HEADER_BYTES = 256 << 20
+MOST_DIMENSIONS = 1024  # of one variable: NC_MAX_VAR_DIMS
+LARGEST = 1 << 63
 _FETCH_BYTES = 64 << 10
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 
@@ -44,7 +44,7 @@ class Type(NamedTuple):
 
 
 _FLOAT_FILL = 9.9692099683868690e36  # NC_FILL_FLOAT and NC_FILL_DOUBLE
-kTypes = {
+TYPES = {
     1: Type("int8", "b", -127),
     2: Type("void8", "B", 0),  # char: bytes of text, not numbers
     3: Type("int16", "h", -32767),
@@ -57,7 +57,7 @@ kTypes = {
     10: Type("int64", "q", -9223372036854775806),
     11: Type("uint64", "Q", 18446744073709551614),
 }
-kChar = 2
+CHAR = 2
 _CLASSIC_TYPES = 6  # CDF-1 and CDF-2 know the types up to this one
 
 
@@ -115,7 +115,7 @@ class Header:
 
     def row_bytes(self, variable: Variable) -> int:
         """Bytes of one record, or of all of a variable without records."""
-        return math.prod(self.row_shape(variable)) * kTypes[variable.type].itemsize
+        return math.prod(self.row_shape(variable)) * TYPES[variable.type].itemsize
 
     @cached_property
     def record_variables(self) -> tuple[Variable, ...]:
@@ -158,7 +158,7 @@ class _Parser:
     def __init__(self, name: str, descriptor: int, file_bytes: int) -> None:
         self._name = name
         self._descriptor = descriptor
-        self._limit = min(file_bytes, kLargestHeader)
+        self._limit = min(file_bytes, LARGEST_HEADER_BYTES)
         self._held = bytearray()
         self._at = 0
         self._version = 1
@@ -173,7 +173,7 @@ class _Parser:
         attributes = self._attributes("the file")
         variables = self._variables(dimensions)
         header = Header(self._version, records, dimensions, attributes, variables, self._at)
-        if header.record_bytes * (header.records or 1) >= kLargest:
+        if header.record_bytes * (header.records or 1) >= LARGEST:
             raise damaged(self._name, f"{header.records or 1} records of {header.record_bytes} bytes fit into no file")
         return header
 
@@ -197,7 +197,7 @@ class _Parser:
         for _ in range(self._list(_ATTRIBUTES, 16, f"attributes of {owner}")):
             name = self._text(f"attribute of {owner}")
             type = self._type(f"attribute {name!r} of {owner}")
-            size = kTypes[type].itemsize
+            size = TYPES[type].itemsize
             bytes = size * self._count(size, f"values of attribute {name!r} of {owner}")
             found.append(Attribute(name, type, self._padded(bytes, f"attribute {name!r} of {owner}")))
         self._unique(f"attributes of {owner}", [attribute.name for attribute in found])
@@ -218,14 +218,14 @@ class _Parser:
         self._take(8 if self._version == 5 else 4, f"size of {owner}")  # follows from the shape, and is wrong if large
         begin = self._not_negative(self._take(4 if self._version == 1 else 8, f"begin of {owner}"), f"begin of {owner}")
         lengths = [dimensions[index].length or 1 for index in indices]
-        if math.prod(lengths) * kTypes[type].itemsize + begin >= kLargest:
+        if math.prod(lengths) * TYPES[type].itemsize + begin >= LARGEST:
             raise damaged(self._name, f"{owner} is larger than any file")
         return Variable(name, indices, attributes, type, begin)
 
     def _indices(self, owner: str, dimensions: tuple[Dimension, ...]) -> tuple[int, ...]:
         count = self._count(8 if self._version == 5 else 4, f"dimensions of {owner}")
-        if count > kMostDimensions:
-            raise damaged(self._name, f"{owner} has {count} dimensions; the format allows {kMostDimensions}")
+        if count > MOST_DIMENSIONS:
+            raise damaged(self._name, f"{owner} has {count} dimensions; the format allows {MOST_DIMENSIONS}")
         indices = tuple(self._number(f"dimension of {owner}") for _ in range(count))
         for place, index in enumerate(indices):
             if index >= len(dimensions):
@@ -244,7 +244,7 @@ class _Parser:
 
     def _type(self, what: str) -> int:
         type = int.from_bytes(self._take(4, f"type of {what}"), "big")
-        if type not in kTypes or (type > _CLASSIC_TYPES and self._version != 5):
+        if type not in TYPES or (type > _CLASSIC_TYPES and self._version != 5):
             raise damaged(self._name, f"{what} has type {type}, which CDF-{self._version} does not know")
         return type
 

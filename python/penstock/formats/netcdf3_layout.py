@@ -15,15 +15,15 @@ from penstock._error import Error
 from penstock.formats.faults import refused
 from penstock.formats.model import NewDataset
 from penstock.formats.netcdf3_encode import encode_attribute, type_code
-from penstock.formats.netcdf3_header import Attribute, Dimension, Header, Variable, kTypes, padded
+from penstock.formats.netcdf3_header import TYPES, Attribute, Dimension, Header, Variable, padded
 
-kPage = 4096
+PAGE_BYTES = 4096
 _SMALL = 64  # alignment of variables shorter than a page
 _LARGEST_ROW = (1 << 32) - 4  # of a variable in CDF-2
 _LARGEST_LENGTH = (1 << 31) - 1  # of a dimension in CDF-2
 
 
-def aligned(offset: int, to: int = kPage) -> int:
+def aligned(offset: int, to: int = PAGE_BYTES) -> int:
     return -(-offset // to) * to
 
 
@@ -45,7 +45,7 @@ def place(header: Header, first: int, data_start: int) -> Header:
     for number, variable in enumerate(variables):
         if number >= first and not header.is_record(variable):
             length = header.row_bytes(variable)
-            begin = aligned(end, kPage if length >= kPage else _SMALL)
+            begin = aligned(end, PAGE_BYTES if length >= PAGE_BYTES else _SMALL)
             variables[number] = variable._replace(begin=begin)
             end = begin + padded(length)
     end = aligned(end)
@@ -92,7 +92,7 @@ def _declare_one(header: Header, dataset: NewDataset) -> Header:
         raise ValueError("there is a variable of this name already")
     code = type_code(dataset.dtype.name, header.version)
     if code is None:
-        known = [kind.name for kind in kTypes.values() if type_code(kind.name, header.version)]
+        known = [kind.name for kind in TYPES.values() if type_code(kind.name, header.version)]
         raise ValueError(f"CDF-{header.version} has no {dataset.dtype.name}; it has {', '.join(known)}")
     header, indices = _dimensions(header, dataset, _is_record(dataset))
     attributes: tuple[Attribute, ...] = ()

@@ -22,17 +22,17 @@ from penstock.formats.netcdf3 import fill_of, values, variable_info, variable_ta
 from penstock.formats.netcdf3_encode import encode, encode_records
 from penstock.formats.netcdf3_header import Header, Variable, read_header
 from penstock.formats.netcdf3_layout import (
+    PAGE_BYTES,
     aligned,
     declare,
     file_bytes,
-    kPage,
     need_version,
     place,
     with_attributes,
 )
 from penstock.formats.new_file import NewFile, reserve
 
-kHeaderRoom = 16 << 10  # for variables and attributes that come later
+HEADER_ROOM_BYTES = 16 << 10  # for variables and attributes that come later
 _MOST_RECORDS = (1 << 31) - 1  # in CDF-1 and CDF-2
 _FILL_BYTES = 4 << 20  # written at a time
 
@@ -74,7 +74,7 @@ class NetCDF3Writer:
             advice = "create all variables in one call, or those with records last"
             raise refused(self.name, "its records are laid out already", advice, added[0].name)
         if not first:
-            self._data_start = aligned(len(encode(declared)) + kHeaderRoom)
+            self._data_start = aligned(len(encode(declared)) + HEADER_ROOM_BYTES)
         header = place(declared, first, self._data_start)
         rows = {one.name: data.shape[0] for one, data in zip(added, datasets, strict=True) if header.is_record(one)}
         header = replace(header, records=self._records_of(header, rows.values()))
@@ -244,5 +244,5 @@ def _in_one_page(old: bytes, new: bytes) -> bool:
     """Whether writing `new` over `old` changes bytes of one page only: such a write is not seen half done."""
     length = max(len(old), len(new))
     old, new = old.ljust(length, b"\0"), new.ljust(length, b"\0")
-    changed = [at for at in range(0, length, kPage) if old[at : at + kPage] != new[at : at + kPage]]
+    changed = [at for at in range(0, length, PAGE_BYTES) if old[at : at + PAGE_BYTES] != new[at : at + PAGE_BYTES]]
     return len(changed) <= 1

@@ -21,7 +21,8 @@ from penstock.formats.faults import damaged, unknown, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 from penstock.formats.zarr_array import ArrayMeta, Storage, storage_of
 from penstock.formats.zarr_chunks import Index, find_chunks
-from penstock.formats.zarr_codecs import Missing, Pipeline, decode_chunk
+from penstock.formats.zarr_codecs import Pipeline
+from penstock.formats.zarr_decode import Missing, decode_chunk
 from penstock.formats.zarr_nodes import Nodes
 from penstock.formats.zarr_shard import Indices, rows_of
 

@@ -23,7 +23,8 @@ from penstock._error import Error
 from penstock.formats.model import Shape
 from penstock.formats.new_file import reserve
 from penstock.formats.zarr_array import ArrayMeta
-from penstock.formats.zarr_codecs import Sharding, kMissing
+from penstock.formats.zarr_codecs import Sharding
+from penstock.formats.zarr_decode import NOT_STORED
 from penstock.formats.zarr_shard import encode_index
 
 _ALIGNMENT = 4096
@@ -70,7 +71,7 @@ def make_shard(path: str, meta: ArrayMeta, used: Sequence[int], older: Older | N
     assert sharding is not None
     slots = _slots(meta, sharding)
     numbers = np.array(used, np.int64)
-    entries = np.full((slots.count, 2), kMissing, np.uint64)
+    entries = np.full((slots.count, 2), NOT_STORED, np.uint64)
     entries[numbers, 0], entries[numbers, 1] = slots.begin + numbers * slots.stride, slots.chunk_bytes
     kept = older.chunks if older is not None else {}
     descriptor = _create(path)

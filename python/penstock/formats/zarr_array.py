@@ -15,7 +15,7 @@ from typing import Any
 from penstock._dtype import DType
 from penstock.formats.model import Shape
 from penstock.formats.zarr_codecs import Pipeline, parse_pipeline
-from penstock.formats.zarr_json import Unsupported, integers, kLargest, member, named, short, texts
+from penstock.formats.zarr_json import LARGEST, Unsupported, integers, member, named, short, texts
 from penstock.formats.zarr_types import parse_fill, parse_type, with_order
 
 _KNOWN = {
@@ -137,7 +137,7 @@ def finished(meta: ArrayMeta, document: dict[str, Any]) -> ArrayMeta:
 
 def check_sizes(meta: ArrayMeta, dtype: DType) -> None:
     for shape, what in ((meta.shape, "shape"), (meta.file_chunk, "chunk shape")):
-        if math.prod(shape) * dtype.itemsize >= kLargest:
+        if math.prod(shape) * dtype.itemsize >= LARGEST:
             raise ValueError(f"{what} {shape} of {dtype.itemsize}-byte elements is larger than any file system")
 
 

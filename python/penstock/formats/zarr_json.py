@@ -1,6 +1,6 @@
 """JSON of Zarr stores, read with suspicion: whatever the bytes are, the answer is plain values or a ValueError.
 
-What must stay true: a document is at most `kLargestDocument` long; no key appears twice; numbers that become shapes
+What must stay true: a document has at most LARGEST_DOCUMENT_BYTES; no key appears twice; numbers that become shapes
 are integers of at least a given value below 2**63.
 """
 
@@ -11,9 +11,9 @@ import os
 import stat
 from typing import Any
 
-kLargestDocument = 64 << 20
-kMostRank = 32
-kLargest = 1 << 63
+LARGEST_DOCUMENT_BYTES = 64 << 20
+MOST_RANK = 32
+LARGEST = 1 << 63
 
 
 class Unsupported(Exception):
@@ -30,8 +30,8 @@ def read_document(path: str) -> bytes | None:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("it is no regular file")
-        if status.st_size > kLargestDocument:
-            raise ValueError(f"it has {status.st_size} bytes; no metadata have more than {kLargestDocument}")
+        if status.st_size > LARGEST_DOCUMENT_BYTES:
+            raise ValueError(f"it has {status.st_size} bytes; no metadata have more than {LARGEST_DOCUMENT_BYTES}")
         return file.read(status.st_size)
 
 
@@ -69,10 +69,10 @@ def member(document: dict[str, Any], key: str, kind: type | tuple[type, ...]) ->
 
 def integers(value: Any, what: str, least: int) -> tuple[int, ...]:
     """A list of integers, as shapes are. `least`: the smallest that is allowed."""
-    if not isinstance(value, list) or len(value) > kMostRank:
-        raise ValueError(f"{what} is {short(value)}; a list of at most {kMostRank} integers is expected")
+    if not isinstance(value, list) or len(value) > MOST_RANK:
+        raise ValueError(f"{what} is {short(value)}; a list of at most {MOST_RANK} integers is expected")
     for number in value:
-        if type(number) is not int or not least <= number < kLargest:
+        if type(number) is not int or not least <= number < LARGEST:
             raise ValueError(f"{what} is {short(value)}; integers from {least} to 2**63-1 are expected")
     return tuple(value)
 

@@ -18,7 +18,7 @@ from penstock.formats.zarr_array import ArrayMeta, parse_array
 from penstock.formats.zarr_json import member, parse, read_document
 from penstock.formats.zarr_v2 import parse_array_v2
 
-kDocument = "zarr.json"
+DOCUMENT = "zarr.json"
 _ARRAY_V2, _GROUP_V2, _ATTRIBUTES_V2 = ".zarray", ".zgroup", ".zattrs"
 
 
@@ -33,7 +33,7 @@ class Nodes:
             cause = "it is no folder" if Path(root).exists() else "there is nothing of that name"
             raise Error(code="not_found", operation="open the Zarr store", file=root, cause=cause)
         if self.kind("") is None:
-            cause = f"the folder has neither {kDocument} nor {_GROUP_V2} nor {_ARRAY_V2}"
+            cause = f"the folder has neither {DOCUMENT} nor {_GROUP_V2} nor {_ARRAY_V2}"
             raise Error(code="unsupported", operation="open the Zarr store", file=root, cause=cause)
 
     def plain(self, name: str) -> str:
@@ -74,7 +74,7 @@ class Nodes:
         if kind == "array":
             meta = self.array(name)
             return meta.attributes if meta is not None else {}
-        document = self.document(name, kDocument)
+        document = self.document(name, DOCUMENT)
         if document is None:
             return self.document(name, _ATTRIBUTES_V2) or {}
         return self._judged(name, lambda: member(document, "attributes", dict) if "attributes" in document else {})
@@ -114,7 +114,7 @@ class Nodes:
         """ "group", "array", or None: no node. Raises Error of a document that is damaged."""
         if self._is_link(name):
             return None
-        document = self.document(name, kDocument)
+        document = self.document(name, DOCUMENT)
         if document is not None:
             return self._judged(name, lambda: _node_type(document))
         folder = Path(self.folder(name))
@@ -133,7 +133,7 @@ class Nodes:
     def _read_array(self, name: str) -> ArrayMeta | None:
         if self.kind(name) != "array":
             return None
-        document = self.document(name, kDocument)
+        document = self.document(name, DOCUMENT)
         if document is not None:
             return self._judged(name, lambda: parse_array(document))
         older = self.document(name, _ARRAY_V2) or {}
@@ -150,7 +150,7 @@ class Nodes:
 def _node_type(document: dict[str, Any]) -> str:
     version = member(document, "zarr_format", int)
     if version != 3:
-        raise ValueError(f"zarr_format {version} in {kDocument} is not 3")
+        raise ValueError(f"zarr_format {version} in {DOCUMENT} is not 3")
     kind = member(document, "node_type", str)
     if kind not in ("array", "group"):
         raise ValueError(f"node_type {kind[:40]!r} is none of 'array' and 'group'")

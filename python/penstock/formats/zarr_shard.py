@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.formats.crc32c import crc32c
-from penstock.formats.zarr_codecs import Sharding, kMissing, parse_index
+from penstock.formats.zarr_codecs import Sharding
+from penstock.formats.zarr_decode import NOT_STORED, parse_index
 
 _KEPT_BYTES = 64 << 20
 
@@ -63,7 +64,7 @@ def _read_index(descriptor: int, file_bytes: int, sharding: Sharding, outer: tup
     if len(raw) != size:
         raise ValueError("the shard became shorter while it was read")
     entries = parse_index(sharding, raw)
-    stored = entries[entries[:, 0] != kMissing]
+    stored = entries[entries[:, 0] != NOT_STORED]
     beyond = (stored > file_bytes).any(axis=1)
     beyond |= ~beyond & (stored[:, 0] + np.where(beyond, 0, stored[:, 1]) > file_bytes)
     if beyond.any():
@@ -79,7 +80,7 @@ def rows_of(entries: np.ndarray, grid: tuple[int, ...], turned: bool, ranges: Se
     if turned:
         table = table.transpose(*range(len(grid))[::-1], len(grid))
     part = table[tuple(slice(one.start, one.stop) for one in ranges)]
-    index = np.argwhere(part[..., 0] != kMissing)
+    index = np.argwhere(part[..., 0] != NOT_STORED)
     chosen = part[tuple(index.T)].reshape(len(index), 2)
     first = np.array([one.start for one in ranges], np.int64).reshape(1, len(ranges))
     return Rows(index + first, chosen[:, 0].astype(np.int64), chosen[:, 1].astype(np.int64))

@@ -24,7 +24,7 @@ from penstock.formats.new_file import NewFolder, sync_file, sync_folder, sync_tr
 from penstock.formats.zarr import Zarr
 from penstock.formats.zarr_allocate import Index, Older, file_indices, make_chunk, make_shard, used_chunks
 from penstock.formats.zarr_array import ArrayMeta, parse_array, storage_of
-from penstock.formats.zarr_codecs import kMissing
+from penstock.formats.zarr_decode import NOT_STORED
 from penstock.formats.zarr_document import (
     array_document,
     consolidated,
@@ -32,7 +32,8 @@ from penstock.formats.zarr_document import (
     plain_attributes,
     write_document,
 )
-from penstock.formats.zarr_nodes import kDocument
+from penstock.formats.zarr_nodes import DOCUMENT
+from penstock.formats.zarr_reading import Reading
 from penstock.formats.zarr_shard import Indices
 
 
@@ -46,11 +47,11 @@ class ZarrWriter:
         self._new: NewFolder | None = None
         if not append:
             self._new = NewFolder(self.name)
-            write_document(f"{self._new.temporary}/{kDocument}", group_document(), durable=False)
+            write_document(f"{self._new.temporary}/{DOCUMENT}", group_document(), durable=False)
         self.container = Zarr(self._new.temporary if self._new is not None else self.name)
         self._nodes = self.container.nodes
-        self.reading = _Reading(self)
-        if self._nodes.document("", kDocument) is None:
+        self.reading = Reading(self)
+        if self._nodes.document("", DOCUMENT) is None:
             raise unsupported(
                 self.name, "it is a store of Zarr version 2, which is not written", "copy it to version 3"
             )
@@ -174,7 +175,7 @@ class ZarrWriter:
             name = self._nodes.plain(dataset.name)
         except KeyError as error:
             raise refused(self.name, str(error.args[0]), dataset=dataset.name) from None
-        if not name or any(part.startswith("__") or part == kDocument for part in name.split("/")):
+        if not name or any(part.startswith("__") or part == DOCUMENT for part in name.split("/")):
             raise refused(self.name, "this can be no name of a node in Zarr", dataset=dataset.name)
         if not self._nodes.is_free(name) or name in self._changed:
             raise refused(self.name, "there is a node or a folder of this name already", dataset=name)
@@ -202,7 +203,7 @@ class ZarrWriter:
 
     def _document(self, name: str) -> dict[str, Any]:
         """A copy of what a node's document says now, with what was changed."""
-        known = self._changed.get(name) or self._nodes.document(name, kDocument)
+        known = self._changed.get(name) or self._nodes.document(name, DOCUMENT)
         if known is None:
             raise KeyError(f"{self.name} has no node {name!r} of Zarr version 3")
         return dict(known)
@@ -251,7 +252,7 @@ class ZarrWriter:
             entries = Indices().entries(path, sharding, meta.pipeline.stored_shape(meta.file_chunk))
         except ValueError as error:
             raise damaged(path, str(error)) from None
-        stored = np.flatnonzero(entries[:, 0] != kMissing).tolist()
+        stored = np.flatnonzero(entries[:, 0] != NOT_STORED).tolist()
         chunks = {number: (int(entries[number, 0]), int(entries[number, 1])) for number in stored}
         wanted = math.prod(sharding.shape) * meta.dtype.itemsize
         if any(length != wanted for _, length in chunks.values()):
@@ -291,13 +292,13 @@ class ZarrWriter:
 
     def _publish_nodes(self, durable: bool) -> None:
         """Groups before what is in them; arrays; then groups that were there, whose consolidated metadata tell it."""
-        there = {group for group in self._touched() if self._nodes.document(group, kDocument) is not None}
+        there = {group for group in self._touched() if self._nodes.document(group, DOCUMENT) is not None}
         for group in sorted(self._touched() - there):
             Path(self._nodes.folder(group)).mkdir(exist_ok=True)
-            write_document(f"{self._nodes.folder(group)}/{kDocument}", self._changed[group], durable)
+            write_document(f"{self._nodes.folder(group)}/{DOCUMENT}", self._changed[group], durable)
         for name, document in self._changed.items():
             if document["node_type"] == "array":
-                write_document(f"{self._nodes.folder(name)}/{kDocument}", document, durable)
+                write_document(f"{self._nodes.folder(name)}/{DOCUMENT}", document, durable)
                 self._unhide(name, durable)
         for group in sorted(there, reverse=True):
             self._tell(group, durable)
@@ -319,10 +320,10 @@ class ZarrWriter:
     def _tell(self, group: str, durable: bool) -> None:
         head = f"{group}/" if group else ""
         below = {name[len(head) :]: one for name, one in self._changed.items() if name and name.startswith(head)}
-        document = self._changed.get(group) or self._nodes.document(group, kDocument)
+        document = self._changed.get(group) or self._nodes.document(group, DOCUMENT)
         told = consolidated(document, below) if document is not None else None
         if told is not None or group in self._changed:
-            write_document(f"{self._nodes.folder(group)}/{kDocument}", told or self._changed[group], durable)
+            write_document(f"{self._nodes.folder(group)}/{DOCUMENT}", told or self._changed[group], durable)
 
     def _folders(self) -> set[str]:
         """In which names changed, from the root of the store to the chunks."""
@@ -331,33 +332,6 @@ class ZarrWriter:
         for path in map(Path, self._files):
             folders |= {parent for parent in path.parents if root in parent.parents and parent.exists()}
         return {str(folder) for folder in folders}
-
-
-class _Reading:
-    """The store as it is being written: names and shapes of the writer, and chunks as they lie now."""
-
-    format = "zarr"
-
-    def __init__(self, writer: ZarrWriter) -> None:
-        self._writer, self.name = writer, writer.name
-
-    def names(self) -> Sequence[str]:
-        return self._writer.names()
-
-    def info(self, name: str) -> DatasetInfo:
-        return self._writer.info(name)
-
-    def table(self, name: str, box: Box) -> ChunkTable:
-        return self._writer.container.table(name, box)
-
-    def decode(self, name: str, box: Box) -> memoryview:
-        return self._writer.container.decode(name, box)
-
-    def attributes(self, group: str = "") -> Mapping[str, Any]:
-        return self._writer.attributes(group)
-
-    def close(self) -> None:
-        """The writer ends by publish or abandon."""
 
 
 def parents(name: str) -> list[str]:
