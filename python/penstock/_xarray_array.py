@@ -53,27 +53,35 @@ class SharedFile:
 
 
 class LazyArray(BackendArray):
-    """One dataset. `dtype` is that of the result (text differs from the raw bytes that are stored); `on_host`: as NumPy
-    wherever the file reads to."""
+    """One dataset. `dtype` is that of the result (text differs from the raw bytes that are stored); `decode`: makes it
+    of what was read, on the GPU; None: the result is NumPy's, wherever the file reads to."""
 
-    def __init__(self, file: SharedFile, dataset: Dataset, dtype: np.dtype[Any], on_host: bool) -> None:
+    def __init__(
+        self, file: SharedFile, dataset: Dataset, dtype: np.dtype[Any], decode: Callable[[Any], Any] | None
+    ) -> None:
         self._file, self._name = file, dataset.name
-        self.shape, self.dtype, self._on_host = dataset.shape, dtype, on_host
+        self.shape, self.dtype, self._decode = dataset.shape, dtype, decode
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
         dataset = self._file.get()[self._name]
-        return read_outer(key, self.shape, lambda index: self._taken(dataset.read(index)))
+        result = read_outer(key, self.shape, lambda index: self._taken(dataset.read(index)))
+        return result if self._decode is None else self._decode(result)
 
     def _taken(self, array: Any) -> Any:
-        if not self._on_host and array.device != "host":
+        if self._decode is not None:
             import cupy
 
             return cupy.asarray(array)
         plain = np.asarray(array) if array.device == "host" else array.to_numpy()
         return plain if plain.dtype == self.dtype else plain.view(self.dtype)
+
+
+def unchanged(array: Any) -> Any:
+    """The decoding of what needs none."""
+    return array
 
 
 def read_outer(key: tuple[Any, ...], shape: tuple[int, ...], read: Callable[[tuple[Any, ...]], Any]) -> Any:

@@ -23,7 +23,8 @@ from xarray import Variable, conventions
 from xarray.backends import BackendEntrypoint
 from xarray.core.indexing import LazilyIndexedArray
 
-from penstock._xarray_array import LazyArray, SharedFile
+from penstock._xarray_array import LazyArray, SharedFile, unchanged
+from penstock._xarray_decode import decoding_of
 from penstock.formats.dataset import Dataset
 
 # Attributes by which HDF5 and netCDF-4 keep dimensions; they are not the user's.
@@ -74,7 +75,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         try:
             plain = _Group(file, group.strip("/"), drop_variables)
             variables, attributes, names = conventions.decode_cf_variables(
-                plain.variables(decode_times, decode_timedelta),
+                plain.variables(decode_times, decode_timedelta, mask_and_scale),
                 plain.attributes(),
                 mask_and_scale=mask_and_scale,
                 decode_times=decode_times,
@@ -129,7 +130,7 @@ class _Group:
                 found |= {dimension} if most is None else set()
         return found
 
-    def variables(self, decode_times: Any, decode_timedelta: Any) -> dict[str, Variable]:
+    def variables(self, decode_times: Any, decode_timedelta: Any, mask_and_scale: Any) -> dict[str, Variable]:
         datasets, refused = {}, []
         for name in self._names_here:
             dataset = self._dataset(name)
@@ -142,7 +143,11 @@ class _Group:
             warnings.warn(f"{text}. drop_variables= silences this", UserWarning, stacklevel=3)
         known = {name: self._attributes(name, dataset) for name, dataset in datasets.items()}
         times = _times(known, decode_times, decode_timedelta)
-        return {name: self._variable(dataset, known[name], name in times) for name, dataset in datasets.items()}
+        found = {}
+        for name, dataset in datasets.items():
+            masked = mask_and_scale.get(name, True) if isinstance(mask_and_scale, Mapping) else mask_and_scale
+            found[name] = self._variable(dataset, known[name], name in times, masked)
+        return found
 
     def _attributes(self, name: str, dataset: Dataset) -> dict[str, Any]:
         values = {key: value for key, value in dataset.attrs.items() if key not in _INTERNAL}
@@ -150,19 +155,23 @@ class _Group:
             values |= _zarr_fill(values.get("_FillValue"), dataset, Path(self._file.name) / dataset.name)
         return values
 
-    def _variable(self, dataset: Dataset, attributes: Mapping[str, Any], is_time: bool) -> Variable:
-        dims = dataset.dims or tuple(f"phony_dim_{length}" for length in dataset.shape)
-        dims = _distinct(dims)
+    def _variable(self, dataset: Dataset, attributes: dict[str, Any], is_time: bool, masked: bool) -> Variable:
+        dims = _distinct(dataset.dims or tuple(f"phony_dim_{length}" for length in dataset.shape))
         dtype = np.dtype(dataset.dtype)
         is_text = dtype.kind == "V" and dtype.fields is None and self._file.format in _TEXT_FORMATS
         dtype = np.dtype(f"S{dtype.itemsize}") if is_text else dtype
-        is_index = dims == (dataset.name.rpartition("/")[2],)
-        on_host = is_text or is_time or is_index or dtype.kind not in "biufc"
-        lazy = LazilyIndexedArray(LazyArray(self._shared, dataset, dtype, on_host))
         encoding: dict[str, Any] = {"source": self._file.name, "original_shape": dataset.shape, "dtype": dtype}
         if dataset.chunks is not None:
             encoding |= {"chunksizes": dataset.chunks, "preferred_chunks": dict(zip(dims, dataset.chunks, strict=True))}
-        return Variable(dims, lazy, dict(attributes), encoding)
+        is_index = dims == (dataset.name.rpartition("/")[2],)
+        decode: Any = None
+        if self._file.device != "host" and not (is_time or is_index) and dtype.kind in "biufc":
+            decode = unchanged
+        if decode is not None and masked:
+            made, example = decoding_of(dims, dtype, attributes)
+            decode, dtype, attributes = made or unchanged, example.dtype, dict(example.attrs)
+            encoding = example.encoding | encoding
+        return Variable(dims, LazilyIndexedArray(LazyArray(self._shared, dataset, dtype, decode)), attributes, encoding)
 
 
 def _times(known: Mapping[str, Mapping[str, Any]], decode_times: Any, decode_timedelta: Any) -> set[str]:

@@ -16,6 +16,7 @@ xarray = pytest.importorskip("xarray")
 pytest.importorskip("netCDF4")
 
 from penstock._xarray_array import as_slice, read_outer  # noqa: E402 - needs xarray
+from penstock._xarray_decode import decoding_of  # noqa: E402
 from penstock.xarray import PenstockBackendEntrypoint  # noqa: E402
 
 
@@ -234,6 +235,48 @@ def test_values_come_as_cupy_arrays(stored: tuple[str, Path]) -> None:
         expected = theirs["T"].isel(x=[0, 4, 1], y=slice(None, None, -2)).mean("time")
         assert np.allclose(part.data.get(), expected.values, equal_nan=True)
         assert float(ours["T"].sel(x=2.0, y=30).isel(time=-1).data.get()) == float(theirs["T"][-1, 2, 2])
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "i4", "f4", "f8"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"_FillValue": 3},
+        {"_FillValue": 3, "missing_value": 5},
+        {"missing_value": [3, 5]},
+        {"scale_factor": 0.1},
+        {"add_offset": 10.0},
+        {"scale_factor": np.float32(0.5), "add_offset": np.float32(2), "_FillValue": 3},
+        {"scale_factor": [0.25], "_FillValue": np.nan},
+        {"_Unsigned": "true", "_FillValue": -1},
+        {"_Unsigned": "true", "scale_factor": 0.5},
+        {"_Unsigned": "false", "_FillValue": 255},
+        {"units": "K"},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::xarray.SerializationWarning")
+@pytest.mark.parametrize("shape", [(), (7, 5)])
+def test_missing_values_and_scales_are_xarrays(kind: str, attributes: dict[str, Any], shape: tuple[int, ...]) -> None:
+    """What is applied on a GPU gives what xarray's own decoding gives, type for type."""
+    if attributes.get("_Unsigned") == ("true" if kind[0] == "u" else "false" if kind[0] == "i" else "") or (
+        kind[0] == "f" and "_Unsigned" in attributes
+    ):
+        pytest.skip("says nothing of this type")
+    attributes = {
+        key: np.asarray(value).astype(kind)[()] if key in ("_FillValue", "missing_value") and value == value else value
+        for key, value in attributes.items()
+    }
+    stored = np.random.default_rng(1).integers(0, 9, shape).astype(kind)
+    if stored.ndim:
+        stored[0, 0], stored[0, 1] = np.array([-1, 255]).astype(kind)
+    dims = ("y", "x")[: len(shape)]
+    theirs = xarray.conventions.decode_cf_variable("v", xarray.Variable(dims, stored, dict(attributes)))
+    decode, example = decoding_of(dims, stored.dtype, attributes)
+    ours = stored if decode is None else decode(stored)
+    assert ours.dtype == theirs.dtype == example.dtype
+    assert np.array_equal(ours, theirs.values, equal_nan=ours.dtype.kind == "f")
+    assert dict(example.attrs) == dict(theirs.attrs)
+    assert set(example.encoding) == set(theirs.encoding)
 
 
 def test_even_steps_become_slices() -> None:
