@@ -15,12 +15,10 @@ from penstock._error import Error
 from penstock.formats.hdf5_headers import blocks_of, move_continuations
 from penstock.formats.hdf5_journal import apply, check_applicable, drop_journal, kUnharmed, repair, write_journal
 from penstock.formats.hdf5_open import Stamp, name_bytes, stamp_of
-from penstock.formats.hdf5_order import HEADER, Change, Fresh, names_apart, sort_changes, with_end
+from penstock.formats.hdf5_order import HEADER, MOVED, Change, Fresh, names_apart, sort_changes, with_end
 from penstock.formats.hdf5_proof import Image, check_steps
 from penstock.formats.hdf5_session import Session, open_locked
 from penstock.formats.hdf5_stored import Stored
-
-_MARKS = (b"OHDR", b"OCHK")
 
 
 class InPlace:
@@ -29,10 +27,9 @@ class InPlace:
     def __init__(self, name: str) -> None:
         self._name = name
         self._seen: Stamp | None = None  # the file as we left it
-        self._headers: set[int] = set()  # addresses of the old objects concerned
+        self._headers: set[int] = set()  # addresses of the objects concerned, new ones too
         self._proven: set[str] = set()  # datasets whose extension was found to be safe
         self._added: set[str] = set()  # objects that were added or got attributes, and the groups they are in
-        self._broken: Error | None = None
 
     def begin(self) -> tuple[Session, bool]:
         """(HDF5 at work on the file, whether the file is as we left it)."""
@@ -62,8 +59,7 @@ class InPlace:
 
     def _note_header(self, session: Session, address: int) -> None:
         assert session.old is not None
-        if address + session.old.offset < session.old.end:
-            self._headers.add(address + session.old.offset)
+        self._headers.add(address + session.old.offset)
 
     def note_extension(self, session: Session, stored: Stored) -> None:
         """A dataset has grown. The first time, it is found out whether that can be made safely."""
@@ -73,17 +69,11 @@ class InPlace:
         if stored.info.name in self._proven:
             return
         session.flush()
-        try:
-            self._sorted(session)
-        except Error as error:
-            self._broken = error
-            raise
+        self._sorted(session, rehearsal=True)
         self._proven.add(stored.info.name)
 
     def publish(self, session: Session, durable: bool) -> None:
         try:
-            if self._broken is not None:
-                raise self._broken
             size = self._move_headers(session, session.finish())
             fresh, changes = self._sorted(session)
             if self._added:
@@ -114,7 +104,6 @@ class InPlace:
                 os.ftruncate(session.descriptor, end)
         finally:
             os.close(session.descriptor)
-        self._broken = None
         self._headers.clear()
         self._added.clear()
 
@@ -130,14 +119,18 @@ class InPlace:
         with_end(overlay, session.old, end)
         return end
 
-    def _sorted(self, session: Session) -> tuple[list[Fresh], list[Change]]:
+    def _sorted(self, session: Session, rehearsal: bool = False) -> tuple[list[Fresh], list[Change]]:
+        """`rehearsal`: parts of headers have not been moved yet, and are left out."""
         assert session.old is not None
         overlay, base = session.overlay, session.old.offset
-        blocks = [block for address in self._headers for block in blocks_of(overlay, address, base, old=True)]
-        unmarked = {block.address: HEADER for block in blocks if block.image[:4] not in _MARKS}
+        old_headers = [address for address in self._headers if address < session.old.end]
+        blocks = [block for address in old_headers for block in blocks_of(overlay, address, base, old=True)]
+        known = {block.address: HEADER for block in blocks if block.image[:4] != b"OCHK"}
+        if rehearsal:
+            known |= {block.address: MOVED for block in blocks if block.pointer is not None}
         if self._added:
-            unmarked |= names_apart(overlay, base)
-        fresh, changes = sort_changes(self._name, overlay, session.old, unmarked, not self._added)
+            known |= names_apart(overlay, base)
+        fresh, changes = sort_changes(self._name, overlay, session.old, known, not self._added)
         check_applicable(self._name, changes)
         return fresh, changes
 

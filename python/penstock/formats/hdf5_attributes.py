@@ -20,7 +20,8 @@ Opener = Callable[[], Any]
 
 
 class Attributes(Mapping[str, Any]):
-    """`open` gives the low-level object each time, and raises Error when the file is closed or was changed."""
+    """`open` gives the low-level object each time, and raises Error when the file is closed or was changed.
+    `hidden` are not shown; where there are such, one number in an array is a number (netCDF makes no difference)."""
 
     def __init__(self, file: str, open: Opener, hidden: frozenset[str] = frozenset()) -> None:
         self._file = file
@@ -32,7 +33,8 @@ class Attributes(Mapping[str, Any]):
         if name in self._hidden or name not in attributes:
             raise KeyError(name)
         try:
-            return plain(attributes[name])
+            value = plain(attributes[name])
+            return value[0] if self._hidden and isinstance(value, np.ndarray) and value.shape == (1,) else value
         except (OSError, TypeError, ValueError, RuntimeError) as error:
             raise unsupported(self._file, f"attribute {name!r} cannot be read: {cause_of(error)}") from error
 

@@ -40,6 +40,8 @@ def move_continuations(overlay: Overlay, address: int, base: int, old_end: int, 
     blocks = blocks_of(overlay, address, base)
     if not blocks:
         return free
+    if address < old_end:
+        _leave_abandoned(overlay, blocks, blocks_of(overlay, address, base, old=True))
     for block in blocks[1:]:
         old = overlay.original(block.address, len(block.image))
         block.moves = block.address < old_end and old != bytes(block.image)
@@ -65,6 +67,13 @@ def move_continuations(overlay: Overlay, address: int, base: int, old_end: int, 
         overlay.seek(block.address)
         overlay.write(memoryview(block.image))
     return free
+
+
+def _leave_abandoned(overlay: Overlay, blocks: list[Block], before: list[Block]) -> None:
+    """A block that the header no longer leads to stays as it was: until the header changes, it is still read."""
+    for block in before[1:]:
+        if block.address not in [one.address for one in blocks]:
+            overlay.structures.pop(block.address, None)
 
 
 def blocks_of(overlay: Overlay, address: int, base: int, old: bool = False) -> list[Block]:

@@ -126,6 +126,14 @@ def _explain_absence(file: h5f.FileID, file_name: str, name: str, error: KeyErro
         raise unsupported(file_name, cause, "the program that wrote the file left it so", name)
 
 
+def has(file: h5f.FileID, path: str) -> bool:
+    try:
+        h5o.open(file, name_bytes(path))
+    except (KeyError, OSError, RuntimeError, ValueError):
+        return False
+    return True
+
+
 def home_of(dataset: h5d.DatasetID) -> str:
     """Name of the file that a dataset lies in: another one, when an external link led to it."""
     return os.fsdecode(h5f.get_name(dataset))

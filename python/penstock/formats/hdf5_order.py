@@ -23,9 +23,8 @@ from penstock.formats.hdf5_headers import checksum
 from penstock.formats.hdf5_overlay import PAGE_BYTES, Overlay
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-HEADER = "object header"
+HEADER, MOVED = "object header", "part of an object header"
 _SUPERBLOCK, _NAMES = "superblock", "names of links"
-_NAMED = {b"OHDR": HEADER, b"HEAP": _NAMES}
 _HEAP_BYTES, _NO_FREE = 32, 1  # of a local heap: its head, and the address that ends the list of free space
 # What may change in place, in the order of application. A B-tree's level refines its rank.
 _RANKS = {
@@ -49,6 +48,7 @@ class Superblock(NamedTuple):
     offset: int
     version: int
     end: int  # of what belongs to the file
+    extension: int | None  # address of its own object header
 
 
 class Change(NamedTuple):
@@ -83,7 +83,10 @@ def read_superblock(name: str, head: bytes) -> Superblock:
         sizes, end = start + 9, start + 28
     if version > 3 or head[sizes : sizes + 2] != b"\x08\x08":
         raise unsupported(name, f"superblock version {version} with addresses of {head[sizes]} bytes is not known here")
-    return Superblock(start, version, int.from_bytes(head[end : end + 8], "little"))
+    extension = None
+    if version >= 2 and head[start + 20 : start + 28] != b"\xff" * 8:
+        extension = start + int.from_bytes(head[start + 20 : start + 28], "little")
+    return Superblock(start, version, int.from_bytes(head[end : end + 8], "little"), extension)
 
 
 def _starts(size: int) -> list[int]:
@@ -95,10 +98,11 @@ def _starts(size: int) -> list[int]:
 
 
 def sort_changes(
-    name: str, overlay: Overlay, old: Superblock, unmarked: Mapping[int, str], extends_only: bool
+    name: str, overlay: Overlay, old: Superblock, known: Mapping[int, str], extends_only: bool
 ) -> tuple[list[Fresh], list[Change]]:
-    """What HDF5 wrote, as new bytes and ordered changes. `unmarked`: what lies at addresses of structures that bear no
-    mark. Raises Error when a change is not known to be safe."""
+    """What HDF5 wrote, as new bytes and ordered changes. `known`: what lies where, of headers of the objects
+    concerned, and of structures that bear no mark; those that are MOVED are left out. Raises Error when a change is
+    not known to be safe."""
     fresh, changes = [], []
     for offset, size in sorted(overlay.structures.items()):
         if offset >= old.end:
@@ -109,7 +113,9 @@ def sort_changes(
             continue
         if offset + size > old.end:
             raise _refused(name, f"a structure at {offset} grows beyond the old end of the file")
-        kind = _kind(offset, (before, after), old, unmarked)
+        kind = _kind(offset, (before, after), old, known)
+        if kind == MOVED:
+            continue
         if kind not in (_ONLY_EXTENDING if extends_only else _RANKS):
             raise _refused(name, f"HDF5 would change {kind} at {offset} in place")
         if kind == _NAMES:
@@ -144,18 +150,18 @@ def _steps_of_names(offset: int, before: bytes, after: bytes) -> list[Change]:
     ]
 
 
-def _kind(offset: int, images: tuple[bytes, bytes], old: Superblock, unmarked: Mapping[int, str]) -> str:
+def _kind(offset: int, images: tuple[bytes, bytes], old: Superblock, known: Mapping[int, str]) -> str:
     """Of a structure that was there before; one that took the place of another has none that is allowed."""
     before, after = images
     if offset == old.offset:
         return _SUPERBLOCK
-    if offset in unmarked:
-        return unmarked[offset]
+    if offset in known or offset == old.extension:
+        return known.get(offset, HEADER)
     mark = after[:4]
     if before[:4] != mark:
         return f"{_text(before[:4])} to {_text(mark)}"
-    if mark in _NAMED:
-        return _NAMED[mark]
+    if mark == b"HEAP":
+        return _NAMES
     if mark == b"TREE" and before[4] != after[4]:
         return "one kind of B-tree to another"
     return _text(mark)

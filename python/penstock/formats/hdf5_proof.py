@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from h5py import h5a, h5d, h5f, h5fd, h5g, h5o
+from h5py import h5a, h5d, h5f, h5fd, h5g, h5o, h5t
 
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5_attributes import plain
@@ -84,14 +84,25 @@ def _facts(file: h5f.FileID, path: str) -> Facts:
             facts |= {f"link {name_text(one)}": found.links.get_info(one).u for one in names}
         elif isinstance(found, h5d.DatasetID):
             facts |= {"shape": found.shape, "type": found.get_type().encode(), "offset": found.get_offset()}
-        attributes = high_level(found).attrs
         for index in range(h5a.get_num_attrs(found)):
-            key = name_text(h5a.open(found, index=index).name)
-            value = plain(attributes[key])
-            facts[f"attribute {key}"] = value.tobytes() if isinstance(value, np.ndarray) else value
+            attribute = h5a.open(found, index=index)
+            facts[f"attribute {name_text(attribute.name)}"] = _value(found, attribute)
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
         facts["trouble"] = str(error)
     return facts
+
+
+def _value(found: h5g.GroupID | h5d.DatasetID, attribute: h5a.AttrID) -> Any:
+    """What can be compared: h5py makes new objects of references each time, so of these the stored bytes."""
+    stored = attribute.get_type()
+    if stored.detect_class(h5t.REFERENCE):
+        if stored.detect_class(h5t.VLEN):
+            return len(high_level(found).attrs[name_text(attribute.name)])
+        raw = np.zeros(attribute.get_storage_size(), np.uint8)
+        attribute.read(raw, mtype=stored)
+        return raw.tobytes()
+    value = plain(high_level(found).attrs[name_text(attribute.name)])
+    return value.tobytes() if isinstance(value, np.ndarray) else value
 
 
 def _wrong(old: State, state: State, new: State) -> str:
@@ -100,6 +111,8 @@ def _wrong(old: State, state: State, new: State) -> str:
         return "the file could not be opened"
     for path, facts in state.items():
         before, after = old[path], new[path]
+        if not after or "trouble" in after:
+            return f"{path or '/'} could not be read: {after.get('trouble', 'it is not there')}"
         if not before and facts and facts != after:
             return f"{path or '/'} would be half made"
         for key, value in before.items():

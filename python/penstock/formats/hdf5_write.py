@@ -10,7 +10,8 @@ last page.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -54,6 +55,7 @@ class Hdf5Writer(Metadata):
         self._in_place = InPlace(self.name)
         self._session: Session | None = None
         self._new: NewFile | None = None
+        self._failed: Error | None = None  # something was half done, so nothing can be published
         if append:
             self._current()
         else:
@@ -67,7 +69,8 @@ class Hdf5Writer(Metadata):
         self._current()
         for one in datasets:
             self._create(one)
-        self._session.reserve()
+        with self._all_or_nothing():
+            self._session.reserve()
         return [self.table(one.name, Box((0,) * len(one.shape), one.shape)) for one in datasets]
 
     def extend(self, name: str, shape: Shape) -> ChunkTable:
@@ -82,8 +85,9 @@ class Hdf5Writer(Metadata):
             raise refused(self.name, cause_of(error), dataset=name) from error
         stored = replace(stored, info=replace(info, shape=shape))
         self._stored[name] = stored
-        self._keep_index(name, place_chunks(self._session, Growth(stored, before), index))
-        self._in_place.note_extension(self._session, stored)
+        with self._all_or_nothing():
+            self._keep_index(name, place_chunks(self._session, Growth(stored, before), index))
+            self._in_place.note_extension(self._session, stored)
         first = tuple(low if extent > low else 0 for low, extent in zip(info.shape, shape, strict=True))
         grown = sum(extent > low for low, extent in zip(info.shape, shape, strict=True))
         return self.table(name, Box(first if grown == 1 else (0,) * len(shape), shape))
@@ -99,6 +103,10 @@ class Hdf5Writer(Metadata):
     def publish(self, durable: bool) -> None:
         if self._session is None:
             return
+        if self._failed is not None:
+            error = self._failed
+            self.abandon()
+            raise error
         session, self._session = self._session, None
         self._stored.clear()
         if self._new is None:
@@ -119,6 +127,7 @@ class Hdf5Writer(Metadata):
         session, self._session = self._session, None
         self._stored.clear()
         self._indexes.clear()
+        self._failed = None
         if session is None:
             return
         if self._new is not None:
@@ -133,6 +142,15 @@ class Hdf5Writer(Metadata):
         self.abandon()
 
     # -- inside
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """After an error in the block, HDF5 has changes that must not reach the file."""
+        try:
+            yield
+        except Error as error:
+            self._failed = error
+            raise
 
     def _current(self) -> h5f.FileID:
         if self._session is None:
