@@ -264,6 +264,8 @@ class Array:
         """The buffer protocol, from Python 3.12 on; earlier ones have memoryview(array.as_bytes())."""
         if not self.on_host:
             raise BufferError(f"the CPU cannot address memory on {self.device}; use to_numpy() for a copy")
+        if not self.size:  # memoryview knows no shape with a zero in it, and NumPy would take its word
+            raise BufferError("an empty array has no buffer; numpy.asarray(array) can take it")
         try:
             plain = memoryview(self.as_bytes()).cast("B")
             return plain.cast(self.dtype.buffer_format, self.shape)  # type: ignore[call-overload]

@@ -172,7 +172,7 @@ def test_wrong_suites_are_refused(penstock: Run, tmp_path: Path, line: str, word
 
 
 def test_suites_that_come_with_penstock_load() -> None:
-    assert suite.known_suites() == ["core", "grid", "report"]
+    assert suite.known_suites() == ["core", "formats", "grid", "report"]
     for name in suite.known_suites():
         assert suite.load(name, True).file_bytes <= suite.load(name, False).file_bytes
 

@@ -1,12 +1,11 @@
 """The suite `core`: the rates Penstock promises, beside their baselines and peers, interleaved in one run.
 
-A Probe is one thing measured once a round; `rounds` of all probes are run in shuffled order, and the checks in
-targets.py compare medians. Every read is verified on the device; every state (hot, cold) is proved before it is timed.
+The checks in targets.py compare medians. Every read is verified on the device; every state (hot, cold) is proved
+before it is timed.
 """
 
 from __future__ import annotations
 
-import random
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,20 +17,12 @@ from penstock._api import Buffer, File
 from penstock.bench import peers
 from penstock.bench.grid import POISON, Step, check
 from penstock.bench.results import Results, Stopwatch
+from penstock.bench.rounds import Probe, Sample, run_rounds
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
 
-Sample = dict[str, Any]  # bytes, seconds, and what else the probe knows
 BLOCK_BYTES = 4096
 MIN_TMPFS_BYTES = 64 << 20
-
-
-@dataclass(frozen=True)
-class Probe:
-    """One thing that is measured once a round."""
-
-    name: str
-    measure: Callable[[int], Sample]  # round number -> sample
 
 
 @dataclass
@@ -60,29 +51,9 @@ def run(bench: Bench, suite: Suite, step: Step) -> None:
     """All probes, `suite.repeats` times, interleaved; then the probes that run once."""
     best = {way: fastest_host_loop(bench, way, step) for way in ("read", "write")}
     probes = _probes(bench, best) + peers.probes(bench)
-    order = random.Random(11)
-    total = suite.repeats * len(probes)
-    missing: set[str] = set()
-    for turn in range(suite.repeats):
-        order.shuffle(probes)
-        for index, probe in enumerate(probes):
-            step(turn * len(probes) + index, total, probe.name)
-            if probe.name not in missing:
-                _try(bench, probe, turn, missing)
-    step(total, total, "memory")
+    run_rounds(bench.results, "core", probes, suite.repeats, step)
+    step(1, 1, "memory")
     peers.measure_memory(bench)
-
-
-def _try(bench: Bench, probe: Probe, turn: int, missing: set[str]) -> None:
-    try:
-        sample = probe.measure(turn)
-    except (NotPossible, peers.Absent) as reason:
-        missing.add(probe.name)
-        bench.results.add("missing", name=probe.name, cause=str(reason))
-        return
-    bench.results.add(
-        "core", name=probe.name, round=turn, bytes_per_second=sample["bytes"] / sample["seconds"], **sample
-    )
 
 
 def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:

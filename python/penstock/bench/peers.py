@@ -15,22 +15,17 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from penstock.bench.results import Stopwatch
+from penstock.bench.rounds import Absent, Probe
 from penstock.bench.workspace import FILE_SEED, make_cold, make_hot
 
 if TYPE_CHECKING:
-    from penstock.bench.core import Bench, Probe
+    from penstock.bench.core import Bench
 
 FIO_LIMIT_S = 300
 MEMORY_LIMIT_S = 600
 
 
-class Absent(Exception):
-    """The peer is not installed, or cannot run here; says why."""
-
-
 def probes(bench: Bench) -> list[Probe]:
-    from penstock.bench.core import Probe
-
     found = [Probe("fio read", lambda _: _fio(bench))]
     found.append(Probe("KvikIO default", lambda _: _kvikio(bench, None)))
     for threads in bench.settings["kvikio_threads"]:

@@ -24,6 +24,7 @@ FIELDS: dict[str, dict[str, Any]] = {  # what readers rely on
     "machine": {"machine": dict, "file_bytes": int, "repeats": int},
     "trial": MOVED | TRIAL,
     "core": MOVED | {"name": str},
+    "formats": MOVED | {"name": str},
     "ceiling": {"direction": str, "bytes_per_second": NUMBER},
     "missing": {"cause": str},
     "memory": {"bytes": int, "budget_bytes": int, "peak_rss_bytes": int},
@@ -35,7 +36,7 @@ MACHINE = {"cpu_model", "cores", "memory_bytes", "page_bytes", "architecture", "
     "git_revision",
 }
 DEVICE = {"name", "model", "total_bytes", "driver_version", "emulated"}
-SAMPLES = ("trial", "core", "ceiling", "memory", "missing")
+SAMPLES = ("trial", "core", "formats", "ceiling", "memory", "missing")
 
 
 class Results:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Context, File
-from penstock.bench import core, grid
+from penstock.bench import core, formats, grid
 from penstock.bench.grid import Step
 from penstock.bench.machine import fingerprint
 from penstock.bench.results import Results
@@ -49,9 +49,16 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
         if "core" in suite.settings:
             files = [stack.enter_context(context.open(path, write=True)) for path in made]
             core.run(_core_bench(place, results, suite, files), suite, step)
+        elif "formats" in suite.settings:
+            formats.run(_formats_bench(place, results, suite), suite, step)
         else:
             grid.run(grid.Bench(context, place, results), suite, step)
         return results.rows
+
+
+def _formats_bench(place: Workspace, results: Results, suite: Suite) -> formats.Bench:
+    device = place.context.allocate(suite.file_bytes, first_touch="gpu")
+    return formats.Bench(place.context, place, results, suite.settings["formats"], device)
 
 
 def _core_bench(place: Workspace, results: Results, suite: Suite, files: list[File]) -> core.Bench:

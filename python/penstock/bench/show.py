@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from penstock.bench import format_targets, targets
+from penstock.bench.promises import Check, Medians
 from penstock.bench.results import median_cpu, median_rate
-from penstock.bench.targets import Check, Medians, checks
 from penstock.cli.show import WIDTH, bytes_text
 
 Rows = list[dict[str, Any]]
@@ -79,9 +80,12 @@ def missing_table(rows: Rows) -> Table | None:
     return table
 
 
-def core_tables(rows: Rows) -> tuple[Table, Table]:
-    """Medians of the probes, and the promises with their verdicts."""
-    medians = Medians(rows)
+CHECKS = {"core": targets.checks, "formats": format_targets.checks}
+
+
+def probe_tables(rows: Rows, kind: str) -> tuple[Table, Table]:
+    """Medians of the probes of one kind, and the promises with their verdicts."""
+    medians = Medians(rows, kind)
     rates = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("probe", "GB/s", "CPU s/GB", "n", "took"):
         rates.add_column(name, justify="left" if name in ("probe", "took") else "right")
@@ -93,7 +97,7 @@ def core_tables(rows: Rows) -> tuple[Table, Table]:
     verdicts = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("promise", "measured", "bound", ""):
         verdicts.add_column(name, justify="right" if name in ("measured", "bound") else "left")
-    for check in checks(rows):
+    for check in CHECKS[kind](rows):
         verdicts.add_row(*_verdict(check))
     return rates, verdicts
 
@@ -113,8 +117,8 @@ def print_results(rows: Rows, console: Console | None = None) -> None:
     kinds = {row["kind"] for row in rows}
     if "trial" in kinds:
         out.print(grid_table(rows))
-    if "core" in kinds:
-        for table in core_tables(rows):
+    for kind in kinds & CHECKS.keys():
+        for table in probe_tables(rows, kind):
             out.print(table)
     absent = missing_table(rows)
     if absent is not None:

@@ -1,76 +1,15 @@
-"""What the suite `core` promises, judged from the medians of one run, and the table that says so."""
+"""What the suite `core` promises."""
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import Any
+from penstock.bench.promises import Check, Medians, Rows, judged
 
-from penstock.bench.results import median_cpu, median_rate
-
-Rows = list[dict[str, Any]]
 MEMORY_SPARE_BYTES = 100 << 20
 
 
-@dataclass(frozen=True)
-class Check:
-    """One promise: a measured value and its bound. `passed` is None where a number is missing."""
-
-    what: str
-    value: float | None
-    bound: float
-    at_least: bool = True
-    unit: str = ""
-    only: str = "any"  # the machine it is promised for: any, gpu, host
-    here: bool = True  # it is promised for this machine
-
-    @property
-    def passed(self) -> bool | None:
-        if self.value is None or not self.here:
-            return None
-        return self.value >= self.bound if self.at_least else self.value <= self.bound
-
-
-class Medians:
-    """Medians by probe name."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows: dict[str, Rows] = defaultdict(list)
-        for row in rows:
-            if row["kind"] == "core":
-                self.rows[row["name"]].append(row)
-
-    def rate(self, name: str) -> float | None:
-        return median_rate(self.rows.get(name, []))
-
-    def cpu(self, name: str) -> float | None:
-        return median_cpu(self.rows.get(name, []))
-
-    def field(self, name: str, field: str) -> float | None:
-        values = [row[field] for row in self.rows.get(name, [])]
-        return statistics.median(values) if values else None
-
-    def ratio(self, name: str, base: str) -> float | None:
-        above, below = self.rate(name), self.rate(base)
-        return above / below if above and below else None
-
-    def best(self, prefix: str) -> tuple[str, float] | None:
-        rates = [(name, self.rate(name) or 0.0) for name in self.rows if name.startswith(prefix)]
-        return max(rates, key=lambda pair: pair[1]) if rates else None
-
-
 def checks(rows: Rows) -> list[Check]:
-    """All promises, judged; those that are made for another kind of machine are shown where measured, not judged."""
-    medians = Medians(rows)
-    gpu = not next(row for row in rows if row["kind"] == "machine")["machine"]["device"]["emulated"]
-    here = "gpu" if gpu else "host"
-    everything = _link(medians) + _storage(medians) + _small(medians) + _memory(rows)
-    return [replace(check, here=check.only in ("any", here)) for check in everything if _shown(check, here)]
-
-
-def _shown(check: Check, here: str) -> bool:
-    return check.only in ("any", here) or check.value is not None
+    medians = Medians(rows, "core")
+    return judged(rows, _link(medians) + _storage(medians) + _small(medians) + _memory(rows))
 
 
 def _link(medians: Medians) -> list[Check]:

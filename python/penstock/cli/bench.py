@@ -19,7 +19,7 @@ DEFAULT_RESULTS = "penstock-results.jsonl"
 
 
 def bench(
-    suite: Annotated[str, typer.Argument(help="core, report, grid, or a .toml file.")] = "report",
+    suite: Annotated[str, typer.Argument(help="core, formats, report, grid, or a .toml file.")] = "report",
     directory: Annotated[str, typer.Option("--dir", help="Where the test files go; removed afterwards.")] = ".",
     device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
     results: Annotated[str, typer.Option("--out", help="File of results, JSON lines.")] = DEFAULT_RESULTS,

@@ -126,9 +126,11 @@ def _numbers(group: Rows) -> tuple[str, str, str]:
 
 
 def _promises(rows: Rows) -> str:
-    if not any(row["kind"] == "core" for row in rows):
+    from penstock.bench.show import CHECKS
+
+    kinds = [kind for kind in CHECKS if any(row["kind"] == kind for row in rows)]
+    if not kinds:
         return ""
-    from penstock.bench.targets import checks
 
     words = {True: "pass", False: "fail", None: "not judged here"}
     lines = [
@@ -138,7 +140,8 @@ def _promises(rows: Rows) -> str:
             "-" if c.value is None else f"{c.value:.3g} {c.unit}",
             f"{'≥' if c.at_least else '≤'} {c.bound:.3g} {c.unit}",
         )
-        for c in checks(rows)
+        for kind in kinds
+        for c in CHECKS[kind](rows)
     ]
     return _table("Promises", ("promise", "", "measured", "bound"), lines, numbers=2)
 

@@ -1,4 +1,5 @@
-"""The figure of the suite `core`: Penstock at default settings beside its ceilings and peers, measured in one run."""
+"""The figure of the suites `core` and `formats`: Penstock at default settings beside its ceilings and peers, in one
+run."""
 
 from __future__ import annotations
 
@@ -47,11 +48,40 @@ PANELS: list[tuple[str, list[tuple[str, str, bool]]]] = [
             ("host threads write", "host threads alone", False),
         ],
     ),
+    (
+        "Array of a file in the page cache to device",
+        [
+            ("raw read", "raw file", True),
+            ("HDF5 read", "HDF5", True),
+            ("netCDF-4 read", "netCDF-4", True),
+            ("NPY read", "NPY", True),
+            ("Zarr read", "Zarr", True),
+            ("h5py and copy", "h5py, then copy", False),
+            ("numpy.memmap and copy", "numpy.memmap, then copy", False),
+        ],
+    ),
+    (
+        "Model in the page cache to device",
+        [
+            ("safetensors load", "penstock.load", True),
+            ("safetensors.torch.load_file", "safetensors.torch.load_file", False),
+        ],
+    ),
+    (
+        "Array from device to a new file in the page cache",
+        [
+            ("raw write", "raw file", True),
+            ("HDF5 write", "HDF5", True),
+            ("netCDF-4 write", "netCDF-4", True),
+            ("NPY write", "NPY", True),
+            ("Zarr write", "Zarr", True),
+        ],
+    ),
 ]
 
 
 def beside_peers(rows: Rows) -> Figure | None:
-    """Bars by panel; None when the rows are not of the suite core."""
+    """Bars by panel; None when the rows are of another suite."""
     probes = _probes(rows)
     panels = [(title, [bar for bar in bars if bar[0] in probes]) for title, bars in PANELS]
     panels = [(title, bars) for title, bars in panels if bars]
@@ -76,7 +106,7 @@ def beside_peers(rows: Rows) -> Figure | None:
 def _probes(rows: Rows) -> dict[str, Rows]:
     probes: dict[str, Rows] = defaultdict(list)
     for row in rows:
-        if row["kind"] == "core":
+        if row["kind"] in ("core", "formats"):
             probes[row["name"]].append(row)
     tuned = [name for name in probes if name.startswith("KvikIO") and name != "KvikIO default"]
     if tuned:

@@ -1,0 +1,111 @@
+"""What people use today, on the same files in the same run: an array in host memory, then a copy to the device.
+
+On a GPU the copy is CuPy's, as in the usual one-liner; without one it is Penstock's own copy to the emulated device, so
+that both sides move the same bytes. A peer that is not installed is listed as missing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import Error
+from penstock.bench.rounds import Absent, Probe, Sample
+
+if TYPE_CHECKING:
+    from penstock.bench.formats import Bench
+
+
+def probes(bench: Bench) -> list[Probe]:
+    return [
+        Probe("h5py and copy", lambda _: _h5py(bench)),
+        Probe("numpy.memmap and copy", lambda _: _memmap(bench)),
+        Probe("safetensors.torch.load_file", lambda _: _safetensors(bench)),
+    ]
+
+
+def _need(*modules: str) -> None:
+    for module in modules:
+        if find_spec(module) is None:
+            raise Absent(f"{module} is not installed")
+
+
+def _copier(bench: Bench) -> Callable[[Any], Any]:
+    if bench.emulated:
+        return lambda host: bench.context.copy_to_device(bench.device.slice(0, host.nbytes), host)
+    _need("cupy")
+    import cupy
+
+    def copy(host: Any) -> Any:
+        array = cupy.asarray(host)
+        cupy.cuda.get_current_stream().synchronize()
+        return array
+
+    return copy
+
+
+def _h5py(bench: Bench) -> Sample:
+    _need("h5py")
+    import h5py
+
+    from penstock.bench.formats import hot, timed
+
+    copy, path = _copier(bench), bench.file("HDF5")
+    hot(bench, path)
+
+    def work() -> None:
+        with h5py.File(path, "r") as file:
+            copy(file["data"][...])
+
+    return timed(bench.bytes, work)
+
+
+def _memmap(bench: Bench) -> Sample:
+    _need("numpy")
+    import numpy
+
+    from penstock.bench.formats import hot, timed
+
+    copy, path = _copier(bench), bench.file("NPY")
+    hot(bench, path)
+    return timed(bench.bytes, lambda: copy(numpy.load(path, mmap_mode="r")))
+
+
+def _safetensors(bench: Bench) -> Sample:
+    _need("torch", "safetensors")
+    import safetensors.torch
+    import torch
+
+    from penstock.bench.formats import hot, timed
+
+    path = bench.file("safetensors")
+    hot(bench, path)
+    device = "cpu" if bench.emulated else bench.context.device["name"]
+
+    def work() -> None:
+        safetensors.torch.load_file(path, device=device)
+        if not bench.emulated:
+            torch.cuda.synchronize()
+
+    return timed(path.stat().st_size, work)
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def wrong(path: Path, name: str, bad: tuple[int, int]) -> Error:
+    return Error(
+        operation="verify",
+        file=str(path),
+        offset_bytes=bad[1],
+        length_bytes=bad[0],
+        cause=f"{bad[0]} bytes of {name} are wrong",
+        advice="do not trust these results",
+    )
