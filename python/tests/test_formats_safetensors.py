@@ -61,6 +61,16 @@ def test_what_the_reference_writes_is_read_in_one_transfer_into_one_buffer(tmp_p
         same(array, expected[name])
 
 
+def test_many_tensors_of_one_buffer_are_written_in_one_range(tmp_path: Path) -> None:
+    expected = {f"layer.{n}": sample((n % 7, 5), "f4", n) for n in range(2000)}
+    penstock.save(tmp_path / "m.safetensors", expected, "host")
+    found = penstock.load(tmp_path / "m.safetensors", "host")
+    outcome = penstock.save(tmp_path / "n.safetensors", found)
+    assert outcome.evidence["formats"]["ranges"] == 1
+    again = reference.load_file(tmp_path / "n.safetensors")
+    assert all(np.array_equal(again[name], expected[name]) for name in expected)
+
+
 def test_what_is_written_the_reference_reads(tmp_path: Path) -> None:
     expected = tensors()
     path = tmp_path / "m.safetensors"

@@ -14,7 +14,13 @@ import pytest
 import penstock
 
 ROOT = Path(__file__).resolve().parents[2]
-FORMATS = {"netcdf3": (), "zarr": ("zarr",), "xarray": ("xarray",)}  # pages, and the packages that their code needs
+FORMATS = {  # pages, and the packages that their code needs
+    "hdf5": ("h5py",),
+    "netcdf3": (),
+    "netcdf4": ("h5py",),
+    "zarr": ("zarr",),
+    "xarray": ("xarray",),
+}
 PAGES = (
     "README.md",
     "docs/cli.md",

@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
 def batches(groups: list[Group], writes: bool = False) -> Iterator[Batch]:
     """All pieces of the groups, in batches."""
-    if len(groups) == 1 and groups[0].direct and groups[0].pieces == 1:
+    if len(groups) == 1 and groups[0].direct and groups[0].pieces == 1 and groups[0].sizes is None:
         yield _of_one(groups[0], writes)
         return
     runs: list[Run] = []
@@ -133,7 +133,8 @@ class _Room:
 
 def _enumerate(group: Group, start: int, stop: int) -> Run:
     if not group.outer:
-        rows, size = slice(start, stop), np.full(stop - start, group.span_bytes)
+        rows = slice(start, stop)
+        size = np.full(stop - start, group.span_bytes) if group.sizes is None else group.sizes[rows]
         return Run(group, group.file[rows], group.offset[rows], group.memory[rows], size)
     row, rest = np.divmod(np.arange(start, stop, dtype=np.int64), group.pieces_a_row)
     offset, memory = group.offset[row], group.memory[row]

@@ -74,6 +74,10 @@ class DataFile(Group):
         with self._source.metadata() as source:
             return source.info(name)
 
+    def _infos(self, names: Sequence[str]) -> list[DatasetInfo]:
+        with self._source.metadata() as source:
+            return [source.info(name) for name in names]
+
     def _names(self) -> Sequence[str]:
         with self._source.metadata() as source:
             return list(source.names())

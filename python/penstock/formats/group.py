@@ -74,7 +74,8 @@ class Group(Mapping[str, Any]):
         `result()` of what it returns is a dict of arrays.
         """
         chosen = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
-        requests = [_wanted(self._file._info(self._whole(name)), wish) for name, wish in chosen.items()]
+        infos = self._file._infos([self._whole(name) for name in chosen])
+        requests = [_wanted(info, wish) for info, wish in zip(infos, chosen.values(), strict=True)]
         return self._file._start_read(requests, stream, options, take=lambda got: dict(zip(chosen, got, strict=True)))
 
     def load(

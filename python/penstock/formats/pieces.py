@@ -64,6 +64,7 @@ class Group:
     span_bytes: int
     direct: bool
     padding: bytes | None = None  # what the rest of the span is filled with before it is written (one element)
+    sizes: np.ndarray | None = None  # int64 [n], instead of span_bytes: direct pieces of any length, without `outer`
 
     @property
     def pieces_a_row(self) -> int:
@@ -76,7 +77,7 @@ class Group:
     @property
     def bytes(self) -> int:
         """Of the file ranges."""
-        return self.pieces * self.span_bytes
+        return self.pieces * self.span_bytes if self.sizes is None else int(self.sizes.sum())
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class Part:
     rows: np.ndarray  # int64 [n], rows of the table
 
     def of(self, keep: np.ndarray) -> Part:
+        if keep.all():
+            return self
         columns = (self.counts, self.at, self.inside, self.valid, self.extents, self.rows)
         return Part(*(column[keep] for column in columns))
 
@@ -148,6 +151,12 @@ def group_of_one(wanted: Wanted, table: ChunkTable, file: int, writes: bool = Fa
     columns = (np.array([number], np.int64) for number in (file, offset, memory))
     whole = Group(side.target, item, info.dtype.swap_bytes, *columns, (), tuple(reversed(axes)), 0, False)
     return _divide(whole, writes)
+
+
+def group_of_lines(lines: list[tuple[int, int, int, int]], target: int, swap_bytes: int) -> Group:
+    """Whole datasets that are one range each: (file, file offset, memory offset, bytes)."""
+    file, offset, memory, sizes = np.array(lines, np.int64).T
+    return Group(target, swap_bytes or 1, swap_bytes, file, offset, memory, (), (), 0, True, sizes=sizes)
 
 
 def groups_of(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = False) -> list[Group]:

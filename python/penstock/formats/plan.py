@@ -7,6 +7,7 @@ together write every selected element, and fills come first, because the others 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -15,8 +16,8 @@ import numpy as np
 
 from penstock._error import Error
 from penstock.formats import batches, pieces
-from penstock.formats.model import Box, ChunkTable, Extent
-from penstock.formats.pieces import Group, Part, Wanted
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, Extent
+from penstock.formats.pieces import Group, Part, Side, Wanted
 
 DECODE_BYTES = 64 << 20  # decoded on the host at a time
 
@@ -107,6 +108,18 @@ class Plan:
         )
         self.groups += pieces.groups_of(wanted, shifted, part, self.writes)
 
+    def add_line(self, info: DatasetInfo, table: ChunkTable, side: Side) -> None:
+        """Adds a whole dataset that is one plain range of a file, and is to be one range of memory. A file may hold
+        thousands of those, so that is quick."""
+        size = math.prod(info.shape) * info.dtype.itemsize
+        row = (self._number(table.files[int(table.file_index[0])]), int(table.offset_bytes[0]), side.base, size)
+        self._lines.setdefault((side.target, info.dtype.swap_bytes), []).append(row)
+        self.requested_bytes += size
+
+    def _all_groups(self) -> list[Group]:
+        lines = self._lines.items()
+        return [*self.groups, *(pieces.group_of_lines(rows, target, swap) for (target, swap), rows in lines)]
+
     def _number(self, name: str) -> int:
         if name not in self._numbers:
             self._numbers[name] = len(self.files)
@@ -115,6 +128,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         self._numbers = {name: number for number, name in enumerate(self.files)}
+        self._lines: dict[tuple[int, int], list[tuple[int, int, int, int]]] = {}
 
     def _fill(self, wanted: Wanted) -> None:
         info, selection, side = wanted
@@ -148,12 +162,12 @@ class Plan:
         self.decodes.append(Decode(info.name, box, side.target, item, info.dtype.swap_bytes, row))
 
     def batches(self) -> Iterator[batches.Batch]:
-        return batches.batches(self.groups, self.writes)
+        return batches.batches(self._all_groups(), self.writes)
 
     @property
     def total_bytes(self) -> int:
         """Of file ranges and decoded boxes, as far as can be said before near ranges are joined."""
-        return sum(group.bytes for group in self.groups) + self.decoded_bytes
+        return sum(group.bytes for group in self._all_groups()) + self.decoded_bytes
 
     @property
     def decoded_bytes(self) -> int:

@@ -60,8 +60,8 @@ def request(info: DatasetInfo, index: Any = ..., out: Any = None) -> Request:
             cause=info.refusal,
             advice="read it with the format's own library; load(names=[...]) reads the others",
         )
-    selection = index if isinstance(index, Selection) else select(user_shape(info), index)
-    return Request(info, selection, out)
+    shape = user_shape(info)
+    return Request(info, Selection.all_of(shape) if index is ... else select(shape, index), out)
 
 
 def table_of(source: Container | Writer, wanted: Request) -> ChunkTable | None:
@@ -81,9 +81,8 @@ def read_job(mover: Mover, container: Container, requests: Sequence[Request], st
         targets.append(Target(buffer, 0, requests[0].info.dtype.native, (size,), (1,), mover.device, keep=buffer))
         for number, place in zip(fresh, places, strict=True):
             one = requests[number]
-            side = Side(0, place, c_strides(one.stored.counts, one.info.dtype.itemsize))
             results[number] = _array(one, buffer, place)
-            plan.add(Wanted(one.info, one.stored, side), tables[number])
+            _add(plan, one, tables[number], place)
     for number, one in enumerate(requests):
         if one.out is None:
             continue
@@ -99,10 +98,25 @@ def ordered_after(stream: int | None, foreign: bool) -> int | None:
     return 0 if stream is None and foreign else stream
 
 
+def _add(plan: Plan, one: Request, table: ChunkTable | None, place: int) -> None:
+    if table is not None and is_one_range(one, table):
+        plan.add_line(one.info, table, Side(0, place, ()))
+    else:
+        side = Side(0, place, c_strides(one.stored.counts, one.info.dtype.itemsize))
+        plan.add(Wanted(one.info, one.stored, side), table)
+
+
+def is_one_range(one: Request, table: ChunkTable) -> bool:
+    """All of a dataset that is one plain chunk, forwards."""
+    info, selection = one.info, one.selection
+    if len(table.bytes) != 1 or table.encoded[0] or info.chunk_shape != info.shape or table.bytes[0] < one.bytes:
+        return False
+    return selection.counts == user_shape(info) and all(step > 0 for step in selection.steps)
+
+
 def _stored(one: Request, table: ChunkTable | None) -> Stored:
     word = one.info.dtype.word_bytes if one.info.dtype.kind != "V" else 16
-    whole = one.selection.size > 0 and one.selection.counts == user_shape(one.info)
-    if table is None or not whole or len(table.bytes) != 1 or bool(table.encoded[0]):
+    if table is None or not is_one_range(one, table):
         return Stored("", 0, one.bytes, word)
     return Stored(table.files[int(table.file_index[0])], int(table.offset_bytes[0]), one.bytes, word)
 

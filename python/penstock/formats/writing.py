@@ -14,9 +14,9 @@ from penstock import _core
 from penstock._array import c_strides
 from penstock.formats.model import ChunkTable, DatasetInfo
 from penstock.formats.mover import Job, Mover
-from penstock.formats.pieces import PIECE_BYTES, Wanted
+from penstock.formats.pieces import PIECE_BYTES, Side, Wanted
 from penstock.formats.plan import Plan
-from penstock.formats.reading import Request, ordered_after, side_of
+from penstock.formats.reading import Request, is_one_range, ordered_after, side_of
 from penstock.formats.selection import Selection
 from penstock.formats.target import Target, target_of
 
@@ -41,20 +41,22 @@ def write_job(
     mover: Mover, requests: Sequence[Request], tables: Sequence[ChunkTable], stream: int | None = None
 ) -> Job:
     """The job that writes `out` of each request to its dataset, where the tables say."""
-    targets = [_checked(mover, one, value_of(one.out, stream)) for one in requests]
-    requests = [_relative(one, target) for one, target in zip(requests, targets, strict=True)]
-    plan, total = Plan(writes=True), 0
-    for number, (one, table) in enumerate(zip(requests, tables, strict=True)):
-        before = len(plan.groups)
-        plan.add(Wanted(one.info, one.stored, side_of(one, targets[number], number)), table)
-        total += one.bytes
-        groups = plan.groups[before:]
-        straight = len(groups) == 1 and groups[0].direct and groups[0].pieces == 1 and groups[0].bytes >= PIECE_BYTES
-        if targets[number].device != mover.device and one.bytes and not straight:
-            targets[number] = _uploaded(mover, targets[number])
-            del plan.groups[before:]
-            plan.requested_bytes -= one.bytes
-            plan.add(Wanted(one.info, one.stored, side_of(one, targets[number], number)), table)
+    plan, targets = Plan(writes=True), []
+    numbers: dict[int, int] = {}  # of targets, by memory: parts of one buffer go in one transfer
+    for request, table in zip(requests, tables, strict=True):
+        value = _checked(mover, request, value_of(request.out, stream))
+        one = _relative(request, value)
+        if not one.bytes:
+            continue
+        straight = is_one_range(one, table) and value.is_order(one.info.order) and not one.info.dtype.big_endian
+        if value.device != mover.device and not (straight and one.bytes >= PIECE_BYTES):
+            value = _uploaded(mover, value)
+        number = numbers.setdefault(id(value.memory), len(targets))
+        targets += [value] if number == len(targets) else []
+        if straight:
+            plan.add_line(one.info, table, Side(number, value.base, ()))
+        else:
+            plan.add(Wanted(one.info, one.stored, side_of(one, value, number)), table)
     return Job(plan, targets, stream=ordered_after(stream, True))
 
 
