@@ -98,6 +98,23 @@ class Hdf5Writer(Metadata):
             self._write_attribute(target, key, value)
         self._in_place.note_addition(self._session, name.strip("/"))
 
+    def create_group(self, name: str) -> None:
+        """A group, with those that it lies in; does nothing where there is one."""
+        self._group(f"{name.strip('/')}/-")
+        self._in_place.note_addition(self._session, name.strip("/"))
+
+    def link(self, name: str, target: str) -> None:
+        """A second name for a dataset or group: a hard link, which costs nothing and is worth as much as the first."""
+        name, target = name.strip("/"), target.strip("/")
+        self._object(name_bytes(target))  # raises KeyError when there is none
+        self._check_name(name)
+        parent, leaf = self._group(name)
+        try:
+            parent.links.create_hard(name_bytes(leaf), h5g.open(self._current(), b"/"), name_bytes(target))
+        except (OSError, RuntimeError, ValueError) as error:
+            raise refused(self.name, cause_of(error), dataset=name) from error
+        self._in_place.note_addition(self._session, name)
+
     # -- the end
 
     def publish(self, durable: bool) -> None:
@@ -208,9 +225,12 @@ class Hdf5Writer(Metadata):
         if new.dimensions is not None:
             self._write_attribute(dataset, "DIMENSION_LABELS", list(new.dimensions))
 
+    def _check_name(self, name: str) -> None:
+        if any(part in ("", ".", "..") for part in name.split("/")):
+            raise refused(self.name, f"{name!r} is no name for a dataset", "", name)
+
     def _check_new(self, new: NewDataset, name: str) -> None:
-        if not name or any(part in ("", ".", "..") for part in name.split("/")):
-            raise refused(self.name, f"{new.name!r} is no name for a dataset", "", new.name)
+        self._check_name(name)
         if new.resizable is not None and len(new.resizable) != len(new.shape):
             raise refused(self.name, f"resizable {new.resizable} does not fit shape {new.shape}", "", name)
         if new.chunk_shape is not None and (
