@@ -109,6 +109,8 @@ def _is_record(dataset: NewDataset) -> bool:
     if largest is not None and tuple(largest) != fixed:
         raise ValueError(f"only the first dimension can grow, and without limit; resizable is {tuple(largest)}")
     whole = (1, *dataset.shape[1:]) if is_record else dataset.shape
+    if dataset.shard_shape is not None:
+        raise ValueError("shards are Zarr's; classic netCDF has none")
     if dataset.chunk_shape is not None and tuple(dataset.chunk_shape) != whole:
         raise ValueError(f"classic netCDF has no chunks; leave chunk_shape out (it is {tuple(dataset.chunk_shape)})")
     return is_record
