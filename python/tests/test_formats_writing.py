@@ -79,6 +79,19 @@ def test_values_of_all_kinds_are_written(tmp_path: Path) -> None:
     assert np.array_equal(found["d"], sample((6,), ">i8"))
 
 
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_write_that_failed_unseen_keeps_the_file_from_appearing(tmp_path: Path, step: int) -> None:
+    context = slow()
+    source = penstock.Array(context.allocate(8_000_000), "float64", (1_000_000,))[::step]
+    for end in ({"timeout_s": 0.01}, {}):
+        with pytest.raises(penstock.Error) as caught, penstock.create(tmp_path / "x.npy", context=context) as file:
+            pending = file.write_many({"x": source}, **end)
+            if not end:
+                pending.cancel()
+        assert caught.value.code == ("timed_out" if end else "cancelled")
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_is_never_closed_leaves_nothing(tmp_path: Path) -> None:
     with pytest.warns(ResourceWarning, match="never closed"):
         penstock.create(tmp_path / "x.npy", device="host")["data"] = np.arange(3)

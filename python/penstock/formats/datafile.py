@@ -45,6 +45,7 @@ class DataFile(Group):
         self._mover = Mover(context, self._source.decode)
         self._record = Record()
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
+        self._failed_write: BaseException | None = None
 
     # -- what is known of the file
 
@@ -119,9 +120,14 @@ class DataFile(Group):
         self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool
     ) -> Pending:
         job.options, job.finished = dict(options), self._record.add
-        pending = Pending(Execution(self._mover, job), result, self._pending.discard)
+        pending = Pending(Execution(self._mover, job), result, self._ended)
         self._pending.add(pending)
         return pending.begin(background)
+
+    def _ended(self, pending: Pending) -> None:
+        self._pending.discard(pending)
+        if pending.failure is not None and pending.writes:
+            self._failed_write = self._failed_write or pending.failure
 
     # -- writing
 
@@ -189,7 +195,7 @@ class DataFile(Group):
 
     def close(self) -> None:
         """Waits for what is under way. A new file gets its name. Does nothing the second time. Raises Error when the
-        file cannot be finished; then it is let go as by abandon()."""
+        file cannot be finished, or a write failed or was cancelled; then it is let go as by abandon()."""
         if self.closed:
             return
         self._settle(cancel=False)
@@ -198,6 +204,8 @@ class DataFile(Group):
                 return
             try:
                 self._mover.close()
+                if self._failed_write is not None:
+                    raise self._failed_write  # part of the file was never written
                 self._source.publish()
             finally:
                 self._source.close()

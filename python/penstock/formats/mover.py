@@ -98,6 +98,7 @@ class Execution:
 
     def __init__(self, mover: Mover, job: Job) -> None:
         self._mover, self._job, self._plan = mover, job, job.plan
+        self.writes = job.plan.writes
         self.bytes_total = job.plan.total_bytes
         self.is_one_transfer = False
         self._counts = Counts(requested_bytes=job.plan.requested_bytes)

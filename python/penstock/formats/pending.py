@@ -21,6 +21,7 @@ Steps = Iterator[_core.Transfer]
 class Work(Protocol):
     """What a Pending drives."""
 
+    writes: bool
     bytes_total: int
     is_one_transfer: bool  # known after the first step: nothing is left but to wait
 
@@ -79,6 +80,15 @@ class Pending:
         while self._waits_for is not None:
             self._waits_for.wait(None, None)
             self._advance()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What result() raises, when it is done and did not succeed."""
+        return self._error
+
+    @property
+    def writes(self) -> bool:
+        return self._work.writes
 
     @property
     def done(self) -> bool:
