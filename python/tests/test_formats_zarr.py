@@ -178,3 +178,9 @@ def test_on_a_gpu(tmp_path: Path) -> None:
             assert np.array_equal(zarr.open_group(path, mode="r")[name][...], field.get())
             assert (cupy.asarray(file[name].read()) == field).all()
             assert (cupy.asarray(file[name][1:8:3, ::-7, 5]) == field[1:8:3, ::-7, 5]).all()
+
+
+@pytest.mark.parametrize("suffix", [".nc3", ".npy", ".safetensors"])
+def test_formats_without_shards_say_so(suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="shard_shape is for Zarr"), penstock.create(tmp_path / f"x{suffix}") as file:
+        file.create_dataset("data", (4, 4), "f4", shard_shape=(4, 4))
