@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
 def batches(groups: list[Group], writes: bool = False) -> Iterator[Batch]:
     """All pieces of the groups, in batches."""
-    if len(groups) == 1 and groups[0].direct and groups[0].pieces == 1 and groups[0].sizes is None:
+    if len(groups) == 1 and groups[0].direct and groups[0].pieces == 1:
         yield _of_one(groups[0], writes)
         return
     runs: list[Run] = []
@@ -96,7 +96,7 @@ def batches(groups: list[Group], writes: bool = False) -> Iterator[Batch]:
 
 def _of_one(group: Group, writes: bool) -> Batch:
     """A single range."""
-    row = np.array([[group.file[0], group.offset[0], group.memory[0], group.span_bytes]], np.int64)
+    row = np.array([[group.file[0], group.offset[0], group.memory[0], group.bytes]], np.int64)
     word = 0 if writes else group.swap_bytes
     moves = [Move(group.target, True, word, word, _lines(row[:, 2], row[:, 2], row[:, 3], word))] if word else []
     return Batch(direct={group.target: row}, moves=moves)

@@ -29,12 +29,25 @@ _FLOATS = {
 _BOOL = {b"FALSE": 0, b"TRUE": 1}
 
 
+# Types that nearly all datasets have, so that these need no taking apart.
+_COMMON = (
+    (h5t.IEEE_F32LE, DType.of("float32")),
+    (h5t.IEEE_F64LE, DType.of("float64")),
+    (h5t.STD_I32LE, DType.of("int32")),
+    (h5t.STD_I64LE, DType.of("int64")),
+    (h5t.STD_U64LE, DType.of("uint64")),
+)
+
+
 class UnreadableType(Exception):
     """Why elements of a type are no plain bytes."""
 
 
 def dtype_of(stored: h5t.TypeID) -> tuple[DType, tuple[int, ...]]:
     """The type of one element, and the dimensions that it adds when it is an array type. Raises UnreadableType."""
+    for type, known in _COMMON:
+        if stored.equal(type):
+            return known, ()
     if stored.get_class() != h5t.ARRAY:
         return _scalar(stored), ()
     inner, dims = dtype_of(stored.get_super())
