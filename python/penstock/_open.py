@@ -57,7 +57,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     from penstock.formats.datafile import DataFile
     from penstock.formats.source import Opened
 
-    name = os.fsdecode(name)
+    name = _place(name)
     if dtype is None and format == "raw":
         raise TypeError("a raw file needs dtype=, the type of its elements")
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes} if dtype is not None else {}
@@ -72,6 +72,14 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
 
     opened = Opened(name, kind.name, None if write else container, writer, reopen, durable)
     return DataFile(opened, context or shared_context(device))
+
+
+def _place(name: FileName) -> str:
+    """The whole path: a file stays the same one when the process changes its folder."""
+    text = os.fsdecode(name)
+    if not text:
+        raise ValueError("the name of a file is empty")
+    return os.path.abspath(text)  # noqa: PTH100 - a Path's keeps "..", and takes longer
 
 
 def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[Format, Container]:
@@ -90,8 +98,9 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
         named = registry.of_file(name)
     try:
         return named, registry.function(named, "reader")(name, **options)
-    except Error as error:
-        other = registry.by_content(name) if format is None and error.code != "not_found" else None
+    except Error:
+        is_file = format is None and os.path.isfile(name)  # noqa: PTH113 - raises nothing, whatever the name
+        other = registry.by_content(name) if is_file else None
         if other is None or other is named:
             raise
         return other, registry.function(other, "reader")(name, **options)
@@ -119,7 +128,7 @@ def create(
     from penstock.formats.datafile import DataFile
     from penstock.formats.source import Opened
 
-    name = os.fsdecode(name)
+    name = _place(name)
     kind = registry.by_name(format) if format is not None else registry.by_suffix(name)
     if kind is None:
         raise ValueError(f"the suffix of {name} is that of no known format: {registry.listing()}; format= names one")

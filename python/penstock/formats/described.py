@@ -16,7 +16,7 @@ import numpy as np
 from penstock._error import Error
 from penstock.formats.faults import damaged, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
-from penstock.formats.single import file_bytes
+from penstock.formats.single import look_at
 
 Decoder = Callable[[Box], bytes]
 
@@ -51,7 +51,7 @@ class Described:
         ends = found.offset_bytes + found.bytes
         for number in np.unique(found.file_index):
             mine = found.file_index == number
-            size = file_bytes(table.files[number])
+            size = look_at(table.files[number]).st_size
             if ends[mine].max() > size:
                 cause = f"its data reach to byte {int(ends[mine].max())}, the file ends at {size}"
                 raise damaged(table.files[number], cause, name)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from penstock._dtype import DType
-from penstock._error import Error
 from penstock.formats.faults import damaged, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.netcdf3_header import CHAR, TYPES, Attribute, Header, Variable, read_header
+from penstock.formats.single import identity_of, look_at, need_same
 
 MOST_RANK = 32  # of an array; the format allows 1024
 _BLOCK_BYTES = 4 << 20  # of contiguous records that are one row of a table
@@ -36,6 +36,7 @@ class NetCDF3:
 
     def __init__(self, name: str | os.PathLike[str]) -> None:
         self.name = os.fspath(name)
+        self._identity = identity_of(look_at(self.name))
         self.header = read_header(self.name)
         self._variables = {variable.name: variable for variable in self.header.variables}
 
@@ -99,10 +100,7 @@ class NetCDF3:
         """Nothing is held open."""
 
     def _file_bytes(self) -> int:
-        try:
-            return Path(self.name).stat().st_size
-        except OSError as error:
-            raise Error.of(error, "look at", self.name, "it was there when it was opened") from error
+        return need_same(self.name, self._identity).st_size
 
 
 def stored_type(variable: Variable) -> DType:

@@ -12,7 +12,8 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ class NewFile:
 
     def __init__(self, name: str) -> None:
         self.name = str(Path(name).absolute())
-        if Path(name).exists() and not Path(name).is_file():
+        mode = _mode(self.name)
+        if mode is not None and not stat.S_ISREG(mode):
             cause = "something that is not a regular file has this name"
             raise Error(code="not_a_regular_file", operation="create", file=name, cause=cause, advice="give another")
         self.temporary = temporary_name(self.name)
@@ -70,16 +72,21 @@ class NewFile:
 
 
 class NewFolder:
-    """A new folder under its temporary name; `publish` gives it its own, in place of an older file or folder."""
+    """A new folder under its temporary name; `publish` gives it its own, in place of an older file or folder. A folder
+    is replaced, with all that is in it, only if it is empty or holds one of the files `marks`: any other is not one of
+    ours, and is refused."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, marks: Sequence[str]) -> None:
         self.name = str(Path(name).absolute())
+        self._marks = marks
+        self._need_replaceable()
         self.temporary = temporary_name(self.name)
         self._open = True
         _checked("create", name, Path(self.temporary).mkdir)
 
     def publish(self, durable: bool) -> None:
         """`durable` concerns the names; what is in the folder was made durable by who wrote it."""
+        self._need_replaceable()
         _checked("rename to", self.name, lambda: _replace_folder(self.temporary, self.name))
         self._open = False
         if durable:
@@ -90,6 +97,15 @@ class NewFolder:
         if self._open:
             self._open = False
             shutil.rmtree(self.temporary, ignore_errors=True)
+
+    def _need_replaceable(self) -> None:
+        mode = _mode(self.name)
+        if mode is None or not stat.S_ISDIR(mode):
+            return
+        there = _checked("look into", self.name, lambda: os.listdir(self.name))  # noqa: PTH208 - names are enough
+        if there and not any(mark in there for mark in self._marks):
+            cause = f"a folder of this name has other things in it ({sorted(there)[0]!r}), and none of {self._marks}"
+            raise Error(operation="create", file=self.name, cause=cause, advice="remove it, or give another name")
 
 
 def reserve(descriptor: int, name: str, offset_bytes: int, bytes: int) -> None:
@@ -146,6 +162,16 @@ def _fallocate(descriptor: int, offset_bytes: int, bytes: int) -> int:
         number = ctypes.get_errno() if done != 0 else 0
         if number != errno.EINTR:
             return number
+
+
+def _mode(name: str) -> int | None:
+    """Of what has this name; None: nothing has."""
+    try:
+        return os.stat(name).st_mode  # noqa: PTH116 - a tenth of the time of a Path's
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Error.of(error, "create", name, "check the name") from error
 
 
 def _replace_folder(temporary: str, name: str) -> None:

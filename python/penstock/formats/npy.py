@@ -15,7 +15,7 @@ from typing import Any
 from penstock._dtype import DType
 from penstock.formats.faults import damaged, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
-from penstock.formats.single import ContiguousFile, bytes_of, reading
+from penstock.formats.single import ContiguousFile, bytes_of, identity_of, reading
 from penstock.formats.single_write import ContiguousWriter, aligned
 
 DATASET = "data"
@@ -28,15 +28,15 @@ _FIRST_READ = 4096  # bytes; most headers are shorter
 
 def open_npy(name: str | os.PathLike[str]) -> ContiguousFile:
     name = os.fspath(name)
-    with reading(name) as (descriptor, there):
+    with reading(name) as (descriptor, status):
         header, start = _header(name, descriptor)
-    info = _info(name, header)
+    info, there = _info(name, header), status.st_size
     if start + bytes_of(info) > there:
         cause = (
             f"the header promises {bytes_of(info)} bytes of {info.shape} {info.dtype} at {start}, the file has {there}"
         )
         raise damaged(name, cause, DATASET)
-    return ContiguousFile(name, "npy", {DATASET: (info, start)})
+    return ContiguousFile(name, "npy", {DATASET: (info, start)}, identity=identity_of(status))
 
 
 def _header(name: str, descriptor: int) -> tuple[dict[str, Any], int]:

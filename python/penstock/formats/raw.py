@@ -10,7 +10,7 @@ from penstock._dtype import DType
 from penstock._error import Error
 from penstock.formats.faults import refused
 from penstock.formats.model import DatasetInfo, NewDataset
-from penstock.formats.single import ContiguousFile, bytes_of, file_bytes
+from penstock.formats.single import ContiguousFile, bytes_of, identity_of, look_at
 from penstock.formats.single_write import ContiguousWriter
 
 DATASET = "data"
@@ -22,7 +22,8 @@ def open_raw(
     """`shape`: one extent may be -1, and as a whole left out: as many elements as the file holds. Raises Error when the
     file is too short."""
     name, type = os.fspath(name), DType.of(dtype)
-    there = file_bytes(name) - offset_bytes
+    status = look_at(name)
+    there = status.st_size - offset_bytes
     if offset_bytes < 0 or there < 0:
         raise _bad(name, f"offset {offset_bytes} is not in the {there + offset_bytes} bytes of the file")
     wanted = (-1,) if shape is None else tuple(int(extent) for extent in shape)
@@ -30,7 +31,7 @@ def open_raw(
     info = DatasetInfo(DATASET, found, type, found)
     if bytes_of(info) > there:
         raise _bad(name, f"shape {found} of {type} needs {bytes_of(info)} bytes at {offset_bytes}; there are {there}")
-    return ContiguousFile(name, "raw", {DATASET: (info, offset_bytes)})
+    return ContiguousFile(name, "raw", {DATASET: (info, offset_bytes)}, identity=identity_of(status))
 
 
 def _solved(name: str, shape: tuple[int, ...], type: DType, there: int) -> tuple[int, ...]:

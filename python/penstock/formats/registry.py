@@ -74,7 +74,7 @@ def by_name(name: str) -> Format:
 def of_file(name: str) -> Format:
     """Of an existing file or folder. Raises Error listing the formats when it is none of them."""
     named = by_suffix(name)
-    if Path(name).is_dir():
+    if os.path.isdir(name):  # noqa: PTH112 - raises nothing, whatever the name
         if any(Path(name, mark).exists() for mark in _ZARR):
             return FORMATS["zarr"]
         raise _unknown(name, "it is a folder without the metadata of Zarr")
@@ -86,13 +86,13 @@ def of_file(name: str) -> Format:
 
 def by_content(name: str) -> Format | None:
     """What the first bytes say."""
-    with reading(name) as (descriptor, size):
+    with reading(name) as (descriptor, status):
         begin = os.pread(descriptor, len(_HDF5), 0)
         if begin.startswith(_CLASSIC):
             return FORMATS["netcdf3"]
         if begin.startswith(_NPY):
             return FORMATS["npy"]
-        starts = [start for start in _HDF5_STARTS if start < size]
+        starts = [start for start in _HDF5_STARTS if start < status.st_size]
         if any(os.pread(descriptor, len(_HDF5), start) == _HDF5 for start in starts):
             return FORMATS["netcdf4"] if by_suffix(name) is FORMATS["netcdf4"] else FORMATS["hdf5"]
     return None

@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock._dtype import DType
 from penstock.formats.faults import damaged, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
-from penstock.formats.single import ContiguousFile, bytes_of, reading
+from penstock.formats.single import ContiguousFile, bytes_of, identity_of, reading
 from penstock.formats.single_write import ContiguousWriter, aligned
 
 _MOST_HEADER = 100_000_000  # of the reference implementation
@@ -46,8 +47,9 @@ _NAMES = {type: name for name, type in _TYPES.items()}
 
 def open_safetensors(name: str | os.PathLike[str]) -> ContiguousFile:
     name = os.fspath(name)
-    with reading(name) as (descriptor, there):
-        return parse(name, lambda size, offset: os.pread(descriptor, size, offset), there)
+    with reading(name) as (descriptor, status):
+        found = parse(name, lambda size, offset: os.pread(descriptor, size, offset), status.st_size)
+    return replace(found, identity=identity_of(status))
 
 
 def parse(name: str, read: Callable[[int, int], bytes], there: int) -> ContiguousFile:

@@ -1,7 +1,7 @@
 """Containers of contiguous datasets of one file: what raw files, NPY and safetensors have in common.
 
 What must stay true: every extent was compared with the size of the file when it was opened. A file that is cut short
-after that is noticed by the engine.
+after that is noticed by the engine, one that was replaced is noticed here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,23 +33,43 @@ def extent_table(file: str, ndim: int, offset_bytes: int, bytes: int) -> ChunkTa
     )
 
 
-def file_bytes(name: str) -> int:
+class Identity(NamedTuple):
+    """Which file it is, whatever its name is by now. Its size and its time may change: programs append to files."""
+
+    device: int
+    inode: int
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    return Identity(status.st_dev, status.st_ino)
+
+
+def need_same(name: str, identity: Identity) -> os.stat_result:
+    """How the file is now. Raises Error when another one has its name: what was learned of it does not hold there."""
+    status = look_at(name)
+    if identity_of(status) != identity:
+        cause = "the file was replaced after it was opened here"
+        raise Error(code="unsupported", operation="read", file=name, cause=cause, advice="open it again")
+    return status
+
+
+def look_at(name: str) -> os.stat_result:
     try:
-        return os.stat(name).st_size  # noqa: PTH116 - half the time, and small reads notice it
+        return os.stat(name)  # noqa: PTH116 - half the time, and small reads notice it
     except OSError as error:
         raise Error.of(error, "look at", name, "check the name and its permissions") from error
 
 
 @contextmanager
-def reading(name: str) -> Iterator[tuple[int, int]]:
-    """(descriptor, bytes) of a regular file, opened for reading; what the system refuses is an Error."""
+def reading(name: str) -> Iterator[tuple[int, os.stat_result]]:
+    """(descriptor, how it is) of a regular file, opened for reading; what the system refuses is an Error."""
     descriptor = -1
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe of this name does not block
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is no regular file")
-        yield descriptor, status.st_size
+        yield descriptor, status
     except OSError as error:
         raise Error.of(error, "open", name, "check the name and its permissions") from error
     finally:
@@ -65,6 +85,7 @@ class ContiguousFile:
     format: str
     datasets: Mapping[str, tuple[DatasetInfo, int]]
     file_attributes: Mapping[str, Any] = field(default_factory=dict)
+    identity: Identity | None = None  # of the file that was looked at; None: bytes that are in no file
 
     def names(self) -> Sequence[str]:
         return tuple(self.datasets)
@@ -79,6 +100,8 @@ class ContiguousFile:
 
     def table(self, name: str, box: Box) -> ChunkTable:
         info, offset = self._find(name)
+        if self.identity is not None:
+            need_same(self.name, self.identity)
         return extent_table(self.name, info.ndim, offset, bytes_of(info))
 
     def decode(self, name: str, box: Box) -> bytes:

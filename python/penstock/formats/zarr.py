@@ -19,6 +19,7 @@ import numpy as np
 from penstock._error import Error
 from penstock.formats.faults import damaged, unknown, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
+from penstock.formats.single import need_same
 from penstock.formats.zarr_array import ArrayMeta, Storage, storage_of
 from penstock.formats.zarr_chunks import Index, find_chunks
 from penstock.formats.zarr_codecs import Pipeline
@@ -76,6 +77,7 @@ class Zarr:
     def table(self, name: str, box: Box) -> ChunkTable:
         meta = self.meta(name)
         self._need_readable(name, meta)
+        need_same(self.nodes.root, self.nodes.identity)
         try:
             return self._table(name, meta, box)
         except ValueError as error:

@@ -14,12 +14,14 @@ from typing import Any
 from penstock._error import Error
 from penstock.formats.faults import damaged
 from penstock.formats.new_file import is_temporary
+from penstock.formats.single import identity_of, look_at
 from penstock.formats.zarr_array import ArrayMeta, parse_array
 from penstock.formats.zarr_json import member, parse, read_document
 from penstock.formats.zarr_v2 import parse_array_v2
 
 DOCUMENT = "zarr.json"
 _ARRAY_V2, _GROUP_V2, _ATTRIBUTES_V2 = ".zarray", ".zgroup", ".zattrs"
+MARKS = (DOCUMENT, _GROUP_V2, _ARRAY_V2)  # a folder with one of these is a store
 
 
 class Nodes:
@@ -29,9 +31,10 @@ class Nodes:
         self.root = root
         self._arrays: dict[str, ArrayMeta | None] = {}
         self.elsewhere: dict[str, str] = {}  # folders of arrays that are being written
-        if not Path(root).is_dir():
-            cause = "it is no folder" if Path(root).exists() else "there is nothing of that name"
+        if not os.path.isdir(root):  # noqa: PTH112 - raises nothing, whatever the name
+            cause = "it is no folder" if os.path.lexists(root) else "there is nothing of that name"
             raise Error(code="not_found", operation="open the Zarr store", file=root, cause=cause)
+        self.identity = identity_of(look_at(root))
         if self.kind("") is None:
             cause = f"the folder has neither {DOCUMENT} nor {_GROUP_V2} nor {_ARRAY_V2}"
             raise Error(code="unsupported", operation="open the Zarr store", file=root, cause=cause)
@@ -123,10 +126,10 @@ class Nodes:
         return "group" if (folder / _GROUP_V2).is_file() else None
 
     def _is_link(self, name: str) -> bool:
-        path = Path(self.root)
+        path = self.root
         for part in name.split("/") if name else ():
-            path = path / part
-            if path.is_symlink():
+            path = f"{path}/{part}"
+            if os.path.islink(path):  # noqa: PTH114 - raises nothing, whatever the name
                 return True
         return False
 

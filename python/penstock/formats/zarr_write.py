@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,9 +33,11 @@ from penstock.formats.zarr_document import (
     plain_attributes,
     write_document,
 )
-from penstock.formats.zarr_nodes import DOCUMENT
+from penstock.formats.zarr_nodes import DOCUMENT, MARKS
 from penstock.formats.zarr_reading import Reading
 from penstock.formats.zarr_shard import Indices
+
+_MOST_NAME = 255  # NAME_MAX of Linux
 
 
 class ZarrWriter:
@@ -46,7 +49,7 @@ class ZarrWriter:
         self.name = os.fspath(name)
         self._new: NewFolder | None = None
         if not append:
-            self._new = NewFolder(self.name)
+            self._new = NewFolder(self.name, MARKS)
             write_document(f"{self._new.temporary}/{DOCUMENT}", group_document(), durable=False)
         self.container = Zarr(self._new.temporary if self._new is not None else self.name)
         self._nodes = self.container.nodes
@@ -81,9 +84,10 @@ class ZarrWriter:
     def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
         made = [self._parsed(dataset) for dataset in datasets]
         names = [name for name, _, _ in made]
-        for name, _, _ in made:
-            if names.count(name) > 1 or any(other.startswith(f"{name}/") for other in names):
-                raise refused(self.name, "two nodes of one call have this name", dataset=name)
+        above = {group for name in names for group in parents(name)}
+        twice = next((name for name, times in Counter(names).items() if times > 1 or name in above), None)
+        if twice is not None:
+            raise refused(self.name, "two nodes of one call have this name", dataset=twice)
         for (name, document, meta), dataset in zip(made, datasets, strict=True):
             self._nodes.set_array(name, meta)
             self._changed |= {group: group_document() for group in parents(name) if self._kind(group) is None}
@@ -177,6 +181,9 @@ class ZarrWriter:
             raise refused(self.name, str(error.args[0]), dataset=dataset.name) from None
         if not name or any(part.startswith("__") or part == DOCUMENT for part in name.split("/")):
             raise refused(self.name, "this can be no name of a node in Zarr", dataset=dataset.name)
+        if any(len(os.fsencode(part)) > _MOST_NAME for part in name.split("/")):
+            cause = f"a part of the name is too long for a folder: {_MOST_NAME} bytes are the most"
+            raise refused(self.name, cause, dataset=dataset.name)
         if not self._nodes.is_free(name) or name in self._changed:
             raise refused(self.name, "there is a node or a folder of this name already", dataset=name)
         for group in parents(name):

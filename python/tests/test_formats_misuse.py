@@ -1,0 +1,122 @@
+"""What users do by mistake: names that mean something else, files that change behind one's back, arguments that no
+format could mean. None of it loses data, gives wrong data, or ends in anything but an error that says why."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock
+
+HDF5 = ("h5", "nc")
+SUFFIXES = [*HDF5, "nc3", "npy", "safetensors", "zarr"]
+
+
+@pytest.fixture(autouse=True)
+def _libraries(request: pytest.FixtureRequest) -> None:
+    if getattr(request.node, "callspec", None) is not None and request.node.callspec.params.get("suffix") in HDF5:
+        pytest.importorskip("h5py")
+
+
+def make(path: Path, value: Any) -> None:
+    with penstock.create(path, device="host") as file:
+        file["data"] = value
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [one.name for one in folder.iterdir() if "penstock-" in one.name]
+
+
+def test_a_folder_that_is_no_store_is_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    precious = tmp_path / "results.zarr"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("years of work")
+    with pytest.raises(penstock.Error, match="thesis.tex"):
+        penstock.create(precious, device="host")
+    with pytest.raises(penstock.Error, match="thesis.tex"):
+        penstock.create(str(precious) + "/", format="zarr", device="host")
+    monkeypatch.chdir(precious)
+    for name in ("", "."):
+        with pytest.raises((ValueError, penstock.Error)):
+            penstock.create(name, format="zarr", device="host")
+    assert (precious / "thesis.tex").read_text() == "years of work"
+    assert leftovers(tmp_path) == []
+
+
+def test_a_folder_that_was_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    file = penstock.create(tmp_path / "x.zarr", device="host")
+    (tmp_path / "x.zarr").mkdir()
+    (tmp_path / "x.zarr" / "notes").touch()
+    with pytest.raises(penstock.Error, match="notes"):
+        file.close()
+    assert [one.name for one in tmp_path.rglob("*")] == ["x.zarr", "notes"]
+
+
+@pytest.mark.parametrize("older", ["empty", "store"])
+def test_a_store_or_an_empty_folder_is_replaced(tmp_path: Path, older: str) -> None:
+    if older == "empty":
+        (tmp_path / "x.zarr").mkdir()
+    else:
+        make(tmp_path / "x.zarr", np.zeros(3))
+    make(tmp_path / "x.zarr", np.ones(2))
+    assert penstock.load(tmp_path / "x.zarr", "host")["data"].shape == (2,)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_was_replaced_is_noticed(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x.{suffix}"
+    make(path, np.zeros((4, 6), "f4"))
+    with penstock.open(path, device="host") as file:
+        make(path, np.ones((6, 4), "f4"))  # as many bytes, in the same place
+        with pytest.raises(penstock.Error, match="replaced"):
+            file["data"].read()
+
+
+def test_a_raw_file_that_was_replaced_is_noticed_and_one_that_grows_is_fine(tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    np.zeros(8, "f4").tofile(path)
+    with penstock.open(path, dtype="f4", device="host") as file:
+        with path.open("ab") as other:
+            other.write(bytes(64))
+        assert file["data"].read().shape == (8,)
+        np.ones(8, "f4").tofile(tmp_path / "new")
+        (tmp_path / "new").replace(path)
+        with pytest.raises(penstock.Error, match="replaced"):
+            file["data"].read()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_stays_the_same_when_the_process_changes_its_folder(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    file = penstock.create(f"x.{suffix}", device="host")
+    file["data"] = np.arange(4.0)
+    monkeypatch.chdir("other")
+    file.close()
+    assert file["data"].shape == (4,)
+    monkeypatch.chdir(tmp_path)
+    with penstock.open(f"x.{suffix}", device="host") as file:
+        monkeypatch.chdir("other")
+        assert np.array_equal(file["data"].read().to_numpy(), np.arange(4.0))
+    assert os.listdir(tmp_path / "other") == []  # noqa: PTH208
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_names_that_are_too_long_are_errors_at_once(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"{'x' * 300}.{suffix}"
+    for action in (penstock.open, penstock.create, penstock.load):
+        with pytest.raises(penstock.Error, match="File name too long|nothing of that name"):
+            action(path, device="host")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_metadata_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "x.zarr").mkdir()
+    with pytest.raises(penstock.Error, match="zarr.json"):
+        penstock.open(tmp_path / "x.zarr", device="host")
