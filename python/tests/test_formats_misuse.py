@@ -14,6 +14,7 @@ import penstock
 
 HDF5 = ("h5", "nc")
 SUFFIXES = [*HDF5, "nc3", "npy", "safetensors", "zarr"]
+NAMED = [one for one in SUFFIXES if one != "npy"]
 
 
 @pytest.fixture(autouse=True)
@@ -120,3 +121,57 @@ def test_a_folder_without_metadata_is_said_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "x.zarr").mkdir()
     with pytest.raises(penstock.Error, match="zarr.json"):
         penstock.open(tmp_path / "x.zarr", device="host")
+
+
+@pytest.mark.parametrize("suffix", ["h5", "nc", "nc3", "zarr"])
+@pytest.mark.parametrize(
+    ("shape", "layout", "words"),
+    [
+        ((-1,), {}, "negative"),
+        ((1 << 62, 1 << 10), {}, "too large"),
+        ((4, 4), {"chunk_shape": (4,)}, "rank"),
+        ((4, 4), {"resizable": (None,)}, "rank"),
+        ((4, 4), {"dimensions": ("x",)}, "rank"),
+        ((4, 4), {"resizable": (2, 4)}, "less than"),
+    ],
+)
+def test_layouts_that_mean_nothing(
+    tmp_path: Path, suffix: str, shape: tuple[int, ...], layout: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words), penstock.create(tmp_path / f"x.{suffix}", device="host") as file:
+        file.create_dataset("x", shape, "f4", **layout)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", NAMED)
+def test_shapes_are_whole_numbers_and_one_number_is_a_shape(tmp_path: Path, suffix: str) -> None:
+    with penstock.create(tmp_path / f"x.{suffix}", device="host") as file:
+        assert file.create_dataset("x", 5, "f4").shape == (5,)
+        with pytest.raises(TypeError, match="float"):
+            file.create_dataset("y", (1.5,), "f4")
+
+
+@pytest.mark.parametrize("suffix", NAMED)
+def test_names_with_a_zero_character_are_refused(tmp_path: Path, suffix: str) -> None:
+    with penstock.create(tmp_path / f"x.{suffix}", device="host") as file:
+        with pytest.raises(ValueError, match="zero character"):
+            file["a\0b"] = np.ones(3)
+        assert list(file) == []
+
+
+@pytest.mark.parametrize("suffix", ["zarr"])
+def test_a_dataset_name_that_is_too_long_for_a_folder(tmp_path: Path, suffix: str) -> None:
+    with penstock.create(tmp_path / f"x.{suffix}", device="host") as file:
+        with pytest.raises(penstock.Error, match="too long"):
+            file["x" * 300] = np.ones(3)
+        file["y"] = np.ones(3)
+    assert list(penstock.load(tmp_path / f"x.{suffix}", "host")) == ["y"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_masks_are_not_dropped_in_silence(tmp_path: Path, suffix: str) -> None:
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    with penstock.create(tmp_path / f"x.{suffix}", device="host") as file:
+        with pytest.raises(TypeError, match="filled"):
+            file["data"] = masked
+        file["data"] = np.ma.array([1.0, 2.0])

@@ -6,6 +6,7 @@ way; a new file appears under its name only when all of it is written, and never
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -163,7 +164,7 @@ class DataFile(Group):
         handle = stream_handle(stream)
         targets = {name: value_of(value, handle) for name, value in values.items()}
         with self._source.writer() as writer:
-            tables = writer.create([NewDataset(name, one.shape, one.dtype.native) for name, one in targets.items()])
+            tables = writer.create([_new_dataset(name, one.shape, one.dtype.native) for name, one in targets.items()])
             infos = [writer.info(name) for name in targets]
             shapes = [Selection.all_of(user_shape(info)) for info in infos]
             requests = [Request(*each) for each in zip(infos, shapes, targets.values(), strict=True)]
@@ -236,4 +237,7 @@ class DataFile(Group):
 
 
 def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[str, Any] | None = None) -> NewDataset:
-    return NewDataset(name, tuple(int(extent) for extent in shape), DType.of(dtype), **(layout or {}))
+    if isinstance(shape, int):
+        shape = (shape,)
+    extents = tuple(operator.index(extent) for extent in shape)
+    return NewDataset(name, extents, DType.of(dtype), **(layout or {})).checked()

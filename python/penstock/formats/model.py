@@ -11,6 +11,7 @@ Two implementations of each protocol prove the seam: every format, and `formats.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -119,6 +120,21 @@ class NewDataset:
     dimensions: tuple[str, ...] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     shard_shape: Shape | None = None  # Zarr: of the chunks that share a file; None: a file a chunk
+
+    def checked(self) -> NewDataset:
+        """Itself. ValueError of what no format could mean."""
+        if "\0" in self.name:
+            raise ValueError(f"the name {self.name!r} has a zero character in it")
+        if min(self.shape, default=0) < 0 or math.prod(self.shape) * self.dtype.itemsize >= 1 << 63:
+            raise ValueError(f"dataset {self.name!r}: shape {self.shape} of {self.dtype} is negative, or too large")
+        for name in ("chunk_shape", "shard_shape", "resizable", "dimensions"):
+            value = getattr(self, name)
+            if value is not None and len(value) != len(self.shape):
+                raise ValueError(f"dataset {self.name!r}: {name}={value} does not have the rank of shape {self.shape}")
+        for extent, most in zip(self.shape, self.resizable or self.shape, strict=True):
+            if most is not None and most < extent:
+                raise ValueError(f"dataset {self.name!r}: resizable={self.resizable} is less than shape {self.shape}")
+        return self
 
 
 class Writer(Protocol):

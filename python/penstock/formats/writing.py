@@ -27,6 +27,8 @@ def value_of(value: Any, stream: int | None = None) -> Target:
         import numpy as np
 
         value = np.asarray(value)
+    if type(value).__module__.startswith("numpy.ma") and value.mask.any():
+        raise TypeError("a masked array has elements without a value: pass array.filled(value), or array.data")
     try:
         return target_of(value, stream)
     except TypeError:
