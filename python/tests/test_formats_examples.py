@@ -1,4 +1,4 @@
-"""The examples of netCDF, Zarr and xarray run as they are, and stock tools read what they write."""
+"""The examples of all formats run as they are, and stock tools read what they write; each format has its page."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from penstock.formats.registry import FORMATS
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -38,3 +40,32 @@ def test_shards_are_read_in_part(tmp_path: Path) -> None:
     assert "read 65536 of 4194304 bytes" in text
     zarr = pytest.importorskip("zarr")
     assert zarr.open_group(tmp_path / "x.zarr", mode="r")["density"].shape == (64, 128, 128)
+
+
+def test_columns_of_an_npy_file(tmp_path: Path) -> None:
+    text = run("npy_columns.py", tmp_path / "big.npy", "--columns", 2)
+    assert "sum of the parts 909990000" in text
+    assert "80000 bytes wanted, 2557520 read" in text
+    assert np.load(tmp_path / "big.npy", mmap_mode="r").shape == (100_000, 64)
+
+
+def test_weights_of_a_model(tmp_path: Path) -> None:
+    text = run("safetensors_weights.py", tmp_path / "m.safetensors")
+    assert "8 tensors, 2097152 bytes" in text
+    assert "(16, 256) of (256, 256)" in text
+    reference = pytest.importorskip("safetensors.numpy")
+    assert reference.load_file(tmp_path / "m.safetensors").keys() == {f"layer{i}.weight" for i in range(8)}
+
+
+def test_planes_of_a_raw_field(tmp_path: Path) -> None:
+    text = run("raw_planes.py", tmp_path / "f.bin", "--shape", 8, 16, 16)
+    assert "(16, 16) float32, mean 1151.5" in text
+    assert "1024 of 8192 bytes read" in text
+
+
+def test_every_format_has_a_page_and_an_example() -> None:
+    pages = {one.stem for one in (EXAMPLES.parent / "docs" / "formats").glob("*.md")}
+    scripts = " ".join(one.stem for one in EXAMPLES.glob("*.py"))
+    for name in (*FORMATS, "xarray", "particles"):
+        assert name in pages, name
+        assert name in scripts, name

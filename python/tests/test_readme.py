@@ -19,7 +19,11 @@ FORMATS = {  # pages, and the packages that their code needs
     "netcdf3": (),
     "netcdf4": ("h5py",),
     "zarr": ("zarr",),
+    "npy": (),
+    "safetensors": (),
+    "raw": (),
     "xarray": ("xarray",),
+    "particles": ("h5py",),
 }
 PAGES = (
     "README.md",
