@@ -97,6 +97,9 @@ bool Team::open_slot() {
     free_slot->phase = Slot::Phase::filling;
     free_slot->pieces.clear();
     free_slot->parts_open = static_cast<std::uint32_t>(parts_.size());
+    free_slot->by_parts = !started_ || job_.exhausted();
+    free_slot->failure.reset();
+    started_ = true;
     return true;
 }
 
@@ -141,7 +144,16 @@ void Team::filled(const Part& part) {
     const std::lock_guard lock(mutex_);
     Slot& slot = slots_[part.slot];
     slot.pieces.insert(slot.pieces.end(), part.chunk.pieces.begin(), part.chunk.pieces.end());
+    if (slot.by_parts && !slot.failure) copy_part(part);
     if (--slot.parts_open == 0) start_copy(part.slot);
+}
+
+void Team::copy_part(const Part& part) {
+    try {
+        queue_copies(part.chunk.pieces, station_->slot(part.slot));
+    } catch (const Error& error) {  // told when the slot is complete; others still fill it
+        slots_[part.slot].failure = error;
+    }
 }
 
 void Team::give_up() {
@@ -154,9 +166,16 @@ void Team::give_up() {
 }
 
 void Team::start_copy(std::uint32_t index) {
+    Slot& slot = slots_[index];
     try {
-        queue_copy(index);
-        slots_[index].phase = Slot::Phase::copying;
+        if (slot.failure) throw Error(*slot.failure);
+        if (!slot.by_parts) {
+            std::sort(slot.pieces.begin(), slot.pieces.end(),
+                      [](const Piece& a, const Piece& b) { return a.slot_offset < b.slot_offset; });
+            queue_copies(slot.pieces, station_->slot(index));
+        }
+        station_->stream().record(station_->event(index));
+        slot.phase = Slot::Phase::copying;
         copying_.push_back(index);
     } catch (const Error& error) {
         fail(index, error);
@@ -172,11 +191,8 @@ void Team::fail(std::uint32_t index, const Error& error) {
     finish(index);
 }
 
-void Team::queue_copy(std::uint32_t index) {
-    Slot& slot = slots_[index];
-    std::sort(slot.pieces.begin(), slot.pieces.end(),
-              [](const Piece& a, const Piece& b) { return a.slot_offset < b.slot_offset; });
-    gather_copies(slot.pieces, station_->slot(index), copy_pieces_);
+void Team::queue_copies(const std::vector<Piece>& pieces, const std::byte* slot) {
+    gather_copies(pieces, slot, copy_pieces_);
     std::uint64_t bytes = 0;
     for (const CopyPiece& piece : copy_pieces_) bytes += piece.bytes;
     job_.transfer().count_staged(job_.shape().path, bytes);
@@ -185,7 +201,6 @@ void Team::queue_copy(std::uint32_t index) {
     } else if (!copy_pieces_.empty()) {
         station_->stream().copy_batch(CopyDirection::to_device, copy_pieces_);
     }
-    station_->stream().record(station_->event(index));
 }
 
 bool Team::collect_finished() {

@@ -2,8 +2,9 @@
 //
 // A copy engine pays a fixed time for each copy (2.5 us on an H200: 4 MiB copies reach 53.6 of 55.5 GB/s, 16 MiB ones
 // 55.1), while staging memory must stay small enough for the CPU's cache. Shared slots give both: few large slots, and
-// parts small enough that all workers are busy on the same slot. Reads only. What must stay true: a slot is copied
-// exactly once, after its last part, and handed out again only after that copy.
+// parts small enough that all workers are busy on the same slot. The first and the last slot of a job are copied part
+// by part: nothing else keeps the copy engine busy then. Reads only. What must stay true: each part is copied exactly
+// once, after it was filled, and a slot is handed out again only after its copies.
 #pragma once
 
 #include <condition_variable>
@@ -11,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "engine/job.hpp"
@@ -48,12 +50,15 @@ class Team {
         enum class Phase : std::uint8_t { free, filling, copying } phase = Phase::free;
         std::vector<Piece> pieces;        // as the parts brought them back
         std::uint32_t parts_open = 0;     // handed out or still to hand out
+        bool by_parts = false;            // copied as the parts come
+        std::optional<Error> failure{};   // of the copy of a part
     };
     bool open_slot();                      // needs lock; false when the job has no chunk
     void cut_parts(const Chunk& chunk);    // needs lock; fills parts_
     void wait_for_slot(std::unique_lock<std::mutex>& lock);
     void start_copy(std::uint32_t index);  // needs lock
-    void queue_copy(std::uint32_t index);  // needs lock
+    void copy_part(const Part& part);      // needs lock
+    void queue_copies(const std::vector<Piece>& pieces, const std::byte* slot);  // needs lock
     void fail(std::uint32_t index, const Error& error);  // needs lock
     void finish(std::uint32_t index);      // needs lock
     bool collect_finished();               // needs lock
@@ -69,6 +74,7 @@ class Team {
     std::deque<Part> parts_;              // of the slot being filled, not handed out yet
     std::deque<std::uint32_t> copying_;   // slots, oldest first
     std::vector<CopyPiece> copy_pieces_;
+    bool started_ = false;                // a slot was opened
     bool sound_ = true;                   // the device has not failed
 };
 
