@@ -14,7 +14,7 @@ import numpy as np
 from h5py import h5a, h5t
 
 from penstock.formats.faults import refused, unsupported
-from penstock.formats.hdf5_open import cause_of, high_level, name_text
+from penstock.formats.hdf5_open import cause_of, explained, high_level, name_text
 
 Opener = Callable[[], Any]
 
@@ -30,7 +30,9 @@ class Attributes(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         attributes = high_level(self._open()).attrs
-        if name in self._hidden or name not in attributes:
+        with explained(self._file):
+            is_there = name not in self._hidden and name in attributes
+        if not is_there:
             raise KeyError(name)
         try:
             value = plain(attributes[name])
@@ -49,13 +51,13 @@ class Attributes(Mapping[str, Any]):
 
     def _names(self) -> list[str]:
         """Those that refer to other objects say nothing outside the file, and are left out."""
-        target = self._open()
-        found: list[str] = []
-        for index in range(h5a.get_num_attrs(target)):
-            attribute = h5a.open(target, index=index)
-            name = name_text(attribute.name)
-            if name not in self._hidden and not _refers(attribute.get_type()):
-                found.append(name)
+        target, found = self._open(), []
+        with explained(self._file, names_exist=True):
+            for index in range(h5a.get_num_attrs(target)):
+                attribute = h5a.open(target, index=index)
+                name = name_text(attribute.name)
+                if name not in self._hidden and not _refers(attribute.get_type()):
+                    found.append(name)
         return found
 
 

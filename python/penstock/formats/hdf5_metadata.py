@@ -23,7 +23,7 @@ from penstock.formats.faults import damaged, unsupported
 from penstock.formats.hdf5_attributes import Attributes
 from penstock.formats.hdf5_index import ChunkIndex, Filters, all_encoded, read_index
 from penstock.formats.hdf5_library import Misplaced
-from penstock.formats.hdf5_open import cause_of, home_of, name_bytes, names_of, open_dataset
+from penstock.formats.hdf5_open import explained, home_of, name_bytes, names_of, open_dataset
 from penstock.formats.hdf5_stored import Stored, describe
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 
@@ -62,14 +62,17 @@ class Metadata(ABC):
         return home_of(dataset)
 
     def names(self) -> Sequence[str]:
-        return tuple(names_of(self._current()))
+        file = self._current()
+        with explained(self.name, names_exist=True):
+            return tuple(names_of(file))
 
     def info(self, name: str) -> DatasetInfo:
         return self.stored(name).info
 
     def table(self, name: str, box: Box) -> ChunkTable:
         stored = self.readable(name)
-        table = self._table(stored, box)
+        with explained(self.name, stored.info.name):
+            table = self._table(stored, box)
         sizes = [self._watched_bytes(file) for file in table.files]
         _check_ends(table, stored.info.name, sizes)
         return table
@@ -77,10 +80,8 @@ class Metadata(ABC):
     def decode(self, name: str, box: Box) -> memoryview:
         stored = self.readable(name)
         hdf5_filters.check_available(stored.home, stored.info.name, stored.dataset.get_create_plist())
-        try:
+        with explained(self.name, stored.info.name):
             return stored.read(box)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise damaged(self.name, f"HDF5 cannot decode it: {cause_of(error)}", stored.info.name) from error
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         path = name_bytes(group.strip("/")) or b"/"
@@ -93,13 +94,17 @@ class Metadata(ABC):
         if name in self._stored:
             self._stored.move_to_end(name)
             return self._stored[name]
+        with explained(self.name, name):
+            found = self._with_runs(self._found(file, name))
+        _keep(self._stored, name, found)
+        return found
+
+    def _found(self, file: h5f.FileID, name: str) -> Stored:
         dataset = open_dataset(file, self.name, name)
         path = name_bytes(name)
         attributes = Attributes(self.name, lambda: self._object(path), self.hidden_attributes)
         found = describe(name, dataset, self._home(dataset), attributes)
         self._watched_bytes(found.home)
-        found = self._with_runs(found)
-        _keep(self._stored, name, found)
         return found
 
     def readable(self, name: str) -> Stored:

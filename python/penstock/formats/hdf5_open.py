@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import NamedTuple
 
@@ -89,6 +91,20 @@ def cause_of(error: Exception) -> str:
     return found.group(1) if found else str(error).strip("'\"")
 
 
+@contextmanager
+def explained(file: str, dataset: str = "", names_exist: bool = False) -> Iterator[None]:
+    """What HDF5 stumbles over in the block is damage of the file. A KeyError says that a name is unknown, unless all
+    names in the block were found in the file itself."""
+    try:
+        yield
+    except KeyError as error:
+        if not names_exist:
+            raise
+        raise damaged(file, cause_of(error), dataset) from error
+    except (OSError, RuntimeError, ValueError, TypeError, OverflowError, UnicodeError) as error:
+        raise damaged(file, cause_of(error), dataset) from error
+
+
 def name_bytes(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")
 
@@ -161,7 +177,7 @@ def names_of(file: h5f.FileID) -> list[str]:
             if link == h5l.TYPE_SOFT:
                 soft.append(full)
             elif link == h5l.TYPE_HARD:
-                kind = h5o.get_info(group, name).type
+                kind = _kind_of(group, name)
                 if kind == h5o.TYPE_DATASET:
                     found.append(full)
                 elif kind == h5o.TYPE_GROUP and address not in seen:
@@ -169,6 +185,13 @@ def names_of(file: h5f.FileID) -> list[str]:
                     inner.append((f"{full}/", h5g.open(group, name)))
         waiting += reversed(inner)
     return found + [one for one in soft if _is_dataset(root, one, number)]
+
+
+def _kind_of(group: h5g.GroupID, name: bytes) -> int:
+    try:
+        return h5o.get_info(group, name).type
+    except KeyError as error:  # the link is there, so what it leads to is broken
+        raise OSError(str(error)) from error
 
 
 def _links(group: h5g.GroupID) -> list[tuple[bytes, int, int]]:

@@ -25,6 +25,7 @@ from penstock.formats.hdf5_overlay import PAGE_BYTES, Overlay
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 HEADER, MOVED = "object header", "part of an object header"
 _SUPERBLOCK, _NAMES = "superblock", "names of links"
+_SUPERBLOCK_BYTES = 128  # more than any version has
 _HEAP_BYTES, _NO_FREE = 32, 1  # of a local heap: its head, and the address that ends the list of free space
 # What may change in place, in the order of application. A B-tree's level refines its rank.
 _RANKS = {
@@ -77,6 +78,7 @@ def read_superblock(name: str, head: bytes) -> Superblock:
     start = next((at for at in _starts(len(head)) if head[at : at + 8] == SIGNATURE), None)
     if start is None:
         raise unsupported(name, "it has no HDF5 superblock")
+    head = head.ljust(start + _SUPERBLOCK_BYTES, b"\0")
     version = head[start + 8]
     sizes, end = (start + 13, start + 40) if version == 0 else (start + 13, start + 44)
     if version >= 2:

@@ -38,6 +38,9 @@ class Session:
         self.old: Superblock | None = None
         if create is None:
             self.old = self._superblock()
+            size = os.fstat(descriptor).st_size
+            if size < self.old.end:
+                raise damaged(name, f"truncated file: it ends at {size}, and says that it ends at {self.old.end}")
         self.reserved_end = self.old.end if self.old else 0
         self.overlay = Overlay(descriptor, self.reserved_end)
         access = access_list()

@@ -24,7 +24,7 @@ from penstock.formats.hdf5_attributes import write_attribute
 from penstock.formats.hdf5_index import no_chunks
 from penstock.formats.hdf5_journal import drop_journal
 from penstock.formats.hdf5_metadata import Metadata
-from penstock.formats.hdf5_open import cause_of, name_bytes
+from penstock.formats.hdf5_open import cause_of, explained, name_bytes
 from penstock.formats.hdf5_place import Growth, default_chunk, place_chunks
 from penstock.formats.hdf5_session import NAME, Session, creation_list, group_list, shape_object
 from penstock.formats.hdf5_types import stored_type
@@ -127,7 +127,8 @@ class Hdf5Writer(Metadata):
         session, self._session = self._session, None
         self._stored.clear()
         if self._new is None:
-            self._in_place.publish(session, durable)
+            with explained(self.name):
+                self._in_place.publish(session, durable)
             return
         new, self._new = self._new, None
         try:
@@ -164,7 +165,8 @@ class Hdf5Writer(Metadata):
     def _all_or_nothing(self) -> Iterator[None]:
         """After an error in the block, HDF5 has changes that must not reach the file."""
         try:
-            yield
+            with explained(self.name):
+                yield
         except Error as error:
             self._failed = error
             raise

@@ -18,7 +18,7 @@ from h5py import h5a, h5d, h5o
 from penstock._dtype import DType
 from penstock.formats.hdf5 import Hdf5
 from penstock.formats.hdf5_metadata import Metadata
-from penstock.formats.hdf5_open import has, name_bytes
+from penstock.formats.hdf5_open import explained, has, name_bytes
 from penstock.formats.hdf5_stored import Stored
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 from penstock.formats.netcdf4_dims import Dimension, dimensions_of, is_bare, kHidden, kNotCoordinate, lengths_of
@@ -45,11 +45,12 @@ class NetCDFView(Metadata):
 
     def names(self) -> Sequence[str]:
         file = self._current()
-        found = []
-        for name in super().names():
-            dataset = h5o.open(file, name_bytes(name))
-            if isinstance(dataset, h5d.DatasetID) and not is_bare(dataset):
-                found.append(name.replace(kNotCoordinate, ""))
+        found, all_names = [], super().names()
+        with explained(self.name, names_exist=True):
+            for name in all_names:
+                dataset = h5o.open(file, name_bytes(name))
+                if isinstance(dataset, h5d.DatasetID) and not is_bare(dataset):
+                    found.append(name.replace(kNotCoordinate, ""))
         return tuple(found)
 
     def info(self, name: str) -> DatasetInfo:
@@ -72,12 +73,14 @@ class NetCDFView(Metadata):
     def _look(self, name: str) -> View:
         stored = self.stored(name)
         info = replace(stored.info, name=name)
-        dimensions = self._dimensions(stored)
-        if dimensions is None:
-            return View(self._typed(stored, info), info.shape)
-        shape = self._lengths(stored, dimensions) + stored.item_dims
+        with explained(self.name, name, names_exist=True):
+            info = self._typed(stored, info)
+            dimensions = self._dimensions(stored)
+            if dimensions is None:
+                return View(info, info.shape)
+            shape = self._lengths(stored, dimensions) + stored.item_dims
         names = tuple(one.name for one in dimensions)
-        return View(replace(self._typed(stored, info), shape=shape, dimensions=names), info.shape)
+        return View(replace(info, shape=shape, dimensions=names), stored.info.shape)
 
     def _typed(self, stored: Stored, info: DatasetInfo) -> DatasetInfo:
         marked = info.dtype.name == "int8" and h5a.exists(stored.dataset, kBoolAttribute.encode())

@@ -8,10 +8,11 @@ is not given any.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from h5py import h5a, h5d, h5ds, h5f, h5i, h5o, h5r, h5s
+from h5py import h5a, h5d, h5f, h5i, h5o, h5r, h5s
 
 from penstock.formats.hdf5_open import high_level, name_bytes, name_text, names_of
 from penstock.formats.model import Shape
@@ -46,15 +47,21 @@ class Dimension(NamedTuple):
 
 
 def is_scale(dataset: h5d.DatasetID) -> bool:
-    return bool(h5ds.is_scale(dataset))
+    """Asked of the attribute itself: H5DSis_scale writes beyond its buffer when a damaged file has another there."""
+    return h5a.exists(dataset, b"CLASS") and _mark(dataset, "CLASS") == b"DIMENSION_SCALE"
+
+
+def _mark(dataset: h5d.DatasetID, name: str) -> bytes:
+    value = high_level(dataset).attrs[name]
+    value = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    return value.rstrip(b"\0") if isinstance(value, bytes) else b""
 
 
 def is_bare(dataset: h5d.DatasetID) -> bool:
     """Whether it is a dimension and no variable."""
     if not h5a.exists(dataset, b"NAME") or not is_scale(dataset):
         return False
-    name = high_level(dataset).attrs["NAME"]
-    return isinstance(name, bytes) and name.startswith(kNoVariable)
+    return _mark(dataset, "NAME").startswith(kNoVariable)
 
 
 def dimensions_of(file: h5f.FileID, dataset: h5d.DatasetID) -> tuple[Dimension, ...] | None:
@@ -65,7 +72,7 @@ def dimensions_of(file: h5f.FileID, dataset: h5d.DatasetID) -> tuple[Dimension, 
     elif not h5a.exists(dataset, b"DIMENSION_LIST"):
         return () if rank == 0 else None
     else:
-        scales = [_first_scale(dataset, axis) for axis in range(rank)]
+        scales = [_first_scale(file, ones) for ones in high_level(dataset).attrs["DIMENSION_LIST"]]
     if len(scales) != rank or any(one is None for one in scales):
         return None
     return tuple(dimension(one) for one in scales if one is not None)
@@ -78,12 +85,9 @@ def dimension(scale: h5d.DatasetID) -> Dimension:
     return Dimension(path, None if most == h5s.UNLIMITED else space.get_simple_extent_dims()[0])
 
 
-def _first_scale(dataset: h5d.DatasetID, axis: int) -> h5d.DatasetID | None:
-    if h5ds.get_num_scales(dataset, axis) == 0:
-        return None
-    found: list[h5d.DatasetID] = []
-    h5ds.iterate(dataset, axis, lambda scale: found.append(scale) or 1)
-    return found[0]
+def _first_scale(file: h5f.FileID, references: Sequence[h5r.Reference]) -> h5d.DatasetID | None:
+    found = h5r.dereference(references[0], file) if len(references) else None
+    return found if isinstance(found, h5d.DatasetID) else None
 
 
 def _numbered(file: h5f.FileID, dataset: h5d.DatasetID) -> list[h5d.DatasetID]:
