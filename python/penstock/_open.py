@@ -7,6 +7,7 @@ plain bytes (see `_api`). What must stay true: the same words mean the same in a
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,8 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     name = _place(name)
     if dtype is None and format == "raw":
         raise TypeError("a raw file needs dtype=, the type of its elements")
+    if dtype is None and (shape is not None or offset_bytes):
+        raise TypeError("shape= and offset_bytes= are of raw files, which need dtype= too")
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes} if dtype is not None else {}
     kind, container = _reader(name, format, raw | options)
     writer = None
@@ -96,6 +99,7 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
         named = registry.FORMATS["raw"]
     if named is None or (format is None and named.shares_suffix):
         named = registry.of_file(name)
+    _need_file(name, named)
     try:
         return named, registry.function(named, "reader")(name, **options)
     except Error:
@@ -104,6 +108,19 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
         if other is None or other is named:
             raise
         return other, registry.function(other, "reader")(name, **options)
+
+
+def _need_file(name: str, format: Format) -> None:
+    """That nobody waits for a pipe, or takes a folder for a file. What is not there, the format says itself."""
+    from penstock._error import Error
+
+    try:
+        mode = os.stat(name).st_mode  # noqa: PTH116 - half the time of a Path's
+    except OSError:
+        return
+    if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and format.name == "zarr")):
+        cause = "it is a folder" if stat.S_ISDIR(mode) else "it is no regular file"
+        raise Error(code="not_a_regular_file", operation=f"open as {format.name}", file=name, cause=cause)
 
 
 def create(

@@ -175,3 +175,26 @@ def test_masks_are_not_dropped_in_silence(tmp_path: Path, suffix: str) -> None:
         with pytest.raises(TypeError, match="filled"):
             file["data"] = masked
         file["data"] = np.ma.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize("format", ["hdf5", "netcdf4", "netcdf3", "npy", "safetensors", "zarr", "raw"])
+def test_pipes_and_folders_are_no_files(tmp_path: Path, format: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    layout = {"dtype": "u1"} if format == "raw" else {}
+    for name in ("pipe", "") if format != "zarr" else ("pipe",):
+        with pytest.raises(penstock.Error, match="no regular file|it is a folder") as found:
+            penstock.open(tmp_path / name, format=format, device="host", **layout)
+        assert found.value.code == "not_a_regular_file"
+        assert "\n" not in str(found.value)
+
+
+def test_shapes_of_raw_files(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(bytes(10))
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    with penstock.open(tmp_path / "x.bin", dtype="u1", shape=5, device="host") as file:
+        assert file["data"].shape == (5,)
+    with pytest.raises(TypeError, match="float"):
+        penstock.open(tmp_path / "x.bin", dtype="u1", shape=(1.5,), device="host")
+    for layout in ({"shape": (3,)}, {"offset_bytes": 8}):
+        with pytest.raises(TypeError, match="dtype="):
+            penstock.open(tmp_path / "x.npy", device="host", **layout)

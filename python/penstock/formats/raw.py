@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +27,8 @@ def open_raw(
     there = status.st_size - offset_bytes
     if offset_bytes < 0 or there < 0:
         raise _bad(name, f"offset {offset_bytes} is not in the {there + offset_bytes} bytes of the file")
-    wanted = (-1,) if shape is None else tuple(int(extent) for extent in shape)
+    shape = (shape,) if isinstance(shape, int) else shape
+    wanted = (-1,) if shape is None else tuple(operator.index(extent) for extent in shape)
     found = _solved(name, wanted, type, there)
     info = DatasetInfo(DATASET, found, type, found)
     if bytes_of(info) > there:
