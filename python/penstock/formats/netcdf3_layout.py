@@ -99,7 +99,7 @@ def _declare_one(header: Header, dataset: NewDataset) -> Header:
     variable = Variable(name, indices, attributes, code, 0)
     header = replace(header, variables=(*header.variables, variable))
     _check_size(header, variable)
-    return with_attributes(header, name, dict(dataset.attributes))
+    return with_attributes(header, name, dict(dataset.attributes)) if dataset.attributes else header
 
 
 def _is_record(dataset: NewDataset) -> bool:

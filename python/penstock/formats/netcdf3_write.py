@@ -45,6 +45,7 @@ class NetCDF3Writer:
     def __init__(self, name: str | os.PathLike[str], *, append: bool = False, version: int = 5) -> None:
         self.name = os.fspath(name)
         self._rows: dict[str, int] = {}  # records that each record variable has been given
+        self._named: tuple[Header | None, dict[str, Variable]] = (None, {})  # its variables by name
         if append:
             self._new: NewFile | None = None
             self._adopt(read_header(self.name))
@@ -142,9 +143,11 @@ class NetCDF3Writer:
         return self._new.temporary if self._new is not None else self.name
 
     def _variable(self, name: str) -> Variable:
-        for variable in self._header.variables:
-            if variable.name == name.removeprefix("/"):
-                return variable
+        if self._named[0] is not self._header:
+            self._named = (self._header, {one.name: one for one in self._header.variables})
+        found = self._named[1].get(name.removeprefix("/"))
+        if found is not None:
+            return found
         raise unknown(self.name, name, self.names())
 
     def _adopt(self, header: Header) -> None:
