@@ -264,6 +264,16 @@ def test_an_abandoned_append_leaves_the_file_as_it_was(path: Path) -> None:
     assert path.read_bytes() == content
 
 
+def test_what_others_left_behind_the_end_stays_unless_space_is_needed(path: Path) -> None:
+    make(path, {"a": (3, 20)}, {"a": (1, 20)})
+    with path.open("ab") as file:
+        file.write(b"a signature")
+    content = path.read_bytes()
+    Hdf5Writer(path, append=True).abandon()
+    Hdf5Writer(path, append=True).publish(durable=True)
+    assert path.read_bytes() == content
+
+
 def test_what_a_dead_writer_reserved_is_used_again(path: Path) -> None:
     make(path, {"a": (3, 2000)}, {"a": (1, 2000)})
     size = path.stat().st_size

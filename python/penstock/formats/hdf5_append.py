@@ -100,7 +100,7 @@ class InPlace:
         session.drop()
         try:
             end = session.stored_end()
-            if end < os.fstat(session.descriptor).st_size:
+            if session.has_reserved and end < os.fstat(session.descriptor).st_size:
                 os.ftruncate(session.descriptor, end)
         finally:
             os.close(session.descriptor)

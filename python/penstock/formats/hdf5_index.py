@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from h5py import h5d
 
-from penstock.formats.hdf5_library import true_origins
+from penstock.formats.hdf5_library import true_origins, user_block_left_out
 from penstock.formats.model import Box, ChunkTable, Shape
 
 
@@ -107,7 +107,8 @@ def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters
     count, ndim = len(stored), len(shape)
     starts, masks, offsets, sizes = zip(*stored, strict=True) if stored else ((), (), (), ())
     origin = np.fromiter(chain.from_iterable(starts), np.int64, count * ndim).reshape(count, ndim)
-    offset = np.array([-1 if one is None else one for one in offsets] if None in offsets else offsets, np.int64)
+    offset = np.array([-1 if one is None else one for one in offsets], np.int64)
+    offset[offset >= 0] += user_block_left_out(dataset)
     size, mask = np.array(sizes, np.int64), np.array(masks, np.int64)
     encoded, trailer = filters.applied(mask)
     origin = true_origins(dataset, origin, chunk_shape)

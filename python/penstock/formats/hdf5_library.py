@@ -1,4 +1,4 @@
-"""What h5py has no face for, asked of the HDF5 library that it brought along; and an error of that library.
+"""What h5py has no face for, asked of the HDF5 library that it brought along; and errors of that library.
 
 What must stay true: where the library cannot be asked (h5py was linked differently), callers do something that is
 right, if slower.
@@ -7,12 +7,13 @@ right, if slower.
 from __future__ import annotations
 
 import ctypes
+import io
 from functools import cache
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5p
+from h5py import h5d, h5f, h5i, h5p
 
 from penstock.formats.model import Shape
 
@@ -44,6 +45,23 @@ def is_extensible_array(dataset: h5d.DatasetID) -> bool | None:
     with h5py._objects.phil:
         done = call(dataset.id, ctypes.byref(kind))
     return kind.value == _EXTENSIBLE_ARRAY if done >= 0 else None
+
+
+def user_block_left_out(dataset: h5d.DatasetID) -> int:
+    """What must be added to the offsets of chunks: H5Dchunk_iter leaves out the user block before HDF5 1.14.3 or so."""
+    block = h5i.get_file_id(dataset).get_create_plist().get_userblock()
+    return block if block and _leaves_out_user_block() else 0
+
+
+@cache
+def _leaves_out_user_block() -> bool:
+    """Found out on a small file in memory."""
+    content, mark = io.BytesIO(), np.frombuffer(b"penstock", np.uint8)
+    with h5py.File(content, "w", userblock_size=512) as file:
+        probe = file.create_dataset("x", data=mark, chunks=(8,)).id
+        found: list[int] = []
+        probe.chunk_iter(lambda row: found.append(row.byte_offset))
+    return content.getvalue().find(mark.tobytes()) == found[0] + 512
 
 
 class Misplaced(Exception):

@@ -75,10 +75,14 @@ class Session:
             cause = f"it keeps a list of its free space (strategy {strategy}), which cannot be changed in one step"
             raise refused(self.name, cause, "append with h5py, or write a new file")
 
+    @property
+    def has_reserved(self) -> bool:
+        return self.old is not None and self.reserved_end > self.old.end
+
     def reserve(self) -> None:
         """Space for all that HDF5 has given out so far."""
         end = self.file.get_filesize()
-        if self.old is not None and self.reserved_end == self.old.end < os.fstat(self.descriptor).st_size:
+        if self.old is not None and not self.has_reserved and self.old.end < os.fstat(self.descriptor).st_size:
             os.ftruncate(self.descriptor, self.old.end)  # what a writer left that died; nothing leads to it
         if end > self.reserved_end:
             reserve(self.descriptor, self.name, self.reserved_end, end - self.reserved_end)

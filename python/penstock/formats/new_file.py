@@ -14,6 +14,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +154,15 @@ def sync_file(name: str) -> None:
     _checked("fsync", name, sync)
 
 
+@cache
+def _fallocate_call() -> Any:
+    library = ctypes.CDLL(None, use_errno=True)
+    return getattr(library, "fallocate64", library.fallocate)
+
+
 def _fallocate(descriptor: int, offset_bytes: int, bytes: int) -> int:
     """errno, or 0. Not os.posix_fallocate: where the system cannot, that one writes into every block instead."""
-    library = ctypes.CDLL(None, use_errno=True)
-    call = getattr(library, "fallocate64", library.fallocate)
+    call = _fallocate_call()
     while True:
         done = call(descriptor, 0, ctypes.c_int64(offset_bytes), ctypes.c_int64(bytes))
         number = ctypes.get_errno() if done != 0 else 0
