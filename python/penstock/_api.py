@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from penstock import _core
 from penstock._core import Buffer
@@ -39,6 +39,12 @@ class TransferOptions(TypedDict, total=False):
     durable: bool  # writes: on stable storage when the transfer is done
     full_evidence: bool  # small transfers sample counters too
     timeout_s: float | None  # the transfer ends as "timed_out" after this long
+
+
+class ReadOptions(TransferOptions, total=False):
+    """How datasets are to be read."""
+
+    decode: Literal["auto", "host", "gpu"]  # who decodes compressed chunks; see penstock.open
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from penstock._shared import shared_context
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from penstock._api import TransferOptions
+    from penstock._api import ReadOptions, TransferOptions
     from penstock.formats.datafile import DataFile
     from penstock.formats.model import Container
     from penstock.formats.registry import Format
@@ -37,6 +37,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     shape: Sequence[int] | None = None,
     offset_bytes: int = 0,
     durable: bool = False,
+    decode: str = "auto",
     **options: Any,
 ) -> DataFile:
     """Opens an HDF5, netCDF, NPY, safetensors or Zarr file, or, with `dtype` and `shape`, a raw one.
@@ -49,6 +50,8 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         format: hdf5, netcdf4, netcdf3, npy, safetensors, zarr or raw; found out when left out.
         dtype, shape, offset_bytes: of a raw file's elements; one extent of shape may be -1.
         durable: with write: close() returns when all is on stable storage.
+        decode: who decodes compressed chunks, unless a read says otherwise: "host" (the format's library), "gpu"
+            (nvCOMP; an Error where it cannot), or "auto": the GPU where it can, else the host, and evidence says why.
         options: of the format; see docs/formats.md.
 
     Returns a DataFile: a mapping of lazy datasets. A raw or NPY file has one, "data".
@@ -74,7 +77,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         return registry.function(kind, "reader")(name, **raw, **options)
 
     opened = Opened(name, kind.name, None if write else container, writer, reopen, durable)
-    return DataFile(opened, context or shared_context(device))
+    return DataFile(opened, context or shared_context(device), decode)
 
 
 def _place(name: FileName) -> str:
@@ -169,7 +172,7 @@ def load(  # noqa: PLR0913 - one keyword a choice
     offset_bytes: int = 0,
     names: Sequence[str] | None = None,
     like: Any = None,
-    **options: Unpack[TransferOptions],
+    **options: Unpack[ReadOptions],
 ) -> Any:
     """Reads a whole file to a device.
 

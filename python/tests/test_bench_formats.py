@@ -45,6 +45,8 @@ def test_every_probe_is_measured_or_told_missing(penstock: Run, tmp_path: Path) 
     assert all(
         check.value is not None for check in format_targets.checks(rows) if check.here and "load_file" not in check.what
     )
+    assert measured["HDF5 deflate read, host"]["bytes"] == 1 << 20
+    assert "HDF5 deflate read, gpu" in absent
     assert "open and read 4 KiB" in ran.out
     assert not list(tmp_path.glob("penstock-bench-*"))
 

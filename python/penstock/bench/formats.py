@@ -19,7 +19,7 @@ import penstock
 from penstock import Array, Context
 from penstock._api import Buffer
 from penstock._dtype import DType
-from penstock.bench import format_peers
+from penstock.bench import format_decoding, format_peers
 from penstock.bench.grid import POISON, Step, check
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.rounds import Probe, Sample, run_rounds
@@ -66,7 +66,8 @@ def run(bench: Bench, suite: Suite, step: Step) -> None:
         step(0, 0, f"making the {format} file")
         _make(bench, format)
     _make_small(bench)
-    probes = _large(bench) + _small(bench) + format_peers.probes(bench)
+    format_decoding.make(bench)
+    probes = _large(bench) + _small(bench) + format_decoding.probes(bench) + format_peers.probes(bench)
     run_rounds(bench.results, "formats", probes, suite.repeats, step)
 
 

@@ -8,13 +8,16 @@ piece is larger; its ranges of scratch do not overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from penstock.formats.pieces import DIRECT_BYTES, GAP_BYTES, Group
+
+if TYPE_CHECKING:
+    from penstock.formats.packed import Unpack
 
 SCRATCH_BYTES = 256 << 20  # of one batch, without the holes between pieces; two are under way at a time
 BATCH_PIECES = 1 << 18
@@ -49,6 +52,7 @@ class Batch:
     scratch_bytes: int = 0
     moves: list[Move] = field(default_factory=list)
     paddings: list[Padding] = field(default_factory=list)
+    unpacks: list[Unpack] = field(default_factory=list)  # what of scratch the device decodes
 
     @property
     def bytes(self) -> int:
@@ -57,6 +61,17 @@ class Batch:
     @property
     def ranges(self) -> int:
         return len(self.staged) + sum(len(table) for table in self.direct.values())
+
+
+class Ranges(Protocol):
+    """Columns of one row a range of a file."""
+
+    @property
+    def file(self) -> np.ndarray: ...
+    @property
+    def offset(self) -> np.ndarray: ...
+    @property
+    def bytes(self) -> np.ndarray: ...
 
 
 class Run(NamedTuple):
@@ -162,7 +177,7 @@ def _place(batch: Batch, staged: list[Run], writes: bool) -> Iterator[Batch]:
     if not staged:
         yield batch
         return
-    scratch = _Scratch(staged, 0 if writes else GAP_BYTES)
+    scratch = ScratchRanges(staged, 0 if writes else GAP_BYTES)
     pieces = sum(len(run.offset) for run in staged)
     if scratch.bytes > SCRATCH_BYTES + SCRATCH_BYTES // 4 and pieces > 1:
         first, second = _halves(staged, pieces // 2)
@@ -299,10 +314,10 @@ def _split_by(rows: np.ndarray, columns: tuple[int, ...]) -> list[np.ndarray]:
     return np.split(rows[order], np.flatnonzero(np.diff(kind[order])) + 1)
 
 
-class _Scratch:
+class ScratchRanges:
     """Ranges through scratch: pieces that nearly touch are one range. `offsets` says, run by run, where pieces lie."""
 
-    def __init__(self, runs: list[Run], gap: int) -> None:
+    def __init__(self, runs: Sequence[Ranges], gap: int) -> None:
         file = np.concatenate([run.file for run in runs])
         offset = np.concatenate([run.offset for run in runs])
         size = np.concatenate([run.bytes for run in runs])

@@ -16,6 +16,7 @@ from penstock._api import Context, Outcome
 from penstock._dtype import DType
 from penstock.formats.attributes import Attributes, Write
 from penstock.formats.dataset import Dataset
+from penstock.formats.decoding import check_choice
 from penstock.formats.group import Group
 from penstock.formats.model import DatasetInfo, Extent, NewDataset
 from penstock.formats.mover import Execution, Job, Mover
@@ -33,17 +34,21 @@ if TYPE_CHECKING:
 
     from penstock._api import TransferOptions
 
+# Who decodes on the host.
+_LIBRARIES = {"hdf5": "HDF5", "netcdf4": "HDF5", "zarr": "zlib and numcodecs"}
+
 
 class DataFile(Group):
     """A mapping from names of datasets to Dataset. As a context manager: closes; a new file gets its name only if no
     error passed. Made by penstock.open and penstock.create."""
 
-    def __init__(self, opened: Opened, context: Context) -> None:
+    def __init__(self, opened: Opened, context: Context, decode: str = "auto") -> None:
         super().__init__(self, "")
         self.name, self.format = opened.name, opened.format
         self._source = Source(opened)
         self._context = context
-        self._mover = Mover(context, self._source.decode)
+        self._decode = check_choice(decode)
+        self._mover = Mover(context, self._source.decode, _LIBRARIES.get(opened.format, "the format's library"))
         self._record = Record()
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
@@ -69,7 +74,7 @@ class DataFile(Group):
 
     def evidence(self) -> dict[str, Any]:
         """How all bytes of this file went so far: paths, fallbacks, and under "formats" the bytes that were requested,
-        read in ranges, filled in, and decoded on the host."""
+        read in ranges, filled in, and decoded, by whom."""
         return self._record.evidence()
 
     def _info(self, name: str) -> DatasetInfo:
@@ -110,11 +115,12 @@ class DataFile(Group):
         background: bool = True,
         take: Callable[[list[Any]], Any] = lambda results: results,
     ) -> Pending:
-        handle = stream_handle(stream)
+        handle, options = stream_handle(stream), dict(options)
+        decode = check_choice(options.pop("decode", self._decode))
         if self.writable:
             self._settle(cancel=False)  # what is being written is read back whole
         with self._source.data() as source:
-            reading = read_job(self._mover, source, requests, handle)
+            reading = read_job(self._mover, source, requests, handle, decode)
         return self._start(reading.job, options, lambda _: take(reading.results), background)
 
     def _start(

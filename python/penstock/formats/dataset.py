@@ -18,7 +18,7 @@ from penstock.formats.selection import select
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from penstock._api import Outcome, Progress, TransferOptions
+    from penstock._api import Outcome, Progress, ReadOptions, TransferOptions
     from penstock.formats.datafile import DataFile
     from penstock.formats.pending import Pending
 
@@ -98,7 +98,7 @@ class Dataset:
         out: Any = None,
         stream: Any = None,
         progress: Progress | None = None,
-        **options: Unpack[TransferOptions],
+        **options: Unpack[ReadOptions],
     ) -> Any:
         """Reads a selection; returns when it is there.
 
@@ -109,7 +109,7 @@ class Dataset:
             stream: of the caller's GPU work that must be finished before bytes land: an integer handle, or a stream of
                 CuPy, PyTorch or cuda.core.
             progress: called with (bytes done, bytes in all) about 10 times a second, and at the end.
-            options: see TransferOptions.
+            options: see TransferOptions; and decode="auto", "host" or "gpu": see penstock.open.
 
         Returns `out`, or a new Array.
         Raises TypeError and ValueError when `out` does not fit, Error when the bytes cannot be had.
@@ -120,7 +120,7 @@ class Dataset:
         return pending.result()[0]
 
     def start_read(
-        self, selection: Any = ..., *, out: Any = None, stream: Any = None, **options: Unpack[TransferOptions]
+        self, selection: Any = ..., *, out: Any = None, stream: Any = None, **options: Unpack[ReadOptions]
     ) -> Pending:
         """read(), in the background; `result()` of what it returns is what read() gives."""
         one = self._request(selection, out)

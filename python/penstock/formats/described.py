@@ -47,7 +47,7 @@ class Described:
         start, stop = np.array(box.start, np.int64), np.array(box.stop, np.int64)
         low = table.origin.reshape(len(table.bytes), info.ndim)
         meets = ((low < stop) & (low + np.array(info.chunk_shape, np.int64) > start)).all(axis=1)
-        found = ChunkTable(table.files, *(column[meets] for column in _columns(table)))
+        found = ChunkTable(table.files, *(None if column is None else column[meets] for column in _columns(table)))
         ends = found.offset_bytes + found.bytes
         for number in np.unique(found.file_index):
             mine = found.file_index == number
@@ -69,5 +69,5 @@ class Described:
         """Nothing is held open."""
 
 
-def _columns(table: ChunkTable) -> tuple[np.ndarray, ...]:
-    return table.file_index, table.origin, table.offset_bytes, table.bytes, table.encoded
+def _columns(table: ChunkTable) -> tuple[np.ndarray | None, ...]:
+    return table.file_index, table.origin, table.offset_bytes, table.bytes, table.encoded, table.host_only

@@ -18,7 +18,7 @@ from penstock.formats.reading import Request, request
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from penstock._api import TransferOptions
+    from penstock._api import ReadOptions
     from penstock.formats.datafile import DataFile
     from penstock.formats.pending import Pending
 
@@ -66,7 +66,7 @@ class Group(Mapping[str, Any]):
             return False
 
     def read_many(
-        self, names: Sequence[str] | Mapping[str, Any], *, stream: Any = None, **options: Unpack[TransferOptions]
+        self, names: Sequence[str] | Mapping[str, Any], *, stream: Any = None, **options: Unpack[ReadOptions]
     ) -> Pending:
         """Starts reading several datasets in one submission, into one new buffer that their arrays share.
 
@@ -84,7 +84,7 @@ class Group(Mapping[str, Any]):
         *,
         like: Any = None,
         stream: Any = None,
-        **options: Unpack[TransferOptions],
+        **options: Unpack[ReadOptions],
     ) -> dict[str, Any]:
         """The datasets of these names, or all, read in one submission. `like`: an array of the library whose arrays you
         want. Raises Error when one of them cannot be read."""

@@ -7,10 +7,12 @@ loaded when the first dataset needs it. What must stay true: a filter that is no
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 
 from h5py import h5p, h5z
 
 from penstock.formats.faults import unsupported
+from penstock.formats.model import Recipe
 
 # Numbers registered with The HDF Group.
 _NAMES = {
@@ -33,12 +35,29 @@ _NAMES = {
 }
 
 
+_SHUFFLE = 2
+# A chunk of deflate is a zlib stream: 2 bytes before it, and a checksum behind.
+_RECIPES = {1: Recipe("deflate", header_bytes=2, trailer_bytes=4), 32015: Recipe("zstd")}
+
+
 def numbers_of(create: h5p.PropDCID) -> list[int]:
     return [create.get_filter(index)[0] for index in range(create.get_nfilters())]
 
 
 def filters_of(create: h5p.PropDCID) -> tuple[str, ...]:
     return tuple(_NAMES.get(number, f"filter {number}") for number in numbers_of(create))
+
+
+def recipe_of(create: h5p.PropDCID) -> Recipe | str:
+    """How a device undoes all of the filters; or why only the HDF5 library can."""
+    numbers, shuffle = numbers_of(create), 1
+    if numbers[:1] == [_SHUFFLE] and len(numbers) > 1:
+        values = create.get_filter(0)[2]
+        shuffle, numbers = int(values[0]) if values else 1, numbers[1:]
+    if len(numbers) == 1 and numbers[0] in _RECIPES:
+        return replace(_RECIPES[numbers[0]], shuffle_bytes=max(1, shuffle))
+    names = ", ".join(filters_of(create)) or "none"
+    return f"of HDF5 filters, [shuffle +] deflate and [shuffle +] zstd are undone on a GPU; this has {names}"
 
 
 def check_available(file: str, dataset: str, create: h5p.PropDCID) -> None:

@@ -17,6 +17,9 @@ from h5py import h5d
 from penstock.formats.hdf5_library import true_origins, user_block_left_out
 from penstock.formats.model import Box, ChunkTable, Shape
 
+ENCODED = 1  # by all filters of the dataset
+IN_PART = 2  # by some of them, or in an unknown way
+
 
 class Filters(NamedTuple):
     """Filters of a dataset; a chunk's mask has a bit for each that was skipped."""
@@ -25,10 +28,12 @@ class Filters(NamedTuple):
     checksums: int = 0  # bits of fletcher32 filters whose sums nobody wants checked
 
     def applied(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(whether chunks must be decoded, bytes that follow their elements). Fletcher32 only adds 4 bytes."""
-        left = ~mask & ((1 << self.count) - 1)
+        """(how chunks are encoded, bytes that follow their elements). Fletcher32 only adds 4 bytes."""
+        every = (1 << self.count) - 1
+        left = ~mask & every
         summed = (left != 0) & (left & ~self.checksums == 0)
-        return (left != 0) & ~summed, 4 * summed
+        encoded = np.where(left == every, ENCODED, IN_PART)
+        return np.where((left == 0) | summed, 0, encoded).astype(np.int8), 4 * summed
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class ChunkIndex:
     origin: np.ndarray  # int64 [n, ndim]
     offset_bytes: np.ndarray  # int64 [n]
     bytes: np.ndarray  # int64 [n]
-    encoded: np.ndarray  # bool [n]
+    encoded: np.ndarray  # int8 [n]: 0, ENCODED or IN_PART
 
     def meet(self, box: Box) -> np.ndarray:
         """Rows of the chunks that hold an element of the box."""
@@ -87,7 +92,7 @@ class ChunkIndex:
         if not len(cell):
             return self
         ours = (self.cell, self.origin, self.offset_bytes, self.bytes, self.encoded)
-        more = (cell, origin, offset_bytes, np.full(len(cell), bytes, np.int64), np.zeros(len(cell), bool))
+        more = (cell, origin, offset_bytes, np.full(len(cell), bytes, np.int64), np.zeros(len(cell), np.int8))
         columns = [np.concatenate(pair) for pair in zip(ours, more, strict=True)]
         if len(self.cell) and cell.min() < self.cell[-1]:
             order = np.argsort(columns[0], kind="stable")
@@ -96,8 +101,9 @@ class ChunkIndex:
 
     def table(self, files: tuple[str, ...], rows: np.ndarray) -> ChunkTable:
         index = np.zeros(len(rows), np.int32)
-        columns = (self.origin, self.offset_bytes, self.bytes, self.encoded)
-        return ChunkTable(files, index, *(column[rows] for column in columns))
+        encoded = self.encoded[rows]
+        columns = (column[rows] for column in (self.origin, self.offset_bytes, self.bytes))
+        return ChunkTable(files, index, *columns, encoded > 0, encoded == IN_PART)
 
 
 def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters: Filters) -> ChunkIndex:
@@ -133,7 +139,7 @@ def no_chunks(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
     """Of a dataset that has none yet."""
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
     empty = np.empty(0, np.int64)
-    return ChunkIndex(grid, chunk_shape, empty, np.empty((0, len(grid)), np.int64), empty, empty, np.empty(0, bool))
+    return ChunkIndex(grid, chunk_shape, empty, np.empty((0, len(grid)), np.int64), empty, empty, np.empty(0, np.int8))
 
 
 def all_encoded(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
@@ -141,4 +147,4 @@ def all_encoded(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
     origin = np.stack(np.indices(grid), axis=-1).reshape(-1, len(grid)) * np.array(chunk_shape, np.int64)
     nowhere, count = np.zeros(len(origin), np.int64), len(origin)
-    return ChunkIndex(grid, chunk_shape, np.arange(count), origin, nowhere, nowhere, np.ones(count, bool))
+    return ChunkIndex(grid, chunk_shape, np.arange(count), origin, nowhere, nowhere, np.full(count, IN_PART, np.int8))

@@ -40,6 +40,19 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How a device undoes the encoding of a chunk: cut the framing off, decode the stream, turn the bytes back.
+
+    `codec`: deflate (without framing, RFC 1951), gzip (RFC 1952), zstd (one frame of RFC 8878) or lz4 (one block).
+    """
+
+    codec: str
+    header_bytes: int = 0  # before the stream
+    trailer_bytes: int = 0  # behind it
+    shuffle_bytes: int = 1  # of an element whose bytes were put into planes, first bytes of all first; 1: were not
+
+
+@dataclass(frozen=True)
 class ChunkTable:
     """Stored chunks that meet a box, one row each, as NumPy arrays (so that a million chunks stay cheap).
 
@@ -53,6 +66,7 @@ class ChunkTable:
     offset_bytes: np.ndarray  # int64 [n], in the file
     bytes: np.ndarray  # int64 [n], as stored
     encoded: np.ndarray  # bool [n]: the bytes must be decoded; without extents (compact, ...): one such row, bytes 0
+    host_only: np.ndarray | None = None  # bool [n]: encoded otherwise than `DatasetInfo.recipe` says; None: no row is
 
 
 @dataclass(frozen=True)
@@ -72,11 +86,17 @@ class DatasetInfo:
     filters: tuple[str, ...] = ()  # in the order they were applied on writing
     layout: str = "contiguous"  # contiguous chunked compact external virtual record sharded empty
     refusal: str = ""  # why the dataset cannot be read at all; empty: it can
+    recipe: Recipe | str = "only the format's library decodes it"  # of encoded chunks; a text: why there is none
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Of the elements of a whole chunk."""
+        return math.prod(self.chunk_shape) * self.dtype.itemsize
 
 
 # Bytes of a box of one dataset, decoded on the host by the format's library: C order, stored dtype.

@@ -1,8 +1,8 @@
 """Executes plans on a context: fills, transfers, placing of what came through scratch, and the format's decoding.
 
 Two batches are under way at a time: while the engine moves one, the device places the other. What must stay true:
-scratch is bounded (two batches); whatever ends work early, nothing touches scratch or the target afterwards; fewer
-bytes than planned are an error that names the file.
+scratch is bounded (two batches, and the chunks of one that the device decodes); whatever ends work early, nothing
+touches scratch or the target afterwards; fewer bytes than planned are an error that names the file.
 """
 
 from __future__ import annotations
@@ -18,23 +18,34 @@ import numpy as np
 from penstock import _core
 from penstock._api import Context, Outcome
 from penstock._error import Error
+from penstock.formats import nvcomp
 from penstock.formats.batches import SCRATCH_BYTES, Batch
+from penstock.formats.decoding import DeviceDecoder
 from penstock.formats.files import Files
 from penstock.formats.model import HostDecoder
+from penstock.formats.packed import DECODED_BYTES
 from penstock.formats.pending import Steps
 from penstock.formats.plan import Decode, Plan
 from penstock.formats.record import Counts, outcome_of
 from penstock.formats.target import Target
+from penstock.formats.unpacking import unpack
 
 _SCRATCH_UNIT = 1 << 20
+_KEPT_BYTES = max(2 * SCRATCH_BYTES, 2 * DECODED_BYTES + SCRATCH_BYTES)  # chunks twice, and what alignment adds
 
 
 @dataclass
 class Mover:
-    """What executing needs: a context, its open files, scratch, and the format's decoder."""
+    """What executing needs: a context, its open files, scratch, and decoders: the format's, and one of the device.
+
+    `library`: who decodes on the host, as evidence says it. `decoder`: of the device, instead of nvCOMP; a text: why
+    there is none.
+    """
 
     context: Context
     decode: HostDecoder
+    library: str = "the format's library"
+    decoder: DeviceDecoder | str | None = None
     files: Files = field(init=False)
     emulated: bool = field(init=False)
     device: str = field(init=False)
@@ -49,18 +60,27 @@ class Mover:
     def raw(self) -> _core.Context:
         return self.context._raw
 
+    def device_decoder(self) -> DeviceDecoder | str:
+        """Opened when it is first asked for; or why there is none."""
+        with self._lock:
+            if self.decoder is None:
+                self.decoder = "the device is emulated on the host" if self.emulated else nvcomp.opened(self.raw)
+            return self.decoder
+
     def take_scratch(self, bytes: int) -> _core.Buffer:
         with self._lock:
-            for number, buffer in enumerate(self._scratch):
-                if buffer.bytes >= bytes:
-                    return self._scratch.pop(number)
+            fitting = [buffer for buffer in self._scratch if buffer.bytes >= bytes]
+            if fitting:
+                least = min(fitting, key=lambda one: one.bytes)
+                self._scratch = [one for one in self._scratch if one is not least]
+                return least
         return _core.allocate(self.raw, -(-bytes // _SCRATCH_UNIT) * _SCRATCH_UNIT, "device", "none")
 
     def give_back(self, buffer: _core.Buffer) -> None:
-        """Kept for the next batch, the larger ones, up to what two batches need."""
+        """Kept for the next batch, the larger ones, up to what two batches, one of them being decoded, need."""
         with self._lock:
-            kept = sorted([*self._scratch, buffer], key=lambda one: -one.bytes)[:2]
-            self._scratch = [one for one in kept if one.bytes <= 2 * SCRATCH_BYTES]
+            kept = sorted([*self._scratch, buffer], key=lambda one: -one.bytes)[:3]
+            self._scratch = [one for one in kept if one.bytes <= _KEPT_BYTES]
 
     def close(self) -> None:
         with self._lock:
@@ -118,7 +138,7 @@ class Execution:
                 transfer.cancel()
 
     def outcome(self, seconds: float) -> Outcome:
-        outcome = outcome_of(self._outcomes, self._counts, seconds)
+        outcome = outcome_of(self._outcomes, self._counts, seconds, self._plan.notes)
         if self._job.finished is not None:
             self._job.finished(outcome)
         return outcome
@@ -157,7 +177,7 @@ class Execution:
             self._start(batch)
             following = next(coming, None)
             only = len(self._under_way) == 1 and len(self._under_way[0].transfers) == 1
-            placed = self._plan.writes or not batch.moves
+            placed = self._plan.writes or not (batch.moves or batch.unpacks)
             self.is_one_transfer = following is None and only and placed and not self._plan.decodes
             batch = following
         for decode in self._plan.decodes:
@@ -241,10 +261,16 @@ class Execution:
             if move.in_place:
                 to = source = memory
             _core.copy_boxes(self._mover.raw, to, source, move.table, move.item_bytes, move.swap_bytes)
+        for one in slot.batch.unpacks:
+            self._check_cancelled()
+            assert slot.scratch is not None
+            memory = self._job.targets[one.packed.target].memory
+            bytes = unpack(self._mover, self._plan.files, one, slot.scratch, memory)
+            self._counts.decoded_on_device(bytes, self._mover.device_decoder())
 
     def _decode(self, decode: Decode) -> None:
         plain = self._mover.decode(decode.dataset, decode.box)
-        self._counts.host_decoded_bytes += decode.bytes
+        self._counts.decoded_on_host(decode.bytes, self._mover.library)
         self._finished_bytes += decode.bytes
         given = memoryview(plain).nbytes
         if given != decode.bytes:

@@ -115,7 +115,8 @@ class NetCDF4(NetCDFView, Hdf5):
             return super().table(name, box)
         table = super().table(name, _within(box, view.stored_shape))
         beyond = (table.origin + np.array(view.info.chunk_shape) > np.array(view.stored_shape)).any(axis=1)
-        return replace(table, encoded=table.encoded | beyond)  # what such a chunk holds beyond the end is nothing
+        host_only = beyond if table.host_only is None else beyond | table.host_only
+        return replace(table, encoded=table.encoded | beyond, host_only=host_only)  # beyond the end it holds nothing
 
     def decode(self, name: str, box: Box) -> memoryview:
         view = self._view(name)

@@ -165,7 +165,7 @@ def groups_of(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = Fals
     if len(part.rows) == 0:
         return []
     item, steps = info.dtype.itemsize, np.abs(np.array(selection.steps, np.int64))
-    strides = _c_strides(part.extents, item)
+    strides = c_strides(part.extents, item)
     _check_bytes(info, table, part, item)
     offset = np.asarray(table.offset_bytes, np.int64)[part.rows] + (part.inside * strides).sum(axis=1)
     memory = memory_offset(selection, side, part.at)
@@ -208,7 +208,7 @@ def _short(info: DatasetInfo, table: ChunkTable, row: int) -> Error:
     )
 
 
-def _c_strides(extents: np.ndarray, item: int) -> np.ndarray:
+def c_strides(extents: np.ndarray, item: int) -> np.ndarray:
     strides = np.full(extents.shape, item, np.int64)
     for axis in range(extents.shape[1] - 2, -1, -1):
         strides[:, axis] = strides[:, axis + 1] * extents[:, axis + 1]

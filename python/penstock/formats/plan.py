@@ -1,21 +1,23 @@
-"""The whole of one read or write, as data: pieces of files, boxes to fill, and boxes that the format must decode.
+"""The whole of one read or write, as data: pieces of files, chunks that the device decodes, boxes to fill, and boxes
+that the format must decode.
 
 Pure: datasets and chunk tables in, a Plan out; the mover executes it. Several datasets may share a plan and a target
-(one memory), so that all their ranges go in one submission. What must stay true: pieces, decoded boxes and fills
-together write every selected element, and fills come first, because the others write over them.
+(one memory), so that all their ranges go in one submission. What must stay true: pieces, chunks, decoded boxes and
+fills together write every selected element, and fills come first, because the others write over them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from penstock._error import Error
-from penstock.formats import batches, pieces
+from penstock.formats import batches, packed, pieces
+from penstock.formats.decoding import ON_HOST, Choice
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Extent
 from penstock.formats.pieces import Group, Part, Side, Wanted
 
@@ -57,10 +59,13 @@ class Plan:
     groups: list[Group] = field(default_factory=list)
     fills: list[Fill] = field(default_factory=list)
     decodes: list[Decode] = field(default_factory=list)
+    packed: list[packed.Packed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # for the evidence
     requested_bytes: int = 0
 
-    def add(self, wanted: Wanted, table: ChunkTable | None) -> None:
-        """Adds one dataset; a selection without elements needs no table."""
+    def add(self, wanted: Wanted, table: ChunkTable | None, choice: Choice = ON_HOST) -> None:
+        """Adds one dataset; a selection without elements needs no table. `choice`: who decodes its chunks."""
+        self.notes += [choice.note] if choice.note else []
         info, selection, _ = wanted
         self.requested_bytes += selection.size * info.dtype.itemsize
         if selection.size == 0 or table is None:
@@ -84,7 +89,10 @@ class Plan:
                     advice="write to a dataset without filters, or write it anew",
                 )
             return
-        if encoded.all() and len(encoded):
+        if choice.on_device is not None:
+            self._add_packed(wanted, table, part.of(encoded & choice.on_device[part.rows]))
+            encoded &= ~choice.on_device[part.rows]
+        elif encoded.all() and len(encoded):
             stored = np.asarray(table.bytes)[part.rows].any()  # else there are no chunks to decode as a whole
             self._decode(wanted, info.chunk_shape if stored else (1,) * info.ndim)  # fills in what is not stored
             return
@@ -107,6 +115,13 @@ class Plan:
             table.encoded,
         )
         self.groups += pieces.groups_of(wanted, shifted, part, self.writes)
+
+    def _add_packed(self, wanted: Wanted, table: ChunkTable, part: Part) -> None:
+        """Adds chunks that the device decodes."""
+        if len(part.rows):
+            numbers = np.array([self._number(name) for name in table.files], np.int64)
+            found = packed.packed_of(wanted, table, part)
+            self.packed.append(replace(found, file=numbers[found.file]))
 
     def add_line(self, info: DatasetInfo, table: ChunkTable, side: Side) -> None:
         """Adds a whole dataset that is one plain range of a file, and is to be one range of memory. A file may hold
@@ -162,12 +177,14 @@ class Plan:
         self.decodes.append(Decode(info.name, box, side.target, item, info.dtype.swap_bytes, row))
 
     def batches(self) -> Iterator[batches.Batch]:
-        return batches.batches(self._all_groups(), self.writes)
+        yield from batches.batches(self._all_groups(), self.writes)
+        yield from packed.batches(self.packed)
 
     @property
     def total_bytes(self) -> int:
         """Of file ranges and decoded boxes, as far as can be said before near ranges are joined."""
-        return sum(group.bytes for group in self._all_groups()) + self.decoded_bytes
+        streams = sum(int(one.bytes.sum()) for one in self.packed)
+        return sum(group.bytes for group in self._all_groups()) + streams + self.decoded_bytes
 
     @property
     def decoded_bytes(self) -> int:

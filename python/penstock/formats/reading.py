@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from penstock import _core
 from penstock._array import Array, c_strides
 from penstock._error import Error
+from penstock.formats.decoding import ON_HOST, Choice, choose
 from penstock.formats.layout import Stored, arrange
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Writer
 from penstock.formats.mover import Job, Mover
@@ -69,9 +70,12 @@ def table_of(source: Container | Writer, wanted: Request) -> ChunkTable | None:
     return source.table(wanted.info.name, wanted.stored.box) if wanted.selection.size else None
 
 
-def read_job(mover: Mover, container: Container, requests: Sequence[Request], stream: int | None) -> Reading:
+def read_job(
+    mover: Mover, container: Container, requests: Sequence[Request], stream: int | None, decode: str = "auto"
+) -> Reading:
     """The job that reads all of the requests; memory for those without `out` is allocated here."""
     tables = [table_of(container, one) for one in requests]
+    choices = [_choice(mover, one.info, table, decode) for one, table in zip(requests, tables, strict=True)]
     fresh = [number for number, one in enumerate(requests) if one.out is None]
     stored = [_stored(requests[number], tables[number]) for number in fresh]
     places, size = arrange(stored)
@@ -82,14 +86,14 @@ def read_job(mover: Mover, container: Container, requests: Sequence[Request], st
         for number, place in zip(fresh, places, strict=True):
             one = requests[number]
             results[number] = _array(one, buffer, place)
-            _add(plan, one, tables[number], place)
+            _add(plan, one, (tables[number], choices[number]), place)
     for number, one in enumerate(requests):
         if one.out is None:
             continue
         target = checked_out(one, stream, mover.device)
         side = side_of(one, target, len(targets))
         targets.append(target)
-        plan.add(Wanted(one.info, one.stored, side), tables[number])
+        plan.add(Wanted(one.info, one.stored, side), tables[number], choices[number])
     return Reading(Job(plan, targets, stream=ordered_after(stream, len(fresh) < len(requests))), results)
 
 
@@ -98,12 +102,20 @@ def ordered_after(stream: int | None, foreign: bool) -> int | None:
     return 0 if stream is None and foreign else stream
 
 
-def _add(plan: Plan, one: Request, table: ChunkTable | None, place: int) -> None:
+def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable | None, decode: str) -> Choice:
+    """Who decodes. On the emulated device that is the host, and needs no saying, unless somebody brought a decoder."""
+    if table is None or not table.encoded.any() or (decode == "auto" and mover.emulated and mover.decoder is None):
+        return ON_HOST
+    return choose(info, table, decode, mover.device_decoder())
+
+
+def _add(plan: Plan, one: Request, stored: tuple[ChunkTable | None, Choice], place: int) -> None:
+    table, choice = stored
     if table is not None and is_one_range(one, table):
         plan.add_line(one.info, table, Side(0, place, ()))
     else:
         side = Side(0, place, c_strides(one.stored.counts, one.info.dtype.itemsize))
-        plan.add(Wanted(one.info, one.stored, side), table)
+        plan.add(Wanted(one.info, one.stored, side), table, choice)
 
 
 def is_one_range(one: Request, table: ChunkTable) -> bool:

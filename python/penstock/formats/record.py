@@ -1,14 +1,14 @@
 """Evidence of formats: the sums over transfers, and what no transfer can know.
 
 Requested bytes are those of the selected elements; range bytes those that were read for them; host_decoded_bytes went
-through the format's library on the CPU, and are never silent. What must stay true: a number here is counted, not
-estimated.
+through the format's library on the CPU, gpu_decoded_bytes through a decoder on the device, and neither is silent. What
+must stay true: a number here is counted, not estimated.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from penstock import _core
@@ -16,7 +16,10 @@ from penstock._api import Outcome
 from penstock._evidence import distinct, path_name, plans, sum_by
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.formats.batches import Batch
+    from penstock.formats.decoding import DeviceDecoder
 
 _FOLDED = 64  # outcomes that are kept before they are summed
 _NOTES = 100
@@ -34,6 +37,19 @@ class Counts:
     scratch_peak_bytes: int = 0  # of one batch
     filled_bytes: int = 0  # not stored in the file
     host_decoded_bytes: int = 0
+    gpu_decoded_bytes: int = 0  # of whole chunks
+    decoders: dict[str, int] = field(default_factory=dict)  # bytes by who decoded them
+
+    def decoded_on_host(self, bytes: int, library: str) -> None:
+        self.host_decoded_bytes += bytes
+        self._add_decoder(f"host by {library}", bytes)
+
+    def decoded_on_device(self, bytes: int, decoder: DeviceDecoder | str) -> None:
+        self.gpu_decoded_bytes += bytes
+        self._add_decoder(decoder if isinstance(decoder, str) else decoder.name, bytes)
+
+    def _add_decoder(self, name: str, bytes: int) -> None:
+        self.decoders[name] = self.decoders.get(name, 0) + bytes
 
     def take(self, batch: Batch) -> None:
         self.range_bytes += batch.bytes
@@ -43,16 +59,22 @@ class Counts:
         self.scratch_peak_bytes = max(self.scratch_peak_bytes, batch.scratch_bytes)
 
     def plus(self, other: Counts) -> Counts:
-        sums = {name: value + getattr(other, name) for name, value in vars(self).items()}
-        return Counts(**sums | {"scratch_peak_bytes": max(self.scratch_peak_bytes, other.scratch_peak_bytes)})
+        names = [one.name for one in fields(self) if one.name != "decoders"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        sums["scratch_peak_bytes"] = max(self.scratch_peak_bytes, other.scratch_peak_bytes)
+        total = Counts(**sums, decoders=dict(self.decoders))
+        for name, bytes in other.decoders.items():
+            total._add_decoder(name, bytes)
+        return total
 
 
-def outcome_of(raw: list[_core.Outcome], counts: Counts, seconds: float) -> Outcome:
-    """One outcome for the transfers of a job."""
+def outcome_of(raw: list[_core.Outcome], counts: Counts, seconds: float, notes: Sequence[str] = ()) -> Outcome:
+    """One outcome for the transfers of a job. `notes`: what else the evidence should say."""
     parts = [Outcome(one.bytes, one.seconds, one.reached_end, one.path, json.loads(one.evidence_json)) for one in raw]
     bytes = sum(part.bytes for part in parts)
     evidence = parts[0].evidence if len(parts) == 1 else _merged(parts)
-    return Outcome(bytes, seconds, False, path_name(parts), evidence | {"formats": dict(vars(counts))})
+    evidence = evidence | {"notes": distinct([*evidence["notes"], *notes])[:_NOTES], "formats": dict(vars(counts))}
+    return Outcome(bytes, seconds, False, path_name(parts), evidence)
 
 
 def _merged(parts: list[Outcome]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from penstock._error import Error
 from penstock.formats.faults import damaged, unknown, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 from penstock.formats.single import need_same
-from penstock.formats.zarr_array import ArrayMeta, Storage, storage_of
+from penstock.formats.zarr_array import ArrayMeta, Storage, recipe_of, storage_of
 from penstock.formats.zarr_chunks import Index, find_chunks
 from penstock.formats.zarr_codecs import Pipeline
 from penstock.formats.zarr_decode import Missing, decode_chunk
@@ -66,6 +66,7 @@ class Zarr:
             layout="sharded" if storage.sharded else "chunked",
             refusal=meta.refusal,
             attributes=meta.attributes,
+            recipe=recipe_of(meta),
         )
 
     def meta(self, name: str) -> ArrayMeta:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock._dtype import DType
-from penstock.formats.model import Shape
+from penstock.formats.model import Recipe, Shape
 from penstock.formats.zarr_codecs import Pipeline, parse_pipeline
 from penstock.formats.zarr_json import LARGEST, Unsupported, integers, member, named, short, texts
 from penstock.formats.zarr_types import parse_fill, parse_type, with_order
@@ -21,6 +21,15 @@ from penstock.formats.zarr_types import parse_fill, parse_type, with_order
 _KNOWN = {
     *("zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"),
     *("attributes", "dimension_names", "storage_transformers"),
+}
+
+
+# numcodecs' lz4 is one block behind its length; zlib is deflate with 2 bytes before it and a checksum behind.
+_RECIPES = {
+    "gzip": Recipe("gzip"),
+    "zlib": Recipe("deflate", header_bytes=2, trailer_bytes=4),
+    "zstd": Recipe("zstd"),
+    "lz4": Recipe("lz4", header_bytes=4),
 }
 
 
@@ -89,6 +98,21 @@ def storage_of(meta: ArrayMeta) -> Storage:
     turned = "F" in orders and outside == "C"
     chunk = outer.sharding.shape[::-1] if turned else outer.sharding.shape  # of shards that are turned themselves
     return Storage("F" in orders, chunk, turned, bool(inner.packers), True)
+
+
+def recipe_of(meta: ArrayMeta) -> Recipe | str:
+    """How a device undoes the packing of a chunk; or why only the host can."""
+    storage, pipeline = storage_of(meta), meta.pipeline
+    if storage.sharded and pipeline.sharding is not None:
+        pipeline = pipeline.sharding.inner
+    elif pipeline.sharding is not None:
+        return "shards that are compressed as a whole, and shards in shards, are decoded on the host"
+    if _order(pipeline.order, len(meta.shape)) == "other":
+        return f"its elements have the order {pipeline.order}, neither C nor Fortran"
+    names = [packer.name for packer in pipeline.packers]
+    if len(names) == 1 and names[0] in _RECIPES:
+        return _RECIPES[names[0]]
+    return f"of Zarr's codecs, {', '.join(_RECIPES)} alone are undone on a GPU; this has {', '.join(names) or 'none'}"
 
 
 def _order(order: tuple[int, ...] | None, rank: int) -> str:

@@ -1,0 +1,105 @@
+"""Who decodes encoded chunks: the format's library on the host, or a decoder on the device; and why.
+
+Pure choice, made chunk by chunk before anything moves. What must stay true: "gpu" never becomes the host silently, it
+is an Error that says why; under "auto" on a GPU the evidence says why the host decoded.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from penstock import _core
+from penstock._error import Error
+from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
+
+CHOICES = ("auto", "host", "gpu")
+STREAM_ALIGNMENT = 64  # bytes; where streams and decoded chunks begin in memory of the device
+
+
+class Streams(NamedTuple):
+    """Streams in memory of the device, and the places of what they decode to; none overlap."""
+
+    codec: str  # as of model.Recipe
+    memory: _core.Buffer
+    offset: np.ndarray  # int64 [n], multiples of STREAM_ALIGNMENT
+    bytes: np.ndarray  # int64 [n]
+    to: np.ndarray  # int64 [n], in the same memory, multiples of STREAM_ALIGNMENT
+    chunk_bytes: int  # of each
+
+
+class Decoded(NamedTuple):
+    """What became of each stream."""
+
+    bytes: np.ndarray  # int64 [n], decoded
+    faults: dict[int, str]  # by number of the stream: what is wrong with it
+
+
+class DeviceDecoder(Protocol):
+    """Decodes many streams at a time in memory of one device."""
+
+    name: str  # as evidence says it: "gpu by nvCOMP 6.0.0"
+
+    def refusal(self, codec: str, chunk_bytes: int) -> str:
+        """Why it cannot decode such chunks; empty: it can."""
+
+    def decode(self, streams: Streams) -> Decoded:
+        """Done on return. Writes nothing outside the places of decoded chunks. Raises Error when the device fails."""
+
+
+class Choice(NamedTuple):
+    """Rows of the table that the device decodes (bool [n], None: none), and why the host decodes the others."""
+
+    on_device: np.ndarray | None = None
+    note: str = ""
+
+
+ON_HOST = Choice()
+
+
+def check_choice(decode: str) -> str:
+    if decode not in CHOICES:
+        raise ValueError(f"decode is {decode!r}, it must be one of {', '.join(CHOICES)}")
+    return decode
+
+
+def choose(info: DatasetInfo, table: ChunkTable | None, decode: str, decoder: DeviceDecoder | str) -> Choice:
+    """`decoder`: or why there is none."""
+    encoded = np.asarray(table.encoded, bool) if table is not None else np.zeros(0, bool)
+    if table is None or decode == "host" or not encoded.any():
+        return ON_HOST
+    why = _refusal(info, decoder)
+    if why:
+        if decode == "gpu":
+            raise _refused(info.name, why)
+        return Choice(note=f"{info.name}: decoded on the host: {why}")
+    other = encoded & (np.asarray(table.bytes) == 0)
+    other |= False if table.host_only is None else encoded & table.host_only
+    if not other.any():
+        return Choice(encoded)
+    why = f"{int(other.sum())} of {int(encoded.sum())} chunks did not go through all of the filters"
+    if decode == "gpu":
+        raise _refused(info.name, why)
+    return Choice(encoded & ~other, f"{info.name}: decoded on the host in part: {why}")
+
+
+def _refusal(info: DatasetInfo, decoder: DeviceDecoder | str) -> str:
+    if not isinstance(info.recipe, Recipe):
+        return info.recipe
+    if isinstance(decoder, str):
+        return decoder
+    if info.edge_cut:
+        return "its chunks are of different sizes"
+    if info.chunk_bytes % info.recipe.shuffle_bytes:
+        return f"chunks of {info.chunk_bytes} bytes were shuffled by elements of {info.recipe.shuffle_bytes}"
+    return decoder.refusal(info.recipe.codec, info.chunk_bytes)
+
+
+def _refused(name: str, why: str) -> Error:
+    return Error(
+        code="unsupported",
+        operation=f"decode dataset {name!r} on the GPU",
+        cause=why,
+        advice='decode="auto" takes the host where it must, decode="host" always',
+    )
