@@ -69,7 +69,7 @@ def test_elements_of_an_array_type_are_shuffled_as_a_whole(tmp_path: Path) -> No
 
 
 def test_hdf5_zstd(tmp_path: Path, limits: None) -> None:
-    kit.hdf5(tmp_path / "x.h5", kit.smooth(), shuffle=True, **kit.zstd())
+    kit.hdf5_zstd(tmp_path / "x.h5", kit.smooth())
     kit.check_selections(opened, tmp_path / "x.h5", "x", kit.smooth())
 
 

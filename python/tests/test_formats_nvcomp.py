@@ -51,7 +51,7 @@ def test_hdf5_deflate_of_large_chunks_and_every_level(tmp_path: Path, level: int
 
 
 def test_hdf5_zstd(tmp_path: Path) -> None:
-    kit.hdf5(tmp_path / "x.h5", kit.smooth(), shuffle=True, **kit.zstd())
+    kit.hdf5_zstd(tmp_path / "x.h5", kit.smooth())
     kit.check_selections(opened, tmp_path / "x.h5", "x", kit.smooth())
 
 
