@@ -55,7 +55,7 @@ def check_streams(context: Context, decoder: DeviceDecoder, codec: str) -> None:
     """Streams of different lengths in one memory; nothing outside the chunks is written."""
     assert decoder.refusal(codec, 50_000) == ""
     chance = np.random.default_rng(1)
-    chunks = [smooth((12_500,)).tobytes(), bytes(50_000), chance.bytes(50_000), chance.bytes(100) * 500]
+    chunks = [smooth((12_500,)).tobytes(), bytes(50_000), chance.bytes(40_003), chance.bytes(100) * 5, b"x"]
     packed = [encode(codec, chunk) for chunk in chunks]
     room = [-(-len(one) // STREAM_ALIGNMENT) * STREAM_ALIGNMENT for one in packed]
     offset = np.cumsum([0, *room[:-1]])
@@ -66,13 +66,13 @@ def check_streams(context: Context, decoder: DeviceDecoder, codec: str) -> None:
     buffer = _core.allocate(context._raw, len(memory), "device", "none")
     context._raw.copy_to_device(buffer, memory)
     sizes = np.array([len(one) for one in packed])
-    decoded = decoder.decode(Streams(codec, buffer, offset, sizes, to, 50_000))
+    decoded = decoder.decode(Streams(codec, buffer, offset, sizes, to, np.array([len(one) for one in chunks])))
     context._raw.copy_to_host(memory, buffer)
     assert decoded.faults == {}
-    assert decoded.bytes.tolist() == [50_000] * len(chunks)
+    assert decoded.bytes.tolist() == [len(one) for one in chunks]
     for at, chunk in zip(to, chunks, strict=True):
-        assert memory[at : at + 50_000].tobytes() == chunk
-        assert (memory[at + 50_000 : at + 50_048] == 0xA5).all()
+        assert memory[at : at + len(chunk)].tobytes() == chunk
+        assert (memory[at + len(chunk) : at + 50_048] == 0xA5).all()
 
 
 def hdf5(path: Path, content: np.ndarray, **options: Any) -> None:

@@ -28,9 +28,10 @@ class HostStreams:
         assert not (streams.to % STREAM_ALIGNMENT).any()
         self._check_apart(streams, len(memory))
         made, faults = np.zeros(len(streams.offset), np.int64), dict[int, str]()
-        for row, (at, size, to) in enumerate(zip(streams.offset, streams.bytes, streams.to, strict=True)):
+        rows = zip(streams.offset, streams.bytes, streams.to, streams.room.tolist(), strict=True)
+        for row, (at, size, to, room) in enumerate(rows):
             try:
-                plain = _decode(streams.codec, memory[at : at + size].tobytes(), streams.chunk_bytes)
+                plain = _decode(streams.codec, memory[at : at + size].tobytes(), room)
             except (zlib.error, RuntimeError, ValueError) as error:
                 faults[row] = str(error)
                 continue
@@ -41,7 +42,7 @@ class HostStreams:
     @staticmethod
     def _check_apart(streams: Streams, memory_bytes: int) -> None:
         begins = np.concatenate([streams.offset, streams.to])
-        sizes = np.concatenate([streams.bytes, np.full(len(streams.to), streams.chunk_bytes)])
+        sizes = np.concatenate([streams.bytes, streams.room])
         order = np.argsort(begins)
         ends = (begins + sizes)[order]
         assert (begins[order][1:] >= ends[:-1]).all()

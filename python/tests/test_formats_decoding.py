@@ -102,6 +102,17 @@ def test_many_datasets_share_a_batch(tmp_path: Path, limits: None) -> None:
     kit.check_many(opened, tmp_path / "x.h5")
 
 
+def test_a_damaged_chunk_of_one_dataset_of_many_is_named(tmp_path: Path) -> None:
+    import h5py
+
+    kit.write_damaged(tmp_path / "x.h5", "short")
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        for name in ("a", "b", "z"):
+            file.create_dataset(name, data=kit.smooth(), chunks=(64, 16), compression="gzip")
+    with opened(tmp_path / "x.h5") as file, pytest.raises(penstock.Error, match=r"'x'.*chunk at \[64, 16\]"):
+        file.load(["a", "b", "x", "z"], decode="gpu")
+
+
 @pytest.mark.parametrize("fault", kit.FAULTS)
 def test_a_damaged_chunk_is_an_error_that_names_it(tmp_path: Path, fault: str) -> None:
     kit.check_damaged(opened, tmp_path / "x.h5", fault)
@@ -191,7 +202,19 @@ def table_of(sizes: list[int], host_only: list[bool] | None = None) -> ChunkTabl
     )
 
 
-def test_the_choice_is_made_chunk_by_chunk() -> None:
+def test_auto_leaves_a_few_chunks_to_the_host(tmp_path: Path) -> None:
+    kit.hdf5(tmp_path / "x.h5", kit.smooth())
+    with opened(tmp_path / "x.h5") as file:
+        file["x"].read(np.s_[:192])
+        assert "fewer than 16 chunks" in file.evidence()["notes"][0]
+        assert file.evidence()["formats"]["gpu_decoded_bytes"] == 0
+        file["x"].read(np.s_[:193])
+        assert file.evidence()["formats"]["gpu_decoded_bytes"] == 20 * 4096
+
+
+def test_the_choice_is_made_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "AUTO_CHUNKS", 1)
+
     class Picky(HostStreams):
         """Takes no large chunks."""
 
@@ -230,8 +253,8 @@ def planned(table: ChunkTable, **changes: Any) -> Plan:
 
 def test_framing_is_cut_off_and_near_streams_are_one_range() -> None:
     plan = planned(table_of([50, 60, 70]))
-    assert plan.packed[0].offset.tolist() == [2, 1002, 2002]
-    assert plan.packed[0].bytes.tolist() == [44, 54, 64]
+    assert plan.packed_chunks[0].offset.tolist() == [2, 1002, 2002]
+    assert plan.packed_chunks[0].bytes.tolist() == [44, 54, 64]
     (batch,) = plan.batches()
     assert batch.staged[:, [1, 3]].tolist() == [[2, 2064]]
     assert (batch.unpacks[0].streams - batch.staged[0, 2]).tolist() == [0, 1000, 2000]
@@ -245,14 +268,11 @@ def test_a_chunk_shorter_than_its_framing_is_damaged() -> None:
 
 
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packed, "DECODED_BYTES", 80)
-    counts = [len(batch.unpacks[0].streams) for batch in planned(table_of([50, 60, 70])).batches()]
-    assert counts == [2, 1]
-    monkeypatch.setattr(packed, "DECODED_BYTES", 1)
-    assert len(list(planned(table_of([50, 60, 70])).batches())) == 3
-    monkeypatch.setattr(packed, "DECODED_BYTES", 1000)
+    plan = planned(table_of([50, 60, 70]))
+    assert [len(batch.unpacks[0].streams) for batch in plan.batches(80)] == [2, 1]
+    assert len(list(plan.batches(1))) == 3
     monkeypatch.setattr(packed, "BATCH_CHUNKS", 2)
-    assert len(list(planned(table_of([50, 60, 70])).batches())) == 2
+    assert len(list(plan.batches(1000))) == 2
 
 
 # -- the library

@@ -65,7 +65,7 @@ def test_chunks_that_are_not_stored_are_filled(tmp_path: Path) -> None:
     kit.check_chunks_that_are_not_stored(opened, tmp_path / "x.h5")
 
 
-@pytest.mark.parametrize("decoded_bytes", [10_000, 512 << 20])
+@pytest.mark.parametrize("decoded_bytes", [10_000, 1 << 30])
 def test_many_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoded_bytes: int) -> None:
     monkeypatch.setattr(packed, "DECODED_BYTES", decoded_bytes)
     kit.check_many(opened, tmp_path / "x.h5")

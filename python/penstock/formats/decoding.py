@@ -15,6 +15,7 @@ from penstock._error import Error
 from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
 
 CHOICES = ("auto", "host", "gpu")
+AUTO_CHUNKS = 16  # of a dataset; fewer are sooner decoded on the host: a GPU takes long for one, and as long for many
 STREAM_ALIGNMENT = 64  # bytes; where streams and decoded chunks begin in memory of the device
 
 
@@ -26,7 +27,7 @@ class Streams(NamedTuple):
     offset: np.ndarray  # int64 [n], multiples of STREAM_ALIGNMENT
     bytes: np.ndarray  # int64 [n]
     to: np.ndarray  # int64 [n], in the same memory, multiples of STREAM_ALIGNMENT
-    chunk_bytes: int  # of each
+    room: np.ndarray  # int64 [n], bytes of the chunks that they should become
 
 
 class Decoded(NamedTuple):
@@ -76,6 +77,9 @@ def choose(info: DatasetInfo, table: ChunkTable | None, decode: str, decoder: De
         return Choice(note=f"{info.name}: decoded on the host: {why}")
     other = encoded & (np.asarray(table.bytes) == 0)
     other |= False if table.host_only is None else encoded & table.host_only
+    if decode == "auto" and int((encoded & ~other).sum()) < AUTO_CHUNKS:
+        why = f"fewer than {AUTO_CHUNKS} chunks are sooner decoded there"
+        return Choice(note=f"{info.name}: decoded on the host: {why}")
     if not other.any():
         return Choice(encoded)
     why = f"{int(other.sum())} of {int(encoded.sum())} chunks did not go through all of the filters"

@@ -18,12 +18,11 @@ import numpy as np
 from penstock import _core
 from penstock._api import Context, Outcome
 from penstock._error import Error
-from penstock.formats import nvcomp
+from penstock.formats import nvcomp, packed
 from penstock.formats.batches import SCRATCH_BYTES, Batch
 from penstock.formats.decoding import DeviceDecoder
 from penstock.formats.files import Files
 from penstock.formats.model import HostDecoder
-from penstock.formats.packed import DECODED_BYTES
 from penstock.formats.pending import Steps
 from penstock.formats.plan import Decode, Plan
 from penstock.formats.record import Counts, outcome_of
@@ -31,7 +30,7 @@ from penstock.formats.target import Target
 from penstock.formats.unpacking import unpack
 
 _SCRATCH_UNIT = 1 << 20
-_KEPT_BYTES = max(2 * SCRATCH_BYTES, 2 * DECODED_BYTES + SCRATCH_BYTES)  # chunks twice, and what alignment adds
+_DECODED_SHARE = 32  # of the device's memory, in one batch; with streams and turned chunks it takes some times that
 
 
 @dataclass
@@ -67,6 +66,11 @@ class Mover:
                 self.decoder = "the device is emulated on the host" if self.emulated else nvcomp.opened(self.raw)
             return self.decoder
 
+    @property
+    def decoded_bytes(self) -> int:
+        """That one batch may decode to on this device."""
+        return min(packed.DECODED_BYTES, int(self.raw.device_info["total_bytes"]) // _DECODED_SHARE)
+
     def take_scratch(self, bytes: int) -> _core.Buffer:
         with self._lock:
             fitting = [buffer for buffer in self._scratch if buffer.bytes >= bytes]
@@ -77,10 +81,10 @@ class Mover:
         return _core.allocate(self.raw, -(-bytes // _SCRATCH_UNIT) * _SCRATCH_UNIT, "device", "none")
 
     def give_back(self, buffer: _core.Buffer) -> None:
-        """Kept for the next batch, the larger ones, up to what two batches, one of them being decoded, need."""
+        """Kept for the next batch, the larger ones, up to what two batches need."""
         with self._lock:
-            kept = sorted([*self._scratch, buffer], key=lambda one: -one.bytes)[:3]
-            self._scratch = [one for one in kept if one.bytes <= _KEPT_BYTES]
+            kept = sorted([*self._scratch, buffer], key=lambda one: -one.bytes)
+            self._scratch = [one for one in kept if one.bytes <= 2 * SCRATCH_BYTES][:2]
 
     def close(self) -> None:
         with self._lock:
@@ -168,7 +172,7 @@ class Execution:
             self._counts.filled_bytes += int(fill.table[0, 1 : 1 + (fill.table.shape[1] - 1) // 2].prod()) * len(
                 fill.item
             )
-        coming = self._plan.batches()
+        coming = self._plan.batches(self._mover.decoded_bytes if self._plan.packed_chunks else 0)
         batch = next(coming, None)
         while batch is not None:
             if len(self._under_way) == 2:
@@ -261,11 +265,10 @@ class Execution:
             if move.in_place:
                 to = source = memory
             _core.copy_boxes(self._mover.raw, to, source, move.table, move.item_bytes, move.swap_bytes)
-        for one in slot.batch.unpacks:
+        if slot.batch.unpacks and slot.scratch is not None:
             self._check_cancelled()
-            assert slot.scratch is not None
-            memory = self._job.targets[one.packed.target].memory
-            bytes = unpack(self._mover, self._plan.files, one, slot.scratch, memory)
+            where = (self._plan.files, slot.batch.unpacks, slot.scratch)
+            bytes = unpack(self._mover, *where, lambda number: self._job.targets[number].memory)
             self._counts.decoded_on_device(bytes, self._mover.device_decoder())
 
     def _decode(self, decode: Decode) -> None:

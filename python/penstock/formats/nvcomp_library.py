@@ -70,12 +70,12 @@ class Library:
             return self._function(f"{base}Async", *arguments, POINTER(c_size_t), c_size_t)
         return self._function(base, *arguments, POINTER(c_size_t), c_size_t, c_void_p)
 
-    def temp_bytes(self, codec: str, count: int, chunk_bytes: int) -> tuple[int, int]:
-        """(status, bytes) of temporary memory for decompressing chunks that become `chunk_bytes` each."""
+    def temp_bytes(self, codec: str, count: int, largest: int, total: int) -> tuple[int, int]:
+        """(status, bytes) of temporary memory for decompressing chunks, of `total` bytes, the largest of `largest`."""
         needed = c_size_t()
         stream = () if self.major == 5 else (None,)
         options = Options(backend=ON_CUDA_CORES)
-        status = self._temp[codec](count, chunk_bytes, options, ctypes.byref(needed), count * chunk_bytes, *stream)
+        status = self._temp[codec](count, largest, options, ctypes.byref(needed), total, *stream)
         return status, needed.value
 
     def decompress(self, codec: str, count: int, columns: list[int], temp: tuple[int, int]) -> int:

@@ -1,7 +1,7 @@
 """Encoded chunks that a device decodes: where their streams lie in files, and where their elements go.
 
 Pure, as `pieces` and `batches`. Whole chunks are read and decoded, however little of them is selected. What must stay
-true: only the stream of a chunk is read, without its framing; a batch decodes to at most DECODED_BYTES, unless a single
+true: only the stream of a chunk is read, without its framing; a batch decodes to at most what it may, unless a single
 chunk is larger; boxes take from a decoded chunk what the selection holds of it, once.
 """
 
@@ -19,7 +19,8 @@ from penstock.formats.batches import BATCH_FILES, GAP_BYTES, Batch, ScratchRange
 from penstock.formats.model import ChunkTable, Recipe
 from penstock.formats.pieces import Part, Wanted
 
-DECODED_BYTES = 512 << 20  # that one batch decodes to: a GPU decodes each chunk slowly, and many at a time
+# That one batch decodes to, at most: a GPU takes long for a chunk, and hardly longer for a thousand of them.
+DECODED_BYTES = 1 << 30
 BATCH_CHUNKS = 1 << 16
 
 
@@ -94,10 +95,10 @@ def _short(wanted: Wanted, table: ChunkTable, row: int, framing: int) -> Error:
     )
 
 
-def batches(packed: Sequence[Packed]) -> Iterator[Batch]:
-    """All chunks, in batches; a batch may hold chunks of several datasets."""
+def batches(packed: Sequence[Packed], decoded_bytes: int) -> Iterator[Batch]:
+    """All chunks, in batches that decode to `decoded_bytes`; a batch may hold chunks of several datasets."""
     parts: list[Packed] = []
-    room, chunks, files = DECODED_BYTES, BATCH_CHUNKS, set[int]()
+    room, chunks, files = decoded_bytes, BATCH_CHUNKS, set[int]()
     for one in packed:
         at = 0
         while at < len(one.file):
@@ -107,7 +108,7 @@ def batches(packed: Sequence[Packed]) -> Iterator[Batch]:
             count = len(part.file)
             if count == 0:
                 yield _batch(parts)
-                parts, room, chunks, files = [], DECODED_BYTES, BATCH_CHUNKS, set()
+                parts, room, chunks, files = [], decoded_bytes, BATCH_CHUNKS, set()
                 continue
             parts.append(part)
             at, room, chunks = at + count, room - count * one.chunk_bytes, chunks - count

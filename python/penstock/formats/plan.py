@@ -59,7 +59,7 @@ class Plan:
     groups: list[Group] = field(default_factory=list)
     fills: list[Fill] = field(default_factory=list)
     decodes: list[Decode] = field(default_factory=list)
-    packed: list[packed.Packed] = field(default_factory=list)
+    packed_chunks: list[packed.Packed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # for the evidence
     requested_bytes: int = 0
 
@@ -121,7 +121,7 @@ class Plan:
         if len(part.rows):
             numbers = np.array([self._number(name) for name in table.files], np.int64)
             found = packed.packed_of(wanted, table, part)
-            self.packed.append(replace(found, file=numbers[found.file]))
+            self.packed_chunks.append(replace(found, file=numbers[found.file]))
 
     def add_line(self, info: DatasetInfo, table: ChunkTable, side: Side) -> None:
         """Adds a whole dataset that is one plain range of a file, and is to be one range of memory. A file may hold
@@ -176,14 +176,15 @@ class Plan:
         row = np.array([[memory, 0, *counts.tolist(), *near, *far]], np.int64)
         self.decodes.append(Decode(info.name, box, side.target, item, info.dtype.swap_bytes, row))
 
-    def batches(self) -> Iterator[batches.Batch]:
+    def batches(self, decoded_bytes: int = packed.DECODED_BYTES) -> Iterator[batches.Batch]:
+        """`decoded_bytes`: that one batch may decode to on the device."""
         yield from batches.batches(self._all_groups(), self.writes)
-        yield from packed.batches(self.packed)
+        yield from packed.batches(self.packed_chunks, decoded_bytes)
 
     @property
     def total_bytes(self) -> int:
         """Of file ranges and decoded boxes, as far as can be said before near ranges are joined."""
-        streams = sum(int(one.bytes.sum()) for one in self.packed)
+        streams = sum(int(one.bytes.sum()) for one in self.packed_chunks)
         return sum(group.bytes for group in self._all_groups()) + streams + self.decoded_bytes
 
     @property

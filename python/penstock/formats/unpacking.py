@@ -1,14 +1,15 @@
 """Decoding on the device: from streams in scratch to elements in their places, all in memory of the device.
 
 Streams are put where the decoder wants them, decoded, the bytes of shuffled elements put together again, and boxes of
-the chunks copied to the targets. What must stay true: no chunk is copied to a target before all chunks of its dataset
-in the batch were found whole: decoded without a fault, to exactly their size.
+the chunks copied to the targets. All chunks of a batch with one codec are decoded at once, whatever datasets they are
+of. What must stay true: nothing is copied to a target before all chunks of the batch were found whole: decoded without
+a fault, to exactly their size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,30 +22,54 @@ if TYPE_CHECKING:
     from penstock.formats.mover import Mover
 
 
-def unpack(mover: Mover, files: Sequence[str], one: Unpack, scratch: _core.Buffer, memory: Any) -> int:
-    """Decodes chunks, and puts what was selected of them into `memory`. Returns the bytes of the decoded chunks."""
-    decoder, packed, count = mover.device_decoder(), one.packed, len(one.streams)
+class _Placed(NamedTuple):
+    """Chunks of one dataset, and where they lie in work memory: int64 [n] each."""
+
+    packed: Packed
+    scratch: np.ndarray  # streams as they were read, in scratch
+    streams: np.ndarray
+    plain: np.ndarray  # decoded
+    turned: np.ndarray  # with the bytes of elements together; over the streams, which are decoded by then
+
+
+def unpack(
+    mover: Mover,
+    files: Sequence[str],
+    unpacks: Sequence[Unpack],
+    scratch: _core.Buffer,
+    memory_of: Callable[[int], Any],
+) -> int:
+    """Decodes the chunks of a batch, and puts what was selected of them into their targets (`memory_of` their
+    numbers). Returns the bytes of the decoded chunks."""
+    decoder = mover.device_decoder()
     assert not isinstance(decoder, str)
-    room = _aligned(packed.bytes)
-    plain = np.arange(count, dtype=np.int64) * int(_aligned(packed.chunk_bytes))
-    plain_bytes = int(_aligned(packed.chunk_bytes)) * count
-    turned = packed.recipe.shuffle_bytes > 1
-    first = max(int(room.sum()), plain_bytes if turned else 0)  # streams; and when they are decoded, turned elements
-    work = mover.take_scratch(first + plain_bytes)
+    placed, bytes = _place(unpacks)
+    work = mover.take_scratch(bytes)
     try:
-        streams = Streams(
-            packed.recipe.codec, work, np.cumsum(room) - room, packed.bytes, first + plain, packed.chunk_bytes
-        )
-        _core.copy_boxes(mover.raw, work, scratch, _lines(streams.offset, one.streams, packed.bytes), 1)
-        _decode(decoder, files, packed, streams)
-        if turned:
-            _core.copy_boxes(mover.raw, work, work, _planes(plain, streams.to, packed), 1)
-        boxes = packed.boxes.copy()
-        boxes[:, 1] += plain if turned else streams.to
-        _core.copy_boxes(mover.raw, memory, work, boxes, packed.item_bytes, packed.swap_bytes)
+        lines = [_lines(one.streams, one.scratch, one.packed.bytes) for one in placed]
+        _core.copy_boxes(mover.raw, work, scratch, np.concatenate(lines), 1)
+        for codec in dict.fromkeys(one.packed.recipe.codec for one in placed):
+            _decode(decoder, files, [one for one in placed if one.packed.recipe.codec == codec], work)
+        for one in placed:
+            _put(mover, one, work, memory_of(one.packed.target))
     finally:
         mover.give_back(work)
-    return count * packed.chunk_bytes
+    return sum(len(one.plain) * one.packed.chunk_bytes for one in placed)
+
+
+def _place(unpacks: Sequence[Unpack]) -> tuple[list[_Placed], int]:
+    """Places in work memory, and its size: streams, or turned chunks, and behind them decoded ones."""
+    stream_bytes = sum(int(_aligned(one.packed.bytes).sum()) for one in unpacks)
+    plain_bytes = sum(len(one.streams) * _aligned(one.packed.chunk_bytes) for one in unpacks)
+    is_turned = any(one.packed.recipe.shuffle_bytes > 1 for one in unpacks)
+    first = max(stream_bytes, plain_bytes if is_turned else 0)
+    placed, stream, plain = [], 0, 0
+    for one in unpacks:
+        room, each, count = _aligned(one.packed.bytes), _aligned(one.packed.chunk_bytes), len(one.streams)
+        turned = plain + np.arange(count, dtype=np.int64) * each
+        placed.append(_Placed(one.packed, one.streams, stream + np.cumsum(room) - room, first + turned, turned))
+        stream, plain = stream + int(room.sum()), plain + count * each
+    return placed, first + plain_bytes
 
 
 def _aligned(bytes: Any) -> Any:
@@ -56,29 +81,52 @@ def _lines(to: np.ndarray, source: np.ndarray, size: np.ndarray) -> np.ndarray:
     return np.column_stack([to, source, size, ones, ones])
 
 
-def _planes(to: np.ndarray, source: np.ndarray, packed: Packed) -> np.ndarray:
+def _put(mover: Mover, one: _Placed, work: _core.Buffer, memory: Any) -> None:
+    packed, boxes = one.packed, one.packed.boxes.copy()
+    is_turned = packed.recipe.shuffle_bytes > 1
+    if is_turned:
+        _core.copy_boxes(mover.raw, work, work, _planes(one), 1)
+    boxes[:, 1] += one.turned if is_turned else one.plain
+    _core.copy_boxes(mover.raw, memory, work, boxes, packed.item_bytes, packed.swap_bytes)
+
+
+def _planes(one: _Placed) -> np.ndarray:
     """Boxes that take byte after byte of an element out of the planes that hold one byte of each."""
-    item = packed.recipe.shuffle_bytes
-    items = packed.chunk_bytes // item
-    table = np.empty((len(to), 8), np.int64)
-    table[:, 0], table[:, 1], table[:, 2:] = to, source, (items, item, item, 1, 1, items)
+    item = one.packed.recipe.shuffle_bytes
+    items = one.packed.chunk_bytes // item
+    table = np.empty((len(one.plain), 8), np.int64)
+    table[:, 0], table[:, 1], table[:, 2:] = one.turned, one.plain, (items, item, item, 1, 1, items)
     return table
 
 
-def _decode(decoder: DeviceDecoder, files: Sequence[str], packed: Packed, streams: Streams) -> None:
-    decoded = decoder.decode(streams)
+def _decode(decoder: DeviceDecoder, files: Sequence[str], placed: Sequence[_Placed], work: _core.Buffer) -> None:
+    """Chunks of one codec."""
+    room = np.concatenate([np.full(len(one.plain), one.packed.chunk_bytes, np.int64) for one in placed])
+    streams, sizes, plain = (
+        np.concatenate(columns)
+        for columns in zip(*((one.streams, one.packed.bytes, one.plain) for one in placed), strict=True)
+    )
+    decoded = decoder.decode(Streams(placed[0].packed.recipe.codec, work, streams, sizes, plain, room))
     faults = dict(decoded.faults)
-    for row in np.flatnonzero(decoded.bytes != packed.chunk_bytes).tolist():
-        faults.setdefault(row, f"it decodes to {int(decoded.bytes[row])} bytes, its shape says {packed.chunk_bytes}")
-    if not faults:
-        return
-    row = min(faults)
-    raise Error(
+    for row in np.flatnonzero(decoded.bytes != room).tolist():
+        faults.setdefault(row, f"it decodes to {int(decoded.bytes[row])} bytes, its shape says {int(room[row])}")
+    if faults:
+        row = min(faults)
+        raise _damaged(files, placed, row, f"{faults[row]} ({decoder.name})")
+
+
+def _damaged(files: Sequence[str], placed: Sequence[_Placed], row: int, fault: str) -> Error:
+    for one in placed:
+        if row < len(one.plain):
+            break
+        row -= len(one.plain)
+    packed = one.packed
+    return Error(
         code="damaged",
         operation=f"decode dataset {packed.dataset!r} of",
         file=files[int(packed.file[row])],
         offset_bytes=int(packed.offset[row]),
         length_bytes=int(packed.bytes[row]),
-        cause=f"its chunk at {packed.origin[row].tolist()} is damaged: {faults[row]} ({decoder.name})",
+        cause=f"its chunk at {packed.origin[row].tolist()} is damaged: {fault}",
         advice='decode="host" asks the format\'s own library',
     )
