@@ -210,10 +210,18 @@ def test_auto_leaves_a_few_chunks_to_the_host(tmp_path: Path) -> None:
         assert file.evidence()["formats"]["gpu_decoded_bytes"] == 0
         file["x"].read(np.s_[:193])
         assert file.evidence()["formats"]["gpu_decoded_bytes"] == 20 * 4096
+    import h5py
+
+    with h5py.File(tmp_path / "x.h5", "a") as file:  # few of each, together they are enough
+        for name in ("a", "b"):
+            file.create_dataset(name, data=kit.smooth(), chunks=(101, 14), compression="gzip")
+    with opened(tmp_path / "x.h5") as file:
+        file.load(["a", "b"])
+        assert file.evidence()["formats"]["host_decoded_bytes"] == 0
 
 
-def test_the_choice_is_made_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "AUTO_CHUNKS", 1)
+def test_the_choice_is_made_chunk_by_chunk() -> None:
+    auto, host, gpu = (decoding.Wish(decode, 100) for decode in decoding.CHOICES)
 
     class Picky(HostStreams):
         """Takes no large chunks."""
@@ -222,23 +230,23 @@ def test_the_choice_is_made_chunk_by_chunk(monkeypatch: pytest.MonkeyPatch) -> N
             return f"{codec} of {chunk_bytes} bytes is too much" if chunk_bytes > 40 else ""
 
     table = table_of([50, 0, 60], [False, False, True])
-    found = decoding.choose(info_of(), table, "auto", Picky())
+    found = decoding.choose(info_of(), table, auto, Picky())
     assert found.on_device is not None
     assert found.on_device.tolist() == [True, False, False]
     assert "2 of 3 chunks" in found.note
-    assert decoding.choose(info_of(), table, "host", Picky()) == decoding.ON_HOST
-    assert "absent" in decoding.choose(info_of(), table, "auto", "it is absent").note
+    assert decoding.choose(info_of(), table, host, Picky()) == decoding.ON_HOST
+    assert "absent" in decoding.choose(info_of(), table, auto, "it is absent").note
     for changes, why in (
         ({"chunk_shape": (11,)}, "44 bytes is too much"),
         ({"edge_cut": True}, "different sizes"),
         ({"recipe": Recipe("zstd", shuffle_bytes=7)}, "elements of 7"),
         ({"recipe": "nobody knows"}, "nobody knows"),
     ):
-        found = decoding.choose(info_of(**changes), table, "auto", Picky())
+        found = decoding.choose(info_of(**changes), table, auto, Picky())
         assert found.on_device is None
         assert why in found.note
         with pytest.raises(penstock.Error, match=why):
-            decoding.choose(info_of(**changes), table, "gpu", Picky())
+            decoding.choose(info_of(**changes), table, gpu, Picky())
 
 
 # -- framing, batches

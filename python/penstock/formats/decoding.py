@@ -15,7 +15,7 @@ from penstock._error import Error
 from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
 
 CHOICES = ("auto", "host", "gpu")
-AUTO_CHUNKS = 16  # of a dataset; fewer are sooner decoded on the host: a GPU takes long for one, and as long for many
+AUTO_CHUNKS = 16  # of a call; fewer are sooner decoded on the host: a GPU takes long for one, and as long for many
 STREAM_ALIGNMENT = 64  # bytes; where streams and decoded chunks begin in memory of the device
 
 
@@ -65,8 +65,16 @@ def check_choice(decode: str) -> str:
     return decode
 
 
-def choose(info: DatasetInfo, table: ChunkTable | None, decode: str, decoder: DeviceDecoder | str) -> Choice:
+class Wish(NamedTuple):
+    """What a call asks for, and how many encoded chunks of all its datasets it reads."""
+
+    decode: str
+    chunks: int
+
+
+def choose(info: DatasetInfo, table: ChunkTable | None, wish: Wish, decoder: DeviceDecoder | str) -> Choice:
     """`decoder`: or why there is none."""
+    decode = wish.decode
     encoded = np.asarray(table.encoded, bool) if table is not None else np.zeros(0, bool)
     if table is None or decode == "host" or not encoded.any():
         return ON_HOST
@@ -77,7 +85,7 @@ def choose(info: DatasetInfo, table: ChunkTable | None, decode: str, decoder: De
         return Choice(note=f"{info.name}: decoded on the host: {why}")
     other = encoded & (np.asarray(table.bytes) == 0)
     other |= False if table.host_only is None else encoded & table.host_only
-    if decode == "auto" and int((encoded & ~other).sum()) < AUTO_CHUNKS:
+    if decode == "auto" and wish.chunks < AUTO_CHUNKS:
         why = f"fewer than {AUTO_CHUNKS} chunks are sooner decoded there"
         return Choice(note=f"{info.name}: decoded on the host: {why}")
     if not other.any():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from penstock import _core
 from penstock._array import Array, c_strides
 from penstock._error import Error
-from penstock.formats.decoding import ON_HOST, Choice, choose
+from penstock.formats.decoding import ON_HOST, Choice, Wish, choose
 from penstock.formats.layout import Stored, arrange
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Writer
 from penstock.formats.mover import Job, Mover
@@ -75,7 +75,8 @@ def read_job(
 ) -> Reading:
     """The job that reads all of the requests; memory for those without `out` is allocated here."""
     tables = [table_of(container, one) for one in requests]
-    choices = [_choice(mover, one.info, table, decode) for one, table in zip(requests, tables, strict=True)]
+    wish = Wish(decode, sum(int(table.encoded.sum()) for table in tables if table is not None))
+    choices = [_choice(mover, one.info, table, wish) for one, table in zip(requests, tables, strict=True)]
     fresh = [number for number, one in enumerate(requests) if one.out is None]
     stored = [_stored(requests[number], tables[number]) for number in fresh]
     places, size = arrange(stored)
@@ -102,11 +103,11 @@ def ordered_after(stream: int | None, foreign: bool) -> int | None:
     return 0 if stream is None and foreign else stream
 
 
-def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable | None, decode: str) -> Choice:
+def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable | None, wish: Wish) -> Choice:
     """Who decodes. On the emulated device that is the host, and needs no saying, unless somebody brought a decoder."""
-    if table is None or not table.encoded.any() or (decode == "auto" and mover.emulated and mover.decoder is None):
+    if table is None or not table.encoded.any() or (wish.decode == "auto" and mover.emulated and mover.decoder is None):
         return ON_HOST
-    return choose(info, table, decode, mover.device_decoder())
+    return choose(info, table, wish, mover.device_decoder())
 
 
 def _add(plan: Plan, one: Request, stored: tuple[ChunkTable | None, Choice], place: int) -> None:
