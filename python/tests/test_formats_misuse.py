@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from format_kit import slow
 
 import penstock
 
@@ -198,3 +199,31 @@ def test_shapes_of_raw_files(tmp_path: Path) -> None:
     for layout in ({"shape": (3,)}, {"offset_bytes": 8}):
         with pytest.raises(TypeError, match="dtype="):
             penstock.open(tmp_path / "x.npy", device="host", **layout)
+
+
+def test_one_name_is_no_list_of_names(tmp_path: Path) -> None:
+    penstock.save(tmp_path / "x.safetensors", {"a": np.ones(2), "b": np.ones(2), "ab": np.ones(3)}, "host")
+    with penstock.open(tmp_path / "x.safetensors", device="host") as file, pytest.raises(TypeError, match="'ab'"):
+        file.read_many("ab")
+    with pytest.raises(TypeError, match=r"\['ab'\]"):
+        penstock.load(tmp_path / "x.safetensors", "host", names="ab")
+
+
+def test_a_progress_function_that_fails_ends_the_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(1_000_000))
+
+    def fail(done: int, total: int) -> None:
+        raise RuntimeError("enough")
+
+    with slow() as context, penstock.open(tmp_path / "x.npy", context=context) as file:
+        out = penstock.Array(context.allocate(8_000_000), "float64", (1_000_000,))
+        with pytest.raises(RuntimeError, match="enough"):
+            file["data"].read(out=out, progress=fail)
+        assert file._pending == set()  # nothing writes into `out` any more
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan")])
+def test_a_timeout_below_zero_is_refused(tmp_path: Path, timeout: float) -> None:
+    np.save(tmp_path / "x.npy", np.ones(3))
+    with penstock.open(tmp_path / "x.npy", device="host") as file, pytest.raises(ValueError, match="timeout"):
+        file.read_many(["data"]).wait(timeout)

@@ -116,7 +116,7 @@ class Dataset:
         """
         pending = self._file._start_read([self._request(selection, out)], stream, options, background=False)
         if progress is not None:
-            pending.wait(progress=progress)
+            pending._settle(progress)
         return pending.result()[0]
 
     def start_read(

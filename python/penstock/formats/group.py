@@ -73,6 +73,8 @@ class Group(Mapping[str, Any]):
         `names`: names, or a mapping from names to selections (None: all), or to memory to fill (as `out`).
         `result()` of what it returns is a dict of arrays.
         """
+        if isinstance(names, str):
+            raise TypeError(f"names are a list, or a mapping: [{names!r}] in place of {names!r}")
         chosen = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
         infos = self._file._infos([self._whole(name) for name in chosen])
         requests = [_wanted(info, wish) for info, wish in zip(infos, chosen.values(), strict=True)]

@@ -105,7 +105,9 @@ class Pending:
 
     def wait(self, timeout: float | None = None, progress: Progress | None = None) -> bool:
         """True when done; False after `timeout` seconds. `progress(done_bytes, total_bytes)` is called about 10 times
-        a second and once at the end. Errors are raised by result()."""
+        a second and once at the end. Errors are raised by result(). ValueError of a timeout below 0."""
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout is {timeout}; 0 only asks, None waits as long as it takes")
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
         while not self._finished.is_set():
             left = max(0.0, deadline - time.monotonic())
@@ -136,9 +138,9 @@ class Pending:
         not all was done; an interrupt cancels, and leaves when nothing touches the memory any more."""
         return self._result(self.outcome)
 
-    def _settle(self) -> None:
+    def _settle(self, progress: Progress | None = None) -> None:
         try:
-            self.wait()
+            self.wait(progress=progress)
         except BaseException:
             self.cancel()
             self._finish()
