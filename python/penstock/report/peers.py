@@ -130,6 +130,8 @@ def _panel(axes: Axes, bars: list[tuple[str, str, bool]], probes: dict[str, Rows
             textcoords="offset points",
             va="center",
             fontsize=9,
+            path_effects=halo,
+            zorder=5,
         )
         tops.append(max(rates))
     axes.set_xlim(0, max(tops) * 1.15)
