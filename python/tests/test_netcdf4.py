@@ -340,3 +340,21 @@ def test_options_of_reading(path: Path) -> None:
     with penstock.open(path, device="host", **options) as file:
         kit.same(file["a"].read(), field(100))
         assert file.evidence()["formats"]["host_decoded_bytes"] == 0
+
+
+def test_hdf5_is_asked_once_for_the_name_of_a_dimension(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with penstock.create(path, device="host") as file:
+        layout = {"dimensions": ("y", "x")}
+        file.create_datasets({f"g{i % 3}/v{i}": ((2, 3), "f4", layout) for i in range(30)})
+    asked: list[bytes] = []
+
+    class Counting:
+        @staticmethod
+        def get_name(one: h5py.h5i.ObjectID) -> bytes:
+            asked.append(h5py.h5i.get_name(one))
+            return asked[-1]
+
+    monkeypatch.setattr("penstock.formats.netcdf4_dims.h5i", Counting)
+    with penstock.open(path, device="host") as file:
+        assert {file[name].dims for name in file} == {("y", "x")}
+    assert len(asked) == len(set(asked)) == 6

@@ -21,7 +21,7 @@ from penstock.formats.hdf5_metadata import Metadata
 from penstock.formats.hdf5_open import explained, has, name_bytes
 from penstock.formats.hdf5_stored import Stored
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
-from penstock.formats.netcdf4_dims import Dimension, dimensions_of, is_bare, kHidden, kNotCoordinate, lengths_of
+from penstock.formats.netcdf4_dims import Dimension, Paths, dimensions_of, is_bare, kHidden, kNotCoordinate, lengths_of
 
 kBoolAttribute = "dtype"  # xarray's mark of a bool, which netCDF does not have
 
@@ -42,6 +42,7 @@ class NetCDFView(Metadata):
     def _begin_views(self) -> None:
         self._views: dict[str, View] = {}
         self._renamed: dict[str, str] = {}
+        self._paths: Paths = {}  # of dimensions
 
     def names(self) -> Sequence[str]:
         file = self._current()
@@ -87,7 +88,7 @@ class NetCDFView(Metadata):
         return replace(info, dtype=DType.of("bool")) if marked and info.attributes[kBoolAttribute] == "bool" else info
 
     def _dimensions(self, stored: Stored) -> tuple[Dimension, ...] | None:
-        return dimensions_of(self._current(), stored.dataset)
+        return dimensions_of(self._current(), stored.dataset, self._paths)
 
     def _lengths(self, stored: Stored, dimensions: tuple[Dimension, ...]) -> Shape:
         return lengths_of(self._current(), dimensions)

@@ -33,6 +33,7 @@ kHidden = frozenset(
         "_nc3_strict",
     }
 )
+Paths = dict[tuple[int, int], str]  # of objects, by the number of the file and the address
 
 
 class Dimension(NamedTuple):
@@ -64,8 +65,8 @@ def is_bare(dataset: h5d.DatasetID) -> bool:
     return _mark(dataset, "NAME").startswith(kNoVariable)
 
 
-def dimensions_of(file: h5f.FileID, dataset: h5d.DatasetID) -> tuple[Dimension, ...] | None:
-    """Of a variable; None where it does not have them all."""
+def dimensions_of(file: h5f.FileID, dataset: h5d.DatasetID, paths: Paths) -> tuple[Dimension, ...] | None:
+    """Of a variable; None where it does not have them all. `paths`: of scales, as far as known."""
     rank = dataset.get_space().get_simple_extent_ndims()
     if is_scale(dataset):
         scales = [dataset] if rank == 1 else _numbered(file, dataset)
@@ -75,11 +76,16 @@ def dimensions_of(file: h5f.FileID, dataset: h5d.DatasetID) -> tuple[Dimension, 
         scales = [_first_scale(file, ones) for ones in high_level(dataset).attrs["DIMENSION_LIST"]]
     if len(scales) != rank or any(one is None for one in scales):
         return None
-    return tuple(dimension(one) for one in scales if one is not None)
+    return tuple(dimension(one, paths) for one in scales if one is not None)
 
 
-def dimension(scale: h5d.DatasetID) -> Dimension:
-    path = name_text(h5i.get_name(scale) or b"").strip("/")
+def dimension(scale: h5d.DatasetID, paths: Paths) -> Dimension:
+    """HDF5 searches the whole file for the name of what a reference leads to, so a name is asked for once."""
+    found = h5o.get_info(scale)
+    address = found.fileno, found.addr
+    if address not in paths:
+        paths[address] = name_text(h5i.get_name(scale) or b"").strip("/")
+    path = paths[address]
     space = scale.get_space()
     most = space.get_simple_extent_dims(maxdims=True)[0]
     return Dimension(path, None if most == h5s.UNLIMITED else space.get_simple_extent_dims()[0])

@@ -36,7 +36,7 @@ class Registry:
         for name in names_of(metadata):
             dataset = h5o.open(metadata, name_bytes(name))
             if isinstance(dataset, h5d.DatasetID) and is_scale(dataset):
-                self.stored[name] = dimension(dataset)._replace(path=name)
+                self.stored[name] = dimension(dataset, {})._replace(path=name)
 
     def plan(self, datasets: Sequence[NewDataset]) -> list[Planned]:
         """Plans in the order of the datasets. Coordinate variables say first where their dimensions belong."""

@@ -81,6 +81,7 @@ class NetCDF4Writer(NetCDFView, Hdf5Writer):
     def _forget(self) -> None:
         self._planned.clear()
         self._views.clear()
+        self._paths.clear()
         self._registry = None
 
     def _finish_dimensions(self) -> None:
@@ -99,7 +100,7 @@ class NetCDF4Writer(NetCDFView, Hdf5Writer):
 
     def _dimensions(self, stored: Stored) -> tuple[Dimension, ...] | None:
         plan = self._planned.get(stored.info.name)
-        return plan.dimensions if plan is not None else dimensions_of(self._current(), stored.dataset)
+        return plan.dimensions if plan is not None else dimensions_of(self._current(), stored.dataset, self._paths)
 
     def _lengths(self, stored: Stored, dimensions: tuple[Dimension, ...]) -> Shape:
         return stored.info.shape[: stored.rank]  # while it is written: as far as it was written
