@@ -26,7 +26,7 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(BIN)/cmake --build --preset $(PRESET)
 	$(BIN)/ctest --preset $(PRESET)
 	$(BIN)/ruff check python
-	$(BIN)/python -m pytest python/tests
+	$(BIN)/python -m pytest -n auto --dist loadfile python/tests
 
 clean:
 	rm -rf build $(VENV) report.html report-*.svg report-*.png
@@ -47,5 +47,5 @@ $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
 
 $(STAMPS)/test-tools: $(STAMPS)/venv
 	PYTHON=$(PYTHON) tools/setup.sh test
-	$(BIN)/python -m pip install -q 'pytest>=8' 'ruff>=0.6' hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy
+	$(BIN)/python -m pip install -q 'pytest>=8' pytest-xdist 'ruff>=0.6' hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy
 	@touch $@
