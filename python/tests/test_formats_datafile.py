@@ -62,6 +62,19 @@ def test_a_file_is_a_mapping_of_datasets(file: penstock.DataFile, content: dict[
         file["field/T"]
     with pytest.raises(TypeError, match="names"):
         file[3]  # type: ignore[index]
+    assert repr(file["/"]).startswith("<penstock.Group")
+    assert set(file["/"]) == content.keys()
+
+
+def test_options_that_a_format_does_not_have_are_told_with_those_it_has(path: Path, tmp_path: Path) -> None:
+    for refused in (
+        lambda: penstock.open(path, colour="red"),
+        lambda: penstock.open(path, write=True, colour="red"),
+        lambda: penstock.create(tmp_path / f"new{path.suffix}", colour="red"),
+    ):
+        with pytest.raises(TypeError, match="files have no option 'colour'; options of the format: "):
+            refused()
+    assert not (tmp_path / f"new{path.suffix}").exists()
 
 
 def test_groups_are_prefixes(file: penstock.DataFile, content: dict[str, np.ndarray]) -> None:

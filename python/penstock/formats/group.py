@@ -40,6 +40,8 @@ class Group(Mapping[str, Any]):
         if not isinstance(name, str):
             raise TypeError(f"names of datasets are text; {name!r} is none")
         whole = self._whole(name)
+        if not whole.strip("/") and name:
+            return Group(self._file, "")
         try:
             self._file._info(whole)
         except KeyError:

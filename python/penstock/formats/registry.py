@@ -9,9 +9,11 @@ installs it.
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +110,15 @@ def _unknown(name: str, cause: str) -> Error:
     )
 
 
+_INTERNAL = frozenset({"self", "name", "append", "depth"})  # not for users
+
+
 def function(format: Format, use: str) -> Callable[..., Any]:
-    """What reads or writes; use is "reader" or "writer"."""
+    """What reads or writes; use is "reader" or "writer". Options that the format does not have are a TypeError."""
     place = format.reader if use == "reader" else format.writer
     module, _, name = place.partition(":")
     try:
-        return getattr(importlib.import_module(f"penstock.formats.{module}"), name)
+        return partial(_made, format, getattr(importlib.import_module(f"penstock.formats.{module}"), name))
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing == "penstock":
@@ -125,3 +130,13 @@ def function(format: Format, use: str) -> Callable[..., Any]:
             cause=f"{format.name} files need the package {missing}, which is not installed",
             advice=f"pip install {lines}",
         ) from error
+
+
+def _made(format: Format, make: Callable[..., Any], name: str, **options: Any) -> Any:
+    if options:
+        known = inspect.signature(make).parameters
+        unknown = [option for option in options if option not in known]
+        if unknown:
+            own = ", ".join(option for option in known if option not in _INTERNAL) or "none"
+            raise TypeError(f"{format.name} files have no option {unknown[0]!r}; options of the format: {own}")
+    return make(name, **options)
