@@ -377,6 +377,16 @@ def test_extents_beyond_the_end_are_refused_by_name(path: Path, chunks: tuple | 
         Hdf5(path).table("x", whole((64,)))
 
 
+def test_a_closed_file_is_closed_although_somebody_still_holds_one_of_its_datasets(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["x"] = numbers(5)
+    container = Hdf5(path)
+    held = container.stored("x").dataset  # as the traceback of an exception does
+    container.close()
+    assert not held.valid
+    h5py.File(path, "w").close()  # HDF5 refuses to truncate what is still open
+
+
 def test_a_file_open_for_writing_elsewhere_is_refused(path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["x"] = numbers(5)

@@ -13,7 +13,7 @@ from h5py import h5f
 from penstock.formats import hdf5_virtual
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5_metadata import Metadata
-from penstock.formats.hdf5_open import check_unchanged, open_file, stamp_of
+from penstock.formats.hdf5_open import check_unchanged, close_file, open_file, stamp_of
 
 
 class Hdf5(Metadata):
@@ -34,7 +34,7 @@ class Hdf5(Metadata):
         self._stored.clear()
         self._indexes.clear()
         if self._file is not None:
-            self._file.close()
+            close_file(self._file)
             self._file = None
 
     def _current(self) -> h5f.FileID:

@@ -15,11 +15,12 @@ from functools import cache
 from typing import NamedTuple
 
 import h5py
-from h5py import h5d, h5f, h5g, h5l, h5o, h5p
+from h5py import h5d, h5f, h5g, h5i, h5l, h5o, h5p
 
 from penstock._error import Error
 from penstock.formats.faults import damaged, unknown, unsupported
 
+_OBJECTS = h5f.OBJ_DATASET | h5f.OBJ_GROUP | h5f.OBJ_DATATYPE | h5f.OBJ_ATTR | h5f.OBJ_LOCAL
 _CAUSE = re.compile(r"\((.*)\)$", re.DOTALL)
 
 
@@ -78,6 +79,15 @@ def open_file(name: str) -> h5f.FileID:
         file.close()
         raise busy(name)
     return file
+
+
+def close_file(file: h5f.FileID) -> None:
+    """Closes the file and all that was opened by it: HDF5 keeps a file open for as long as one of its datasets is, and
+    an exception may hold one for long."""
+    for one in h5f.get_obj_ids(file, _OBJECTS):
+        while one.valid:
+            h5i.dec_ref(one)
+    file.close()
 
 
 def busy(name: str, how: str = "open for writing") -> Error:
