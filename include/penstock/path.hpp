@@ -77,6 +77,9 @@ class Path {
     // Fills completions, in any order; waits until there is at least one, or the deadline passed, or nothing is in
     // flight. Returns how many.
     virtual std::size_t reap(std::span<Completion> completions, Deadline deadline) = 0;
+    // Does what was put off because nobody waits for it (unmapping what was copied). To be called now and then with
+    // nothing in hand that others wait for; a path that nobody tidies does its chores in submit and in its destructor.
+    virtual void tidy() noexcept {}
 };
 
 namespace os {

@@ -46,6 +46,7 @@ bool Session::run(std::shared_ptr<Job> first) {
 
 bool Session::serve_all() {
     while (true) {
+        station_.path().tidy();
         const auto free_slot =
             std::find_if(slots_.begin(), slots_.end(), [](const Slot& s) { return s.phase == Phase::free; });
         if (free_slot != slots_.end() && start_next(static_cast<std::uint32_t>(free_slot - slots_.begin()))) {

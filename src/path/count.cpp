@@ -19,6 +19,7 @@ class Count final : public Path {
     Count(std::unique_ptr<Path> inner, std::shared_ptr<PathCounters> counters)
         : inner_(std::move(inner)), counters_(std::move(counters)) {}
     const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
+    void tidy() noexcept override { inner_->tidy(); }
 
     std::size_t submit(std::span<const Operation> operations) override {
         const std::size_t count = inner_->submit(operations);

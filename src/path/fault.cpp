@@ -34,6 +34,7 @@ class Fault final : public Path {
           options_(options),
           delay_(*inner_, [this](Completion& done) { return admit(done); }) {}
     const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
+    void tidy() noexcept override { inner_->tidy(); }
 
     std::size_t submit(std::span<const Operation> operations) override {
         std::size_t taken = 0;

@@ -29,10 +29,16 @@ Mappings::View Mappings::view(const FileHandle& file, std::uint64_t offset_bytes
     return find_or_make(file)->view(file, offset_bytes, bytes);
 }
 
-void Mappings::copied(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes) {
-    for (const std::span<std::byte> memory : find_or_make(file)->copied(offset_bytes, bytes)) {
-        if (!memory.empty()) ::madvise(memory.data(), memory.size(), MADV_DONTNEED);
+void Mappings::copied(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes,
+                      std::vector<Unneeded>& unneeded) {
+    const std::shared_ptr<MappedFile> mapped = find_or_make(file);
+    for (const std::span<std::byte> memory : mapped->copied(offset_bytes, bytes)) {
+        if (!memory.empty()) unneeded.push_back({mapped, memory});
     }
+}
+
+void Mappings::unmap(const Unneeded& unneeded) noexcept {
+    ::madvise(unneeded.memory.data(), unneeded.memory.size(), MADV_DONTNEED);
 }
 
 std::uint64_t Mappings::register_some(const FileHandle& file, std::uint64_t max_bytes, std::string& why) {

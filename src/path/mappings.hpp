@@ -15,7 +15,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "penstock/device.hpp"
 #include "penstock/path.hpp"
@@ -46,10 +48,19 @@ class Mappings {
     };
     View view(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes);
 
-    // The range of a view that is not registered was copied: its pages need not stay mapped. They are unmapped in large
-    // blocks, once all of a block was copied, or when too many are half done, so that a large file never counts as
-    // resident memory of the process, and the price of an unmapping (an interrupt of every CPU) is paid seldom.
-    void copied(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes);
+    // Pages that need not stay mapped, and the mapping they are of, which lives as long.
+    struct Unneeded {
+        std::shared_ptr<const MappedFile> mapping;
+        std::span<std::byte> memory;
+    };
+    // The range of a view that is not registered was copied: its pages need not stay mapped. Adds those to unmap now to
+    // `unneeded`: large blocks, once all of a block was copied, or when too many are half done, so that a large file
+    // never counts as resident memory of the process, and the price of an unmapping (an interrupt of every CPU) is paid
+    // seldom.
+    void copied(const FileHandle& file, std::uint64_t offset_bytes, std::uint64_t bytes,
+                std::vector<Unneeded>& unneeded);
+    // The pages come back when somebody reads them; takes a millisecond for 16 MiB.
+    static void unmap(const Unneeded& unneeded) noexcept;
 
     // Registers segments not registered yet, from the start of the file, until at least `max_bytes` more are. Returns
     // the bytes added: 0 with an empty `why` when nothing is left, 0 with the cause when the device or the system

@@ -3,13 +3,15 @@
 // A file cut short by somebody else must give a short count, not SIGBUS. Reads into staging memory are plain copies
 // under a FaultGuard; where that cannot be used, into memory that may be bad, and for writes, process_vm_readv and
 // process_vm_writev on our own process report the fault.
-// Pages copied from are unmapped again, so that a large file does not count as resident memory of the process. Writes
-// stay within the file's size; the context extends the file first.
+// Pages copied from are unmapped again, so that a large file does not count as resident memory of the process, but not
+// before the operation is told to be done: somebody waits for that. Writes stay within the file's size; the context
+// extends the file first.
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <vector>
 
 #include "os/fault_guard.hpp"
 #include "path/check.hpp"
@@ -19,6 +21,8 @@
 
 namespace penstock::path {
 namespace {
+
+constexpr std::size_t kPutOffMax = 4;  // blocks to unmap when nobody calls tidy()
 
 // One byte by way of the kernel: false where touching it ourselves would raise a signal, or where seccomp forbids it.
 bool readable(const void* memory) noexcept {
@@ -37,21 +41,28 @@ class MmapPath final : public Path {
             capabilities_.notes = "mmap copies: process_vm_readv is forbidden here (seccomp), registered files only";
         }
     }
+    ~MmapPath() override { MmapPath::tidy(); }
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
 
     std::size_t submit(std::span<const Operation> operations) override {
         if (operations.empty() || !ready_.empty()) return 0;
+        if (unneeded_.size() >= kPutOffMax) tidy();
         ready_.push(work(operations.front()));
         return 1;
     }
 
     std::size_t reap(std::span<Completion> completions, Deadline) override { return ready_.pop(completions); }
 
+    void tidy() noexcept override {
+        for (const Mappings::Unneeded& pages : unneeded_) Mappings::unmap(pages);
+        unneeded_.clear();
+    }
+
   private:
     Completion work(const Operation& operation);
     Completion lend(const Operation& operation, const Mappings::View& view) const;
-    Completion copy(const Operation& operation, const Mappings::View& view) const;
-    bool guarded_read(const Operation& operation, const Mappings::View& view) const;
+    Completion copy(const Operation& operation, const Mappings::View& view);
+    bool guarded_read(const Operation& operation, const Mappings::View& view);
     Completion explain_fault(const Operation& operation) const;
 
     std::shared_ptr<Mappings> mappings_;
@@ -59,6 +70,7 @@ class MmapPath final : public Path {
     bool may_copy_;
     Capabilities capabilities_;
     Ready ready_;
+    std::vector<Mappings::Unneeded> unneeded_;
 };
 
 Completion MmapPath::work(const Operation& operation) {
@@ -90,15 +102,15 @@ Completion MmapPath::explain_fault(const Operation& operation) const {
 }
 
 // A plain copy. False when it could not be had or the mapping faulted: then the kernel is asked, and says how much.
-bool MmapPath::guarded_read(const Operation& operation, const Mappings::View& view) const {
+bool MmapPath::guarded_read(const Operation& operation, const Mappings::View& view) {
     if (!operation.staging || !guard_.usable() || !guard_.copy(operation.memory, view.memory, view.bytes)) return false;
     // The zeros that follow the last byte of a file in its last page can be copied without a fault.
     if (!Mappings::still_inside(*operation.file, operation.offset_bytes, view.bytes)) return false;
-    if (!view.registered) mappings_->copied(*operation.file, operation.offset_bytes, view.bytes);
+    if (!view.registered) mappings_->copied(*operation.file, operation.offset_bytes, view.bytes, unneeded_);
     return true;
 }
 
-Completion MmapPath::copy(const Operation& operation, const Mappings::View& view) const {
+Completion MmapPath::copy(const Operation& operation, const Mappings::View& view) {
     const bool reading = operation.direction == Direction::read;
     if (reading && view.bytes != 0 && guarded_read(operation, view)) {
         return completion_of(operation.tag, static_cast<std::int64_t>(view.bytes));

@@ -18,6 +18,7 @@ class Throttle final : public Path {
           options_(options),
           delay_(*inner_, [this](Completion& done) { return times_.take(done.tag); }) {}
     const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
+    void tidy() noexcept override { inner_->tidy(); }
 
     std::size_t submit(std::span<const Operation> operations) override {
         const Clock::time_point now = Clock::now();

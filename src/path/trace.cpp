@@ -13,6 +13,7 @@ class Trace final : public Path {
     Trace(std::unique_ptr<Path> inner, std::shared_ptr<TraceLog> log)
         : inner_(std::move(inner)), log_(std::move(log)) {}
     const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
+    void tidy() noexcept override { inner_->tidy(); }
 
     std::size_t submit(std::span<const Operation> operations) override {
         const std::uint64_t now_ns = log_->now_ns();
