@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace penstock::engine {
 namespace {
@@ -30,6 +31,7 @@ Session::Session(Scheduler& scheduler, Station& station, os::System& system, std
       last_movement_(Clock::now()) {}
 
 bool Session::run(std::shared_ptr<Job> first) {
+    if (team_) team_->join();
     first->transfer().add_note(capabilities_.notes);
     jobs_.push_back({std::move(first), 0});
     try {
@@ -58,9 +60,13 @@ bool Session::serve_all() {
         if (!advance()) wait_for_something();
         if (hung()) return false;
     }
-    if (team_) team_->drain();
+    leave_team();
     release_finished_jobs(true);
     return true;
+}
+
+void Session::leave_team() {
+    if (team_ && !std::exchange(left_team_, true)) team_->leave();
 }
 
 // Once true it stays so: the slots drain, the session ends, and the worker takes the job that waits.
@@ -313,10 +319,8 @@ void Session::abandon_all() {
             finish(i);
         }
     }
-    if (team_) {
-        team_->give_up();
-        team_->drain();
-    }
+    if (team_) team_->give_up();
+    leave_team();
     release_finished_jobs(true);
 }
 

@@ -42,6 +42,7 @@ class Session {
     };
 
     bool serve_all();  // false: operations hung
+    void leave_team();
     bool start_next(std::uint32_t index);
     bool start_part(std::uint32_t index);
     void hand_over(std::uint32_t index);
@@ -77,6 +78,7 @@ class Session {
     Station& station_;
     os::System& system_;
     const std::shared_ptr<Team> team_;
+    bool left_team_ = false;
     const Shape shape_;
     const Capabilities capabilities_;
     std::vector<Held> jobs_;  // entries without a job are reused

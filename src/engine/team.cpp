@@ -10,7 +10,7 @@ namespace {
 constexpr auto kPatience = std::chrono::milliseconds(100);
 }
 
-void gather_copies(const std::vector<Piece>& pieces, const std::byte* slot, std::vector<CopyPiece>& copies) {
+void gather_copies(std::span<const Piece> pieces, const std::byte* slot, std::vector<CopyPiece>& copies) {
     copies.clear();
     const void* allocation = nullptr;
     for (const Piece& piece : pieces) {
@@ -46,7 +46,8 @@ Team::Team(StationPool& pool, std::unique_ptr<Station> station, Job& job)
       station_(std::move(station)),
       job_(job),
       part_bytes_(job.shape().part_bytes),
-      slots_(station_->shape().depth) {}
+      slots_(station_->shape().depth),
+      limit_(job.shape().workers, slots_.size()) {}
 
 Team::~Team() {
     if (sound_) {
@@ -96,25 +97,52 @@ bool Team::open_slot() {
     }
     free_slot->phase = Slot::Phase::filling;
     free_slot->pieces.clear();
+    free_slot->queued = 0;
     free_slot->parts_open = static_cast<std::uint32_t>(parts_.size());
-    free_slot->by_parts = !started_ || job_.exhausted();
     free_slot->failure.reset();
-    started_ = true;
+    limit_.opened(copying_.size());
+    if (job_.exhausted()) needed_.notify_all();  // all hands for the last slot
     return true;
+}
+
+void Team::join() {
+    const std::lock_guard lock(mutex_);
+    ++members_;
+}
+
+void Team::leave() {
+    std::unique_lock lock(mutex_);
+    --members_;
+    needed_.notify_all();
+    while (members_ == 0 && !copying_.empty()) {
+        if (!collect_finished()) wait_for_slot(lock);
+    }
+}
+
+// One that is about to leave does not wait to be needed: those who are busy take the open parts.
+bool Team::admitted(std::unique_lock<std::mutex>& lock, bool may_open) {
+    const auto needed = [&] { return busy_ < limit_.value() || job_.exhausted(); };
+    return may_open ? needed_.wait_for(lock, kPatience, needed) : needed();
+}
+
+bool Team::none_left(bool may_open) {
+    collect_finished();
+    const bool room =
+        std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.phase == Slot::Phase::free; });
+    return !may_open || job_.exhausted() || (room && !open_slot());
 }
 
 bool Team::next(Part& part, bool may_open) {
     std::unique_lock lock(mutex_);
+    if (!admitted(lock, may_open)) return false;
+    ++busy_;
     while (parts_.empty()) {
-        if (!may_open || job_.exhausted()) return false;
-        collect_finished();
-        const bool room =
-            std::any_of(slots_.begin(), slots_.end(), [](const Slot& s) { return s.phase == Slot::Phase::free; });
-        if (room) {
-            if (!open_slot()) return false;
-        } else {
-            wait_for_slot(lock);
+        if (none_left(may_open)) {
+            --busy_;
+            needed_.notify_all();
+            return false;
         }
+        if (parts_.empty()) wait_for_slot(lock);
     }
     part = std::move(parts_.front());
     parts_.pop_front();
@@ -142,44 +170,53 @@ void Team::wait_for_slot(std::unique_lock<std::mutex>& lock) {
 
 void Team::filled(const Part& part) {
     const std::lock_guard lock(mutex_);
-    Slot& slot = slots_[part.slot];
-    slot.pieces.insert(slot.pieces.end(), part.chunk.pieces.begin(), part.chunk.pieces.end());
-    if (slot.by_parts && !slot.failure) copy_part(part);
-    if (--slot.parts_open == 0) start_copy(part.slot);
-}
-
-void Team::copy_part(const Part& part) {
-    try {
-        queue_copies(part.chunk.pieces, station_->slot(part.slot));
-    } catch (const Error& error) {  // told when the slot is complete; others still fill it
-        slots_[part.slot].failure = error;
-    }
+    --busy_;
+    take_back(part);
 }
 
 void Team::give_up() {
+    const std::lock_guard lock(mutex_);
     std::deque<Part> left;
-    {
-        const std::lock_guard lock(mutex_);
-        left.swap(parts_);
+    left.swap(parts_);
+    for (const Part& part : left) take_back(part);
+}
+
+void Team::take_back(const Part& part) {
+    Slot& slot = slots_[part.slot];
+    slot.pieces.insert(slot.pieces.end(), part.chunk.pieces.begin(), part.chunk.pieces.end());
+    if (--slot.parts_open == 0) {
+        start_copy(part.slot);
+    } else if (!slot.failure) {
+        copy_early(part.slot);
     }
-    for (const Part& part : left) filled(part);
+}
+
+bool Team::engine_waits() {
+    return BusyLimit::low(copying_.size()) && (!newest_ || station_->event(*newest_).done());
+}
+
+void Team::copy_early(std::uint32_t index) {
+    try {
+        if (!engine_waits()) return;
+        if (limit_.engine_waited()) needed_.notify_all();
+        queue_copies(index);
+    } catch (const Error& error) {  // told when the slot is complete; others still fill it
+        slots_[index].failure = error;
+    }
 }
 
 void Team::start_copy(std::uint32_t index) {
     Slot& slot = slots_[index];
     try {
         if (slot.failure) throw Error(*slot.failure);
-        if (!slot.by_parts) {
-            std::sort(slot.pieces.begin(), slot.pieces.end(),
-                      [](const Piece& a, const Piece& b) { return a.slot_offset < b.slot_offset; });
-            queue_copies(slot.pieces, station_->slot(index));
-        }
-        station_->stream().record(station_->event(index));
+        queue_copies(index);
         slot.phase = Slot::Phase::copying;
         copying_.push_back(index);
     } catch (const Error& error) {
         fail(index, error);
     }
+    collect_finished();
+    if (limit_.filled(copying_.size())) needed_.notify_all();
     changed_.notify_all();
 }
 
@@ -191,8 +228,12 @@ void Team::fail(std::uint32_t index, const Error& error) {
     finish(index);
 }
 
-void Team::queue_copies(const std::vector<Piece>& pieces, const std::byte* slot) {
-    gather_copies(pieces, slot, copy_pieces_);
+void Team::queue_copies(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    const std::span<Piece> pieces = std::span(slot.pieces).subspan(slot.queued);
+    std::sort(pieces.begin(), pieces.end(),
+              [](const Piece& a, const Piece& b) { return a.slot_offset < b.slot_offset; });
+    gather_copies(pieces, station_->slot(index), copy_pieces_);
     std::uint64_t bytes = 0;
     for (const CopyPiece& piece : copy_pieces_) bytes += piece.bytes;
     job_.transfer().count_staged(job_.shape().path, bytes);
@@ -201,6 +242,9 @@ void Team::queue_copies(const std::vector<Piece>& pieces, const std::byte* slot)
     } else if (!copy_pieces_.empty()) {
         station_->stream().copy_batch(CopyDirection::to_device, copy_pieces_);
     }
+    slot.queued = slot.pieces.size();
+    station_->stream().record(station_->event(index));
+    newest_ = index;
 }
 
 bool Team::collect_finished() {
@@ -225,13 +269,6 @@ void Team::finish(std::uint32_t index) {
     account(job_.transfer(), job_.shape().path, slot.pieces);
     slot.phase = Slot::Phase::free;
     job_.finish_chunk();
-}
-
-void Team::drain() {
-    std::unique_lock lock(mutex_);
-    while (!copying_.empty()) {
-        if (!collect_finished()) wait_for_slot(lock);
-    }
 }
 
 }  // namespace penstock::engine

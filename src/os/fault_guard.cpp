@@ -95,7 +95,7 @@ FaultGuard::FaultGuard() {
     state.before = now;
     struct sigaction mine {};
     mine.sa_sigaction = on_bus_error;
-    mine.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;  // NODEFER: leaving by siglongjmp needs no mask restored
+    mine.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     ::sigemptyset(&mine.sa_mask);
     ::sigaction(SIGBUS, &mine, nullptr);
 }
@@ -119,7 +119,9 @@ bool FaultGuard::copy(void* to, const void* from, std::size_t bytes) const noexc
     if (mine == nullptr) return false;
     mine->from = reinterpret_cast<std::uintptr_t>(from);
     mine->bytes = bytes;
-    if (sigsetjmp(mine->leave, 0) != 0) {
+    // With the mask: whoever wraps signal handlers (a sanitizer, a runtime) may run ours with all signals blocked, and
+    // a second fault would then end the process.
+    if (sigsetjmp(mine->leave, 1) != 0) {
         mine->thread.store(0, std::memory_order_release);
         return false;
     }

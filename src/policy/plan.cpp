@@ -23,8 +23,8 @@ std::string size_text(std::uint64_t bytes) {
 std::string shape_text(const Shape& shape) {
     if (shape.run_inline) return "on the calling thread";
     if (shape.part_bytes != 0) {
-        return std::to_string(shape.workers) + " workers sharing " + std::to_string(shape.depth) + " slots of " +
-               size_text(shape.chunk_bytes) + " in parts of " + size_text(shape.part_bytes);
+        return "up to " + std::to_string(shape.workers) + " workers sharing " + std::to_string(shape.depth) +
+               " slots of " + size_text(shape.chunk_bytes) + " in parts of " + size_text(shape.part_bytes);
     }
     return std::to_string(shape.workers) + (shape.workers == 1 ? " worker x " : " workers x ") +
            std::to_string(shape.depth) + (shape.staged ? " slots of " : " operations of ") +
