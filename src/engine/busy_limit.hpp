@@ -1,10 +1,10 @@
 // How many workers of a team may be busy at once: as many as the copy engine needs, found while the transfer runs.
 //
 // Workers that were idle copy slower for some milliseconds, busy hosts slow them by a third, and each one more than
-// needed costs CPU time for every byte (they wait for the same memory). So a transfer starts with all, gives one up when
-// the engine had a long queue for a few slots, and takes some back when the queue runs dry. The lowering is slow because
-// its effect shows only after the queue has drained; the raising is fast because an idle engine is what costs. Plain
-// numbers, no lock: the team's mutex guards it.
+// needed costs CPU time for every byte (they wait for the same memory). So a transfer starts with all, gives one up
+// when the engine had a long queue for a few slots, and takes some back when the queue runs dry. The lowering is slow
+// because its effect shows only after the queue has drained; the raising is fast because an idle engine is what costs.
+// Plain numbers, no lock: the team's mutex guards it.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class BusyLimit {
 
     std::uint32_t value() const noexcept { return limit_; }
 
-    // A slot is about to be filled while `queued` others wait for the engine. All but one do when it is the slower side.
+    // A slot is about to be filled while `queued` others wait for the engine: all but one when it is the slower side.
     void opened(std::size_t queued) noexcept {
         if (queued + 2 < slots_ || ++ahead_ < kSlotsToLower) return;
         ahead_ = 0;
