@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace penstock::engine {
@@ -42,16 +43,16 @@ Trial simulate(BusyLimit& limit, const WorkerTime& worker_time, std::size_t roun
     return run;
 }
 
-TEST(BusyLimit, starts_with_all_workers_and_settles_at_what_the_engine_needs) {
+TEST(BusyLimit, settles_at_what_the_engine_needs_and_at_half_when_that_is_less) {
     for (const double needed : {5.5, 8.5, 10.5, 13.5}) {
         BusyLimit limit(16, 6);
-        EXPECT_EQ(limit.value(), 16u);
+        EXPECT_EQ(limit.value(), 12u);
         const Trial run = simulate(limit, [&](std::size_t) { return needed; }, 400);
         EXPECT_LT(run.idle_fraction, 0.01) << needed;
         double mean = 0;
         for (std::size_t i = 200; i < 400; ++i) mean += run.limits[i] / 200.0;
-        EXPECT_GE(mean, needed - 1) << needed;
-        EXPECT_LE(mean, needed + 2) << needed;
+        EXPECT_GE(mean, std::max(needed, 8.0) - 1) << needed;
+        EXPECT_LE(mean, std::max(needed, 8.0) + 2) << needed;
     }
 }
 
@@ -59,22 +60,24 @@ TEST(BusyLimit, takes_workers_back_when_they_become_slow) {
     BusyLimit limit(16, 6);
     const auto worker_time = [](std::size_t slot) { return slot < 200 ? 6.0 : 12.0; };
     const Trial run = simulate(limit, worker_time, 600);
-    EXPECT_LE(run.limits[199], 8u);
+    EXPECT_EQ(run.limits[199], 8u);
     EXPECT_GE(run.limits[230], 11u);
     EXPECT_LT(run.idle_fraction, 0.01);
 }
 
 // The control: as few workers as the limit goes down to would starve the engine.
-TEST(BusyLimit, does_not_fall_below_a_few_and_those_few_would_starve_a_fast_engine) {
+TEST(BusyLimit, does_not_fall_below_half_and_that_few_would_starve_a_fast_engine) {
     BusyLimit few(4, 6);
     EXPECT_GT(simulate(few, [](std::size_t) { return 8.0; }, 400).idle_fraction, 0.4);
-    BusyLimit slow_engine(16, 6);
-    EXPECT_EQ(simulate(slow_engine, [](std::size_t) { return 0.5; }, 400).limits.back(), 4u);
-    BusyLimit one(1, 6);
-    EXPECT_EQ(simulate(one, [](std::size_t) { return 0.5; }, 400).limits.back(), 1u);
+    for (const std::uint32_t workers : {1u, 2u, 3u, 5u, 16u}) {
+        BusyLimit slow_engine(workers, 6);
+        EXPECT_LE(slow_engine.value(), workers);
+        EXPECT_GE(2 * slow_engine.value(), workers);
+        EXPECT_EQ(simulate(slow_engine, [](std::size_t) { return 0.2; }, 400).limits.back(), (workers + 1) / 2);
+    }
 }
 
-TEST(BusyLimit, keeps_all_when_even_they_are_too_slow) {
+TEST(BusyLimit, takes_all_when_even_they_are_too_slow) {
     BusyLimit limit(16, 6);
     EXPECT_EQ(simulate(limit, [](std::size_t) { return 30.0; }, 400).limits.back(), 16u);
 }

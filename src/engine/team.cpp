@@ -8,6 +8,7 @@
 namespace penstock::engine {
 namespace {
 constexpr auto kPatience = std::chrono::milliseconds(100);
+constexpr auto kLook = std::chrono::milliseconds(5);
 }
 
 void gather_copies(std::span<const Piece> pieces, const std::byte* slot, std::vector<CopyPiece>& copies) {
@@ -114,15 +115,23 @@ void Team::leave() {
     std::unique_lock lock(mutex_);
     --members_;
     needed_.notify_all();
-    while (members_ == 0 && !copying_.empty()) {
+    while (!copying_.empty() && (members_ == 0 || job_.exhausted())) {
         if (!collect_finished()) wait_for_slot(lock);
     }
 }
 
-// One that is about to leave does not wait to be needed: those who are busy take the open parts.
+// One that is about to leave does not wait to be needed: those who are busy take the open parts. The others look now
+// and then whether the queue ran short while those who are busy are stuck in slow reads.
 bool Team::admitted(std::unique_lock<std::mutex>& lock, bool may_open) {
     const auto needed = [&] { return busy_ < limit_.value() || job_.exhausted(); };
-    return may_open ? needed_.wait_for(lock, kPatience, needed) : needed();
+    if (!may_open) return needed();
+    const Deadline end = Deadline::after(kPatience);
+    while (!needed_.wait_for(lock, kLook, needed)) {
+        collect_finished();
+        const bool more = BusyLimit::low(copying_.size()) && limit_.engine_waited();
+        if (!more && end.passed()) return false;
+    }
+    return true;
 }
 
 bool Team::none_left(bool may_open) {

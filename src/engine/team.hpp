@@ -41,8 +41,8 @@ class Team {
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
 
-    // A worker joins before its first part and leaves after its last. The last to leave waits for copies under way: the
-    // slots are then all accounted for.
+    // A worker joins before its first part and leaves after its last. At the end of the job, and when it is the last,
+    // it waits for copies under way: the slots are then all accounted for.
     void join();
     void leave();
     // The next part to fill; waits for a free slot. False: none is left, or the transfer stopped, or this worker was

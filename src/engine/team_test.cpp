@@ -309,6 +309,37 @@ class Counting final : public Path {
     std::uint64_t file_bytes_;
 };
 
+// A worker stuck in a slow read counts as busy; the parked ones must not wait for it.
+TEST_F(EngineOverMemory, parked_workers_take_over_when_the_busy_ones_are_stuck) {
+    constexpr std::uint64_t kPart = 64 * kKiB, kSlot = 4 * kPart, kBytes = 40 * kSlot;
+    make_slow_engine(kSlot / 5e-3, 64 * kMiB);  // one worker is enough, and the other is parked
+    store_->put(1, random_bytes(kBytes, 11));
+    engine_.reset();
+    std::promise<void> open;
+    const std::shared_future<void> opened = open.get_future().share();
+    EngineOptions options;
+    options.device = device_.get();
+    options.system = &system_;
+    options.budget_bytes = 64 * kMiB;
+    options.make_path = [&](PathKind kind, PathOptions given) -> std::unique_ptr<Path> {
+        given.store = store_;
+        return std::make_unique<Gate>(make_path(kind, given), 20 * kSlot, opened);
+    };
+    engine_ = std::make_unique<Engine>(options);
+    const Shape shape{.chunk_bytes = kSlot, .part_bytes = kPart, .workers = 2, .depth = 3};
+    const auto read = transfer(Direction::read, {{&file_, 0, device_bytes(kBytes), kBytes, 0}}, shape);
+    engine_->start(read);
+    const Deadline until = soon();
+    // All but the slot with the part held back.
+    while (read->bytes_done() < kBytes - kSlot && !until.passed()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(read->bytes_done(), kBytes - kSlot);
+    open.set_value();
+    EXPECT_EQ(read->result().bytes, kBytes);
+    engine_.reset();
+}
+
 // A slow link needs few workers for what many did at the start; a fast one keeps them all.
 TEST_F(EngineOverMemory, as_many_workers_stay_busy_as_the_link_needs) {
     constexpr std::uint64_t kSlot = 256 * kKiB, kBytes = 96 * kSlot;
@@ -334,7 +365,7 @@ TEST_F(EngineOverMemory, as_many_workers_stay_busy_as_the_link_needs) {
         EXPECT_EQ(read->result().bytes, kBytes);
         EXPECT_GE(at_once.early.load(), 9);
         if (slow_link) {
-            EXPECT_LE(at_once.late.load(), 6);
+            EXPECT_LE(at_once.late.load(), 7);
         } else {
             EXPECT_GE(at_once.late.load(), 9);
         }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kSmallRange = 64 * kKiB;  // mean range size below which operations, not bytes, are the cost
 constexpr std::uint32_t kCopyWorkersMax = 8;      // more add CPU, not bandwidth, on a 55 GB/s link
-constexpr std::uint32_t kSharedWorkersMax = 16;  // hands at the start; the team then keeps busy as many as it needs
+constexpr std::uint32_t kSharedWorkersMax = 16;  // the team keeps busy as many of them as it needs
 constexpr std::uint64_t kLentChunk = 32 * kMiB;
 constexpr std::uint64_t kSharedMin = 64 * kMiB;   // below it own slots start sooner
 constexpr std::uint64_t kSharedChunk = 16 * kMiB;
