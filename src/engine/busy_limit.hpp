@@ -1,10 +1,9 @@
 // How many workers of a team may be busy at once: as many as the copy engine needs, found while the transfer runs.
 //
 // Workers that were idle copy slower for some milliseconds, busy hosts slow them by a third, and each one more than
-// needed costs CPU time for every byte (they wait for the same memory). So a transfer starts with three quarters of
-// the workers, gives one up at each slot while the engine has a long queue, down to half (fewer would drain the queue
-// before that shows), and takes one back at each slot while the queue is short. Plain numbers, no lock: the team's
-// mutex guards it.
+// needed costs CPU time for every byte (they wait for the same memory). So a transfer starts with all, gives one up at
+// each slot while the engine has a long queue, down to half (fewer would drain the queue before that shows), and takes
+// one back at each slot while the queue is short. Plain numbers, no lock: the team's mutex guards it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@ namespace penstock::engine {
 class BusyLimit {
   public:
     BusyLimit(std::uint32_t workers, std::size_t slots)
-        : most_(workers), least_((workers + 1) / 2), slots_(slots), limit_((3 * workers + 3) / 4) {}
+        : most_(workers), least_((workers + 1) / 2), slots_(slots), limit_(workers) {}
 
     std::uint32_t value() const noexcept { return limit_; }
 

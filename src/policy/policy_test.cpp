@@ -198,7 +198,7 @@ TEST(Policy, host_memory_goes_straight_where_alignment_allows) {
 TEST(Policy, a_plan_reads_as_a_sentence) {
     const Plan plan = make_plan(request_of(Direction::read, 0, 4 * kGiB, Residence::hot), gpu_machine());
     EXPECT_EQ(plan.describe(),
-              "read 4.00 GiB by buffered, up to 16 workers sharing 6 slots of 16 MiB in parts of 1 MiB: in the page "
+              "read 4.00 GiB by buffered, up to 12 workers sharing 6 slots of 16 MiB in parts of 1 MiB: in the page "
               "cache: copying workers");
 }
 

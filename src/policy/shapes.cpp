@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint64_t kSmallRange = 64 * kKiB;  // mean range size below which operations, not bytes, are the cost
 constexpr std::uint32_t kCopyWorkersMax = 8;      // more add CPU, not bandwidth, on a 55 GB/s link
-constexpr std::uint32_t kSharedWorkersMax = 16;  // the team keeps busy as many of them as it needs
+constexpr std::uint32_t kSharedWorkersMax = 12;   // of which a team keeps busy as many as it needs
+constexpr std::uint32_t kMappedWorkersMax = 16;   // page faults cost more than the copy of the page
 constexpr std::uint64_t kLentChunk = 32 * kMiB;
 constexpr std::uint64_t kSharedMin = 64 * kMiB;   // below it own slots start sooner
 constexpr std::uint64_t kSharedChunk = 16 * kMiB;
@@ -27,9 +28,10 @@ bool shares_slots(const RequestFacts& request, const MachineFacts& machine, std:
            bytes >= kSharedMin && !small_ranges(request) && machine.budget_bytes >= kSharedSlots * kSharedChunk;
 }
 
-Shape shared_shape(const MachineFacts& machine) {
+Shape shared_shape(PathKind path, const MachineFacts& machine) {
     Shape shape;
-    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kSharedWorkersMax);
+    const std::uint32_t workers_max = path == PathKind::mmap ? kMappedWorkersMax : kSharedWorkersMax;
+    shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, workers_max);
     shape.chunk_bytes = kSharedChunk;
     shape.part_bytes = kSharedPart;
     shape.depth = kSharedSlots;
@@ -115,7 +117,7 @@ Shape default_shape(PathKind path, const RequestFacts& request, const MachineFac
     } else if (path == PathKind::aio || path == PathKind::uring || path == PathKind::uring_buffered) {
         shape = queue_shape(request, machine);
     } else if (shares_slots(request, machine, bytes) && !request.mapping_registered) {
-        shape = shared_shape(machine);
+        shape = shared_shape(path, machine);
         shape.path = path;
         shape.direction = request.direction;
         return shape;
