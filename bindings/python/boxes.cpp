@@ -1,4 +1,4 @@
-// Strided copies and fills in device memory, as tables of numbers. Every row is checked before the first byte moves.
+// Strided copies, fills and checksums in device memory, as tables of numbers. Every row is checked before the first byte moves.
 #include <algorithm>
 #include <utility>
 
@@ -149,6 +149,37 @@ void fill_boxes(const Context& context, nb::handle destination, nb::handle table
               [&](std::span<const Box> boxes) { context.fill_boxes(boxes, item, hardest(to.view(), to.view())); });
 }
 
+// Rows of int64: offset, bytes. Returns the sums as uint32, in the byte order of this machine.
+nb::bytes checksums(const Context& context, nb::handle memory, nb::handle table_of_ranges, const std::string& kind) {
+    constexpr const char* kOperation = "take checksums";
+    if (kind != "adler32" && kind != "crc32") {
+        throw Error(ErrorCode::invalid_argument, kOperation, "no kind \"" + kind + "\"", "use adler32 or crc32");
+    }
+    const IntTable table(table_of_ranges, kOperation);
+    if (table.columns() != 2) {
+        throw Error(ErrorCode::invalid_argument, kOperation,
+                    "a table of " + std::to_string(table.columns()) + " columns", "give 2: offset, bytes");
+    }
+    const BorrowedMemory from(context, memory, Use::read_from);
+    if (from.view().kind == MemoryKind::system) {
+        throw Error(ErrorCode::unsupported, kOperation, "ordinary host memory", "use memory of a device");
+    }
+    std::vector<ChecksumRange> ranges;
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+        const std::uint64_t offset = table.count(row, 0, "offset"), bytes = table.count(row, 1, "bytes");
+        if (offset > from.view().bytes || bytes > from.view().bytes - offset) {
+            table.refuse(row, "it ends beyond the " + std::to_string(from.view().bytes) + " bytes there are");
+        }
+        ranges.push_back({static_cast<const std::byte*>(from.view().data) + offset, bytes});
+    }
+    std::vector<std::uint32_t> found;
+    {
+        nb::gil_scoped_release release;
+        found = context.checksums(kind == "crc32" ? ChecksumKind::crc32 : ChecksumKind::adler32, ranges);
+    }
+    return nb::bytes(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(std::uint32_t));
+}
+
 }  // namespace
 
 void bind_boxes(nb::module_& module) {
@@ -164,6 +195,7 @@ void bind_boxes(nb::module_& module) {
         arg("swap_bytes") = 0);
     module.def("fill_boxes", &fill_boxes, arg("context"), arg("destination").none(), arg("table").none(),
                arg("item").none());
+    module.def("checksums", &checksums, arg("context"), arg("memory").none(), arg("table").none(), arg("kind"));
     module.def(
         "synchronize_stream",
         [](const Context& context, nb::handle handle) {

@@ -193,6 +193,8 @@ class Context {
     void copy_boxes(std::span<const Box> boxes, MemoryKind kind = MemoryKind::device) const;
     void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item,
                     MemoryKind kind = MemoryKind::device) const;
+    // Checksums of ranges of memory this device allocated (device, pinned or managed); waits for them.
+    std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) const;
     // Waits for a stream of the caller's: see Device::synchronize_native.
     void synchronize_stream(std::uintptr_t native_handle) const;
     std::uint64_t pinned_bytes() const noexcept;       // staging memory held now

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "penstock/box.hpp"
+#include "penstock/checksum.hpp"
 #include "penstock/error.hpp"
 #include "penstock/types.hpp"
 
@@ -90,6 +91,8 @@ class Stream {
     virtual void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) = 0;
     virtual StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
                                     std::uint64_t seed) = 0;  // synchronous
+    // Of each range, in memory the device can address; synchronous.
+    virtual std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) = 0;
     virtual void fill(void* memory, std::uint64_t bytes, int byte_value) = 0;
     virtual void* native_handle() noexcept = 0;  // cudaStream_t, or nullptr on host
 };

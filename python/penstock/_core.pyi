@@ -117,6 +117,9 @@ def copy_boxes(
 def fill_boxes(context: Context, destination: Any, table: Any, item: Any) -> None:
     """Repeats `item` (1 to 65536 bytes). Rows of int64: destination offset, extents in items, strides in bytes."""
 
+def checksums(context: Context, memory: Any, table: Any, kind: str) -> bytes:
+    """Checksums ("adler32", "crc32") of ranges of device memory, as uint32. Rows of int64: offset, bytes."""
+
 def synchronize_stream(context: Context, handle: int | None) -> None:
     """Waits for the work queued on a CUDA stream of the caller; 0 and None name the default stream."""
 

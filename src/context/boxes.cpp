@@ -1,4 +1,4 @@
-// Boxes of a Context: on the device where it can address the memory, on the calling thread for plain memory of the
+// Boxes and checksums of a Context: on the device where it can address the memory, on the calling thread for plain memory of the
 // emulated device, which is the CPU itself.
 #include "context/state.hpp"
 #include "device/box_host.hpp"
@@ -40,6 +40,13 @@ void Context::fill_boxes(std::span<const Box> boxes, std::span<const std::byte> 
         box.source = fill.pattern.data();
         device::copy_box_on_host(box);
     }
+}
+
+std::vector<std::uint32_t> Context::checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) const {
+    state_->check_process();
+    std::vector<std::uint32_t> found;
+    state_->streams.run([&](Stream& stream) { found = stream.checksums(kind, ranges); });
+    return found;
 }
 
 void Context::synchronize_stream(std::uintptr_t native_handle) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "device/box_ring.hpp"
 #include "device/cuda_event.hpp"
@@ -39,6 +40,16 @@ class TaskRing {
     std::size_t current_ = kTables - 1;
 };
 
+struct ChecksumSegment;
+struct ChecksumTable;
+
+// Segments on their way to a kernel and their sums on the way back.
+struct ChecksumTables {
+    ChecksumTables();
+    std::unique_ptr<ChecksumTable, CudaFreeHost> pinned;
+    std::unique_ptr<ChecksumTable, CudaFree> memory;
+};
+
 class CudaStream final : public Stream {
   public:
     explicit CudaStream(const CudaFacts& facts);
@@ -54,18 +65,21 @@ class CudaStream final : public Stream {
     void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) override;
     StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
                             std::uint64_t seed) override;
+    std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) override;
     void fill(void* memory, std::uint64_t bytes, int byte_value) override;
     void* native_handle() noexcept override { return stream_; }
 
   private:
     void launch_tasks(std::uint32_t count);
     void queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern);
+    std::vector<std::uint64_t> sum_segments(ChecksumKind kind, std::span<const ChecksumSegment> segments);
     void ensure_results();
 
     CudaFacts facts_;
     cudaStream_t stream_ = nullptr;
     std::unique_ptr<TaskRing> ring_;                // made by the first batch
     std::unique_ptr<BoxRing> box_ring_;             // made by the first boxes
+    std::unique_ptr<ChecksumTables> checksums_;     // made by the first checksum
     CopyTask* tasks_ = nullptr;                     // the table being filled
     std::unique_ptr<StampResult, CudaFree> found_;  // made by the first check, as the next
     std::unique_ptr<StampResult, CudaFreeHost> found_host_;

@@ -280,6 +280,21 @@ StampCheck HostStream::verify_stamp(const void* memory, std::uint64_t bytes, std
     return check;
 }
 
+std::vector<std::uint32_t> HostStream::checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) {
+    std::vector<std::uint32_t> found;
+    std::uint64_t total = 0;
+    for (const ChecksumRange& range : ranges) total += range.bytes;
+    submit(total, {[&, this] {
+                       for (const ChecksumRange& range : ranges) {
+                           const auto region = require("checksums", range.memory, range.bytes);
+                           found.push_back(checksum(kind, {static_cast<const std::byte*>(range.memory), range.bytes}));
+                       }
+                   },
+                   nullptr});
+    synchronize();
+    return found;
+}
+
 void HostStream::fill(void* memory, std::uint64_t bytes, int byte_value) {
     submit(bytes, {[=, this] {
                        const auto region = require("fill", memory, bytes);

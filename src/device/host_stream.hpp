@@ -64,6 +64,7 @@ class HostStream final : public Stream {
     void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) override;
     void copy_boxes(std::span<const Box> boxes) override;
     void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
+    std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) override;
     void record(Event& event) override;
     void wait(Event& event) override;
     void synchronize() override;

@@ -1,10 +1,12 @@
-// Launchers of the device kernels: batched copies, boxes, stamps and their checks. Plain types only, so that both nvcc
+// Launchers of the device kernels: batched copies, boxes, checksums, stamps and their checks. Plain types only, so that both nvcc
 // and the host compiler read it. Each returns the launch's error; none waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+
+#include "penstock/checksum.hpp"
 
 namespace penstock::device {
 
@@ -38,10 +40,21 @@ struct BoxLaunch {
     std::uint64_t units = 0;
 };
 
+struct ChecksumSegment;
+
+// Segments in device memory, see checksum_lanes.hpp, and room for as many sums. There is at least one.
+struct ChecksumLaunch {
+    ChecksumKind kind = ChecksumKind::adler32;
+    const ChecksumSegment* segments = nullptr;
+    std::uint64_t* sums = nullptr;
+    std::uint32_t count = 0;
+};
+
 // `tasks` lies in memory the device can read until the kernel is done. `processors` is the device's number of SMs.
 cudaError_t launch_copy_tasks(const CopyTask* tasks, std::uint32_t count, int processors, cudaStream_t stream);
 cudaError_t launch_stamp(const StampRange& range, int processors, cudaStream_t stream);
 cudaError_t launch_verify_stamp(const StampRange& range, StampResult* result, int processors, cudaStream_t stream);
 cudaError_t launch_move_boxes(const BoxLaunch& launch, int processors, cudaStream_t stream);
+cudaError_t launch_checksum(const ChecksumLaunch& launch, int processors, cudaStream_t stream);
 
 }  // namespace penstock::device

@@ -287,4 +287,27 @@ TEST_P(BoxSuite, streams_of_others_are_waited_for) {
     }
 }
 
+TEST_P(BoxSuite, checksums_of_many_ranges_are_those_of_plain_loops) {
+    const std::uint64_t total = 3 * kChecksumSegment + 4321;
+    const auto data = random_bytes(total, 31);
+    const Memory block = memory(MemoryKind::device, total);
+    to_device(block.data(), data);
+    std::mt19937_64 random(4);
+    std::vector<ChecksumRange> ranges{{block.data(), total}, {block.data() + 1, total - 1}, {block.data() + 7, 0}};
+    for (int i = 0; i < 3000; ++i) {
+        const std::uint64_t bytes = random() % (i % 100 == 0 ? total : 600), at = random() % (total - bytes);
+        ranges.push_back({block.data() + at, bytes});
+    }
+    for (const ChecksumKind kind : {ChecksumKind::adler32, ChecksumKind::crc32}) {
+        const std::vector<std::uint32_t> found = stream_->checksums(kind, ranges);
+        ASSERT_EQ(found.size(), ranges.size());
+        for (std::size_t i = 0; i < ranges.size(); ++i) {
+            const auto at = static_cast<const unsigned char*>(ranges[i].memory) - block.data();
+            const auto plain = std::as_bytes(std::span(data)).subspan(static_cast<std::size_t>(at), ranges[i].bytes);
+            ASSERT_EQ(found[i], checksum(kind, plain)) << to_string(kind) << " of range " << i;
+        }
+        EXPECT_TRUE(stream_->checksums(kind, {}).empty());
+    }
+}
+
 }  // namespace penstock::conformance
