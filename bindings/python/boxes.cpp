@@ -1,4 +1,5 @@
-// Strided copies, fills and checksums in device memory, as tables of numbers. Every row is checked before the first byte moves.
+// Strided copies, fills and checksums in device memory, as tables of numbers. Every row is checked before the first
+// byte moves.
 #include <algorithm>
 #include <utility>
 

@@ -1,8 +1,8 @@
 // Checksums of many ranges of device memory at once: what formats store behind compressed chunks.
 //
 // A range is cut into segments that are summed apart, on a GPU by a warp each, and joined by arithmetic: both sums are
-// linear. adler32 (RFC 1950) takes its two sums modulo 65521; crc32 (RFC 1952, polynomial 0xEDB88320, bits reflected) is
-// the remainder of a polynomial, moved along by multiplication with a power of x.
+// linear. adler32 (RFC 1950) takes its two sums modulo 65521; crc32 (RFC 1952, polynomial 0xEDB88320, bits reflected)
+// is the remainder of a polynomial, moved along by multiplication with a power of x.
 #pragma once
 
 #include <cstddef>

@@ -22,7 +22,7 @@ from penstock.formats.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
 
 Open = Callable[..., penstock.DataFile]
 SELECTIONS = (..., np.s_[3:170:5, ::-2], np.s_[64], np.s_[-1, 3], np.s_[0:0], np.s_[130:200, 0:7])
-FAULTS = ("garbage", "short", "long", "empty", "cut")
+FAULTS = ("garbage", "short", "long", "empty", "cut", "other", "checksum")
 
 
 def smooth(shape: tuple[int, ...] = (203, 70), kind: str = "<f4") -> np.ndarray:
@@ -46,6 +46,10 @@ def damaged(fault: str, raw: bytes) -> bytes:
     if fault == "garbage":
         return b"\x78\x9c" + b"\xff" * 300 + b"\0\0\0\0"
     whole = zlib.compress(raw)
+    if fault == "other":  # what flipped bits can give: a good stream of other bytes
+        return zlib.compress(b"?" + raw[1:])[:-4] + whole[-4:]
+    if fault == "checksum":
+        return whole[:-1] + bytes([whole[-1] ^ 1])
     if fault == "cut":
         return whole[: len(whole) // 2]
     return zlib.compress({"short": raw[: len(raw) // 2], "long": raw + raw, "empty": b""}[fault])
@@ -157,6 +161,24 @@ def check_damaged(open: Open, path: Path, fault: str) -> None:
         assert caught.value.code == "damaged"
         assert caught.value.length_bytes > 0
         assert np.array_equal(file["x"][:64].to_numpy(), smooth()[:64])
+
+
+def check_damaged_zarr(open: Open, path: Path, compressor: Any) -> None:
+    """A checksum that is not that of the chunk, in one chunk file of many."""
+    zarr = pytest.importorskip("zarr")
+    content = smooth()
+    array = zarr.open_group(path, mode="w").create_array(
+        "x", shape=content.shape, dtype=content.dtype, chunks=(64, 16), compressors=compressor
+    )
+    array[...] = content
+    chunk = path / "x" / "c" / "1" / "2"
+    stored = bytearray(chunk.read_bytes())
+    stored[-8] ^= 0x10
+    chunk.write_bytes(stored)
+    with open(path, decode="gpu") as file:
+        with pytest.raises(penstock.Error, match=r"chunk at \[64, 32\] is damaged: its crc32 is .* the file says"):
+            file["x"].read()
+        assert np.array_equal(file["x"][:64].to_numpy(), content[:64])
 
 
 def write_with_mask(path: Path) -> None:

@@ -51,8 +51,8 @@ class HostStreams:
 
 def _decode(codec: str, raw: bytes, limit: int) -> bytes:
     if codec in ("deflate", "gzip"):
-        stream = zlib.decompressobj(-15 if codec == "deflate" else 31)
-        plain = stream.decompress(raw, limit + 1)
+        stream = zlib.decompressobj(-15)  # which looks at no checksum, as nvCOMP does not
+        plain = stream.decompress(raw if codec == "deflate" else raw[10:], limit + 1)
         if not stream.eof and len(plain) <= limit:
             raise ValueError("the stream is cut short")
     else:

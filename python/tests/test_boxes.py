@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +282,33 @@ def test_streams_of_others(context: _core.Context) -> None:
     _core.synchronize_stream(context, 0)
     with pytest.raises(penstock.Error, match="12345"):
         _core.synchronize_stream(context, 12345)
+
+
+# -- checksums
+
+
+@pytest.mark.parametrize("kind", ["adler32", "crc32"])
+def test_checksums_are_those_of_zlib(kind: str) -> None:
+    context = penstock.Context(device="host")
+    plain = np.random.default_rng(3).bytes(700_001)
+    buffer = context.allocate(len(plain))
+    context._raw.copy_to_device(buffer, np.frombuffer(plain, np.uint8))
+    table = np.array([[0, len(plain)], [1, 262_144], [5, 0], [699_990, 11]], np.int64)
+    found = np.frombuffer(_core.checksums(context._raw, buffer, table, kind), np.uint32)
+    assert found.tolist() == [getattr(zlib, kind)(plain[at : at + size]) for at, size in table]
+    assert _core.checksums(context._raw, buffer, np.zeros((0, 2), np.int64), kind) == b""
+
+
+@pytest.mark.parametrize(
+    ("table", "kind", "why"),
+    [
+        ([[0, 101]], "crc32", "row 0.*beyond the 100 bytes"),
+        ([[0, 1], [-1, 1]], "crc32", "row 1"),
+        ([[0, 1, 2]], "crc32", "3 columns"),
+        ([[0, 1]], "md5", 'no kind "md5"'),
+    ],
+)
+def test_checksums_of_what_is_not_there_are_refused(table: list[list[int]], kind: str, why: str) -> None:
+    context = penstock.Context(device="host")
+    with pytest.raises(penstock.Error, match=why):
+        _core.checksums(context._raw, context.allocate(100), np.array(table, np.int64), kind)

@@ -14,7 +14,7 @@ from stream_decoder import HostStreams
 import penstock
 from penstock._dtype import DType
 from penstock._shared import shared_context
-from penstock.formats import batches, decoding, nvcomp_library, packed
+from penstock.formats import batches, decoding, nvcomp_library, packed, unpacking
 from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
 from penstock.formats.pieces import Side, Wanted
 from penstock.formats.plan import Plan
@@ -116,6 +116,18 @@ def test_a_damaged_chunk_of_one_dataset_of_many_is_named(tmp_path: Path) -> None
 @pytest.mark.parametrize("fault", kit.FAULTS)
 def test_a_damaged_chunk_is_an_error_that_names_it(tmp_path: Path, fault: str) -> None:
     kit.check_damaged(opened, tmp_path / "x.h5", fault)
+
+
+def test_a_wrong_checksum_of_gzip_is_an_error_that_says_both(tmp_path: Path) -> None:
+    kit.check_damaged_zarr(opened, tmp_path / "x.zarr", pytest.importorskip("zarr.codecs").GzipCodec())
+
+
+def test_without_checksums_other_bytes_go_unnoticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: what the checksum is for."""
+    kit.write_damaged(tmp_path / "x.h5", "other")
+    monkeypatch.setattr(unpacking, "_verify", lambda *_: None)
+    with opened(tmp_path / "x.h5", decode="gpu") as file:
+        assert not np.array_equal(file["x"][...].to_numpy(), kit.smooth())
 
 
 def test_chunks_that_skipped_filters_go_to_the_host(tmp_path: Path) -> None:
@@ -262,12 +274,13 @@ def planned(table: ChunkTable, **changes: Any) -> Plan:
 def test_framing_is_cut_off_and_near_streams_are_one_range() -> None:
     plan = planned(table_of([50, 60, 70]))
     assert plan.packed_chunks[0].offset.tolist() == [2, 1002, 2002]
-    assert plan.packed_chunks[0].bytes.tolist() == [44, 54, 64]
+    assert plan.packed_chunks[0].bytes.tolist() == [48, 58, 68]
+    assert plan.packed_chunks[0].stream_bytes.tolist() == [44, 54, 64]
     (batch,) = plan.batches()
-    assert batch.staged[:, [1, 3]].tolist() == [[2, 2064]]
+    assert batch.staged[:, [1, 3]].tolist() == [[2, 2068]]
     assert (batch.unpacks[0].streams - batch.staged[0, 2]).tolist() == [0, 1000, 2000]
-    assert plan.total_bytes == 44 + 54 + 64
-    assert batches.SCRATCH_BYTES >= batch.scratch_bytes >= 2064
+    assert plan.total_bytes == 48 + 58 + 68
+    assert batches.SCRATCH_BYTES >= batch.scratch_bytes >= 2068
 
 
 def test_a_chunk_shorter_than_its_framing_is_damaged() -> None:

@@ -71,6 +71,10 @@ def test_many_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoded_
     kit.check_many(opened, tmp_path / "x.h5")
 
 
+def test_a_wrong_checksum_of_gzip_is_an_error_that_says_both(tmp_path: Path) -> None:
+    kit.check_damaged_zarr(opened, tmp_path / "x.zarr", pytest.importorskip("zarr.codecs").GzipCodec())
+
+
 def test_chunks_that_skipped_filters_go_to_the_host(tmp_path: Path) -> None:
     kit.check_masks(opened, tmp_path / "x.h5")
 

@@ -1,5 +1,5 @@
-// Boxes and checksums of a Context: on the device where it can address the memory, on the calling thread for plain memory of the
-// emulated device, which is the CPU itself.
+// Boxes and checksums of a Context: on the device where it can address the memory, on the calling thread for plain
+// memory of the emulated device, which is the CPU itself.
 #include "context/state.hpp"
 #include "device/box_host.hpp"
 

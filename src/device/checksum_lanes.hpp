@@ -1,8 +1,9 @@
 // How the lanes of a warp sum a segment: the body of the kernel, as functions of one lane that know no CUDA.
 //
-// Single source for the GPU and for checksum_lanes_test, which plays the lanes one after the other on the CPU. A segment
-// is rows of 32 words of 4 bytes, a word for each lane, and a tail that is shorter than a row. A lane's crc goes from row
-// to row by multiplication with x to the power of 1024 (the bits of a row), which is linear, hence four look-ups.
+// Single source for the GPU and for checksum_lanes_test, which plays the lanes one after the other on the CPU. A
+// segment is rows of 32 words of 4 bytes, a word for each lane, and a tail that is shorter than a row. A lane's crc
+// goes from row to row by multiplication with x to the power of 1024 (the bits of a row), which is linear, hence four
+// look-ups.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The lanes of a checksum, played one after the other, against plain loops.
+// The lanes of a checksum, played one after the other, against plain loops. The kernels around them (kernels_checksum,
+// cuda_checksum) run in the device kit, on a GPU.
 #include "device/checksum_lanes.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Launchers of the device kernels: batched copies, boxes, checksums, stamps and their checks. Plain types only, so that both nvcc
-// and the host compiler read it. Each returns the launch's error; none waits.
+// Launchers of the device kernels: batched copies, boxes, checksums, stamps and their checks. Plain types only, so that
+// both nvcc and the host compiler read it. Each returns the launch's error; none waits.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -12,7 +12,7 @@ from dataclasses import replace
 from h5py import h5p, h5z
 
 from penstock.formats.faults import unsupported
-from penstock.formats.model import Recipe
+from penstock.formats.model import ZLIB, Recipe
 
 # Numbers registered with The HDF Group.
 _NAMES = {
@@ -37,7 +37,7 @@ _NAMES = {
 
 _SHUFFLE = 2
 # A chunk of deflate is a zlib stream: 2 bytes before it, and a checksum behind.
-_RECIPES = {1: Recipe("deflate", header_bytes=2, trailer_bytes=4), 32015: Recipe("zstd")}
+_RECIPES = {1: ZLIB, 32015: Recipe("zstd")}
 
 
 def numbers_of(create: h5p.PropDCID) -> list[int]:

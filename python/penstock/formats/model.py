@@ -44,12 +44,20 @@ class Recipe:
     """How a device undoes the encoding of a chunk: cut the framing off, decode the stream, turn the bytes back.
 
     `codec`: deflate (without framing, RFC 1951), gzip (RFC 1952), zstd (one frame of RFC 8878) or lz4 (one block).
+    `checksum` of the decoded stream: what _core.checksums knows; stored `check_at` bytes before the end of the chunk.
     """
 
     codec: str
     header_bytes: int = 0  # before the stream
     trailer_bytes: int = 0  # behind it
+    checksum: str = ""
+    check_at: int = 0
+    check_order: str = ">"  # of its 4 bytes
     shuffle_bytes: int = 1  # of an element whose bytes were put into planes, first bytes of all first; 1: were not
+
+
+# RFC 1950: deflate with 2 bytes before it and a checksum behind.
+ZLIB = Recipe("deflate", header_bytes=2, trailer_bytes=4, checksum="adler32", check_at=4)
 
 
 @dataclass(frozen=True)

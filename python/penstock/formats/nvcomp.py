@@ -2,8 +2,7 @@
 
 Memory, copies and waiting are the context's; nvCOMP gets addresses of that memory and works on the default stream. What
 must stay true: what was queued is done on return; the status and the size of every chunk are read back, and a status
-that is no success is a fault. nvCOMP verifies no checksum, and promises nothing about damaged streams; what it finds is
-reported.
+that is no success is a fault. nvCOMP verifies no checksum, and promises nothing about damaged streams; callers do.
 """
 
 from __future__ import annotations

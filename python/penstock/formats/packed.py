@@ -1,8 +1,8 @@
 """Encoded chunks that a device decodes: where their streams lie in files, and where their elements go.
 
 Pure, as `pieces` and `batches`. Whole chunks are read and decoded, however little of them is selected. What must stay
-true: only the stream of a chunk is read, without its framing; a batch decodes to at most what it may, unless a single
-chunk is larger; boxes take from a decoded chunk what the selection holds of it, once.
+true: only the stream of a chunk is read, and the checksum behind it; a batch decodes to at most what it may, unless a
+single chunk is larger; boxes take from a decoded chunk what the selection holds of it, once.
 """
 
 from __future__ import annotations
@@ -36,9 +36,14 @@ class Packed:
     swap_bytes: int
     file: np.ndarray  # int64 [n]
     offset: np.ndarray  # int64 [n], of the stream in the file
-    bytes: np.ndarray  # int64 [n], of the stream
+    bytes: np.ndarray  # int64 [n], of the stream and what follows it
     origin: np.ndarray  # int64 [n, ndim], for messages
     boxes: np.ndarray  # int64 [n, 2 + 3 ndim], as _core.copy_boxes takes them; sources count from the decoded chunk
+
+    @property
+    def stream_bytes(self) -> np.ndarray:
+        """int64 [n]."""
+        return self.bytes - self.recipe.trailer_bytes
 
     def of(self, keep: slice) -> Packed:
         columns = {name: getattr(self, name)[keep] for name in ("file", "offset", "bytes", "origin", "boxes")}
@@ -58,7 +63,7 @@ def packed_of(wanted: Wanted, table: ChunkTable, part: Part) -> Packed:
     recipe, item = info.recipe, info.dtype.itemsize
     assert isinstance(recipe, Recipe)
     stored = np.asarray(table.bytes, np.int64)[part.rows]
-    framing = recipe.header_bytes + recipe.trailer_bytes
+    framing = max(recipe.header_bytes + recipe.trailer_bytes, recipe.check_at)
     if (stored <= framing).any():
         raise _short(wanted, table, int(part.rows[int(np.argmax(stored <= framing))]), framing)
     steps = np.abs(np.array(selection.steps, np.int64))
@@ -77,7 +82,7 @@ def packed_of(wanted: Wanted, table: ChunkTable, part: Part) -> Packed:
         swap_bytes=info.dtype.swap_bytes,
         file=np.asarray(table.file_index, np.int64)[part.rows],
         offset=np.asarray(table.offset_bytes, np.int64)[part.rows] + recipe.header_bytes,
-        bytes=stored - framing,
+        bytes=stored - recipe.header_bytes,
         origin=np.asarray(table.origin, np.int64)[part.rows],
         boxes=boxes,
     )

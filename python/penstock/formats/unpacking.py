@@ -3,7 +3,7 @@
 Streams are put where the decoder wants them, decoded, the bytes of shuffled elements put together again, and boxes of
 the chunks copied to the targets. All chunks of a batch with one codec are decoded at once, whatever datasets they are
 of. What must stay true: nothing is copied to a target before all chunks of the batch were found whole: decoded without
-a fault, to exactly their size.
+a fault, to exactly their size, and with the checksum that their format stores.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ def unpack(
     placed, bytes = _place(unpacks)
     work = mover.take_scratch(bytes)
     try:
-        lines = [_lines(one.streams, one.scratch, one.packed.bytes) for one in placed]
+        lines = [_lines(one.streams, one.scratch, one.packed.stream_bytes) for one in placed]
         _core.copy_boxes(mover.raw, work, scratch, np.concatenate(lines), 1)
         for codec in dict.fromkeys(one.packed.recipe.codec for one in placed):
             _decode(decoder, files, [one for one in placed if one.packed.recipe.codec == codec], work)
+        for kind in dict.fromkeys(one.packed.recipe.checksum for one in placed):
+            if kind:
+                _verify(mover, files, [one for one in placed if one.packed.recipe.checksum == kind], (work, scratch))
         for one in placed:
             _put(mover, one, work, memory_of(one.packed.target))
     finally:
@@ -59,13 +62,13 @@ def unpack(
 
 def _place(unpacks: Sequence[Unpack]) -> tuple[list[_Placed], int]:
     """Places in work memory, and its size: streams, or turned chunks, and behind them decoded ones."""
-    stream_bytes = sum(int(_aligned(one.packed.bytes).sum()) for one in unpacks)
+    stream_bytes = sum(int(_aligned(one.packed.stream_bytes).sum()) for one in unpacks)
     plain_bytes = sum(len(one.streams) * _aligned(one.packed.chunk_bytes) for one in unpacks)
     is_turned = any(one.packed.recipe.shuffle_bytes > 1 for one in unpacks)
     first = max(stream_bytes, plain_bytes if is_turned else 0)
     placed, stream, plain = [], 0, 0
     for one in unpacks:
-        room, each, count = _aligned(one.packed.bytes), _aligned(one.packed.chunk_bytes), len(one.streams)
+        room, each, count = _aligned(one.packed.stream_bytes), _aligned(one.packed.chunk_bytes), len(one.streams)
         turned = plain + np.arange(count, dtype=np.int64) * each
         placed.append(_Placed(one.packed, one.streams, stream + np.cumsum(room) - room, first + turned, turned))
         stream, plain = stream + int(room.sum()), plain + count * each
@@ -104,7 +107,7 @@ def _decode(decoder: DeviceDecoder, files: Sequence[str], placed: Sequence[_Plac
     room = np.concatenate([np.full(len(one.plain), one.packed.chunk_bytes, np.int64) for one in placed])
     streams, sizes, plain = (
         np.concatenate(columns)
-        for columns in zip(*((one.streams, one.packed.bytes, one.plain) for one in placed), strict=True)
+        for columns in zip(*((one.streams, one.packed.stream_bytes, one.plain) for one in placed), strict=True)
     )
     decoded = decoder.decode(Streams(placed[0].packed.recipe.codec, work, streams, sizes, plain, room))
     faults = dict(decoded.faults)
@@ -113,6 +116,41 @@ def _decode(decoder: DeviceDecoder, files: Sequence[str], placed: Sequence[_Plac
     if faults:
         row = min(faults)
         raise _damaged(files, placed, row, f"{faults[row]} ({decoder.name})")
+
+
+def _verify(
+    mover: Mover, files: Sequence[str], placed: Sequence[_Placed], memories: tuple[_core.Buffer, _core.Buffer]
+) -> None:
+    """Decoders look at no checksum, and promise nothing about damaged streams."""
+    work, scratch = memories
+    recipe = placed[0].packed.recipe
+    at = np.concatenate([one.scratch + one.packed.bytes - recipe.check_at for one in placed])
+    ranges = np.concatenate(
+        [np.column_stack([one.plain, np.full(len(one.plain), one.packed.chunk_bytes, np.int64)]) for one in placed]
+    )
+    found = np.frombuffer(_core.checksums(mover.raw, work, ranges, recipe.checksum), np.uint32)
+    stored = _words(mover, scratch, at, recipe.check_order)
+    wrong = np.flatnonzero(found != stored)
+    if len(wrong):
+        row = int(wrong[0])
+        fault = f"its {recipe.checksum} is {int(found[row]):08x}, the file says {int(stored[row]):08x}"
+        decoder = mover.device_decoder()
+        assert not isinstance(decoder, str)
+        raise _damaged(files, placed, row, f"{fault} (decoded on the {decoder.name})")
+
+
+def _words(mover: Mover, scratch: _core.Buffer, at: np.ndarray, order: str) -> np.ndarray:
+    """uint32 at these places, fetched to the host."""
+    count = len(at)
+    column = mover.take_scratch(4 * count)
+    try:
+        to = np.arange(count, dtype=np.int64) * 4
+        _core.copy_boxes(mover.raw, column, scratch, _lines(to, at, np.full(count, 4, np.int64)), 1)
+        words = np.empty(count, f"{order}u4")
+        mover.raw.copy_to_host(words, column.slice(0, 4 * count))
+    finally:
+        mover.give_back(column)
+    return words
 
 
 def _damaged(files: Sequence[str], placed: Sequence[_Placed], row: int, fault: str) -> Error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock._dtype import DType
-from penstock.formats.model import Recipe, Shape
+from penstock.formats.model import ZLIB, Recipe, Shape
 from penstock.formats.zarr_codecs import Pipeline, parse_pipeline
 from penstock.formats.zarr_json import LARGEST, Unsupported, integers, member, named, short, texts
 from penstock.formats.zarr_types import parse_fill, parse_type, with_order
@@ -24,10 +24,10 @@ _KNOWN = {
 }
 
 
-# numcodecs' lz4 is one block behind its length; zlib is deflate with 2 bytes before it and a checksum behind.
+# numcodecs' lz4 is one block behind its length.
 _RECIPES = {
-    "gzip": Recipe("gzip"),
-    "zlib": Recipe("deflate", header_bytes=2, trailer_bytes=4),
+    "gzip": Recipe("gzip", checksum="crc32", check_at=8, check_order="<"),
+    "zlib": ZLIB,
     "zstd": Recipe("zstd"),
     "lz4": Recipe("lz4", header_bytes=4),
 }
