@@ -30,8 +30,9 @@ std::vector<std::uint64_t> CudaStream::sum_segments(ChecksumKind kind, std::span
         cuda_check(cudaMemcpyAsync(memory->segments, pinned.segments, count * sizeof(ChecksumSegment),
                                    cudaMemcpyHostToDevice, stream_),
                    "cudaMemcpyAsync");
-        const ChecksumLaunch launch{kind, memory->segments, memory->sums, static_cast<std::uint32_t>(count)};
-        cuda_check(launch_checksum(launch, facts_.processors, stream_), "launch of a checksum");
+        const ChecksumLaunch launch{memory->segments, memory->sums, static_cast<std::uint32_t>(count)};
+        const auto start = kind == ChecksumKind::adler32 ? &launch_sum_adler : &launch_sum_crc;
+        cuda_check(start(launch, facts_.processors, stream_), "launch of a checksum");
         cuda_check(cudaMemcpyAsync(pinned.sums, memory->sums, count * sizeof(std::uint64_t), cudaMemcpyDeviceToHost,
                                    stream_),
                    "cudaMemcpyAsync");

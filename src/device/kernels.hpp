@@ -6,8 +6,6 @@
 
 #include <cstdint>
 
-#include "penstock/checksum.hpp"
-
 namespace penstock::device {
 
 // What one warp copies. A piece of a batch becomes one or more of these.
@@ -44,7 +42,6 @@ struct ChecksumSegment;
 
 // Segments in device memory, see checksum_lanes.hpp, and room for as many sums. There is at least one.
 struct ChecksumLaunch {
-    ChecksumKind kind = ChecksumKind::adler32;
     const ChecksumSegment* segments = nullptr;
     std::uint64_t* sums = nullptr;
     std::uint32_t count = 0;
@@ -55,6 +52,7 @@ cudaError_t launch_copy_tasks(const CopyTask* tasks, std::uint32_t count, int pr
 cudaError_t launch_stamp(const StampRange& range, int processors, cudaStream_t stream);
 cudaError_t launch_verify_stamp(const StampRange& range, StampResult* result, int processors, cudaStream_t stream);
 cudaError_t launch_move_boxes(const BoxLaunch& launch, int processors, cudaStream_t stream);
-cudaError_t launch_checksum(const ChecksumLaunch& launch, int processors, cudaStream_t stream);
+cudaError_t launch_sum_adler(const ChecksumLaunch& launch, int processors, cudaStream_t stream);
+cudaError_t launch_sum_crc(const ChecksumLaunch& launch, int processors, cudaStream_t stream);
 
 }  // namespace penstock::device

@@ -52,19 +52,25 @@ __global__ void __launch_bounds__(kThreads)
 
 static_assert(kThreads == 256, "a thread for each entry of a table");
 
+cudaError_t launch(const void* kernel, const ChecksumLaunch& of, int processors, cudaStream_t stream) {
+    const unsigned warps = kThreads / kChecksumLanes;
+    const unsigned wanted = (of.count + warps - 1) / warps;
+    const unsigned most = static_cast<unsigned>(processors) * kBlocksPerProcessor;
+    const ChecksumSegment* segments = of.segments;
+    std::uint64_t* sums = of.sums;
+    unsigned count = of.count;
+    void* arguments[] = {&segments, &sums, &count};
+    return cudaLaunchKernel(kernel, dim3(wanted < most ? wanted : most), dim3(kThreads), arguments, 0, stream);
+}
+
 }  // namespace
 
-cudaError_t launch_checksum(const ChecksumLaunch& launch, int processors, cudaStream_t stream) {
-    const unsigned warps = kThreads / kChecksumLanes;
-    const unsigned wanted = (launch.count + warps - 1) / warps;
-    const unsigned most = static_cast<unsigned>(processors) * kBlocksPerProcessor;
-    const ChecksumSegment* segments = launch.segments;
-    std::uint64_t* sums = launch.sums;
-    unsigned count = launch.count;
-    void* arguments[] = {&segments, &sums, &count};
-    const void* kernel = launch.kind == ChecksumKind::adler32 ? reinterpret_cast<const void*>(&sum_adler)
-                                                              : reinterpret_cast<const void*>(&sum_crc);
-    return cudaLaunchKernel(kernel, dim3(wanted < most ? wanted : most), dim3(kThreads), arguments, 0, stream);
+cudaError_t launch_sum_adler(const ChecksumLaunch& of, int processors, cudaStream_t stream) {
+    return launch(reinterpret_cast<const void*>(&sum_adler), of, processors, stream);
+}
+
+cudaError_t launch_sum_crc(const ChecksumLaunch& of, int processors, cudaStream_t stream) {
+    return launch(reinterpret_cast<const void*>(&sum_crc), of, processors, stream);
 }
 
 }  // namespace penstock::device
