@@ -56,3 +56,34 @@ def test_selections_and_out(tmp_path: Path, suffix: str) -> None:
     with penstock.open(tmp_path / f"x{suffix}", device="host") as file:
         kit.check_selections(file, "x", expected)
         kit.check_refuses_wrong_out(file["x"])
+
+
+@pytest.mark.parametrize("suffix", [*GROWING, ".npy", ".safetensors"])
+def test_a_symbolic_link_stays_and_what_it_leads_to_is_made_or_replaced(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "far").mkdir()
+    link, target = tmp_path / f"x{suffix}", tmp_path / "far" / f"y{suffix}"
+    link.symlink_to(target)
+    for values in (np.arange(6.0), np.arange(9.0)):
+        with penstock.create(link, device="host") as file:
+            file["data"] = values
+        assert link.is_symlink()
+        assert [path.name for path in (tmp_path / "far").iterdir()] == [target.name]
+        with penstock.open(link, device="host") as file:
+            assert np.array_equal(file["data"][...].to_numpy(), values)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("suffix", GROWING)
+def test_a_second_writer_is_refused_until_the_first_closes(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    penstock.save(path, {"x": np.arange(6.0)}, "host")
+    for end in ("close", "abandon"):
+        first = penstock.open(path, write=True, device="host")
+        with pytest.raises(penstock.Error, match=r"has it open.*wait until it is closed"):
+            penstock.open(path, write=True, device="host")
+        if suffix in (".zarr", ".nc3"):  # readers see what is published; HDF5 locks them out, as it always does
+            with penstock.open(path, device="host") as file:
+                assert np.array_equal(file["x"][...].to_numpy(), np.arange(6.0))
+        getattr(first, end)()
+    with penstock.open(path, write=True, device="host") as file:
+        file["x"][:] = np.ones(6)

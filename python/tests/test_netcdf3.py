@@ -257,6 +257,7 @@ def test_records_are_appended_in_place_and_every_prefix_is_readable(kind: str, t
         write(writer, table, writer.info("only"), data)
         assert_library_sees(path, data[:step])  # and before the number of records was
         writer.publish(durable=step == 2)
+        writer.abandon()
         assert_library_sees(path, data[: step + 1])
 
 
@@ -370,6 +371,7 @@ def test_attributes_that_fit_into_a_page_are_set_in_place(tmp_path: Path) -> Non
     writer.set_attributes("a", {"units": "K"})
     writer.set_attributes("", {"title": "other"})
     writer.publish(durable=False)
+    writer.abandon()
     with netCDF4.Dataset(path) as file:
         assert (file.title, file["a"].units) == ("other", "K")
     with pytest.raises(penstock.Error, match="more than a page"):

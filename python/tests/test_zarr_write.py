@@ -119,6 +119,7 @@ def test_every_state_of_an_append_is_readable(layout: dict[str, Any], growing: b
         assert np.array_equal(read(writer.container, "a"), data[: rows + more]), "what is written is read back"
         assert_sees(path, data[:rows])
         writer.publish(durable=rows == 4)
+        writer.abandon()
         rows += more
         assert_sees(path, data[:rows])
         assert not [name for _, _, names in os.walk(path) for name in names if ".penstock-" in name]

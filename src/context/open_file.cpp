@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 namespace penstock::context {
@@ -25,6 +26,19 @@ std::string directory_of(const std::string& name) {
 std::string base_of(const std::string& name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string::npos ? name : name.substr(slash + 1);
+}
+
+// What a new file replaces: where symbolic links lead, there or not. A loop is left to the system to refuse.
+std::string target_of(const std::string& name) {
+    constexpr int kLinksMax = 40;  // as Linux
+    std::filesystem::path path(name);
+    std::error_code error;
+    for (int i = 0; i < kLinksMax && std::filesystem::is_symlink(path, error); ++i) {
+        const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+        if (error) break;
+        path = path.parent_path() / target;  // an absolute one stays itself
+    }
+    return path.string();
 }
 
 // Unique in the process, not in a context: libcufile has one driver in a process, and its handles are found by this.
@@ -58,7 +72,10 @@ const char* open_advice(int error_number) {
 }  // namespace
 
 OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOptions& options)
-    : system_(system), options_(options), directory_(directory_of(name)) {
+    : system_(system),
+      options_(options),
+      target_(options.mode == OpenMode::create ? target_of(name) : name),
+      directory_(directory_of(target_)) {
     handle_.id = next_file_id();
     handle_.name = name;
     handle_.writable = options.mode != OpenMode::read;
@@ -130,6 +147,8 @@ void OpenFile::open_new(const OpenOptions& options) {
             throw Error(std::move(info));
         }
         if (!options.replace) fail("create", EEXIST, "remove the file or allow replacing it");
+    } else if (errno != ENOENT) {
+        fail("create", errno);
     }
     buffered_ = os::UniqueFd(system_.open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kNewFileMode), system_);
     if (!buffered_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) open_temporary();
@@ -148,7 +167,7 @@ void OpenFile::open_new(const OpenOptions& options) {
 }
 
 std::string OpenFile::temporary_name(int attempt) const {
-    return directory_ + "/." + base_of(handle_.name).substr(0, kNamePart) + ".penstock-" + std::to_string(::getpid()) +
+    return directory_ + "/." + base_of(target_).substr(0, kNamePart) + ".penstock-" + std::to_string(::getpid()) +
            "-" + std::to_string(handle_.id) + "-" + std::to_string(attempt);
 }
 
@@ -264,7 +283,7 @@ void OpenFile::publish() {
     }
     if (temporary_.empty()) name_unnamed_file();
     if (!temporary_.empty()) {
-        if (system_.rename(temporary_.c_str(), handle_.name.c_str()) != 0) fail("rename to", errno);
+        if (system_.rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to", errno);
         temporary_.clear();
     }
     if (options_.durable) sync_directory();
@@ -272,7 +291,7 @@ void OpenFile::publish() {
 
 // An O_TMPFILE cannot replace a name: where the name is taken it gets a temporary one, for rename to put in place.
 void OpenFile::name_unnamed_file() {
-    if (system_.link_fd(handle_.buffered_fd, handle_.name.c_str()) == 0) return;
+    if (system_.link_fd(handle_.buffered_fd, target_.c_str()) == 0) return;
     if (errno != EEXIST || !options_.replace) fail("name", errno);
     for (int attempt = 0; attempt < kTemporaryNames && errno == EEXIST; ++attempt) {
         std::string name = temporary_name(attempt);

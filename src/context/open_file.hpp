@@ -78,7 +78,8 @@ class OpenFile {
 
     os::System& system_;
     OpenOptions options_;
-    std::string directory_;
+    std::string target_;     // that a new file will have: its name, symbolic links followed
+    std::string directory_;  // of the target
     std::string temporary_;  // named temporary; empty for O_TMPFILE and existing files
     os::UniqueFd buffered_;
     os::UniqueFd direct_fd_;

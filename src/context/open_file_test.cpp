@@ -89,6 +89,26 @@ TEST_P(Create, an_existing_file_is_replaced_whole) {
     EXPECT_EQ(directory_.entries(), 1u);
 }
 
+// Outputs are linked to where there is room: what comes of a link that is replaced fills the wrong disk.
+TEST_P(Create, a_symbolic_link_stays_and_what_it_leads_to_is_made_or_replaced) {
+    const Context context = host_context(system());
+    std::filesystem::create_directories(directory_.file("far"));
+    std::filesystem::create_symlink("hop", directory_.file("link"));
+    std::filesystem::create_symlink(directory_.file("far/data"), directory_.file("hop"));
+    for (const std::uint64_t bytes : {5000ull, 3000ull}) {
+        File file = context.open(directory_.file("link"), {.mode = OpenMode::create, .durable = true});
+        file.write(stamped_buffer(context, bytes).view()).or_throw();
+        file.close();
+        EXPECT_TRUE(std::filesystem::is_symlink(directory_.file("link")));
+        EXPECT_TRUE(std::filesystem::is_symlink(directory_.file("hop")));
+        EXPECT_TRUE(test::read_file(directory_.file("far/data")) == stamped(bytes));
+    }
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.file("far")), {}), 1);
+    std::filesystem::create_symlink("loop", directory_.file("loop"));
+    EXPECT_THROW(context.open(directory_.file("loop"), {.mode = OpenMode::create}).close(), Error);
+    EXPECT_TRUE(std::filesystem::is_symlink(directory_.file("loop")));
+}
+
 TEST_P(Create, an_existing_file_is_kept_when_replacing_is_not_allowed) {
     const Context context = host_context(system());
     write_file(directory_.file("old"), stamped(10));

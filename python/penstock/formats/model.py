@@ -204,4 +204,5 @@ class Writer(Protocol):
         """All bytes are written: the file takes its name. Durable: file and directory entry are on stable storage."""
 
     def abandon(self) -> None:
-        """Leaves nothing behind; an older file of the same name is untouched. Does nothing after publish."""
+        """The end of writing: what was not published leaves nothing behind, and an older file of the same name is
+        untouched. Whoever appends holds a lock until then."""

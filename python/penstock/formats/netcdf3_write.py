@@ -30,7 +30,7 @@ from penstock.formats.netcdf3_layout import (
     place,
     with_attributes,
 )
-from penstock.formats.new_file import NewFile, reserve
+from penstock.formats.new_file import NewFile, WriterLock, reserve
 
 HEADER_ROOM_BYTES = 16 << 10  # for variables and attributes that come later
 _MOST_RECORDS = (1 << 31) - 1  # in CDF-1 and CDF-2
@@ -46,8 +46,10 @@ class NetCDF3Writer:
         self.name = os.fspath(name)
         self._rows: dict[str, int] = {}  # records that each record variable has been given
         self._named: tuple[Header | None, dict[str, Variable]] = (None, {})  # its variables by name
+        self._lock: WriterLock | None = None
         if append:
             self._new: NewFile | None = None
+            self._lock = WriterLock(self.name)
             self._adopt(read_header(self.name))
         else:
             self._header = Header(need_version(self.name, version), 0, (), (), ())
@@ -137,6 +139,8 @@ class NetCDF3Writer:
         elif self._grown > self._published_bytes:
             os.truncate(self.name, self._published_bytes)
             self._grown = self._published_bytes
+        if self._lock is not None:
+            self._lock.release()
 
     @property
     def _path(self) -> str:

@@ -1,14 +1,17 @@
-"""A file or a folder that appears under its name whole or never, and the reserving of space in it.
+"""A file or a folder that appears under its name whole or never, the reserving of space in it, and the lock of those
+who change one in place.
 
-It is built under a temporary name in the same folder and renamed. What must stay true: until `publish` returns, an
-older file or folder of that name is untouched; after `abandon`, or an error, nothing is left behind. A killed process
-leaves only the temporary, which is in nobody's way and says by its name whose it was.
+It is built under a temporary name in the same folder and renamed; a symbolic link stays, and what it leads to is made
+or replaced. What must stay true: until `publish` returns, an older file or folder of that name is untouched; after
+`abandon`, or an error, nothing is left behind. A killed process leaves only the temporary, which is in nobody's way and
+says by its name whose it was.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import secrets
 import shutil
@@ -36,11 +39,42 @@ def is_temporary(name: str) -> bool:
     return name.startswith(".") and ".penstock-" in name
 
 
+def target_of(name: str) -> str:
+    """The absolute name of what is made or replaced: where a symbolic link leads, there or not."""
+    return os.path.realpath(name) if os.path.islink(name) else str(Path(name).absolute())  # noqa: PTH114 - cheaper
+
+
+class WriterLock:
+    """Held by who changes a file or a folder in place; another one is refused, in this process too. An flock: advisory,
+    and given up with the process. File systems without locks have none, as with HDF5."""
+
+    def __init__(self, name: str) -> None:
+        self._descriptor = _checked("open for writing", name, lambda: os.open(name, os.O_RDONLY | os.O_CLOEXEC))
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.release()
+            cause = "another program, or this one, has it open for writing"
+            advice = "wait until it is closed there"
+            raise Error(code="io_error", operation="open", file=name, cause=cause, advice=advice) from error
+        except OSError:
+            pass
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_descriptor") is not None:
+            self.release()
+
+
 class NewFile:
     """A new file under its temporary name; `publish` gives it its own."""
 
     def __init__(self, name: str) -> None:
-        self.name = str(Path(name).absolute())
+        self.name = target_of(name)
         mode = _mode(self.name)
         if mode is not None and not stat.S_ISREG(mode):
             cause = "something that is not a regular file has this name"
@@ -78,7 +112,7 @@ class NewFolder:
     ours, and is refused."""
 
     def __init__(self, name: str, marks: Sequence[str]) -> None:
-        self.name = str(Path(name).absolute())
+        self.name = target_of(name)
         self._marks = marks
         self._need_replaceable()
         self.temporary = temporary_name(self.name)

@@ -52,7 +52,7 @@ class Source:
 
     @property
     def owns_unpublished(self) -> bool:
-        """There is a writer here that nobody published or abandoned; that of a parent process is not ours."""
+        """There is a writer here that is not closed; that of a parent process is not ours."""
         return self.writable and os.getpid() == self._process
 
     def need_open(self) -> None:
@@ -122,9 +122,9 @@ class Source:
 
     def close(self) -> None:
         """What was not published is gone. In a forked child nothing is: it is the parent's."""
-        abandoned = self.owns_unpublished and not self._published
+        is_writer_here = self.owns_unpublished
         self.closed = True
         if self._opened.container is not None:
             self._opened.container.close()
-        if self._opened.writer is not None and abandoned:
+        if self._opened.writer is not None and is_writer_here:
             self._opened.writer.abandon()

@@ -21,7 +21,7 @@ import numpy as np
 from penstock._error import Error
 from penstock.formats.faults import damaged, refused, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
-from penstock.formats.new_file import NewFolder, sync_file, sync_folder, sync_tree, temporary_name
+from penstock.formats.new_file import NewFolder, WriterLock, sync_file, sync_folder, sync_tree, temporary_name
 from penstock.formats.zarr import Zarr
 from penstock.formats.zarr_allocate import Index, Older, file_indices, make_chunk, make_shard, used_chunks
 from penstock.formats.zarr_array import ArrayMeta, parse_array, storage_of
@@ -48,6 +48,7 @@ class ZarrWriter:
     def __init__(self, name: str | os.PathLike[str], *, append: bool = False) -> None:
         self.name = os.fspath(name)
         self._new: NewFolder | None = None
+        self._lock = WriterLock(self.name) if append else None
         if not append:
             self._new = NewFolder(self.name, MARKS)
             write_document(f"{self._new.temporary}/{DOCUMENT}", group_document(), durable=False)
@@ -171,6 +172,8 @@ class ZarrWriter:
                 Path(path).unlink(missing_ok=True)
                 _remove_empty(Path(path).parent, Path(self._nodes.folder(name)))
         self._forget()
+        if self._lock is not None:
+            self._lock.release()
 
     # -- new arrays
 
