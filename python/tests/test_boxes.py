@@ -293,7 +293,7 @@ def test_checksums_are_those_of_zlib(kind: str) -> None:
     plain = np.random.default_rng(3).bytes(700_001)
     buffer = context.allocate(len(plain))
     context._raw.copy_to_device(buffer, np.frombuffer(plain, np.uint8))
-    table = np.array([[0, len(plain)], [1, 262_144], [5, 0], [699_990, 11]], np.int64)
+    table = np.array([[0, len(plain)], [1, 262_144], [5, 0], [699_990, 11], [700_001, 0]], np.int64)
     found = np.frombuffer(_core.checksums(context._raw, buffer, table, kind), np.uint32)
     assert found.tolist() == [getattr(zlib, kind)(plain[at : at + size]) for at, size in table]
     assert _core.checksums(context._raw, buffer, np.zeros((0, 2), np.int64), kind) == b""

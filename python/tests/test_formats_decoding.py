@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import penstock
 from penstock._dtype import DType
 from penstock._shared import shared_context
 from penstock.formats import batches, decoding, nvcomp_library, packed, unpacking
-from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
+from penstock.formats.model import ZLIB, ChunkTable, DatasetInfo, Recipe
 from penstock.formats.pieces import Side, Wanted
 from penstock.formats.plan import Plan
 from penstock.formats.selection import select
@@ -120,6 +122,27 @@ def test_a_damaged_chunk_is_an_error_that_names_it(tmp_path: Path, fault: str) -
 
 def test_a_wrong_checksum_of_gzip_is_an_error_that_says_both(tmp_path: Path) -> None:
     kit.check_damaged_zarr(opened, tmp_path / "x.zarr", pytest.importorskip("zarr.codecs").GzipCodec())
+
+
+def test_what_follows_a_stream_and_its_checksum_does_not_matter(tmp_path: Path) -> None:
+    import h5py
+
+    kit.hdf5(tmp_path / "x.h5", kit.smooth())
+    with h5py.File(tmp_path / "x.h5", "r+") as file:
+        chunk = kit.smooth((203, 70))[64:128, 16:32]
+        for padding, at in ((b"\0" * 4, (64, 16)), (b"\1\2\3", (0, 0))):
+            chunk = kit.smooth()[at[0] : at[0] + 64, at[1] : at[1] + 16]
+            file["x"].id.write_direct_chunk(at, zlib.compress(chunk.tobytes()) + padding)
+    with opened(tmp_path / "x.h5", decode="gpu") as file:
+        assert np.array_equal(file["x"][...].to_numpy(), kit.smooth())
+    kit.write_damaged(tmp_path / "y.h5", "other")
+    raw = kit.damaged("other", b"abc" * 50)
+    assert unpacking.host_checksum(ZLIB, raw[2:]) == zlib.adler32(b"abc" * 50) != zlib.adler32(b"?bc" + b"abc" * 49)
+    two = gzip.compress(b"ab") + gzip.compress(b"c") + b"\0\0"
+    gzipped = Recipe("gzip", checksum="crc32", check_at=8, check_order="<")
+    assert unpacking.host_checksum(gzipped, two) == zlib.crc32(b"abc")
+    assert unpacking.host_checksum(gzipped, two[:-5]) is None
+    assert unpacking.host_checksum(ZLIB, b"\xff\xff") is None
 
 
 def test_without_checksums_other_bytes_go_unnoticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

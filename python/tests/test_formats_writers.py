@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import format_kit as kit
@@ -87,3 +88,63 @@ def test_a_second_writer_is_refused_until_the_first_closes(tmp_path: Path, suffi
         getattr(first, end)()
     with penstock.open(path, write=True, device="host") as file:
         file["x"][:] = np.ones(6)
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".nc3"])
+def test_nobody_replaces_what_is_being_changed(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    penstock.save(path, {"x": np.arange(6.0)}, "host")
+    late = penstock.create(path, device="host")
+    late["x"] = np.zeros(3)
+    with penstock.open(path, write=True, device="host") as file:
+        with pytest.raises(penstock.Error, match="has it open for writing"):
+            penstock.create(path, device="host")
+        with pytest.raises(penstock.Error, match="has it open for writing"):
+            late.close()
+        file["x"][:] = np.ones(6)
+    with penstock.open(path, device="host") as file:
+        assert np.array_equal(file["x"][...].to_numpy(), np.ones(6))
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".nc3"])
+def test_a_child_that_lives_on_does_not_keep_the_lock(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x{suffix}"
+    penstock.save(path, {"x": np.arange(6.0)}, "host")
+    file = penstock.open(path, write=True, device="host")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+    try:
+        file.close()
+        penstock.open(path, write=True, device="host").close()
+    finally:
+        os.close(write)
+        os.waitpid(child, 0)
+        os.close(read)
+
+
+def test_groups_of_one_store_have_one_writer(tmp_path: Path) -> None:
+    penstock.save(tmp_path / "s.zarr", {"g/x": np.arange(6.0)}, "host")
+    with (
+        penstock.open(tmp_path / "s.zarr/g", write=True, device="host"),
+        pytest.raises(penstock.Error, match="has it open for writing"),
+    ):
+        penstock.open(tmp_path / "s.zarr", write=True, device="host")
+
+
+def test_a_file_that_was_moved_away_is_not_written_through_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.nc3"
+    with penstock.create(path, device="host") as made:
+        made.create_dataset("x", (0,), "f8", resizable=(None,))
+    file = penstock.open(path, write=True, device="host")
+    file["x"].append(np.ones(4000))
+    path.rename(tmp_path / "moved.nc3")
+    other = bytes(100_000)
+    path.write_bytes(other)
+    with pytest.raises(penstock.Error, match="another file has taken its name"):
+        file.close()
+    assert path.read_bytes() == other

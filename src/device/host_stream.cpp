@@ -286,7 +286,8 @@ std::vector<std::uint32_t> HostStream::checksums(ChecksumKind kind, std::span<co
     for (const ChecksumRange& range : ranges) total += range.bytes;
     submit(total, {[&, this] {
                        for (const ChecksumRange& range : ranges) {
-                           const auto region = require("checksums", range.memory, range.bytes);
+                           std::shared_ptr<const HostRegion> region;  // none for no bytes, which lie anywhere
+                           if (range.bytes != 0) region = require("checksums", range.memory, range.bytes);
                            found.push_back(checksum(kind, {static_cast<const std::byte*>(range.memory), range.bytes}));
                        }
                    },

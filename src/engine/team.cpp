@@ -229,10 +229,15 @@ void Team::start_copy(std::uint32_t index) {
     changed_.notify_all();
 }
 
-// The device failed: nothing of the slot counts.
+// The device failed: nothing of the slot counts. Parts of it may be on their way to memory that is the caller's again
+// once the job ends.
 void Team::fail(std::uint32_t index, const Error& error) {
     sound_ = false;
     job_.transfer().stop(error.info());
+    try {
+        station_->stream().synchronize();
+    } catch (const Error&) {  // then nothing moves any more
+    }
     for (Piece& piece : slots_[index].pieces) piece.moved_bytes = piece.fallen_back_bytes = 0;
     finish(index);
 }

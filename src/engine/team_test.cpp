@@ -309,6 +309,25 @@ class Counting final : public Path {
     std::uint64_t file_bytes_;
 };
 
+#if !defined(__SANITIZE_THREAD__)  // writes to memory that must not be written to any more
+TEST_F(EngineOverMemory, a_refused_part_ends_its_transfer_only_when_the_others_are_still) {
+    constexpr std::uint64_t kPart = 64 * kKiB;
+    make_slow_engine(kPart / 0.2, 64 * kMiB);
+    store_->put(1, random_bytes(2 * kPart, 12));
+    std::byte* memory = device_bytes(kPart);
+    std::vector<std::byte> no_device_memory(kPart);
+    const Shape shape{.chunk_bytes = 2 * kPart, .part_bytes = kPart, .workers = 1, .depth = 2};
+    const auto read = transfer(
+        Direction::read, {{&file_, 0, memory, kPart, 0}, {&file_, kPart, no_device_memory.data(), kPart, 0}}, shape);
+    engine_->start(read);
+    ASSERT_TRUE(read->wait(soon()));
+    EXPECT_FALSE(read->result().ok());
+    std::fill_n(memory, kPart, std::byte{0x55});  // the caller's again
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    EXPECT_TRUE(std::all_of(memory, memory + kPart, [](std::byte byte) { return byte == std::byte{0x55}; }));
+}
+#endif
+
 // A worker stuck in a slow read counts as busy; the parked ones must not wait for it.
 TEST_F(EngineOverMemory, parked_workers_take_over_when_the_busy_ones_are_stuck) {
     constexpr std::uint64_t kPart = 64 * kKiB, kSlot = 4 * kPart, kBytes = 40 * kSlot;

@@ -50,7 +50,11 @@ class NetCDF3Writer:
         if append:
             self._new: NewFile | None = None
             self._lock = WriterLock(self.name)
-            self._adopt(read_header(self.name))
+            try:
+                self._adopt(read_header(self.name))
+            except BaseException:
+                self._lock.release()
+                raise
         else:
             self._header = Header(need_version(self.name, version), 0, (), (), ())
             self._stored = self._header
@@ -125,7 +129,7 @@ class NetCDF3Writer:
         if self._new is not None:
             self._publish_new(self._new, durable)
             return
-        descriptor = os.open(self.name, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = self._opened()
         try:
             self._publish_in_place(descriptor, durable)
         except OSError as error:
@@ -136,11 +140,36 @@ class NetCDF3Writer:
     def abandon(self) -> None:
         if self._new is not None:
             self._new.abandon()
-        elif self._grown > self._published_bytes:
-            os.truncate(self.name, self._published_bytes)
-            self._grown = self._published_bytes
-        if self._lock is not None:
-            self._lock.release()
+        elif self._lock is not None:
+            try:
+                self._shrink()
+            finally:
+                self._lock.release()
+                self._lock = None
+
+    def _shrink(self) -> None:
+        if self._grown <= self._published_bytes:
+            return
+        descriptor = self._opened()
+        try:
+            os.ftruncate(descriptor, self._published_bytes)
+        finally:
+            os.close(descriptor)
+        self._grown = self._published_bytes
+
+    def _opened(self) -> int:
+        """For writing, and the file that was locked."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise Error.of(error, "open for writing", self.name, "check the name and its permissions") from error
+        try:
+            if self._lock is not None:
+                self._lock.need_same(descriptor, self.name)
+        except Error:
+            os.close(descriptor)
+            raise
+        return descriptor
 
     @property
     def _path(self) -> str:
@@ -172,7 +201,7 @@ class NetCDF3Writer:
 
     def _reserve(self, header: Header) -> None:
         end = file_bytes(header, self._data_start)
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = self._opened()
         try:
             size = os.fstat(descriptor).st_size
             if end > size:
@@ -223,7 +252,7 @@ class NetCDF3Writer:
         behind = {name: rows for name, rows in self._rows.items() if rows < records}
         if not behind:
             return
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = self._opened()
         try:
             for name, rows in behind.items():
                 _fill(descriptor, self._variable(name), self.table(name, _whole(self._shape(name, records), rows)))

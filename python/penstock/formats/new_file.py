@@ -9,6 +9,7 @@ says by its name whose it was.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -45,22 +46,38 @@ def target_of(name: str) -> str:
 
 
 class WriterLock:
-    """Held by who changes a file or a folder in place; another one is refused, in this process too. An flock: advisory,
-    and given up with the process. File systems without locks have none, as with HDF5."""
+    """Held by who changes a file or a folder in place; another one is refused, in this process too, and so is who would
+    put a new one in its place. An flock: advisory, and given up with the process. File systems without locks have none,
+    as with HDF5."""
 
-    def __init__(self, name: str) -> None:
-        self._descriptor = _checked("open for writing", name, lambda: os.open(name, os.O_RDONLY | os.O_CLOEXEC))
+    def __init__(self, name: str, kind: int = fcntl.LOCK_EX) -> None:
+        self._process = os.getpid()
+        flags = os.O_RDONLY if Path(name).is_dir() or kind == fcntl.LOCK_SH else os.O_RDWR  # NFS locks what is writable
+        self._descriptor = _checked("open for writing", name, lambda: os.open(name, flags | os.O_CLOEXEC))
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            self.release()
+            self._close()
             cause = "another program, or this one, has it open for writing"
             advice = "wait until it is closed there"
             raise Error(code="io_error", operation="open", file=name, cause=cause, advice=advice) from error
         except OSError:
             pass
 
+    def need_same(self, descriptor: int, name: str) -> None:
+        """Error unless the descriptor, of what has the name now, is of what was locked."""
+        if not os.path.samestat(os.fstat(descriptor), os.fstat(self._descriptor)):
+            cause = "another file has taken its name while it was open for writing"
+            raise Error(code="io_error", operation="write to", file=name, cause=cause, advice="open it again")
+
     def release(self) -> None:
+        """Forked children have the descriptor too, so closing ours would not do."""
+        if self._descriptor >= 0 and os.getpid() == self._process:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self._close()
+
+    def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -68,6 +85,12 @@ class WriterLock:
     def __del__(self) -> None:
         if self.__dict__.get("_descriptor") is not None:
             self.release()
+
+
+def need_no_writer(name: str) -> None:
+    """Error when somebody changes what has this name in place."""
+    if os.path.exists(name) and os.access(name, os.R_OK):  # noqa: PTH110 - cheaper
+        WriterLock(name, fcntl.LOCK_SH).release()
 
 
 class NewFile:
@@ -79,6 +102,7 @@ class NewFile:
         if mode is not None and not stat.S_ISREG(mode):
             cause = "something that is not a regular file has this name"
             raise Error(code="not_a_regular_file", operation="create", file=name, cause=cause, advice="give another")
+        need_no_writer(self.name)
         self.temporary = temporary_name(self.name)
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
         self._descriptor = _checked("create", name, lambda: os.open(self.temporary, flags, _MODE))
@@ -90,6 +114,7 @@ class NewFile:
     def publish(self, durable: bool) -> None:
         if durable:
             _checked("fsync", self.name, lambda: os.fsync(self._descriptor))
+        need_no_writer(self.name)
         _checked("rename to", self.name, lambda: Path(self.temporary).replace(self.name))
         self._close()
         if durable:
@@ -115,6 +140,7 @@ class NewFolder:
         self.name = target_of(name)
         self._marks = marks
         self._need_replaceable()
+        need_no_writer(self.name)
         self.temporary = temporary_name(self.name)
         self._open = True
         _checked("create", name, Path(self.temporary).mkdir)
@@ -122,6 +148,7 @@ class NewFolder:
     def publish(self, durable: bool) -> None:
         """`durable` concerns the names; what is in the folder was made durable by who wrote it."""
         self._need_replaceable()
+        need_no_writer(self.name)
         _checked("rename to", self.name, lambda: _replace_folder(self.temporary, self.name))
         self._open = False
         if durable:

@@ -40,6 +40,14 @@ from penstock.formats.zarr_shard import Indices
 _MOST_NAME = 255  # NAME_MAX of Linux
 
 
+def _store_of(name: str) -> str:
+    """The outermost group that a node is of: two writers of one store are refused, whatever nodes they open."""
+    folder = Path(name).absolute()
+    while any((folder.parent / mark).is_file() for mark in MARKS):
+        folder = folder.parent
+    return str(folder)
+
+
 class ZarrWriter:
     """`append`: the store exists and is changed in place; otherwise a new one is made."""
 
@@ -48,7 +56,14 @@ class ZarrWriter:
     def __init__(self, name: str | os.PathLike[str], *, append: bool = False) -> None:
         self.name = os.fspath(name)
         self._new: NewFolder | None = None
-        self._lock = WriterLock(self.name) if append else None
+        self._lock = WriterLock(_store_of(self.name)) if append else None
+        try:
+            self._begin(append)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _begin(self, append: bool) -> None:
         if not append:
             self._new = NewFolder(self.name, MARKS)
             write_document(f"{self._new.temporary}/{DOCUMENT}", group_document(), durable=False)
@@ -172,6 +187,9 @@ class ZarrWriter:
                 Path(path).unlink(missing_ok=True)
                 _remove_empty(Path(path).parent, Path(self._nodes.folder(name)))
         self._forget()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._lock is not None:
             self._lock.release()
 
