@@ -38,6 +38,11 @@ def test_every_probe_is_measured_or_told_missing(penstock: Run, tmp_path: Path) 
     measured = {row["name"]: row for row in rows if row["kind"] == "formats"}
     for format in ("raw", "HDF5", "netCDF-4", "NPY", "Zarr"):
         assert measured[f"{format} read"]["bytes"] == measured[f"{format} write"]["bytes"] == 4 << 20
+    for preset, bytes in (("h5bench", 32), ("h5-gds", 36), ("hacc", 38), ("gothic", 52)):
+        for way in ("read", "write"):
+            row = measured[f"{preset} particles {way}"]
+            assert row["particle_bytes"] == bytes
+            assert 0 <= (1 << 20) - row["bytes"] < bytes
     assert measured["index of many chunks"]["chunks"] == 50
     assert measured["small chunks, one batch"]["chunks"] == 100
     absent = {row["name"] for row in rows if row["kind"] == "missing"}
@@ -61,3 +66,11 @@ def test_a_wrong_byte_in_a_file_of_a_format_fails_the_run(tmp_path: Path) -> Non
             stream.write(b"\xff\x00\xff")
         with pytest.raises(Error, match="are wrong"):
             formats._read(bench, "HDF5", 0)
+
+
+def test_files_too_small_for_the_suite_are_told(penstock: Run, tmp_path: Path) -> None:
+    suite = tmp_path / "small.toml"
+    suite.write_text(SUITE.replace('"4MiB"', '"1MiB"'))
+    ran = penstock("bench", suite, "--dir", tmp_path, "--device", "host")
+    assert ran.code == 1
+    assert "are too small for its small chunks, 1638400 bytes; give --file-bytes 2MiB or more" in ran.err

@@ -19,7 +19,7 @@ import penstock
 from penstock import Array, Context
 from penstock._api import Buffer
 from penstock._dtype import DType
-from penstock.bench import format_decoding, format_peers
+from penstock.bench import format_decoding, format_particles, format_peers
 from penstock.bench.grid import POISON, Step, check
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.rounds import Probe, Sample, run_rounds
@@ -62,12 +62,15 @@ class Bench:
 
 def run(bench: Bench, suite: Suite, step: Step) -> None:
     """Makes one file a format, then all probes `suite.repeats` times, interleaved; then what is counted, not moved."""
+    _need_room(bench)
     for format in SUFFIXES:
         step(0, 0, f"making the {format} file")
         _make(bench, format)
     _make_small(bench)
     format_decoding.make(bench)
-    probes = _large(bench) + _small(bench) + format_decoding.probes(bench) + format_peers.probes(bench)
+    format_particles.make(bench)
+    probes = _large(bench) + _small(bench) + format_decoding.probes(bench) + format_particles.probes(bench)
+    probes += format_peers.probes(bench)
     run_rounds(bench.results, "formats", probes, suite.repeats, step)
 
 
@@ -196,13 +199,25 @@ def _load(bench: Bench) -> Sample:
 # -- many small things
 
 
+def _need_room(bench: Bench) -> None:
+    """Error when the files are smaller than their small chunks together."""
+    needed = (int(bench.settings["small_chunks_side"]) * CHUNK_EDGE) ** 2 * ITEM_BYTES
+    if bench.bytes < needed:
+        raise penstock.Error(
+            code="invalid_argument",
+            operation="bench formats",
+            cause=f"files of {bench.bytes} bytes are too small for its small chunks, {needed} bytes",
+            advice=f"give --file-bytes {-(-needed // (1 << 20))}MiB or more",
+        )
+
+
 def _make_small(bench: Bench) -> None:
     folder = bench.workspace.directory
     chunks = int(bench.settings["index_chunks"])
     with penstock.create(folder / "index.h5", context=bench.context) as file:
         file.create_dataset("x", (chunks, INDEX_CHUNK_BYTES // 4), "float32", chunk_shape=(1, INDEX_CHUNK_BYTES // 4))
     side = int(bench.settings["small_chunks_side"])
-    value = Array(bench.device, "float32", (side * CHUNK_EDGE, side * CHUNK_EDGE))  # ValueError: larger than the files
+    value = Array(bench.device, "float32", (side * CHUNK_EDGE, side * CHUNK_EDGE))
     with penstock.create(folder / "chunks.h5", context=bench.context) as file:
         x = file.create_dataset("x", value.shape, "float32", chunk_shape=(CHUNK_EDGE, CHUNK_EDGE))
         x[...] = value
