@@ -137,12 +137,16 @@ def test_what_follows_a_stream_and_its_checksum_does_not_matter(tmp_path: Path) 
         assert np.array_equal(file["x"][...].to_numpy(), kit.smooth())
     kit.write_damaged(tmp_path / "y.h5", "other")
     raw = kit.damaged("other", b"abc" * 50)
-    assert unpacking.host_checksum(ZLIB, raw[2:]) == zlib.adler32(b"abc" * 50) != zlib.adler32(b"?bc" + b"abc" * 49)
+    assert (
+        unpacking.host_checksum(ZLIB, raw[2:], 150) == zlib.adler32(b"abc" * 50) != zlib.adler32(b"?bc" + b"abc" * 49)
+    )
     two = gzip.compress(b"ab") + gzip.compress(b"c") + b"\0\0"
     gzipped = Recipe("gzip", checksum="crc32", check_at=8, check_order="<")
-    assert unpacking.host_checksum(gzipped, two) == zlib.crc32(b"abc")
-    assert unpacking.host_checksum(gzipped, two[:-5]) is None
-    assert unpacking.host_checksum(ZLIB, b"\xff\xff") is None
+    assert unpacking.host_checksum(gzipped, two, 3) == zlib.crc32(b"abc")
+    assert unpacking.host_checksum(gzipped, two[:-5], 3) is None
+    assert unpacking.host_checksum(ZLIB, b"\xff\xff", 9) is None
+    assert unpacking.host_checksum(gzipped, two, 2) is None, "more than a chunk holds"
+    assert unpacking.host_checksum(ZLIB, zlib.compress(bytes(10_000_000))[2:], 150) is None
 
 
 def test_without_checksums_other_bytes_go_unnoticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

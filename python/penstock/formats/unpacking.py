@@ -137,7 +137,7 @@ def _verify(
     for row in np.flatnonzero(found != stored).tolist():
         chunk = np.empty(int(sizes[row]), np.uint8)
         mover.raw.copy_to_host(chunk, scratch.slice(int(starts[row]), len(chunk)))
-        if host_checksum(recipe, chunk.tobytes()) == int(found[row]):
+        if host_checksum(recipe, chunk.tobytes(), int(ranges[row, 1])) == int(found[row]):
             continue  # more follows the stream than its checksum, which zlib allows
         fault = f"its {recipe.checksum} is {int(found[row]):08x}, the file says {int(stored[row]):08x}"
         decoder = mover.device_decoder()
@@ -145,30 +145,30 @@ def _verify(
         raise _damaged(files, placed, row, f"{fault} (decoded on the {decoder.name})")
 
 
-def host_checksum(recipe: Recipe, chunk: bytes) -> int | None:
-    """What zlib finds behind the stream, wherever that ends; None: nothing good."""
+def host_checksum(recipe: Recipe, chunk: bytes, limit: int) -> int | None:
+    """What zlib finds behind the stream, wherever that ends; None: nothing good, or more than `limit` bytes in it."""
     if recipe.codec != "deflate":
-        return _of_members(chunk)
+        return _of_members(chunk, limit)
     stream = zlib.decompressobj(-15)
     try:
-        stream.decompress(chunk)
+        stream.decompress(chunk, limit + 1)
     except zlib.error:
         return None
-    return int.from_bytes(stream.unused_data[:4], "big") if len(stream.unused_data) >= 4 else None
+    return int.from_bytes(stream.unused_data[:4], "big") if stream.eof and len(stream.unused_data) >= 4 else None
 
 
-def _of_members(chunk: bytes) -> int | None:
+def _of_members(chunk: bytes, limit: int) -> int | None:
     """Of all members of gzip, each verified by zlib."""
     crc = 0
     while chunk.strip(b"\0"):
         member = zlib.decompressobj(31)
         try:
-            crc = zlib.crc32(member.decompress(chunk), crc)
+            plain = member.decompress(chunk, limit + 1)
         except zlib.error:
             return None
-        if not member.eof:
+        if not member.eof or len(plain) > limit:
             return None
-        chunk = member.unused_data
+        crc, limit, chunk = zlib.crc32(plain, crc), limit - len(plain), member.unused_data
     return crc
 
 
