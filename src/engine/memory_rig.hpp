@@ -37,6 +37,22 @@ class EngineOverMemory : public testing::Test {
         };
         engine_ = std::make_unique<Engine>(options);
     }
+    // Over an emulated device of its own, each path wrapped. Ends the engine before, and lets go of its memory.
+    void make_engine_with(const HostDeviceOptions& host,
+                          const std::function<std::unique_ptr<Path>(std::unique_ptr<Path>)>& wrap) {
+        engine_.reset();
+        allocated_.clear();
+        device_ = make_host_device(host);
+        EngineOptions options;
+        options.device = device_.get();
+        options.system = &system_;
+        options.budget_bytes = 64 * kMiB;
+        options.make_path = [this, wrap](PathKind kind, PathOptions path_options) {
+            path_options.store = store_;
+            return wrap(make_path(kind, path_options));
+        };
+        engine_ = std::make_unique<Engine>(options);
+    }
     // A transfer of the whole of `ranges` in one step.
     std::shared_ptr<TransferState> transfer(Direction direction, std::vector<RequestRange> ranges, Shape shape) {
         Request request;

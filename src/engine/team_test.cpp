@@ -236,18 +236,10 @@ TEST_F(EngineOverMemory, parts_are_copied_at_once_only_when_the_device_has_nothi
         const std::shared_future<void> opened = open.get_future().share();
         HostDeviceOptions host;
         if (busy) host.bandwidth_bytes_per_s = kSlot / 0.2;  // the first part takes 50 ms
-        allocated_.clear();
-        device_ = make_host_device(host);
         store_->put(1, contents);
-        EngineOptions options;
-        options.device = device_.get();
-        options.system = &system_;
-        options.budget_bytes = 64 * kMiB;
-        options.make_path = [&](PathKind kind, PathOptions given) -> std::unique_ptr<Path> {
-            given.store = store_;
-            return std::make_unique<Gate>(make_path(kind, given), kSlot + kPart, opened);
-        };
-        engine_ = std::make_unique<Engine>(options);
+        make_engine_with(host, [&](std::unique_ptr<Path> path) {
+            return std::make_unique<Gate>(std::move(path), kSlot + kPart, opened);
+        });
         std::byte* memory = device_bytes(kBytes);
         std::fill_n(memory, kBytes, std::byte{0});
         const Shape shape{.chunk_bytes = kSlot, .part_bytes = kPart, .workers = 2, .depth = 3};
@@ -331,20 +323,14 @@ TEST_F(EngineOverMemory, a_refused_part_ends_its_transfer_only_when_the_others_a
 // A worker stuck in a slow read counts as busy; the parked ones must not wait for it.
 TEST_F(EngineOverMemory, parked_workers_take_over_when_the_busy_ones_are_stuck) {
     constexpr std::uint64_t kPart = 64 * kKiB, kSlot = 4 * kPart, kBytes = 40 * kSlot;
-    make_slow_engine(kSlot / 5e-3, 64 * kMiB);  // one worker is enough, and the other is parked
+    HostDeviceOptions host;
+    host.bandwidth_bytes_per_s = kSlot / 5e-3;  // one worker is enough, and the other is parked
     store_->put(1, random_bytes(kBytes, 11));
-    engine_.reset();
     std::promise<void> open;
     const std::shared_future<void> opened = open.get_future().share();
-    EngineOptions options;
-    options.device = device_.get();
-    options.system = &system_;
-    options.budget_bytes = 64 * kMiB;
-    options.make_path = [&](PathKind kind, PathOptions given) -> std::unique_ptr<Path> {
-        given.store = store_;
-        return std::make_unique<Gate>(make_path(kind, given), 20 * kSlot, opened);
-    };
-    engine_ = std::make_unique<Engine>(options);
+    make_engine_with(host, [&](std::unique_ptr<Path> path) {
+        return std::make_unique<Gate>(std::move(path), 20 * kSlot, opened);
+    });
     const Shape shape{.chunk_bytes = kSlot, .part_bytes = kPart, .workers = 2, .depth = 3};
     const auto read = transfer(Direction::read, {{&file_, 0, device_bytes(kBytes), kBytes, 0}}, shape);
     engine_->start(read);
@@ -366,18 +352,10 @@ TEST_F(EngineOverMemory, as_many_workers_stay_busy_as_the_link_needs) {
     for (const bool slow_link : {true, false}) {
         HostDeviceOptions host;
         if (slow_link) host.bandwidth_bytes_per_s = kSlot / 8e-3;  // 16 parts of a millisecond: two workers would do
-        allocated_.clear();
-        device_ = make_host_device(host);
         AtOnce at_once;
-        EngineOptions options;
-        options.device = device_.get();
-        options.system = &system_;
-        options.budget_bytes = 64 * kMiB;
-        options.make_path = [&](PathKind kind, PathOptions given) -> std::unique_ptr<Path> {
-            given.store = store_;
-            return std::make_unique<Counting>(make_path(kind, given), at_once, kBytes);
-        };
-        engine_ = std::make_unique<Engine>(options);
+        make_engine_with(host, [&](std::unique_ptr<Path> path) {
+            return std::make_unique<Counting>(std::move(path), at_once, kBytes);
+        });
         const Shape shape{.chunk_bytes = kSlot, .part_bytes = kSlot / 16, .workers = 12, .depth = 6};
         const auto read = transfer(Direction::read, {{&file_, 0, device_bytes(kBytes), kBytes, 0}}, shape);
         engine_->start(read);
