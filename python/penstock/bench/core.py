@@ -19,7 +19,7 @@ from penstock.bench.grid import POISON, Step, check
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.rounds import Probe, Sample, run_rounds
 from penstock.bench.suite import Suite
-from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
+from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, make_resident
 
 BLOCK_BYTES = 4096
 MIN_TMPFS_BYTES = 64 << 20
@@ -61,6 +61,7 @@ def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
         Probe("copy to device", lambda _: _copy(bench, True)),
         Probe("copy to host", lambda _: _copy(bench, False)),
         Probe("hot read", lambda _: read(bench, "auto", "hot")),
+        Probe("second read", lambda _: read(bench, "auto", "second")),
         Probe("cold read", lambda _: read(bench, "auto", "cold")),
         Probe("direct read", lambda _: read(bench, "direct", "cold")),
         Probe("hot write", lambda turn: write(bench, "auto", "hot", turn)),
@@ -93,10 +94,19 @@ def _native(bytes: int, loop: Callable[[], float]) -> Sample:
     return {"bytes": bytes, "seconds": seconds, "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
 
 
+def _make_loaded(file: File, bytes: int) -> float:
+    """In the page cache and not touched since it came there: what the second reader of a file finds."""
+    make_cold(file, bytes)
+    return make_resident(file, bytes)
+
+
+STATES = {"hot": make_hot, "second": _make_loaded, "cold": make_cold}
+
+
 def read(bench: Bench, path: str, cache: str) -> Sample:
     """One read of the whole file, by default settings but for the path."""
     bench.context.fill(bench.device, POISON)
-    resident = (make_hot if cache == "hot" else make_cold)(bench.source, bench.bytes)
+    resident = STATES[cache](bench.source, bench.bytes)
     sample = _timed(bench.source.start_read, bench.device, path) | {"resident_before": resident}
     check(bench.context, bench.source.name, bench.device, FILE_SEED)
     return sample
@@ -106,7 +116,7 @@ def write(bench: Bench, path: str, cache: str, turn: int) -> Sample:
     """One write of the whole target file, read back through the page cache and verified."""
     seed = 100 + turn
     bench.context.stamp(bench.device, 0, seed)
-    (make_hot if cache == "hot" else make_cold)(bench.target, bench.bytes)
+    STATES[cache](bench.target, bench.bytes)
     sample = _timed(bench.target.start_write, bench.device, path)
     bench.target.sync()
     bench.context.fill(bench.device, POISON)
