@@ -4,6 +4,12 @@
 #include <algorithm>
 
 namespace penstock::engine {
+namespace {
+
+// Workers that share slots are worth more on one job than on several, each with slots of its own.
+bool shares_slots(const Job& job) { return job.shape().part_bytes != 0; }
+
+}  // namespace
 
 void Scheduler::add(std::shared_ptr<Job> job) {
     const std::uint32_t workers = job->shape().workers;
@@ -23,7 +29,7 @@ std::shared_ptr<Job> Scheduler::pick(const Shape* shape) {
         }
         if (job->lanes < job->shape().workers && (shape == nullptr || job->shape() == *shape)) {
             ++job->lanes;
-            jobs_.splice(jobs_.end(), jobs_, it);  // served last next time
+            if (!shares_slots(*job)) jobs_.splice(jobs_.end(), jobs_, it);  // served last next time
             return job;
         }
         ++it;
@@ -49,7 +55,9 @@ void Scheduler::give_back(const std::shared_ptr<Job>& job) {
         const std::lock_guard lock(mutex_);
         --job->lanes;
         more = !job->exhausted();
-        if (!more) jobs_.remove(job);
+        const auto place = std::find(jobs_.begin(), jobs_.end(), job);
+        if (place != jobs_.end() && more) jobs_.splice(jobs_.end(), jobs_, place);
+        if (place != jobs_.end() && !more) jobs_.erase(place);
     }
     if (more) wake_.notify_one();
     if (job->ends_now()) job->transfer().leave_job();

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kPathDepthMin = 32;
 constexpr std::uint32_t kPathDepthMax = 256;
 constexpr std::uint64_t kSmallChunk = 256 * kKiB;  // chunks up to here may hold many small operations
-constexpr std::size_t kIdleStationsMax = 64;
+constexpr std::size_t kIdleStationsMax = 256;
 constexpr auto kRoomPatience = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -20,40 +20,17 @@ std::uint64_t Station::needed_bytes(const Shape& shape) noexcept {
     return shape.staged ? align_up(align_up(shape.chunk_bytes, 4 * kKiB) * shape.depth, kStagingStep) : 0;
 }
 
-class Station::Pinned {
-  public:
-    Pinned(Device& device, const os::ArenaOptions& options) : device_(device), arena_(options) {
-        arena_.touch();
-        std::string why;
-        if (device_.register_host(arena_.memory().data(), arena_.bytes(), false, why)) return;
-        throw Error(ErrorCode::out_of_memory, "register staging memory", why, "lower the budget or the depth");
-    }
-    ~Pinned() { device_.unregister_host(arena_.memory().data()); }
-    Pinned(const Pinned&) = delete;
-    Pinned& operator=(const Pinned&) = delete;
-    std::span<std::byte> memory() const noexcept { return arena_.memory(); }
-
-  private:
-    Device& device_;
-    os::Arena arena_;
-};
-
-Station::Station(const Shape& shape, const StationParts& parts, std::uint32_t worker)
-    : shape_(shape), worker_(worker), device_(parts.device) {
-    PathOptions options;
-    if (shape.staged) {
-        arena_ = std::make_unique<Pinned>(*device_, os::ArenaOptions{needed_bytes(shape), parts.numa_node});
-        options.arena = arena_->memory();
-    }
-    stream_ = device_->make_stream();
-    for (std::uint32_t i = 0; i < shape.depth; ++i) events_.push_back(device_->make_event());
+Station::Station(const Shape& shape, const StationParts& parts, std::uint32_t worker, std::span<std::byte> memory)
+    : shape_(shape), worker_(worker), memory_(memory) {
+    stream_ = parts.device->make_stream();
+    for (std::uint32_t i = 0; i < shape.depth; ++i) events_.push_back(parts.device->make_event());
     const std::uint32_t operations = shape.chunk_bytes <= kSmallChunk ? kPathDepthMax : shape.depth;
+    PathOptions options;
+    options.arena = memory_;
     options.depth = std::clamp(operations, kPathDepthMin, kPathDepthMax);
     options.stream = stream_.get();
     if (shape.part_bytes == 0) path_ = parts.make_path(shape.path, options);
 }
-
-std::uint64_t Station::pinned_bytes() const noexcept { return arena_ ? arena_->memory().size() : 0; }
 
 bool Station::serves(const Shape& shape, std::uint32_t worker) const noexcept {
     const bool slots = shape_.staged == shape.staged && shape_.depth == shape.depth &&
@@ -70,24 +47,30 @@ void Station::shut() noexcept {
     }
 }
 
-Station::~Station() = default;  // path, events, stream, then the memory they use
+Station::~Station() = default;
 
 std::byte* Station::slot(std::uint32_t index) const noexcept {
-    return arena_ ? arena_->memory().data() + index * align_up(shape_.chunk_bytes, 4 * kKiB) : nullptr;
+    return memory_.empty() ? nullptr : memory_.data() + index * align_up(shape_.chunk_bytes, 4 * kKiB);
 }
 
-bool StationPool::wanting(std::uint64_t bytes) const noexcept {
-    return held_bytes_ + bytes > budget_bytes_ || idle_.size() > kIdleStationsMax;
+std::unique_ptr<Station> StationPool::take_idle(const Shape& shape, std::uint32_t worker) {
+    const auto found =
+        std::find_if(idle_.begin(), idle_.end(), [&](const auto& station) { return station->serves(shape, worker); });
+    if (found == idle_.end()) return nullptr;
+    std::unique_ptr<Station> station = std::move(*found);
+    idle_.erase(found);
+    station->adopt(shape);
+    return station;
 }
 
 void StationPool::drop_oldest(std::unique_lock<std::mutex>& lock) {
     std::unique_ptr<Station> station = std::move(idle_.front());
     idle_.pop_front();
-    const std::uint64_t bytes = station->pinned_bytes();
+    const std::span<std::byte> memory = station->memory();
     lock.unlock();
     station.reset();
+    if (!memory.empty()) staging_.give(memory);
     lock.lock();
-    held_bytes_ -= bytes;
     room_.notify_all();
 }
 
@@ -99,32 +82,33 @@ std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t wo
             ErrorCode::internal, "lease staging memory",
             std::to_string(bytes) + " bytes for one worker exceed the budget of " + std::to_string(budget_bytes_));
     }
-    {
-        std::unique_lock lock(mutex_);
-        for (auto it = idle_.begin(); it != idle_.end(); ++it) {
-            if (!(*it)->serves(shape, worker)) continue;
-            std::unique_ptr<Station> station = std::move(*it);
-            idle_.erase(it);
-            station->adopt(shape);
-            return station;
+    std::unique_lock lock(mutex_);
+    while (true) {
+        if (std::unique_ptr<Station> station = take_idle(shape, worker)) return station;
+        if (idle_.size() > kIdleStationsMax) drop_oldest(lock);
+        lock.unlock();
+        const std::span<std::byte> memory = bytes == 0 ? std::span<std::byte>() : staging_.take(bytes);
+        if (bytes == 0 || !memory.empty()) return make(shape, worker, memory);
+        lock.lock();
+        // What another worker gave back meanwhile may be what serves: it must not be dropped to make room for its like.
+        if (std::unique_ptr<Station> station = take_idle(shape, worker)) return station;
+        if (!idle_.empty()) {
+            drop_oldest(lock);
+        } else if (give_up()) {
+            return nullptr;
+        } else {
+            room_.wait_for(lock, kRoomPatience);
         }
-        while (wanting(bytes)) {
-            if (!idle_.empty()) {
-                drop_oldest(lock);
-            } else if (give_up()) {
-                return nullptr;
-            } else {
-                room_.wait_for(lock, kRoomPatience);
-            }
-        }
-        held_bytes_ += bytes;
-        peak_bytes_ = std::max(peak_bytes_, held_bytes_);
     }
+}
+
+std::unique_ptr<Station> StationPool::make(const Shape& shape, std::uint32_t worker, std::span<std::byte> memory) {
     try {
-        return std::make_unique<Station>(shape, parts_, worker);
+        auto station = std::make_unique<Station>(shape, parts_, worker, memory);
+        room_.notify_all();  // more may have been registered than this one needs
+        return station;
     } catch (...) {
-        const std::lock_guard lock(mutex_);
-        held_bytes_ -= bytes;
+        if (!memory.empty()) staging_.retire(memory);
         room_.notify_all();
         throw;
     }
@@ -137,28 +121,23 @@ void StationPool::give_back(std::unique_ptr<Station> station) {
 }
 
 void StationPool::drop(std::unique_ptr<Station> station) {
-    const std::uint64_t bytes = station->pinned_bytes();
+    const std::span<std::byte> memory = station->memory();
     station.reset();
-    const std::lock_guard lock(mutex_);
-    held_bytes_ -= bytes;
+    if (!memory.empty()) staging_.retire(memory);
     room_.notify_all();
 }
 
 void StationPool::drop_idle() {
     Idle dropped;
-    const std::lock_guard lock(mutex_);
-    for (const auto& station : idle_) held_bytes_ -= station->pinned_bytes();
-    dropped.swap(idle_);
-}
-
-std::uint64_t StationPool::held_bytes() const {
-    const std::lock_guard lock(mutex_);
-    return held_bytes_;
-}
-
-std::uint64_t StationPool::peak_bytes() const {
-    const std::lock_guard lock(mutex_);
-    return peak_bytes_;
+    {
+        const std::lock_guard lock(mutex_);
+        dropped.swap(idle_);
+    }
+    for (std::unique_ptr<Station>& station : dropped) {
+        const std::span<std::byte> memory = station->memory();
+        station.reset();
+        if (!memory.empty()) staging_.give(memory);
+    }
 }
 
 }  // namespace penstock::engine

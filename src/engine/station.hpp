@@ -2,7 +2,7 @@
 //
 // Stations are costly to make (pinning, ring set-up), so the pool keeps idle ones; the sum of their staging memory
 // never exceeds the budget, idle ones are dropped to make room, and who finds no room waits. A station returns to the
-// worker that made it: io_uring rings are bound to their thread.
+// worker that made it: io_uring rings are bound to their thread. Its memory is the pool's, which keeps it registered.
 #pragma once
 
 #include <condition_variable>
@@ -11,9 +11,10 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
-#include "os/arena.hpp"
+#include "engine/staging.hpp"
 #include "penstock/device.hpp"
 #include "penstock/path.hpp"
 #include "penstock/plan.hpp"
@@ -29,14 +30,15 @@ struct StationParts {
 
 class Station {
   public:
-    Station(const Shape& shape, const StationParts& parts, std::uint32_t worker);
+    // `memory`: needed_bytes(shape) of staging memory; it must stay until the station is gone.
+    Station(const Shape& shape, const StationParts& parts, std::uint32_t worker, std::span<std::byte> memory);
     ~Station();
     Station(const Station&) = delete;
     Station& operator=(const Station&) = delete;
 
     const Shape& shape() const noexcept { return shape_; }
     std::uint32_t worker() const noexcept { return worker_; }
-    std::uint64_t pinned_bytes() const noexcept;
+    std::span<std::byte> memory() const noexcept { return memory_; }
     std::byte* slot(std::uint32_t index) const noexcept;
     Event& event(std::uint32_t index) const noexcept { return *events_[index]; }
     Stream& stream() const noexcept { return *stream_; }
@@ -53,10 +55,7 @@ class Station {
   private:
     Shape shape_;
     std::uint32_t worker_;
-    Device* device_;
-    // Staging memory, registered with the device for as long as it lives.
-    class Pinned;
-    std::unique_ptr<Pinned> arena_;
+    std::span<std::byte> memory_;
     std::unique_ptr<Stream> stream_;
     std::vector<std::unique_ptr<Event>> events_;
     std::unique_ptr<Path> path_;  // last: goes first, so that no operation outlives the slots
@@ -65,30 +64,31 @@ class Station {
 class StationPool {
   public:
     StationPool(StationParts parts, std::uint64_t budget_bytes)
-        : parts_(std::move(parts)), budget_bytes_(budget_bytes) {}
+        : parts_(std::move(parts)),
+          budget_bytes_(budget_bytes),
+          staging_(*parts_.device, parts_.numa_node, budget_bytes) {}
 
     // An idle station of this worker and shape, or a new one; waits for room in the budget. nullptr when `give_up`
     // answers true. Throws what making a station throws.
     std::unique_ptr<Station> lease(const Shape& shape, std::uint32_t worker, const std::function<bool()>& give_up);
     void give_back(std::unique_ptr<Station> station);
-    void drop(std::unique_ptr<Station> station);  // not to be used again
+    void drop(std::unique_ptr<Station> station);  // neither it nor its memory is to be used again
     void drop_idle();
 
-    std::uint64_t held_bytes() const;
-    std::uint64_t peak_bytes() const;
+    std::uint64_t held_bytes() const { return staging_.registered_bytes(); }
+    std::uint64_t peak_bytes() const { return staging_.peak_bytes(); }
 
   private:
     using Idle = std::list<std::unique_ptr<Station>>;
-    bool wanting(std::uint64_t bytes) const noexcept;  // needs mutex_
-    // Drops the least recently used idle station, without the mutex; its bytes count until its memory is gone.
-    void drop_oldest(std::unique_lock<std::mutex>& lock);
+    std::unique_ptr<Station> take_idle(const Shape& shape, std::uint32_t worker);  // needs mutex_
+    void drop_oldest(std::unique_lock<std::mutex>& lock);  // the least recently used idle one, without the mutex
+    std::unique_ptr<Station> make(const Shape& shape, std::uint32_t worker, std::span<std::byte> memory);
     StationParts parts_;
     std::uint64_t budget_bytes_;
     mutable std::mutex mutex_;
     std::condition_variable room_;
-    Idle idle_;  // least recently used first
-    std::uint64_t held_bytes_ = 0;
-    std::uint64_t peak_bytes_ = 0;
+    Staging staging_;
+    Idle idle_;  // least recently used first; goes before the memory it uses
 };
 
 }  // namespace penstock::engine

@@ -66,6 +66,45 @@ TEST_F(Pool, who_finds_no_room_waits_for_it_or_gives_up) {
     EXPECT_LE(pool.peak_bytes(), 8 * kMiB);
 }
 
+TEST_F(Pool, who_waits_for_room_gets_the_station_that_came_back) {
+    StationPool pool(parts(), 8 * kMiB);
+    auto station = pool.lease(shape(2 * kMiB, 4), 0, never);
+    const std::byte* slot = station->slot(0);
+    std::atomic<bool> waits{false};
+    std::thread later([&] {
+        while (!waits) std::this_thread::yield();
+        pool.give_back(std::move(station));
+    });
+    const auto asked = [&] {
+        waits = true;
+        return false;
+    };
+    EXPECT_EQ(pool.lease(shape(2 * kMiB, 4), 0, asked)->slot(0), slot);
+    later.join();
+    EXPECT_EQ(paths_made_, 1);
+}
+
+TEST_F(Pool, stations_of_other_shapes_use_memory_that_is_registered_already) {
+    StationPool pool(parts(), 8 * kMiB);
+    auto station = pool.lease(shape(2 * kMiB, 4), 0, never);
+    const std::byte* slot = station->slot(0);
+    pool.give_back(std::move(station));
+    EXPECT_EQ(pool.lease(shape(1 * kMiB, 2), 0, never)->slot(0), slot);
+    EXPECT_EQ(paths_made_, 2);
+    EXPECT_EQ(pool.held_bytes(), 8 * kMiB);
+}
+
+TEST_F(Pool, memory_of_a_station_that_hung_is_not_used_again) {
+    StationPool pool(parts(), 8 * kMiB);
+    auto hung = pool.lease(shape(2 * kMiB, 2), 0, never);
+    auto other = pool.lease(shape(2 * kMiB, 2), 1, never);
+    const std::byte* slot = hung->slot(0);
+    pool.drop(std::move(hung));
+    EXPECT_FALSE(device_->pointer_info(slot).known);
+    EXPECT_TRUE(device_->pointer_info(other->slot(0)).known);
+    EXPECT_EQ(pool.held_bytes(), 4 * kMiB);
+}
+
 TEST_F(Pool, a_station_that_cannot_be_made_gives_its_room_back) {
     StationParts broken = parts();
     broken.make_path = [](PathKind, PathOptions) -> std::unique_ptr<Path> {
