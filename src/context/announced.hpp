@@ -22,7 +22,9 @@ class Announced {
         for (const auto& range : ranges) {
             if (range.file.get() == last) continue;
             last = range.file.get();
-            if (seen.insert(last).second) wanted_.push_back(range.file);
+            // Most transfers are of one file: they are spared the set.
+            if (wanted_.size() == 1) seen.insert(wanted_.front().get());
+            if (wanted_.empty() || seen.insert(last).second) wanted_.push_back(range.file);
         }
         try {
             for (const auto& file : wanted_) {

@@ -1,6 +1,7 @@
 // The public File, Transfer and Outcome.
 #include <utility>
 
+#include "context/ranges.hpp"
 #include "context/state.hpp"
 #include "os/residency.hpp"
 #include "penstock/context.hpp"
@@ -41,7 +42,12 @@ std::shared_ptr<engine::TransferState> begin(const context::FileState& state, co
 Outcome finish(const context::FileState& state, const Move& move, const TransferOptions& options) {
     const auto transfer = begin(state, move, options);
     *transfer->seen = true;
-    return transfer->result();
+    Outcome outcome = transfer->take_result();
+    if (outcome.ok() && outcome.bytes == 0 && move.submission.direction == Direction::read) {
+        const context::FileRange range{state.file, move.offset_bytes, move.memory.data, move.memory.bytes};
+        context::check_offset(range, "read", state.file->size_bytes());
+    }
+    return outcome;
 }
 
 }  // namespace

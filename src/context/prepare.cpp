@@ -28,6 +28,7 @@ class Preparation {
 
   private:
     void check();
+    bool meets_the_end() const;
     void gather_files();
     void gather_segments();
     void add_windows(std::uint64_t index);
@@ -59,6 +60,16 @@ class Preparation {
     std::uint64_t valid_bytes_ = 0;  // position of the first byte beyond an end of file
 };
 
+// A small blocking read runs on the calling thread and sees by itself where the file ends; it is spared the system
+// call that asks for the size. Who finds nothing there looks whether the offset was right (file.cpp).
+bool Preparation::meets_the_end() const {
+    const PathKind path = options_.path != PathKind::automatic ? options_.path : context_.options.path;
+    const bool defaults = (path == PathKind::automatic || path == PathKind::buffered) && options_.workers == 0 &&
+                          context_.options.workers == 0 && options_.depth == 0 && !options_.full_evidence;
+    return defaults && reading() && submission_.blocking && ranges_.size() == 1 &&
+           ranges_.front().bytes <= policy::kInlineBytes;
+}
+
 void Preparation::check() {
     check_numbers(operation(), ranges_);
     memories_ = find_allocations(context_, submission_, ranges_);
@@ -68,15 +79,12 @@ void Preparation::check() {
     std::uint64_t size = 0;
     for (const FileRange& range : ranges_) {
         std::uint64_t available = range.bytes;
-        if (reading()) {
+        if (reading() && !meets_the_end()) {
             if (range.file != sized) size = range.file->size_bytes();
             sized = range.file;
-            if (range.offset_bytes > size) {
-                refuse_range(range, operation(), "the offset is beyond the end of the file, at " + std::to_string(size),
-                             "read within the file");
-            }
+            check_offset(range, operation(), size);
             available = std::min(range.bytes, size - range.offset_bytes);
-        } else if (!range.file->handle().writable) {
+        } else if (!reading() && !range.file->handle().writable) {
             refuse_range(range, operation(), "the file was opened for reading", "open it with OpenMode::read_write");
         }
         available_.push_back(available);
@@ -172,7 +180,7 @@ policy::Residence Preparation::shared_residence() {
 void Preparation::gather_segments() {
     const std::uint64_t total = facts_.total_bytes();
     const bool ask = reading() && facts_.path == PathKind::automatic && !facts_.memory_backed &&
-                     !(submission_.blocking && total <= 64 * kKiB);
+                     !(submission_.blocking && total <= policy::kInlineBytes);
     const bool windowed = ranges_.size() <= kWindowedRanges;
     policy::Residence shared = policy::Residence::unknown;
     if (reading() && facts_.memory_backed) shared = policy::Residence::hot;
@@ -299,9 +307,9 @@ void Preparation::attach_end(engine::TransferState& transfer, Announced::Files f
     std::vector<NewBytes> written;
     if (!reads) written = bytes_of_new_files(files, ranges_);
     ++*context_.running;
-    transfer.after_end = [files, reads, seen = transfer.seen, running = context_.running](const Outcome& outcome) {
+    transfer.after_end = [files, reads, seen = transfer.seen, running = context_.running](const ErrorInfo& error) {
         --*running;
-        for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : outcome.error, seen);
+        for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : error, seen);
     };
     transfer.on_end = [files = std::move(files), written = std::move(written), probe = std::move(probe), durable, reads,
                        engine = &context_.engine](Outcome& outcome) {

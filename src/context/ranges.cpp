@@ -32,6 +32,12 @@ void refuse_range(const FileRange& range, const char* operation, std::string cau
     throw Error(std::move(info));
 }
 
+void check_offset(const FileRange& range, const char* operation, std::uint64_t file_bytes) {
+    if (range.offset_bytes <= file_bytes) return;
+    refuse_range(range, operation, "the offset is beyond the end of the file, at " + std::to_string(file_bytes),
+                 "read within the file");
+}
+
 void check_numbers(const char* operation, const std::vector<FileRange>& ranges) {
     constexpr auto kLast = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     std::uint64_t total = 0;

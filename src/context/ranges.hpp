@@ -15,6 +15,9 @@ constexpr bool host_kind(MemoryKind kind) { return kind == MemoryKind::pinned ||
 // Throws Error{invalid_argument} that names file, offset and length.
 [[noreturn]] void refuse_range(const FileRange& range, const char* operation, std::string cause, std::string advice);
 
+// Reads start within the file, or at its end. Throws as refuse_range.
+void check_offset(const FileRange& range, const char* operation, std::uint64_t file_bytes);
+
 // No sum of offsets and lengths may wrap; no memory may be null.
 void check_numbers(const char* operation, const std::vector<FileRange>& ranges);
 

@@ -57,10 +57,10 @@ void TransferState::check_deadline() {
 
 void TransferState::stop(ErrorInfo why) {
     const std::lock_guard lock(mutex_);
-    if (error_.code == ErrorCode::ok) {
+    if (!error_) {
         if (why.operation.empty()) why.operation = to_string(request_.direction);
         if (why.file.empty()) why.file = file_name_;
-        error_ = std::move(why);
+        error_ = std::make_unique<ErrorInfo>(std::move(why));
     }
     stopped_.store(true, std::memory_order_release);  // pairs with stopped()
 }
@@ -143,7 +143,7 @@ void TransferState::end_without_jobs() { end(); }
 Outcome TransferState::collect() const {
     Outcome outcome;
     outcome.seconds = std::chrono::duration<double>(Clock::now() - request_.started).count();
-    outcome.error = error_;
+    if (error_) outcome.error = *error_;
     outcome.reached_end = reached_end_.load(std::memory_order_relaxed);
     outcome.bytes = valid_bytes_.load(std::memory_order_relaxed);
     for (std::size_t i = 0; i < kPathKinds; ++i) {
@@ -168,28 +168,29 @@ Outcome TransferState::collect() const {
 
 void TransferState::end() {
     if (request_.progress) report_progress(true);
-    Outcome outcome;
+    auto outcome = std::make_unique<Outcome>();
     {
         const std::lock_guard lock(mutex_);
-        outcome = collect();
+        *outcome = collect();
     }
     try {
-        if (on_end) on_end(outcome);
+        if (on_end) on_end(*outcome);
     } catch (...) {
-        if (outcome.ok()) outcome.error = info_of_current_exception();
+        if (outcome->ok()) outcome->error = info_of_current_exception();
     }
     // Files, memory and callbacks are let go before anybody is told, so that a waiter may close and free at once.
     request_.keep_alive.clear();
     on_end = nullptr;
     request_.progress = nullptr;
     const auto after = std::move(after_end);
+    const ErrorInfo error = outcome->error;
     {
         const std::lock_guard lock(mutex_);
-        outcome_ = after ? outcome : std::move(outcome);
+        outcome_ = std::move(outcome);
         done_ = true;
         ended_.notify_all();
     }
-    if (after) after(outcome);  // `this` may be gone by now
+    if (after) after(error);  // `this` may be gone by now
 }
 
 bool TransferState::done() const {
@@ -206,22 +207,33 @@ bool TransferState::wait(Deadline deadline) const {
     return ended_.wait_for(lock, deadline.left(), [this] { return done_; });
 }
 
-Outcome TransferState::result() const {
-    if (request_.deadline.is_never()) {
-        wait(Deadline::never());
-    } else if (!wait(Deadline::at(request_.deadline.when() + kDeadlineGrace))) {
-        const std::lock_guard lock(mutex_);
-        Outcome outcome = collect();
-        outcome.bytes = 0;
-        outcome.error.code = ErrorCode::timed_out;
-        outcome.error.operation = to_string(request_.direction);
-        outcome.error.file = file_name_;
-        outcome.error.cause = "the deadline passed and operations are still under way in the system";
-        outcome.error.advice = "keep the memory of this transfer until its wait() says done";
-        return outcome;
-    }
+bool TransferState::wait_for_result() const {
+    return wait(request_.deadline.is_never() ? Deadline::never()
+                                             : Deadline::at(request_.deadline.when() + kDeadlineGrace));
+}
+
+Outcome TransferState::overdue() const {
     const std::lock_guard lock(mutex_);
-    return outcome_;
+    Outcome outcome = collect();
+    outcome.bytes = 0;
+    outcome.error.code = ErrorCode::timed_out;
+    outcome.error.operation = to_string(request_.direction);
+    outcome.error.file = file_name_;
+    outcome.error.cause = "the deadline passed and operations are still under way in the system";
+    outcome.error.advice = "keep the memory of this transfer until its wait() says done";
+    return outcome;
+}
+
+Outcome TransferState::result() const {
+    if (!wait_for_result()) return overdue();
+    const std::lock_guard lock(mutex_);
+    return *outcome_;
+}
+
+Outcome TransferState::take_result() {
+    if (!wait_for_result()) return overdue();
+    const std::lock_guard lock(mutex_);
+    return std::move(*outcome_);
 }
 
 }  // namespace penstock::engine

@@ -51,13 +51,14 @@ class TransferState {
     // Runs on the thread that ends the transfer, before waiters wake: durability, evidence after.
     std::function<void(Outcome&)> on_end;
     // Runs after waiters were woken: whoever waits for quiet files hears of it last.
-    std::function<void(const Outcome&)> after_end;
+    std::function<void(const ErrorInfo&)> after_end;
     // Set once somebody was told of the outcome: a late error is then not reported again by close().
     const std::shared_ptr<std::atomic<bool>> seen = std::make_shared<std::atomic<bool>>(false);
     bool done() const;
     bool wait(Deadline deadline) const;
     // The outcome; when the transfer's own deadline passed and operations hang, an outcome that says so.
     Outcome result() const;
+    Outcome take_result();  // as result(), for the only one who asks, once
     void cancel();
 
   private:
@@ -68,6 +69,8 @@ class TransferState {
         std::atomic<bool> lent_pinned{false};
     };
     void end();
+    bool wait_for_result() const;
+    Outcome overdue() const;
     Outcome collect() const;  // needs mutex_
     void report_progress(bool last);
     void tell_progress();
@@ -88,10 +91,10 @@ class TransferState {
     mutable std::mutex mutex_;
     mutable std::condition_variable ended_;
     bool done_ = false;
-    ErrorInfo error_;
+    std::unique_ptr<ErrorInfo> error_;
     std::vector<Fallback> fallbacks_;
     std::vector<std::string> notes_;
-    Outcome outcome_;
+    std::unique_ptr<Outcome> outcome_;  // apart: malloc is fast for objects of up to 1 KiB
 };
 
 // The exception being handled, as an error: what the system or a callback threw ends a transfer, never the process.

@@ -7,6 +7,9 @@ namespace penstock {
 namespace {
 
 std::string size_text(std::uint64_t bytes) {
+    // Whole numbers, the usual case, without the cost of formatting a fraction: this runs for every small transfer.
+    if (bytes != 0 && bytes % kKiB == 0 && bytes < kMiB) return std::to_string(bytes / kKiB) + " KiB";
+    if (bytes != 0 && bytes % kMiB == 0 && bytes < kGiB) return std::to_string(bytes / kMiB) + " MiB";
     char text[32];
     if (bytes >= kGiB) {
         std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / static_cast<double>(kGiB));
@@ -35,13 +38,15 @@ std::string shape_text(const Shape& shape) {
 
 std::string Plan::describe() const {
     std::string text;
+    text.reserve(160);
     for (const Step& step : steps) {
         std::uint64_t bytes = 0;
         for (const PlanPiece& piece : step.pieces) bytes += piece.bytes;
         if (!text.empty()) text += '\n';
-        text += std::string(to_string(step.shape.direction)) + " " + size_text(bytes);
+        text.append(to_string(step.shape.direction)).append(" ").append(size_text(bytes));
         if (step.pieces.size() > 1) text += " in " + std::to_string(step.pieces.size()) + " pieces";
-        text += std::string(" by ") + to_string(step.shape.path) + ", " + shape_text(step.shape) + ": " + step.reason;
+        text.append(" by ").append(to_string(step.shape.path)).append(", ").append(shape_text(step.shape));
+        text.append(": ").append(step.reason);
     }
     return text;
 }

@@ -10,7 +10,6 @@
 namespace penstock::policy {
 namespace {
 
-constexpr std::uint64_t kInlineBytes = 64 * kKiB;
 constexpr std::size_t kInlineRanges = 8;
 constexpr std::uint32_t kWorkersMax = 512;
 constexpr std::uint32_t kDepthMax = 4096;

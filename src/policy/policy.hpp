@@ -14,6 +14,9 @@
 
 namespace penstock::policy {
 
+// Up to here a request that somebody waits for moves on the thread that waits.
+inline constexpr std::uint64_t kInlineBytes = 64 * kKiB;
+
 enum class Residence : std::uint8_t {
     unknown,     // not asked (small requests, writes)
     cold,
