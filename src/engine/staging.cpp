@@ -63,27 +63,46 @@ void Staging::Slab::give(std::span<std::byte> block) {
     free_.emplace(offset, bytes);
 }
 
+// From the slab with the least room that will do, so that others stay whole for large blocks.
 std::byte* Staging::take_registered(std::uint64_t bytes) {
+    std::vector<Slab*> usable;
     for (const auto& slab : slabs_) {
-        if (slab->retired) continue;
+        if (!slab->retired && slab->free_bytes() >= bytes) usable.push_back(slab.get());
+    }
+    std::sort(usable.begin(), usable.end(),
+              [](const Slab* a, const Slab* b) { return a->free_bytes() < b->free_bytes(); });
+    for (Slab* slab : usable) {
         if (std::byte* memory = slab->take(bytes)) return memory;
     }
     return nullptr;
 }
 
-// Counts a new slab, after unmaking those that nobody uses where they are in its way.
-std::uint64_t Staging::reserve(std::uint64_t bytes) {
-    std::uint64_t left = budget_bytes_ - registered_bytes_;
-    if (left < bytes) {
-        std::uint64_t idle = 0;
-        for (const auto& slab : slabs_) idle += slab->whole() ? slab->bytes() : 0;
-        if (left + idle < bytes) return 0;
-        std::erase_if(slabs_, [](const auto& slab) { return slab->whole(); });
-        registered_bytes_ -= idle;
-        left += idle;
+// Unmakes slabs that nobody uses, the smallest first, until `bytes` fit into the budget. False: they cannot.
+bool Staging::make_room(std::uint64_t bytes) {
+    std::vector<Slab*> idle;
+    std::uint64_t room = budget_bytes_ - registered_bytes_;
+    std::uint64_t most = room;
+    for (const auto& slab : slabs_) {
+        if (!slab->whole()) continue;
+        idle.push_back(slab.get());
+        most += slab->bytes();
     }
-    const std::uint64_t spare = std::min({registered_bytes_, kSlabMin, align_down(left, kStagingStep)});
-    const std::uint64_t reserved = std::max(bytes, spare);
+    if (most < bytes) return false;
+    std::sort(idle.begin(), idle.end(), [](const Slab* a, const Slab* b) { return a->bytes() < b->bytes(); });
+    for (const Slab* slab : idle) {
+        if (room >= bytes) break;
+        room += slab->bytes();
+        registered_bytes_ -= slab->bytes();
+        std::erase_if(slabs_, [slab](const auto& one) { return one.get() == slab; });
+    }
+    return true;
+}
+
+// Counts a new slab. 0: there is no room.
+std::uint64_t Staging::reserve(std::uint64_t bytes) {
+    if (!make_room(bytes)) return 0;
+    const std::uint64_t left = align_down(budget_bytes_ - registered_bytes_, kStagingStep);
+    const std::uint64_t reserved = std::max(bytes, std::min({registered_bytes_, kSlabMin, left}));
     registered_bytes_ += reserved;
     peak_bytes_ = std::max(peak_bytes_, registered_bytes_);
     return reserved;
@@ -93,23 +112,23 @@ std::unique_ptr<Staging::Slab> Staging::make_slab(std::uint64_t bytes) const {
     return std::make_unique<Slab>(device_, os::ArenaOptions{bytes, numa_node_});
 }
 
+void Staging::uncount(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    registered_bytes_ -= bytes;
+}
+
+// The spare bytes may be more than the system gives: then without them.
 std::byte* Staging::add_slab(std::uint64_t reserved, std::uint64_t bytes) {
-    std::unique_ptr<Slab> slab;
     try {
-        slab = make_slab(reserved);
-    } catch (const Error&) {
+        std::unique_ptr<Slab> slab = make_slab(reserved);
         const std::lock_guard lock(mutex_);
-        registered_bytes_ -= reserved;
+        slabs_.push_back(std::move(slab));
+        return slabs_.back()->take(bytes);
+    } catch (...) {
+        uncount(reserved == bytes ? bytes : reserved - bytes);
         if (reserved == bytes) throw;
     }
-    const std::lock_guard lock(mutex_);
-    if (!slab) {  // the spare bytes may have been too much
-        slab = make_slab(bytes);
-        registered_bytes_ += bytes;
-    }
-    std::byte* memory = slab->take(bytes);
-    slabs_.push_back(std::move(slab));
-    return memory;
+    return add_slab(bytes, bytes);
 }
 
 std::span<std::byte> Staging::take(std::uint64_t bytes) {

@@ -41,6 +41,7 @@ class Staging {
         Slab(const Slab&) = delete;
         Slab& operator=(const Slab&) = delete;
         std::uint64_t bytes() const noexcept { return arena_.bytes(); }
+        std::uint64_t free_bytes() const noexcept { return free_bytes_; }
         bool holds(const std::byte* memory) const noexcept;
         bool whole() const noexcept { return free_bytes_ == bytes(); }
         std::byte* take(std::uint64_t bytes);  // the lowest place that is large enough; nullptr when there is none
@@ -55,7 +56,9 @@ class Staging {
     };
 
     std::byte* take_registered(std::uint64_t bytes);  // needs mutex_
+    bool make_room(std::uint64_t bytes);              // needs mutex_
     std::uint64_t reserve(std::uint64_t bytes);       // needs mutex_; 0: no room
+    void uncount(std::uint64_t bytes);
     std::unique_ptr<Slab> make_slab(std::uint64_t bytes) const;
     std::byte* add_slab(std::uint64_t reserved, std::uint64_t bytes);
     void take_back(std::span<std::byte> block, bool retire);

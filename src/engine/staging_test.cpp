@@ -14,6 +14,29 @@
 namespace penstock::engine {
 namespace {
 
+// The emulated device, which registers no more than some bytes at once.
+class SmallRegistrations : public Device {
+  public:
+    explicit SmallRegistrations(std::uint64_t most) : most_(most) {}
+    const std::string& name() const noexcept override { return device_->name(); }
+    DeviceInfo info() override { return device_->info(); }
+    void* allocate(MemoryKind kind, std::uint64_t bytes) override { return device_->allocate(kind, bytes); }
+    void release(MemoryKind kind, void* memory) noexcept override { device_->release(kind, memory); }
+    bool register_host(void* memory, std::uint64_t bytes, bool read_only, std::string& why) override {
+        why = "too much at once";
+        return bytes <= most_ && device_->register_host(memory, bytes, read_only, why);
+    }
+    void unregister_host(void* memory) noexcept override { device_->unregister_host(memory); }
+    PointerInfo pointer_info(const void* memory) override { return device_->pointer_info(memory); }
+    std::unique_ptr<Stream> make_stream() override { return device_->make_stream(); }
+    std::unique_ptr<Event> make_event() override { return device_->make_event(); }
+    void enter_thread() override { device_->enter_thread(); }
+
+  private:
+    std::uint64_t most_;
+    std::shared_ptr<Device> device_ = make_host_device();
+};
+
 class StagingMemory : public testing::Test {
   protected:
     std::shared_ptr<Device> device_ = make_host_device();
@@ -54,6 +77,37 @@ TEST_F(StagingMemory, what_nobody_uses_makes_way_for_what_does_not_fit_in_it) {
     EXPECT_EQ(staging.registered_bytes(), 16 * kMiB);
     EXPECT_TRUE(registered(kept.data()));
     EXPECT_EQ(staging.peak_bytes(), 16 * kMiB);
+}
+
+TEST_F(StagingMemory, no_more_makes_way_than_has_to) {
+    Staging staging(*device_, -1, 24 * kMiB);
+    std::vector<std::span<std::byte>> blocks;
+    for (int i = 0; i < 3; ++i) blocks.push_back(staging.take(8 * kMiB));
+    for (const auto& block : blocks) staging.give(block);
+    EXPECT_EQ(staging.take(10 * kMiB).size(), 10 * kMiB);
+    EXPECT_EQ(staging.registered_bytes(), 18 * kMiB);
+    EXPECT_EQ(staging.peak_bytes(), 24 * kMiB);
+}
+
+TEST_F(StagingMemory, small_blocks_leave_the_large_slab_whole) {
+    Staging staging(*device_, -1, 128 * kMiB);
+    const auto large = staging.take(96 * kMiB);
+    std::vector<std::span<std::byte>> kept;
+    for (int i = 0; i < 4; ++i) kept.push_back(staging.take(2 * kMiB));
+    staging.give(large);
+    for (int i = 0; i < 4; ++i) kept.push_back(staging.take(2 * kMiB));
+    EXPECT_EQ(staging.take(96 * kMiB).data(), large.data());
+}
+
+TEST_F(StagingMemory, spare_bytes_are_done_without_where_the_system_refuses_them) {
+    const auto device = std::make_shared<SmallRegistrations>(4 * kMiB);
+    Staging staging(*device, -1, 64 * kMiB);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(staging.take(2 * kMiB).size(), 2 * kMiB);
+    EXPECT_EQ(staging.registered_bytes(), 8 * kMiB);
+    EXPECT_EQ(staging.take(4 * kMiB).size(), 4 * kMiB);  // 8 would be taken, if they were given
+    EXPECT_EQ(staging.registered_bytes(), 12 * kMiB);
+    EXPECT_THROW(staging.take(6 * kMiB), Error);
+    EXPECT_EQ(staging.registered_bytes(), 12 * kMiB);
 }
 
 TEST_F(StagingMemory, small_stations_share_what_is_registered_at_once) {
