@@ -131,7 +131,7 @@ Outcome Transfer::result() const {
     return transfer.result();
 }
 
-void Transfer::cancel() const { started(state_, context_).cancel(); }
+void Transfer::cancel() const { context_->engine.cancel(started(state_, context_)); }
 
 std::uint64_t Transfer::bytes_done() const noexcept { return state_ ? state_->bytes_done() : 0; }
 

@@ -81,6 +81,11 @@ void Engine::start(const std::shared_ptr<TransferState>& transfer) {
     }
 }
 
+void Engine::cancel(TransferState& transfer) {
+    transfer.cancel();
+    scheduler_.end_stopped();
+}
+
 bool Engine::runs_here() {
     const std::lock_guard lock(workers_mutex_);
     return std::any_of(workers_.begin(), workers_.end(),

@@ -38,6 +38,8 @@ class Engine {
 
     // Queues the transfer's steps; an inline plan is executed before this returns. A transfer without steps ends here.
     void start(const std::shared_ptr<TransferState>& transfer);
+    // Ends the transfer soon; at once when no worker serves it yet.
+    void cancel(TransferState& transfer);
     bool runs_here();  // the calling thread is one of the workers
     std::uint64_t pinned_bytes() const { return pool_.held_bytes() + inline_.pinned_bytes(); }
     std::uint64_t pinned_peak_bytes() const { return pool_.peak_bytes() + inline_.pinned_bytes(); }

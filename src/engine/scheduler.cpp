@@ -20,21 +20,30 @@ void Scheduler::add(std::shared_ptr<Job> job) {
     for (std::uint32_t i = 0; i < workers; ++i) wake_.notify_one();
 }
 
+// A job without any worker comes first. Not so one that shares slots while another of its kind is served: those gather
+// workers in turn.
+std::list<std::shared_ptr<Job>>::iterator Scheduler::next_for(const Shape* shape) {
+    const bool team_at_work =
+        std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return shares_slots(*job) && job->lanes != 0; });
+    const auto fits = [&](const Job& job) { return shape == nullptr || job.shape() == *shape; };
+    const auto waits = [&](const auto& job) {
+        return fits(*job) && job->lanes == 0 && !(shares_slots(*job) && team_at_work);
+    };
+    const auto found = std::find_if(jobs_.begin(), jobs_.end(), waits);
+    if (found != jobs_.end()) return found;
+    return std::find_if(jobs_.begin(), jobs_.end(),
+                        [&](const auto& job) { return fits(*job) && job->lanes < job->shape().workers; });
+}
+
 std::shared_ptr<Job> Scheduler::pick(const Shape* shape) {
-    for (auto it = jobs_.begin(); it != jobs_.end();) {
-        std::shared_ptr<Job> job = *it;
-        if (job->exhausted() && job->lanes != 0) {  // its workers will end it
-            it = jobs_.erase(it);
-            continue;
-        }
-        if (job->lanes < job->shape().workers && (shape == nullptr || job->shape() == *shape)) {
-            ++job->lanes;
-            if (!shares_slots(*job)) jobs_.splice(jobs_.end(), jobs_, it);  // served last next time
-            return job;
-        }
-        ++it;
-    }
-    return nullptr;
+    // What is exhausted and has workers is ended by them.
+    std::erase_if(jobs_, [](const auto& job) { return job->lanes != 0 && job->exhausted(); });
+    const auto found = next_for(shape);
+    if (found == jobs_.end()) return nullptr;
+    std::shared_ptr<Job> job = *found;
+    ++job->lanes;
+    if (!shares_slots(*job)) jobs_.splice(jobs_.end(), jobs_, found);  // served last next time
+    return job;
 }
 
 std::shared_ptr<Job> Scheduler::take() {
@@ -63,7 +72,30 @@ void Scheduler::give_back(const std::shared_ptr<Job>& job) {
     if (job->ends_now()) job->transfer().leave_job();
 }
 
+std::list<std::shared_ptr<Job>> Scheduler::take_stopped() {
+    std::list<std::shared_ptr<Job>> stopped;
+    for (auto it = jobs_.begin(); it != jobs_.end();) {
+        const auto job = it++;
+        if ((*job)->lanes != 0) continue;
+        (*job)->transfer().check_deadline();
+        if ((*job)->transfer().stopped()) stopped.splice(stopped.end(), jobs_, job);
+    }
+    return stopped;
+}
+
+void Scheduler::end_stopped() {
+    std::list<std::shared_ptr<Job>> stopped;
+    {
+        const std::lock_guard lock(mutex_);
+        stopped = take_stopped();
+    }
+    for (const auto& job : stopped) {
+        if (job->ends_now()) job->transfer().leave_job();
+    }
+}
+
 bool Scheduler::someone_waits() {
+    end_stopped();
     const std::lock_guard lock(mutex_);
     return std::any_of(jobs_.begin(), jobs_.end(),
                        [](const auto& job) { return job->lanes == 0 && !job->exhausted(); });

@@ -24,13 +24,16 @@ class Scheduler {
     std::shared_ptr<Job> take_alike(const Shape& shape);
     // The worker is done with the job for now.
     void give_back(const std::shared_ptr<Job>& job);
-    // True when some job has no worker at all.
+    // True when some job has no worker at all. Ends those that were cancelled while they waited, or came too late.
     bool someone_waits();
+    void end_stopped();
     void stop();  // take() answers nullptr from now on; queued jobs are cancelled
     bool stopping();
 
   private:
     std::shared_ptr<Job> pick(const Shape* shape);  // needs mutex_
+    std::list<std::shared_ptr<Job>>::iterator next_for(const Shape* shape);  // needs mutex_
+    std::list<std::shared_ptr<Job>> take_stopped();                          // needs mutex_
     std::mutex mutex_;
     std::condition_variable wake_;
     std::list<std::shared_ptr<Job>> jobs_;  // not exhausted, next to serve first

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "engine/memory_rig.hpp"
-#include "engine/scheduler.hpp"
 #include "engine/team.hpp"
 
 namespace penstock::engine {
@@ -54,31 +53,6 @@ TEST_F(EngineOverMemory, many_teams_of_many_shapes_share_a_small_budget) {
         EXPECT_EQ(one->result().bytes, 6 * kMiB) << one->result().error.message();
     }
     EXPECT_LE(engine_->pinned_peak_bytes(), 6 * kMiB);
-}
-
-// Slots are shared by the workers of one job: on several jobs at once, each worker would pay for slots of its own.
-TEST_F(EngineOverMemory, workers_that_share_slots_gather_on_one_job_and_others_spread) {
-    store_->put(1, random_bytes(kMiB, 5));
-    std::byte* memory = device_bytes(kMiB);
-    for (const bool shared : {true, false}) {
-        Scheduler scheduler;
-        const Shape shape{.chunk_bytes = 64 * kKiB, .part_bytes = shared ? 16 * kKiB : 0, .workers = 3};
-        const auto job = [&] {
-            return std::make_shared<Job>(transfer(Direction::read, {{&file_, 0, memory, kMiB, 0}}, shape), 0,
-                                         CutRules{.chunk_bytes = 64 * kKiB});
-        };
-        const auto first = job();
-        const auto second = job();
-        scheduler.add(first);
-        scheduler.add(second);
-        EXPECT_EQ(scheduler.take(), first);
-        EXPECT_EQ(scheduler.take(), shared ? first : second);
-        EXPECT_EQ(scheduler.take(), first);
-        EXPECT_EQ(scheduler.take(), second);
-        scheduler.give_back(first);  // a worker whose time is over: the other's turn
-        EXPECT_EQ(scheduler.take(), second);
-        scheduler.stop();
-    }
 }
 
 TEST_F(EngineOverMemory, one_transfers_wild_pointer_does_not_fail_its_neighbour) {

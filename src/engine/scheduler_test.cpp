@@ -1,0 +1,86 @@
+// Who is served when: teams one after the other, others in turn, and nobody kept waiting who has been cancelled.
+#include "engine/scheduler.hpp"
+
+#include <thread>
+
+#include "engine/memory_rig.hpp"
+
+namespace penstock::engine {
+namespace {
+
+using test::EngineOverMemory;
+using test::random_bytes;
+
+// Slots are shared by the workers of one job: on several jobs at once, each worker would pay for slots of its own.
+TEST_F(EngineOverMemory, workers_that_share_slots_gather_on_one_job_and_others_spread) {
+    store_->put(1, random_bytes(kMiB, 5));
+    std::byte* memory = device_bytes(kMiB);
+    for (const bool shared : {true, false}) {
+        Scheduler scheduler;
+        const Shape shape{.chunk_bytes = 64 * kKiB, .part_bytes = shared ? 16 * kKiB : 0, .workers = 3};
+        const auto job = [&] {
+            return std::make_shared<Job>(transfer(Direction::read, {{&file_, 0, memory, kMiB, 0}}, shape), 0,
+                                         CutRules{.chunk_bytes = 64 * kKiB});
+        };
+        const auto first = job();
+        const auto second = job();
+        scheduler.add(first);
+        scheduler.add(second);
+        EXPECT_EQ(scheduler.take(), first);
+        EXPECT_EQ(scheduler.take(), shared ? first : second);
+        EXPECT_EQ(scheduler.take(), first);
+        EXPECT_EQ(scheduler.take(), second);
+        scheduler.give_back(first);  // a worker whose time is over: the other's turn
+        EXPECT_EQ(scheduler.take(), second);
+        scheduler.stop();
+    }
+}
+
+TEST_F(EngineOverMemory, a_job_of_another_kind_does_not_wait_for_all_that_share_slots) {
+    store_->put(1, random_bytes(kMiB, 5));
+    std::byte* memory = device_bytes(kMiB);
+    Scheduler scheduler;
+    const auto job = [&](std::uint64_t part_bytes) {
+        const Shape shape{.chunk_bytes = 64 * kKiB, .part_bytes = part_bytes, .workers = 3};
+        return std::make_shared<Job>(transfer(Direction::read, {{&file_, 0, memory, kMiB, 0}}, shape), 0,
+                                     CutRules{.chunk_bytes = 64 * kKiB});
+    };
+    const auto first = job(16 * kKiB);
+    scheduler.add(first);
+    scheduler.add(job(16 * kKiB));
+    const auto small = job(0);
+    scheduler.add(small);
+    EXPECT_EQ(scheduler.take(), first);
+    EXPECT_EQ(scheduler.take(), small);
+    EXPECT_EQ(scheduler.take(), first);
+    scheduler.stop();
+}
+
+// One worker, busy for seconds: what waits for it must end when it is told to, not when the other is done.
+TEST_F(EngineOverMemory, a_queued_transfer_that_is_cancelled_or_late_ends_while_the_one_before_runs) {
+    make_slow_engine(16e6, 64 * kMiB);
+    store_->put(1, random_bytes(32 * kMiB, 6));
+    const Shape shape{.chunk_bytes = 256 * kKiB, .workers = 1};
+    const auto large = transfer(Direction::read, {{&file_, 0, device_bytes(32 * kMiB), 32 * kMiB, 0}}, shape);
+    const Shape other{.chunk_bytes = 128 * kKiB, .workers = 1};
+    const auto cancelled = transfer(Direction::read, {{&file_, 0, device_bytes(kMiB), kMiB, 0}}, other);
+    const auto plain = transfer(Direction::read, {{&file_, 0, device_bytes(kMiB), kMiB, 0}}, other);
+    Request limited = plain->request();
+    limited.deadline = Deadline::after(std::chrono::milliseconds(1));
+    const auto late = std::make_shared<TransferState>(std::move(limited), plain->plan());
+    engine_->start(large);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    engine_->start(late);
+    engine_->start(cancelled);
+    engine_->cancel(*cancelled);
+    EXPECT_TRUE(cancelled->done());  // at once, on this thread
+    EXPECT_EQ(cancelled->result().error.code, ErrorCode::cancelled);
+    EXPECT_TRUE(late->wait(Deadline::after(std::chrono::milliseconds(500))));
+    EXPECT_EQ(late->result().error.code, ErrorCode::timed_out);
+    EXPECT_FALSE(large->done());
+    engine_->cancel(*large);
+    EXPECT_TRUE(large->wait(Deadline::after(std::chrono::seconds(10))));
+}
+
+}  // namespace
+}  // namespace penstock::engine
