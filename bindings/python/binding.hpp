@@ -148,7 +148,8 @@ Value option(const std::string& name, nb::handle value) {
 void need_own_process(const Context& context);
 // None: never. ValueError for less than 0 and for what is no number of seconds, in one line that names the argument.
 Deadline deadline_after(const std::string& name, nb::handle seconds);
-// Keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, timeout_s. Others raise TypeError.
+// Keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, caller_waits, timeout_s. Others raise
+// TypeError.
 TransferOptions transfer_options(const nb::kwargs& keywords);
 // File names pass as the system spells them: bytes that are no UTF-8 are kept, as os.fsencode and os.fsdecode do.
 // An empty one is refused: the system's answer would name nothing. `operation` is for that error.

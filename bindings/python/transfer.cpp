@@ -89,6 +89,8 @@ TransferOptions transfer_options(const nb::kwargs& keywords) {
             options.durable = option<bool>(name, value);
         else if (name == "full_evidence")
             options.full_evidence = option<bool>(name, value);
+        else if (name == "caller_waits")
+            options.caller_waits = option<bool>(name, value);
         else if (name == "timeout_s")
             options.deadline = deadline_after(name, value);
         else

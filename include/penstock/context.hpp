@@ -79,6 +79,8 @@ struct TransferOptions {
     bool strict = false;                  // in addition to the context's
     bool durable = false;                 // writes: on stable storage when the transfer is done
     bool full_evidence = false;           // small transfers sample counters too (costs about 20 us)
+    // Somebody waits for the result at once: a small request then moves on the calling thread, before start returns.
+    bool caller_waits = false;
     Deadline deadline = Deadline::never();
     // Called from a worker thread, at most about 20 times a second and once at the end. What it throws ends the
     // transfer with an error. It must not wait for its own transfer.

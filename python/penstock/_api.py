@@ -155,11 +155,11 @@ class File:
     def read(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
         """Fills `memory` from the file, starting at offset_bytes. Stops at the end of the file: see `Outcome.bytes`.
         An offset beyond the end raises Error."""
-        return self.start_read(memory, offset_bytes, **options)._finish()
+        return Transfer(self._raw.start_read(memory, offset_bytes, caller_waits=True, **options))._finish()
 
     def write(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
         """Writes all of `memory` at offset_bytes; writes past the end extend the file."""
-        return self.start_write(memory, offset_bytes, **options)._finish()
+        return Transfer(self._raw.start_write(memory, offset_bytes, caller_waits=True, **options))._finish()
 
     def sync(self) -> None:
         self._raw.sync()

@@ -45,6 +45,16 @@ def test_reads_into_slices_and_arrays(context: penstock.Context, sample: Path) -
         assert numbers.tobytes() == data[8:808]
 
 
+def test_a_small_request_that_is_waited_for_takes_no_worker(context: penstock.Context, tmp_path: Path) -> None:
+    block = context.allocate(4096)
+    with context.create(tmp_path / "file", 8192) as file:
+        assert "on the calling thread" in file.write(block, 4096).evidence["plan"]
+        file.write(block, 0)
+    with context.open(tmp_path / "file") as file:
+        assert "on the calling thread" in file.read(block, 4096).evidence["plan"]
+        assert "on the calling thread" not in file.start_read(block, 4096).result().evidence["plan"]
+
+
 def test_slices_stay_inside(context: penstock.Context) -> None:
     with pytest.raises(penstock.Error):
         context.allocate(100).slice(50, 51)

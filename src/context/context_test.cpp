@@ -295,33 +295,6 @@ TEST(Context, progress_counts_up_to_the_total) {
     EXPECT_EQ(last.load(), 32 * kMiB);
 }
 
-// They are not asked for the size of the file first.
-TEST(Context, small_reads_meet_the_end_of_the_file_by_themselves) {
-    const TempDirectory directory;
-    write_file(directory.file("data"), stamped(5000));
-    const Context context = host_context();
-    const File file = context.open(directory.file("data"));
-    const Buffer buffer = context.allocate(8192);
-    const Outcome crossing = file.read(buffer.view(), 4096);
-    EXPECT_TRUE(crossing.ok());
-    EXPECT_EQ(crossing.bytes, 904u);
-    EXPECT_TRUE(crossing.reached_end);
-    const Outcome at_the_end = file.read(buffer.view(), 5000);
-    EXPECT_TRUE(at_the_end.ok());
-    EXPECT_EQ(at_the_end.bytes, 0u);
-    EXPECT_TRUE(at_the_end.reached_end);
-    for (const std::uint64_t bytes : {std::uint64_t{4096}, std::uint64_t{0}}) {
-        try {
-            static_cast<void>(file.read(buffer.view().slice(0, bytes), 5001));
-            ADD_FAILURE() << "an offset beyond the end was taken";
-        } catch (const Error& error) {
-            EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-            EXPECT_EQ(error.info().offset_bytes, 5001u);
-            EXPECT_EQ(error.info().length_bytes, bytes);
-        }
-    }
-}
-
 TEST(Context, memory_of_a_running_transfer_is_kept) {
     const TempDirectory directory;
     ContextOptions options;

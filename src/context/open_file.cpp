@@ -64,6 +64,9 @@ const char* open_advice(int error_number) {
         case EPERM: return "check the permissions of the file and its directories";
         case EROFS: return "the file system is mounted read-only";
         case ENOSPC: return "free space on the file system or write less";
+        case EFBIG: return "raise the limit on file sizes (ulimit -f), or use a file system for larger files";
+        case ENAMETOOLONG: return "give a shorter name";
+        case ELOOP: return "its symbolic links lead in a circle: name the file itself";
         case EMFILE: return "raise the limit of open files (ulimit -n)";
         default: return "";
     }
@@ -118,7 +121,7 @@ void OpenFile::open_existing(const OpenOptions& options) {
         // ENXIO: a FIFO without a reader, a socket, a device without a driver.
         if (errno != EISDIR && errno != ENXIO) fail("open", errno);
     } else {
-        facts_ = os::file_facts(buffered_.get(), handle_.name);
+        facts_ = os::facts_without_mount(buffered_.get(), handle_.name);
     }
     if (buffered_ && facts_.type == os::FileType::regular) {
         // cuFile refuses descriptors with flags it does not know (5019).
@@ -158,7 +161,7 @@ void OpenFile::open_new(const OpenOptions& options) {
         fail("create", number);
     }
     try {
-        facts_ = os::file_facts(buffered_.get(), handle_.name);
+        facts_ = os::facts_without_mount(buffered_.get(), handle_.name);
         if (options.size_bytes != 0) reserve(options.size_bytes);
     } catch (...) {  // a constructor that throws runs no destructor
         if (!temporary_.empty()) system_.unlink(temporary_.c_str());

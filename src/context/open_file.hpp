@@ -31,7 +31,7 @@ class OpenFile {
     OpenFile& operator=(const OpenFile&) = delete;
 
     const FileHandle& handle() const noexcept { return handle_; }
-    const os::FileFacts& facts() const noexcept { return facts_; }
+    os::FileFacts facts() const { return os::file_facts(handle_.buffered_fd, handle_.name); }
     const os::DirectFacts& direct() const noexcept { return direct_; }
     bool memory_backed() const noexcept;  // tmpfs, ramfs, hugetlbfs
     std::uint64_t size_bytes() const;     // asks the system; throws

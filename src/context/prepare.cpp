@@ -99,7 +99,7 @@ void Preparation::check() {
 void Preparation::gather_files() {
     facts_.direction = submission_.direction;
     facts_.kind = submission_.kind;
-    facts_.blocking = submission_.blocking;
+    facts_.blocking = submission_.blocking || options_.caller_waits;
     facts_.path = options_.path != PathKind::automatic ? options_.path : context_.options.path;
     facts_.chunk_bytes = options_.chunk_bytes;
     facts_.workers = options_.workers != 0 ? options_.workers : context_.options.workers;
@@ -180,7 +180,7 @@ policy::Residence Preparation::shared_residence() {
 void Preparation::gather_segments() {
     const std::uint64_t total = facts_.total_bytes();
     const bool ask = reading() && facts_.path == PathKind::automatic && !facts_.memory_backed &&
-                     !(submission_.blocking && total <= policy::kInlineBytes);
+                     !(facts_.blocking && total <= policy::kInlineBytes);
     const bool windowed = ranges_.size() <= kWindowedRanges;
     policy::Residence shared = policy::Residence::unknown;
     if (reading() && facts_.memory_backed) shared = policy::Residence::hot;

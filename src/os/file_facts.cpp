@@ -104,7 +104,7 @@ const char* to_string(FileType type) noexcept {
     return "other";
 }
 
-FileFacts file_facts(int fd, const std::string& name) {
+FileFacts facts_without_mount(int fd, const std::string& name) {
     struct stat status {};
     if (::fstat(fd, &status) != 0) throw Error(errno_info("fstat", name, errno));
     FileFacts facts;
@@ -114,16 +114,20 @@ FileFacts file_facts(int fd, const std::string& name) {
     facts.block_bytes = static_cast<std::uint32_t>(status.st_blksize);
     facts.device_major = major(status.st_dev);
     facts.device_minor = minor(status.st_dev);
+    struct statfs system {};
+    if (::fstatfs(fd, &system) == 0) {
+        facts.file_system = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
+    }
+    return facts;
+}
+
+FileFacts file_facts(int fd, const std::string& name) {
+    FileFacts facts = facts_without_mount(fd, name);
     Mount mount;
     if (find_mount(fd, mount)) {
         facts.file_system = mount.file_system;
         facts.mount_point = mount.mount_point;
         facts.mount_options = mount.options;
-        return facts;
-    }
-    struct statfs system {};
-    if (::fstatfs(fd, &system) == 0) {
-        facts.file_system = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
     }
     return facts;
 }

@@ -1,6 +1,6 @@
 // What the system knows of an open file: type, size, file system, mount, block device.
 //
-// Asked once at open. The file system's name comes from /proc/self/mountinfo, because ext2, ext3 and ext4 share one
+// The file system's name comes from /proc/self/mountinfo, because ext2, ext3 and ext4 share one
 // statfs magic number; the magic decides only where mountinfo cannot be read.
 #pragma once
 
@@ -25,6 +25,9 @@ struct FileFacts {
 
 // Throws Error{fstat} naming `name`.
 FileFacts file_facts(int fd, const std::string& name);
+
+// The same without the mount, whose search costs as much as all else of opening a file: the file system by its magic.
+FileFacts facts_without_mount(int fd, const std::string& name);
 
 const char* to_string(FileType type) noexcept;
 

@@ -33,6 +33,7 @@ std::string io_uring_advice(int error) {
     if (disabled != 0) return "kernel.io_uring_disabled is " + std::to_string(disabled) + ": set it to 0 with sysctl";
     if (error == EPERM) return "a seccomp filter forbids it, as containers often do; allow io_uring_setup";
     if (error == ENOSYS) return "the kernel is older than 5.1 or built without it";
+    if (error == ENOMEM) return "raise the memlock limit (ulimit -l)";
     return {};
 }
 

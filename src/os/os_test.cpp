@@ -63,6 +63,10 @@ TEST(FileFacts, tell_type_size_and_file_system) {
     EXPECT_EQ(facts.file_system, "tmpfs");
     EXPECT_EQ(facts.mount_point, "/dev/shm");
     EXPECT_FALSE(facts.mount_options.empty());
+    const FileFacts quick = facts_without_mount(file.fd(), "x");
+    EXPECT_EQ(quick.size_bytes, 12'345u);
+    EXPECT_EQ(quick.file_system, "tmpfs");
+    EXPECT_EQ(quick.mount_point, "");
     const UniqueFd folder(::open("/", O_RDONLY)), null(::open("/dev/null", O_RDONLY));
     EXPECT_EQ(file_facts(folder.get(), "/").type, FileType::directory);
     EXPECT_EQ(file_facts(null.get(), "/dev/null").type, FileType::device);

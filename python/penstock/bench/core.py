@@ -6,7 +6,9 @@ before it is timed.
 
 from __future__ import annotations
 
+import random
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +72,7 @@ def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
         Probe("host threads read", lambda _: _host_loop(bench, best["read"])),
         Probe("host threads write", lambda _: _host_loop(bench, best["write"])),
         Probe("4 KiB one at a time", lambda turn: _one_at_a_time(bench, turn)),
+        Probe("4 KiB one at a time, Python", lambda turn: _one_at_a_time_in_python(bench, turn)),
         Probe("4 KiB queued", lambda turn: _queued(bench, turn)),
     ]
     if bench.emulated:
@@ -194,10 +197,31 @@ def _one_at_a_time(bench: Bench, turn: int) -> Sample:
         each.extend(_core.read_latencies(bench.source._raw, block, count, turn + 1))
         return sum(each)
 
-    sample = _native(count * BLOCK_BYTES, loop)
+    return _native(count * BLOCK_BYTES, loop) | _latency(each)
+
+
+def _one_at_a_time_in_python(bench: Bench, turn: int) -> Sample:
+    count = int(bench.settings["latency_reads"]) // 4
+    make_hot(bench.source, bench.bytes)
+    block = bench.device.slice(0, BLOCK_BYTES)
+    places = random.Random(turn)
+    each: list[float] = []
+
+    def loop() -> float:
+        for _ in range(count):
+            offset = places.randrange(bench.bytes // BLOCK_BYTES) * BLOCK_BYTES
+            start = time.perf_counter()
+            bench.source.read(block, offset)
+            each.append(time.perf_counter() - start)
+        return sum(each)
+
+    return _native(count * BLOCK_BYTES, loop) | _latency(each)
+
+
+def _latency(each: list[float]) -> Sample:
     each.sort()
-    latency = {"median_us": statistics.median(each) * 1e6, "p99_us": each[int(0.99 * count)] * 1e6}
-    return sample | latency | {"requests": count}
+    latency = {"median_us": statistics.median(each) * 1e6, "p99_us": each[int(0.99 * len(each))] * 1e6}
+    return latency | {"requests": len(each)}
 
 
 def _queued(bench: Bench, turn: int) -> Sample:

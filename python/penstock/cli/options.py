@@ -8,7 +8,7 @@ from typing import Any
 from penstock import Error, parse_bytes, path_names
 from penstock._sizes import MOST_BYTES
 
-MAX_WORKERS = 1024
+MAX_WORKERS = 512
 MAX_DEPTH = 4096
 
 
@@ -53,7 +53,7 @@ def transfer(operation: str, given: dict[str, str], strict: bool) -> dict[str, A
     if given["chunk_bytes"] != "auto":
         options["chunk_bytes"] = size(operation, "--chunk-bytes", given["chunk_bytes"])
         if options["chunk_bytes"] == 0:
-            raise refusal(operation, "--chunk-bytes: 0 bytes move nothing", "use at least 4KiB")
+            raise refusal(operation, "--chunk-bytes: 0 bytes move nothing", "leave it out, or use 1MiB, for example")
     options["workers"] = count(operation, "--workers", given["workers"], MAX_WORKERS)
     options["depth"] = count(operation, "--depth", given["depth"], MAX_DEPTH)
     return options

@@ -47,7 +47,8 @@ def read(
         sys.stdout.write(show.transfer_text(fields))
     asked = length if wanted is None else wanted
     if fields["bytes"] < asked:
-        raise _too_short(file, start, asked, fields["bytes"])
+        cut = fields["bytes"] < length  # fewer than there were when it began
+        raise _too_short(file, (start, asked), fields["bytes"], cut)
     return 0
 
 
@@ -102,7 +103,8 @@ def result_fields(job: windows.Job, moved: windows.Run, meter: evidence.Meter, s
     return fields
 
 
-def _too_short(file: str, start: int, asked: int, came: int) -> Error:
+def _too_short(file: str, wanted: tuple[int, int], came: int, cut: bool) -> Error:
+    start, asked = wanted
     return Error(
         code="end_of_file",
         operation="read",
@@ -110,5 +112,5 @@ def _too_short(file: str, start: int, asked: int, came: int) -> Error:
         offset_bytes=start,
         length_bytes=asked,
         cause=f"the file ended after {came} of {asked} bytes",
-        advice=f"ask for at most {came} bytes",
+        advice="it was cut short while it was read: read it again" if cut else f"ask for at most {came} bytes",
     )

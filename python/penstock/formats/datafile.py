@@ -126,7 +126,7 @@ class DataFile(Group):
     def _start(
         self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool
     ) -> Pending:
-        job.options, job.finished = dict(options), self._record.add
+        job.options, job.finished = dict(options) | {"caller_waits": not background}, self._record.add
         pending = Pending(Execution(self._mover, job), result, self._ended)
         self._pending.add(pending)
         return pending.begin(background)
