@@ -24,6 +24,7 @@ PANELS: list[tuple[str, list[tuple[str, str, bool]]]] = [
         "File in memory to device",
         [
             ("hot read", "page cache", True),
+            ("second read", "page cache, not used before", True),
             ("tmpfs later read", "tmpfs, mapping registered", True),
             ("tmpfs first read", "tmpfs, just written", True),
             ("KvikIO best", "KvikIO, best of its grid", False),
