@@ -1,0 +1,121 @@
+"""`penstock compare`: two results files beside each other, and whether the second is a step back."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock import Error
+from penstock.cli import options, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from penstock.bench.compare import Comparison, Report
+
+REGRESSED = 1  # the exit code
+
+
+def compare(
+    first: Annotated[str, typer.Argument(help="Results to compare with.")],
+    second: Annotated[str, typer.Argument(help="Results to judge.")],
+    fail_below: Annotated[
+        str | None, typer.Option("--fail-below", help="Exit with 1 when a ratio is below this for all of its interval.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> int:
+    """Ratios of medians of SECOND to FIRST with 95 % intervals; above 1 the second is better, whatever is measured."""
+    from penstock.bench import compare as comparing
+    from penstock.bench import results
+
+    bound = _bound(fail_below)
+    rows = [results.read(options.place("compare", name, given)) for name, given in _named(first, second)]
+    report = comparing.compare(*rows)
+    if not report.comparisons:
+        raise Error(
+            operation="compare",
+            file=second,
+            cause=f"nothing was measured in it that was measured in {first} too",
+            advice="give results of the same suite",
+        )
+    worse = [one.name for one in report.comparisons if bound is not None and one.regressed(bound)]
+    if json:
+        show.json_object(_fields(report, worse))
+    else:
+        _print(report)
+    if worse:
+        sys.stderr.write(f"compare {second}: below {bound} of {first}: {', '.join(worse)}\n")
+    return REGRESSED if worse else 0
+
+
+def _named(first: str, second: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("FIRST", first), ("SECOND", second)
+
+
+def _bound(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        bound = float(text)
+    except ValueError:
+        bound = math.nan
+    if not 0 < bound <= 1:
+        raise options.refusal(
+            "compare", f"--fail-below: '{text}' is not a ratio", "give a number up to 1, such as 0.95"
+        )
+    return bound
+
+
+def _fields(report: Report, worse: list[str]) -> dict[str, Any]:
+    fields = [
+        {name: getattr(one, name) for name in ("name", "unit", "first", "second", "ratio", "low", "high", "changed")}
+        | {"samples": list(one.samples)}
+        for one in report.comparisons
+    ]
+    return {
+        "comparisons": fields,
+        "only_first": report.only_first,
+        "only_second": report.only_second,
+        "differences": report.differences,
+        "regressed": worse,
+    }
+
+
+def _print(report: Report) -> None:
+    from rich.console import Console
+
+    for what in report.differences:
+        sys.stdout.write(f"not alike: {what}\n")
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else show.WIDTH)
+    console.print(_table(report.comparisons))
+    for which, names in (("first", report.only_first), ("second", report.only_second)):
+        if names:
+            sys.stdout.write(f"only in the {which}: {', '.join(names)}\n")
+
+
+def _table(comparisons: list[Comparison]) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("measured")
+    for name in ("first", "second", "unit", "ratio", "95 %", "n"):
+        table.add_column(name, justify="left" if name == "unit" else "right")
+    table.add_column("")
+    for one in comparisons:
+        interval = "" if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}"
+        table.add_row(
+            escape(one.name),
+            f"{one.first:.3g}",
+            f"{one.second:.3g}",
+            one.unit,
+            f"{one.ratio:.3f}",
+            interval,
+            "{}, {}".format(*one.samples),
+            one.changed,
+        )
+    return table
