@@ -171,8 +171,12 @@ def test_wrong_suites_are_refused(penstock: Run, tmp_path: Path, line: str, word
     assert_one_line_error(penstock("bench", path, "--dir", tmp_path), "wrong.toml", word)
 
 
-def test_suites_that_come_with_penstock_load() -> None:
+def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> None:
     assert suite.known_suites() == ["core", "formats", "grid", "report"]
+    listed = penstock("bench", "--list", "--json").json["suites"]
+    assert [one["name"] for one in listed] == suite.known_suites()
+    assert all(one["about"] and one["file_bytes"] for one in listed)
+    assert [line.split()[0] for line in penstock("bench", "--list").out.splitlines()] == suite.known_suites()
     for name in suite.known_suites():
         assert suite.load(name, True).file_bytes <= suite.load(name, False).file_bytes
 

@@ -60,6 +60,7 @@ class Suite:
     """What to run, how often, on files of what size, and for how long at most."""
 
     name: str
+    about: str  # one line
     file_bytes: int
     repeats: int
     seconds: float
@@ -105,6 +106,7 @@ def _suite(path: Path, table: dict[str, Any]) -> Suite:
     settings = {key: value for key, value in table.items() if isinstance(value, dict) and key != "quick"}
     return Suite(
         str(table.get("name", path.stem)),
+        str(table.get("about", "")),
         parse_bytes(str(table["file_bytes"])),
         int(table["repeats"]),
         float(table["seconds"]),

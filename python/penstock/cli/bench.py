@@ -28,6 +28,7 @@ def bench(
     seconds: Annotated[str | None, typer.Option(help="Time limit instead of the suite's.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="For two cores and a small disk.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    list_suites: Annotated[bool, typer.Option("--list", help="List the suites and stop.")] = False,
 ) -> int:
     """Measure transfer paths on files made under --dir; check every byte on the device; write results as JSON lines.
 
@@ -36,6 +37,8 @@ def bench(
     from penstock.bench import session
     from penstock.bench import suite as suites
 
+    if list_suites:
+        return _list(json, quick)
     chosen = _overridden(suites.load(suite, quick), file_bytes, repeats, seconds)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
     request = session.Request(chosen, device, place, out, quick)
@@ -48,6 +51,20 @@ def bench(
 
     print_results(rows)
     sys.stdout.write(f"results: {results}\n")
+    return 0
+
+
+def _list(json: bool, quick: bool) -> int:
+    from penstock.bench import suite as suites
+
+    known = [suites.load(name, quick) for name in suites.known_suites()]
+    if json:
+        fields = ("name", "about", "file_bytes", "repeats", "seconds")
+        show.json_object({"suites": [{field: getattr(one, field) for field in fields} for one in known]})
+        return 0
+    for one in known:
+        size = show.bytes_text(one.file_bytes)
+        sys.stdout.write(f"{one.name:8}  {one.about} (files of {size}, {one.repeats} repeats)\n")
     return 0
 
 
