@@ -47,9 +47,20 @@ def is_extensible_array(dataset: h5d.DatasetID) -> bool | None:
     return kind.value == _EXTENSIBLE_ARRAY if done >= 0 else None
 
 
+def place_of(dataset: h5d.DatasetID) -> int | None:
+    """Where a contiguous dataset begins in its file; None: it has no space yet. H5Dget_offset alone does not tell: it
+    adds the user block to the address that means "nowhere", which gives the last byte of that block."""
+    return dataset.get_offset() if dataset.get_storage_size() else None
+
+
+def user_block_of(dataset: h5d.DatasetID) -> int:
+    """Bytes before the HDF5 part of the file that a dataset lies in."""
+    return h5i.get_file_id(dataset).get_create_plist().get_userblock()
+
+
 def user_block_left_out(dataset: h5d.DatasetID) -> int:
     """What must be added to the offsets of chunks: H5Dchunk_iter leaves out the user block before HDF5 1.14.3 or so."""
-    block = h5i.get_file_id(dataset).get_create_plist().get_userblock()
+    block = user_block_of(dataset)
     return block if block and _leaves_out_user_block() else 0
 
 

@@ -22,7 +22,7 @@ from penstock.formats import hdf5_external, hdf5_filters, hdf5_virtual
 from penstock.formats.faults import damaged, unsupported
 from penstock.formats.hdf5_attributes import Attributes
 from penstock.formats.hdf5_index import ChunkIndex, Filters, all_encoded, read_index
-from penstock.formats.hdf5_library import Misplaced
+from penstock.formats.hdf5_library import Misplaced, place_of, user_block_of
 from penstock.formats.hdf5_open import explained, home_of, name_bytes, names_of, open_dataset
 from penstock.formats.hdf5_stored import Stored, describe
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
@@ -41,6 +41,7 @@ class Metadata(ABC):
         self.skip_checksums = skip_checksums
         self._stored: OrderedDict[str, Stored] = OrderedDict()
         self._indexes: OrderedDict[str, ChunkIndex] = OrderedDict()
+        self._user_blocks: dict[str, int] = {}  # by file
 
     @abstractmethod
     def _current(self) -> h5f.FileID:
@@ -126,14 +127,24 @@ class Metadata(ABC):
         if any(low >= high for low, high in zip(box.start, box.stop, strict=True)):
             return _rows(files, info.ndim, ())
         if info.layout == "contiguous":
-            offset = stored.dataset.get_offset()  # None: no space yet, all is fill value
-            size = prod(info.shape) * info.dtype.itemsize
-            return _rows(files, info.ndim, () if offset is None else ((offset, size, False),))
+            return _rows(files, info.ndim, self._extent(stored))
         if info.layout == "chunked":
             return self._chunk_table(stored, box)
         if stored.runs is not None:
             return stored.runs.table(box)
         return _rows(files, info.ndim, ((0, 0, True),))
+
+    def _extent(self, stored: Stored) -> tuple[tuple[int, int, bool], ...]:
+        """The row of a contiguous dataset; none when it has no space yet, so that all is fill value."""
+        offset, home = place_of(stored.dataset), stored.home
+        if offset is None:
+            return ()
+        if home not in self._user_blocks:  # asking takes longer than all else here
+            self._user_blocks[home] = user_block_of(stored.dataset)
+        if offset < self._user_blocks[home]:
+            cause = f"its data begin at byte {offset}, inside the user block of {self._user_blocks[home]} bytes"
+            raise damaged(home, cause, stored.info.name)
+        return ((offset, prod(stored.info.shape) * stored.info.dtype.itemsize, False),)
 
     def _chunk_table(self, stored: Stored, box: Box) -> ChunkTable:
         rank, index = stored.rank, self._index(stored)
@@ -187,9 +198,12 @@ def _rows(files: tuple[str, ...], ndim: int, rows: tuple[tuple[int, int, bool], 
 
 def _check_ends(table: ChunkTable, name: str, sizes: list[int]) -> None:
     """An extent beyond the end of its file is refused, with the dataset's name."""
-    ends = table.offset_bytes + table.bytes
-    over = np.flatnonzero(ends > np.array(sizes, np.int64)[table.file_index]) if len(ends) else ()
+    if not len(table.bytes):
+        return
+    last = np.array(sizes, np.int64)[table.file_index] - table.bytes  # that one may begin at; a sum could overflow
+    over = np.flatnonzero(table.offset_bytes > last)
     if len(over):
         at = int(table.file_index[over[0]])
-        cause = f"its data reach to byte {int(ends[over[0]])}, the file ends at {sizes[at]}"
+        end = int(table.offset_bytes[over[0]]) + int(table.bytes[over[0]])
+        cause = f"its data reach to byte {end}, the file ends at {sizes[at]}"
         raise damaged(table.files[at], cause, name)

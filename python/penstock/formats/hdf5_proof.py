@@ -15,6 +15,7 @@ from h5py import h5a, h5d, h5f, h5fd, h5g, h5o, h5t
 
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5_attributes import plain
+from penstock.formats.hdf5_library import place_of
 from penstock.formats.hdf5_open import access_list, high_level, name_bytes, name_text
 from penstock.formats.hdf5_order import Change, Fresh
 from penstock.formats.hdf5_overlay import Overlay
@@ -83,7 +84,7 @@ def _facts(file: h5f.FileID, path: str) -> Facts:
             found.links.iterate(names.append)
             facts |= {f"link {name_text(one)}": found.links.get_info(one).u for one in names}
         elif isinstance(found, h5d.DatasetID):
-            facts |= {"shape": found.shape, "type": found.get_type().encode(), "offset": found.get_offset()}
+            facts |= {"shape": found.shape, "type": found.get_type().encode(), "offset": place_of(found)}
         for index in range(h5a.get_num_attrs(found)):
             attribute = h5a.open(found, index=index)
             facts[f"attribute {name_text(attribute.name)}"] = _value(found, attribute)

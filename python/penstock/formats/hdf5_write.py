@@ -176,6 +176,7 @@ class Hdf5Writer(Metadata):
             self._session, is_known = self._in_place.begin()
             if not is_known:
                 self._indexes.clear()
+                self._user_blocks.clear()
         return self._session.file
 
     def _home(self, dataset: h5d.DatasetID) -> str:
