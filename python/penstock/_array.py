@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock import _core
+from penstock._as_number import AsNumber
 from penstock._core import Buffer
 from penstock._dtype import DType
 
@@ -37,7 +38,7 @@ def product(numbers: Shape) -> int:
     return total
 
 
-class Array:
+class Array(AsNumber):
     """Args:
     buffer: the memory; it is kept alive.
     dtype: anything DType.of takes.

@@ -1,0 +1,78 @@
+"""What Python's own operators make of an array: a number of one element, and no comparison.
+
+Without these Python helps itself: int() and float() would parse the memory as text, `==` and `in` would compare
+identities and say False. What must stay true: an answer is that of the elements, or an error says what to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from penstock._dtype import DType
+
+_ADVICE = "to_numpy() gives a copy for NumPy, cupy.asarray(array) and torch.from_dlpack(array) share it"
+
+
+class AsNumber:
+    """Base of Array."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        dtype: DType
+        shape: tuple[int, ...]
+
+        @property
+        def size(self) -> int: ...
+        def item(self) -> Any: ...
+        def to_numpy(self) -> Any: ...
+
+    def _number(self) -> Any:
+        if self.size != 1:
+            raise TypeError(f"an array of {self.size} elements is no number; {_ADVICE}")
+        if self.dtype.kind == "V":
+            raise TypeError(
+                f"an element of type {self.dtype} is no number; use .field(name), .view(type) or to_numpy()"
+            )
+        return self.item()
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __float__(self) -> float:
+        return float(self._number())
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def __index__(self) -> int:
+        """Of integers without dimensions only, as in NumPy."""
+        if self.shape or self.dtype.kind not in "iu":
+            raise TypeError(f"an array of shape {self.shape} of {self.dtype} is no index; int(array) takes one element")
+        return self._number()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(f"an array of {self.size} elements is neither true nor false; {_ADVICE}")
+        return bool(self._number())
+
+    def __bytes__(self) -> bytes:
+        """The elements; Python would take an integer without dimensions for a number of zeros."""
+        return self.to_numpy().tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        """Itself only: weak dictionaries need that. Elements are compared by the libraries that know arithmetic."""
+        return self is other or self._refuse("==")
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other and self._refuse("!=")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __contains__(self, value: object) -> bool:
+        self._refuse("in")
+
+    def _refuse(self, operator: str) -> NoReturn:
+        raise TypeError(f"a penstock.Array has no {operator!r}: it knows no arithmetic; {_ADVICE}")
