@@ -71,6 +71,20 @@ def test_names_dimensions_and_attributes_are_those_of_the_library(path: Path) ->
         assert "variable length" in file["words"].info.refusal
 
 
+@pytest.mark.parametrize("text", ["days since 2000-01-01", "größe", ""])
+def test_one_text_in_an_array_is_a_text_as_for_the_library(path: Path, text: str) -> None:
+    with netCDF4.Dataset(path, "w") as file:
+        file.createVariable("one", "i4", ())[...] = 5
+        for target in (file, file["one"]):
+            target.setncattr_string("units", text)
+            target.setncattr_string("several", [text, "b"])
+    with penstock.open(path, device="host") as ours, netCDF4.Dataset(path) as stock:
+        assert dict(ours.attrs) == {name: stock.getncattr(name) for name in stock.ncattrs()}
+        assert dict(ours["one"].attrs) == {"units": text, "several": [text, "b"]}
+    with penstock.open(path, device="host", format="hdf5") as file:
+        assert file.attrs["units"] == [text]  # HDF5 tells them apart
+
+
 def test_values_are_those_of_the_library(path: Path) -> None:
     make_stock(path)
     with penstock.open(path, device="host") as file, netCDF4.Dataset(path) as stock:

@@ -284,3 +284,21 @@ def test_even_steps_become_slices() -> None:
     assert as_slice(np.array([4])) == slice(4, 5, 1)
     assert as_slice(np.array([1, 3, 5])) == slice(1, 6, 2)
     assert as_slice(np.array([1, 3, 6])) is None
+
+
+def test_units_written_as_strings_are_decoded_as_by_the_library(tmp_path: Path) -> None:
+    import netCDF4
+
+    path = tmp_path / "x.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", 3)
+        time = file.createVariable("time", "f8", ("time",))
+        time[:] = [0, 31, 60]
+        time.setncattr_string("units", "days since 2001-01-01")
+        time.setncattr_string("calendar", "noleap")
+        file.createVariable("T", "f4", ("time",))[:] = [1, 2, 3]
+        file["T"].setncattr_string("units", "K")
+        file.setncattr_string("title", "a title")
+    with xarray.open_dataset(path, engine="penstock") as ours, xarray.open_dataset(path, engine="netcdf4") as stock:
+        xarray.testing.assert_identical(ours.load(), stock.load())
+        assert ours["time"].dt.calendar == "noleap"

@@ -21,7 +21,7 @@ Opener = Callable[[], Any]
 
 class Attributes(Mapping[str, Any]):
     """`open` gives the low-level object each time, and raises Error when the file is closed or was changed.
-    `hidden` are not shown; where there are such, one number in an array is a number (netCDF makes no difference)."""
+    `hidden` are not shown; where there are such, one number or text in an array is a number or text, as for netCDF."""
 
     def __init__(self, file: str, open: Opener, hidden: frozenset[str] = frozenset()) -> None:
         self._file = file
@@ -36,7 +36,7 @@ class Attributes(Mapping[str, Any]):
             raise KeyError(name)
         try:
             value = plain(attributes[name])
-            return value[0] if self._hidden and isinstance(value, np.ndarray) and value.shape == (1,) else value
+            return value[0] if self._hidden and _is_single(value) else value
         except (OSError, TypeError, ValueError, RuntimeError) as error:
             raise unsupported(self._file, f"attribute {name!r} cannot be read: {cause_of(error)}") from error
 
@@ -59,6 +59,10 @@ class Attributes(Mapping[str, Any]):
                 if name not in self._hidden and not _refers(attribute.get_type()):
                     found.append(name)
         return found
+
+
+def _is_single(value: Any) -> bool:
+    return value.shape == (1,) if isinstance(value, np.ndarray) else isinstance(value, list) and len(value) == 1
 
 
 def write_attribute(file: str, target: Any, name: str, value: Any) -> None:
