@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,57 @@ def test_parts_are_written_in_place(tmp_path: Path) -> None:
         file["data"][2:7:2, 3] = np.array([-1.0, -2.0, -3.0])
     expected[2:7:2, 3] = [-1, -2, -3]
     assert np.array_equal(by_library(path), expected)
+
+
+def make_records(path: Path, count: int = 5) -> None:
+    """A fixed variable, and records of 4 and 1 bytes (the last one padded to 4)."""
+    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_DATA") as file:
+        file.createDimension("t", None)
+        file.createDimension("x", 3)
+        file.createVariable("fixed", "f4", ("x",))[:] = [1, 2, 3]
+        file.createVariable("T", "f4", ("t",))[:] = np.arange(count)
+        file.createVariable("flag", "i1", ("t",))[:] = np.arange(count)
+
+
+@pytest.mark.parametrize("lost", [4, 6000])  # beyond the 3 bytes that pad the last record
+@pytest.mark.parametrize("count", [0, 2000])
+def test_a_file_cut_short_is_not_opened_for_writing(tmp_path: Path, count: int, lost: int) -> None:
+    path = tmp_path / "x.nc3"
+    make_records(path, count)
+    need = path.stat().st_size - 3 * (count > 0)
+    size = path.stat().st_size - (lost if count else 4)
+    os.truncate(path, size)
+    before = path.read_bytes()
+    with pytest.raises(penstock.Error, match=f"x.nc3: .*it has {size} bytes.* need {need}") as caught:
+        penstock.open(path, device="host", write=True)
+    assert caught.value.code == "damaged"
+    assert path.read_bytes() == before
+    with penstock.open(path, device="host") as file:
+        assert file["T"].shape == (count,), "what is there can be read"
+
+
+def test_a_file_without_its_last_padding_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x.nc3"
+    make_records(path)
+    os.truncate(path, path.stat().st_size - 3)
+    with penstock.open(path, device="host", write=True) as file:
+        file["T"].append(np.float32(9))
+        file["flag"].append(np.int8(9))
+    with netCDF4.Dataset(path) as file:
+        assert file["flag"][...].tolist() == [0, 1, 2, 3, 4, 9]
+
+
+def test_records_counted_by_the_size_are_never_missing(tmp_path: Path) -> None:
+    path = tmp_path / "x.nc3"
+    make_records(path)
+    raw = bytearray(path.read_bytes()[:-7])  # a writer that streams died in its last record
+    raw[4:12] = b"\xff" * 8
+    path.write_bytes(raw)
+    with penstock.open(path, device="host", write=True) as file:
+        file["T"].append(np.float32(9))
+        file["flag"].append(np.int8(9))
+    with netCDF4.Dataset(path) as file:
+        assert file["T"][...].tolist() == [0, 1, 2, 3, 9]
 
 
 def test_an_error_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -127,6 +127,17 @@ class Header:
         rows = [self.row_bytes(variable) for variable in self.record_variables]
         return rows[0] if len(rows) == 1 else sum(map(padded, rows))
 
+    @property
+    def end_of_data(self) -> int:
+        """Bytes that a file must have to hold all that the header says."""
+        steps = max(0, (self.records or 0) - 1) * self.record_bytes
+        ends = [
+            one.begin + self.row_bytes(one) + (steps if self.is_record(one) else 0)
+            for one in self.variables
+            if self.records or not self.is_record(one)
+        ]
+        return max([self.bytes, *ends])
+
     def records_in(self, file_bytes: int) -> int:
         """The number of records, of a file of that size where the header does not say."""
         if self.records is not None:

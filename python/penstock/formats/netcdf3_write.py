@@ -52,6 +52,7 @@ class NetCDF3Writer:
             self._lock = WriterLock(self.name)
             try:
                 self._adopt(read_header(self.name))
+                self._need_whole()
             except BaseException:
                 self._lock.release()
                 raise
@@ -192,6 +193,14 @@ class NetCDF3Writer:
         self._data_start = min((one.begin for one in header.variables), default=size)
         self._rows = {one.name: self._header.records or 0 for one in header.record_variables}
         self._published_bytes = self._grown = size
+
+    def _need_whole(self) -> None:
+        """What is missing at the end would become zeros without a word when the file grows."""
+        size, need = self._published_bytes, self._header.end_of_data
+        if size < need:
+            cause = f"the file was cut short: it has {size} bytes, its variables and records need {need}"
+            advice = "restore it, or copy what can be read into a new file"
+            raise Error(code="damaged", operation="open for writing", file=self.name, cause=cause, advice=advice)
 
     def _records_of(self, header: Header, rows: Iterable[int]) -> int:
         records = max([*rows, 0])
