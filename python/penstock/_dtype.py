@@ -24,11 +24,20 @@ _PLAIN: dict[str, tuple[int, str]] = {
     "bfloat16": (2, "E"),
     "float8_e4m3fn": (1, "E"),
     "float8_e5m2": (1, "E"),
+    "float8_e4m3fnuz": (1, "E"),
+    "float8_e5m2fnuz": (1, "E"),
     "float8_e8m0fnu": (1, "E"),
 }
 # DLDataTypeCode of dlpack.h, by kind, and by name where the kind does not tell.
 _DLPACK_OF_KIND = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-_DLPACK_OF_NAME = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12, "float8_e8m0fnu": 14}
+_DLPACK_OF_NAME = {
+    "bfloat16": 4,
+    "float8_e4m3fn": 10,
+    "float8_e4m3fnuz": 11,
+    "float8_e5m2": 12,
+    "float8_e5m2fnuz": 13,
+    "float8_e8m0fnu": 14,
+}
 # Letters of the struct module and the buffer protocol, in standard sizes; "?" is a bool.
 _LETTERS = {
     "bool": "?",

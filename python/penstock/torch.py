@@ -33,9 +33,12 @@ def load_file(filename: str | os.PathLike[str], device: str | int | torch.device
 
 def load(data: bytes) -> dict[str, torch.Tensor]:
     """All tensors of the bytes of a safetensors file, on the CPU."""
+    from penstock.formats.reading import request
     from penstock.formats.safetensors import parse
 
     found = parse("safetensors bytes", lambda size, offset: data[offset : offset + size], len(data))
+    for info, _ in found.datasets.values():
+        request(info)  # raises Error of one that cannot be read
     buffer = shared_context("host").allocate(max(1, len(data)))
     memoryview(buffer)[: len(data)] = data
     arrays = {name: Array(buffer, info.dtype, info.shape, offset) for name, (info, offset) in found.datasets.items()}

@@ -122,14 +122,51 @@ def test_types_that_numpy_lacks_come_as_they_are(tmp_path: Path) -> None:
     header = {
         "a": {"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]},
         "b": {"dtype": "F8_E4M3", "shape": [3], "data_offsets": [8, 11]},
+        "c": {"dtype": "F8_E4M3FNUZ", "shape": [2], "data_offsets": [11, 13]},
+        "d": {"dtype": "F8_E5M2FNUZ", "shape": [1], "data_offsets": [13, 14]},
     }
-    path = build(tmp_path / "m.safetensors", header, bytes(range(11)))
+    path = build(tmp_path / "m.safetensors", header, bytes(range(14)))
     found = penstock.load(path, "host")
-    assert (found["a"].dtype.name, found["b"].dtype.name) == ("bfloat16", "float8_e4m3fn")
+    types = ["bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+    assert [found[name].dtype.name for name in "abcd"] == types
+    assert [penstock.DType.of_dlpack(*found[name].dtype.dlpack).name for name in "abcd"] == types
+    assert bytes(memoryview(found["c"].as_bytes())) == bytes([11, 12])
     assert bytes(memoryview(found["b"].as_bytes())) == bytes([8, 9, 10])
     penstock.save(tmp_path / "n.safetensors", found)
     again = penstock.load(tmp_path / "n.safetensors", "host")
     assert bytes(memoryview(again["a"].as_bytes())) == bytes(range(8))
+    assert {name: array.dtype for name, array in again.items()} == {name: array.dtype for name, array in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "what"),
+    [
+        ("F4", [4, 8], "4 bits"),
+        ("F6_E2M3", [4, 4], "6 bits"),
+        ("F6_E3M2", [16], "6 bits"),
+        ("X9", [1 << 61] * 64, "known are BOOL"),
+    ],
+)
+def test_a_tensor_of_a_type_without_bytes_is_listed_and_refused_by_name(
+    tmp_path: Path, dtype: str, shape: list[int], what: str
+) -> None:
+    size = {"F4": 16}.get(dtype, 12)
+    header = {"a": entry(0, 8), "odd": entry(8, 8 + size, dtype, shape), "z": entry(8 + size, 12 + size, "F32", [1])}
+    path = build(tmp_path / "m.safetensors", header, bytes(range(12 + size)))
+    with penstock.open(path, device="host") as file:
+        assert list(file) == ["a", "odd", "z"]
+        assert file["odd"].shape == tuple(shape)
+        assert f"'{dtype}'; " in file["odd"].info.refusal
+        assert "cannot be read" in repr(file["odd"])
+        for read in (file["odd"].read, file["odd"].extents, file.load, lambda: file.load(["a", "odd"])):
+            with pytest.raises(penstock.Error, match=f"'odd'.*{dtype}.*{what}") as caught:
+                read()
+            assert caught.value.code == "unsupported"
+    with pytest.raises(penstock.Error, match="'odd'"):
+        penstock.load(path, "host")
+    found = penstock.load(path, "host", names=["a", "z"])
+    assert found["a"].to_numpy().tolist() == list(range(8))
+    assert bytes(found["z"]) == bytes(range(8 + size, 12 + size))
 
 
 def build(path: Path, header: Any, content: bytes) -> Path:
@@ -151,7 +188,10 @@ REFUSED = [
     ({"a": entry(0, 8, "F32")}, "another number"),
     ({"a": entry(0, 8, "F32", [2, 2])}, "another number"),
     ({"a": entry(8, 0, shape=[8])}, "data_offsets"),
-    ({"a": entry(0, 8, "X9")}, "type X9"),
+    ({"a": entry(0, 8, 9)}, "type is 9"),  # type: ignore[arg-type]
+    ({"a": entry(0, 8, "F4", [15])}, "needs 60 bits"),
+    ({"a": entry(0, 8, "F6_E2M3", [12])}, "needs 9 bytes"),
+    ({"a": entry(0, 7, "X9", [1])}, "the file has 8"),
     ({"a": entry(0, 8, shape=[-8])}, "shape"),
     ({"a": entry(0, 8, shape=[8.0])}, "shape"),
     ({"a": entry(0, 8, shape=[1 << 61, 1 << 61, 0])}, "another number"),

@@ -33,6 +33,15 @@ def test_load_file_is_a_drop_in(tmp_path: Path) -> None:
             assert torch.equal(tensor, expected[name])
 
 
+def test_a_tensor_of_an_unknown_type_is_refused_by_name(tmp_path: Path) -> None:
+    raw = b'{"odd":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}'
+    content = len(raw).to_bytes(8, "little") + raw + b"12"
+    (tmp_path / "m.safetensors").write_bytes(content)
+    for load in (lambda: ours.load(content), lambda: ours.load_file(tmp_path / "m.safetensors")):
+        with pytest.raises(penstock.Error, match="'odd'.*F4"):
+            load()
+
+
 def test_save_file_is_a_drop_in(tmp_path: Path) -> None:
     expected = tensors()
     ours.save_file(expected, tmp_path / "m.safetensors", metadata={"format": "pt"})

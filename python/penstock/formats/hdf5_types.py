@@ -211,7 +211,7 @@ def _small_float(dtype: DType) -> h5t.TypeID:
     """HDF5 describes floats by their bits, so bfloat16 and float8 need no newer file format."""
     layout = next((key for key, name in _FLOATS.items() if name == dtype.name), None)
     if layout is None:
-        raise TypeError(f"HDF5 cannot describe {dtype.name}: it has no mantissa and no sign; store its bits as uint8")
+        raise TypeError(f"HDF5 cannot describe {dtype.name} by its bits; store them as uint8")
     size, sign, exponent, exponent_bits, mantissa, mantissa_bits, bias = layout
     small = h5t.IEEE_F64LE.copy()
     small.set_fields(sign, exponent, exponent_bits, mantissa, mantissa_bits)

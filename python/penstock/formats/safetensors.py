@@ -1,21 +1,23 @@
 """safetensors: names, types and byte ranges as JSON, then the data of all tensors without gaps.
 
-What the reference implementation refuses is refused: a header above 100 MB, duplicate names, unknown types, ranges that
-overlap, leave gaps, do not fit shape and type, or do not end where the file ends. What must stay true: any bytes give
-tensors that lie in the file, or an Error. A header that is written is padded with spaces, so that the data begin at a
-multiple of 4096, as the format allows.
+What the reference implementation refuses is refused: a header above 100 MB, duplicate names, ranges that overlap, leave
+gaps, do not fit shape and type, or do not end where the file ends. A tensor of a type that has no plain bytes, or that
+is not known, is listed with its `refusal`; the others can be read. What must stay true: any bytes give tensors that lie
+in the file, or an Error. A header that is written is padded with spaces, so that the data begin at a multiple of 4096,
+as the format allows.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from penstock._dtype import DType
-from penstock.formats.faults import damaged, refused, unsupported
+from penstock.formats.faults import damaged, refused
 from penstock.formats.model import DatasetInfo, NewDataset
 from penstock.formats.single import ContiguousFile, bytes_of, identity_of, reading
 from penstock.formats.single_write import ContiguousWriter, aligned
@@ -29,6 +31,8 @@ _TYPES = {
     "I8": "int8",
     "F8_E5M2": "float8_e5m2",
     "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
     "F8_E8M0": "float8_e8m0fnu",
     "I16": "int16",
     "U16": "uint16",
@@ -42,6 +46,7 @@ _TYPES = {
     "I64": "int64",
     "U64": "uint64",
 }
+_BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}  # types without whole bytes
 _NAMES = {type: name for name, type in _TYPES.items()}
 
 
@@ -102,19 +107,27 @@ def _tensor(name: str, tensor: str, entry: Any) -> tuple[DatasetInfo, int, int]:
     if not isinstance(entry, dict) or not set(entry) >= {"dtype", "shape", "data_offsets"}:
         raise damaged(name, "its entry lacks dtype, shape or data_offsets", tensor)
     type, shape, ends = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(type, str) or type not in _TYPES:
-        raise unsupported(name, f"type {str(type)[:100]}", f"known are {', '.join(_TYPES)}", tensor)
+    if not isinstance(type, str):
+        raise damaged(name, f"its type is {str(type)[:100]}", tensor)
     if not _counts(shape) or len(shape) > 64:
         raise damaged(name, f"its shape is {str(shape)[:200]}", tensor)
     if not _counts(ends) or len(ends) != 2 or ends[0] > ends[1]:
         raise damaged(name, f"its data_offsets are {str(ends)[:200]}", tensor)
-    info = DatasetInfo(tensor, tuple(shape), DType.of(_TYPES[type]), tuple(shape))
-    if bytes_of(info) != ends[1] - ends[0]:
-        cause = (
-            f"shape {tuple(shape)} of {type} needs {bytes_of(info)} bytes, its data_offsets {ends} give another number"
-        )
+    info = _described(tensor, type, shape)
+    bits = _BITS.get(type, 8 * info.dtype.itemsize) * math.prod(shape)
+    if bits != 8 * (ends[1] - ends[0]) and (type in _TYPES or type in _BITS):
+        need = f"{bits} bits" if bits % 8 else f"{bits // 8} bytes"
+        cause = f"shape {tuple(shape)} of {type} needs {need}, its data_offsets {ends} give another number"
         raise damaged(name, cause, tensor)
     return info, ends[0], ends[1]
+
+
+def _described(tensor: str, type: str, shape: list[int]) -> DatasetInfo:
+    if type in _TYPES:
+        return DatasetInfo(tensor, tuple(shape), DType.of(_TYPES[type]), tuple(shape))
+    what = f"its elements have {_BITS[type]} bits" if type in _BITS else f"known are {', '.join(_TYPES)}"
+    refusal = f"it is of type {type[:100]!r}; {what}"
+    return DatasetInfo(tensor, tuple(shape), DType.raw(1), tuple(shape), refusal=refusal)
 
 
 def _counts(numbers: Any) -> bool:
