@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock._dtype import DType
@@ -123,21 +123,28 @@ def _order(order: tuple[int, ...] | None, rank: int) -> str:
 
 def parse_array(document: dict[str, Any]) -> ArrayMeta:
     """From zarr.json of an array. Raises ValueError."""
-    for key in sorted(set(document) - _KNOWN):
-        extension = document[key]
-        if not isinstance(extension, dict) or extension.get("must_understand") is not False:
-            raise ValueError(f"it has the member {short(key)}, which nobody here understands")
-    if document.get("storage_transformers"):
-        raise ValueError("storage transformers are not known")
     shape = integers(member(document, "shape", list), "shape", 0)
-    file_chunk = _grid(document, len(shape))
-    keys = _keys(document)
     named_dimensions = document.get("dimension_names")
     dimensions = None if named_dimensions is None else texts(named_dimensions, "dimension_names", len(shape))
     attributes = member(document, "attributes", dict) if "attributes" in document else {}
     plain = Pipeline((), None, None, ())
-    meta = ArrayMeta(3, shape, file_chunk, DType("void8", 1, "V"), b"\0", keys, plain, dimensions, attributes)
+    whole, keys = tuple(max(1, extent) for extent in shape), ChunkKeys("c", "/")
+    meta = ArrayMeta(3, shape, whole, DType("void8", 1, "V"), b"\0", keys, plain, dimensions, attributes)
+    try:
+        _check_understood(document)
+        meta = replace(meta, file_chunk=_grid(document, len(shape)), keys=_keys(document))
+    except Unsupported as error:
+        return replace(meta, refusal=str(error))
     return finished(meta, document)
+
+
+def _check_understood(document: dict[str, Any]) -> None:
+    for key in sorted(set(document) - _KNOWN):
+        extension = document[key]
+        if not isinstance(extension, dict) or extension.get("must_understand") is not False:
+            raise Unsupported(f"it has the member {short(key)}, which nobody here understands")
+    if document.get("storage_transformers"):
+        raise Unsupported("storage transformers are not known")
 
 
 def finished(meta: ArrayMeta, document: dict[str, Any]) -> ArrayMeta:
@@ -168,7 +175,7 @@ def check_sizes(meta: ArrayMeta, dtype: DType) -> None:
 def _grid(document: dict[str, Any], rank: int) -> Shape:
     name, configuration = named(document.get("chunk_grid"), "chunk_grid")
     if name != "regular":
-        raise ValueError(f"chunk grid {short(name)} is not 'regular'")
+        raise Unsupported(f"chunk grid {short(name)} is not 'regular'")
     chunk = integers(configuration.get("chunk_shape"), "chunk_shape", 1)
     if len(chunk) != rank:
         raise ValueError(f"chunk_shape {chunk} has {len(chunk)} dimensions, the array {rank}")
@@ -178,7 +185,7 @@ def _grid(document: dict[str, Any], rank: int) -> Shape:
 def _keys(document: dict[str, Any]) -> ChunkKeys:
     name, configuration = named(document.get("chunk_key_encoding"), "chunk_key_encoding")
     if name not in ("default", "v2"):
-        raise ValueError(f"chunk key encoding {short(name)} is none of 'default' and 'v2'")
+        raise Unsupported(f"chunk key encoding {short(name)} is none of 'default' and 'v2'")
     separator = configuration.get("separator", "/" if name == "default" else ".")
     if separator not in ("/", "."):
         raise ValueError(f"the separator of chunk keys is {short(separator)}")
