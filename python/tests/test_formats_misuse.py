@@ -12,6 +12,7 @@ import pytest
 from format_kit import slow
 
 import penstock
+from penstock._shared import shared_context
 
 HDF5 = ("h5", "nc")
 SUFFIXES = [*HDF5, "nc3", "npy", "safetensors", "zarr"]
@@ -227,3 +228,43 @@ def test_a_timeout_below_zero_is_refused(tmp_path: Path, timeout: float) -> None
     np.save(tmp_path / "x.npy", np.ones(3))
     with penstock.open(tmp_path / "x.npy", device="host") as file, pytest.raises(ValueError, match="timeout"):
         file.read_many(["data"]).wait(timeout)
+
+
+def same_memory() -> dict[str, Any]:
+    """Pairs of outs of 4 and 8 float64 that share bytes, each kind of memory once."""
+    array, plain, other = np.zeros(8), bytearray(64), np.zeros(8)
+    ours = penstock.Array(shared_context("host").allocate(64), "float64", (8,))
+
+    class ByDLPack:
+        def __init__(self, of: np.ndarray) -> None:
+            self.__dlpack__, self.__dlpack_device__ = of.__dlpack__, of.__dlpack_device__
+
+    return {
+        "numpy": (array[:4], array),
+        "part": (array[4:], array),
+        "penstock": (ours[:4], ours),
+        "bytes": (memoryview(plain)[32:].cast("d"), memoryview(plain).cast("d")),
+        "mixed": (memoryview(array)[3:7], array),
+        "dlpack": (ByDLPack(other[:4]), ByDLPack(other)),
+    }
+
+
+@pytest.mark.parametrize("kind", list(same_memory()))
+def test_one_memory_for_two_datasets_is_refused(tmp_path: Path, kind: str) -> None:
+    penstock.save(tmp_path / "x.safetensors", {"few": np.ones(4), "many": np.full(8, 2.0)}, "host")
+    few, many = same_memory()[kind]
+    with penstock.open(tmp_path / "x.safetensors", device="host") as file:
+        with pytest.raises(ValueError, match="share memory") as caught:
+            file.read_many({"few": few, "many": many})
+        assert "'few'" in str(caught.value)
+        assert "'many'" in str(caught.value)
+        file.read_many({"few": few}).result()  # each alone is fine
+        file.read_many({"many": many}).result()
+
+
+def test_memory_of_two_datasets_may_touch(tmp_path: Path) -> None:
+    penstock.save(tmp_path / "x.safetensors", {"few": np.ones(4), "many": np.full(8, 2.0)}, "host")
+    whole = np.zeros(12)
+    with penstock.open(tmp_path / "x.safetensors", device="host") as file:
+        file.read_many({"many": whole[:8], "few": whole[8:]}).result()
+    assert whole.tolist() == [2.0] * 8 + [1.0] * 4

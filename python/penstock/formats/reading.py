@@ -17,6 +17,7 @@ from penstock.formats.decoding import ON_HOST, Choice, Wish, choose
 from penstock.formats.layout import Stored, arrange
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Writer
 from penstock.formats.mover import Job, Mover
+from penstock.formats.overlap import check_apart
 from penstock.formats.pieces import Side, Wanted
 from penstock.formats.plan import Plan
 from penstock.formats.selection import Selection, select
@@ -77,6 +78,10 @@ def read_job(
     tables = [table_of(container, one) for one in requests]
     wish = Wish(decode, sum(int(table.encoded.sum()) for table in tables if table is not None))
     choices = [_choice(mover, one.info, table, wish) for one, table in zip(requests, tables, strict=True)]
+    outs = {
+        number: checked_out(one, stream, mover.device) for number, one in enumerate(requests) if one.out is not None
+    }
+    check_apart([(requests[number].info.name, target) for number, target in outs.items()])
     fresh = [number for number, one in enumerate(requests) if one.out is None]
     stored = [_stored(requests[number], tables[number]) for number in fresh]
     places, size = arrange(stored)
@@ -88,10 +93,8 @@ def read_job(
             one = requests[number]
             results[number] = _array(one, buffer, place)
             _add(plan, one, (tables[number], choices[number]), place)
-    for number, one in enumerate(requests):
-        if one.out is None:
-            continue
-        target = checked_out(one, stream, mover.device)
+    for number, target in outs.items():
+        one = requests[number]
         side = side_of(one, target, len(targets))
         targets.append(target)
         plan.add(Wanted(one.info, one.stored, side), tables[number], choices[number])
