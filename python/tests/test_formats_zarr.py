@@ -184,3 +184,17 @@ def test_on_a_gpu(tmp_path: Path) -> None:
 def test_formats_without_shards_say_so(suffix: str, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="shard_shape is for Zarr"), penstock.create(tmp_path / f"x{suffix}") as file:
         file.create_dataset("data", (4, 4), "f4", shard_shape=(4, 4))
+
+
+@pytest.mark.parametrize("end", ["/", "//"])
+def test_a_slash_behind_the_name_says_nothing(tmp_path: Path, end: str) -> None:
+    path, expected = f"{tmp_path}/x.zarr", np.arange(6.0)
+    penstock.save(path + end, {"a": expected}, "host")
+    assert [one.name for one in tmp_path.iterdir()] == ["x.zarr"]
+    assert np.array_equal(penstock.load(path + end, "host")["a"].to_numpy(), expected)
+    with penstock.create(path + end, device="host") as file:
+        file["b"] = expected
+    with penstock.open(path + end, device="host", write=True) as file:
+        file["c"] = expected
+    with penstock.open(path, device="host") as file:
+        assert list(file) == ["b", "c"]

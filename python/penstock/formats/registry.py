@@ -64,7 +64,8 @@ def listing() -> str:
 
 
 def by_suffix(name: str | os.PathLike[str]) -> Format | None:
-    return _BY_SUFFIX.get(os.path.splitext(os.fsdecode(name))[1].lower())  # noqa: PTH122 - as file_bytes
+    """A slash behind the name, as shells complete those of folders, says nothing."""
+    return _BY_SUFFIX.get(os.path.splitext(os.fsdecode(name).rstrip("/"))[1].lower())  # noqa: PTH122 - as file_bytes
 
 
 def by_name(name: str) -> Format:
