@@ -48,7 +48,8 @@ class DataFile(Group):
         self._source = Source(opened)
         self._context = context
         self._decode = check_choice(decode)
-        self._mover = Mover(context, self._source.decode, _LIBRARIES.get(opened.format, "the format's library"))
+        library = _LIBRARIES.get(opened.format, "the format's library")
+        self._mover = Mover(context, self._source.decode, library, self.name)
         self._record = Record()
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None

@@ -75,12 +75,18 @@ class Group(Mapping[str, Any]):
         `names`: names, or a mapping from names to selections (None: all), or to memory to fill (as `out`).
         `result()` of what it returns is a dict of arrays.
         """
+        return self._start_many(names, stream, options)
+
+    def _start_many(
+        self, names: Sequence[str] | Mapping[str, Any], stream: Any, options: Mapping[str, Any], background: bool = True
+    ) -> Pending:
         if isinstance(names, str):
             raise TypeError(f"names are a list, or a mapping: [{names!r}] in place of {names!r}")
         chosen = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
         infos = self._file._infos([self._whole(name) for name in chosen])
         requests = [_wanted(info, wish) for info, wish in zip(infos, chosen.values(), strict=True)]
-        return self._file._start_read(requests, stream, options, take=lambda got: dict(zip(chosen, got, strict=True)))
+        take = lambda got: dict(zip(chosen, got, strict=True))  # noqa: E731 - it has no other name
+        return self._file._start_read(requests, stream, options, take=take, background=background)
 
     def load(
         self,
@@ -92,7 +98,7 @@ class Group(Mapping[str, Any]):
     ) -> dict[str, Any]:
         """The datasets of these names, or all, read in one submission. `like`: an array of the library whose arrays you
         want. Raises Error when one of them cannot be read."""
-        got = self.read_many(list(self) if names is None else names, stream=stream, **options).result()
+        got = self._start_many(list(self) if names is None else names, stream, options, background=False).result()
         return {name: as_like(array, like) for name, array in got.items()}
 
     def groups(self) -> list[str]:

@@ -49,7 +49,8 @@ class Stored:
             memory = h5s.create(h5s.SCALAR) if not rank else h5s.create_simple(counts)
             if rank:
                 space.select_hyperslab(start, counts)
-            self.dataset.read(memory, space, elements, self.dataset.get_type())
+            kind = self.dataset.get_type()  # kept: h5py forgets an object in a callback, where an interrupt gets lost
+            self.dataset.read(memory, space, elements, kind)
         return self._trimmed(elements, counts, box)
 
     def _trimmed(self, elements: np.ndarray, counts: Shape, box: Box) -> memoryview:

@@ -112,7 +112,9 @@ HostDecoder = Callable[[str, Box], bytes | bytearray | memoryview]
 
 
 class Container(Protocol):
-    """A file of one format, opened for reading its metadata. Not safe for threads; its owner serialises."""
+    """A file of one format, opened for reading its metadata. Not safe for threads; its owner serialises.
+
+    May have `part_bytes`: that one call of decode should make, where less than usual serves as well."""
 
     format: str  # "hdf5", "netcdf3", ...
     name: str

@@ -1,13 +1,16 @@
 """Executes plans on a context: fills, transfers, placing of what came through scratch, and the format's decoding.
 
-Two batches are under way at a time: while the engine moves one, the device places the other. What must stay true:
-scratch is bounded (two batches, and the chunks of one that the device decodes); whatever ends work early, nothing
-touches scratch or the target afterwards; fewer bytes than planned are an error that names the file.
+Two batches are under way at a time: while the engine moves one, the device places the other. What the host decodes
+comes part by part, each announced to whoever drives the work. What must stay true: scratch is bounded (two batches, the
+chunks of one that the device decodes, one part of the host's); between two batches and between two parts the work can
+be cancelled and can run out of time; whatever ends it early, nothing touches scratch or the target afterwards; fewer
+bytes than planned are an error that names the file.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +26,7 @@ from penstock.formats.batches import SCRATCH_BYTES, Batch
 from penstock.formats.decoding import DeviceDecoder
 from penstock.formats.files import Files
 from penstock.formats.model import HostDecoder
-from penstock.formats.pending import Steps
+from penstock.formats.pending import HostWork, Steps
 from penstock.formats.plan import Decode, Plan
 from penstock.formats.record import Counts, outcome_of
 from penstock.formats.target import Target
@@ -37,13 +40,14 @@ _DECODED_SHARE = 32  # of the device's memory, in one batch; with streams and tu
 class Mover:
     """What executing needs: a context, its open files, scratch, and decoders: the format's, and one of the device.
 
-    `library`: who decodes on the host, as evidence says it. `decoder`: of the device, instead of nvCOMP; a text: why
-    there is none.
+    `library`: who decodes on the host, as evidence says it. `name`: of the file, for errors. `decoder`: of the device,
+    instead of nvCOMP; a text: why there is none.
     """
 
     context: Context
     decode: HostDecoder
     library: str = "the format's library"
+    name: str = ""
     decoder: DeviceDecoder | str | None = None
     files: Files = field(init=False)
     emulated: bool = field(init=False)
@@ -130,6 +134,7 @@ class Execution:
         self._under_way: deque[_Slot] = deque()
         self._finished_bytes = 0
         self._cancelled = False
+        self._deadline = float("inf")  # of time.monotonic
 
     @property
     def bytes_done(self) -> int:
@@ -149,6 +154,7 @@ class Execution:
 
     def steps(self) -> Steps:
         try:
+            self._deadline = _deadline_after(self._job.options.get("timeout_s"))
             self._synchronize()
             yield from self._move()
         finally:
@@ -177,26 +183,33 @@ class Execution:
         while batch is not None:
             if len(self._under_way) == 2:
                 yield from self._finish(self._under_way[0])
-            self._check_cancelled()
+            self._check_stopped()
             self._start(batch)
             following = next(coming, None)
             only = len(self._under_way) == 1 and len(self._under_way[0].transfers) == 1
             placed = self._plan.writes or not (batch.moves or batch.unpacks)
             self.is_one_transfer = following is None and only and placed and not self._plan.decodes
             batch = following
-        for decode in self._plan.decodes:
-            self._check_cancelled()
-            self._decode(decode)
+        yield from self._decode_all()
         while self._under_way:
             yield from self._finish(self._under_way[0])
 
-    def _check_cancelled(self) -> None:
-        if self._cancelled:
+    def _decode_all(self) -> Steps:
+        left = self._plan.decoded_bytes
+        for decode in self._plan.decodes:
+            yield HostWork(left)
+            self._check_stopped()
+            self._decode(decode)
+            left -= decode.bytes
+
+    def _check_stopped(self) -> None:
+        late = time.monotonic() >= self._deadline
+        if self._cancelled or late:
             raise Error(
-                code="cancelled",
+                code="cancelled" if self._cancelled else "timed_out",
                 operation="write" if self._plan.writes else "read",
-                file=self._plan.files[0] if self._plan.files else "",
-                cause="cancelled by the caller",
+                file=self._plan.files[0] if self._plan.files else self._mover.name,
+                cause="cancelled by the caller" if self._cancelled else "the deadline passed",
             )
 
     def _start(self, batch: Batch) -> None:
@@ -221,7 +234,10 @@ class Execution:
             numbered[:, 0] = np.searchsorted(numbers, table[:, 0])
         files = self._mover.files.lease(names, writes)
         direction = "write" if writes else "read"
-        return _core.start_table(self._mover.raw, direction, files, memory, numbered, **self._job.options), table
+        options = self._job.options
+        if self._deadline != float("inf"):
+            options = options | {"timeout_s": max(0.0, self._deadline - time.monotonic())}
+        return _core.start_table(self._mover.raw, direction, files, memory, numbered, **options), table
 
     def _finish(self, slot: _Slot) -> Steps:
         for transfer, table in slot.transfers:
@@ -266,7 +282,7 @@ class Execution:
                 to = source = memory
             _core.copy_boxes(self._mover.raw, to, source, move.table, move.item_bytes, move.swap_bytes)
         if slot.batch.unpacks and slot.scratch is not None:
-            self._check_cancelled()
+            self._check_stopped()
             where = (self._plan.files, slot.batch.unpacks, slot.scratch)
             bytes = unpack(self._mover, *where, lambda number: self._job.targets[number].memory)
             self._counts.decoded_on_device(bytes, self._mover.device_decoder())
@@ -304,6 +320,17 @@ class _uploaded:  # noqa: N801 - reads as a function
     def __exit__(self, *_: object) -> None:
         if self._scratch is not None:
             self._mover.give_back(self._scratch)
+
+
+def _deadline_after(timeout_s: Any) -> float:
+    """What transfers accept, for work that may have none."""
+    if timeout_s is None:
+        return float("inf")
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)):
+        raise TypeError(f"timeout_s must be a float or None, not {type(timeout_s).__name__}")
+    if not timeout_s >= 0:
+        raise ValueError(f"timeout_s is {timeout_s}; it must be 0 seconds or more, or None for no limit")
+    return time.monotonic() + timeout_s
 
 
 def _wait_through_interrupts(transfer: _core.Transfer) -> None:

@@ -1,21 +1,41 @@
 """Pending: a read or write under way, that may take several transfers with work between them.
 
-The work is a generator: it yields each transfer it has to wait for, and goes on when that is done. Work that is one
-transfer runs without a thread of its own; longer work gets one when it was started in the background. What must stay
-true: waits can be interrupted; when `result` raises an interrupt, or work fails, nothing touches the memory any more.
+The work is a generator: it yields each transfer it has to wait for, and goes on when that is done; before each part
+that the host works on for long it yields HostWork. Work that is one transfer runs without a thread of its own; other
+work gets one when it was started in the background, and when the host has much to do while somebody waits. What must
+stay true: nobody waits for host work who did not ask to; waits can be interrupted, also those for host work; when one
+raises an interrupt, or work fails, nothing touches the memory any more; one thread at a time, the one that holds the
+lock, goes on with the work.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock import _core
 from penstock._api import Outcome, Progress
+from penstock._error import Error
 
-Steps = Iterator[_core.Transfer]
+_INLINE_BYTES = 1 << 20  # that whoever waits may make himself: about 10 ms, and a thread takes 0.1 ms to begin
+
+
+@dataclass(frozen=True)
+class HostWork:
+    """What comes next keeps the host busy, for as many bytes as there are left to make."""
+
+    bytes: int
+
+    def wait(self, timeout: float | None, progress: Any) -> bool:
+        """There is nothing to wait for."""
+        return True
+
+
+Steps = Iterator[_core.Transfer | HostWork]
 
 
 class Work(Protocol):
@@ -48,21 +68,28 @@ class Pending:
         self._work, self._result, self._ended = work, result, ended
         self._began = time.perf_counter()
         self._steps = work.steps()
-        self._waits_for: _core.Transfer | None = None
+        self._waits_for: _core.Transfer | HostWork | None = None
         self._lock = threading.Lock()
         self._finished = threading.Event()
         self._error: BaseException | None = None
         self._outcome: Outcome | None = None
         self._thread: threading.Thread | None = None
+        self._process = os.getpid()
 
     def begin(self, background: bool) -> Pending:
         """Starts the work; in the background it goes on without anybody waiting."""
         with self._lock:  # another thread may close the file, and then waits here
             self._advance()
             if background and not self._finished.is_set() and not self._work.is_one_transfer:
-                self._thread = threading.Thread(target=self._run_in_thread, name="penstock-pending")
-                self._thread.start()
+                self._start_thread()
         return self
+
+    def _start_thread(self) -> None:
+        """The lock is held. An interrupt in here leaves open whether there is a thread: then the lock decides who goes
+        on, it or the next to wait."""
+        thread = threading.Thread(target=self._run_in_thread, name="penstock-pending")
+        thread.start()
+        self._thread = thread
 
     def _advance(self) -> None:
         """Up to the next transfer to wait for, or to the end."""
@@ -77,9 +104,10 @@ class Pending:
             self._ended(self)
 
     def _run_in_thread(self) -> None:
-        while self._waits_for is not None:
-            self._waits_for.wait(None, None)
-            self._advance()
+        with self._lock:
+            while self._waits_for is not None:
+                self._waits_for.wait(None, None)
+                self._advance()
 
     @property
     def failure(self) -> BaseException | None:
@@ -92,7 +120,7 @@ class Pending:
 
     @property
     def done(self) -> bool:
-        return self._finished.is_set() or (self._thread is None and self.wait(0))
+        return self._finished.is_set() or (self._thread is None and self._wait_once(0))
 
     @property
     def bytes_done(self) -> int:
@@ -105,9 +133,18 @@ class Pending:
 
     def wait(self, timeout: float | None = None, progress: Progress | None = None) -> bool:
         """True when done; False after `timeout` seconds. `progress(done_bytes, total_bytes)` is called about 10 times
-        a second and once at the end. Errors are raised by result(). ValueError of a timeout below 0."""
+        a second and once at the end. Errors are raised by result(); an interrupt cancels, and leaves when nothing
+        touches the memory any more. ValueError of a timeout below 0."""
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout is {timeout}; 0 only asks, None waits as long as it takes")
+        try:
+            return self._wait(timeout, progress)
+        except BaseException:
+            self.cancel()
+            self._finish()
+            raise
+
+    def _wait(self, timeout: float | None, progress: Progress | None) -> bool:
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
         while not self._finished.is_set():
             left = max(0.0, deadline - time.monotonic())
@@ -122,16 +159,34 @@ class Pending:
         return True
 
     def _wait_once(self, timeout: float | None) -> bool:
-        if self._thread is not None:
-            return self._finished.wait(timeout)
-        if not self._lock.acquire(timeout=-1 if timeout is None else timeout):
-            return False
-        try:
-            if self._thread is None and self._waits_for is not None and self._waits_for.wait(timeout, None):
-                self._advance()
-        finally:
-            self._lock.release()
-        return self._finished.is_set()
+        self._need_own_process()
+        if self._thread is None:
+            if not self._lock.acquire(timeout=-1 if timeout is None else timeout):
+                return False
+            try:
+                self._step(timeout)
+            finally:
+                self._lock.release()
+        return self._finished.is_set() if self._thread is None else self._finished.wait(timeout)
+
+    def _step(self, timeout: float | None) -> None:
+        """The lock is held. Much work on the host is left to a thread, so that waiting for it can be interrupted."""
+        if self._thread is not None or self._waits_for is None:
+            return
+        if isinstance(self._waits_for, HostWork) and self._waits_for.bytes > _INLINE_BYTES:
+            self._start_thread()
+        elif self._waits_for.wait(timeout, None):
+            self._advance()
+
+    def _need_own_process(self) -> None:
+        """A forked child has neither the thread nor the transfers, and may have a lock that nobody will let go."""
+        if os.getpid() != self._process:
+            raise Error(
+                code="unsupported",
+                operation="wait for a write" if self.writes else "wait for a read",
+                cause="it was started before fork(), in the parent process",
+                advice="open the file in the child, and start it there",
+            )
 
     def result(self) -> Any:
         """Waits. What a read gives: the array, `out`, or a dict of arrays; of a write, its Outcome. Raises Error when
@@ -139,20 +194,17 @@ class Pending:
         return self._result(self.outcome)
 
     def _settle(self, progress: Progress | None = None) -> None:
-        try:
-            self.wait(progress=progress)
-        except BaseException:
-            self.cancel()
-            self._finish()
-            raise
+        self.wait(progress=progress)
         if self._error is not None:
             raise self._error
 
     def _finish(self) -> None:
-        """Waits through interrupts."""
-        while not self._finished.is_set():
+        """Waits through interrupts, also for the end of the thread."""
+        while not self._finished.is_set() or (self._thread is not None and self._thread.is_alive()):
             try:
                 self._wait_once(None)
+                if self._thread is not None:
+                    self._thread.join()
             except KeyboardInterrupt:
                 continue
 

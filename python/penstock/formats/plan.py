@@ -21,7 +21,7 @@ from penstock.formats.decoding import ON_HOST, Choice
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Extent
 from penstock.formats.pieces import Group, Part, Side, Wanted
 
-DECODE_BYTES = 64 << 20  # decoded on the host at a time
+DECODE_BYTES = 64 << 20  # decoded on the host at a time, unless the format wants less
 
 
 class Fill(NamedTuple):
@@ -62,6 +62,7 @@ class Plan:
     packed_chunks: list[packed.Packed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # for the evidence
     requested_bytes: int = 0
+    part_bytes: int = field(default_factory=lambda: DECODE_BYTES)  # decoded at a time
 
     def add(self, wanted: Wanted, table: ChunkTable | None, choice: Choice = ON_HOST) -> None:
         """Adds one dataset; a selection without elements needs no table. `choice`: who decodes its chunks."""
@@ -156,7 +157,7 @@ class Plan:
         self.fills.append(Fill(side.target, item, np.array([row], np.int64)))
 
     def _decode(self, wanted: Wanted, chunk: tuple[int, ...]) -> None:
-        for at, counts in _slabs(wanted, chunk):
+        for at, counts in _slabs(wanted, chunk, self.part_bytes):
             self._decode_box(wanted, at, counts)
 
     def _decode_box(self, wanted: Wanted, at: np.ndarray, counts: np.ndarray) -> None:
@@ -201,13 +202,13 @@ class Plan:
         return found
 
 
-def _slabs(wanted: Wanted, chunk: tuple[int, ...]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(first, counts) of parts of the selection of at most DECODE_BYTES, cut where chunks end."""
+def _slabs(wanted: Wanted, chunk: tuple[int, ...], most_bytes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(first, counts) of parts of the selection of at most `most_bytes`, cut where chunks end."""
     low, steps, counts = pieces.ascending(wanted.selection)
     waiting = [(np.zeros_like(counts), counts)]
     while waiting:
         at, size = waiting.pop()
-        if int(((size - 1) * steps + 1).prod()) * wanted.info.dtype.itemsize <= DECODE_BYTES:
+        if int(((size - 1) * steps + 1).prod()) * wanted.info.dtype.itemsize <= most_bytes:
             yield at, size
             continue
         for axis in range(len(size)):

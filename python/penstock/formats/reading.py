@@ -86,6 +86,7 @@ def read_job(
     stored = [_stored(requests[number], tables[number]) for number in fresh]
     places, size = arrange(stored)
     plan, targets, results = Plan(), [], [one.out for one in requests]
+    plan.part_bytes = min(plan.part_bytes, getattr(container, "part_bytes", plan.part_bytes))
     if fresh:
         buffer = _core.allocate(mover.raw, max(1, size), "device", "none")
         targets.append(Target(buffer, 0, requests[0].info.dtype.native, (size,), (1,), mover.device, keep=buffer))

@@ -71,6 +71,7 @@ class Source:
     @contextmanager
     def data(self) -> Iterator[Container | Writer]:
         """Who says where bytes are, for reading them."""
+        self.need_open()  # in a forked child the lock may be that of a thread which is not there
         with self.lock:
             self.need_open()
             yield self._reading  # type: ignore[misc]
@@ -91,6 +92,7 @@ class Source:
     @contextmanager
     def writer(self) -> Iterator[Writer]:
         """TypeError when the file was opened for reading."""
+        self.need_open()
         with self.lock:
             self.need_open()
             if self._opened.writer is None:
