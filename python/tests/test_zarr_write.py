@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -70,6 +71,25 @@ def test_raw_bytes(tmp_path: Path) -> None:
     data = numbers((5, 3), "u1").view("V3").reshape(5)
     make(tmp_path / "x.zarr", {"a": data})
     assert read(Zarr(tmp_path / "x.zarr"), "a").tobytes() == data.tobytes()
+
+
+@pytest.mark.filterwarnings("ignore:The data type")
+def test_zarr_python_reads_raw_bytes(tmp_path: Path) -> None:
+    data = numbers((5, 3), "u1").view("V3").reshape(5)
+    make(tmp_path / "x.zarr", {"a": data})
+    array = zarr.open_group(tmp_path / "x.zarr", mode="r")["a"]
+    assert array.dtype == data.dtype
+    assert array[...].tobytes() == data.tobytes()
+    assert bytes(array.fill_value) == bytes(3)
+
+
+@pytest.mark.parametrize("fill", [[1, 2, 3], "AQID"])
+def test_raw_bytes_under_the_name_of_the_specification_are_read(fill: Any, tmp_path: Path) -> None:
+    make(tmp_path / "x.zarr", {"a": numbers((5, 3), "u1").view("V3").reshape(5)})
+    document = json.loads((tmp_path / "x.zarr/a/zarr.json").read_text())
+    (tmp_path / "x.zarr/a/zarr.json").write_text(json.dumps(document | {"data_type": "r24", "fill_value": fill}))
+    (tmp_path / "x.zarr/a/c/0").unlink()
+    assert read(Zarr(tmp_path / "x.zarr"), "a").tobytes() == bytes([1, 2, 3]) * 5
 
 
 def test_chunks_in_shards_begin_at_pages(tmp_path: Path) -> None:

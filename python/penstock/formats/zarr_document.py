@@ -6,6 +6,7 @@ that we could not read is never stored; files of metadata are replaced by rename
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
@@ -17,7 +18,7 @@ from penstock._dtype import DType
 from penstock._error import Error
 from penstock.formats.model import NewDataset, Shape
 from penstock.formats.new_file import sync_file, temporary_name
-from penstock.formats.zarr_types import type_name
+from penstock.formats.zarr_types import type_document
 
 _CHUNK_BYTES = 128 << 20  # of a chunk that nobody chose: large enough for storage, small enough for other readers
 
@@ -31,7 +32,7 @@ def array_document(dataset: NewDataset) -> dict[str, Any]:
         "zarr_format": 3,
         "node_type": "array",
         "shape": list(dataset.shape),
-        "data_type": type_name(dataset.dtype),
+        "data_type": type_document(dataset.dtype),
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(dataset.shard_shape or chunk)}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "fill_value": _zero(dataset.dtype),
@@ -83,7 +84,7 @@ def _zero(dtype: DType) -> Any:
     if dtype.kind == "c":
         return [0.0, 0.0]
     if dtype.kind == "V":
-        return [0] * dtype.itemsize
+        return base64.b64encode(bytes(dtype.itemsize)).decode()  # the one form that zarr-python reads
     if dtype.name == "float8_e8m0fnu":
         return "0x00"  # which is no zero: the type has none
     return 0 if dtype.kind in "iu" else 0.0

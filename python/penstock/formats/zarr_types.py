@@ -68,12 +68,13 @@ def with_order(dtype: DType, big_endian: bool) -> DType:
     return DType(dtype.name, dtype.itemsize, dtype.kind, swapped, dtype.fields)
 
 
-def type_name(dtype: DType) -> str:
-    """The name of a type in zarr.json. Raises ValueError where Zarr has none."""
+def type_document(dtype: DType) -> str | dict[str, Any]:
+    """`data_type` of zarr.json. Raises ValueError where Zarr has none. Raw bytes are called as zarr-python calls them,
+    which does not know the r40 of the specification."""
     if dtype.name in _KNOWN:
         return dtype.name
     if dtype.kind == "V" and not dtype.fields:
-        return f"r{8 * dtype.itemsize}"
+        return {"name": "raw_bytes", "configuration": {"length_bytes": dtype.itemsize}}
     raise ValueError(f"Zarr has no type for {dtype}; write its members as arrays of their own")
 
 
