@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import random
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Ran, assert_one_line_error
 
 from penstock.bench.compare import compare
 
 RESULTS = Path(__file__).parents[2] / "bench" / "results"
 Rows = list[dict[str, Any]]
+Run = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +36,6 @@ def changed(rows: Rows, name: str, factor: float, field: str = "bytes_per_second
 def save(path: Path, rows: Rows) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["penstock", "compare", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_a_file_is_like_itself(rows: Rows) -> None:
@@ -91,25 +89,24 @@ def test_machines_that_differ_are_told(rows: Rows) -> None:
     assert any(text.startswith("kernel: ") and text.endswith(" and 1.0") for text in compare(rows, other).differences)
 
 
-def test_the_command_fails_on_a_regression_only(rows: Rows, tmp_path: Path) -> None:
+def test_the_command_fails_on_a_regression_only(penstock: Run, rows: Rows, tmp_path: Path) -> None:
     first, second = save(tmp_path / "a", rows), save(tmp_path / "b", changed(rows, "hot read", 0.9))
-    assert run(first, second).returncode == 0
-    assert run(first, second, "--fail-below", "0.8").returncode == 0
-    failed = run(first, second, "--fail-below", "0.95", "--json")
-    assert failed.returncode == 1
-    assert json.loads(failed.stdout)["regressed"] == ["hot read"]
-    assert failed.stderr == f"compare {second}: below 0.95 of {first}: hot read\n"
-    assert run(second, first, "--fail-below", "0.95").returncode == 0
-    assert "worse" in run(first, second).stdout
+    assert penstock("compare", first, second).code == 0
+    assert penstock("compare", first, second, "--fail-below", "0.8").code == 0
+    failed = penstock("compare", first, second, "--fail-below", "0.95", "--json")
+    assert failed.code == 1
+    assert failed.json["regressed"] == ["hot read"]
+    assert failed.err == f"compare {second}: below 0.95 of {first}: hot read\n"
+    assert penstock("compare", second, first, "--fail-below", "0.95").code == 0
+    assert "worse" in penstock("compare", first, second).out
 
 
-def test_wrong_input_is_one_line(rows: Rows, tmp_path: Path) -> None:
+def test_wrong_input_is_one_line(penstock: Run, rows: Rows, tmp_path: Path) -> None:
     good = save(tmp_path / "a", rows)
     other = save(tmp_path / "c", [row | {"name": "else"} if "name" in row else row for row in rows])
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\xff\x00")
-    for arguments in ((good, "missing"), (good, str(garbage)), (good, other), (good, good, "--fail-below", "2")):
-        done = run(*arguments)
-        assert done.returncode != 0
-        assert done.stdout == ""
-        assert done.stderr.count("\n") == 1, done.stderr
+    assert_one_line_error(penstock("compare", good, "missing"), "missing")
+    assert_one_line_error(penstock("compare", good, garbage), "garbage")
+    assert_one_line_error(penstock("compare", good, other), "measured")
+    assert_one_line_error(penstock("compare", good, good, "--fail-below", "2"), "--fail-below")
