@@ -315,6 +315,37 @@ def test_a_variable_named_like_another_dimension_is_refused(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.ones((2, 2)), "attribute 'a' has 2 dimensions"),
+        ([[1, 2], [3, 4]], "attribute 'a' has 2 dimensions"),
+        (np.ones((1, 1, 1)), "attribute 'a' has 3 dimensions"),
+        ([["x"], ["y"]], "attribute 'a' has 2 dimensions"),
+        (1 + 2j, "attribute 'a' is complex"),
+        ([[1], [2, 3]], "attribute 'a' cannot be written"),
+    ],
+)
+def test_attributes_that_the_library_cannot_read_are_refused_before_anything_is_made(
+    value: Any, words: str, path: Path
+) -> None:
+    with penstock.create(path, device="host") as file:
+        file.create_dataset("v", (3,), "f4", dimensions=("x",))[...] = np.zeros(3, "f4")
+        with pytest.raises(Error, match=words):
+            file.create_dataset("w", (3,), "f4", dimensions=("y",), attributes={"a": value})
+        with pytest.raises(Error, match=f"'v'.*{words}"):
+            file["v"].attrs["a"] = value
+        with pytest.raises(Error, match=words):
+            file.attrs["a"] = value
+        file.attrs["list"] = np.arange(3)
+    run_tool(debian_tool("ncdump"), "-h", path)
+    with netCDF4.Dataset(path) as file:
+        assert list(file.variables) == ["v"]
+        assert list(file.dimensions) == ["x"]
+        assert file["v"].ncattrs() == []
+        assert file.getncattr("list").tolist() == [0, 1, 2]
+
+
 def test_a_coordinate_variable_of_several_dimensions(path: Path) -> None:
     with penstock.create(path, device="host") as file:
         names = file.create_dataset("station", (3, 8), "i1", dimensions=("station", "letters"))

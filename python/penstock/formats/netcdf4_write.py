@@ -114,6 +114,10 @@ class NetCDF4Writer(NetCDFView, Hdf5Writer):
         for key, value in new.attributes.items():
             self._write_attribute(dataset, key, value)
 
+    def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
+        _check_attributes(self.name, name, attributes)
+        super().set_attributes(name, attributes)
+
     def _write_attribute(self, target: h5g.GroupID | h5d.DatasetID, key: str, value: Any) -> None:
         if key == _FILL_VALUE and isinstance(target, h5d.DatasetID):
             value = np.array([value], target.dtype).reshape(1)
@@ -126,8 +130,6 @@ class NetCDF4Writer(NetCDFView, Hdf5Writer):
             return
         if isinstance(value, (bool, np.bool_)) or (isinstance(value, np.ndarray) and value.dtype.kind == "b"):
             value = np.asarray(value, "i1")[()]
-        if np.asarray(value).dtype.kind == "c":
-            raise refused(self.name, f"attribute {key!r} is complex, which netCDF does not have")
         write_attribute(self.name, target, key, value)
 
     def _object(self, path: bytes) -> h5g.GroupID:
@@ -137,6 +139,7 @@ class NetCDF4Writer(NetCDFView, Hdf5Writer):
 def _as_netcdf(file: str, new: NewDataset) -> NewDataset:
     """The same in types that netCDF has."""
     new = replace(new, name=new.name.strip("/"))
+    _check_attributes(file, new.name, new.attributes)
     if new.dtype.kind == "b":
         return replace(new, dtype=DType.of("int8"), attributes={**new.attributes, kBoolAttribute: "bool"})
     if new.dtype.name not in _FILLS:
@@ -147,6 +150,20 @@ def _as_netcdf(file: str, new: NewDataset) -> NewDataset:
             file, "a dimension of netCDF is fixed, or has no limit", f"resizable is {new.resizable}", new.name
         )
     return new
+
+
+def _check_attributes(file: str, name: str, attributes: Mapping[str, Any]) -> None:
+    """Before anything is made: the netCDF library fails at a file that has others."""
+    for key, value in attributes.items():
+        try:
+            found = np.asarray(value)
+        except ValueError as error:
+            raise refused(file, f"attribute {key!r} cannot be written: {error}", "", name) from None
+        if found.dtype.kind == "c":
+            raise refused(file, f"attribute {key!r} is complex, which netCDF does not have", "", name)
+        if found.ndim > 1:
+            cause = f"attribute {key!r} has {found.ndim} dimensions; netCDF has numbers, text, and lists of them"
+            raise refused(file, cause, "store it flattened, or as a variable", name)
 
 
 def _write_text(target: h5g.GroupID | h5d.DatasetID, name: str, text: str, encoding: str) -> None:
