@@ -131,7 +131,10 @@ Outcome Transfer::result() const {
     return transfer.result();
 }
 
-void Transfer::cancel() const { context_->engine.cancel(started(state_, context_)); }
+void Transfer::cancel() const {
+    engine::TransferState& transfer = started(state_, context_);
+    context_->engine.cancel(transfer);
+}
 
 std::uint64_t Transfer::bytes_done() const noexcept { return state_ ? state_->bytes_done() : 0; }
 
