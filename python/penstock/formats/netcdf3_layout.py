@@ -16,6 +16,7 @@ from penstock.formats.faults import refused
 from penstock.formats.model import NewDataset
 from penstock.formats.netcdf3_encode import encode_attribute, type_code
 from penstock.formats.netcdf3_header import TYPES, Attribute, Dimension, Header, Variable, padded
+from penstock.formats.netcdf_names import check_length
 
 PAGE_BYTES = 4096
 _SMALL = 64  # alignment of variables shorter than a page
@@ -167,6 +168,7 @@ def _check_name(name: str, what: str) -> None:
     bad = any(ord(letter) < 0x20 or letter in "/\x7f" for letter in name)
     if not name or bad or name != name.rstrip() or not (name[0].isalnum() or name[0] == "_" or ord(name[0]) > 0x7F):
         raise ValueError(f"{name!r} is no name for {what} in netCDF")
+    check_length(name, what)
 
 
 def need_version(file: str, version: int) -> int:

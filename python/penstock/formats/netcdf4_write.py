@@ -27,6 +27,7 @@ from penstock.formats.netcdf4 import NetCDFView, kBoolAttribute
 from penstock.formats.netcdf4_dims import Dimension, dimensions_of
 from penstock.formats.netcdf4_plan import Planned, Registry
 from penstock.formats.netcdf4_scales import make_scales
+from penstock.formats.netcdf_names import check_length
 
 # What the netCDF library writes where nothing was written.
 _FILLS = {
@@ -118,6 +119,10 @@ class NetCDF4Writer(NetCDFView, Hdf5Writer):
         _check_attributes(self.name, name, attributes)
         super().set_attributes(name, attributes)
 
+    def create_group(self, name: str) -> None:
+        _check_names(self.name, name, "a group", name.split("/"))
+        super().create_group(name)
+
     def _write_attribute(self, target: h5g.GroupID | h5d.DatasetID, key: str, value: Any) -> None:
         if key == _FILL_VALUE and isinstance(target, h5d.DatasetID):
             value = np.array([value], target.dtype).reshape(1)
@@ -139,6 +144,8 @@ class NetCDF4Writer(NetCDFView, Hdf5Writer):
 def _as_netcdf(file: str, new: NewDataset) -> NewDataset:
     """The same in types that netCDF has."""
     new = replace(new, name=new.name.strip("/"))
+    _check_names(file, new.name, "a variable or group", new.name.split("/"))
+    _check_names(file, new.name, "a dimension", new.dimensions or ())
     _check_attributes(file, new.name, new.attributes)
     if new.dtype.kind == "b":
         return replace(new, dtype=DType.of("int8"), attributes={**new.attributes, kBoolAttribute: "bool"})
@@ -152,8 +159,17 @@ def _as_netcdf(file: str, new: NewDataset) -> NewDataset:
     return new
 
 
+def _check_names(file: str, dataset: str, what: str, names: Sequence[str]) -> None:
+    for name in names:
+        try:
+            check_length(name, what)
+        except ValueError as error:
+            raise refused(file, str(error), "give it a shorter name", dataset) from None
+
+
 def _check_attributes(file: str, name: str, attributes: Mapping[str, Any]) -> None:
     """Before anything is made: the netCDF library fails at a file that has others."""
+    _check_names(file, name, "an attribute", tuple(attributes))
     for key, value in attributes.items():
         try:
             found = np.asarray(value)
