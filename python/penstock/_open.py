@@ -233,12 +233,12 @@ def save(  # noqa: PLR0913 - one keyword a choice
 
 def _context_of(arrays: Mapping[str, Any], device: str) -> Context:
     """That of the first array which has one; else the shared one of the device that the first array lies on."""
-    from penstock.formats.writing import value_of
+    from penstock.formats.writing import values_of
 
     for one in arrays.values():
         if isinstance(one, Array):
             return Context._of(one.buffer)
     if device == "auto":
-        devices = [value_of(one).device for one in arrays.values()]
+        devices = [one.device for one in values_of(arrays).values()]
         device = next((one for one in devices if one != "host"), "host")
     return shared_context(device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +28,14 @@ from penstock.formats.record import Record
 from penstock.formats.selection import Selection
 from penstock.formats.source import Opened, Source
 from penstock.formats.target import stream_handle
-from penstock.formats.writing import appended, check_kind, value_of, write_job
+from penstock.formats.writing import appended, check_kind, value_of, values_of, write_job
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from penstock._api import TransferOptions
 
+_LAYOUT = tuple(one.name for one in fields(NewDataset) if one.name not in ("name", "shape", "dtype"))
 # Who decodes on the host.
 _LIBRARIES = {"hdf5": "HDF5", "netcdf4": "HDF5", "zarr": "zlib and numcodecs"}
 
@@ -169,7 +171,7 @@ class DataFile(Group):
     ) -> Pending:
         """Starts writing new datasets in one submission. The values must not change until it is done."""
         handle = stream_handle(stream)
-        targets = {name: value_of(value, handle) for name, value in values.items()}
+        targets = values_of(values, handle)
         with self._source.writer() as writer:
             tables = writer.create([_new_dataset(name, one.shape, one.dtype.native) for name, one in targets.items()])
             infos = [writer.info(name) for name in targets]
@@ -246,5 +248,12 @@ class DataFile(Group):
 def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[str, Any] | None = None) -> NewDataset:
     if isinstance(shape, int):
         shape = (shape,)
-    extents = tuple(operator.index(extent) for extent in shape)
-    return NewDataset(name, extents, DType.of(dtype), **(layout or {})).checked()
+    unknown = [one for one in layout or {} if one not in _LAYOUT]
+    if unknown:
+        raise TypeError(f"dataset {name!r}: there is no {unknown[0]}=; there are {', '.join(_LAYOUT)}")
+    try:
+        extents = tuple(operator.index(extent) for extent in shape)
+        kind = DType.of(dtype)
+    except TypeError as error:
+        raise TypeError(f"dataset {name!r}: {error}") from error
+    return NewDataset(name, extents, kind, **(layout or {})).checked()

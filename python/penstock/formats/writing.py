@@ -6,7 +6,7 @@ converted (the byte order of the file is the file's matter); the bytes of the ca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,17 @@ def value_of(value: Any, stream: int | None = None) -> Target:
         import numpy as np
 
         return target_of(np.asarray(value), stream)  # NumPy scalars, pandas and xarray objects
+
+
+def values_of(values: Mapping[str, Any], stream: int | None = None) -> dict[str, Target]:
+    """value_of each; errors begin with its name."""
+    targets = {}
+    for name, value in values.items():
+        try:
+            targets[name] = value_of(value, stream)
+        except TypeError as error:
+            raise TypeError(f"dataset {name!r}: {error}") from error
+    return targets
 
 
 def write_job(

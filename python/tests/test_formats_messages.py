@@ -1,0 +1,47 @@
+"""What is refused when datasets are made names the dataset, or the argument, and says what to do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock
+
+NAMED = ["h5", "nc", "nc3", "safetensors", "zarr"]
+FLAT = {"npy": {}, "safetensors": {}, "bin": {"format": "raw"}}
+
+
+@pytest.fixture(params=NAMED)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param in ("h5", "nc"):
+        pytest.importorskip("h5py")
+    return tmp_path / f"x.{request.param}"
+
+
+@pytest.mark.parametrize("device", ["host", "auto"])
+def test_a_value_without_plain_bytes_is_named(path: Path, device: str) -> None:
+    values = {"fine": np.ones(3, "f4"), "text": np.array(["a", "b"])}
+    with pytest.raises(TypeError, match="^dataset 'text': elements of type <U1 have no fixed, plain bytes"):
+        penstock.save(path, values, device)
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "layout", "words"),
+    [
+        ((1.5,), "f4", {}, "'float' object"),
+        (None, "f4", {}, "not iterable"),
+        ((3,), "f5", {}, "is no data type"),
+        ((3,), "S2", {}, "no fixed, plain bytes"),
+        ((3,), "f4", {"chunks": (1,)}, "there is no chunks=; there are chunk_shape, resizable, dimensions"),
+    ],
+)
+def test_a_dataset_that_cannot_be_is_named(path: Path, shape: Any, dtype: str, layout: dict, words: str) -> None:
+    with penstock.create(path, device="host") as file:
+        with pytest.raises(TypeError, match=f"^dataset 'T': .*{words}"):
+            file.create_dataset("T", shape, dtype, **layout)
+        assert list(file) == []
