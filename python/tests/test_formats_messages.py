@@ -45,3 +45,11 @@ def test_a_dataset_that_cannot_be_is_named(path: Path, shape: Any, dtype: str, l
         with pytest.raises(TypeError, match=f"^dataset 'T': .*{words}"):
             file.create_dataset("T", shape, dtype, **layout)
         assert list(file) == []
+
+
+@pytest.mark.parametrize("suffix", FLAT)
+def test_names_of_dimensions_are_not_dropped_in_silence(tmp_path: Path, suffix: str) -> None:
+    with penstock.create(tmp_path / f"x.{suffix}", device="host", **FLAT[suffix]) as file:
+        with pytest.raises(penstock.Error, match="'data'.*keeps no names of dimensions; leave dimensions out"):
+            file.create_dataset("data", (3,), "f4", dimensions=("x",))
+        file.create_dataset("data", (3,), "f4")

@@ -64,6 +64,9 @@ class ContiguousWriter(ABC):
             raise refused(self.name, f"{self.format} datasets do not grow", "use HDF5, netCDF or Zarr", one.name)
         if one.chunk_shape is not None and tuple(one.chunk_shape) != tuple(one.shape):
             raise refused(self.name, f"{self.format} has no chunks", "leave chunk_shape out", one.name)
+        if one.dimensions is not None:
+            cause = f"{self.format} keeps no names of dimensions"
+            raise refused(self.name, cause, "leave dimensions out, or use HDF5, netCDF or Zarr", one.name)
 
     def _table(self, name: str) -> ChunkTable:
         info, offset = self._datasets[name]
