@@ -53,3 +53,14 @@ def test_names_of_dimensions_are_not_dropped_in_silence(tmp_path: Path, suffix: 
         with pytest.raises(penstock.Error, match="'data'.*keeps no names of dimensions; leave dimensions out"):
             file.create_dataset("data", (3,), "f4", dimensions=("x",))
         file.create_dataset("data", (3,), "f4")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"), [(-1, ValueError), (1, ValueError), (1 << 40, ValueError), ("4k", TypeError)]
+)
+def test_a_page_that_is_none_is_refused_by_name(tmp_path: Path, wrong: Any, kind: type[Exception]) -> None:
+    pytest.importorskip("h5py")
+    for suffix in ("h5", "nc"):
+        with pytest.raises(kind, match="^page_bytes "):
+            penstock.create(tmp_path / f"x.{suffix}", device="host", page_bytes=wrong)
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,3 +82,13 @@ def test_what_is_unknown_is_named(path: Path, tmp_path: Path) -> None:
     pytest.importorskip("netCDF4")
     with pytest.raises(penstock.Error, match="netcdf4"), penstock.create(tmp_path / "x.nc", device="host") as file:
         create_particles(file, "gothic", 3)
+
+
+@pytest.mark.parametrize(
+    ("count", "kind"), [(-1, ValueError), (1 << 63, ValueError), (1.5, TypeError), ("3", TypeError)]
+)
+def test_a_count_that_is_none_is_refused_by_name(path: Path, count: Any, kind: type[Exception]) -> None:
+    with penstock.create(path, device="host") as file:
+        with pytest.raises(kind, match="^count is"):
+            create_particles(file, "gothic", count)
+        assert list(file) == []

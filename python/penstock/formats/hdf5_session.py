@@ -26,6 +26,7 @@ _HEAD_BYTES = 1 << 20  # a superblock lies at 0, 512, 1024, ...; user blocks bey
 _COMPACT_LINKS = 1000
 _COMPACT_ATTRIBUTES = 200
 _ORDER = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
+_LEAST_PAGE, _MOST_PAGE = 512, 1 << 30  # H5F_FILE_SPACE_PAGE_SIZE_MIN and _MAX
 _NO_LOCKS = ("FALSE", "0")
 
 
@@ -138,6 +139,10 @@ def open_locked(name: str) -> int:
 def creation_list(page_bytes: int, ordered: bool) -> h5p.PropFCID:
     """Of a new file: extents on pages, and nothing else in the rest of their last page. `ordered`: groups know the
     order in which their members were made."""
+    if not hasattr(page_bytes, "__index__"):
+        raise TypeError(f"page_bytes must be an int, not {type(page_bytes).__name__}")
+    if not _LEAST_PAGE <= page_bytes <= _MOST_PAGE:
+        raise ValueError(f"page_bytes is {page_bytes}; HDF5 has pages of {_LEAST_PAGE} to {_MOST_PAGE} bytes")
     create = h5p.create(h5p.FILE_CREATE)
     create.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
     create.set_file_space_page_size(page_bytes)

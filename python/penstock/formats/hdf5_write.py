@@ -59,8 +59,8 @@ class Hdf5Writer(Metadata):
         if append:
             self._current()
         else:
-            self._new = NewFile(self.name)
             create = creation_list(page_bytes, self.ordered)
+            self._new = NewFile(self.name)
             self._session = Session(self.name, self._new.temporary, self._new.descriptor, create)
 
     # -- adding

@@ -8,6 +8,7 @@ that rates can be compared.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -116,7 +117,7 @@ def create_particles(
         group: in place of the preset's own, for its own names.
         header: attributes of the GADGET header (Time, BoxSize, MassTable, ...), or of the group where there is none.
     """
-    chosen = preset(name)
+    chosen, count = preset(name), _checked(count)
     if file.format != "hdf5":
         cause = f"particle presets are laid out in HDF5; this file is {file.format}"
         raise Error(code="unsupported", operation="write particles to", file=file.name, cause=cause)
@@ -132,6 +133,16 @@ def create_particles(
                 writer.link(own[member.name], paths[member.name])  # type: ignore[attr-defined]
         writer.set_attributes(place, attributes)
     return {member: file[path] for member, path in paths.items()}
+
+
+def _checked(count: Any) -> int:
+    try:
+        whole = operator.index(count)
+    except TypeError:
+        raise TypeError(f"count is {count!r}; it must be a whole number of particles") from None
+    if not 0 <= whole < 1 << 63:
+        raise ValueError(f"count is {count}; it must be from 0 to 2^63-1 particles")
+    return whole
 
 
 def _datasets(members: Sequence[Member], paths: Mapping[str, str], count: int) -> list[NewDataset]:
