@@ -207,7 +207,8 @@ class DType:
             try:
                 import ml_dtypes
             except ImportError:
-                raise TypeError(f"NumPy has no {self.name}: pip install ml_dtypes gives it one") from None
+                bits = f"array.view('uint{8 * self.itemsize}') shows the bits"
+                raise TypeError(f"NumPy has no {self.name}: pip install ml_dtypes gives it one; {bits}") from None
             return np.dtype(getattr(ml_dtypes, self.name))
         if not self.fields:
             return np.dtype(self.typestr)

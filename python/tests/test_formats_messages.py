@@ -64,3 +64,13 @@ def test_a_page_that_is_none_is_refused_by_name(tmp_path: Path, wrong: Any, kind
         with pytest.raises(kind, match="^page_bytes "):
             penstock.create(tmp_path / f"x.{suffix}", device="host", page_bytes=wrong)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "bits"), [("bfloat16", "uint16"), ("float8_e5m2", "uint8")])
+def test_a_type_that_numpy_lacks_says_what_to_do(monkeypatch: pytest.MonkeyPatch, name: str, bits: str) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    context = penstock.Context("host")
+    array = penstock.Array(context.allocate(8), name, (4,))
+    with pytest.raises(TypeError, match=rf"pip install ml_dtypes.* array.view\('{bits}'\)"):
+        array.to_numpy()
+    assert array.view(bits).to_numpy().shape == (4,)
