@@ -74,3 +74,13 @@ def test_a_type_that_numpy_lacks_says_what_to_do(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(TypeError, match=rf"pip install ml_dtypes.* array.view\('{bits}'\)"):
         array.to_numpy()
     assert array.view(bits).to_numpy().shape == (4,)
+
+
+def test_attributes_that_refer_to_objects_are_not_listed(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = np.ones(3)
+        file["x"].attrs["to"] = file["x"].ref
+        file["x"].attrs["units"] = "K"
+    with penstock.open(tmp_path / "x.h5", device="host") as file:
+        assert dict(file["x"].attrs) == {"units": "K"}
