@@ -161,6 +161,19 @@ def test_little_is_decoded_without_a_thread(file: penstock.DataFile, monkeypatch
     assert file._mover.decode.threads == [threading.main_thread()]
 
 
+def test_where_the_system_has_no_thread_left_the_one_who_waits_decodes(
+    file: penstock.DataFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert np.array_equal(file["x"].read().to_numpy(), CONTENT)
+    pending = file["x"].start_read()
+    assert not pending.done
+    assert np.array_equal(pending.result().to_numpy(), CONTENT)
+
+
 def test_others_are_answered_while_the_host_decodes(file: penstock.DataFile) -> None:
     pending = file["x"].start_read()
     assert file["x"].shape == (ROWS,)

@@ -88,7 +88,10 @@ class Pending:
         """The lock is held. An interrupt in here leaves open whether there is a thread: then the lock decides who goes
         on, it or the next to wait."""
         thread = threading.Thread(target=self._run_in_thread, name="penstock-pending")
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the system has no more: whoever waits goes on with the work himself
+            return
         self._thread = thread
 
     def _advance(self) -> None:
@@ -175,7 +178,7 @@ class Pending:
             return
         if isinstance(self._waits_for, HostWork) and self._waits_for.bytes > _INLINE_BYTES:
             self._start_thread()
-        elif self._waits_for.wait(timeout, None):
+        if self._thread is None and self._waits_for.wait(timeout, None):
             self._advance()
 
     def _need_own_process(self) -> None:
