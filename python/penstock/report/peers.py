@@ -69,7 +69,7 @@ PANELS: list[tuple[str, list[tuple[str, str, bool]]]] = [
         ],
     ),
     (
-        "Array from device to a new file in the page cache",
+        "Array from device to a new file",
         [
             ("raw write", "raw file", True),
             ("HDF5 write", "HDF5", True),
