@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "context/test_files.hpp"
+#include "device/forwarding_device.hpp"
 #include "os/system.hpp"
 #include "penstock/context.hpp"
 
@@ -32,24 +33,12 @@ class CountingSystem : public os::System {
 };
 
 // The emulated device, slow to register memory.
-class SlowToRegister : public Device {
+class SlowToRegister : public device::test::ForwardingDevice {
   public:
-    const std::string& name() const noexcept override { return device_->name(); }
-    DeviceInfo info() override { return device_->info(); }
-    void* allocate(MemoryKind kind, std::uint64_t bytes) override { return device_->allocate(kind, bytes); }
-    void release(MemoryKind kind, void* memory) noexcept override { device_->release(kind, memory); }
     bool register_host(void* memory, std::uint64_t bytes, bool read_only, std::string& why) override {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        return device_->register_host(memory, bytes, read_only, why);
+        return ForwardingDevice::register_host(memory, bytes, read_only, why);
     }
-    void unregister_host(void* memory) noexcept override { device_->unregister_host(memory); }
-    PointerInfo pointer_info(const void* memory) override { return device_->pointer_info(memory); }
-    std::unique_ptr<Stream> make_stream() override { return device_->make_stream(); }
-    std::unique_ptr<Event> make_event() override { return device_->make_event(); }
-    void enter_thread() override { device_->enter_thread(); }
-
-  private:
-    std::shared_ptr<Device> device_ = make_host_device();
 };
 
 class Prepare : public testing::Test {

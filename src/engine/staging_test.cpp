@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "device/forwarding_device.hpp"
 #include "penstock/error.hpp"
 #include "penstock/plan.hpp"
 
@@ -15,26 +16,16 @@ namespace penstock::engine {
 namespace {
 
 // The emulated device, which registers no more than some bytes at once.
-class SmallRegistrations : public Device {
+class SmallRegistrations : public device::test::ForwardingDevice {
   public:
     explicit SmallRegistrations(std::uint64_t most) : most_(most) {}
-    const std::string& name() const noexcept override { return device_->name(); }
-    DeviceInfo info() override { return device_->info(); }
-    void* allocate(MemoryKind kind, std::uint64_t bytes) override { return device_->allocate(kind, bytes); }
-    void release(MemoryKind kind, void* memory) noexcept override { device_->release(kind, memory); }
     bool register_host(void* memory, std::uint64_t bytes, bool read_only, std::string& why) override {
         why = "too much at once";
-        return bytes <= most_ && device_->register_host(memory, bytes, read_only, why);
+        return bytes <= most_ && ForwardingDevice::register_host(memory, bytes, read_only, why);
     }
-    void unregister_host(void* memory) noexcept override { device_->unregister_host(memory); }
-    PointerInfo pointer_info(const void* memory) override { return device_->pointer_info(memory); }
-    std::unique_ptr<Stream> make_stream() override { return device_->make_stream(); }
-    std::unique_ptr<Event> make_event() override { return device_->make_event(); }
-    void enter_thread() override { device_->enter_thread(); }
 
   private:
     std::uint64_t most_;
-    std::shared_ptr<Device> device_ = make_host_device();
 };
 
 class StagingMemory : public testing::Test {
