@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from penstock import Context
+
 PENSTOCK = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
 LIMIT_S = 120  # "in bounded time" of every command here
 
@@ -37,6 +39,11 @@ def run_penstock(*arguments: str | Path, **options: Any) -> Ran:
         [*PENSTOCK, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT_S, env=environment, **options
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def context() -> Context:
+    return Context("host")
 
 
 @pytest.fixture

@@ -16,11 +16,6 @@ import pytest
 import penstock
 
 
-@pytest.fixture
-def context() -> penstock.Context:
-    return penstock.Context("host")
-
-
 def test_round_trip(context: penstock.Context, tmp_path: Path) -> None:
     data = os.urandom(1_000_001)
     with context.create(tmp_path / "file", len(data)) as file:

@@ -9,21 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from array_rig import filled
 
 import penstock
-from penstock import Array
-
-
-@pytest.fixture
-def context() -> penstock.Context:
-    return penstock.Context("host")
-
-
-def filled(context: penstock.Context, content: np.ndarray) -> Array:
-    buffer = context.allocate(max(1, content.nbytes))
-    memoryview(buffer)[: content.nbytes] = content.tobytes()
-    return Array(buffer, content.dtype, content.shape)
-
 
 NUMBERS = ["bool", "int8", "uint16", "<i4", ">i8", "uint64", "float16", "<f4", ">f8", "complex64"]
 

@@ -8,20 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from array_rig import filled
 
 import penstock
 from penstock import Array, DType
-
-
-@pytest.fixture
-def context() -> penstock.Context:
-    return penstock.Context("host")
-
-
-def filled(context: penstock.Context, content: np.ndarray) -> Array:
-    buffer = context.allocate(max(1, content.nbytes))
-    memoryview(buffer)[: content.nbytes] = content.tobytes()
-    return Array(buffer, content.dtype, content.shape)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint64", "float16", "float64", "complex64"])

@@ -11,11 +11,6 @@ import pytest
 import penstock
 
 
-@pytest.fixture
-def context() -> penstock.Context:
-    return penstock.Context("host")
-
-
 def test_read_only_memory_is_refused(context: penstock.Context, sample: Path) -> None:
     with context.open(sample) as file, pytest.raises(BufferError):
         file.read(b"constant")
