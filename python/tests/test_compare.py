@@ -83,6 +83,17 @@ def test_few_samples_have_no_interval_and_cannot_fail(rows: Rows) -> None:
     assert one.low is None and one.changed == "" and not one.regressed(1)
 
 
+def test_what_cannot_be_compared_is_named(rows: Rows) -> None:
+    for spoilt in (changed(rows, "hot read", 0), [_timed(row) for row in rows]):
+        report = compare(rows, spoilt)
+        assert report.unlike == ["hot read"]
+        assert "hot read" not in {one.name for one in report.comparisons}
+
+
+def _timed(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"median_us": 5.0} if row.get("name") == "hot read" else row
+
+
 def test_machines_that_differ_are_told(rows: Rows) -> None:
     other = copy.deepcopy(rows)
     next(row for row in other if row["kind"] == "machine")["machine"]["kernel"] = "1.0"

@@ -59,17 +59,19 @@ class Report:
     only_first: list[str]
     only_second: list[str]
     differences: list[str]  # of the machines
+    unlike: list[str]  # in both, but in other units, or with nothing moved
 
 
 def compare(first: Rows, second: Rows) -> Report:
     """What both files hold, in the order of the first."""
     left, right = _groups(first), _groups(second)
-    found = [_compared(key, left[key], right[key]) for key in left if key in right]
+    found = {key: _compared(key, left[key], right[key]) for key in left if key in right}
     return Report(
-        [one for one in found if one is not None],
+        [one for one in found.values() if one is not None],
         [_name(key) for key in left if key not in right],
         [_name(key) for key in right if key not in left],
         differences(first, second),
+        [_name(key) for key, one in found.items() if one is None],
     )
 
 

@@ -80,6 +80,7 @@ def _fields(report: Report, worse: list[str]) -> dict[str, Any]:
         "only_first": report.only_first,
         "only_second": report.only_second,
         "differences": report.differences,
+        "unlike": report.unlike,
         "regressed": worse,
     }
 
@@ -91,9 +92,14 @@ def _print(report: Report) -> None:
         sys.stdout.write(f"not alike: {what}\n")
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else show.WIDTH)
     console.print(_table(report.comparisons))
-    for which, names in (("first", report.only_first), ("second", report.only_second)):
+    lists = {
+        "only in the first": report.only_first,
+        "only in the second": report.only_second,
+        "in other units, or nothing moved": report.unlike,
+    }
+    for what, names in lists.items():
         if names:
-            sys.stdout.write(f"only in the {which}: {', '.join(names)}\n")
+            sys.stdout.write(f"{what}: {', '.join(names)}\n")
 
 
 def _table(comparisons: list[Comparison]) -> Table:
