@@ -2,6 +2,7 @@
 #include "engine/scheduler.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace penstock::engine {
 namespace {
@@ -21,23 +22,31 @@ void Scheduler::add(std::shared_ptr<Job> job) {
 }
 
 // A job without any worker comes first. Not so one that shares slots while another of its kind is served: those gather
-// workers in turn.
+// workers in turn. Jobs that were served lie behind, so the first look finds most: a queue may be long.
 std::list<std::shared_ptr<Job>>::iterator Scheduler::next_for(const Shape* shape) {
-    const bool team_at_work =
-        std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return shares_slots(*job) && job->lanes != 0; });
-    const auto fits = [&](const Job& job) { return shape == nullptr || job.shape() == *shape; };
-    const auto waits = [&](const auto& job) {
-        return fits(*job) && job->lanes == 0 && !(shares_slots(*job) && team_at_work);
-    };
-    const auto found = std::find_if(jobs_.begin(), jobs_.end(), waits);
-    if (found != jobs_.end()) return found;
-    return std::find_if(jobs_.begin(), jobs_.end(),
-                        [&](const auto& job) { return fits(*job) && job->lanes < job->shape().workers; });
+    auto waiting_team = jobs_.end();
+    auto waiting = jobs_.end();
+    auto unfilled = jobs_.end();
+    bool team_at_work = false;
+    for (auto it = jobs_.begin(); it != jobs_.end();) {
+        const auto here = it++;
+        const Job& job = **here;
+        if (job.lanes != 0 && (*here)->exhausted()) {  // its workers will end it
+            jobs_.erase(here);
+            continue;
+        }
+        team_at_work |= shares_slots(job) && job.lanes != 0;
+        if (shape != nullptr && !(job.shape() == *shape)) continue;
+        auto& first = shares_slots(job) ? waiting_team : waiting;
+        if (job.lanes == 0 && first == jobs_.end()) first = here;
+        if (waiting != jobs_.end() && waiting_team == jobs_.end()) return waiting;
+        if (job.lanes < job.shape().workers && unfilled == jobs_.end()) unfilled = here;
+    }
+    if (waiting_team != jobs_.end() && !team_at_work) return waiting_team;  // it came before what else waits
+    return waiting != jobs_.end() ? waiting : unfilled;
 }
 
 std::shared_ptr<Job> Scheduler::pick(const Shape* shape) {
-    // What is exhausted and has workers is ended by them.
-    std::erase_if(jobs_, [](const auto& job) { return job->lanes != 0 && job->exhausted(); });
     const auto found = next_for(shape);
     if (found == jobs_.end()) return nullptr;
     std::shared_ptr<Job> job = *found;
@@ -64,7 +73,9 @@ void Scheduler::give_back(const std::shared_ptr<Job>& job) {
         const std::lock_guard lock(mutex_);
         --job->lanes;
         more = !job->exhausted();
-        const auto place = std::find(jobs_.begin(), jobs_.end(), job);
+        // From the back, where those that are served lie.
+        const auto after = std::find(jobs_.rbegin(), jobs_.rend(), job).base();
+        const auto place = after == jobs_.begin() ? jobs_.end() : std::prev(after);
         if (place != jobs_.end() && more) jobs_.splice(jobs_.end(), jobs_, place);
         if (place != jobs_.end() && !more) jobs_.erase(place);
     }

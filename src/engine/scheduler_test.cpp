@@ -56,6 +56,30 @@ TEST_F(EngineOverMemory, a_job_of_another_kind_does_not_wait_for_all_that_share_
     scheduler.stop();
 }
 
+// Quadratic work would take seconds here: each look would pass all that wait.
+TEST_F(EngineOverMemory, a_long_queue_is_served_in_linear_time) {
+    store_->put(1, random_bytes(kMiB, 5));
+    std::byte* memory = device_bytes(kMiB);
+    const auto seconds_of = [&](int count) {
+        Scheduler scheduler;
+        const Shape shape{.chunk_bytes = 64 * kKiB, .workers = 1};
+        for (int i = 0; i < count; ++i) {
+            scheduler.add(std::make_shared<Job>(transfer(Direction::read, {{&file_, 0, memory, 4096, 0}}, shape), 0,
+                                                CutRules{.chunk_bytes = 64 * kKiB}));
+        }
+        const auto start = Clock::now();
+        for (int i = 0; i < count; ++i) {
+            const std::shared_ptr<Job> job = scheduler.take();
+            Chunk chunk;
+            while (job->next(chunk)) job->finish_chunk();
+            scheduler.give_back(job);
+        }
+        return std::chrono::duration<double>(Clock::now() - start).count();
+    };
+    const double few = seconds_of(2000);
+    EXPECT_LT(seconds_of(20000), 40 * few);
+}
+
 // One worker, busy for seconds: what waits for it must end when it is told to, not when the other is done.
 TEST_F(EngineOverMemory, a_queued_transfer_that_is_cancelled_or_late_ends_while_the_one_before_runs) {
     make_slow_engine(16e6, 64 * kMiB);
