@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock.bench.kinds import sample_fields
+
 Rows = list[dict[str, Any]]
 Key = tuple[str, ...]
 
@@ -89,10 +91,12 @@ def differences(first: Rows, second: Rows) -> list[str]:
 
 def _groups(rows: Rows) -> dict[Key, Rows]:
     groups: dict[Key, Rows] = defaultdict(list)
+    samples = sample_fields()
     for row in rows:
+        fields = samples.get(row["kind"], {})
         if row["kind"] == "trial":
             groups[("trial", *(str(row[name]) for name in _VARIANT))].append(row)
-        elif row["kind"] in ("core", "formats"):
+        elif "name" in fields:
             groups[row["kind"], row["name"]].append(row)
         elif row["kind"] == "ceiling":
             groups["ceiling", row["direction"]].append(row)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import Context, _core, parse_bytes
 from penstock._api import Buffer, File
@@ -23,8 +23,12 @@ from penstock.bench.rounds import Probe, Sample, run_rounds
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, make_resident
 
+if TYPE_CHECKING:
+    from penstock.bench.session import Run
+
 BLOCK_BYTES = 4096
 MIN_TMPFS_BYTES = 64 << 20
+PINNED_COPY_BYTES = 1 << 30
 
 
 @dataclass
@@ -47,6 +51,18 @@ class Bench:
     @property
     def emulated(self) -> bool:
         return bool(self.context.device["emulated"])
+
+
+def run_suite(run_of: Run) -> None:
+    """Both files stay open; the buffers are made and touched once."""
+    context, place, suite = run_of.context, run_of.workspace, run_of.suite
+    source, target = (
+        run_of.stack.enter_context(context.open(path, write=True)) for path in (place.source, place.target)
+    )
+    device = context.allocate(suite.file_bytes, first_touch="gpu")
+    pinned = context.allocate(min(PINNED_COPY_BYTES, suite.file_bytes), "pinned", first_touch="cpu")
+    bench = Bench(context, place, run_of.results, suite.settings["core"], source, target, device, pinned)
+    run(bench, suite, run_of.step)
 
 
 def run(bench: Bench, suite: Suite, step: Step) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import penstock
 from penstock import Array, Context
@@ -27,6 +27,9 @@ from penstock.bench.suite import Suite
 from penstock.bench.workspace import FILE_SEED, Workspace, make_hot
 from penstock.formats import registry
 from penstock.formats.model import NewDataset
+
+if TYPE_CHECKING:
+    from penstock.bench.session import Run
 
 SUFFIXES = {"HDF5": "h5", "netCDF-4": "nc", "NPY": "npy", "safetensors": "safetensors", "Zarr": "zarr"}
 ITEM_BYTES = 4
@@ -58,6 +61,12 @@ class Bench:
 
     def payload(self) -> Array:
         return Array(self.device, "float32", (self.bytes // ITEM_BYTES,))
+
+
+def run_suite(run_of: Run) -> None:
+    device = run_of.context.allocate(run_of.suite.file_bytes, first_touch="gpu")
+    bench = Bench(run_of.context, run_of.workspace, run_of.results, run_of.suite.settings["formats"], device)
+    run(bench, run_of.suite, run_of.step)
 
 
 def run(bench: Bench, suite: Suite, step: Step) -> None:

@@ -11,13 +11,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import Context, Error, _core
 from penstock._api import Buffer, File
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.suite import Suite, Trial
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
+
+if TYPE_CHECKING:
+    from penstock.bench.session import Run
 
 MAX_REQUESTS = 16384  # of one trial: enough to be steady, few enough to be short
 POISON = 0xEE  # fills buffers before a read, so that bytes that never came cannot pass
@@ -47,6 +50,10 @@ class Bench:
         if key not in self.buffers:
             self.buffers[key] = self.context.allocate(self.workspace.file_bytes, kind, first_touch=first_touch)
         return self.buffers[key]
+
+
+def run_suite(run_of: Run) -> None:
+    run(Bench(run_of.context, run_of.workspace, run_of.results), run_of.suite, run_of.step)
 
 
 def run(bench: Bench, suite: Suite, step: Step) -> bool:

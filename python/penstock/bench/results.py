@@ -14,17 +14,11 @@ from types import TracebackType
 from typing import IO, Any
 
 from penstock import Error
+from penstock.bench.kinds import NUMBER, sample_fields
 
-NUMBER = (int, float)
-MOVED = {"bytes": int, "bytes_per_second": NUMBER, "cpu_user_s": NUMBER, "cpu_system_s": NUMBER}
-TRIAL = dict.fromkeys(("path", "direction", "cache", "buffer", "first_touch", "took"), str) | dict.fromkeys(
-    ("request_bytes", "workers", "depth"), int
-)
 FIELDS: dict[str, dict[str, Any]] = {  # what readers rely on
     "machine": {"machine": dict, "file_bytes": int, "repeats": int},
-    "trial": MOVED | TRIAL,
-    "core": MOVED | {"name": str},
-    "formats": MOVED | {"name": str},
+    **sample_fields(),
     "ceiling": {"direction": str, "bytes_per_second": NUMBER},
     "missing": {"cause": str},
     "memory": {"bytes": int, "budget_bytes": int, "peak_rss_bytes": int},
@@ -36,7 +30,7 @@ MACHINE = {"cpu_model", "cores", "memory_bytes", "page_bytes", "architecture", "
     "git_revision",
 }
 DEVICE = {"name", "model", "total_bytes", "driver_version", "emulated"}
-SAMPLES = ("trial", "core", "formats", "ceiling", "memory", "missing")
+SAMPLES = (*sample_fields(), "ceiling", "memory", "missing")
 
 
 class Results:

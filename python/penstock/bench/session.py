@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, File
-from penstock.bench import core, formats, grid
+from penstock import Context
+from penstock.bench import kinds
 from penstock.bench.grid import Step
 from penstock.bench.machine import fingerprint
 from penstock.bench.results import Results
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import Workspace
-
-PINNED_COPY_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -29,9 +27,25 @@ class Request:
     quick: bool
 
 
+@dataclass(frozen=True)
+class Run:
+    """What a kind of suite is given to run one. What it opens for the whole run it may leave to `stack`."""
+
+    request: Request
+    context: Context
+    workspace: Workspace
+    results: Results
+    step: Step
+    stack: ExitStack
+
+    @property
+    def suite(self) -> Suite:
+        return self.request.suite
+
+
 def run(request: Request, step: Step) -> list[dict[str, Any]]:
     """Runs the suite and returns its rows, which are also in the results file. Leaves nothing else behind."""
-    suite = request.suite
+    suite, kind = request.suite, kinds.KINDS[request.suite.kind]
     with ExitStack() as stack:
         context = stack.enter_context(Context(request.device))
         place = stack.enter_context(Workspace(context, request.directory, suite.file_bytes))
@@ -44,25 +58,9 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
             repeats=suite.repeats,
             machine=fingerprint(context, request.directory),
         )
-        step(0, 0, "making the files")
-        made = [place.make(place.source), place.make(place.target)]
-        if "core" in suite.settings:
-            files = [stack.enter_context(context.open(path, write=True)) for path in made]
-            core.run(_core_bench(place, results, suite, files), suite, step)
-        elif "formats" in suite.settings:
-            formats.run(_formats_bench(place, results, suite), suite, step)
-        else:
-            grid.run(grid.Bench(context, place, results), suite, step)
+        if kind.makes_files:
+            step(0, 0, "making the files")
+            place.make(place.source)
+            place.make(place.target)
+        kinds.resolve(kind.run)(Run(request, context, place, results, step, stack))
         return results.rows
-
-
-def _formats_bench(place: Workspace, results: Results, suite: Suite) -> formats.Bench:
-    device = place.context.allocate(suite.file_bytes, first_touch="gpu")
-    return formats.Bench(place.context, place, results, suite.settings["formats"], device)
-
-
-def _core_bench(place: Workspace, results: Results, suite: Suite, files: list[File]) -> core.Bench:
-    context = place.context
-    device = context.allocate(suite.file_bytes, first_touch="gpu")
-    pinned = context.allocate(min(PINNED_COPY_BYTES, suite.file_bytes), "pinned", first_touch="cpu")
-    return core.Bench(context, place, results, suite.settings["core"], files[0], files[1], device, pinned)

@@ -11,12 +11,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from penstock.bench import format_targets, targets
+from penstock.bench import kinds
 from penstock.bench.promises import Check, Medians
 from penstock.bench.results import median_cpu, median_rate
 from penstock.cli.show import WIDTH, bytes_text
 
 Rows = list[dict[str, Any]]
+
+
+def trial_tables(rows: Rows, _kind: str) -> list[Table]:
+    return [grid_table(rows)]
 
 
 def grid_table(rows: Rows) -> Table:
@@ -80,11 +84,8 @@ def missing_table(rows: Rows) -> Table | None:
     return table
 
 
-CHECKS = {"core": targets.checks, "formats": format_targets.checks}
-
-
-def probe_tables(rows: Rows, kind: str) -> tuple[Table, Table]:
-    """Medians of the probes of one kind, and the promises with their verdicts."""
+def probe_tables(rows: Rows, kind: str) -> list[Table]:
+    """Medians of the probes of one kind."""
     medians = Medians(rows, kind)
     rates = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("probe", "GB/s", "CPU s/GB", "n", "took"):
@@ -94,12 +95,17 @@ def probe_tables(rows: Rows, kind: str) -> tuple[Table, Table]:
         rates.add_row(
             name, f"{(medians.rate(name) or 0) / 1e9:.3g}", f"{medians.cpu(name) or 0:.3f}", str(len(group)), took
         )
+    return [rates]
+
+
+def check_table(checks: list[Check]) -> Table:
+    """The promises with their verdicts."""
     verdicts = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("promise", "measured", "bound", ""):
         verdicts.add_column(name, justify="right" if name in ("measured", "bound") else "left")
-    for check in CHECKS[kind](rows):
+    for check in checks:
         verdicts.add_row(*_verdict(check))
-    return rates, verdicts
+    return verdicts
 
 
 def _verdict(check: Check) -> tuple[str, str, str, str]:
@@ -114,12 +120,12 @@ def _verdict(check: Check) -> tuple[str, str, str, str]:
 def print_results(rows: Rows, console: Console | None = None) -> None:
     """Everything a results file holds, as tables."""
     out = console or Console(width=None if sys.stdout.isatty() else WIDTH)
-    kinds = {row["kind"] for row in rows}
-    if "trial" in kinds:
-        out.print(grid_table(rows))
-    for kind in kinds & CHECKS.keys():
-        for table in probe_tables(rows, kind):
+    for kind in kinds.present(rows):
+        for table in kinds.resolve(kind.tables)(rows, kind.row):
             out.print(table)
+        checks = kinds.checks(rows, kind)
+        if checks:
+            out.print(check_table(checks))
     absent = missing_table(rows)
     if absent is not None:
         out.print(absent)

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Error, parse_bytes, path_names
+from penstock.bench.kinds import GRID, KINDS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -64,7 +65,9 @@ class Suite:
     file_bytes: int
     repeats: int
     seconds: float
-    trials: tuple[Trial, ...]
+    kind: str  # of kinds.KINDS
+    trials: tuple[Trial, ...]  # of a grid
+    cases: tuple[dict[str, Any], ...]  # as written, for kinds with axes of their own
     settings: dict[str, Any]  # tables that belong to one kind of suite, e.g. [core]
 
 
@@ -102,7 +105,8 @@ def load(name: str, quick: bool) -> Suite:
 
 
 def _suite(path: Path, table: dict[str, Any]) -> Suite:
-    trials = dict.fromkeys(trial for case in table.get("case", []) for trial in _expand(path, case))
+    kind, cases = _kind(path, table), table.get("case", [])
+    trials = dict.fromkeys(trial for case in cases if kind == GRID for trial in _expand(path, case))
     settings = {key: value for key, value in table.items() if isinstance(value, dict) and key != "quick"}
     return Suite(
         str(table.get("name", path.stem)),
@@ -110,9 +114,19 @@ def _suite(path: Path, table: dict[str, Any]) -> Suite:
         parse_bytes(str(table["file_bytes"])),
         int(table["repeats"]),
         float(table["seconds"]),
+        kind,
         tuple(trials),
+        tuple(cases),
         settings,
     )
+
+
+def _kind(path: Path, table: dict[str, Any]) -> str:
+    """What the file says, else the kind whose table it has, else a grid."""
+    kind = table.get("kind") or next((name for name in KINDS if name in table), GRID)
+    if kind not in KINDS:
+        raise _wrong(path, f"kind '{kind}' is none of " + ", ".join(KINDS))
+    return str(kind)
 
 
 def _expand(path: Path, case: dict[str, Any]) -> list[Trial]:

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from penstock.bench import kinds
 from penstock.bench.results import median_cpu, median_rate
 from penstock.report import style
-from penstock.report.peers import beside_peers
 
 Rows = list[dict[str, Any]]
 Key = tuple[str, str, str]  # direction, cache, path
@@ -30,13 +30,7 @@ STATE_WORDS = {"hot": "in page cache", "cold": "not in page cache", "direct": "p
 def figures(rows: Rows) -> dict[str, Figure]:
     """All figures that these rows can feed, by name."""
     with mpl.rc_context(style.RC):
-        made = {
-            "peers": beside_peers(rows),
-            "bandwidth": bandwidth_by_path(rows),
-            "request-size": bandwidth_by_size(rows),
-            "cpu": cpu_by_path(rows),
-        }
-        return {name: figure for name, figure in made.items() if figure is not None}
+        return kinds.figures(rows)
 
 
 def bandwidth_by_path(rows: Rows) -> Figure | None:

@@ -12,18 +12,13 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from penstock import __version__
+from penstock.bench import kinds
 from penstock.bench.results import median_cpu, median_rate
 from penstock.report import figures as drawing
 from penstock.report import style
 from penstock.report.verdict import verdict
 
 Rows = list[dict[str, Any]]
-CAPTIONS = {
-    "peers": "Penstock at its default settings beside the ceilings and peers measured in the same run.",
-    "bandwidth": "Bandwidth of every path, one request for the whole file, at the settings Penstock chooses by itself.",
-    "request-size": "Bandwidth against request size: where the lines bend is the smallest request worth making.",
-    "cpu": "What a gigabyte costs in CPU time, every thread of the process counted.",
-}
 STYLE = """
 :root { color-scheme: light; }
 body { font: 16px/1.55 "Source Sans 3", "Helvetica Neue", Helvetica, Arial, sans-serif; color: #1a1c1f;
@@ -85,7 +80,7 @@ def page(rows: Rows, pictures: dict[str, str]) -> str:
     body.append(_promises(rows))
     body.append(f'<p class="lead">{html.escape(lead(first))}</p>')
     for name, picture in pictures.items():
-        body.append(f"<figure>{picture}<figcaption>{html.escape(CAPTIONS[name])}</figcaption></figure>")
+        body.append(f"<figure>{picture}<figcaption>{html.escape(kinds.FIGURES[name].caption)}</figcaption></figure>")
     body.append(_medians(rows))
     body.append(_missing(rows))
     body.append(_machine(machine))
@@ -126,12 +121,7 @@ def _numbers(group: Rows) -> tuple[str, str, str]:
 
 
 def _promises(rows: Rows) -> str:
-    from penstock.bench.show import CHECKS
-
-    kinds = [kind for kind in CHECKS if any(row["kind"] == kind for row in rows)]
-    if not kinds:
-        return ""
-
+    checks = [check for kind in kinds.present(rows) for check in kinds.checks(rows, kind)]
     words = {True: "pass", False: "fail", None: "not judged here"}
     lines = [
         (
@@ -140,8 +130,7 @@ def _promises(rows: Rows) -> str:
             "-" if c.value is None else f"{c.value:.3g} {c.unit}",
             f"{'≥' if c.at_least else '≤'} {c.bound:.3g} {c.unit}",
         )
-        for kind in kinds
-        for c in CHECKS[kind](rows)
+        for c in checks
     ]
     return _table("Promises", ("promise", "", "measured", "bound"), lines, numbers=2)
 

@@ -1,0 +1,106 @@
+"""The kinds of suites, in one table: what runs them, which rows they write, and which tables and figures show those.
+
+A new kind of suite is a module and an entry here; nothing else has to know it. What must stay true: everything is named
+as "module:function" below penstock and imported when it is used, so that reading a results file loads no device code.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Rows = list[dict[str, Any]]
+NUMBER = (int, float)
+MOVED = {"bytes": int, "bytes_per_second": NUMBER, "cpu_user_s": NUMBER, "cpu_system_s": NUMBER}
+NAMED: dict[str, Any] = MOVED | {"name": str}  # rows of one name are samples of the same thing
+TRIAL = dict.fromkeys(("path", "direction", "cache", "buffer", "first_touch", "took"), str) | dict.fromkeys(
+    ("request_bytes", "workers", "depth"), int
+)
+GRID = "grid"  # of suites that name no other
+_PROBES = "bench.show:probe_tables"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure: (rows) -> matplotlib Figure, or None when the rows do not hold what it shows."""
+
+    function: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of suite. A TOML file is of it that says `kind = NAME`, or that has a table [NAME]."""
+
+    run: str  # (session.Run) -> None
+    row: str  # the kind of its samples
+    fields: dict[str, Any]  # what readers rely on in a sample, by type
+    tables: str = _PROBES  # (rows, kind of the samples) -> list of rich tables
+    checks: str = ""  # (rows) -> list[promises.Check]
+    figures: tuple[str, ...] = ()  # of FIGURES
+    makes_files: bool = True  # source and target are there when it starts
+
+
+FIGURES: dict[str, Drawing] = {  # in the order of the page
+    "peers": Drawing(
+        "report.peers:beside_peers",
+        "Penstock at its default settings beside the ceilings and peers measured in the same run.",
+    ),
+    "bandwidth": Drawing(
+        "report.figures:bandwidth_by_path",
+        "Bandwidth of every path, one request for the whole file, at the settings Penstock chooses by itself.",
+    ),
+    "request-size": Drawing(
+        "report.figures:bandwidth_by_size",
+        "Bandwidth against request size: where the lines bend is the smallest request worth making.",
+    ),
+    "cpu": Drawing(
+        "report.figures:cpu_by_path",
+        "What a gigabyte costs in CPU time, every thread of the process counted.",
+    ),
+}
+KINDS: dict[str, Kind] = {
+    GRID: Kind(
+        "bench.grid:run_suite",
+        "trial",
+        MOVED | TRIAL,
+        tables="bench.show:trial_tables",
+        figures=("bandwidth", "request-size", "cpu"),
+    ),
+    "core": Kind("bench.core:run_suite", "core", NAMED, checks="bench.targets:checks", figures=("peers",)),
+    "formats": Kind(
+        "bench.formats:run_suite", "formats", NAMED, checks="bench.format_targets:checks", figures=("peers",)
+    ),
+}
+
+
+def resolve(place: str) -> Callable[..., Any]:
+    """The function that "module:function" names."""
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(f"penstock.{module}"), name)
+    return function
+
+
+def sample_fields() -> dict[str, dict[str, Any]]:
+    """What readers rely on, by the kind of row."""
+    return {kind.row: kind.fields for kind in KINDS.values()}
+
+
+def present(rows: Rows) -> list[Kind]:
+    """The kinds of suites that rows are of, in the order of the table."""
+    found = {row["kind"] for row in rows}
+    return [kind for kind in KINDS.values() if kind.row in found]
+
+
+def checks(rows: Rows, kind: Kind) -> list[Any]:
+    """The promises of a kind, judged by the rows."""
+    return resolve(kind.checks)(rows) if kind.checks else []
+
+
+def figures(rows: Rows) -> dict[str, Any]:
+    """All figures that the rows can feed, by name."""
+    wanted = {name for kind in present(rows) for name in kind.figures}
+    made = {name: resolve(one.function)(rows) for name, one in FIGURES.items() if name in wanted}
+    return {name: figure for name, figure in made.items() if figure is not None}
