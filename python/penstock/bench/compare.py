@@ -1,31 +1,28 @@
 """Two results files beside each other: ratios of medians, what lies beyond noise, and what is in one file only.
 
 A ratio above 1 says that the second file is better, whatever is measured: rates are divided second by first, times
-first by second. Intervals are 95 % of a percentile bootstrap over the samples of both files (Efron and Tibshirani, An
-Introduction to the Bootstrap, 1993, chapter 13), with a fixed seed: the same files give the same numbers.
+first by second. Intervals are those of intervals.py, over the samples of both files.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from penstock.bench import intervals
 from penstock.bench.kinds import sample_fields
 
 Rows = list[dict[str, Any]]
 Key = tuple[str, ...]
 
-RESAMPLES = 4000
-SEED = 7
-SAMPLES_MIN = 3  # of each file; of fewer no interval is told
 _TIMES = ("median_us", "median_ms")  # what a probe of requests measures; all others are rates
 _VARIANT = ("path", "direction", "cache", "request_bytes", "workers", "depth", "buffer", "first_touch")
 # What two runs should have in common, of the machine and of its device.
 _MACHINE = ("cpu_model", "cores", "memory_bytes", "kernel", "file_system", "mount_options", "disk")
 _DEVICE = ("model", "driver_version")
+_LATER = ("link", "cufile")  # which older files do not tell
 
 
 @dataclass(frozen=True)
@@ -83,6 +80,11 @@ def differences(first: Rows, second: Rows) -> list[str]:
     pairs = [("file_bytes", left["file_bytes"], right["file_bytes"])]
     pairs += [(name, left["machine"].get(name), right["machine"].get(name)) for name in _MACHINE]
     pairs += [
+        (name, left["machine"][name], right["machine"][name])
+        for name in _LATER
+        if name in left["machine"] and name in right["machine"]
+    ]
+    pairs += [
         (f"device {name}", left["machine"]["device"].get(name), right["machine"]["device"].get(name))
         for name in _DEVICE
     ]
@@ -98,6 +100,8 @@ def _groups(rows: Rows) -> dict[Key, Rows]:
             groups[("trial", *(str(row[name]) for name in _VARIANT))].append(row)
         elif "name" in fields:
             groups[row["kind"], row["name"]].append(row)
+            if "p99_us" in row:
+                groups[row["kind"], row["name"] + ", p99"].append({"median_us": row["p99_us"]})
         elif row["kind"] == "ceiling":
             groups["ceiling", row["direction"]].append(row)
     return groups
@@ -113,31 +117,17 @@ def _name(key: Key) -> str:
     return " ".join([path, direction, cache, size, *extras])
 
 
-def _measured(rows: Rows) -> tuple[str, np.ndarray]:
+def _measured(rows: Rows) -> tuple[str, list[float]]:
     for name in _TIMES:
         if all(isinstance(row.get(name), (int, float)) for row in rows):
-            return name.rpartition("_")[2], np.array([row[name] for row in rows], float)
-    return "GB/s", np.array([row["bytes_per_second"] for row in rows], float) / 1e9
+            return name.rpartition("_")[2], [float(row[name]) for row in rows]
+    return "GB/s", [row["bytes_per_second"] / 1e9 for row in rows]
 
 
 def _compared(key: Key, first: Rows, second: Rows) -> Comparison | None:
     (unit, left), (other, right) = _measured(first), _measured(second)
-    if unit != other or not (left.all() and right.all()):  # another version's rows, or nothing moved
+    if unit != other or not (all(left) and all(right)):  # another version's rows, or nothing moved
         return None
-    ratios = _ratio(np.median(left), np.median(right), unit)
-    low = high = None
-    if min(len(left), len(right)) >= SAMPLES_MIN:
-        random = np.random.default_rng(SEED)
-        many = _ratio(_medians(random, left), _medians(random, right), unit)
-        low, high = (float(bound) for bound in np.percentile(many, (2.5, 97.5)))
-    medians = float(np.median(left)), float(np.median(right))
-    return Comparison(_name(key), unit, *medians, float(ratios), low, high, (len(left), len(right)))
-
-
-def _ratio(first: Any, second: Any, unit: str) -> Any:
-    return second / first if unit == "GB/s" else first / second
-
-
-def _medians(random: np.random.Generator, values: np.ndarray) -> np.ndarray:
-    """Medians of samples drawn with replacement, of the size of the sample."""
-    return np.median(random.choice(values, (RESAMPLES, len(values))), axis=1)
+    found = intervals.ratio(right, left) if unit == "GB/s" else intervals.ratio(left, right)
+    medians = statistics.median(left), statistics.median(right)
+    return Comparison(_name(key), unit, *medians, found.median, found.low, found.high, (len(left), len(right)))

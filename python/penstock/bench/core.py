@@ -7,7 +7,6 @@ before it is timed.
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from penstock import Context, _core, parse_bytes
 from penstock._api import Buffer, File
 from penstock.bench import peers
 from penstock.bench.grid import POISON, Step, check
-from penstock.bench.results import Results, Stopwatch
+from penstock.bench.media import from_another_cache
+from penstock.bench.results import Results, Stopwatch, latency_fields, seconds_of
 from penstock.bench.rounds import Probe, Sample, run_rounds
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, make_resident
@@ -43,6 +43,7 @@ class Bench:
     target: File
     device: Buffer  # of the file's size, touched
     pinned: Buffer
+    peers: frozenset[str]
 
     @property
     def bytes(self) -> int:
@@ -61,7 +62,7 @@ def run_suite(run_of: Run) -> None:
     )
     device = context.allocate(suite.file_bytes, first_touch="gpu")
     pinned = context.allocate(min(PINNED_COPY_BYTES, suite.file_bytes), "pinned", first_touch="cpu")
-    bench = Bench(context, place, run_of.results, suite.settings["core"], source, target, device, pinned)
+    bench = Bench(context, place, run_of.results, suite.settings["core"], source, target, device, pinned, run_of.peers)
     run(bench, suite, run_of.step)
 
 
@@ -71,13 +72,16 @@ def run(bench: Bench, suite: Suite, step: Step) -> None:
     probes = _probes(bench, best) + peers.probes(bench)
     run_rounds(bench.results, "core", probes, suite.repeats, step)
     step(1, 1, "memory")
-    peers.measure_memory(bench)
+    if not bench.results.has("memory"):
+        peers.measure_memory(bench)
 
 
 def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
     probes = [
         Probe("copy to device", lambda _: _copy(bench, True)),
         Probe("copy to host", lambda _: _copy(bench, False)),
+        Probe("engine read", lambda _: _engine(bench, "read")),
+        Probe("engine write", lambda _: _engine(bench, "write")),
         Probe("hot read", lambda _: read(bench, "auto", "hot")),
         Probe("second read", lambda _: read(bench, "auto", "second")),
         Probe("cold read", lambda _: read(bench, "auto", "cold")),
@@ -128,9 +132,13 @@ def read(bench: Bench, path: str, cache: str) -> Sample:
     if cache == "hot":
         bench.source.read(bench.device, path=path)
     bench.context.fill(bench.device, POISON)
-    sample = _timed(bench.source.start_read, bench.device, path) | {"resident_before": resident}
-    check(bench.context, bench.source.name, bench.device, FILE_SEED)
-    return sample
+    with bench.workspace.media.watch() as media:
+        sample = _timed(bench.source.start_read, bench.device, path) | {"resident_before": resident}
+    cause = from_another_cache(media, bench.bytes) if cache == "cold" else ""
+    if cause:
+        raise NotPossible(cause)
+    verify_s = check(bench.context, bench.source.name, bench.device, FILE_SEED)
+    return sample | media.fields() | {"verify_s": verify_s}
 
 
 def write(bench: Bench, path: str, cache: str, turn: int) -> Sample:
@@ -138,12 +146,19 @@ def write(bench: Bench, path: str, cache: str, turn: int) -> Sample:
     seed = 100 + turn
     bench.context.stamp(bench.device, 0, seed)
     STATES[cache](bench.target, bench.bytes)
-    sample = _timed(bench.target.start_write, bench.device, path)
-    bench.target.sync()
+    with bench.workspace.media.watch() as media:
+        sample = _timed(bench.target.start_write, bench.device, path)
+        fsync_s = seconds_of(bench.target.sync)
     bench.context.fill(bench.device, POISON)
     bench.target.read(bench.device, path="buffered")
-    check(bench.context, bench.target.name, bench.device, seed)
-    return sample
+    verify_s = check(bench.context, bench.target.name, bench.device, seed)
+    return sample | media.fields() | {"fsync_s": fsync_s, "verify_s": verify_s}
+
+
+def _engine(bench: Bench, direction: str) -> Sample:
+    """What the engine does when storage moves nothing: the ceiling of whatever it does with storage."""
+    start = bench.source.start_read if direction == "read" else bench.target.start_write
+    return _timed(start, bench.device, "null")
 
 
 def _timed(start: Callable[..., Any], memory: Buffer, path: str) -> Sample:
@@ -166,6 +181,10 @@ def fastest_host_loop(bench: Bench, direction: str, step: Step) -> dict[str, Any
     for threads in bench.settings["host_threads"]:
         for chunk in bench.settings["host_chunk_bytes"]:
             loop = _loop(bench, direction, threads, parse_bytes(str(chunk)))
+            known = _known(bench.results, loop)
+            if known is not None:
+                rates[threads, loop["chunk_bytes"]] = known
+                continue
             step(0, 0, f"host threads {direction} {threads} x {chunk}")
             seconds = min(_core.host_threads(**loop) for _ in range(2))
             rates[threads, loop["chunk_bytes"]] = bench.bytes / seconds
@@ -174,6 +193,14 @@ def fastest_host_loop(bench: Bench, direction: str, step: Step) -> dict[str, Any
             )
     threads, chunk = max(rates, key=lambda key: rates[key])
     return _loop(bench, direction, threads, chunk)
+
+
+def _known(results: Results, loop: dict[str, Any]) -> float | None:
+    """The rate of a loop that an earlier part of this run measured."""
+    for row in results.rows:
+        if row["kind"] == "host_grid" and all(row[name] == loop[name] for name in loop if name != "file"):
+            return float(row["bytes_per_second"])
+    return None
 
 
 def _loop(bench: Bench, direction: str, threads: int, chunk_bytes: int) -> dict[str, Any]:
@@ -213,7 +240,7 @@ def _one_at_a_time(bench: Bench, turn: int) -> Sample:
         each.extend(_core.read_latencies(bench.source._raw, block, count, turn + 1))
         return sum(each)
 
-    return _native(count * BLOCK_BYTES, loop) | _latency(each)
+    return _native(count * BLOCK_BYTES, loop) | latency_fields(each)
 
 
 def _one_at_a_time_in_python(bench: Bench, turn: int) -> Sample:
@@ -231,13 +258,7 @@ def _one_at_a_time_in_python(bench: Bench, turn: int) -> Sample:
             each.append(time.perf_counter() - start)
         return sum(each)
 
-    return _native(count * BLOCK_BYTES, loop) | _latency(each)
-
-
-def _latency(each: list[float]) -> Sample:
-    each.sort()
-    latency = {"median_us": statistics.median(each) * 1e6, "p99_us": each[int(0.99 * len(each))] * 1e6}
-    return latency | {"requests": len(each)}
+    return _native(count * BLOCK_BYTES, loop) | latency_fields(each)
 
 
 def _queued(bench: Bench, turn: int) -> Sample:

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 
 def probes(bench: Bench) -> list[Probe]:
-    return [
-        Probe("h5py and copy", lambda _: _h5py(bench)),
-        Probe("numpy.memmap and copy", lambda _: _memmap(bench)),
-        Probe("safetensors.torch.load_file", lambda _: _safetensors(bench)),
-    ]
+    """Those of `bench.peers`."""
+    known = {
+        "h5py": Probe("h5py and copy", lambda _: _h5py(bench)),
+        "numpy": Probe("numpy.memmap and copy", lambda _: _memmap(bench)),
+        "safetensors": Probe("safetensors.torch.load_file", lambda _: _safetensors(bench)),
+    }
+    return [probe for name, probe in known.items() if name in bench.peers]
 
 
-def _need(*modules: str) -> None:
+def need(*modules: str) -> None:
     for module in modules:
         if find_spec(module) is None:
             raise Absent(f"{module} is not installed")
@@ -36,7 +38,7 @@ def _need(*modules: str) -> None:
 def _copier(bench: Bench) -> Callable[[Any], Any]:
     if bench.emulated:
         return lambda host: bench.context.copy_to_device(bench.device.slice(0, host.nbytes), host)
-    _need("cupy")
+    need("cupy")
     import cupy
 
     def copy(host: Any) -> Any:
@@ -48,7 +50,7 @@ def _copier(bench: Bench) -> Callable[[Any], Any]:
 
 
 def _h5py(bench: Bench) -> Sample:
-    _need("h5py")
+    need("h5py")
     import h5py
 
     from penstock.bench.formats import hot, timed
@@ -64,7 +66,7 @@ def _h5py(bench: Bench) -> Sample:
 
 
 def _memmap(bench: Bench) -> Sample:
-    _need("numpy")
+    need("numpy")
     import numpy
 
     from penstock.bench.formats import hot, timed
@@ -75,7 +77,7 @@ def _memmap(bench: Bench) -> Sample:
 
 
 def _safetensors(bench: Bench) -> Sample:
-    _need("torch", "safetensors")
+    need("torch", "safetensors")
     import safetensors.torch
     import torch
 

@@ -19,7 +19,7 @@ import penstock
 from penstock import Array, Context
 from penstock._api import Buffer
 from penstock._dtype import DType
-from penstock.bench import format_decoding, format_particles, format_peers
+from penstock.bench import format_decoding, format_particles, format_peers, kinds
 from penstock.bench.grid import POISON, Step, check
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.rounds import Probe, Sample, run_rounds
@@ -47,6 +47,7 @@ class Bench:
     results: Results
     settings: dict[str, Any]
     device: Buffer  # of the files' size, touched
+    peers: frozenset[str] = kinds.PEERS
 
     @property
     def bytes(self) -> int:
@@ -65,7 +66,9 @@ class Bench:
 
 def run_suite(run_of: Run) -> None:
     device = run_of.context.allocate(run_of.suite.file_bytes, first_touch="gpu")
-    bench = Bench(run_of.context, run_of.workspace, run_of.results, run_of.suite.settings["formats"], device)
+    bench = Bench(
+        run_of.context, run_of.workspace, run_of.results, run_of.suite.settings["formats"], device, run_of.peers
+    )
     run(bench, run_of.suite, run_of.step)
 
 

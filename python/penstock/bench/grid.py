@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import Context, Error, _core
 from penstock._api import Buffer, File
-from penstock.bench.results import Results, Stopwatch
+from penstock.bench.media import Moved, from_another_cache
+from penstock.bench.results import Results, Stopwatch, seconds_of
 from penstock.bench.suite import Suite, Trial
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
 
@@ -65,6 +66,7 @@ def run(bench: Bench, suite: Suite, step: Step) -> bool:
     done = 0
     for repeat in range(suite.repeats):
         _copies(bench, repeat)
+        _engine(bench, suite, repeat)
         trials = list(suite.trials)
         order.shuffle(trials)
         for trial in trials:
@@ -84,6 +86,8 @@ def _copies(bench: Bench, repeat: int) -> None:
     device = bench.buffer("device", "gpu").slice(0, bytes)
     pinned = bench.buffer("pinned", "gpu").slice(0, bytes)
     for direction, up in (("read", True), ("write", False)):
+        if bench.results.has("ceiling", direction=direction, repeat=repeat):
+            continue
         seconds = _core.copy_seconds(bench.context._raw, up, device, pinned)
         bench.results.add(
             "ceiling",
@@ -95,8 +99,32 @@ def _copies(bench: Bench, repeat: int) -> None:
         )
 
 
+def _engine(bench: Bench, suite: Suite, repeat: int) -> None:
+    """The other ceiling: what the engine does when storage moves nothing, for each size of request in the suite."""
+    for direction, request in sorted({(trial.direction, trial.request_bytes) for trial in suite.trials}):
+        if bench.results.has("engine", direction=direction, request_bytes=request, repeat=repeat):
+            continue
+        trial = Trial("null", direction, request)
+        block, bytes = _extent(bench, trial)
+        memory = bench.buffer(trial.buffer, trial.first_touch).slice(0, bytes)
+        with bench.context.open(bench.workspace.target, write=True) as file:
+            outcome, _ = _move(file, memory, trial, block)
+        rate = bytes / outcome["seconds"]
+        bench.results.add(
+            "engine", direction=direction, request_bytes=request, repeat=repeat, **outcome, bytes_per_second=rate
+        )
+
+
+def _extent(bench: Bench, trial: Trial) -> tuple[int, int]:
+    """Bytes of one request and of all."""
+    block = trial.request_bytes or bench.workspace.file_bytes
+    return block, min(bench.workspace.file_bytes, block * MAX_REQUESTS)
+
+
 def _try(bench: Bench, trial: Trial, repeat: int) -> None:
-    if trial in bench.missing:
+    if trial in bench.missing or bench.results.has("trial", **trial.as_dict(), repeat=repeat):
+        return
+    if bench.results.has("missing", **trial.as_dict()):
         return
     try:
         bench.results.add("trial", **trial.as_dict(), repeat=repeat, **run_trial(bench, trial, repeat))
@@ -114,32 +142,27 @@ def _miss(bench: Bench, trial: Trial, cause: str) -> None:
 
 
 def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
-    """One measured and verified trial: bytes, seconds, rates, CPU seconds, path taken, residency before and after."""
-    name = bench.workspace.target if trial.direction == "write" else bench.workspace.source
-    with bench.context.open(name, write=True) as file:
-        return _run_trial(bench, trial, file, repeat)
-
-
-def _run_trial(bench: Bench, trial: Trial, file: File, repeat: int) -> dict[str, Any]:
+    """One measured and verified trial: bytes, rates, and each of its seconds apart; CPU seconds, the path taken, what
+    the medium moved, residency before and after. `seconds` are of the transfer alone."""
     _need_touch(bench, trial)
     writes = trial.direction == "write"
-    block = trial.request_bytes or bench.workspace.file_bytes
-    bytes = min(bench.workspace.file_bytes, block * MAX_REQUESTS)
+    block, bytes = _extent(bench, trial)
     memory = bench.buffer(trial.buffer, trial.first_touch).slice(0, bytes)
     seed = 1000 + repeat if writes else FILE_SEED
     _load(bench, trial, memory, seed)
-    before = make_hot(file, bytes) if trial.cache == "hot" else make_cold(file, bytes)
-    outcome, watch = _move(file, memory, trial, block)
-    after = file.residency(0, bytes)["resident_fraction"]
-    if trial.cache == "direct" and after > 0.05:
-        raise NotPossible(f"{after:.0%} of the file was in the page cache afterwards: this was not direct")
+    times = {"create_s": _create_seconds(bench, bytes)} if writes else {}
+    with bench.context.open(_file(bench, trial), write=True) as file:
+        before = make_hot(file, bytes) if trial.cache == "hot" else make_cold(file, bytes)
+        with bench.workspace.media.watch() as media:
+            outcome, watch = _move(file, memory, trial, block)
+            after = file.residency(0, bytes)["resident_fraction"]
+            times |= {"fsync_s": seconds_of(file.sync)} if writes else {}
+        times |= {"close_s": seconds_of(file.close)} if writes else {}
     if outcome["bytes"] != bytes:
         raise Error(
             code="io_error", operation="bench", file=file.name, cause=f"moved {outcome['bytes']} of {bytes} bytes"
         )
-    if writes:
-        file.sync()
-    _verify(bench, trial, (file, memory), seed)
+    _need_state(trial, after, media, bytes)
     return outcome | {
         "requests": -(-bytes // block),
         "bytes_per_second": bytes / outcome["seconds"],
@@ -147,7 +170,33 @@ def _run_trial(bench: Bench, trial: Trial, file: File, repeat: int) -> dict[str,
         "cpu_system_s": watch.cpu_system_s,
         "resident_before": before,
         "resident_after": after,
+        "verify_s": _verify(bench, trial, memory, seed),
+        **media.fields(),
+        **times,
     }
+
+
+def _file(bench: Bench, trial: Trial) -> Path:
+    return bench.workspace.target if trial.direction == "write" else bench.workspace.source
+
+
+def _create_seconds(bench: Bench, bytes: int) -> float:
+    """Of making a file of this size with its space reserved. It never appears: trials overwrite one that is there, so
+    that its state in the page cache can be proved."""
+    made: list[File] = []
+    seconds = seconds_of(lambda: made.append(bench.context.create(bench.workspace.directory / "created.bin", bytes)))
+    made.pop().abandon()
+    return seconds
+
+
+def _need_state(trial: Trial, after: float, media: Moved, bytes: int) -> None:
+    """NotPossible when a trial turned out not to be in the state it was to be in."""
+    if trial.cache == "direct" and after > 0.05:
+        raise NotPossible(f"{after:.0%} of the file was in the page cache afterwards: this was not direct")
+    if trial.direction == "read" and trial.cache != "hot":
+        cause = from_another_cache(media, bytes)
+        if cause:
+            raise NotPossible(cause)
 
 
 def _need_touch(bench: Bench, trial: Trial) -> None:
@@ -191,23 +240,27 @@ def _move(file: File, memory: Buffer, trial: Trial, block: int) -> tuple[dict[st
     return {"bytes": raw.bytes, "seconds": raw.seconds, "took": raw.path}, watch
 
 
-def _verify(bench: Bench, trial: Trial, moved: tuple[File, Buffer], seed: int) -> None:
-    """On the device: what a read brought, or what a buffered read brings of what was written."""
-    file, memory = moved
-    checked = memory
+def _verify(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> float:
+    """On the device: what a read brought, or what a buffered read brings of what was written. Returns the seconds of
+    the comparison."""
+    checked, name = memory, _file(bench, trial)
     if trial.direction == "write":
         checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
         bench.context.fill(checked, POISON)
-        file.read(checked, path="buffered")
+        with bench.context.open(name) as file:
+            file.read(checked, path="buffered")
     elif not _on_device(trial):
         checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
         bench.context.copy_to_device(checked, memory)
-    check(bench.context, file.name, checked, seed, f" after {trial.direction} by {trial.path}")
+    return check(bench.context, name, checked, seed, f" after {trial.direction} by {trial.path}")
 
 
-def check(context: Context, file: str | Path, memory: Buffer, seed: int, how: str = "") -> None:
-    """Raises Error unless the device memory holds exactly what the file should hold from its start on."""
+def check(context: Context, file: str | Path, memory: Buffer, seed: int, how: str = "") -> float:
+    """Raises Error unless the device memory holds exactly what the file should hold from its start on. Returns the
+    seconds of the comparison."""
+    start = time.perf_counter()
     bad, first = context.verify_stamp(memory, 0, seed)
+    seconds = time.perf_counter() - start
     if bad:
         raise Error(
             code="io_error",
@@ -218,3 +271,4 @@ def check(context: Context, file: str | Path, memory: Buffer, seed: int, how: st
             cause=f"{bad} bytes are wrong{how}",
             advice="do not trust these results",
         )
+    return seconds

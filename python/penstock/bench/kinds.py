@@ -40,6 +40,7 @@ class Kind:
     tables: str = _PROBES  # (rows, kind of the samples) -> list of rich tables
     checks: str = ""  # (rows) -> list[promises.Check]
     figures: tuple[str, ...] = ()  # of FIGURES
+    peers: tuple[str, ...] = ()  # what else it can measure, as --peers names it
     makes_files: bool = True  # source and target are there when it starts
 
 
@@ -69,11 +70,24 @@ KINDS: dict[str, Kind] = {
         tables="bench.show:trial_tables",
         figures=("bandwidth", "request-size", "cpu"),
     ),
-    "core": Kind("bench.core:run_suite", "core", NAMED, checks="bench.targets:checks", figures=("peers",)),
+    "core": Kind(
+        "bench.core:run_suite",
+        "core",
+        NAMED,
+        checks="bench.targets:checks",
+        figures=("peers",),
+        peers=("kvikio", "cufile", "torch", "safetensors", "fio"),
+    ),
     "formats": Kind(
-        "bench.formats:run_suite", "formats", NAMED, checks="bench.format_targets:checks", figures=("peers",)
+        "bench.formats:run_suite",
+        "formats",
+        NAMED,
+        checks="bench.format_targets:checks",
+        figures=("peers",),
+        peers=("h5py", "numpy", "safetensors"),
     ),
 }
+PEERS = frozenset(peer for kind in KINDS.values() for peer in kind.peers)
 
 
 def resolve(place: str) -> Callable[..., Any]:

@@ -5,6 +5,8 @@ Only facts of hardware, system and versions: no host name, no user name.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
 import subprocess
@@ -13,6 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Context, _core
+from penstock.bench.cufile_setup import cufile_setup
+
+PCI = Path("/sys/bus/pci/devices")
+_GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # of PCIe, by GT/s of a lane
+# Options of a mount that name machines, users or folders.
+_PRIVATE = ("addr", "clientaddr", "mountaddr", "username", "domain", "lowerdir", "upperdir", "workdir", "source")
 
 
 def fingerprint(context: Context, directory: Path) -> dict[str, Any]:
@@ -26,12 +34,50 @@ def fingerprint(context: Context, directory: Path) -> dict[str, Any]:
         "kernel": platform.release(),
         "distribution": _distribution(),
         "device": {key: value for key, value in context.device.items() if key != "free_bytes"},
+        "link": link(context.device["bus"]),
+        "cufile": cufile_setup(directory),
         "file_system": mount["type"],
         "mount_options": mount["options"],
         "disk": _disk(directory),
         "versions": _versions(),
         "git_revision": _git_revision(),
     }
+
+
+def machine_id(machine: dict[str, Any]) -> str:
+    """A short name of a fingerprint, which every row of a run carries."""
+    return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """What two fingerprints do not have in common, as texts."""
+    names = sorted(first.keys() | second.keys())
+    return [
+        f"{name}: {first.get(name)} and {second.get(name)}" for name in names if first.get(name) != second.get(name)
+    ]
+
+
+def link(bus: str, folder: Path = PCI) -> dict[str, Any] | str:
+    """Generation and width of the PCIe link of the device, as sysfs tells them; else why not. The speed is the highest
+    that the device can go: it is lowered while nothing moves."""
+    if not bus:
+        return "not available: the device is on no PCI bus"
+    place = folder / _sysfs_name(bus)
+    try:
+        speed = (place / "max_link_speed").read_text().strip()
+        width = (place / "current_link_width").read_text().strip()
+    except OSError as error:
+        return f"not available: {error.strerror}"
+    generation = _GENERATIONS.get(speed.split()[0])
+    if generation is None or not width.isdigit() or not int(width):
+        return f"not available: the system says speed '{speed}', width '{width}'"
+    return {"generation": generation, "width": int(width), "speed": speed}
+
+
+def _sysfs_name(bus: str) -> str:
+    """CUDA writes "00000000:18:00.0", sysfs "0000:18:00.0"."""
+    domain, _, rest = bus.lower().partition(":")
+    return f"{domain[-4:]}:{rest}"
 
 
 def mount_of(directory: Path) -> dict[str, str]:
@@ -43,8 +89,14 @@ def mount_of(directory: Path) -> dict[str, str]:
         left, _, right = line.partition(" - ")
         fields, tail = left.split(), right.split()
         if fields[2] == wanted:
-            found = {"type": tail[0], "options": ",".join(dict.fromkeys((fields[5] + "," + tail[2]).split(",")))}
+            found = {"type": tail[0], "options": _public(fields[5] + "," + tail[2])}
     return found
+
+
+def _public(options: str) -> str:
+    """Without repetition, and without what names machines, users or folders."""
+    kept = [one for one in options.split(",") if one.partition("=")[0] not in _PRIVATE]
+    return ",".join(dict.fromkeys(kept))
 
 
 def _cpu_model() -> str:

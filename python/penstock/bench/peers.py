@@ -14,9 +14,14 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from penstock import Error
+from penstock.bench import peers_torch
+from penstock.bench.grid import MISSING_CODES, POISON, check
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Absent, Probe
 from penstock.bench.workspace import FILE_SEED, make_cold, make_hot
+
+STATES = {"hot": make_hot, "cold": make_cold}
 
 if TYPE_CHECKING:
     from penstock.bench.core import Bench
@@ -26,8 +31,46 @@ MEMORY_LIMIT_S = 600
 
 
 def probes(bench: Bench) -> list[Probe]:
-    found = [Probe("fio read", lambda _: _fio(bench))]
-    found.append(Probe("KvikIO default", lambda _: _kvikio(bench, None)))
+    """Those of `bench.peers`."""
+    known: dict[str, Callable[[], list[Probe]]] = {
+        "fio": lambda: [Probe("fio read", lambda _: _fio(bench))],
+        "kvikio": lambda: _kvikio_probes(bench),
+        "cufile": lambda: [
+            Probe("cuFile compat, one call", lambda _: _cufile(bench, "gds-compat", "hot")),
+            Probe("cuFile native, one call", lambda _: _cufile(bench, "gds", "cold")),
+        ],
+        "torch": lambda: [Probe("torch pinned copies", lambda _: peers_torch.pinned_copies(bench))],
+        "safetensors": lambda: [Probe("safetensors.torch.load_file", lambda _: peers_torch.load_file(bench))],
+    }
+    return [probe for name, make in known.items() if name in bench.peers for probe in make()]
+
+
+def _cufile(bench: Bench, path: str, cache: str) -> dict[str, Any]:
+    """libcufile as a program calls it that knows nothing else: one thread, one cuFileRead for the whole file."""
+    STATES[cache](bench.source, bench.bytes)
+    one = {"path": path, "workers": 1, "depth": 1, "chunk_bytes": bench.bytes, "strict": True}
+    try:
+        if cache == "hot":
+            bench.source.read(bench.device, **one)  # not timed, as of our own
+        bench.context.fill(bench.device, POISON)
+        with Stopwatch() as watch:
+            outcome = bench.source.read(bench.device, **one)
+    except Error as error:
+        if error.code not in MISSING_CODES:
+            raise
+        raise Absent(error.cause) from None
+    check(bench.context, bench.source.name, bench.device, FILE_SEED)
+    return {
+        "bytes": outcome.bytes,
+        "seconds": outcome.seconds,
+        "took": outcome.path,
+        "cpu_user_s": watch.cpu_user_s,
+        "cpu_system_s": watch.cpu_system_s,
+    }
+
+
+def _kvikio_probes(bench: Bench) -> list[Probe]:
+    found = [Probe("KvikIO default", lambda _: _kvikio(bench, None))]
     for threads in bench.settings["kvikio_threads"]:
         for task in bench.settings["kvikio_task_bytes"]:
             found.append(Probe(f"KvikIO {threads} x {task}", _kvikio_probe(bench, threads, task)))
@@ -83,8 +126,6 @@ def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
         raise Absent("KvikIO is not installed")
     import kvikio
     import kvikio.defaults
-
-    from penstock.bench.grid import POISON, check
 
     make_hot(bench.source, bench.bytes)
     chosen: AbstractContextManager[Any] = nullcontext()

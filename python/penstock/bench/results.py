@@ -1,13 +1,15 @@
 """Results as JSON lines: first the machine, then one line a sample, as they are measured, so that an interrupted run
-leaves what it had. Readers skip kinds they do not know."""
+leaves what it had and can be continued. Every row bears the name of its machine. Readers skip kinds they do not know.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import resource
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +17,7 @@ from typing import IO, Any
 
 from penstock import Error
 from penstock.bench.kinds import NUMBER, sample_fields
+from penstock.bench.machine import differing, machine_id
 
 FIELDS: dict[str, dict[str, Any]] = {  # what readers rely on
     "machine": {"machine": dict, "file_bytes": int, "repeats": int},
@@ -34,16 +37,37 @@ SAMPLES = (*sample_fields(), "ceiling", "memory", "missing")
 
 
 class Results:
-    """An open results file; without a path, rows are kept in memory only."""
+    """An open results file; without a path, rows are kept in memory only. `earlier` are rows of a run that this one
+    continues: they come first, and the file that holds them is replaced when they are written again."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, earlier: Iterable[dict[str, Any]] = ()) -> None:
         self.path = path
         self.rows: list[dict[str, Any]] = []
-        self._stream: IO[str] | None = self._opened(path) if path is not None else None
+        self._machine = ""
+        kept = list(earlier)
+        new = path.with_name(path.name + ".new") if path is not None and kept else path
+        self._stream: IO[str] | None = self._opened(new) if new is not None else None
+        for row in kept:
+            self._put(row)
+        if path is not None and new is not None and kept:
+            new.replace(path)
 
     def add(self, kind: str, **fields: Any) -> dict[str, Any]:
         row = {"kind": kind, **fields}
+        if kind == "machine":
+            row["id"] = machine_id(row["machine"])
+        else:
+            row["machine"] = self._machine
+        return self._put(row)
+
+    def has(self, kind: str, **fields: Any) -> bool:
+        """Whether a row of this kind holds all these fields: then it need not be measured again."""
+        return any(row["kind"] == kind and fields.items() <= row.items() for row in self.rows)
+
+    def _put(self, row: dict[str, Any]) -> dict[str, Any]:
         self.rows.append(row)
+        if row["kind"] == "machine":
+            self._machine = row["id"]
         if self._stream is not None:
             try:
                 self._stream.write(json.dumps(row) + "\n")
@@ -71,6 +95,15 @@ class Results:
 def read(path: Path) -> list[dict[str, Any]]:
     """All rows of a results file. Raises Error when it is none. A last line that a killed run left cut short becomes a
     row of kind "missing", so that it is told and the rest is of use."""
+    rows = _rows(path)
+    if not any(row["kind"] in SAMPLES for row in rows):
+        raise _no_results(path, "no results in it")
+    if not any(row["kind"] == "machine" for row in rows):
+        raise _no_results(path, "no machine in it")
+    return rows
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
     try:
         text = path.read_text()
     except UnicodeDecodeError as error:
@@ -88,12 +121,34 @@ def read(path: Path) -> list[dict[str, Any]]:
             if number < len(lines) or not rows:
                 raise _no_results(path, f"line {number} is no result: {error}") from None
             cause = "the line is cut short: the run ended while writing it"
-            rows.append({"kind": "missing", "name": f"line {number}", "cause": cause})
-    if not any(row["kind"] in SAMPLES for row in rows):
-        raise _no_results(path, "no results in it")
-    if not any(row["kind"] == "machine" for row in rows):
-        raise _no_results(path, "no machine in it")
+            rows.append({"kind": "missing", "name": f"line {number}", "cause": cause, "cut_short": True})
     return rows
+
+
+def unfinished(path: Path, started: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the run in `path` that a run which would begin with the row `started` continues; none when there is
+    no such file, or nothing in it. What ended it, and a line cut short, are left out. Raises Error when it was another
+    suite's, or another machine's."""
+    found = _rows(path) if path.exists() else []
+    if not found:
+        return []
+    first, *rows = found
+    if first["kind"] != "machine":
+        raise _no_results(path, "it does not begin with the machine")
+    differences = [
+        f"{name}: {first.get(name)} and {started[name]}"
+        for name in ("suite", "quick", "file_bytes", "repeats", "definition", "peers")
+        if first.get(name) != started[name]
+    ]
+    differences += differing(first["machine"], started["machine"])
+    if differences:
+        raise Error(
+            operation="continue results",
+            file=str(path),
+            cause="it is of another run: " + "; ".join(differences),
+            advice="leave --resume out, or name another file with --out",
+        )
+    return [first, *(row for row in rows if row["kind"] != "stopped" and not row.get("cut_short"))]
 
 
 def _checked(row: Any) -> dict[str, Any]:
@@ -132,6 +187,20 @@ class Stopwatch:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         self.cpu_user_s = usage.ru_utime - self._usage.ru_utime
         self.cpu_system_s = usage.ru_stime - self._usage.ru_stime
+
+
+def latency_fields(seconds: list[float]) -> dict[str, Any]:
+    """Percentiles of single requests, in microseconds: of rank ceil(share * n), so each is a time that was seen."""
+    each = sorted(seconds)
+    shares = {"p50_us": 0.5, "p99_us": 0.99, "p999_us": 0.999}
+    found = {name: each[math.ceil(share * len(each)) - 1] * 1e6 for name, share in shares.items()}
+    return found | {"max_us": each[-1] * 1e6, "median_us": found["p50_us"], "requests": len(each)}
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def median_rate(rows: Iterable[dict[str, Any]]) -> float | None:

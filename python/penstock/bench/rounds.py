@@ -27,15 +27,16 @@ class Probe:
 
 
 def run_rounds(results: Results, kind: str, probes: list[Probe], repeats: int, step: Step) -> None:
-    """Adds one row of `kind` for each probe and round. What cannot be measured is added once, as missing."""
+    """Adds one row of `kind` for each probe and round that has none yet. What cannot be measured is added once, as
+    missing."""
     order = random.Random(11)
     total = repeats * len(probes)
-    missing: set[str] = set()
+    missing = {probe.name for probe in probes if results.has("missing", name=probe.name)}
     for turn in range(repeats):
         order.shuffle(probes)
         for index, probe in enumerate(probes):
             step(turn * len(probes) + index, total, probe.name)
-            if probe.name in missing:
+            if probe.name in missing or results.has(kind, name=probe.name, round=turn):
                 continue
             try:
                 sample = probe.measure(turn)

@@ -11,7 +11,7 @@ from penstock import Context
 from penstock.bench import kinds
 from penstock.bench.grid import Step
 from penstock.bench.machine import fingerprint
-from penstock.bench.results import Results
+from penstock.bench.results import Results, unfinished
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import Workspace
 
@@ -25,6 +25,27 @@ class Request:
     directory: Path
     results: Path | None
     quick: bool
+    peers: frozenset[str] = kinds.PEERS
+    resume: bool = False
+
+
+def _results(request: Request, machine: dict[str, Any]) -> Results:
+    """Begun with a row that says what runs where; or continued, when that is wanted and the row is the same."""
+    suite = request.suite
+    started = {
+        "suite": suite.name,
+        "quick": request.quick,
+        "file_bytes": suite.file_bytes,
+        "repeats": suite.repeats,
+        "definition": suite.definition,
+        "peers": sorted(request.peers.intersection(kinds.KINDS[suite.kind].peers)),
+        "machine": machine,
+    }
+    earlier = unfinished(request.results, started) if request.resume and request.results is not None else []
+    results = Results(request.results, earlier)
+    if not earlier:
+        results.add("machine", **started)
+    return results
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,10 @@ class Run:
     stack: ExitStack
 
     @property
+    def peers(self) -> frozenset[str]:
+        return self.request.peers
+
+    @property
     def suite(self) -> Suite:
         return self.request.suite
 
@@ -49,15 +74,7 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
     with ExitStack() as stack:
         context = stack.enter_context(Context(request.device))
         place = stack.enter_context(Workspace(context, request.directory, suite.file_bytes))
-        results = stack.enter_context(Results(request.results))
-        results.add(
-            "machine",
-            suite=suite.name,
-            quick=request.quick,
-            file_bytes=suite.file_bytes,
-            repeats=suite.repeats,
-            machine=fingerprint(context, request.directory),
-        )
+        results = stack.enter_context(_results(request, fingerprint(context, request.directory)))
         if kind.makes_files:
             step(0, 0, "making the files")
             place.make(place.source)

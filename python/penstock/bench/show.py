@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 from collections import defaultdict
 from typing import Any
@@ -12,8 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.bench import kinds
+from penstock.bench.cells import durable_rate, gigabytes, interval_text, latency_text, media_text, share_text
+from penstock.bench.intervals import estimate
 from penstock.bench.promises import Check, Medians
-from penstock.bench.results import median_cpu, median_rate
+from penstock.bench.results import median_cpu
 from penstock.cli.show import WIDTH, bytes_text
 
 Rows = list[dict[str, Any]]
@@ -29,26 +32,41 @@ def grid_table(rows: Rows) -> Table:
     for row in rows:
         if row["kind"] == "trial":
             groups[_variant(row)].append(row)
+    engine = _engine_rates(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("path", "direction", "cache", "request", "shape"):
-        table.add_column(name)
-    for name in ("GB/s", "CPU s/GB", "n"):
-        table.add_column(name, justify="right")
+        table.add_column(name, no_wrap=True)
+    for name in ("GB/s", "95 %", "fsynced", "of engine", "CPU s/GB", "media", "n"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("took")
     for variant, group in sorted(groups.items()):
         path, direction, cache, request, *shape = variant
+        found = estimate([row["bytes_per_second"] for row in group])
         table.add_row(
             path,
             direction,
             cache,
             _size(request),
             " ".join(_shape(shape)),
-            f"{(median_rate(group) or 0) / 1e9:.3g}",
+            gigabytes(found.median),
+            interval_text(found),
+            gigabytes(durable_rate(group)),
+            share_text(found.median, engine.get((direction, request))),
             f"{median_cpu(group) or 0:.3f}",
+            media_text(group),
             str(len(group)),
             ", ".join(sorted({row["took"] for row in group})),
         )
     return table
+
+
+def _engine_rates(rows: Rows) -> dict[tuple[str, int], float]:
+    """What the engine does when storage moves nothing, by direction and size of request."""
+    groups: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "engine":
+            groups[row["direction"], row["request_bytes"]].append(row["bytes_per_second"])
+    return {key: statistics.median(rates) for key, rates in groups.items()}
 
 
 def _variant(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -88,12 +106,20 @@ def probe_tables(rows: Rows, kind: str) -> list[Table]:
     """Medians of the probes of one kind."""
     medians = Medians(rows, kind)
     rates = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("probe", "GB/s", "CPU s/GB", "n", "took"):
-        rates.add_column(name, justify="left" if name in ("probe", "took") else "right")
+    for name in ("probe", "GB/s", "95 %", "fsynced", "CPU s/GB", "media", "n", "p50/p99/p99.9/max us", "took"):
+        rates.add_column(name, justify="left" if name in ("probe", "took") else "right", no_wrap=name != "probe")
     for name, group in sorted(medians.rows.items()):
-        took = ", ".join(sorted({row["took"] for row in group if "took" in row}))
+        found = estimate([row["bytes_per_second"] for row in group])
         rates.add_row(
-            name, f"{(medians.rate(name) or 0) / 1e9:.3g}", f"{medians.cpu(name) or 0:.3f}", str(len(group)), took
+            name,
+            gigabytes(found.median),
+            interval_text(found),
+            gigabytes(durable_rate(group)),
+            f"{medians.cpu(name) or 0:.3f}",
+            media_text(group),
+            str(len(group)),
+            latency_text(group),
+            ", ".join(sorted({row["took"] for row in group if "took" in row})),
         )
     return [rates]
 

@@ -17,7 +17,9 @@ system), first_touch (none, cpu, gpu), cache (hot, cold, direct). A single value
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -69,6 +71,12 @@ class Suite:
     trials: tuple[Trial, ...]  # of a grid
     cases: tuple[dict[str, Any], ...]  # as written, for kinds with axes of their own
     settings: dict[str, Any]  # tables that belong to one kind of suite, e.g. [core]
+
+    @property
+    def definition(self) -> str:
+        """A short name of what is measured: two runs of one definition can be one."""
+        whole = [self.kind, [trial.as_dict() for trial in self.trials], self.cases, self.settings]
+        return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
 def folder() -> Path:

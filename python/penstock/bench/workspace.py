@@ -1,45 +1,58 @@
 """The files that trials move: made under a directory of the user's choice, stamped, and always removed.
 
-Removed on every exit that Python sees: the end, an error, Ctrl-C, SIGTERM and SIGHUP. The space is checked before the
+Removed on every exit that Python sees: the end, an error, Ctrl-C, SIGTERM and SIGHUP. What a killed run left, the next
+one in the same directory removes: a living run holds a lock on a file of its folder. The space is checked before the
 first byte is written.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from penstock import Context, Error, _core
 from penstock import _windows as windows
 from penstock._api import File, Progress
+from penstock.bench.media import Media
 
 SPARE_BYTES = 1 << 30
 MARGIN = 1.2
 FILE_SEED = 20
 DROP_TRIES = 4
+PREFIX = "penstock-bench-"
+LOCK = "penstock-bench.lock"
 
 
 class Workspace:
-    """A scratch directory with one stamped file to read (`source`) and one of the same size to overwrite (`target`)."""
+    """A scratch directory with one stamped file to read (`source`), one of the same size to overwrite (`target`), and
+    room for a third."""
 
-    def __init__(self, context: Context, directory: Path, file_bytes: int, files: int = 2) -> None:
+    def __init__(self, context: Context, directory: Path, file_bytes: int, files: int = 3) -> None:
         self.context = context
         self.file_bytes = file_bytes
         self._parent = directory
         self._needed = int(files * file_bytes * MARGIN) + SPARE_BYTES
 
     def __enter__(self) -> Workspace:
+        remove_dead(self._parent)
         check_space(self._parent, self._needed)
         try:
-            self.directory = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir=self._parent))
+            made = Path(tempfile.mkdtemp(prefix=f".new-{PREFIX}", dir=self._parent))
+            self._lock = _locked(made / LOCK)
+            self.directory = made.rename(made.with_name(made.name.removeprefix(".new-")))  # from here on it has a lock
         except OSError as error:
             raise Error.of(error, "bench", str(self._parent), "name a directory you can write to with --dir") from None
+        self.media = Media(self.directory)
         return self
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
+        os.close(self._lock)
 
     @property
     def source(self) -> Path:
@@ -67,6 +80,36 @@ class Workspace:
 
     def _stamp(self, memory: _core.Buffer, offset: int) -> None:
         self.context.stamp(memory, offset, FILE_SEED)
+
+
+def _locked(path: Path) -> int:
+    """A descriptor that holds the lock until it is closed, also by the end of the process."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with suppress(OSError):  # a file system without locks: then nobody removes the folder for a killed run
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def remove_dead(parent: Path) -> list[str]:
+    """Removes the folders of runs that were killed, and returns their names. A folder whose lock is held is a living
+    run's, one without a lock file is none of ours, and what belongs to another user is that user's."""
+    removed = []
+    for folder in sorted(parent.glob(f"{PREFIX}*")):
+        if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
+            continue
+        try:
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+            removed.append(folder.name)
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
+    return removed
 
 
 def check_space(directory: Path, needed: int) -> None:

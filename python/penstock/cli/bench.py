@@ -26,6 +26,8 @@ def bench(
     file_bytes: Annotated[str | None, typer.Option(help="Size of the test files instead of the suite's.")] = None,
     repeats: Annotated[str | None, typer.Option(help="Rounds instead of the suite's.")] = None,
     seconds: Annotated[str | None, typer.Option(help="Time limit instead of the suite's.")] = None,
+    peers: Annotated[str, typer.Option(help="Others to measure too: all, none, or names with commas.")] = "all",
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run whose results are in --out.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="For two cores and a small disk.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     list_suites: Annotated[bool, typer.Option("--list", help="List the suites and stop.")] = False,
@@ -41,7 +43,7 @@ def bench(
         return _list(json, quick)
     chosen = _overridden(suites.load(suite, quick), file_bytes, repeats, seconds)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
-    request = session.Request(chosen, device, place, out, quick)
+    request = session.Request(chosen, device, place, out, quick, _peers(peers), resume)
     with _steps(chosen.name) as step:
         rows = session.run(request, step)
     if json:
@@ -52,6 +54,20 @@ def bench(
     print_results(rows)
     sys.stdout.write(f"results: {results}\n")
     return 0
+
+
+def _peers(text: str) -> frozenset[str]:
+    from penstock.bench.kinds import PEERS
+
+    if text in ("all", "none"):
+        return PEERS if text == "all" else frozenset()
+    names = frozenset(text.split(","))
+    unknown = sorted(names - PEERS)
+    if unknown:
+        raise options.refusal(
+            "bench", f"--peers: '{unknown[0]}' is not known", "use all, none, or some of " + ", ".join(sorted(PEERS))
+        )
+    return names
 
 
 def _list(json: bool, quick: bool) -> int:
