@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MAX_REQUESTS = 16384  # of one trial: enough to be steady, few enough to be short
 POISON = 0xEE  # fills buffers before a read, so that bytes that never came cannot pass
 COPY_BYTES = 256 << 20
+ENGINE_TRIES = 3  # a ceiling is the best of them
 MISSING_CODES = ("unsupported", "fallback_refused")
 
 Step = Callable[[int, int, str], None]  # (done, total, what)
@@ -108,7 +109,8 @@ def _engine(bench: Bench, suite: Suite, repeat: int) -> None:
         block, bytes = _extent(bench, trial)
         memory = bench.buffer(trial.buffer, trial.first_touch).slice(0, bytes)
         with bench.context.open(bench.workspace.target, write=True) as file:
-            outcome, _ = _move(file, memory, trial, block)
+            tries = [_move(file, memory, trial, block)[0] for _ in range(ENGINE_TRIES)]
+        outcome = min(tries, key=lambda one: one["seconds"])
         rate = bytes / outcome["seconds"]
         bench.results.add(
             "engine", direction=direction, request_bytes=request, repeat=repeat, **outcome, bytes_per_second=rate

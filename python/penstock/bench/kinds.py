@@ -18,6 +18,9 @@ NAMED: dict[str, Any] = MOVED | {"name": str}  # rows of one name are samples of
 TRIAL = dict.fromkeys(("path", "direction", "cache", "buffer", "first_touch", "took"), str) | dict.fromkeys(
     ("request_bytes", "workers", "depth"), int
 )
+TOUCHED = dict.fromkeys(("path", "direction", "format", "buffer", "first_touch", "cache", "took"), str) | dict.fromkeys(
+    ("particles", "chunk_bytes", "workers"), int
+)
 GRID = "grid"  # of suites that name no other
 _PROBES = "bench.show:probe_tables"
 
@@ -41,6 +44,7 @@ class Kind:
     checks: str = ""  # (rows) -> list[promises.Check]
     figures: tuple[str, ...] = ()  # of FIGURES
     peers: tuple[str, ...] = ()  # what else it can measure, as --peers names it
+    file_count: int = 3  # of the suite's size that it needs room for
     makes_files: bool = True  # source and target are there when it starts
 
 
@@ -60,6 +64,11 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
     "cpu": Drawing(
         "report.figures:cpu_by_path",
         "What a gigabyte costs in CPU time, every thread of the process counted.",
+    ),
+    "first-touch": Drawing(
+        "report.first_touch_figure:by_problem_size",
+        "Bandwidth against problem size: device memory, which the GPU touched first, and managed memory, which the CPU "
+        "touched first. Filled marks: in the page cache, or new files. Writes are counted with fsync.",
     ),
 }
 KINDS: dict[str, Kind] = {
@@ -85,6 +94,15 @@ KINDS: dict[str, Kind] = {
         checks="bench.format_targets:checks",
         figures=("peers",),
         peers=("h5py", "numpy", "safetensors"),
+    ),
+    "first-touch": Kind(
+        "bench.first_touch:run_suite",
+        "first-touch",
+        NAMED | TOUCHED,
+        tables="bench.first_touch_show:tables",
+        figures=("first-touch",),
+        file_count=4,
+        makes_files=False,
     ),
 }
 PEERS = frozenset(peer for kind in KINDS.values() for peer in kind.peers)

@@ -73,7 +73,7 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
     suite, kind = request.suite, kinds.KINDS[request.suite.kind]
     with ExitStack() as stack:
         context = stack.enter_context(Context(request.device))
-        place = stack.enter_context(Workspace(context, request.directory, suite.file_bytes))
+        place = stack.enter_context(Workspace(context, request.directory, suite.file_bytes, kind.file_count))
         results = stack.enter_context(_results(request, fingerprint(context, request.directory)))
         if kind.makes_files:
             step(0, 0, "making the files")

@@ -86,12 +86,17 @@ def _size(request_bytes: int) -> str:
     return "file" if request_bytes == 0 else bytes_text(request_bytes)
 
 
+def missing_name(row: dict[str, Any]) -> str:
+    """Short: of what is missing at every size, the sizes are not told."""
+    return str(row.get("what") or row.get("name") or f"{row['path']} {row['direction']} {row['cache']}")
+
+
 def missing_table(rows: Rows) -> Table | None:
     """What could not be measured, and why; None when all was."""
     causes: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row["kind"] == "missing":
-            causes[row["cause"]].append(row.get("name") or f"{row['path']} {row['direction']} {row['cache']}")
+            causes[row["cause"]].append(missing_name(row))
     if not causes:
         return None
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
