@@ -48,6 +48,15 @@ def media_share(row: dict[str, Any]) -> float | None:
     return None if moved is None or not row["bytes"] else float(moved) / row["bytes"]
 
 
+def source_names(rows: Rows) -> str:
+    """The names of the rows, of rows that a report has named."""
+    return " ".join(dict.fromkeys(row["source"] for row in rows if "source" in row))
+
+
+def are_named(rows: Rows) -> bool:
+    return any("source" in row for row in rows)
+
+
 def latency_text(rows: Rows) -> str:
     """Medians over the rounds of the percentiles of single requests; empty where requests were not timed each."""
     if not all(name in row for row in rows for name in PERCENTILES):

@@ -6,7 +6,7 @@ import statistics
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from penstock.bench.cells import durable_rate, gigabytes, interval_text, media_text, share_text
+from penstock.bench.cells import are_named, durable_rate, gigabytes, interval_text, media_text, share_text, source_names
 from penstock.bench.intervals import estimate
 from penstock.bench.results import median_cpu
 
@@ -24,6 +24,8 @@ def tables(rows: Rows, kind: str) -> list[Table]:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("particles", "what", "memory", "GB/s", "95 %", "fsynced", "of engine", "CPU s/GB", "media", "n"):
         table.add_column(name, justify="left" if name in ("what", "memory") else "right", no_wrap=True)
+    if are_named(rows):
+        table.add_column("rows")
     engine = engine_rates(rows)
     for key, group in groups(rows, kind).items():
         particles, direction, touch, buffer, format, path, cache, chunk, workers = key
@@ -40,6 +42,7 @@ def tables(rows: Rows, kind: str) -> list[Table]:
             f"{median_cpu(group) or 0:.3f}",
             media_text(group),
             str(found.samples),
+            *([source_names(group)] if are_named(rows) else []),
         )
     return [table]
 

@@ -40,9 +40,12 @@ class Kind:
     run: str  # (session.Run) -> None
     row: str  # the kind of its samples
     fields: dict[str, Any]  # what readers rely on in a sample, by type
+    heading: str = ""  # of its tables on the page
     tables: str = _PROBES  # (rows, kind of the samples) -> list of rich tables
     checks: str = ""  # (rows) -> list[promises.Check]
     figures: tuple[str, ...] = ()  # of FIGURES
+    says: str = ""  # (rows) -> list[report.sources.Statement], the most important first: for the verdict
+    cells: str = ""  # (rows) -> list[report.rules.Cell]: what decision rules are made of
     peers: tuple[str, ...] = ()  # what else it can measure, as --peers names it
     file_count: int = 3  # of the suite's size that it needs room for
     makes_files: bool = True  # source and target are there when it starts
@@ -76,14 +79,19 @@ KINDS: dict[str, Kind] = {
         "bench.grid:run_suite",
         "trial",
         MOVED | TRIAL,
+        heading="Paths",
         tables="bench.show:trial_tables",
         figures=("bandwidth", "request-size", "cpu"),
+        says="report.verdict:of_grid",
+        cells="report.rules:trial_cells",
     ),
     "core": Kind(
         "bench.core:run_suite",
         "core",
         NAMED,
+        heading="Promises, baselines and peers",
         checks="bench.targets:checks",
+        says="report.verdict:of_core",
         figures=("peers",),
         peers=("kvikio", "cufile", "torch", "safetensors", "fio"),
     ),
@@ -91,7 +99,9 @@ KINDS: dict[str, Kind] = {
         "bench.formats:run_suite",
         "formats",
         NAMED,
+        heading="Formats",
         checks="bench.format_targets:checks",
+        says="report.verdict:of_formats",
         figures=("peers",),
         peers=("h5py", "numpy", "safetensors"),
     ),
@@ -99,7 +109,10 @@ KINDS: dict[str, Kind] = {
         "bench.first_touch:run_suite",
         "first-touch",
         NAMED | TOUCHED,
+        heading="Problem sizes",
         tables="bench.first_touch_show:tables",
+        says="report.verdict:of_first_touch",
+        cells="report.rules:touch_cells",
         figures=("first-touch",),
         file_count=4,
         makes_files=False,

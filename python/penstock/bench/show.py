@@ -13,7 +13,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from penstock.bench import kinds
-from penstock.bench.cells import durable_rate, gigabytes, interval_text, latency_text, media_text, share_text
+from penstock.bench.cells import (
+    are_named,
+    durable_rate,
+    gigabytes,
+    interval_text,
+    latency_text,
+    media_text,
+    share_text,
+    source_names,
+)
 from penstock.bench.intervals import estimate
 from penstock.bench.promises import Check, Medians
 from penstock.bench.results import median_cpu
@@ -39,6 +48,8 @@ def grid_table(rows: Rows) -> Table:
     for name in ("GB/s", "95 %", "fsynced", "of engine", "CPU s/GB", "media", "n"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("took")
+    if are_named(rows):
+        table.add_column("rows")
     for variant, group in sorted(groups.items()):
         path, direction, cache, request, *shape = variant
         found = estimate([row["bytes_per_second"] for row in group])
@@ -56,6 +67,7 @@ def grid_table(rows: Rows) -> Table:
             media_text(group),
             str(len(group)),
             ", ".join(sorted({row["took"] for row in group})),
+            *([source_names(group)] if are_named(rows) else []),
         )
     return table
 
@@ -113,6 +125,8 @@ def probe_tables(rows: Rows, kind: str) -> list[Table]:
     rates = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("probe", "GB/s", "95 %", "fsynced", "CPU s/GB", "media", "n", "p50/p99/p99.9/max us", "took"):
         rates.add_column(name, justify="left" if name in ("probe", "took") else "right", no_wrap=name != "probe")
+    if are_named(rows):
+        rates.add_column("rows")
     for name, group in sorted(medians.rows.items()):
         found = estimate([row["bytes_per_second"] for row in group])
         rates.add_row(
@@ -125,6 +139,7 @@ def probe_tables(rows: Rows, kind: str) -> list[Table]:
             str(len(group)),
             latency_text(group),
             ", ".join(sorted({row["took"] for row in group if "took" in row})),
+            *([source_names(group)] if are_named(rows) else []),
         )
     return [rates]
 

@@ -1,8 +1,9 @@
-"""`penstock report`: tables, figures and one self-contained page from a results file."""
+"""`penstock report`: tables, figures and one self-contained page from results files."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,28 +14,37 @@ from penstock.cli.bench import DEFAULT_RESULTS
 
 
 def report(
-    results: Annotated[str, typer.Argument(help="Results that `penstock bench` wrote.")] = DEFAULT_RESULTS,
+    results: Annotated[
+        list[str] | None, typer.Argument(help=f"Results that `penstock bench` wrote; {DEFAULT_RESULTS} if left out.")
+    ] = None,
     out: Annotated[str, typer.Option("--out", help="The page; figures go beside it as PNG and SVG.")] = "report.html",
 ) -> int:
-    """Print the tables of RESULTS and make a page with the figures embedded; it needs no network to be read."""
-    from penstock.bench import results as stored
+    """Print the tables of RESULTS, of one or of several runs on one machine, and make one page of all of them with the
+    figures embedded; it needs no network to be read."""
     from penstock.bench.show import print_results
-    from penstock.report import page
+    from penstock.report import page, sources
 
-    source, target = options.place("report", "RESULTS", results), options.place("report", "--out", out)
-    if not source.is_file():
+    places = [_existing(name) for name in results or [DEFAULT_RESULTS]]
+    target = options.place("report", "--out", out)
+    found = sources.read(places)
+    try:
+        made = page.make(found, target)
+    except OSError as error:
+        raise Error.of(error, "write the report", out, "name a file you can write with --out") from None
+    for source in found:
+        print_results([{name: value for name, value in row.items() if name != "source"} for row in source.rows])
+    sys.stdout.write("report: " + ", ".join(str(path) for path in made) + "\n")
+    return 0
+
+
+def _existing(name: str) -> Path:
+    place = options.place("report", "RESULTS", name)
+    if not place.is_file():
         raise Error(
             code="not_found",
             operation="report",
-            file=results,
+            file=name,
             cause="there are no such results",
             advice="make some with `penstock bench`",
         )
-    rows = stored.read(source)
-    try:
-        made = page.make(rows, target)
-    except OSError as error:
-        raise Error.of(error, "write the report", out, "name a file you can write with --out") from None
-    print_results(rows)
-    sys.stdout.write("report: " + ", ".join(str(path) for path in made) + "\n")
-    return 0
+    return place

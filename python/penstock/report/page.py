@@ -1,94 +1,53 @@
-"""report.html: one file, figures embedded as SVG, readable on a phone and in print, without any use of the network."""
+"""report.html: one file, figures embedded as SVG, readable on a phone and in print, without any use of the network.
+
+What it holds follows from the rows: the table of kinds says which figures, tables and promises a suite has. What must
+stay true: every statement names the rows it comes from.
+"""
 
 from __future__ import annotations
 
-import html
-import io
-import re
+import statistics
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.figure import Figure
 
 from penstock import __version__
 from penstock.bench import kinds
-from penstock.bench.results import median_cpu, median_rate
+from penstock.bench.intervals import Estimate
 from penstock.report import figures as drawing
-from penstock.report import style
+from penstock.report import html, style
+from penstock.report.rules import Rule, rules
+from penstock.report.sources import Source
 from penstock.report.verdict import verdict
 
 Rows = list[dict[str, Any]]
-STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.55 "Source Sans 3", "Helvetica Neue", Helvetica, Arial, sans-serif; color: #1a1c1f;
-  background: #fff; max-width: 46rem; margin: 0 auto; padding: 2.2rem 1.1rem 4rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .3rem; letter-spacing: -.01em; }
-h2 { font-size: 1.12rem; margin: 2.4rem 0 .6rem; }
-p.verdict { font-size: 1.12rem; margin: .5rem 0 .9rem; }
-p.lead { color: #555b64; margin: 0 0 1.4rem; }
-figure { margin: 1.6rem 0; break-inside: avoid; }
-figure svg { width: 100%; max-width: 41rem; height: auto; display: block; }
-table.tight td, table.tight th { white-space: nowrap; }
-figcaption { color: #555b64; font-size: .92rem; margin-top: .5rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; font-variant-numeric: tabular-nums; }
-th { text-align: left; font-weight: 600; border-bottom: 1.5px solid #1a1c1f; padding: .3rem .7rem .3rem 0; }
-td { border-bottom: 1px solid #e3e6ea; padding: .3rem .7rem .3rem 0; vertical-align: top; }
-td.n, th.n { text-align: right; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; font-size: .92rem; margin: 0; }
-dt { color: #555b64; } dd { margin: 0; overflow-wrap: anywhere; }
-@media (max-width: 30rem) { body { padding-top: 1.2rem; } dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } }
-@media print { body { max-width: none; padding: 0; font-size: 10.5pt; } h2 { break-after: avoid; } }
-"""
 
 
-def make(rows: Rows, out: Path) -> list[Path]:
+def make(sources: list[Source], out: Path) -> list[Path]:
     """Writes the page and, beside it, each figure as PNG and SVG. Returns the paths written."""
-    drawn = drawing.figures(rows)
-    written = [out]
-    pictures = {}
+    rows = [row for source in sources for row in source.rows]
+    written, pictures = [out], {}
     with mpl.rc_context(style.RC):
-        for name, figure in drawn.items():
+        for name, figure in drawing.figures(rows).items():
             for kind in ("png", "svg"):
                 path = out.with_name(f"{out.stem}-{name}.{kind}")
                 figure.savefig(path, metadata={"Date": None} if kind == "svg" else None)
                 written.append(path)
-            pictures[name] = svg_text(figure, name)
-    out.write_text(page(rows, pictures))
+            pictures[name] = html.picture(figure, name)
+    out.write_text(html.page("Penstock report", body(sources, rows, pictures)))
     return written
 
 
-def svg_text(figure: Figure, name: str) -> str:
-    """The figure as an <svg> element that can stand beside others in one page: ids are made distinct."""
-    stream = io.StringIO()
-    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-    text = stream.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
-    return re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", text)
-
-
-def page(rows: Rows, pictures: dict[str, str]) -> str:
-    first = next((row for row in rows if row["kind"] == "machine"), {})
-    machine = first.get("machine", {})
-    body = [f"<h1>{html.escape(title(machine))}</h1>"]
-    answer = verdict(rows)
-    if answer:
-        body.append(f'<p class="verdict">{html.escape(answer)}</p>')
-    body.append(_promises(rows))
-    body.append(f'<p class="lead">{html.escape(lead(first))}</p>')
+def body(sources: list[Source], rows: Rows, pictures: dict[str, str]) -> list[str]:
+    machine = next(row for row in rows if row["kind"] == "machine")["machine"]
+    parts = [f"<h1>{html.text(title(machine))}</h1>"]
+    parts += [html.statement(one) for one in verdict(rows)]
+    parts += [f'<p class="lead">{html.text(lead(rows))}</p>', _machine(machine), _rules(rules(rows)), _promises(rows)]
     for name, picture in pictures.items():
-        body.append(f"<figure>{picture}<figcaption>{html.escape(kinds.FIGURES[name].caption)}</figcaption></figure>")
-    body.append(_medians(rows))
-    body.append(_missing(rows))
-    body.append(_machine(machine))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Penstock report</title><style>{STYLE}</style></head><body>\n" + "\n".join(body) + "\n</body></html>\n"
-    )
+        caption = html.text(kinds.FIGURES[name].caption)
+        parts.append(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>")
+    return [*parts, *_tables(rows), _missing(rows), _sources(sources)]
 
 
 def title(machine: dict[str, Any]) -> str:
@@ -100,84 +59,123 @@ def title(machine: dict[str, Any]) -> str:
     )
 
 
-def lead(first: dict[str, Any]) -> str:
-    size = drawing.size_label(first.get("file_bytes", 0))
-    return (
-        f"Measured by Penstock {__version__} with files of {size}, {first.get('repeats', 0)} interleaved repeats; "
-        "every byte of every trial was checked on the device, and every cache state was proved before it was timed."
+def lead(rows: Rows) -> str:
+    """What was run, how it was kept honest, and what checking took."""
+    runs = [
+        f"{one.get('suite', 'a suite')} (files of {drawing.size_label(one['file_bytes'])}, {one['repeats']} rounds)"
+        for one in rows
+        if one["kind"] == "machine"
+    ]
+    text = (
+        f"Measured by Penstock {__version__}: {', '.join(dict.fromkeys(runs))}. Rounds are interleaved; every byte was "
+        "checked on the device, and every state of the page cache was proved before it was timed."
     )
+    checked = [row for row in rows if row.get("verify_s") and row.get("seconds")]
+    if checked:
+        share = sum(row["verify_s"] for row in checked) / sum(row["seconds"] for row in checked)
+        rate = statistics.median(row["bytes"] / row["verify_s"] for row in checked)
+        text += (
+            f" Checking took {share:.0%} of the time of the transfers ({rate / 1e9:.3g} GB/s in the median), after the "
+            "clock had stopped: it is in no rate."
+        )
+    return text
 
 
-def _medians(rows: Rows) -> str:
-    groups = drawing.whole_file(rows)
-    keys = [key for way in ("read", "write") for key in reversed(drawing.ordered(groups, way))]
-    lines = [(key[0], drawing.STATE_WORDS[key[1]], key[2], *_numbers(groups[key])) for key in keys]
-    return _table("Medians", ("direction", "state", "asked", "took", "GB/s", "CPU s/GB"), lines, numbers=2)
+def _rules(found: list[Rule]) -> str:
+    if not found:
+        return ""
+    names = ("what", "size", "use", "GB/s", "as good", "ahead of", "by", "n", "rows")
+    lines = []
+    for rule in found:
+        path, ratio = rule.closest or ("", None)
+        cells = (rule.situation, _sizes(rule), rule.path, drawing.number(rule.rate / 1e9), ", ".join(rule.as_good))
+        said = [html.text(cell) for cell in (*cells, path, _ahead(ratio), str(rule.samples))]
+        lines.append((*said, html.rows(rule.rows, 3)))
+    note = (
+        "Where the default, auto, is as good as any path, it is the rule. As good: the 95 % interval of the ratio of "
+        "medians holds 1, at every size of the line; ahead of: all of it is above 1, and by is the least lead of any "
+        "size. GB/s at the largest size. Writes are counted with fsync."
+    )
+    return f'<h2>What to ask for</h2><p class="note">{note}</p>' + html.table(names, lines, (3, 6, 7), "rules")
 
 
-def _numbers(group: Rows) -> tuple[str, str, str]:
-    took = ", ".join(sorted({row["took"] for row in group}))
-    return took, drawing.number((median_rate(group) or 0) / 1e9), f"{median_cpu(group) or 0:.3f}"
+def _sizes(rule: Rule) -> str:
+    low, high = (drawing.size_label(size) for size in (rule.low_bytes, rule.high_bytes))
+    return low if low == high else f"{low} to {high}"
+
+
+def _ahead(ratio: Estimate | None) -> str:
+    if ratio is None:
+        return ""
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.median:.2f}, few samples"
+    return f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f})"
 
 
 def _promises(rows: Rows) -> str:
-    checks = [check for kind in kinds.present(rows) for check in kinds.checks(rows, kind)]
     words = {True: "pass", False: "fail", None: "not judged here"}
     lines = [
         (
-            c.what,
-            words[c.passed],
-            "-" if c.value is None else f"{c.value:.3g} {c.unit}",
-            f"{'≥' if c.at_least else '≤'} {c.bound:.3g} {c.unit}",
+            html.text(check.what),
+            words[check.passed],
+            "-" if check.value is None else f"{check.value:.3g} {check.unit}",
+            f"{'≥' if check.at_least else '≤'} {check.bound:.3g} {check.unit}",
         )
-        for c in checks
+        for kind in kinds.present(rows)
+        for check in kinds.checks(rows, kind)
     ]
-    return _table("Promises", ("promise", "", "measured", "bound"), lines, numbers=2)
+    whole = html.table(("promise", "", "measured", "bound"), lines, (2, 3))
+    return f"<h2>Promises</h2>{whole}" if whole else ""
+
+
+def _tables(rows: Rows) -> list[str]:
+    """The tables of each suite, as on the terminal, with the names of the rows."""
+    found = []
+    for kind in kinds.present(rows):
+        made = [
+            html.from_terminal(one, "all medians of this suite") for one in kinds.resolve(kind.tables)(rows, kind.row)
+        ]
+        found.append(f"<h2>{html.text(kind.heading)}</h2>" + "".join(made))
+    return found
 
 
 def _missing(rows: Rows) -> str:
-    causes: dict[str, dict[str, None]] = {}
+    from penstock.bench.show import missing_name
+
+    causes: dict[str, dict[str, Rows]] = {}
     for row in rows:
         if row["kind"] == "missing":
-            name = row.get("name") or f"{row['path']} {row['direction']}"
-            causes.setdefault(row["cause"], {})[name] = None
-    lines = [(", ".join(names), cause) for cause, names in causes.items()]
-    return _table("Not measured", ("what", "because"), lines, numbers=0)
-
-
-def _table(heading: str, names: tuple[str, ...], lines: list[tuple[str, ...]], numbers: int) -> str:
-    """An HTML table whose last `numbers` columns are right-aligned; empty text without lines."""
-    if not lines:
-        return ""
-    plain = len(names) - numbers
-
-    def row(cells: tuple[str, ...], tag: str) -> str:
-        marks = ["" if turn < plain else ' class="n"' for turn in range(len(cells))]
-        return (
-            "<tr>"
-            + "".join(f"<{tag}{mark}>{html.escape(cell)}</{tag}>" for cell, mark in zip(cells, marks, strict=True))
-            + "</tr>"
+            causes.setdefault(row["cause"], {}).setdefault(missing_name(row), []).append(row)
+    lines = [
+        (
+            html.text(", ".join(names)),
+            html.text(cause),
+            html.rows((row for group in names.values() for row in group), 3),
         )
+        for cause, names in causes.items()
+    ]
+    whole = html.table(("what", "because", "rows"), lines)
+    return f"<h2>Not measured</h2>{whole}" if whole else ""
 
-    tight = ' class="tight"' if numbers else ""
-    return (
-        f'<h2>{html.escape(heading)}</h2><div class="wide"><table{tight}><thead>{row(names, "th")}</thead><tbody>'
-        + "".join(row(line, "td") for line in lines)
-        + "</tbody></table></div>"
+
+def _sources(sources: list[Source]) -> str:
+    lines = [
+        (source.letter, html.text(source.name), str(len(source.rows)), f"<code>{source.digest}</code>")
+        for source in sources
+    ]
+    note = "A12 is line 12 of file A. A line holds every number of one sample, and the name of its machine."
+    return f'<h2>Sources</h2><p class="note">{note}</p>' + html.table(
+        ("", "file", "lines", "SHA-256 begins"), lines, (2,)
     )
 
 
 def _machine(machine: dict[str, Any]) -> str:
-    entries = "".join(
-        f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in _facts(machine) if text
-    )
-    return f"<h2>Machine</h2><dl>{entries}</dl>" if entries else ""
+    entries = html.facts(_facts(machine))
+    return f"<h2>This machine</h2>{entries}" if entries else ""
 
 
 def _facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
     """The fingerprint in words."""
-    if not machine:
-        return []
     device, disk, versions = machine["device"], machine["disk"], dict(machine["versions"])
     build = versions.pop("penstock")
     cuda = "built in" if build["cuda"] else "not built in"
@@ -185,18 +183,25 @@ def _facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
     driver = f", driver {device['driver_version']}" if device["driver_version"] else ""
     return [
         ("processor", f"{machine['cpu_model']}, {machine['cores']} cores, {machine['architecture']}"),
-        (
-            "memory",
-            f"{drawing.size_label(machine['memory_bytes'])}, pages of {pages}",
-        ),
+        ("memory", f"{drawing.size_label(machine['memory_bytes'])}, pages of {pages}"),
         ("device", f"{device['model']} ({device['name']}), {drawing.size_label(device['total_bytes'])}{driver}"),
+        ("link", _link(machine.get("link", ""))),
         ("system", f"{machine['distribution']}, Linux {machine['kernel']}"),
         ("file system", f"{machine['file_system']} ({machine['mount_options']})"),
         ("disk", ", ".join(f"{key} {value}" for key, value in disk.items())),
-        (
-            "Penstock",
-            f"{build['version']}, g++ {build['compiler']}, CUDA {cuda}",
-        ),
+        ("cuFile", _cufile(machine.get("cufile", {}))),
+        ("Penstock", f"{build['version']}, g++ {build['compiler']}, CUDA {cuda}"),
         ("with", ", ".join(f"{name} {value}" for name, value in versions.items())),
         ("revision", machine["git_revision"] or ""),
     ]
+
+
+def _link(link: dict[str, Any] | str) -> str:
+    return link if isinstance(link, str) else f"PCIe {link['generation']} x{link['width']}"
+
+
+def _cufile(setup: dict[str, Any]) -> str:
+    if not setup:
+        return ""
+    settings = [f"{name} {value}" for name, value in setup["settings"].items()]
+    return "; ".join([setup["library"], f"configuration {setup['source']}", *settings])

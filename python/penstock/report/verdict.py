@@ -1,14 +1,23 @@
-"""The answer first: what the default achieves here, and whether any path asked for by name is faster."""
+"""The answer first, in three sentences at most: what the default achieves here, and what to know before using it.
+
+Each kind of suite says what it has to say, most important first; sentences are taken in turn from those present. What
+must stay true: each sentence comes with the rows it is of.
+"""
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
+from penstock.bench import first_touch_show, kinds
+from penstock.bench.promises import Medians
 from penstock.bench.results import median_rate
 from penstock.cli.show import rate_text
 from penstock.report import figures as drawing
+from penstock.report.sources import Statement
 
 Rows = list[dict[str, Any]]
+SENTENCES = 3
 CASES = (
     ("read", "hot", ("hot",), "reads a file in the page cache"),
     ("read", "cold", ("cold", "direct"), "one that is not"),
@@ -17,47 +26,134 @@ CASES = (
 )
 
 
-def verdict(rows: Rows) -> str:
-    """Two or three sentences; empty when the default was not measured on whole files."""
+def verdict(rows: Rows) -> list[Statement]:
+    """At most three sentences; fewer when the rows say less."""
+    said = [kinds.resolve(kind.says)(rows) for kind in kinds.present(rows) if kind.says]
+    in_turn = [one for turn in zip_longest(*said) for one in turn if one is not None]
+    return in_turn[:SENTENCES]
+
+
+# -- grids
+
+
+def of_grid(rows: Rows) -> list[Statement]:
     groups = drawing.whole_file(rows)
-    said, faster = [], []
-    for direction, cache, rivals, what in CASES:
+    said, used = [], []
+    for direction, cache, _, what in CASES:
+        mine = groups.get((direction, cache, "auto"))
+        if mine:
+            took = ", ".join(sorted({row["took"] for row in mine}))
+            said.append(f"{what} at {rate_text(median_rate(mine) or 0)} (path {took})")
+            used += mine
+    if not said:
+        return []
+    return [Statement(f"By itself Penstock {_joined(said)}.", used), _rivals(groups), *_ceiling(rows, groups)]
+
+
+def _rivals(groups: dict[Any, Rows]) -> Statement:
+    faster, used = [], []
+    for direction, cache, rivals, _ in CASES:
         mine = groups.get((direction, cache, "auto"))
         if not mine:
             continue
-        took = ", ".join(sorted({row["took"] for row in mine}))
-        said.append(f"{what} at {rate_text(median_rate(mine) or 0)} (path {took})")
-        best = _faster(groups, mine, direction, rivals)
-        if best:
-            faster.append(f"{best} ({direction}, {drawing.STATE_WORDS[cache]})")
-    if not said:
-        return ""
-    known = (
-        "Faster in every repeat: " + ", ".join(faster)
-        if faster
-        else "No path asked for by name was faster in every repeat"
-    )
-    return f"By itself Penstock {_joined(said)}. {known}.{_ceiling(rows, groups)}"
+        path, theirs = _faster(groups, mine, direction, rivals)
+        used += mine + theirs
+        if path:
+            faster.append(f"{path} ({direction}, {drawing.STATE_WORDS[cache]})")
+    if faster:
+        return Statement("Faster in every repeat: " + ", ".join(faster) + ".", used)
+    return Statement("No path asked for by name was faster in every repeat.", used)
 
 
-def _faster(groups: dict[Any, Rows], mine: Rows, direction: str, caches: tuple[str, ...]) -> str:
-    """The fastest path whose slowest repeat beats the default's fastest one; empty when there is none."""
+def _faster(groups: dict[Any, Rows], mine: Rows, direction: str, caches: tuple[str, ...]) -> tuple[str, Rows]:
+    """The fastest path whose slowest repeat beats the default's fastest one, empty when there is none; and the rows of
+    all that were compared."""
     bound = max(row["bytes_per_second"] for row in mine)
-    found = [
-        (min(row["bytes_per_second"] for row in group), path)
+    rivals = {
+        path: group
         for (way, cache, path), group in groups.items()
         if way == direction and cache in caches and path != "auto"
-    ]
-    speed, path = max(found, default=(0.0, ""))
-    return f"{path}, at least {rate_text(speed)}" if speed > bound else ""
+    }
+    slowest = [(min(row["bytes_per_second"] for row in group), path) for path, group in rivals.items()]
+    speed, path = max(slowest, default=(0.0, ""))
+    used = [row for group in rivals.values() for row in group]
+    return (f"{path}, at least {rate_text(speed)}" if speed > bound else ""), used
 
 
-def _ceiling(rows: Rows, groups: dict[Any, Rows]) -> str:
-    ceiling = median_rate(row for row in rows if row["kind"] == "ceiling" and row["direction"] == "read")
-    hot = median_rate(groups.get(("read", "hot", "auto"), []))
-    if not ceiling or not hot:
-        return ""
-    return f" The read from the page cache reaches {hot / ceiling:.0%} of a plain copy from pinned memory."
+def _ceiling(rows: Rows, groups: dict[Any, Rows]) -> list[Statement]:
+    copies = [row for row in rows if row["kind"] == "ceiling" and row["direction"] == "read"]
+    hot = groups.get(("read", "hot", "auto"), [])
+    ceiling, rate = median_rate(copies), median_rate(hot)
+    if not ceiling or not rate:
+        return []
+    text = f"The read from the page cache reaches {rate / ceiling:.0%} of a plain copy from pinned memory."
+    return [Statement(text, hot + copies)]
+
+
+# -- promises and peers
+
+
+def of_core(rows: Rows) -> list[Statement]:
+    medians = Medians(rows, "core")
+    found = []
+    hot, cold = medians.rate("hot read"), medians.rate("cold read")
+    if hot and cold:
+        share = medians.ratio("hot read", "copy to device")
+        beside = f" ({share:.0%} of a plain copy)" if share else ""
+        text = f"With default settings a file in the page cache is read at {rate_text(hot)}{beside}, "
+        used = [row for name in ("hot read", "cold read", "copy to device") for row in medians.rows.get(name, [])]
+        found.append(Statement(text + f"one that is not at {rate_text(cold)}.", used))
+    return found + _promises(rows, "core")
+
+
+def of_formats(rows: Rows) -> list[Statement]:
+    medians = Medians(rows, "formats")
+    found = []
+    rate, share = medians.rate("HDF5 read"), medians.ratio("HDF5 read", "raw read")
+    if rate and share:
+        used = medians.rows["HDF5 read"] + medians.rows["raw read"]
+        text = f"An array of an HDF5 file in the page cache is read at {rate_text(rate)}, {share:.0%} of a raw file."
+        found.append(Statement(text, used))
+    return found + _promises(rows, "formats")
+
+
+def _promises(rows: Rows, name: str) -> list[Statement]:
+    kind = kinds.KINDS[name]
+    judged = [check for check in kinds.checks(rows, kind) if check.passed is not None]
+    if not judged:
+        return []
+    failed = [check.what for check in judged if not check.passed]
+    text = f"Of the {len(judged)} promises of the suite {name} that hold for such a machine, "
+    text += "all were kept." if not failed else f"{len(failed)} were not kept: {', '.join(failed)}."
+    return [Statement(text, [row for row in rows if row["kind"] == kind.row])]
+
+
+# -- problem sizes
+
+
+def of_first_touch(rows: Rows) -> list[Statement]:
+    lines: dict[str, dict[int, Rows]] = {"gpu": {}, "cpu": {}}
+    for key, group in first_touch_show.groups(rows).items():
+        particles, direction, touch, buffer, format, path, cache, chunk, workers = key
+        plain = (direction, format, path, cache, chunk, workers) == ("read", "raw", "auto", "hot", 0, 0)
+        if plain and buffer == {"gpu": "device", "cpu": "managed"}[touch]:
+            lines[touch][particles] = group
+    sizes = lines["gpu"]
+    if len(sizes) < 2:
+        return []
+    most = max(sizes, key=lambda size: median_rate(sizes[size]) or 0)
+    top = median_rate(sizes[most]) or 0
+    half = min(size for size in sizes if (median_rate(sizes[size]) or 0) >= top / 2)
+    text = (
+        f"Reads into device memory reach {rate_text(top)} ({first_touch_show.count_text(most)} particles), and half of "
+        f"that from {first_touch_show.count_text(half)} particles on"
+    )
+    used = sizes[most] + sizes[half]
+    if most in lines["cpu"]:
+        other = lines["cpu"][most]
+        text += f"; managed memory that the CPU touched first gets {rate_text(median_rate(other) or 0)}"
+        used = used + other
+    return [Statement(text + ".", used)]
 
 
 def _joined(words: list[str]) -> str:

@@ -1,0 +1,209 @@
+"""The page: any mix of suites of one machine, rules that follow from rows, and every statement with its rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Ran, assert_one_line_error
+
+from penstock import Error
+from penstock.bench import kinds
+from penstock.report import html, page, sources
+from penstock.report.rules import Cell, rules
+from penstock.report.sources import Statement
+from penstock.report.verdict import verdict
+
+RESULTS = Path(__file__).parents[2] / "bench" / "results"
+Rows = list[dict[str, Any]]
+Run = Callable[..., Ran]
+MACHINE: dict[str, Any] = json.loads((RESULTS / "two-cores-core.jsonl").read_text().splitlines()[0])
+
+
+def trial(path: str, request: int, rate: float, cache: str = "hot", **more: Any) -> dict[str, Any]:
+    row = {"kind": "trial", "path": path, "direction": "read", "cache": cache, "request_bytes": request, "workers": 0}
+    row |= {"depth": 0, "buffer": "device", "first_touch": "gpu", "took": "buffered", "bytes": 1 << 20}
+    return row | {"bytes_per_second": rate, "cpu_user_s": 0.1, "cpu_system_s": 0.1, "seconds": (1 << 20) / rate} | more
+
+
+def trials(path: str, request: int, rate: float, **more: Any) -> Rows:
+    """Five samples, 1 % apart."""
+    return [trial(path, request, rate * (0.98 + 0.01 * turn), **more) for turn in range(5)]
+
+
+def named(rows: Rows) -> Rows:
+    return [row | {"source": f"A{line}"} for line, row in enumerate(rows, 1)]
+
+
+def saved(path: Path, rows: Rows) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def grid(*groups: Rows) -> Rows:
+    return named([MACHINE | {"suite": "report"}, *(row for group in groups for row in group)])
+
+
+def test_the_fastest_path_is_the_rule_and_says_how_far_ahead() -> None:
+    (rule,) = rules(grid(trials("auto", 4096, 1e9), trials("mmap", 4096, 2e9), trials("uring", 4096, 1.5e9)))
+    assert (rule.path, rule.low_bytes, rule.high_bytes, rule.samples) == ("mmap", 4096, 4096, 5)
+    path, ratio = rule.closest or ("", None)
+    assert path == "uring" and ratio is not None and ratio.low is not None
+    assert ratio.low > 1.25 and ratio.median == pytest.approx(4 / 3)
+    assert len(rule.rows) == 15
+
+
+def test_a_default_that_is_as_good_is_the_rule() -> None:
+    (rule,) = rules(grid(trials("auto", 4096, 1e9), trials("mmap", 4096, 1.001e9), trials("uring", 4096, 0.5e9)))
+    assert (rule.path, rule.as_good) == ("auto", ["mmap"])
+    assert rule.closest is not None and rule.closest[0] == "uring"
+
+
+def test_sizes_with_one_answer_are_one_rule_and_a_change_begins_another() -> None:
+    sizes = [4096, 65536, 1 << 20]
+    slow = [row for size in sizes for row in trials("buffered", size, 1e9)]
+    fast = trials("uring", sizes[0], 2e9) + trials("uring", sizes[1], 3e9) + trials("uring", sizes[2], 0.5e9)
+    first, second = rules(grid(slow, fast))
+    assert (first.path, first.low_bytes, first.high_bytes, first.rate) == ("uring", 4096, 65536, 3e9)
+    assert first.closest is not None and first.closest[1].median == pytest.approx(2)
+    assert (second.path, second.low_bytes) == ("buffered", 1 << 20)
+
+
+def test_what_holds_at_one_size_only_is_not_said_of_two() -> None:
+    rows = grid(
+        trials("auto", 4096, 2e9), trials("mmap", 4096, 1e9), trials("auto", 65536, 2e9), trials("mmap", 65536, 2e9)
+    )
+    (rule,) = rules(rows)
+    assert (rule.low_bytes, rule.high_bytes, rule.as_good, rule.closest) == (4096, 65536, [], None)
+
+
+def test_states_that_begin_alike_are_compared_and_others_are_not() -> None:
+    rows = grid(trials("auto", 4096, 1e9, cache="cold"), trials("direct", 4096, 2e9, cache="direct"))
+    (rule,) = rules(rows + grid(trials("mmap", 4096, 9e9))[1:])
+    assert rule.path == "direct" and "not in the page cache" in rule.situation
+
+
+def test_writes_are_ranked_with_fsync() -> None:
+    late = [row | {"direction": "write", "fsync_s": 1.0} for row in trials("buffered", 0, 9e9)]
+    done = [row | {"direction": "write", "fsync_s": 0.0} for row in trials("direct", 0, 1e9)]
+    (rule,) = rules(grid(late, done))
+    assert rule.path == "direct"
+
+
+def test_one_sample_ranks_and_claims_no_interval() -> None:
+    (rule,) = rules(grid([trial("auto", 4096, 1e9)], [trial("mmap", 4096, 2e9)]))
+    assert rule.path == "mmap" and rule.closest is not None and rule.closest[1].low is None
+    assert rules(grid([trial("auto", 4096, 1e9)])) == []
+
+
+def test_the_verdict_has_three_sentences_at_most_and_each_its_rows() -> None:
+    core = named([json.loads(line) for line in (RESULTS / "h200-core.jsonl").read_text().splitlines()])
+    said = verdict(core + grid(trials("auto", 0, 1e9), trials("mmap", 0, 2e9), trials("auto", 0, 1e9, cache="cold")))
+    assert len(said) == 3
+    assert all(one.text.endswith(".") and sources.names_of(one.rows) for one in said)
+    faster = verdict(grid(trials("auto", 0, 1e9), trials("mmap", 0, 2e9)))[1]
+    assert faster.text.startswith("Faster in every repeat: mmap, at least 1.96 GB/s")
+    assert len(faster.rows) == 10
+    assert verdict([MACHINE]) == []
+
+
+class Ends(HTMLParser):
+    """Which elements are open, and what was closed out of turn."""
+
+    VOID = frozenset({"meta", "br", "path", "use", "rect"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.VOID:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def test_one_page_of_several_suites_states_rows_that_exist(penstock: Run, tmp_path: Path) -> None:
+    core = [json.loads(line) for line in (RESULTS / "two-cores-core.jsonl").read_text().splitlines()]
+    paths = trials("auto", 0, 1e9) + trials("mmap", 0, 2e9) + trials("auto", 4096, 1e9) + trials("mmap", 4096, 1e9)
+    first = saved(tmp_path / "core.jsonl", core)
+    second = saved(tmp_path / "paths.jsonl", [MACHINE | {"suite": "report"}, *paths])
+    ran = penstock("report", first, second, "--out", tmp_path / "page.html")
+    assert ran.code == 0, ran.err
+    text = (tmp_path / "page.html").read_text()
+    stated = set(re.findall(r"\b([AB])(\d+)\b", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)))
+    assert {letter for letter, _ in stated} == {"A", "B"}
+    lines = {"A": len(core), "B": 1 + len(paths)}
+    assert all(1 <= int(number) <= lines[letter] for letter, number in stated)
+    for heading in ("This machine", "What to ask for", "Promises", "Paths", "Sources", "Not measured"):
+        assert f"<h2>{heading}" in text, heading
+    for file in ("core.jsonl", "paths.jsonl"):
+        assert file in text
+    parser = Ends()
+    parser.feed(text)
+    assert parser.wrong == [] and parser.open == []
+    verdicts = re.findall(r'<p class="verdict">(.*?)</p>', text)
+    assert 1 <= len(verdicts) <= 3 and all('class="rows"' in one for one in verdicts)
+
+
+def test_results_of_other_machines_or_other_sizes_make_no_page(penstock: Run, tmp_path: Path) -> None:
+    rows = [MACHINE | {"suite": "report"}, *trials("auto", 0, 1e9)]
+    first = saved(tmp_path / "a.jsonl", rows)
+    kernel = MACHINE | {"machine": MACHINE["machine"] | {"kernel": "1.0"}}
+    other = saved(tmp_path / "b.jsonl", [kernel, *rows[1:]])
+    larger = saved(tmp_path / "c.jsonl", [rows[0] | {"file_bytes": 1}, *rows[1:]])
+    assert_one_line_error(penstock("report", first, other, "--out", tmp_path / "x.html"), "b.jsonl", "kernel: ")
+    assert_one_line_error(penstock("report", first, larger, "--out", tmp_path / "x.html"), "c.jsonl", "1 bytes")
+    assert_one_line_error(penstock("report", first, tmp_path / "d", "--out", tmp_path / "x.html"), "no such results")
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_files_are_lettered_beyond_z() -> None:
+    assert [sources._letters(number) for number in (0, 25, 26, 27, 52)] == ["A", "Z", "AA", "AB", "BA"]
+
+
+def test_long_tables_are_folded_and_words_are_escaped() -> None:
+    from rich.table import Table
+
+    made = Table("name", "rows")
+    for turn in range(html.LONG + 1):
+        made.add_row(f"<b>{turn}", "A1 A2")
+    text = html.from_terminal(made, "all")
+    assert text.startswith("<details><summary>all: 41 lines") and "&lt;b&gt;0" in text
+    assert html.rows([{"source": f"A{turn}"} for turn in range(20)]).startswith(
+        '<details class="rows"><summary>20 rows'
+    )
+    assert html.statement(Statement("a < b")) == '<p class="verdict">a &lt; b </p>'
+
+
+def test_what_checking_took_is_told_and_is_in_no_rate() -> None:
+    rows = [MACHINE, trial("auto", 0, 1e9, verify_s=0.5, seconds=5.0)]
+    assert "Checking took 10% of the time of the transfers" in page.lead(rows)
+    assert "Checking took" not in page.lead([MACHINE])
+
+
+def test_every_kind_of_suite_names_things_that_exist() -> None:
+    for kind in kinds.KINDS.values():
+        for place in (kind.run, kind.tables, kind.checks, kind.says, kind.cells):
+            assert not place or callable(kinds.resolve(place))
+        assert kind.heading and set(kind.figures) <= kinds.FIGURES.keys()
+    assert all(callable(kinds.resolve(one.function)) and one.caption for one in kinds.FIGURES.values())
+
+
+def test_rows_of_another_version_are_an_error_not_a_page(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="trial needs a"):
+        sources.read([saved(tmp_path / "a", [MACHINE, {"kind": "trial"}, trial("auto", 0, 1e9)])])
+
+
+def test_a_cell_knows_its_median() -> None:
+    assert Cell("read", 1, "auto", trials("auto", 1, 1e9)).median == pytest.approx(1e9)
