@@ -122,8 +122,11 @@ typedef struct penstock_context_options {
     int32_t strict;        /* any fallback is an error */
     double emulated_bandwidth_bytes_per_s; /* of the host device; 0: as fast as memory */
     uint64_t emulated_latency_ns;          /* of the host device, for each copy */
+    const char* profile;   /* null: none; a machine profile, or a directory of them, for "auto" to choose by */
+    int32_t adaptive;      /* transfers correct the profile's costs, in this context only */
+    int32_t reserved;      /* zero */
 } penstock_context_options;
-#define PENSTOCK_CONTEXT_OPTIONS_INIT {sizeof(penstock_context_options), 0, 0, 0, 0, 0, 0, 0}
+#define PENSTOCK_CONTEXT_OPTIONS_INIT {sizeof(penstock_context_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* options may be null. Give back with penstock_context_destroy. */
 int penstock_context_create(const penstock_context_options* options, penstock_context** context,

@@ -32,6 +32,9 @@ penstock::ContextOptions context_options(const penstock_context_options* given) 
     options.strict = wanted.strict != 0;
     options.host.bandwidth_bytes_per_s = wanted.emulated_bandwidth_bytes_per_s;
     options.host.latency_ns = wanted.emulated_latency_ns;
+    if (wanted.profile != nullptr) options.profiles.emplace_back(wanted.profile);
+    options.adaptive = wanted.adaptive != 0;
+    if (wanted.reserved != 0) refuse("create context", "penstock_context_options.reserved is not zero", "");
     return options;
 }
 

@@ -54,12 +54,14 @@ module penstock
   end type
 
   type, bind(c) :: penstock_context_options
-    integer(c_int64_t) :: struct_size = 56
+    integer(c_int64_t) :: struct_size = 72
     type(c_ptr) :: device = c_null_ptr, path = c_null_ptr
     integer(c_int64_t) :: budget_bytes = 0
     integer(c_int32_t) :: workers = 0, strict = 0
     real(c_double) :: emulated_bandwidth_bytes_per_s = 0
     integer(c_int64_t) :: emulated_latency_ns = 0
+    type(c_ptr) :: profile = c_null_ptr
+    integer(c_int32_t) :: adaptive = 0, reserved = 0
   end type
 
   type, bind(c) :: penstock_buffer_options

@@ -19,6 +19,10 @@ ContextOptions context_options(const nb::kwargs& keywords) {
             options.budget_bytes = option<std::uint64_t>(name, value);
         else if (name == "strict")
             options.strict = option<bool>(name, value);
+        else if (name == "profiles")
+            options.profiles = option<std::vector<std::string>>(name, value);
+        else if (name == "adaptive")
+            options.adaptive = option<bool>(name, value);
         else if (name == "host_bandwidth_bytes_per_s")
             options.host.bandwidth_bytes_per_s = option<double>(name, value);
         else if (name == "host_latency_ns")

@@ -24,6 +24,7 @@
 #include "penstock/outcome.hpp"
 #include "penstock/path.hpp"
 #include "penstock/plan.hpp"
+#include "penstock/profile.hpp"
 #include "penstock/types.hpp"
 
 namespace penstock {
@@ -44,6 +45,10 @@ struct ContextOptions {
     std::uint32_t workers = 0;           // 0: the policy decides
     std::uint64_t budget_bytes = 256 * kMiB;  // staging memory, never exceeded; at least 4 MiB
     bool strict = false;                 // any fallback is an error
+    // Machine profiles for `automatic` to choose by: files, which must be of this machine, and directories, of whose
+    // *.csv those that are not are passed over with a note. Empty: the built-in rules.
+    std::vector<std::string> profiles{};
+    bool adaptive = false;  // transfers correct the profile's costs by what they took, in this context only
     HostDeviceOptions host{};            // of the emulated device
     std::shared_ptr<Device> custom_device{};  // used instead of `device` when set
     os::System* system = nullptr;        // system calls, for tests; outlives the context
@@ -157,6 +162,25 @@ class File {
     std::shared_ptr<context::FileState> state_;
 };
 
+// Why a request would move as it would: the plan, and what each of its steps was chosen among.
+struct Explanation {
+    struct Option {
+        PathKind path = PathKind::automatic;
+        double seconds = 0;   // by the profile; 0: it does not say
+        std::string refusal;  // why the path cannot be taken; empty: it can
+    };
+    struct Part {
+        std::uint64_t bytes = 0;
+        bool in_page_cache = false;
+        bool residency_known = false;
+        std::vector<Option> options;  // fastest first, then those not measured, then those refused
+    };
+    Plan plan;
+    std::vector<Part> parts;   // of the request, by residency
+    std::string profile;       // file that predicted; empty: the built-in rules chose
+    std::string refusal;       // why a profile that was given is not used
+};
+
 // One contiguous piece of a larger request.
 struct Range {
     const File* file = nullptr;
@@ -186,6 +210,11 @@ class Context {
     // What start() would do, without doing it.
     Plan plan(Direction direction, std::span<const Range> ranges, MemoryKind kind = MemoryKind::device,
               const TransferOptions& options = {}) const;
+    // The same with its reasons. Costs no transfer; asks which pages are in the page cache.
+    Explanation explain(Direction direction, std::span<const Range> ranges, MemoryKind kind = MemoryKind::device,
+                        const TransferOptions& options = {}) const;
+    // What a machine profile made now would be compared by, for this device and the file system `path` lies on. Throws.
+    Profile identity(const std::string& path) const;
 
     void copy_to_host(void* host, const void* device, std::uint64_t bytes) const;
     void copy_to_device(void* device, const void* host, std::uint64_t bytes) const;

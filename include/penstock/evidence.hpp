@@ -71,9 +71,14 @@ struct Evidence {
     double cpu_user_s = 0;             // of the process, over the transfer
     double cpu_system_s = 0;
     std::string plan;                  // Plan::describe()
+    std::string why;                   // Plan::reason()
+    double predicted_seconds = 0;      // by the machine profile; 0: there is none for this request
+    double seconds = 0;                // as Outcome's
 
     // The path that moved all bytes, or "mixed"; "none" when nothing moved.
     std::string path_name() const;
+    // Why the bytes went this way, in one sentence with the predicted and the measured rate.
+    std::string reason() const;
     // One JSON object, keys in snake case.
     std::string to_json() const;
 };

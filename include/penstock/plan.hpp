@@ -45,12 +45,25 @@ struct Step {
     std::string reason;  // in words, with the facts that decided
     // Not automatic: these pieces were asked to go by that path and cannot; evidence lists them as a fallback.
     PathKind fallback_from = PathKind::automatic;
+    // By the machine profile, where there is one for this file system: what the step should take, the next best path
+    // and what that would. 0: not known.
+    double predicted_seconds = 0;
+    PathKind next_path = PathKind::automatic;
+    double next_seconds = 0;
+    std::uint32_t cost_curve = 0;  // which of the profile's curves predicted it, from 1
     friend bool operator==(const Step&, const Step&) = default;
+
+    std::uint64_t bytes() const noexcept;
 };
 
 struct Plan {
     std::vector<Step> steps;
     std::uint64_t pinned_bytes = 0;  // staging memory it needs at most
+    // What all of it should take: steps run beside each other, so the longest. 0 when more than 1/16 of the bytes, more
+    // than the edges of an O_DIRECT write, was not predicted.
+    double predicted_seconds() const noexcept;
+    // Why, in one sentence: the steps' reasons, each with its bytes where there are several.
+    std::string reason() const;
     // One line a step: "read 4.00 GiB by buffered, 8 workers x 3 slots of 4 MiB: all of the range is in the page
     // cache".
     std::string describe() const;

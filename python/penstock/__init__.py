@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock._dtype import DType
     from penstock._error import Error
     from penstock._open import create, load, open, save
+    from penstock._profiles import profile_folders
     from penstock._sizes import parse_bytes
     from penstock.formats.datafile import DataFile
     from penstock.formats.dataset import Dataset
@@ -52,6 +53,7 @@ __all__ = [
     "open",
     "parse_bytes",
     "path_names",
+    "profile_folders",
     "save",
     "torch",
 ]
@@ -65,6 +67,7 @@ _HOMES = {
     "_dtype": ("DType",),
     "_error": ("Error",),
     "_open": ("create", "load", "open", "save"),
+    "_profiles": ("profile_folders",),
     "_sizes": ("parse_bytes",),
     "formats.datafile": ("DataFile",),
     "formats.dataset": ("Dataset",),

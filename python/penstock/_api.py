@@ -17,8 +17,9 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from penstock import _core
+from penstock import _core, _profiles
 from penstock._core import Buffer
+from penstock._profiles import Profiles
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -39,6 +40,19 @@ class TransferOptions(TypedDict, total=False):
     durable: bool  # writes: on stable storage when the transfer is done
     full_evidence: bool  # small transfers sample counters too
     timeout_s: float | None  # the transfer ends as "timed_out" after this long
+
+
+class ContextOptions(TypedDict, total=False):
+    """Settings of a context; what is left out has the value after the colon."""
+
+    path: str  # for every transfer that does not say: "auto"; see penstock.path_names()
+    workers: int  # threads: 0, the policy decides
+    budget_bytes: int  # staging memory, never exceeded: 256 MiB
+    strict: bool  # any fallback is an error: False
+    adaptive: bool  # transfers correct the profile's costs by what they took, in this context only: False
+    host_bandwidth_bytes_per_s: float  # of the emulated device's copies: 0, as fast as memory
+    host_latency_ns: int  # of each copy of the emulated device: 0
+    host_memory_bytes: int  # that the emulated device admits to: 0, half of the machine's
 
 
 class ReadOptions(TransferOptions, total=False):
@@ -172,6 +186,21 @@ class File:
         """Asks the system to forget cached pages of the range (0 bytes: to the end), after writing them out."""
         self._raw.drop_cache(offset_bytes, bytes)
 
+    def explain(
+        self,
+        direction: str = "read",
+        offset_bytes: int = 0,
+        bytes: int | None = None,
+        kind: str = "device",
+        **options: Unpack[TransferOptions],
+    ) -> dict[str, Any]:
+        """Why such a request would move as it would, without moving it: `plan` and `reason` in words,
+        `predicted_seconds` (None without a machine profile), `parts` of the request by residency, each with the paths
+        it was chosen among (`path`, `seconds`, `refusal`), the `profile` used, why one is not (`profile_refused`)."""
+        length = max(0, self.size_bytes - offset_bytes) if bytes is None else bytes
+        asked = {"direction": direction, "offset_bytes": offset_bytes, "bytes": length, "kind": kind}
+        return _core.explain(self._raw, asked, **options)
+
     def register_mapping(self) -> tuple[bool, str]:
         """Registers the file's mapping with the device now; (False, why) where the file system or device refuses."""
         return self._raw.register_mapping()
@@ -209,26 +238,16 @@ class Context:
 
     Args:
         device: "auto" (a GPU when there is one), "host" (emulated), "cuda:0", ...
-        path: for every transfer that does not say; see penstock.path_names().
-        workers: threads; 0 lets the policy decide.
-        budget_bytes: staging memory, never exceeded.
-        strict: any fallback is an error.
-        host: of the emulated device: host_bandwidth_bytes_per_s, host_latency_ns, host_memory_bytes.
+        profile: machine profiles (see `penstock calibrate`) that path "auto" chooses by: "auto", those of
+            penstock.profile_folders(); a file, which must be of this machine; a folder; a list of them; None, none.
+        options: see ContextOptions.
     """
 
     def __init__(
-        self,
-        device: str = "auto",
-        *,
-        path: str = "auto",
-        workers: int = 0,
-        budget_bytes: int = 256 << 20,
-        strict: bool = False,
-        **host: float,
+        self, device: str = "auto", *, profile: Profiles = "auto", **options: Unpack[ContextOptions]
     ) -> None:
-        self._open: _core.Context | None = _core.Context(
-            device=device, path=path, workers=workers, budget_bytes=budget_bytes, strict=strict, **host
-        )
+        profiles = _profiles.named(profile)
+        self._open: _core.Context | None = _core.Context(device=device, profiles=profiles, **options)
 
     @classmethod
     def _of(cls, buffer: Buffer) -> Context:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+os.environ["PENSTOCK_PROFILES"] = ""  # no profile of the machine the tests run on may turn a choice
 from penstock import Context
 
 PENSTOCK = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]

@@ -72,7 +72,7 @@ Buffer Context::allocate(std::uint64_t bytes, MemoryKind kind, FirstTouch touch)
     buffer.state_ = std::make_shared<context::BufferState>();
     buffer.state_->context = state_;
     state_->device->enter_thread();
-    buffer.state_->memory = std::make_shared<context::Memory>(state_->device, kind, bytes);
+    buffer.state_->memory = std::make_shared<context::Memory>(state_->device, kind, bytes, touch);
     state_->remember(buffer.state_->memory);
     void* data = buffer.data();
     if (touch == FirstTouch::cpu) {
@@ -146,6 +146,16 @@ std::vector<FileRange> Context::resolve(std::span<const Range> ranges) const {
 Plan Context::plan(Direction direction, std::span<const Range> ranges, MemoryKind kind,
                    const TransferOptions& options) const {
     return context::foresee(*state_, {direction, kind, false}, resolve(ranges), options);
+}
+
+Explanation Context::explain(Direction direction, std::span<const Range> ranges, MemoryKind kind,
+                             const TransferOptions& options) const {
+    return context::explain(*state_, {direction, kind, false}, resolve(ranges), options);
+}
+
+Profile Context::identity(const std::string& path) const {
+    state_->check_process();
+    return context::identity_at(path, state_->device->info());
 }
 
 void Context::copy_to_host(void* host, const void* device, std::uint64_t bytes) const {

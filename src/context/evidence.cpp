@@ -1,6 +1,8 @@
 // How evidence reads: the name of the path, and JSON.
 #include "penstock/evidence.hpp"
 
+#include <cstdio>
+
 #include "base/json.hpp"
 
 namespace penstock {
@@ -83,6 +85,20 @@ std::string Evidence::path_name() const {
     return name;
 }
 
+std::string Evidence::reason() const {
+    std::uint64_t bytes = 0;
+    for (const PathShare& share : paths) bytes += share.bytes;
+    const auto rate = [bytes](double time) {
+        char text[48];
+        std::snprintf(text, sizeof text, "%.3g GB/s", static_cast<double>(bytes) / time / 1e9);
+        return std::string(text);
+    };
+    std::string text = why;
+    if (bytes == 0 || seconds <= 0) return text;
+    text += predicted_seconds > 0 ? "; predicted " + rate(predicted_seconds) : "; no machine profile to predict it";
+    return text + ", measured " + rate(seconds);
+}
+
 std::string Evidence::to_json() const {
     Json json;
     json.begin_object().field("path", path_name());
@@ -107,6 +123,8 @@ std::string Evidence::to_json() const {
         .field("cpu_user_s", cpu_user_s)
         .field("cpu_system_s", cpu_system_s)
         .field("plan", plan)
+        .field("reason", reason())
+        .field("predicted_seconds", predicted_seconds)
         .end_object();
     return std::move(json).text();
 }

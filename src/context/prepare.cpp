@@ -5,6 +5,7 @@
 #include "context/announced.hpp"
 #include "context/evidence_probe.hpp"
 #include "context/ranges.hpp"
+#include "context/request_costs.hpp"
 #include "context/state.hpp"
 #include "os/residency.hpp"
 #include "policy/shapes.hpp"
@@ -25,11 +26,13 @@ class Preparation {
 
     std::shared_ptr<engine::TransferState> run();
     Plan foresee();
+    Explanation explain();
 
   private:
     void check();
     bool meets_the_end() const;
     void gather_files();
+    void gather_costs();
     void gather_segments();
     void add_windows(std::uint64_t index);
     void add_segment(std::uint64_t index, std::uint64_t offset, std::uint64_t bytes, policy::Residence residence);
@@ -56,6 +59,7 @@ class Preparation {
     std::vector<std::uint64_t> available_;  // bytes of each range inside the file; all of it for writes
     std::optional<Residency> before_;
     std::vector<std::string> notes_;
+    RequestCosts costs_;
     bool truncated_ = false;
     std::uint64_t valid_bytes_ = 0;  // position of the first byte beyond an end of file
 };
@@ -123,6 +127,18 @@ void Preparation::gather_files() {
     }
 }
 
+void Preparation::gather_costs() {
+    facts_.durable = options_.durable;
+    if (ranges_.empty() || !ranges_.front().file->place) return;
+    const bool large = facts_.total_bytes() >= kSampledEvidence;
+    if (!costs_.find(ranges_)) {
+        if (large) notes_.push_back(costs_.refusal());
+        return;
+    }
+    if (memories_.size() == 1) facts_.first_touch = memories_.front()->first_touch();
+    costs_.tell(facts_, *context_.cufile);
+}
+
 void Preparation::add_segment(std::uint64_t index, std::uint64_t offset, std::uint64_t bytes,
                               policy::Residence residence) {
     if (bytes == 0) return;
@@ -179,11 +195,12 @@ policy::Residence Preparation::shared_residence() {
 
 void Preparation::gather_segments() {
     const std::uint64_t total = facts_.total_bytes();
-    const bool ask = reading() && facts_.path == PathKind::automatic && !facts_.memory_backed &&
-                     !(facts_.blocking && total <= policy::kInlineBytes);
+    // Writes by rule do not depend on it; by a profile they do.
+    const bool matters = (reading() || facts_.costs != nullptr) && facts_.path == PathKind::automatic;
+    const bool ask = matters && !facts_.memory_backed && !(facts_.blocking && total <= policy::kInlineBytes);
     const bool windowed = ranges_.size() <= kWindowedRanges;
     policy::Residence shared = policy::Residence::unknown;
-    if (reading() && facts_.memory_backed) shared = policy::Residence::hot;
+    if ((reading() || facts_.costs != nullptr) && facts_.memory_backed) shared = policy::Residence::hot;
     if (ask && !windowed) shared = shared_residence();
     for (std::uint64_t i = 0; i < ranges_.size(); ++i) {
         if (reading() && facts_.memory_backed && facts_.path == PathKind::automatic && windowed && registered(i)) {
@@ -306,14 +323,17 @@ void Preparation::attach_end(engine::TransferState& transfer, Announced::Files f
     const bool reads = reading();
     std::vector<NewBytes> written;
     if (!reads) written = bytes_of_new_files(files, ranges_);
+    auto learn = costs_.lesson(transfer.plan(), context_.running);
     ++*context_.running;
     transfer.after_end = [files, reads, seen = transfer.seen, running = context_.running](const ErrorInfo& error) {
         --*running;
         for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : error, seen);
     };
     transfer.on_end = [files = std::move(files), written = std::move(written), probe = std::move(probe), durable, reads,
-                       engine = &context_.engine](Outcome& outcome) {
+                       learn = std::move(learn), engine = &context_.engine](Outcome& outcome) {
         if (durable) sync_files(files, outcome);
+        outcome.evidence.seconds = outcome.seconds;
+        if (learn) learn(outcome);
         for (const NewBytes& one : written) one.file->write_ended(outcome.error, one.extents);
         if (probe) probe->finish(outcome.evidence);
         outcome.evidence.pinned_peak_bytes = engine->pinned_peak_bytes();
@@ -334,8 +354,18 @@ Plan Preparation::foresee() {
     check();
     gather_files();
     foresee_registration();
+    gather_costs();
     gather_segments();
     return policy::make_plan(facts_, context_.machine());
+}
+
+Explanation Preparation::explain() {
+    Explanation explanation;
+    explanation.plan = foresee();
+    explanation.profile = costs_.profile();
+    explanation.refusal = costs_.refusal();
+    explanation.parts = explained_parts(facts_, context_.machine());
+    return explanation;
 }
 
 std::shared_ptr<engine::TransferState> Preparation::run() {
@@ -343,11 +373,13 @@ std::shared_ptr<engine::TransferState> Preparation::run() {
     gather_files();
     Announced announced(ranges_);
     ask_registration();
+    gather_costs();
     gather_segments();
     Plan plan = policy::make_plan(facts_, context_.machine());
     extend_files();
-    const bool by_cufile = policy::is_cufile(facts_.path);
-    if (by_cufile) context_.cufile->get(facts_.path);  // refused here, with the cause, not by a worker
+    if (policy::is_cufile(facts_.path)) context_.cufile->get(facts_.path);  // refused here, with the cause
+    const bool by_cufile = std::any_of(plan.steps.begin(), plan.steps.end(),
+                                       [](const Step& step) { return policy::is_cufile(step.shape.path); });
     std::shared_ptr<EvidenceProbe> probe;
     if (by_cufile || options_.full_evidence || facts_.total_bytes() >= kSampledEvidence) {
         probe = std::make_shared<EvidenceProbe>(probe_ranges(), before_);
@@ -370,6 +402,12 @@ std::shared_ptr<engine::TransferState> prepare(ContextState& context, const Subm
                                                std::vector<FileRange> ranges, const TransferOptions& options) {
     context.check_process();
     return Preparation(context, submission, std::move(ranges), options).run();
+}
+
+Explanation explain(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
+                    const TransferOptions& options) {
+    context.check_process();
+    return Preparation(context, submission, std::move(ranges), options).explain();
 }
 
 Plan foresee(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,

@@ -73,6 +73,7 @@ ContextState::ContextState(const ContextOptions& given)
       system(given.system != nullptr ? *given.system : os::real_system()),
       mappings(std::make_shared<path::Mappings>(path::MappingsOptions{device.get()})),
       cufile(std::make_shared<CuFileSlot>(device->info().index)),
+      profiles(given, device->info()),
       machine_(machine_facts(given, *device)),
       registrar(mappings, *running),
       engine({device.get(), &system, given.budget_bytes, device->info().numa_node,
@@ -87,6 +88,7 @@ void ContextState::check_process() const {
 std::shared_ptr<OpenFile> ContextState::open(const std::string& name, const OpenOptions& open_options) {
     check_process();
     auto file = std::make_shared<OpenFile>(system, name, open_options);
+    file->place = profiles.place_of(file->handle().buffered_fd, name);
     const std::uint64_t id = file->handle().id;
     file->on_let_go = [id, maps = mappings, registrations = cufile] {
         maps->forget(id);

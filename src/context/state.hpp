@@ -10,6 +10,7 @@
 #include "context/cufile_slot.hpp"
 #include "context/open_file.hpp"
 #include "context/process_mark.hpp"
+#include "context/profiles.hpp"
 #include "context/stream_pool.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
@@ -22,18 +23,21 @@ namespace penstock::context {
 // Memory from Context::allocate. Keeps the device, not the context, so that transfers may hold it.
 class Memory {
   public:
-    Memory(std::shared_ptr<Device> device, MemoryKind kind, std::uint64_t bytes)
-        : device_(std::move(device)), kind_(kind), bytes_(bytes), data_(device_->allocate(kind, bytes)) {}
+    Memory(std::shared_ptr<Device> device, MemoryKind kind, std::uint64_t bytes, FirstTouch touch)
+        : device_(std::move(device)), kind_(kind), touch_(touch), bytes_(bytes), data_(device_->allocate(kind, bytes)) {
+    }
     ~Memory() {
         if (process_.here()) device_->release(kind_, data_);
     }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
     MemoryView view() const noexcept { return {data_, bytes_, kind_}; }
+    FirstTouch first_touch() const noexcept { return touch_; }
 
   private:
     std::shared_ptr<Device> device_;
     MemoryKind kind_;
+    FirstTouch touch_;
     std::uint64_t bytes_;
     void* data_;
     ProcessMark process_;
@@ -76,6 +80,7 @@ class ContextState {
     os::System& system;
     std::shared_ptr<path::Mappings> mappings;
     std::shared_ptr<CuFileSlot> cufile;
+    Profiles profiles;
     std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // transfers under way
 
   private:
@@ -120,5 +125,8 @@ std::shared_ptr<engine::TransferState> prepare(ContextState& context, const Subm
 // The plan that prepare would make. Nothing is registered, extended, counted or told.
 Plan foresee(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
              const TransferOptions& options);
+// The same with what it was chosen among.
+Explanation explain(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
+                    const TransferOptions& options);
 
 }  // namespace penstock::context

@@ -163,6 +163,9 @@ Outcome TransferState::collect() const {
     }
     outcome.evidence.notes = notes_;
     outcome.evidence.plan = plan_.describe();
+    outcome.evidence.why = plan_.reason();
+    outcome.evidence.predicted_seconds = plan_.predicted_seconds();
+    outcome.evidence.seconds = outcome.seconds;
     return outcome;
 }
 

@@ -2,9 +2,11 @@
 #include "policy/policy.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "penstock/error.hpp"
+#include "policy/choice.hpp"
 #include "policy/shapes.hpp"
 
 namespace penstock::policy {
@@ -14,12 +16,6 @@ constexpr std::size_t kInlineRanges = 8;
 constexpr std::uint32_t kWorkersMax = 512;
 constexpr std::uint32_t kDepthMax = 4096;
 constexpr std::uint64_t kChunkMax = 1 * kGiB;
-constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // below it, mapping costs more than pread
-constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;  // below it, O_DIRECT's round trip outweighs the copy it saves
-
-bool host_memory(const RequestFacts& request) {
-    return request.kind == MemoryKind::pinned || request.kind == MemoryKind::system;
-}
 
 [[noreturn]] void refuse(ErrorCode code, PathKind path, const std::string& cause, const std::string& advice) {
     throw Error(code, std::string("plan path ") + to_string(path), cause, advice);
@@ -65,52 +61,43 @@ bool straight(PathKind path, const RequestFacts& request) {
     });
 }
 
-struct Choice {
-    PathKind path;
-    std::string reason;
-};
-
-Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
-    if (!request.direct) {
-        return {PathKind::buffered, "not in the page cache, and O_DIRECT is not possible: " + request.direct_cause};
-    }
-    if (machine.uring) return {PathKind::uring, "not in the page cache: O_DIRECT with a deep queue"};
-    return {PathKind::direct, "not in the page cache; O_DIRECT by threads, for io_uring is not usable: " +
-                                  machine.uring_cause};
+void predict(Step& step, const Choice& choice) {
+    step.predicted_seconds = choice.cost.seconds;
+    step.cost_curve = choice.cost.curve;
+    step.next_path = choice.next.path;
+    step.next_seconds = choice.next.seconds;
 }
 
-Choice choose_read(Residence residence, const RequestFacts& request, const MachineFacts& machine) {
-    switch (residence) {
-        case Residence::registered: return {PathKind::mmap, "the mapping is registered with the device: no host copy"};
-        case Residence::hot:
-            if (request.memory_backed && !host_memory(request) && !small_ranges(request) &&
-                request.total_bytes() >= kMappedReadMin) {
-                return {PathKind::mmap, "the file lives in memory: workers copy from its mapping"};
-            }
-            return {PathKind::buffered, "in the page cache: copying workers"};
-        case Residence::cold: return cold_read(request, machine);
-        case Residence::unknown: break;
-    }
-    return {PathKind::buffered, "residency not asked"};
-}
-
-Choice choose_write(const RequestFacts& request, const MachineFacts& machine) {
-    if (request.memory_backed) return {PathKind::buffered, "the file lives in memory: copying workers"};
-    if (!request.direct) return {PathKind::buffered, "O_DIRECT is not possible: " + request.direct_cause};
-    if (request.total_bytes() < kDirectWriteMin) return {PathKind::buffered, "small write: through the page cache"};
-    if (!machine.uring) {
-        return {PathKind::direct, "O_DIRECT by threads, for io_uring is not usable: " + machine.uring_cause};
-    }
-    return {PathKind::uring, "large write: O_DIRECT with a deep queue"};
+// The request with the shape that was measured as the best for this path, where the caller left it open and it fits
+// the budget.
+RequestFacts with_measured_shape(const RequestFacts& request, const Choice& choice, const MachineFacts& machine,
+                                 std::uint64_t bytes) {
+    RequestFacts wish = request;
+    if (wish.workers == 0) wish.workers = choice.cost.workers;
+    if (wish.depth == 0) wish.depth = choice.cost.depth;
+    if (wish.chunk_bytes == 0) wish.chunk_bytes = choice.cost.chunk_bytes;
+    Shape shape = default_shape(choice.path, wish, machine, bytes);
+    if (wish.workers != 0) shape.workers = wish.workers;
+    if (wish.depth != 0) shape.depth = wish.depth;
+    if (wish.chunk_bytes != 0) shape.chunk_bytes = wish.chunk_bytes;
+    return staging_bytes(shape) <= machine.budget_bytes ? wish : request;
 }
 
 Step make_step(const Choice& choice, const RequestFacts& request, const MachineFacts& machine,
                std::vector<PlanPiece> pieces) {
-    std::uint64_t bytes = 0;
-    for (const PlanPiece& piece : pieces) bytes += piece.bytes;
-    Shape shape = default_shape(choice.path, request, machine, bytes);
+    Step step;
+    step.pieces = std::move(pieces);
+    const std::uint64_t bytes = step.bytes();
+    const bool measured_shape = choice.cost.workers != 0 || choice.cost.depth != 0 || choice.cost.chunk_bytes != 0;
+    std::optional<RequestFacts> measured;
+    if (measured_shape) measured = with_measured_shape(request, choice, machine, bytes);
+    const RequestFacts& wish = measured ? *measured : request;
+    Shape shape = default_shape(choice.path, wish, machine, bytes);
     if (straight(choice.path, request)) shape.staged = false;
-    return {fit_shape(shape, request, machine, bytes), std::move(pieces), choice.reason};
+    step.shape = fit_shape(shape, wish, machine, bytes);
+    step.reason = choice.reason;
+    predict(step, choice);
+    return step;
 }
 
 // Splits the pieces of a write for a path that needs alignment: whole pages go that way, edges through the page cache.
@@ -156,17 +143,36 @@ void add_write_steps(Plan& plan, const Choice& choice, const RequestFacts& reque
     if (edges.empty()) return;
     RequestFacts loose = request;  // the caller's chunk and workers are meant for the body
     if (!plan.steps.empty()) loose.workers = loose.depth = 0, loose.chunk_bytes = 0;
-    Step step =
-        make_step({PathKind::buffered, "unaligned edges of an O_DIRECT write"}, loose, machine, std::move(edges));
+    const Choice at_edges{PathKind::buffered, "unaligned edges of an O_DIRECT write", {}, {}};
+    Step step = make_step(at_edges, loose, machine, std::move(edges));
     step.fallback_from = request.path == PathKind::automatic ? PathKind::automatic : choice.path;
     plan.steps.push_back(std::move(step));
+}
+
+std::uint64_t bytes_of(const std::vector<PlanPiece>& pieces) {
+    std::uint64_t total = 0;
+    for (const PlanPiece& piece : pieces) total += piece.bytes;
+    return total;
+}
+
+// Most of the bytes: a write is not split by what is in the page cache.
+Residence main_residence(const RequestFacts& request) {
+    std::uint64_t hot = 0;
+    std::uint64_t cold = 0;
+    for (const Segment& segment : request.segments) {
+        if (segment.residence == Residence::hot) hot += segment.piece.bytes;
+        if (segment.residence == Residence::cold) cold += segment.piece.bytes;
+    }
+    if (hot == 0 && cold == 0) return Residence::unknown;
+    return hot > cold ? Residence::hot : Residence::cold;
 }
 
 void add_read_steps(Plan& plan, const RequestFacts& request, const MachineFacts& machine) {
     if (request.path != PathKind::automatic) {
         std::vector<PlanPiece> pieces;
         for (const Segment& segment : request.segments) pieces.push_back(segment.piece);
-        plan.steps.push_back(make_step({request.path, "asked for"}, request, machine, std::move(pieces)));
+        const Part part{main_residence(request), bytes_of(pieces)};
+        plan.steps.push_back(make_step(asked_for(part, request, machine), request, machine, std::move(pieces)));
         return;
     }
     for (Residence residence : {Residence::registered, Residence::hot, Residence::cold, Residence::unknown}) {
@@ -177,7 +183,8 @@ void add_read_steps(Plan& plan, const RequestFacts& request, const MachineFacts&
         if (pieces.empty()) continue;
         RequestFacts facts = request;
         facts.mapping_registered = residence == Residence::registered;
-        plan.steps.push_back(make_step(choose_read(residence, request, machine), facts, machine, std::move(pieces)));
+        const Choice choice = choose_read({residence, bytes_of(pieces)}, request, machine);
+        plan.steps.push_back(make_step(choice, facts, machine, std::move(pieces)));
     }
 }
 
@@ -185,6 +192,20 @@ bool small_enough_inline(const RequestFacts& request) {
     if (request.path != PathKind::automatic && request.path != PathKind::buffered) return false;
     return request.blocking && request.total_bytes() <= kInlineBytes && request.ranges.size() <= kInlineRanges &&
            request.workers == 0 && request.depth == 0;
+}
+
+// A small request's residency is not asked: it goes by the page cache on the calling thread, unless the profile says of
+// both states that another path is clearly faster. Where it is cold its prediction is missed, and evidence shows it.
+bool goes_inline(const RequestFacts& request, const MachineFacts& machine, Choice& choice) {
+    if (!small_enough_inline(request)) return false;
+    choice = {PathKind::buffered, "small: on the calling thread", {}, {}};
+    if (request.costs == nullptr || request.path != PathKind::automatic) return true;
+    const Choice hot = small_choice({Residence::hot, request.total_bytes()}, request, machine);
+    choice.cost = hot.cost;
+    choice.next = hot.next;
+    if (!clearly_faster(hot.next, hot.cost)) return true;
+    const Choice cold = small_choice({Residence::cold, request.total_bytes()}, request, machine);
+    return !(clearly_faster(cold.next, cold.cost) && cold.next.path == hot.next.path);
 }
 
 }  // namespace
@@ -198,18 +219,21 @@ std::uint64_t RequestFacts::total_bytes() const noexcept {
 Plan make_plan(const RequestFacts& request, const MachineFacts& machine) {
     check_asked(request, machine);
     Plan plan;
-    if (small_enough_inline(request)) {
+    Choice small;
+    if (goes_inline(request, machine, small)) {
         Step step;
         step.shape = {PathKind::buffered, request.direction, !host_memory(request), true, kInlineBytes, 1, 1};
         for (const Segment& segment : request.segments) step.pieces.push_back(segment.piece);
-        step.reason = "small: on the calling thread";
+        step.reason = small.reason;
+        predict(step, small);
         plan.steps.push_back(std::move(step));
     } else if (request.direction == Direction::read) {
         add_read_steps(plan, request, machine);
-    } else if (request.path != PathKind::automatic) {
-        add_write_steps(plan, {request.path, "asked for"}, request, machine);
     } else {
-        add_write_steps(plan, choose_write(request, machine), request, machine);
+        const Part part{main_residence(request), request.total_bytes()};
+        const bool asked = request.path != PathKind::automatic;
+        add_write_steps(plan, asked ? asked_for(part, request, machine) : choose_write(part, request, machine),
+                        request, machine);
     }
     for (const Step& step : plan.steps) {
         plan.pinned_bytes += staging_bytes(step.shape);

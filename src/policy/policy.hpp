@@ -1,16 +1,20 @@
 // The policy: facts about a request and a machine in, a Plan with its reasons out.
 //
 // Pure: no system call, no clock, no device, no globals, so that every choice can be tested, printed and replayed.
-// Facts are gathered by the context. Defaults hold without any calibration: what is in the page cache goes by copying
-// workers, what is not goes past it with a deep queue, what is small goes at once on the calling thread.
+// Facts are gathered by the context. With a machine profile of the file's file system the path that is predicted to be
+// fastest is taken. Without one, rules hold: what is in the page cache goes by copying workers, what is not goes past
+// it with a deep queue, what is small goes at once on the calling thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "penstock/plan.hpp"
 #include "penstock/types.hpp"
+#include "policy/costs.hpp"
 
 namespace penstock::policy {
 
@@ -49,6 +53,13 @@ struct RequestFacts {
     std::uint64_t memory_alignment = 1;
     bool memory_backed = false;      // tmpfs, hugetlbfs: no storage below the page cache
     bool mapping_registered = false; // explicit mmap: all of it is registered with the device
+    bool durable = false;            // writes: the caller waits until it is on stable storage
+    // Writes: what the page cache takes before writers wait for the storage. More than that goes at its speed.
+    std::optional<std::uint64_t> dirty_room_bytes{};
+    FirstTouch first_touch = FirstTouch::none;  // of the memory; none: not known
+    std::string cufile_cause = "not measured here, so not asked";     // why cuFile cannot be used here; empty: it can
+    const Costs* costs = nullptr;               // of the file system all ranges lie on; null: no profile
+    std::span<const double> factors;            // corrections of its curves
     // What the caller asked for; zero and automatic leave it to the policy.
     PathKind path = PathKind::automatic;
     std::uint64_t chunk_bytes = 0;
@@ -71,5 +82,15 @@ struct MachineFacts {
 // Throws Error: unsupported when an asked-for path cannot be taken, fallback_refused in strict requests,
 // invalid_argument when asked-for workers, depth and chunk do not fit the budget.
 Plan make_plan(const RequestFacts& request, const MachineFacts& machine);
+
+// One path as a candidate for a part of a request, for those who ask why.
+struct Candidate {
+    PathKind path = PathKind::automatic;
+    double seconds = 0;   // predicted; 0: the profile does not say
+    std::string refusal;  // why it cannot be taken; empty: it can
+};
+// All paths a user can name, fastest first, then those without a prediction, then those that cannot be taken.
+std::vector<Candidate> candidates(const RequestFacts& request, const MachineFacts& machine, Residence residence,
+                                  std::uint64_t bytes);
 
 }  // namespace penstock::policy

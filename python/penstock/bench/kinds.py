@@ -73,6 +73,10 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
         "Bandwidth against problem size: device memory, which the GPU touched first, and managed memory, which the CPU "
         "touched first. Filled marks: in the page cache, or new files. Writes are counted with fsync.",
     ),
+    "choice": Drawing(
+        "report.choice_figure:choice_figure",
+        "How near each way of choosing comes to the fastest path, by request size. 1 is the fastest measured.",
+    ),
 }
 KINDS: dict[str, Kind] = {
     GRID: Kind(
@@ -94,6 +98,14 @@ KINDS: dict[str, Kind] = {
         says="report.verdict:of_core",
         figures=("peers",),
         peers=("kvikio", "cufile", "torch", "safetensors", "fio"),
+    ),
+    "choice": Kind(
+        "bench.choice:run_suite",
+        "choice",
+        NAMED | {"way": str, "direction": str, "cache": str, "request_bytes": int, "seconds": NUMBER, "took": str},
+        tables="bench.choice_table:tables",
+        checks="bench.choice_judge:checks",
+        figures=("choice",),
     ),
     "formats": Kind(
         "bench.formats:run_suite",

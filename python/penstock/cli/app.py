@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli import bench, compare, doctor, read, report, write
+from penstock.cli import bench, calibrate, compare, doctor, explain, read, report, write
 
 app = typer.Typer(
     name="penstock",
@@ -18,7 +18,17 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for _run in (doctor.doctor, read.read, write.write, bench.bench, report.report, compare.compare):
+COMMANDS = (
+    doctor.doctor,
+    read.read,
+    write.write,
+    explain.explain,
+    calibrate.calibrate,
+    bench.bench,
+    report.report,
+    compare.compare,
+)
+for _run in COMMANDS:
     app.command(_run.__name__)(_run)
 
 

@@ -44,7 +44,7 @@ def bench(
     chosen = _overridden(suites.load(suite, quick), file_bytes, repeats, seconds)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
     request = session.Request(chosen, device, place, out, quick, _peers(peers), resume)
-    with _steps(chosen.name) as step:
+    with steps(chosen.name) as step:
         rows = session.run(request, step)
     if json:
         show.json_object({"suite": chosen.name, "results": results, "rows": rows})
@@ -98,7 +98,7 @@ def _overridden(suite: Any, file_bytes: str | None, repeats: str | None, seconds
 
 
 @contextmanager
-def _steps(name: str) -> Iterator[Step]:
+def steps(name: str) -> Iterator[Step]:
     """Tells where a run is: a progress bar on stderr on a terminal, nothing elsewhere."""
     if not show.wants_progress():
         yield lambda done, total, what: None

@@ -1,0 +1,156 @@
+// Machine profiles in Python: whose a profile made here would be, why a request would move as it would, what choosing
+// costs, and requests timed one after the other, which is what profiles are made of.
+#include "binding.hpp"
+
+namespace penstock::python {
+namespace {
+
+using Use = BorrowedMemory::Use;
+
+MemoryKind memory_kind(const std::string& name) {
+    const auto kind = memory_kind_from_string(name);
+    if (!kind) {
+        throw Error(ErrorCode::invalid_argument, "explain", "there is no kind of memory '" + name + "'",
+                    "use device, pinned, managed or system");
+    }
+    return *kind;
+}
+
+// The head of a profile of this machine, this device and the file system that `path` lies on; rows are to follow.
+std::string profile_head(const Context& context, nb::handle path, const std::string& measured) {
+    const std::string name = file_name(path, "identify");
+    nb::gil_scoped_release release;
+    Profile profile = context.identity(name);
+    profile.measured = measured;
+    return profile_text(profile);
+}
+
+// What one request asks: direction, offset_bytes, bytes, kind.
+struct Question {
+    Direction direction;
+    Range range;
+    MemoryKind kind;
+};
+
+// Memory of a kind without memory: page aligned, as what Context::allocate gives.
+constexpr std::uintptr_t kNowhere = 1 << 21;
+
+Question question_of(const PythonFile& file, const nb::dict& asked) {
+    Question question;
+    question.direction = nb::cast<std::string>(asked["direction"]) == "write" ? Direction::write : Direction::read;
+    question.kind = memory_kind(nb::cast<std::string>(asked["kind"]));
+    question.range = {&file.file, byte_count("offset_bytes", asked["offset_bytes"]),
+                      reinterpret_cast<void*>(kNowhere), byte_count("bytes", asked["bytes"])};
+    return question;
+}
+
+nb::dict part_fields(const Explanation::Part& part) {
+    nb::list choices;
+    for (const Explanation::Option& one : part.options) {
+        nb::dict fields;
+        fields["path"] = to_string(one.path);
+        fields["seconds"] = one.seconds > 0 ? nb::object(nb::float_(one.seconds)) : nb::object(nb::none());
+        fields["refusal"] = one.refusal;
+        choices.append(fields);
+    }
+    nb::dict fields;
+    fields["bytes"] = part.bytes;
+    fields["in_page_cache"] =
+        part.residency_known ? nb::object(nb::bool_(part.in_page_cache)) : nb::object(nb::none());
+    fields["options"] = choices;
+    return fields;
+}
+
+nb::dict explain(const PythonFile& file, const nb::dict& asked, const nb::kwargs& keywords) {
+    const Question question = question_of(file, asked);
+    const TransferOptions options = transfer_options(keywords);
+    Explanation found;
+    {
+        nb::gil_scoped_release release;
+        found = file.context.explain(question.direction, {&question.range, 1}, question.kind, options);
+    }
+    nb::list parts;
+    for (const Explanation::Part& part : found.parts) parts.append(part_fields(part));
+    nb::dict fields;
+    fields["plan"] = found.plan.describe();
+    fields["reason"] = found.plan.reason();
+    const double seconds = found.plan.predicted_seconds();
+    fields["predicted_seconds"] = seconds > 0 ? nb::object(nb::float_(seconds)) : nb::object(nb::none());
+    fields["parts"] = parts;
+    fields["profile"] = text(found.profile);
+    fields["profile_refused"] = text(found.refusal);
+    return fields;
+}
+
+// Mean seconds of making the plan of such a request, residency asked each time.
+double plan_seconds(const PythonFile& file, const nb::dict& asked, std::uint64_t count) {
+    const Question question = question_of(file, asked);
+    nb::gil_scoped_release release;
+    const auto start = Clock::now();
+    for (std::uint64_t i = 0; i < count; ++i) {
+        static_cast<void>(file.context.plan(question.direction, {&question.range, 1}, question.kind));
+    }
+    const std::chrono::duration<double> took = Clock::now() - start;
+    return took.count() / static_cast<double>(std::max<std::uint64_t>(count, 1));
+}
+
+// Equal requests of one file.
+struct Series {
+    const File& file;
+    MemoryView memory;
+    std::uint64_t bytes;  // of each
+    bool writes;
+};
+
+// Adds the seconds of each request; returns the path all took, or "mixed".
+std::string timed(const Series& series, const std::vector<std::uint64_t>& offsets, const TransferOptions& options,
+                  std::vector<double>& seconds) {
+    std::string took;
+    seconds.reserve(offsets.size());
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+        const MemoryView part = series.memory.slice(i * series.bytes, series.bytes);
+        const auto start = Clock::now();
+        const Outcome outcome = series.writes ? series.file.write(part, offsets[i], options)
+                                              : series.file.read(part, offsets[i], options);
+        seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        outcome.or_throw();
+        if (outcome.bytes != series.bytes) {
+            throw Error(ErrorCode::end_of_file, "time requests", "the file ended before the request did", "");
+        }
+        const std::string path = outcome.evidence.path_name();
+        took = took.empty() || took == path ? path : "mixed";
+    }
+    return took;
+}
+
+// Seconds of each request, one after the other, each by a caller who waits, and the path they took: request i moves as
+// many bytes as each gets of the memory, at offsets[i] of the file and at i of the memory.
+nb::tuple time_requests(const PythonFile& file, nb::handle memory, const std::string& direction,
+                                  const std::vector<std::uint64_t>& offsets, const nb::kwargs& keywords) {
+    const bool writes = direction == "write";
+    const BorrowedMemory borrowed(file.context, memory, writes ? Use::read_from : Use::write_into);
+    const TransferOptions options = transfer_options(keywords);
+    const std::uint64_t bytes = offsets.empty() ? 0 : borrowed.view().bytes / offsets.size();
+    if (bytes == 0) throw Error(ErrorCode::invalid_argument, "time requests", "no bytes for each request", "");
+    std::vector<double> seconds;
+    std::string took;
+    {
+        nb::gil_scoped_release release;
+        took = timed({file.file, borrowed.view().slice(0, bytes * offsets.size()), bytes, writes}, offsets, options,
+                     seconds);
+    }
+    return nb::make_tuple(seconds, took);
+}
+
+}  // namespace
+
+void bind_profile(nb::module_& module) {
+    using nb::arg;
+    module.def("profile_head", &profile_head, arg("context"), any("path"), arg("measured"));
+    module.def("explain", &explain, arg("file"), arg("asked"), arg("options"));
+    module.def("plan_seconds", &plan_seconds, arg("file"), arg("asked"), arg("count"));
+    module.def("time_requests", &time_requests, arg("file"), any("memory"), arg("direction"), arg("offsets"),
+               arg("options"));
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,31 @@
+"""Where machine profiles lie: the folders that a Context looks into by itself, and what its `profile` may name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+Profiles = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
+
+
+def profile_folders() -> list[Path]:
+    """Folders of profiles that a Context uses by itself: those of PENSTOCK_PROFILES, separated as in PATH (empty:
+    none), else `penstock/profiles` under XDG_CONFIG_HOME, by default ~/.config. `penstock calibrate` writes into the
+    first."""
+    named = os.environ.get("PENSTOCK_PROFILES")
+    if named is not None:
+        return [Path(folder) for folder in named.split(os.pathsep) if folder]
+    config = os.environ.get("XDG_CONFIG_HOME")
+    return [(Path(config) if config else Path("~/.config").expanduser()) / "penstock" / "profiles"]
+
+
+def named(profile: Profiles) -> list[str]:
+    """Files and folders for the core. Raises TypeError for what names no file."""
+    if profile is None:
+        return []
+    if isinstance(profile, str) and profile == "auto":
+        return [str(folder) for folder in profile_folders() if folder.is_dir()]
+    if isinstance(profile, str | os.PathLike):
+        return [os.fspath(profile)]
+    return [os.fspath(one) for one in profile]

@@ -1,0 +1,151 @@
+"""Calibration: the cost of each path on this machine and file system, within a time limit, as a machine profile.
+
+Rounds over all cells, interleaved, so that what changes with time hits all paths alike. What is clearly slower than the
+best of its kind after two visits is not visited again; the time goes to what a choice depends on. When the time is up,
+what was measured is the profile. Everything measured is verified (see stage.py).
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from penstock import Context, _core, path_names
+from penstock.bench.stage import Cell, Sample, Stage
+from penstock.bench.workspace import NotPossible, Workspace
+
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB)
+OTHER_SIZES = (64 * KIB, 4 * MIB, 64 * MIB)  # of other memory and of unaligned requests
+OTHER_MEMORY = (("pinned", "cpu"), ("managed", "gpu"), ("managed", "cpu"), ("system", "cpu"), ("system", "gpu"))
+SHAPES = ((2, 0), (4, 0), (8, 0), (16, 0), (0, 256 * KIB), (0, MIB), (0, 4 * MIB))  # workers, chunk_bytes
+SHAPED_BYTES = 16 * MIB  # from here on a shape of its own is tried
+MAIN_SHARE = 0.6  # of the time, for device memory and aligned requests
+SHAPE_SHARE = 0.8  # until which the shapes have theirs
+ENOUGH = 7  # visits of one cell
+HOPELESS = (3.0, 1.5)  # times the best: left after one visit, after two
+
+Tell = Callable[[int, int, str], None]  # (seconds gone, seconds allowed, what)
+
+
+@dataclass
+class Found:
+    """What was measured, and what could not be, with the cause."""
+
+    samples: dict[Cell, list[Sample]] = field(default_factory=lambda: defaultdict(list))
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def seconds(self, cell: Cell) -> float:
+        return statistics.median(sample.seconds for sample in self.samples[cell])
+
+    def synced_seconds(self, cell: Cell) -> float:
+        return statistics.median(sample.synced_seconds for sample in self.samples[cell])
+
+    def best(self, like: Cell) -> float:
+        """Seconds of the fastest path for such requests; infinity when none was measured."""
+        plain = {"path": like.path, "workers": 0, "depth": 0, "chunk_bytes": 0}
+        rivals = (cell for cell in self.samples if replace(cell, **plain) == like)
+        return min((self.seconds(cell) for cell in rivals), default=float("inf"))
+
+
+class Calibration:
+    """One calibration under way. `seconds` bound it but for the making of the files and one last visit."""
+
+    def __init__(self, context: Context, workspace: Workspace, seconds: float, tell: Tell) -> None:
+        self.found = Found()
+        self._context = context
+        self._sizes = [size for size in SIZES if size <= workspace.file_bytes]
+        self._stage = Stage(context, workspace, self._sizes[-1])
+        self._seconds, self._tell = seconds, tell
+
+    def run(self) -> Found:
+        self._began = time.monotonic()
+        self._rounds(list(self._main()), MAIN_SHARE)
+        self._rounds(list(self._shaped()), SHAPE_SHARE)
+        self._rounds(list(self._others()), 1.0)
+        return self.found
+
+    def _main(self) -> Iterator[Cell]:
+        paths = [name for name in path_names() if name != "auto"]
+        for direction, cached, bytes, path in itertools.product(("read", "write"), (True, False), self._sizes, paths):
+            if not (direction == "write" and path == "mmap"):  # never chosen
+                yield Cell(direction, cached, bytes, path)
+
+    def _shaped(self) -> Iterator[Cell]:
+        """Other shapes of each state's best path, at its largest sizes."""
+        for direction, cached in itertools.product(("read", "write"), (True, False)):
+            measured = [c for c in self.found.samples if (c.direction, c.cached) == (direction, cached)]
+            for bytes in sorted({cell.bytes for cell in measured if cell.bytes >= SHAPED_BYTES}):
+                best = min((c for c in measured if c.bytes == bytes), key=self.found.seconds)
+                if best.path.startswith("gds"):
+                    continue
+                for workers, chunk_bytes in SHAPES:
+                    yield replace(best, workers=workers, chunk_bytes=chunk_bytes)
+
+    def _others(self) -> Iterator[Cell]:
+        """Unaligned requests, and memory of other kinds, by every path that was measured."""
+        sizes = [size for size in OTHER_SIZES if size < self._stage.workspace.file_bytes]
+        plain = list(dict.fromkeys(replace(cell, bytes=0) for cell in self.found.samples if not cell.workers))
+        plain = [cell for cell in plain if not cell.chunk_bytes and cell.memory == "device"]
+        for bytes, cell in itertools.product(sizes, plain):
+            yield replace(cell, bytes=bytes, aligned=False)
+        for (memory, touch), bytes, cell in itertools.product(OTHER_MEMORY, sizes, plain):
+            if not cell.path.startswith("gds"):
+                yield replace(cell, bytes=bytes, memory=memory, first_touch=touch)
+
+    def _rounds(self, cells: list[Cell], share: float) -> None:
+        """Visits the cells round by round until each was visited often enough or the share of the time is gone. In a
+        round those with a hot file come first: changing the state costs more than most cells. The first round has all
+        the time there is: a path that was not measured cannot be chosen."""
+        for turn in itertools.count():
+            if not cells:
+                return
+            self._stage.random.shuffle(cells)
+            for cell in sorted(cells, key=lambda one: not one.cached):
+                gone = time.monotonic() - self._began
+                if gone > self._seconds * (share if turn else 1.0):
+                    return
+                self._tell(int(gone), int(self._seconds), f"{cell.direction} {cell.path} {_state(cell)}")
+                self._visit(cell)
+            cells = [cell for cell in cells if self._wanted(cell)]
+
+    def _visit(self, cell: Cell) -> None:
+        try:
+            self.found.samples[cell].append(self._stage.measure(cell))
+        except NotPossible as reason:
+            self.found.samples.pop(cell, None)
+            self.found.missing.setdefault(f"{cell.direction} {cell.path} {cell.memory} {_state(cell)}", str(reason))
+
+    def _wanted(self, cell: Cell) -> bool:
+        visits = len(self.found.samples.get(cell, ()))
+        if visits == 0 or visits >= ENOUGH:
+            return False
+        like = replace(cell, workers=0, depth=0, chunk_bytes=0)
+        return visits > len(HOPELESS) or self.found.seconds(cell) <= HOPELESS[visits - 1] * self.found.best(like)
+
+
+def _state(cell: Cell) -> str:
+    return "hot" if cell.cached else "cold"
+
+
+def profile_text(context: Context, directory: Path, found: Found) -> str:
+    """The profile, as the core reads it."""
+    today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+    head = _core.profile_head(context._raw, directory, today).splitlines()
+    notes = [f"# not measured: {what}: {cause}" for what, cause in sorted(found.missing.items())]
+    rows = [_row(cell, found) for cell in sorted(found.samples)]
+    return "\n".join([*head[:-1], *notes, head[-1], *rows]) + "\n"
+
+
+def _row(cell: Cell, found: Found) -> str:
+    words = {True: "yes", False: "no"}
+    place = (cell.direction, words[cell.cached], cell.path, cell.memory, cell.first_touch, words[cell.aligned])
+    shape = (cell.workers, cell.depth, cell.chunk_bytes, cell.bytes)
+    times = (f"{found.seconds(cell):.6g}", f"{found.synced_seconds(cell):.6g}", len(found.samples[cell]))
+    return ",".join(map(str, (*place, *shape, *times)))

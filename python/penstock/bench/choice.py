@@ -1,0 +1,196 @@
+"""The suite `choice`: is the chosen path the best one? Each request size, direction and state of the page cache is a
+cell; in each, path "auto" with a machine profile made in the same run stands beside every path asked for by name.
+
+Rounds are interleaved over all cells and paths. Rules that others use are judged from the same samples: a fixed size
+from which the direct path is taken, and one path for everything. KvikIO at its defaults is timed from Python, and so is
+"auto, Python", to be compared with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from penstock import Context, Error, _core, parse_bytes, path_names
+from penstock._api import Buffer, File
+from penstock.bench.calibrate import Calibration, profile_text
+from penstock.bench.results import Results, Stopwatch
+from penstock.bench.session import Run
+from penstock.bench.stage import Cell, Mover, Stage, move
+from penstock.bench.workspace import NotPossible, Workspace
+from penstock.cli.show import bytes_text
+
+PLANS = 2000  # timed for the cost of choosing
+
+
+@dataclass(frozen=True)
+class Way:
+    """How requests of a cell are moved: a path, by compiled code, by Python, or by a peer."""
+
+    name: str
+    path: str
+    mover: Mover = move
+
+
+def run_suite(run: Run) -> None:
+    settings = run.suite.settings["choice"]
+    sizes = [parse_bytes(str(size)) for size in settings["request_bytes"]]
+    sizes = [size for size in sizes if size <= run.suite.file_bytes]
+    profile = _calibrate(run, float(settings["calibrate_seconds"]))
+    with Context(run.context.device["name"], profile=profile) as context:
+        place = _moved(run.workspace, context)
+        stage = Stage(context, place, sizes[-1])
+        _cost_of_choosing(run.results, context, place, sizes)
+        _rounds(run, stage, sizes)
+
+
+def _calibrate(run: Run, seconds: float) -> Path:
+    """A profile made now, beside the files; the results hold its text."""
+
+    def tell(gone: int, allowed: int, what: str) -> None:
+        run.step(gone, allowed, f"calibrate: {what}")
+
+    with Context(run.context.device["name"], profile=None) as context:
+        place = _moved(run.workspace, context)
+        found = Calibration(context, place, seconds, tell).run()
+        text = profile_text(context, run.workspace.directory, found)
+    path = run.workspace.directory / "profile.csv"
+    path.write_text(text)
+    run.results.add("profile", text=text, cells=len(found.samples))
+    return path
+
+
+def _moved(workspace: Workspace, context: Context) -> Workspace:
+    """The same files for another context."""
+    other = Workspace(context, workspace.directory.parent, workspace.file_bytes)
+    other.directory = workspace.directory
+    return other
+
+
+def _cost_of_choosing(results: Results, context: Context, place: Workspace, sizes: list[int]) -> None:
+    """Mean seconds of a plan, with the profile and without, residency asked as for a real request."""
+    for size in sizes:
+        asked = {"direction": "read", "offset_bytes": 0, "bytes": size, "kind": "device"}
+        for name, profile in (("profile", "own"), ("rules", None)):
+            if profile is None:
+                with Context(context.device["name"], profile=None) as plain, plain.open(place.source) as file:
+                    seconds = _core.plan_seconds(file._raw, asked, PLANS)
+            else:
+                with context.open(place.source) as file:
+                    seconds = _core.plan_seconds(file._raw, asked, PLANS)
+            results.add("choosing", by=name, request_bytes=size, plans=PLANS, seconds=seconds)
+
+
+def _ways(context: Context) -> list[Way]:
+    ways = [Way(path, path) for path in path_names()]
+    return [*ways, Way("auto, Python", "auto", _by_python), Way("KvikIO default", "auto", _KvikIO(context))]
+
+
+def _cells(sizes: list[int], ways: list[Way]) -> Iterator[tuple[Cell, Way]]:
+    for cached in (True, False):
+        for direction in ("read", "write"):
+            for size in sizes:
+                for way in ways:
+                    if not (direction == "write" and way.path == "mmap"):
+                        yield Cell(direction, cached, size, way.path), way
+
+
+def _rounds(run: Run, stage: Stage, sizes: list[int]) -> None:
+    """Every cell once a round, those with a hot file first, the rest in shuffled order."""
+    began = time.monotonic()
+    cells = list(_cells(sizes, _ways(stage.context)))
+    missing: set[tuple[str, bool, str]] = set()
+    total = len(cells) * run.suite.repeats
+    for turn in range(run.suite.repeats):
+        stage.random.shuffle(cells)
+        for done, (cell, way) in enumerate(sorted(cells, key=lambda pair: not pair[0].cached)):
+            if time.monotonic() - began > run.suite.seconds:
+                cause = f"time limit of {run.suite.seconds:g} s"
+                run.results.add("stopped", cause=cause, done=turn * len(cells) + done, planned=total)
+                return
+            run.step(turn * len(cells) + done, total, _name(cell, way))
+            state = (cell.direction, cell.cached, way.name)
+            if state not in missing and not _visit(run.results, stage, (cell, way), turn):
+                missing.add(state)
+
+
+def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int) -> bool:
+    """Adds a row; or one that says why this cannot be measured here."""
+    cell, way = visited
+    try:
+        with Stopwatch() as watch:
+            sample = stage.measure(cell, way.mover)
+    except NotPossible as reason:
+        name = f"{cell.direction} {_state(cell)} {way.name}"
+        results.add("missing", name=name, cause=str(reason))
+        return False
+    results.add(
+        "choice",
+        name=_name(cell, way),
+        round=turn,
+        way=way.name,
+        direction=cell.direction,
+        cache=_state(cell),
+        request_bytes=cell.bytes,
+        requests=sample.requests,
+        bytes=cell.bytes,
+        seconds=sample.seconds,
+        synced_seconds=sample.synced_seconds,
+        bytes_per_second=cell.bytes / sample.seconds,
+        took=sample.took,
+        cpu_user_s=watch.cpu_user_s,
+        cpu_system_s=watch.cpu_system_s,
+    )
+    return True
+
+
+def _name(cell: Cell, way: Way) -> str:
+    return f"{cell.direction} {_state(cell)} {bytes_text(cell.bytes)} {way.name}"
+
+
+def _state(cell: Cell) -> str:
+    return "hot" if cell.cached else "cold"
+
+
+def _by_python(file: File, memory: Buffer, cell: Cell, offsets: list[int]) -> tuple[list[float], str]:
+    """As Penstock's Python users call it."""
+    seconds, took = [], set()
+    for turn, offset in enumerate(offsets):
+        part = memory.slice(turn * cell.bytes, cell.bytes)
+        began = time.perf_counter()
+        outcome = file.write(part, offset) if cell.writes else file.read(part, offset)
+        seconds.append(time.perf_counter() - began)
+        took.add(outcome.path)
+    return seconds, took.pop() if len(took) == 1 else "mixed"
+
+
+class _KvikIO:
+    """KvikIO as installed, its settings untouched."""
+
+    def __init__(self, context: Context) -> None:
+        self._emulated = bool(context.device["emulated"])
+
+    def __call__(self, file: File, memory: Buffer, cell: Cell, offsets: list[int]) -> tuple[list[float], str]:
+        if self._emulated:
+            raise NotPossible("KvikIO needs a GPU")
+        if find_spec("kvikio") is None:
+            raise NotPossible("KvikIO is not installed")
+        import kvikio
+
+        seconds = []
+        try:
+            with kvikio.CuFile(file.name, "r+" if cell.writes else "r") as other:
+                for turn, offset in enumerate(offsets):
+                    part = memory.slice(turn * cell.bytes, cell.bytes)
+                    move = other.pwrite if cell.writes else other.pread
+                    began = time.perf_counter()
+                    moved = move(part, cell.bytes, offset).get()
+                    seconds.append(time.perf_counter() - began)
+                    if moved != cell.bytes:
+                        raise Error(operation=cell.direction, file=file.name, cause=f"KvikIO moved {moved} bytes")
+        except (RuntimeError, OSError, ValueError) as failure:
+            raise NotPossible(f"KvikIO failed: {failure}") from failure
+        return seconds, "KvikIO"

@@ -1,0 +1,54 @@
+"""Tables of the suite `choice`: the ways of choosing beside each other, and what auto and the best did in each cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from penstock.bench import choice_judge as judge
+from penstock.cli.show import bytes_text, rate_text
+
+Rows = list[dict[str, Any]]
+
+
+def tables(rows: Rows, _kind: Any = None) -> list[Table]:
+    return [ways_table(rows), cells_table(rows)]
+
+
+def ways_table(rows: Rows) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("way of choosing")
+    for name in ("cells", "within 5 % of the best", "worst cell", "mean"):
+        table.add_column(name, justify="right")
+    for one in judge.qualities(rows):
+        table.add_row(one.way, str(len(one.by_cell)), f"{one.share:.0%}", f"{one.worst:.2f}", f"{one.mean:.2f}")
+    return table
+
+
+def cells_table(rows: Rows) -> Table:
+    """Each cell: what auto took and reached, and the fastest path asked for by name."""
+    took = {
+        (row["direction"], row["cache"], row["request_bytes"]): row["took"]
+        for row in rows
+        if row["kind"] == "choice" and row["way"] == judge.CHOSEN
+    }
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("request", "auto took", "reached", "best path", "reached ", "auto / best"):
+        table.add_column(name, justify="left" if name in ("request", "auto took", "best path") else "right")
+    for cell, ways in judge.medians(rows).items():
+        paths = {way: seconds for way, seconds in ways.items() if way not in judge.NOT_PATHS}
+        if not paths or judge.CHOSEN not in ways:
+            continue
+        best = min(paths, key=lambda path: paths[path])
+        direction, cache, size = cell
+        table.add_row(
+            f"{direction} {cache} {bytes_text(size)}",
+            took.get(cell, ""),
+            rate_text(size / ways[judge.CHOSEN]),
+            best,
+            rate_text(size / paths[best]),
+            f"{paths[best] / ways[judge.CHOSEN]:.2f}",
+        )
+    return table

@@ -1,0 +1,129 @@
+"""`penstock calibrate`: measures what each path costs here and writes it down as a machine profile."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock import Context, Error, profile_folders
+from penstock.cli import options, show
+from penstock.cli.bench import steps
+
+if TYPE_CHECKING:
+    from penstock.bench.calibrate import Found
+
+LEAST_BYTES = 16 << 20
+
+
+def calibrate(
+    place: Annotated[str, typer.Argument(metavar="[PATH]", help="A directory on the file system to measure.")] = ".",
+    device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
+    seconds: Annotated[str, typer.Option(help="Time limit; making the files comes on top.")] = "60",
+    file_bytes: Annotated[str, typer.Option(help="Size of each of the two files, made and removed.")] = "512MiB",
+    out: Annotated[str | None, typer.Option("--out", help="The profile; by default where every Context looks.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Measure each path by direction, size, residency, alignment, kind of memory and first touch, and write a profile
+    that path "auto" chooses by from then on, on this machine, kernel, driver and file system only.
+    """
+    from penstock.bench.calibrate import Calibration, profile_text
+    from penstock.bench.workspace import Workspace
+
+    directory = options.place("calibrate", "PATH", place)
+    limit = options.count("calibrate", "--seconds", seconds, 86400)
+    size = options.size("calibrate", "--file-bytes", file_bytes)
+    if size < LEAST_BYTES:
+        raise options.refusal("calibrate", f"--file-bytes: {file_bytes} is too small", "use at least 16MiB")
+    with Context(device, profile=None) as context:
+        target = Path(out) if out is not None else _default_name(context, directory)
+        _need_folder(target)
+        if not json:
+            made = f"two files of {show.bytes_text(size)} under {directory}"
+            sys.stdout.write(f"at most {limit} s; {made}, removed afterwards\n")
+            sys.stdout.flush()
+        with Workspace(context, directory, size) as workspace, steps("calibrate") as step:
+            step(0, 0, "making the files")
+            workspace.make(workspace.source)
+            workspace.make(workspace.target)
+            found = Calibration(context, workspace, limit, step).run()
+            text = profile_text(context, directory, found)
+    _write(target, text)
+    with Context(device, profile=target):
+        pass  # what was written is understood, and of this machine
+    if json:
+        show.json_object({"profile": str(target), "cells": len(found.samples), "missing": found.missing})
+    else:
+        sys.stdout.write(_summary(found) + f"profile: {target}\n")
+    return 0
+
+
+def _default_name(context: Context, directory: Path) -> Path:
+    """One file for each device and file system: a new calibration replaces the last."""
+    folders = profile_folders()
+    if not folders:
+        raise options.refusal("calibrate", "PENSTOCK_PROFILES is empty: there is no folder", "name a file with --out")
+    from penstock.bench.machine import mount_of
+
+    if not directory.is_dir():
+        cause = "there is no such directory"
+        raise Error(code="not_found", operation="calibrate", file=str(directory), cause=cause, advice="name one")
+    number = directory.stat().st_dev
+    words = (mount_of(directory)["type"], f"{os.major(number)}-{os.minor(number)}", context.device["model"])
+    name = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", word).strip("-") for word in words)
+    return folders[0] / f"{name}.csv"
+
+
+def _need_folder(target: Path) -> None:
+    """Now rather than after a minute of measuring."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Error.of(error, "write profile", str(target), "name a file you can write with --out") from None
+    if target.is_dir() or not os.access(target.parent, os.W_OK):
+        cause = "it is a directory" if target.is_dir() else "you may not write there"
+        advice = "name a file you can write with --out"
+        raise Error(code="permission_denied", operation="write profile", file=str(target), cause=cause, advice=advice)
+
+
+def _write(target: Path, text: str) -> None:
+    """Whole or not at all: an older profile stays until the new one is there."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        try:
+            partial.write_text(text)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise Error.of(error, "write profile", str(target), "name a file you can write with --out") from None
+
+
+def _summary(found: Found) -> str:
+    """The fastest path by direction, state and size, runs of sizes together."""
+    plain = [c for c in found.samples if c.memory == "device" and c.aligned and not (c.workers or c.chunk_bytes)]
+    lines = []
+    for direction in ("read", "write"):
+        for cached in (True, False):
+            cells = [cell for cell in plain if (cell.direction, cell.cached) == (direction, cached)]
+            lines += _bands(found, cells, f"{direction} {'hot' if cached else 'cold'}")
+    lines += [f"not measured: {what}: {cause}" for what, cause in sorted(found.missing.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _bands(found: Found, cells: list, what: str) -> list[str]:
+    lines: list[str] = []
+    last = ""
+    for bytes in sorted({cell.bytes for cell in cells}):
+        best = min((cell for cell in cells if cell.bytes == bytes), key=found.seconds)
+        rate = show.rate_text(bytes / found.seconds(best))
+        if best.path == last:
+            lines[-1] = lines[-1].split(" .. ")[0] + f" .. {show.bytes_text(bytes)} {rate}"
+        else:
+            lines.append(f"{what:10} {best.path:15} {show.bytes_text(bytes)} {rate}")
+        last = best.path
+    return lines

@@ -1,0 +1,106 @@
+"""The suite `choice`: it measures what it says, and its judgement of rows is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import run_penstock
+
+from penstock.bench import choice_judge as judge
+from penstock.bench import results
+
+SUITE = """
+name = "small"
+file_bytes = "16MiB"
+repeats = 1
+seconds = 20
+[choice]
+calibrate_seconds = 3
+request_bytes = ["4KiB", "1MiB", "64MiB"]
+"""
+
+
+def row(way: str, seconds: float, size: int = 4096, cache: str = "hot", direction: str = "read") -> dict[str, Any]:
+    return {
+        "kind": "choice",
+        "way": way,
+        "direction": direction,
+        "cache": cache,
+        "request_bytes": size,
+        "seconds": seconds,
+        "took": way,
+    }
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("choice")
+    (folder / "small.toml").write_text(SUITE)
+    ran = run_penstock("bench", folder / "small.toml", "--device", "host", "--dir", folder, "--out", folder / "r.jsonl")
+    assert ran.code == 0, ran.err
+    assert "within 5 % of the best" in ran.out
+    assert [path.name for path in folder.iterdir() if path.is_dir()] == []
+    return results.read(folder / "r.jsonl")
+
+
+def test_auto_and_the_paths_are_measured_in_every_cell(rows: list[dict[str, Any]]) -> None:
+    cells = judge.medians(rows)
+    assert {(direction, size) for direction, cache, size in cells if cache == "hot"} == {
+        (direction, size) for direction in ("read", "write") for size in (4096, 1 << 20)
+    }, "a request that is larger than the file is left out"
+    for ways in cells.values():
+        assert {"auto", "buffered", "auto, Python"} <= ways.keys()
+    assert all(one["took"] == one["way"] for one in rows if one["kind"] == "choice" and one["way"] == "buffered")
+
+
+def test_the_profile_it_chose_by_is_in_the_results(rows: list[dict[str, Any]]) -> None:
+    (profile,) = (one for one in rows if one["kind"] == "profile")
+    assert profile["text"].startswith("# Penstock machine profile, version 1\n")
+    assert profile["text"].count("\n") > profile["cells"] > 0
+
+
+def test_choosing_is_timed_with_the_profile_and_without(rows: list[dict[str, Any]]) -> None:
+    found = {(one["by"], one["request_bytes"]): one["seconds"] for one in rows if one["kind"] == "choosing"}
+    assert found.keys() == {(by, size) for by in ("profile", "rules") for size in (4096, 1 << 20)}
+    assert all(0 < seconds < 1 for seconds in found.values())
+    assert judge.choosing_us(rows) == pytest.approx(found["profile", 4096] * 1e6)
+
+
+def test_peers_that_are_not_here_are_missing_with_the_cause(rows: list[dict[str, Any]]) -> None:
+    missing = {one["name"]: one["cause"] for one in rows if one["kind"] == "missing"}
+    assert missing["read hot KvikIO default"] == "KvikIO needs a GPU"
+    assert not any(name.endswith(" auto") for name in missing)
+
+
+def test_the_figure_is_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    from penstock.report.choice_figure import choice_figure
+
+    figure = choice_figure(rows)
+    assert figure is not None
+    assert len(figure.axes) == 4
+    assert choice_figure([]) is None
+
+
+def test_quality_is_the_best_median_over_the_ways_own() -> None:
+    rows = [row("auto", 2.0), row("auto", 4.0), row("auto", 2.1), row("buffered", 2.0), row("direct", 8.0)]
+    rows += [row("auto", 1.0, 1 << 20), row("buffered", 5.0, 1 << 20), row("direct", 1.0, 1 << 20)]
+    found = {one.way: one for one in judge.qualities(rows)}
+    assert found["auto"].by_cell[("read", "hot", 4096)] == pytest.approx(2.0 / 2.1)
+    assert found["auto"].share == 1.0
+    assert found["always direct"].worst == pytest.approx(0.25)
+    assert found["always buffered"].worst == pytest.approx(0.2)
+    assert found["always buffered"].mean == pytest.approx((1.0 * 0.2) ** 0.5)
+    assert found["direct from 1 MiB on"].share == 1.0
+    assert found["direct from 16 KiB on"].by_cell == {("read", "hot", 4096): 1.0, ("read", "hot", 1 << 20): 1.0}
+
+
+def test_a_choice_that_is_far_from_the_best_fails_the_promise() -> None:
+    rows = [row("auto", 2.0), row("buffered", 1.0), row("auto", 1.0, 1 << 20), row("buffered", 1.0, 1 << 20)]
+    share, worst, choosing = judge.checks(rows)
+    assert (share.value, share.passed) == (0.5, False)
+    assert (worst.value, worst.passed) == (0.5, False)
+    assert choosing.value is None
+    good = judge.checks([row("auto", 1.04), row("buffered", 1.0)])
+    assert [check.passed for check in good[:2]] == [True, True]

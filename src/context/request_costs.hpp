@@ -1,0 +1,39 @@
+// What machine profiles say of one request: found by its files, told to the policy, corrected by its outcome.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "context/state.hpp"
+
+namespace penstock::context {
+
+class RequestCosts {
+  public:
+    // True: one profile is of the file system that all ranges lie on. Else refusal() says why there is none.
+    bool find(const std::vector<FileRange>& ranges);
+    const std::string& refusal() const noexcept { return refusal_; }
+    std::string profile() const;  // its file's name; empty without one
+
+    // The facts point into this object: it must outlive them. cuFile is opened only where the profile measured it.
+    void tell(policy::RequestFacts& facts, CuFileSlot& cufile);
+
+    // What to do with the outcome of a transfer by this plan: a context that learns corrects its costs by transfers
+    // that ran alone, by one step. Empty: nothing is learnt. `running` counts the transfers under way.
+    std::function<void(const Outcome&)> lesson(const Plan& plan,
+                                               const std::shared_ptr<std::atomic<int>>& running) const;
+
+  private:
+    std::shared_ptr<const Place> place_;
+    std::vector<double> factors_;
+    std::string refusal_;
+};
+
+// What each part of a request is chosen among, parts by residency.
+std::vector<Explanation::Part> explained_parts(const policy::RequestFacts& facts,
+                                               const policy::MachineFacts& machine);
+
+}  // namespace penstock::context

@@ -1,0 +1,55 @@
+// Who a machine is, told from /proc and /sys of machines we do not have.
+#include "os/identity.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace penstock::os {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Identity : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string pattern = (fs::temp_directory_path() / "penstock-XXXXXX").string();
+        root_ = ::mkdtemp(pattern.data());
+    }
+    void TearDown() override { fs::remove_all(root_); }
+    void write(const std::string& name, const std::string& text) const {
+        fs::create_directories((root_ + name).substr(0, (root_ + name).rfind('/')));
+        std::ofstream(root_ + name) << text;
+    }
+    std::string cpu() const { return machine_identity(Limits{}, root_).cpu; }
+    std::string root_;
+};
+
+TEST_F(Identity, the_processor_is_named_as_the_kernel_names_it) {
+    write("/proc/cpuinfo", "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) Gold 6140 \n\n");
+    EXPECT_EQ(cpu(), "Intel(R) Xeon(R) Gold 6140");
+    write("/proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n\nCPU part\t: 0xd4f\n");
+    EXPECT_EQ(cpu(), "0x41 0xd4f");
+    write("/proc/cpuinfo", "");
+    EXPECT_EQ(cpu(), "unknown");
+}
+
+TEST_F(Identity, a_partition_is_told_by_its_disk) {
+    write("/sys/devices/nvme0n1/device/model", "Fast Disk 9000  \n");
+    write("/sys/devices/nvme0n1/size", "2000\n");
+    write("/sys/devices/nvme0n1/nvme0n1p2/partition", "2\n");
+    fs::create_directories(root_ + "/sys/dev/block");
+    fs::create_directory_symlink(root_ + "/sys/devices/nvme0n1/nvme0n1p2", root_ + "/sys/dev/block/259:2");
+    FileFacts facts;
+    facts.file_system = "xfs";
+    facts.mount_options = "rw";
+    facts.device_major = 259;
+    facts.device_minor = 2;
+    EXPECT_EQ(place_identity(facts, root_), (PlaceIdentity{"xfs", "rw", "nvme0n1 Fast Disk 9000 2000"}));
+    facts.device_minor = 3;
+    EXPECT_EQ(place_identity(facts, root_), (PlaceIdentity{"xfs", "rw", ""}));
+}
+
+}  // namespace
+}  // namespace penstock::os

@@ -1,0 +1,185 @@
+// See choice.hpp. A measured choice replaces the rule's only where it is predicted to be faster by more than noise, so
+// that equal paths do not take turns.
+#include "policy/choice.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "policy/shapes.hpp"
+
+namespace penstock::policy {
+namespace {
+
+constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // below it, mapping costs more than pread
+constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;  // below it, O_DIRECT's round trip outweighs the copy it saves
+constexpr double kNoise = 1.03;                      // the rule's path is kept if it is predicted to be this near
+constexpr double kClearly = 1.1;                     // of small requests, whose residency would have to be asked
+constexpr std::uint64_t kAlignedPages = 64;          // from here on an unaligned end is a detail
+
+Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
+    if (!request.direct) {
+        const std::string cause = "not in the page cache, and O_DIRECT is not possible: " + request.direct_cause;
+        return {PathKind::buffered, cause, {}, {}};
+    }
+    if (machine.uring) return {PathKind::uring, "not in the page cache: O_DIRECT with a deep queue", {}, {}};
+    return {PathKind::direct, "not in the page cache; O_DIRECT by threads, for io_uring is not usable: " +
+                                  machine.uring_cause, {}, {}};
+}
+
+Choice read_by_rule(Residence residence, const RequestFacts& request, const MachineFacts& machine) {
+    switch (residence) {
+        case Residence::registered:
+            return {PathKind::mmap, "the mapping is registered with the device: no host copy", {}, {}};
+        case Residence::hot:
+            if (request.memory_backed && !host_memory(request) && !small_ranges(request) &&
+                request.total_bytes() >= kMappedReadMin) {
+                return {PathKind::mmap, "the file lives in memory: workers copy from its mapping", {}, {}};
+            }
+            return {PathKind::buffered, "in the page cache: copying workers", {}, {}};
+        case Residence::cold: return cold_read(request, machine);
+        case Residence::unknown: break;
+    }
+    return {PathKind::buffered, "residency not asked", {}, {}};
+}
+
+Choice write_by_rule(const RequestFacts& request, const MachineFacts& machine) {
+    if (request.memory_backed) return {PathKind::buffered, "the file lives in memory: copying workers", {}, {}};
+    if (!request.direct) return {PathKind::buffered, "O_DIRECT is not possible: " + request.direct_cause, {}, {}};
+    if (request.total_bytes() < kDirectWriteMin) {
+        return {PathKind::buffered, "small write: through the page cache", {}, {}};
+    }
+    if (!machine.uring) {
+        return {PathKind::direct, "O_DIRECT by threads, for io_uring is not usable: " + machine.uring_cause, {}, {}};
+    }
+    return {PathKind::uring, "large write: O_DIRECT with a deep queue", {}, {}};
+}
+
+bool aligned(const RequestFacts& request, const MachineFacts& machine) {
+    const std::uint64_t page = std::max<std::uint64_t>(machine.page_bytes, 1);
+    return std::all_of(request.ranges.begin(), request.ranges.end(), [&](const RangeFacts& range) {
+        return range.offset_bytes % page == 0 && (range.bytes % page == 0 || range.bytes >= kAlignedPages * page);
+    });
+}
+
+// Writes that end no sooner than the storage has them.
+bool waits_for_storage(const Part& part, const RequestFacts& request) {
+    if (request.direction == Direction::read) return false;
+    return request.durable || (request.dirty_room_bytes && part.bytes > *request.dirty_room_bytes);
+}
+
+// Times were measured for single ranges: of many ranges each is a request of its own size, as far as cost goes.
+PathCosts predicted(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+    if (request.costs == nullptr || part.bytes == 0 || part.residence == Residence::registered) return {};
+    CostQuestion question;
+    question.direction = request.direction;
+    question.cached = part.residence != Residence::cold;
+    question.memory = request.kind;
+    question.first_touch = request.first_touch;
+    question.aligned = aligned(request, machine);
+    question.synced = waits_for_storage(part, request);
+    question.bytes = part.bytes;
+    return request.costs->predict(question, request.factors);
+}
+
+std::string measured_reason(const Part& part, const RequestFacts& request) {
+    const char* state = part.residence == Residence::cold ? "not in the page cache" : "in the page cache";
+    std::string text = part.residence == Residence::unknown ? "" : std::string(state) + ": ";
+    text += std::string("the fastest measured here for this ") + to_string(request.direction);
+    if (!waits_for_storage(part, request)) return text;
+    return text + (request.durable ? " to stable storage" : " of more than the page cache takes unwritten");
+}
+
+// `rule` with what the profile says of it, or the path that the profile predicts to be faster.
+Choice by_measurement(Choice rule, const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+    const PathCosts costs = predicted(part, request, machine);
+    const PathCost* own = nullptr;
+    std::array<const PathCost*, 2> best{};  // the two fastest that can be taken
+    for (const PathCost& cost : costs.all()) {
+        if (cost.path == rule.path) own = &cost;
+        if (best[1] != nullptr || !refusal(cost.path, request, machine).empty()) continue;
+        best[best[0] == nullptr ? 0 : 1] = &cost;
+    }
+    if (best[0] == nullptr) return rule;
+    const bool keep = own != nullptr && own->seconds <= best[0]->seconds * kNoise;
+    const PathCost* taken = keep ? own : best[0];
+    const PathCost* next = taken == best[0] ? best[1] : best[0];
+    if (!keep) rule.reason = measured_reason(part, request);
+    rule.path = taken->path;
+    rule.cost = *taken;
+    if (next != nullptr) rule.next = *next;
+    return rule;
+}
+
+// `path` with its prediction, but not with a measured shape, and the best of the others.
+Choice beside(PathKind path, const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+    Choice choice{path, {}, {}, {}};
+    for (const PathCost& cost : predicted(part, request, machine).all()) {
+        if (cost.path == path) choice.cost.seconds = cost.seconds, choice.cost.curve = cost.curve;
+        else if (choice.next.seconds == 0 && refusal(cost.path, request, machine).empty()) choice.next = cost;
+    }
+    return choice;
+}
+
+}  // namespace
+
+bool host_memory(const RequestFacts& request) {
+    return request.kind == MemoryKind::pinned || request.kind == MemoryKind::system;
+}
+
+std::string refusal(PathKind path, const RequestFacts& request, const MachineFacts& machine) {
+    if (bypasses_cache(path) && !request.direct) return "O_DIRECT is not possible: " + request.direct_cause;
+    if ((path == PathKind::uring || path == PathKind::uring_buffered) && !machine.uring) return machine.uring_cause;
+    if (is_cufile(path) && request.kind != MemoryKind::device) {
+        return std::string("cuFile moves device memory; this is ") + to_string(request.kind) + " memory";
+    }
+    if (is_cufile(path)) return request.cufile_cause;
+    if (path == PathKind::mmap && request.direction == Direction::write) {
+        return "a mapping cannot tell of a full disk in time: writes take it only when asked to";
+    }
+    return {};
+}
+
+Choice choose_read(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+    Choice rule = read_by_rule(part.residence, request, machine);
+    return by_measurement(std::move(rule), part, request, machine);
+}
+
+Choice choose_write(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+    return by_measurement(write_by_rule(request, machine), part, request, machine);
+}
+
+Choice small_choice(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+    return beside(PathKind::buffered, part, request, machine);
+}
+
+bool clearly_faster(const PathCost& one, const PathCost& other) noexcept {
+    return one.seconds > 0 && other.seconds > 0 && one.seconds * kClearly < other.seconds;
+}
+
+Choice asked_for(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+    Choice choice = beside(request.path, part, request, machine);
+    choice.reason = "asked for";
+    return choice;
+}
+
+std::vector<Candidate> candidates(const RequestFacts& request, const MachineFacts& machine, Residence residence,
+                                  std::uint64_t bytes) {
+    std::vector<Candidate> found;
+    const PathCosts costs = predicted({residence, bytes}, request, machine);
+    for (std::size_t i = 0; i < kPathKinds; ++i) {
+        const auto path = static_cast<PathKind>(i);
+        if (path == PathKind::automatic || path == PathKind::null || path == PathKind::memory) continue;
+        Candidate one{path, 0, refusal(path, request, machine)};
+        for (const PathCost& cost : costs.all()) {
+            if (cost.path == path) one.seconds = cost.seconds;
+        }
+        found.push_back(std::move(one));
+    }
+    const auto rank = [](const Candidate& one) { return one.refusal.empty() ? (one.seconds > 0 ? 0 : 1) : 2; };
+    std::stable_sort(found.begin(), found.end(), [&](const Candidate& a, const Candidate& b) {
+        return rank(a) != rank(b) ? rank(a) < rank(b) : rank(a) == 0 && a.seconds < b.seconds;
+    });
+    return found;
+}
+
+}  // namespace penstock::policy

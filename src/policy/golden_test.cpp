@@ -1,0 +1,132 @@
+// Plans for the machine profiles of tests/golden, over a grid of requests, stay as decided. A change of the policy that
+// changes a plan shows as a difference here: look at it, and if it is meant, replace the .plans file by what was made.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "policy/policy.hpp"
+
+namespace penstock::policy {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Asked {
+    Direction direction;
+    Residence residence;
+    std::uint64_t bytes;
+    MemoryKind kind;
+    FirstTouch touch;
+    bool durable;
+};
+
+std::string file_text(const fs::path& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+std::string name_of(const Asked& asked) {
+    std::string name = std::string(to_string(asked.direction)) + (asked.durable ? " durable" : "");
+    name += asked.residence == Residence::hot ? " hot " : " cold ";
+    const bool large = asked.bytes >= kMiB;
+    name += std::to_string(asked.bytes / (large ? kMiB : kKiB)) + (large ? " MiB " : " KiB ");
+    return name + to_string(asked.kind) + " touched by " + to_string(asked.touch);
+}
+
+RequestFacts facts_of(const Asked& asked, const Costs& costs) {
+    RequestFacts facts;
+    facts.direction = asked.direction;
+    facts.kind = asked.kind;
+    facts.first_touch = asked.touch;
+    facts.durable = asked.durable;
+    facts.blocking = true;
+    facts.ranges = {{0, asked.bytes, 0}};
+    facts.segments = {{{0, 0, asked.bytes}, asked.residence}};
+    facts.direct = true;
+    facts.dirty_room_bytes = kGiB;
+    facts.offset_alignment = facts.memory_alignment = 4096;
+    facts.cufile_cause = costs.has(PathKind::gds) ? "" : "no nvidia-fs";
+    facts.costs = &costs;
+    return facts;
+}
+
+std::vector<Asked> grid() {
+    std::vector<Asked> all;
+    for (Direction direction : {Direction::read, Direction::write}) {
+        for (Residence residence : {Residence::hot, Residence::cold}) {
+            for (std::uint64_t bytes : {4 * kKiB, 256 * kKiB, 4 * kMiB, 64 * kMiB, 4 * kGiB}) {
+                all.push_back({direction, residence, bytes, MemoryKind::device, FirstTouch::gpu, false});
+            }
+            for (FirstTouch touch : {FirstTouch::cpu, FirstTouch::gpu}) {
+                all.push_back({direction, residence, 64 * kMiB, MemoryKind::managed, touch, false});
+            }
+        }
+    }
+    all.push_back({Direction::write, Residence::hot, 64 * kMiB, MemoryKind::device, FirstTouch::gpu, true});
+    return all;
+}
+
+std::string plans_of(const Profile& profile) {
+    const Costs costs(profile);
+    MachineFacts machine;
+    machine.cpus = static_cast<std::uint32_t>(profile.machine.cores);
+    machine.emulated_device = profile.machine.driver == 0;
+    machine.page_bytes = profile.machine.page_bytes;
+    machine.uring = true;
+    std::string text;
+    for (const Asked& asked : grid()) {
+        text += name_of(asked) + ":\n    " + make_plan(facts_of(asked, costs), machine).describe() + "\n";
+    }
+    RequestFacts mixed = facts_of({Direction::read, Residence::hot, kGiB, MemoryKind::device, FirstTouch::gpu, false},
+                                  costs);
+    mixed.segments = {{{0, 0, kGiB / 4}, Residence::hot},
+                      {{0, kGiB / 4, kGiB / 2}, Residence::cold},
+                      {{0, 3 * kGiB / 4, kGiB / 4}, Residence::hot}};
+    return text + "read 1024 MiB, half of it cold:\n" + make_plan(mixed, machine).describe() + "\n";
+}
+
+class Golden : public testing::TestWithParam<const char*> {};
+
+TEST_P(Golden, plans_stay_as_decided) {
+    const fs::path folder = PENSTOCK_GOLDEN;
+    const std::string name = GetParam();
+    const Profile profile = parse_profile(file_text(folder / (name + ".csv")), name);
+    const std::string made = plans_of(profile);
+    const fs::path beside = fs::path(testing::TempDir()) / ("penstock-" + name + ".plans");
+    if (made == file_text(folder / (name + ".plans"))) return;
+    std::ofstream(beside) << made;
+    ADD_FAILURE() << "the plans for " << name << " changed; made: " << beside << ", decided: tests/golden";
+}
+
+// What the issue of choosing is about, apart from the wording of plans.
+TEST(GoldenProfiles, a_coherent_link_writes_by_cufile_at_every_size_and_reads_by_rule) {
+    const Costs costs(parse_profile(file_text(fs::path(PENSTOCK_GOLDEN) / "coherent-link.csv"), "coherent-link"));
+    MachineFacts machine{.cpus = 72, .emulated_device = false, .uring = true, .uring_cause = {}};
+    machine.page_bytes = 65536;
+    for (std::uint64_t bytes = 4 * kKiB; bytes <= 4 * kGiB; bytes *= 2) {
+        for (Residence residence : {Residence::hot, Residence::cold}) {
+            const auto path = [&](Direction direction) {
+                const Asked asked{direction, residence, bytes, MemoryKind::device, FirstTouch::gpu, false};
+                return make_plan(facts_of(asked, costs), machine).steps.at(0).shape.path;
+            };
+            EXPECT_EQ(path(Direction::write), PathKind::gds) << bytes;
+            const bool small = bytes <= kInlineBytes;
+            const bool hot = residence == Residence::hot;
+            EXPECT_EQ(path(Direction::read), hot || small ? PathKind::buffered : PathKind::uring) << bytes;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Profiles, Golden, testing::Values("no-gpu", "native-gds", "coherent-link", "nfs"),
+                         [](const auto& info) {
+                             std::string name = info.param;
+                             for (char& c : name) c = c == '-' ? '_' : c;
+                             return name;
+                         });
+
+}  // namespace
+}  // namespace penstock::policy
