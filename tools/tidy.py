@@ -43,7 +43,10 @@ LAYERS = {
     "engine": {"base", "os", "device", "path", "engine"},
     "policy": {"base", "policy"},
     "context": {"base", "os", "device", "path", "engine", "policy", "context"},
+    "load": {"base", "device", "path", "context", "load"},  # a user of the library: see OUTSIDE
 }
+# Who stands outside the library and uses its public headers, and the layers whose own headers it may include too.
+OUTSIDE = {"src/load": {"base", "load"}, "bindings": {"context", "load"}, "apps": {"context"}}
 # The layer a public header belongs to; those not named are base.
 PUBLIC = {"device": "device", "path": "path", "context": "context", "survey": "context"}
 
@@ -226,13 +229,14 @@ def rule_layers(source: Source, _) -> Iterator[Finding]:
         return
     if parts[0] not in ("src", "bindings", "apps"):
         return
-    allowed = LAYERS.get(parts[1], set()) if parts[0] == "src" else {"context", "device", "path", "base"}
+    allowed = LAYERS.get(parts[1], set()) if parts[0] == "src" else {"context", "device", "path", "base", "load"}
+    own = OUTSIDE.get("/".join(parts[:2]), OUTSIDE.get(parts[0]))
     for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', source.text, re.M):
         name = match.group(1)
         folder, _, leaf = name.partition("/")
         layer = PUBLIC.get(leaf.removesuffix(".hpp"), "base") if folder == "penstock" and leaf else folder
         known = layer in LAYERS or layer == "python"
-        private = parts[0] != "src" and folder in LAYERS and folder != "context"
+        private = own is not None and folder in LAYERS and folder not in own
         if leaf and known and (layer not in allowed or private):
             text = f"{'/'.join(parts[:2])} may not include {name} (layer {layer})"
             yield Finding("layer", source.path, line_of(source.text, match.start()), text)

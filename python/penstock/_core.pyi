@@ -159,6 +159,23 @@ def time_requests(
 
 def copy_seconds(context: Context, to_device: bool, device: Any, pinned: Any) -> float: ...
 def read_latencies(file: File, memory: Any, count: int, seed: int) -> list[float]: ...
+def run_load(context: Context, files: list[File], memory: Any, **options: Any) -> dict[str, Any]:
+    """Threads that make timed requests. `files`: one for all threads, or one for each. Options, with their defaults:
+    direction ("read" or "write") or read_percent, request_bytes, request_bytes_max and request_bytes_step (sizes drawn
+    between), threads, in_flight (submissions of a thread), batch (requests of a submission), completion ("wait" or
+    "callback"), order ("sequential" or "random"), seed, alignment (of random offsets; 4096), unaligned, offset and bytes
+    (the span of each file; bytes 0: to its end), whole_span (threads of one file use all of it, else each its part),
+    repeat, requests_per_thread, seconds (time limit or None), warm_requests, mirror (memory holds the span; else each
+    request has a slot, see load_memory_bytes), stamp_seed (reads are checked, writes stamped; None: not), and the
+    options of a transfer (path, chunk_bytes, workers, depth, strict).
+
+    Returns bytes, operations, submissions, seconds, path_bytes, fallbacks, verified_bytes, reached_limit, and `reads`
+    and `writes`: None, or the latencies of submissions as count, min_us, mean_us, p50_us, p99_us, p999_us, max_us and
+    buckets of [low_us, count]."""
+
+def load_memory_bytes(span_bytes: int, **options: Any) -> int:
+    """The memory that run_load needs for these options and files whose spans have this many bytes."""
+
 def parse_bytes(text: str) -> int: ...
 def path_names() -> list[str]: ...
 def build_facts() -> dict[str, Any]: ...

@@ -1,0 +1,40 @@
+// Stamping and checking of memory on behalf of one thread: on the device, or by the CPU where that is who can reach it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "load/requests.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock::load {
+
+class Pattern {
+  public:
+    Pattern(const Context& context, MemoryKind kind, std::uint64_t seed);
+    void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset);
+    void fill(void* memory, std::uint64_t bytes, int byte_value);
+    // Throws Error{io_error} of the operation "verify" that says where the first wrong byte is.
+    void verify(const void* memory, const Request& range, const std::string& file);
+
+  private:
+    std::unique_ptr<Stream> stream_;  // none: system memory, the CPU's
+    std::uint64_t seed_;
+};
+
+// Ranges of a file that were moved, kept as few as their overlaps allow.
+class Moved {
+  public:
+    void add(const Request& range);
+    const std::vector<Request>& ranges();  // ascending, no two touch
+
+  private:
+    void compact();
+
+    std::vector<Request> ranges_;
+    std::size_t compact_at_ = 1 << 16;
+};
+
+}  // namespace penstock::load

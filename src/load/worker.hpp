@@ -1,0 +1,128 @@
+// One thread of a load run: draws requests, moves them one by one or several in flight, and keeps its own books, which
+// are read when it has ended. What threads share is in Run.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <latch>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "load/load.hpp"
+#include "load/pattern.hpp"
+#include "load/requests.hpp"
+
+namespace penstock::load {
+
+// How many distinct causes of fallbacks a report tells.
+inline constexpr std::size_t kFallbacksTold = 8;
+
+// What all threads of a run share.
+class Run {
+  public:
+    Run(const Context& run_context, const LoadOptions& run_options)
+        : context(run_context), options(run_options), ready(run_options.threads) {}
+    bool stopped() const noexcept {
+        return stop_.load(std::memory_order_acquire) ||
+               (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed));
+    }
+    void fail(ErrorInfo why);  // the first one counts; stops all threads
+    void stop() noexcept { stop_.store(true, std::memory_order_release); }
+    void throw_failure() const;  // when all threads have ended
+
+    const Context& context;
+    const LoadOptions& options;
+    std::latch ready;  // threads that are warm
+    std::latch go{1};
+    Clock::time_point start{};  // written before `go` opens
+    Deadline limit = Deadline::never();
+
+  private:
+    std::atomic<bool> stop_{false};
+    std::mutex mutex_;  // guards failure_
+    std::optional<ErrorInfo> failure_;
+};
+
+// What one thread works on.
+struct Share {
+    unsigned thread = 0;
+    const File* file = nullptr;
+    Part part;
+    std::uint64_t start = 0;        // see Requests
+    MemoryView memory;              // slots of this thread, or with `mirror` all of the memory
+    std::uint64_t span_offset = 0;  // of the file: the first byte of mirrored memory
+};
+
+// Moves the requests of one submission, and waits for them.
+struct Submission {
+    Direction direction = Direction::read;
+    std::vector<Request> requests;
+    std::vector<Range> ranges;  // the same, with their memory
+    std::uint64_t bytes = 0;
+};
+
+// Which submissions in flight have ended, told by callbacks of their transfers.
+class Arrivals {
+  public:
+    void tell(unsigned slot);
+    // A slot that was told of; nothing after `wait`.
+    std::optional<unsigned> next(Clock::duration wait);
+
+  private:
+    std::mutex mutex_;  // guards told_
+    std::condition_variable came_;
+    std::deque<unsigned> told_;
+};
+
+class Worker {
+  public:
+    Worker(Run& run, const Share& share);
+    void operator()() noexcept;  // what the thread runs; failures go to the Run
+
+    // When the thread has ended.
+    LoadReport report;
+    Clock::time_point end{};
+
+  private:
+    struct Slot {
+        Submission submission;
+        Transfer transfer;
+        bool busy = false;
+    };
+
+    void prepare();
+    void work();
+    void one_by_one();
+    void several_in_flight();
+    void drain();
+    void check_mirrored();
+    bool may_go_on();
+    bool draw(Slot& slot, unsigned number);
+    void* memory_for(const Request& request, unsigned slot, std::size_t index) const;
+    Outcome move(const Submission& submission);
+    void start(Slot& slot, unsigned number);
+    void finish(Slot& slot);
+    unsigned next_ended(unsigned oldest);
+    void account(const Submission& submission, const Outcome& outcome, double seconds);
+
+    Run& run_;
+    const LoadOptions& options_;
+    Share share_;
+    Requests requests_;
+    std::uint64_t slot_bytes_;
+    TransferOptions transfer_;
+    std::unique_ptr<Pattern> pattern_;
+    std::vector<Slot> slots_;
+    std::shared_ptr<Arrivals> arrivals_;  // callbacks hold it too
+    Moved read_;
+};
+
+// Bytes from the start of one slot to the next.
+std::uint64_t slot_bytes(const LoadOptions& options) noexcept;
+
+}  // namespace penstock::load
