@@ -163,8 +163,8 @@ def run_load(context: Context, files: list[File], memory: Any, **options: Any) -
     """Threads that make timed requests. `files`: one for all threads, or one for each. Options, with their defaults:
     direction ("read" or "write") or read_percent, request_bytes, request_bytes_max and request_bytes_step (sizes drawn
     between), threads, in_flight (submissions of a thread), batch (requests of a submission), completion ("wait" or
-    "callback"), order ("sequential" or "random"), seed, alignment (of random offsets; 4096), unaligned, offset and bytes
-    (the span of each file; bytes 0: to its end), whole_span (threads of one file use all of it, else each its part),
+    "callback"), order ("sequential" or "random"), seed, alignment (of random offsets; 4096), unaligned, offset and
+    bytes (the span of each file; bytes 0: to its end), whole_span (threads of one file use all of it, else each its part),
     repeat, requests_per_thread, seconds (time limit or None), warm_requests, mirror (memory holds the span; else each
     request has a slot, see load_memory_bytes), stamp_seed (reads are checked, writes stamped; None: not), and the
     options of a transfer (path, chunk_bytes, workers, depth, strict).
