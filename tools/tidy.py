@@ -43,10 +43,10 @@ LAYERS = {
     "engine": {"base", "os", "device", "path", "engine"},
     "policy": {"base", "policy"},
     "context": {"base", "os", "device", "path", "engine", "policy", "context"},
-    "load": {"base", "device", "path", "context", "load"},  # a user of the library: see OUTSIDE
+    "load": {"base", "os", "device", "path", "context", "load"},  # a user of the library: see OUTSIDE
 }
 # Who stands outside the library and uses its public headers, and the layers whose own headers it may include too.
-OUTSIDE = {"src/load": {"base", "load"}, "bindings": {"context", "load"}, "apps": {"context"}}
+OUTSIDE = {"src/load": {"base", "os", "load"}, "bindings": {"context", "load"}, "apps": {"context"}}
 # The layer a public header belongs to; those not named are base.
 PUBLIC = {"device": "device", "path": "path", "context": "context", "survey": "context"}
 

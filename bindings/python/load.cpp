@@ -8,11 +8,13 @@
 #include <unordered_map>
 
 #include "binding.hpp"
+#include "load/copies.hpp"
 
 namespace penstock::python {
 namespace {
 
 using load::Completion;
+using load::CopyWait;
 using load::LoadOptions;
 using load::LoadReport;
 using load::Order;
@@ -75,6 +77,8 @@ std::unordered_map<std::string, Setter> setters() {
         {"seconds", number(&LoadOptions::seconds)},
         {"warm_requests", number(&LoadOptions::warm_requests)},
         {"mirror", number(&LoadOptions::mirror)},
+        {"plain", number(&LoadOptions::plain)},
+        {"plain_direct", number(&LoadOptions::plain_direct)},
         {"stamp_seed",
          [](LoadOptions& o, Name n, nb::handle v) {
              if (!v.is_none()) o.stamp_seed = option<std::uint64_t>(n, v);
@@ -131,11 +135,16 @@ nb::dict report_to_dict(const LoadReport& report) {
     fields["operations"] = report.operations;
     fields["submissions"] = report.submissions;
     fields["seconds"] = report.seconds;
+    fields["cpu_user_s"] = report.cpu_user_s;
+    fields["cpu_system_s"] = report.cpu_system_s;
     fields["reads"] = histogram_to_dict(report.reads);
     fields["writes"] = histogram_to_dict(report.writes);
     fields["path_bytes"] = paths;
     fields["fallbacks"] = fallbacks;
     fields["verified_bytes"] = report.verified_bytes;
+    nb::list moved;
+    for (const load::FileRange& range : report.moved) moved.append(nb::make_tuple(range.offset, range.bytes));
+    fields["moved"] = moved;
     fields["reached_limit"] = report.reached_limit;
     return fields;
 }
@@ -179,6 +188,57 @@ nb::dict run(const Context& context, nb::list files, nb::handle memory, const nb
     return report_to_dict(run_interruptibly(cancel, [&] { return load::run_load(context, opened, view, options); }));
 }
 
+CopyWait wait_of(const std::string& name) {
+    if (name == "each") return CopyWait::each;
+    if (name == "at end") return CopyWait::at_end;
+    refuse_word("wait", name, "each, at end");
+}
+
+load::CopyOptions copy_options(const nb::kwargs& keywords) {
+    load::CopyOptions options;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "to_device")
+            options.to_device = option<bool>(name, value);
+        else if (name == "bytes")
+            options.bytes = byte_count(name, value);
+        else if (name == "multiplicity")
+            options.multiplicity = option<unsigned>(name, value);
+        else if (name == "threads")
+            options.threads = option<bool>(name, value);
+        else if (name == "wait")
+            options.wait = wait_of(option<std::string>(name, value));
+        else if (name == "copies")
+            options.copies = option<std::uint64_t>(name, value);
+        else if (name == "seconds")
+            options.seconds = option<double>(name, value);
+        else if (name == "stamp_seed")
+            options.stamp_seed = option<std::uint64_t>(name, value);
+        else
+            throw nb::type_error(("copies have no option '" + name + "'").c_str());
+    }
+    return options;
+}
+
+nb::dict copies(const Context& context, nb::handle device, nb::handle host, const nb::kwargs& keywords) {
+    load::CopyOptions options = copy_options(keywords);
+    need_own_process(context);
+    // Both are written: the source is stamped, the destination receives.
+    const BorrowedMemory far(context, device, Use::write_into), near(context, host, Use::write_into);
+    std::atomic<bool> cancel{false};
+    options.cancel = &cancel;
+    const load::CopyReport report =
+        run_interruptibly(cancel, [&] { return load::run_copies(context, far.view(), near.view(), options); });
+    nb::dict fields;
+    fields["copies"] = report.copies;
+    fields["bytes"] = report.bytes;
+    fields["seconds"] = report.seconds;
+    fields["cpu_user_s"] = report.cpu_user_s;
+    fields["cpu_system_s"] = report.cpu_system_s;
+    fields["each"] = histogram_to_dict(report.each);
+    return fields;
+}
+
 std::uint64_t memory_bytes(nb::handle span_bytes, const nb::kwargs& keywords) {
     return load::memory_needed(load_options(keywords), byte_count("span_bytes", span_bytes));
 }
@@ -188,6 +248,7 @@ std::uint64_t memory_bytes(nb::handle span_bytes, const nb::kwargs& keywords) {
 void bind_load(nb::module_& module) {
     using nb::arg;
     module.def("run_load", &run, arg("context"), arg("files"), any("memory"), arg("options"));
+    module.def("run_copies", &copies, arg("context"), any("device"), any("host"), arg("options"));
     module.def("load_memory_bytes", &memory_bytes, any("span_bytes"), arg("options"));
 }
 

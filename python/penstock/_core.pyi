@@ -164,14 +164,22 @@ def run_load(context: Context, files: list[File], memory: Any, **options: Any) -
     direction ("read" or "write") or read_percent, request_bytes, request_bytes_max and request_bytes_step (sizes drawn
     between), threads, in_flight (submissions of a thread), batch (requests of a submission), completion ("wait" or
     "callback"), order ("sequential" or "random"), seed, alignment (of random offsets; 4096), unaligned, offset and
-    bytes (the span of each file; bytes 0: to its end), whole_span (threads of one file use all of it, else each its part),
-    repeat, requests_per_thread, seconds (time limit or None), warm_requests, mirror (memory holds the span; else each
-    request has a slot, see load_memory_bytes), stamp_seed (reads are checked, writes stamped; None: not), and the
-    options of a transfer (path, chunk_bytes, workers, depth, strict).
+    bytes (the span of each file; bytes 0: to its end), whole_span (threads of one file use all of it, else each its
+    part), repeat, requests_per_thread, seconds (time limit or None), warm_requests, mirror (memory holds the span; else
+    each request has a slot, see load_memory_bytes), stamp_seed (reads are checked, writes stamped; None: not), plain
+    (pread and copy, nothing of Penstock) and plain_direct, and the options of a transfer (path, chunk_bytes, workers,
+    depth, strict).
 
-    Returns bytes, operations, submissions, seconds, path_bytes, fallbacks, verified_bytes, reached_limit, and `reads`
-    and `writes`: None, or the latencies of submissions as count, min_us, mean_us, p50_us, p99_us, p999_us, max_us and
-    buckets of [low_us, count]."""
+    Returns bytes, operations, submissions, seconds, cpu_user_s, cpu_system_s, path_bytes, fallbacks, verified_bytes,
+    moved (with mirror: (offset, bytes) of what was), reached_limit, and `reads` and `writes`: None, or the latencies of
+    submissions as count, min_us, mean_us, p50_us, p99_us, p999_us, max_us and buckets of [low_us, count]."""
+
+def run_copies(context: Context, device: Any, host: Any, **options: Any) -> dict[str, Any]:
+    """Timed copies between two memories that hold `multiplicity` copies each; both are overwritten. Options, with their
+    defaults: to_device (True), bytes of a copy (4096), multiplicity (1), threads (a thread for each stream, else one
+    for all), wait ("each" or "at end"), copies (1000), seconds (1), stamp_seed (1).
+
+    Returns copies, bytes, seconds, cpu_user_s, cpu_system_s and `each`: latencies as of run_load, or None."""
 
 def load_memory_bytes(span_bytes: int, **options: Any) -> int:
     """The memory that run_load needs for these options and files whose spans have this many bytes."""

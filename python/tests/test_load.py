@@ -142,3 +142,37 @@ def test_an_interrupt_ends_a_run(context: Context, stamped: File) -> None:
     finally:
         sender.join()
     assert time.monotonic() - began < 500
+
+
+def test_the_plain_way_brings_the_same_bytes_and_names_its_path(context: Context, stamped: File) -> None:
+    found = load(context, stamped, plain=True, plain_direct=False, request_bytes=65536, threads=2, stamp_seed=SEED)
+    assert found["verified_bytes"] == BYTES
+    assert found["path_bytes"] == {"buffered": BYTES}
+
+
+def test_mirrored_memory_tells_what_was_moved(context: Context, stamped: File) -> None:
+    found = load(context, stamped, request_bytes=65536, threads=2, mirror=True, requests_per_thread=3)
+    half = BYTES // 2
+    assert found["moved"] == [(0, 3 * 65536), (half, 3 * 65536)]
+
+
+@pytest.mark.parametrize("to_device", [True, False])
+@pytest.mark.parametrize("host", ["pinned", "system"])
+def test_copies_are_counted_and_timed(context: Context, to_device: bool, host: str) -> None:
+    device, memory = context.allocate(8 * 4096), context.allocate(8 * 4096, host)
+    shape = {"to_device": to_device, "multiplicity": 8, "copies": 400, "seconds": 100.0}
+    each = _core.run_copies(context._raw, device, memory, **shape)
+    assert each["copies"] == each["each"]["count"] == 400
+    assert each["bytes"] == 400 * 4096
+    assert each["seconds"] > 0
+    at_end = _core.run_copies(context._raw, device, memory, threads=False, wait="at end", **shape)
+    assert at_end["copies"] == 400
+    assert at_end["each"] is None
+
+
+def test_copies_refuse_what_they_do_not_know(context: Context) -> None:
+    memory = context.allocate(4096)
+    with pytest.raises(TypeError, match="'depth'"):
+        _core.run_copies(context._raw, memory, memory, depth=1)
+    with pytest.raises(Error, match="each, at end"):
+        _core.run_copies(context._raw, memory, memory, wait="never")

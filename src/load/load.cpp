@@ -35,6 +35,8 @@ void check_options(const LoadOptions& options) {
     // Overlapping requests of one thread would use the same memory at the same time.
     if (options.mirror && options.order == Order::random && options.in_flight * options.batch > 1)
         refuse("mirrored memory for several random requests in flight", "use slots, or sequential order");
+    if (options.plain && options.in_flight * options.batch > 1)
+        refuse("several requests in flight the plain way", "use threads");
     if (options.completion == Completion::callback && options.in_flight == 1)
         refuse("completion by callback of one request at a time", "let more than one be in flight");
 }
@@ -100,11 +102,13 @@ void run_threads(Run& run, std::vector<std::unique_ptr<Worker>>& workers) {
     } catch (const std::system_error& error) {
         run.stop();
         run.go.count_down();
+        for (auto missing = run.options.threads - threads.size(); missing > 0; --missing) (void)run.ended.arrive();
         threads.clear();
         throw Error(ErrorCode::out_of_memory, "start a measuring thread", error.code().message(),
                     "raise the limits of threads and memory (ulimit -u, ulimit -v), or use fewer threads");
     }
     run.ready.wait();
+    run.cpu_at_start = cpu_time();
     run.start = Clock::now();
     if (run.options.seconds)
         run.limit = Deadline::after(std::chrono::duration_cast<Clock::duration>(
@@ -121,6 +125,7 @@ void add(LoadReport& total, const LoadReport& one) {
     total.writes.merge(one.writes);
     total.verified_bytes += one.verified_bytes;
     total.reached_limit = total.reached_limit || one.reached_limit;
+    total.moved.insert(total.moved.end(), one.moved.begin(), one.moved.end());
     for (const auto& [path, bytes] : one.path_bytes) total.path_bytes[path] += bytes;
     for (const std::string& cause : one.fallbacks) {
         const bool known = std::find(total.fallbacks.begin(), total.fallbacks.end(), cause) != total.fallbacks.end();
@@ -139,6 +144,12 @@ LoadReport run_load(const Context& context, std::span<const File> files, const M
                     const LoadOptions& options) {
     check_options(options);
     Run run(context, options);
+    std::unique_ptr<PlainStaging> staging;
+    const bool far = memory.kind == MemoryKind::device || memory.kind == MemoryKind::managed;
+    if (options.plain && far) {
+        staging = std::make_unique<PlainStaging>(context.device(), slot_bytes(options) * options.threads);
+        run.staging = staging->data();
+    }
     std::vector<std::unique_ptr<Worker>> workers;
     for (const Share& share : shares_of(files, memory, options))
         workers.push_back(std::make_unique<Worker>(run, share));
@@ -151,6 +162,8 @@ LoadReport run_load(const Context& context, std::span<const File> files, const M
         end = std::max(end, worker->end);
     }
     report.seconds = std::chrono::duration<double>(end - run.start).count();
+    report.cpu_user_s = run.cpu_at_end.user_s - run.cpu_at_start.user_s;
+    report.cpu_system_s = run.cpu_at_end.system_s - run.cpu_at_start.system_s;
     report.cancelled = options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed);
     return report;
 }

@@ -53,8 +53,16 @@ struct LoadOptions {
     // Reads are checked against this stamp on the device (system memory: by the CPU), writes are stamped before. With
     // slots: between the requests, inside the time of the run but in no latency. With `mirror`: outside the time.
     std::optional<std::uint64_t> stamp_seed;
+    // The plain way instead of Penstock's: see plain.hpp. Blocking requests only; `transfer` says nothing then.
+    bool plain = false;
+    bool plain_direct = true;                   // with O_DIRECT
     TransferOptions transfer;                   // path, chunk_bytes, workers, depth, strict
     const std::atomic<bool>* cancel = nullptr;  // ends the run when it becomes true; outlives the run
+};
+
+struct FileRange {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
 };
 
 struct LoadReport {
@@ -62,12 +70,15 @@ struct LoadReport {
     std::uint64_t operations = 0;   // requests
     std::uint64_t submissions = 0;  // what the histograms count
     double seconds = 0;             // from the common start to the last end of a thread
-    Histogram reads;                // a submission: from its start to its last byte
+    double cpu_user_s = 0;          // of the process, over these seconds
+    double cpu_system_s = 0;
+    Histogram reads;  // a submission: from its start to its last byte
     Histogram writes;
     std::map<std::string, std::uint64_t> path_bytes;  // from the evidence of every transfer
     std::vector<std::string> fallbacks;               // distinct causes, the first few
     std::uint64_t verified_bytes = 0;
-    bool reached_limit = false;  // the time limit ended it
+    std::vector<FileRange> moved;  // with `mirror`: what was moved, ascending within a thread's part, none twice
+    bool reached_limit = false;    // the time limit ended it
     bool cancelled = false;
 };
 

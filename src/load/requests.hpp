@@ -9,16 +9,8 @@
 
 namespace penstock::load {
 
-// Of a file: [offset, offset + bytes).
-struct Part {
-    std::uint64_t offset = 0;
-    std::uint64_t bytes = 0;
-};
-
-struct Request {
-    std::uint64_t offset = 0;
-    std::uint64_t bytes = 0;
-};
+using Part = FileRange;
+using Request = FileRange;
 
 class Requests {
   public:

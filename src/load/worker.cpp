@@ -84,17 +84,27 @@ void Worker::operator()() noexcept {
     run_.go.wait();
     try {
         work();
-        end = Clock::now();
-        check_mirrored();
     } catch (...) {
         run_.fail(failure_now());
         drain();
-        end = Clock::now();
+    }
+    end = Clock::now();
+    run_.ended.arrive_and_wait();
+    try {
+        check_mirrored();
+    } catch (...) {
+        run_.fail(failure_now());
     }
 }
 
 void Worker::prepare() {
-    run_.context.device().enter_thread();
+    Device& device = run_.context.device();
+    device.enter_thread();
+    if (options_.plain) {
+        std::byte* slot = run_.staging == nullptr ? nullptr : run_.staging + share_.thread * slot_bytes_;
+        plain_ = std::make_unique<Plain>(device, *share_.file,
+                                         Plain::Options{options_.read_percent != 100, options_.plain_direct, slot});
+    }
     if (options_.stamp_seed) {
         pattern_ = std::make_unique<Pattern>(run_.context, share_.memory.kind, *options_.stamp_seed);
         const bool mirrored_write = options_.mirror && options_.read_percent == 0;
@@ -161,6 +171,7 @@ bool Worker::draw(Slot& slot, unsigned number) {
 }
 
 Outcome Worker::move(const Submission& submission) {
+    if (plain_) return plain_->move(submission.direction, submission.ranges.front());
     if (submission.ranges.size() > 1)
         return run_.context.start(submission.direction, submission.ranges, share_.memory.kind, transfer_).result();
     const Range& only = submission.ranges.front();
@@ -266,11 +277,10 @@ void Worker::account(const Submission& submission, const Outcome& outcome, doubl
         const bool known = std::find(told.begin(), told.end(), fallback.cause) != told.end();
         if (!known && told.size() < kFallbacksTold) told.push_back(fallback.cause);
     }
-    if (!pattern_ || !reads) return;
     for (const Range& range : submission.ranges) {
         if (options_.mirror) {
-            read_.add({range.offset_bytes, range.bytes});
-        } else {
+            moved_.add({range.offset_bytes, range.bytes});
+        } else if (pattern_ && reads) {
             pattern_->verify(range.memory, {range.offset_bytes, range.bytes}, share_.file->name());
             report.verified_bytes += range.bytes;
         }
@@ -278,7 +288,9 @@ void Worker::account(const Submission& submission, const Outcome& outcome, doubl
 }
 
 void Worker::check_mirrored() {
-    for (const Request& range : read_.ranges()) {
+    report.moved = moved_.ranges();
+    if (!pattern_) return;
+    for (const Request& range : report.moved) {
         pattern_->verify(memory_for(range, 0, 0), range, share_.file->name());
         report.verified_bytes += range.bytes;
     }

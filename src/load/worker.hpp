@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <barrier>
 #include <condition_variable>
 #include <deque>
 #include <latch>
@@ -13,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "load/cpu_time.hpp"
 #include "load/load.hpp"
 #include "load/pattern.hpp"
+#include "load/plain.hpp"
 #include "load/requests.hpp"
 
 namespace penstock::load {
@@ -25,8 +28,15 @@ inline constexpr std::size_t kFallbacksTold = 8;
 // What all threads of a run share.
 class Run {
   public:
+    struct TakeCpuTime {
+        CpuTime* into;
+        void operator()() const noexcept { *into = cpu_time(); }
+    };
     Run(const Context& run_context, const LoadOptions& run_options)
-        : context(run_context), options(run_options), ready(run_options.threads) {}
+        : context(run_context),
+          options(run_options),
+          ready(run_options.threads),
+          ended(run_options.threads, TakeCpuTime{&cpu_at_end}) {}
     bool stopped() const noexcept {
         return stop_.load(std::memory_order_acquire) ||
                (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed));
@@ -40,7 +50,10 @@ class Run {
     std::latch ready;  // threads that are warm
     std::latch go{1};
     Clock::time_point start{};  // written before `go` opens
+    CpuTime cpu_at_start, cpu_at_end;
     Deadline limit = Deadline::never();
+    std::barrier<TakeCpuTime> ended;  // threads whose requests are done: nothing is checked before all are
+    std::byte* staging = nullptr;     // of the plain way to a device, a slot for each thread
 
   private:
     std::atomic<bool> stop_{false};
@@ -116,10 +129,11 @@ class Worker {
     Requests requests_;
     std::uint64_t slot_bytes_;
     TransferOptions transfer_;
+    std::unique_ptr<Plain> plain_;
     std::unique_ptr<Pattern> pattern_;
     std::vector<Slot> slots_;
     std::shared_ptr<Arrivals> arrivals_;  // callbacks hold it too
-    Moved read_;
+    Moved moved_;                         // with mirrored memory
 };
 
 // Bytes from the start of one slot to the next.
