@@ -77,6 +77,7 @@ std::unordered_map<std::string, Setter> setters() {
         {"seconds", number(&LoadOptions::seconds)},
         {"warm_requests", number(&LoadOptions::warm_requests)},
         {"mirror", number(&LoadOptions::mirror)},
+        {"check_last", number(&LoadOptions::check_last)},
         {"plain", number(&LoadOptions::plain)},
         {"plain_direct", number(&LoadOptions::plain_direct)},
         {"stamp_seed",

@@ -166,7 +166,8 @@ def run_load(context: Context, files: list[File], memory: Any, **options: Any) -
     "callback"), order ("sequential" or "random"), seed, alignment (of random offsets; 4096), unaligned, offset and
     bytes (the span of each file; bytes 0: to its end), whole_span (threads of one file use all of it, else each its
     part), repeat, requests_per_thread, seconds (time limit or None), warm_requests, mirror (memory holds the span; else
-    each request has a slot, see load_memory_bytes), stamp_seed (reads are checked, writes stamped; None: not), plain
+    each request has a slot, see load_memory_bytes), stamp_seed (reads are checked, writes stamped; None: not),
+    check_last (with slots: only what each holds at the end is checked), plain
     (pread and copy, nothing of Penstock) and plain_direct, and the options of a transfer (path, chunk_bytes, workers,
     depth, strict).
 

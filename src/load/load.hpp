@@ -46,13 +46,14 @@ struct LoadOptions {
     // case after `requests_per_thread` requests, at the time limit, or when the run is cancelled.
     bool repeat = false;
     std::uint64_t requests_per_thread = 0;  // 0: no limit
-    std::optional<double> seconds;          // time limit; requests that began are finished
+    std::optional<double> seconds;          // time limit: requests that began are finished, one at least
     unsigned warm_requests = 0;             // of each thread before the clock starts, from the start of its part
     // Memory. Else every request in flight has a slot of its own; see memory_needed().
     bool mirror = false;  // each request moves to or from where its bytes lie in the span: memory holds all of it
     // Reads are checked against this stamp on the device (system memory: by the CPU), writes are stamped before. With
     // slots: between the requests, inside the time of the run but in no latency. With `mirror`: outside the time.
     std::optional<std::uint64_t> stamp_seed;
+    bool check_last = false;  // with slots: only what each slot holds at the end is checked, outside the time
     // The plain way instead of Penstock's: see plain.hpp. Blocking requests only; `transfer` says nothing then.
     bool plain = false;
     bool plain_direct = true;                   // with O_DIRECT

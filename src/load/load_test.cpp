@@ -134,6 +134,19 @@ TEST_F(Load, a_wrong_byte_ends_the_run_and_is_named) {
     }
 }
 
+TEST_F(Load, only_the_last_of_each_slot_is_checked_when_that_was_asked) {
+    LoadOptions options = buffered(64 * kKiB, 2);
+    options.in_flight = 4;
+    options.check_last = true;
+    options.stamp_seed = kSeed;
+    const auto part = kBytes / 2;
+    EXPECT_EQ(run(options).verified_bytes, 2 * 4 * 64 * kKiB);
+    spoil(part / 2);  // read long before the end
+    EXPECT_EQ(run(options).bytes, kBytes);
+    spoil(kBytes - 1);
+    EXPECT_EQ(failure_of(options).operation, "verify");
+}
+
 TEST_F(Load, without_a_stamp_nothing_is_checked) {
     spoil(99);
     const LoadReport report = run(buffered(64 * kKiB));
@@ -207,6 +220,8 @@ TEST_F(Load, the_time_limit_ends_a_run_that_repeats) {
     EXPECT_TRUE(report.reached_limit);
     EXPECT_GE(report.seconds, 0.05);
     EXPECT_FALSE(report.cancelled);
+    options.seconds = 0;
+    EXPECT_EQ(run(options).operations, 2u);  // one of each thread, so that there is always a rate
 }
 
 TEST_F(Load, a_run_that_is_cancelled_ends_with_what_it_has) {

@@ -91,7 +91,7 @@ void Worker::operator()() noexcept {
     end = Clock::now();
     run_.ended.arrive_and_wait();
     try {
-        check_mirrored();
+        check_at_end();
     } catch (...) {
         run_.fail(failure_now());
     }
@@ -139,7 +139,8 @@ void Worker::work() {
 
 bool Worker::may_go_on() {
     if (run_.stopped()) return false;
-    if (!run_.limit.passed()) return true;
+    const bool first = !std::exchange(began_, true);
+    if (first || !run_.limit.passed()) return true;
     report.reached_limit = true;
     return false;
 }
@@ -185,7 +186,7 @@ void Worker::one_by_one() {
     while (may_go_on() && draw(slot, 0)) {
         const auto began = Clock::now();
         const Outcome outcome = move(slot.submission);
-        account(slot.submission, outcome, std::chrono::duration<double>(Clock::now() - began).count());
+        account(slot, outcome, std::chrono::duration<double>(Clock::now() - began).count());
     }
 }
 
@@ -210,7 +211,7 @@ void Worker::start(Slot& slot, unsigned number) {
 void Worker::finish(Slot& slot) {
     slot.busy = false;
     const Outcome outcome = slot.transfer.result();
-    account(slot.submission, outcome, outcome.seconds);
+    account(slot, outcome, outcome.seconds);
 }
 
 // The oldest slot in flight, or with callbacks one that was told of. A transfer may tell of its end more than once, so
@@ -254,7 +255,8 @@ void Worker::drain() {
     }
 }
 
-void Worker::account(const Submission& submission, const Outcome& outcome, double seconds) {
+void Worker::account(Slot& slot, const Outcome& outcome, double seconds) {
+    const Submission& submission = slot.submission;
     outcome.or_throw();
     if (outcome.bytes != submission.bytes) {
         ErrorInfo info;
@@ -277,22 +279,35 @@ void Worker::account(const Submission& submission, const Outcome& outcome, doubl
         const bool known = std::find(told.begin(), told.end(), fallback.cause) != told.end();
         if (!known && told.size() < kFallbacksTold) told.push_back(fallback.cause);
     }
-    for (const Range& range : submission.ranges) {
-        if (options_.mirror) {
-            moved_.add({range.offset_bytes, range.bytes});
-        } else if (pattern_ && reads) {
+    keep_or_check(slot);
+}
+
+// What the requests of a slot brought: remembered for the end, or checked now.
+void Worker::keep_or_check(Slot& slot) {
+    const Submission& submission = slot.submission;
+    const bool reads = submission.direction == Direction::read;
+    if (options_.mirror) {
+        for (const Range& range : submission.ranges) moved_.add({range.offset_bytes, range.bytes});
+    } else if (pattern_ && options_.check_last) {
+        slot.held = reads ? submission.ranges : std::vector<Range>{};
+    } else if (pattern_ && reads) {
+        for (const Range& range : submission.ranges) {
             pattern_->verify(range.memory, {range.offset_bytes, range.bytes}, share_.file->name());
             report.verified_bytes += range.bytes;
         }
     }
 }
 
-void Worker::check_mirrored() {
+void Worker::check_at_end() {
     report.moved = moved_.ranges();
     if (!pattern_) return;
-    for (const Request& range : report.moved) {
-        pattern_->verify(memory_for(range, 0, 0), range, share_.file->name());
+    const auto check = [this](const void* memory, const Request& range) {
+        pattern_->verify(memory, range, share_.file->name());
         report.verified_bytes += range.bytes;
+    };
+    for (const Request& range : report.moved) check(memory_for(range, 0, 0), range);
+    for (const Slot& slot : slots_) {
+        for (const Range& range : slot.held) check(range.memory, {range.offset_bytes, range.bytes});
     }
 }
 

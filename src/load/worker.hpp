@@ -104,6 +104,7 @@ class Worker {
   private:
     struct Slot {
         Submission submission;
+        std::vector<Range> held;  // with `check_last`: what it read last
         Transfer transfer;
         bool busy = false;
     };
@@ -113,7 +114,7 @@ class Worker {
     void one_by_one();
     void several_in_flight();
     void drain();
-    void check_mirrored();
+    void check_at_end();
     bool may_go_on();
     bool draw(Slot& slot, unsigned number);
     void* memory_for(const Request& request, unsigned slot, std::size_t index) const;
@@ -121,13 +122,15 @@ class Worker {
     void start(Slot& slot, unsigned number);
     void finish(Slot& slot);
     unsigned next_ended(unsigned oldest);
-    void account(const Submission& submission, const Outcome& outcome, double seconds);
+    void account(Slot& slot, const Outcome& outcome, double seconds);
+    void keep_or_check(Slot& slot);
 
     Run& run_;
     const LoadOptions& options_;
     Share share_;
     Requests requests_;
     std::uint64_t slot_bytes_;
+    bool began_ = false;
     TransferOptions transfer_;
     std::unique_ptr<Plain> plain_;
     std::unique_ptr<Pattern> pattern_;

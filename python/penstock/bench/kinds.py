@@ -14,6 +14,7 @@ from typing import Any
 Rows = list[dict[str, Any]]
 NUMBER = (int, float)
 MOVED = {"bytes": int, "bytes_per_second": NUMBER, "cpu_user_s": NUMBER, "cpu_system_s": NUMBER}
+LOAD = {"operations": int, "seconds": NUMBER}
 NAMED: dict[str, Any] = MOVED | {"name": str}  # rows of one name are samples of the same thing
 TRIAL = dict.fromkeys(("path", "direction", "cache", "buffer", "first_touch", "took"), str) | dict.fromkeys(
     ("request_bytes", "workers", "depth"), int
@@ -49,6 +50,7 @@ class Kind:
     peers: tuple[str, ...] = ()  # what else it can measure, as --peers names it
     file_count: int = 3  # of the suite's size that it needs room for
     makes_files: bool = True  # source and target are there when it starts
+    takes_remote: bool = False  # it measures a second directory too
 
 
 FIGURES: dict[str, Drawing] = {  # in the order of the page
@@ -76,6 +78,11 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
     "choice": Drawing(
         "report.choice_figure:choice_figure",
         "How near each way of choosing comes to the fastest path, by request size. 1 is the fastest measured.",
+    ),
+    "io-size": Drawing(
+        "report.suite_figures:io_size_figure",
+        "Sequential reads of a cold file by many workers: bandwidth and CPU against the size of a request. Plain is "
+        "pread into page-locked memory, then a copy to the device, in each worker.",
     ),
 }
 KINDS: dict[str, Kind] = {
@@ -128,6 +135,16 @@ KINDS: dict[str, Kind] = {
         figures=("first-touch",),
         file_count=4,
         makes_files=False,
+    ),
+    "io-size": Kind(
+        "bench.io_size:run_suite",
+        "io-size",
+        NAMED | LOAD | {"path": str, "request_bytes": int, "workers": int, "place": str, "cache": str, "took": str},
+        tables="bench.suite_tables:io_size_tables",
+        figures=("io-size",),
+        file_count=1,
+        makes_files=False,
+        takes_remote=True,
     ),
 }
 PEERS = frozenset(peer for kind in KINDS.values() for peer in kind.peers)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,18 +28,33 @@ class Probe:
     measure: Callable[[int], Sample]  # round number -> sample
 
 
-def run_rounds(results: Results, kind: str, probes: list[Probe], repeats: int, step: Step) -> None:
-    """Adds one row of `kind` for each probe and round that has none yet. What cannot be measured is added once, as
-    missing."""
+@dataclass(frozen=True)
+class Rounds:
+    """How many, and for how long at most: no probe begins later than `seconds`."""
+
+    repeats: int
+    seconds: float
+
+
+def run_rounds(results: Results, kind: str, probes: list[Probe], rounds: Rounds | int, step: Step) -> bool:
+    """Adds one row of `kind` for each probe and round that has none yet; a number of rounds alone has no time limit.
+    What cannot be measured is added once, as missing. False when the limit passed first: a row of kind "stopped" says
+    what it cost."""
+    repeats, seconds = (rounds, math.inf) if isinstance(rounds, int) else (rounds.repeats, rounds.seconds)
     order = random.Random(11)
+    began = time.monotonic()
     total = repeats * len(probes)
     missing = {probe.name for probe in probes if results.has("missing", name=probe.name)}
     for turn in range(repeats):
         order.shuffle(probes)
         for index, probe in enumerate(probes):
-            step(turn * len(probes) + index, total, probe.name)
+            done = turn * len(probes) + index
             if probe.name in missing or results.has(kind, name=probe.name, round=turn):
                 continue
+            if time.monotonic() - began > seconds:
+                results.add("stopped", cause=f"time limit of {seconds:g} s", done=done, planned=total)
+                return False
+            step(done, total, probe.name)
             try:
                 sample = probe.measure(turn)
             except (NotPossible, Absent) as reason:
@@ -46,3 +63,4 @@ def run_rounds(results: Results, kind: str, probes: list[Probe], repeats: int, s
                 continue
             rate = sample["bytes"] / sample["seconds"]
             results.add(kind, name=probe.name, round=turn, bytes_per_second=rate, **sample)
+    return True

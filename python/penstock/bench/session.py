@@ -27,6 +27,7 @@ class Request:
     quick: bool
     peers: frozenset[str] = kinds.PEERS
     resume: bool = False
+    remote: Path | None = None  # a second directory, for suites that measure two
 
 
 def _results(request: Request, machine: dict[str, Any]) -> Results:

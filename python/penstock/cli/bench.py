@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,8 +20,11 @@ DEFAULT_RESULTS = "penstock-results.jsonl"
 
 
 def bench(
-    suite: Annotated[str, typer.Argument(help="core, formats, report, grid, or a .toml file.")] = "report",
+    suite: Annotated[str, typer.Argument(help="A name that --list shows, or a .toml file.")] = "report",
     directory: Annotated[str, typer.Option("--dir", help="Where the test files go; removed afterwards.")] = ".",
+    remote: Annotated[
+        str | None, typer.Option("--remote", help="A second directory to measure beside --dir (io-size).")
+    ] = None,
     device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
     results: Annotated[str, typer.Option("--out", help="File of results, JSON lines.")] = DEFAULT_RESULTS,
     file_bytes: Annotated[str | None, typer.Option(help="Size of the test files instead of the suite's.")] = None,
@@ -43,7 +47,7 @@ def bench(
         return _list(json, quick)
     chosen = _overridden(suites.load(suite, quick), file_bytes, repeats, seconds)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
-    request = session.Request(chosen, device, place, out, quick, _peers(peers), resume)
+    request = session.Request(chosen, device, place, out, quick, _peers(peers), resume, _second(chosen, remote))
     with steps(chosen.name) as step:
         rows = session.run(request, step)
     if json:
@@ -95,6 +99,19 @@ def _overridden(suite: Any, file_bytes: str | None, repeats: str | None, seconds
     if seconds is not None:
         suite = replace(suite, seconds=float(options.count("bench", "--seconds", seconds, 1_000_000)))
     return suite
+
+
+def _second(suite: Any, remote: str | None) -> Path | None:
+    from penstock.bench.kinds import KINDS
+
+    if remote is None:
+        return None
+    if not KINDS[suite.kind].takes_remote:
+        able = ", ".join(name for name, kind in KINDS.items() if kind.takes_remote)
+        raise options.refusal(
+            "bench", f"--remote: the suite {suite.name} measures one directory", f"use it with {able}"
+        )
+    return options.place("bench", "--remote", remote)
 
 
 @contextmanager
