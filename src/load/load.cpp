@@ -35,10 +35,8 @@ void check_options(const LoadOptions& options) {
     // Overlapping requests of one thread would use the same memory at the same time.
     if (options.mirror && options.order == Order::random && options.in_flight * options.batch > 1)
         refuse("mirrored memory for several random requests in flight", "use slots, or sequential order");
-    if (options.plain && options.in_flight * options.batch > 1)
-        refuse("several requests in flight the plain way", "use threads");
-    if (options.completion == Completion::callback && options.in_flight == 1)
-        refuse("completion by callback of one request at a time", "let more than one be in flight");
+    if (options.plain && (options.in_flight * options.batch > 1 || options.completion == Completion::callback))
+        refuse("several requests in flight, or callbacks, the plain way", "use threads");
 }
 
 // The span of one file that the run uses.

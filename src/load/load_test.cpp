@@ -86,8 +86,9 @@ struct Way {
 };
 
 TEST_F(Load, one_by_one_in_flight_in_batches_and_by_callback_bring_the_same_bytes) {
-    for (const Way way : {Way{1, 1, Completion::wait}, Way{8, 1, Completion::wait}, Way{8, 1, Completion::callback},
-                          Way{1, 16, Completion::wait}, Way{4, 4, Completion::callback}}) {
+    for (const Way way :
+         {Way{1, 1, Completion::wait}, Way{8, 1, Completion::wait}, Way{8, 1, Completion::callback},
+          Way{1, 1, Completion::callback}, Way{1, 16, Completion::wait}, Way{4, 4, Completion::callback}}) {
         for (const Order order : {Order::sequential, Order::random}) {
             LoadOptions options = buffered(16 * kKiB);
             options.in_flight = way.in_flight;
@@ -290,7 +291,7 @@ TEST_F(Load, options_that_make_no_sense_are_refused_with_their_cause) {
     EXPECT_NE(refused([](LoadOptions& o) { o.request_bytes_max = 8192; }).find("step"), std::string::npos);
     EXPECT_NE(refused([](LoadOptions& o) { o.bytes = 2 * kBytes; }).find("nothing there"), std::string::npos);
     EXPECT_NE(refused([](LoadOptions& o) { o.mirror = o.whole_span = true; }).find("same bytes"), std::string::npos);
-    EXPECT_NE(refused([](LoadOptions& o) { o.completion = Completion::callback; }).find("callback"), std::string::npos);
+    EXPECT_NE(refused([](LoadOptions& o) { o.plain = true, o.in_flight = 2; }).find("plain"), std::string::npos);
     EXPECT_NE(refused([](LoadOptions& o) { o.read_percent = 101; }).find("101 percent"), std::string::npos);
     const File file = context_.open(name_);
     const Buffer small = context_.allocate(4096);

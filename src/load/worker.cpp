@@ -117,7 +117,7 @@ void Worker::prepare() {
             pattern_->fill(share_.memory.data, share_.memory.bytes, kPoison);
     }
     if (options_.completion == Completion::callback) arrivals_ = std::make_shared<Arrivals>();
-    transfer_.caller_waits = options_.in_flight == 1;
+    transfer_.caller_waits = options_.in_flight == 1 && !arrivals_;
     for (unsigned i = 0; i < options_.warm_requests && share_.part.bytes > 0 && !run_.stopped(); ++i) {
         Submission warm;
         warm.direction = options_.read_percent == 0 ? Direction::write : Direction::read;
@@ -131,7 +131,7 @@ void Worker::prepare() {
 }
 
 void Worker::work() {
-    if (options_.in_flight == 1)
+    if (options_.in_flight == 1 && !arrivals_)
         one_by_one();
     else
         several_in_flight();

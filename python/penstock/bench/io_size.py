@@ -18,9 +18,10 @@ from penstock._api import Buffer, File
 from penstock.bench import loads
 from penstock.bench.grid import POISON
 from penstock.bench.machine import mount_of
+from penstock.bench.media import Media, from_another_cache
 from penstock.bench.power import PowerMeter
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
-from penstock.bench.workspace import Workspace, make_cold
+from penstock.bench.workspace import NotPossible, Workspace, make_cold
 from penstock.cli.show import bytes_text
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Place:
 
     name: str  # "local", "remote"
     path: Path
+    media: Media
     file_system: str
     mount_options: str
 
@@ -88,7 +90,7 @@ def _place(run: Run, name: str, workspace: Workspace) -> Place:
     run.step(0, 0, f"making the {name} file")
     path: Path = workspace.make(workspace.source)
     mount = mount_of(workspace.directory)
-    return Place(name, path, mount["type"], mount["options"])
+    return Place(name, path, workspace.media, mount["type"], mount["options"])
 
 
 def _measure(bench: Bench, cell: Cell, _turn: int) -> Sample:
@@ -100,7 +102,7 @@ def _measured(bench: Bench, cell: Cell, file: File) -> Sample:
     bytes = bench.device.bytes
     resident = make_cold(file, bytes)
     bench.context.fill(bench.device, POISON)
-    with bench.power.measure() as drawn:
+    with cell.place.media.watch() as media, bench.power.measure() as drawn:
         report = loads.run_load(
             bench.context,
             file,
@@ -112,10 +114,14 @@ def _measured(bench: Bench, cell: Cell, file: File) -> Sample:
             **_way(cell, file),
         )
     state = loads.proved(file, bytes, "cold", resident)
+    cached = from_another_cache(media, report["bytes"])
+    if cached:
+        raise NotPossible(cached)
     verified = loads.verify_moved(bench.context, file, bench.device, report["moved"])
     return (
         loads.sample_of(report)
         | state
+        | media.fields()
         | {
             "path": cell.path,
             "request_bytes": cell.request_bytes,

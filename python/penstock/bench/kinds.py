@@ -84,6 +84,15 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
         "Sequential reads of a cold file by many workers: bandwidth and CPU against the size of a request. Plain is "
         "pread into page-locked memory, then a copy to the device, in each worker.",
     ),
+    "multiplicity": Drawing(
+        "report.suite_figures:multiplicity_figure",
+        "Reads of a file against how many are at once. Sync: so many threads; batch: one submission; callback: kept in "
+        "flight. Dashed: from the page cache.",
+    ),
+    "copies": Drawing(
+        "report.suite_figures:copies_figure",
+        "Copies between host and device against how many are at once. Dashed: pageable memory.",
+    ),
 }
 KINDS: dict[str, Kind] = {
     GRID: Kind(
@@ -145,6 +154,15 @@ KINDS: dict[str, Kind] = {
         file_count=1,
         makes_files=False,
         takes_remote=True,
+    ),
+    "multiplicity": Kind(
+        "bench.multiplicity:run_suite",
+        "multiplicity",
+        NAMED | LOAD | {"subject": str, "way": str, "request_bytes": int, "multiplicity": int, "order": str},
+        tables="bench.suite_tables:multiplicity_tables",
+        figures=("multiplicity", "copies"),
+        file_count=2,
+        makes_files=False,
     ),
 }
 PEERS = frozenset(peer for kind in KINDS.values() for peer in kind.peers)
