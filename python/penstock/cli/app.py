@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli import bench, calibrate, compare, doctor, explain, read, report, write
+from penstock.cli import bench, calibrate, compare, doctor, explain, export, read, report, write
 
 app = typer.Typer(
     name="penstock",
@@ -27,6 +27,7 @@ COMMANDS = (
     bench.bench,
     report.report,
     compare.compare,
+    export.export,
 )
 for _run in COMMANDS:
     app.command(_run.__name__)(_run)

@@ -25,13 +25,17 @@ def compare(
     fail_below: Annotated[
         str | None, typer.Option("--fail-below", help="Exit with 1 when a ratio is below this for all of its interval.")
     ] = None,
+    out: Annotated[str | None, typer.Option("--out", help="A table of it too: .csv, .jsonl or .parquet.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> int:
     """Ratios of medians of SECOND to FIRST with 95 % intervals; above 1 the second is better, whatever is measured."""
     from penstock.bench import compare as comparing
-    from penstock.bench import results
+    from penstock.bench import results, tables
 
     bound = _bound(fail_below)
+    table = None if out is None else options.place("compare", "--out", out)
+    if table is not None:
+        tables.encoder(table, "compare")
     rows = [results.read(options.place("compare", name, given)) for name, given in _named(first, second)]
     report = comparing.compare(*rows)
     if not report.comparisons:
@@ -42,6 +46,8 @@ def compare(
             advice="give results of the same suite",
         )
     worse = [one.name for one in report.comparisons if bound is not None and one.regressed(bound)]
+    if table is not None:
+        tables.save(table, _rows(report, worse), "compare")
     if json:
         show.json_object(_fields(report, worse))
     else:
@@ -70,11 +76,7 @@ def _bound(text: str | None) -> float | None:
 
 
 def _fields(report: Report, worse: list[str]) -> dict[str, Any]:
-    fields = [
-        {name: getattr(one, name) for name in ("name", "unit", "first", "second", "ratio", "low", "high", "changed")}
-        | {"samples": list(one.samples)}
-        for one in report.comparisons
-    ]
+    fields = [_of(one) | {"samples": list(one.samples)} for one in report.comparisons]
     return {
         "comparisons": fields,
         "only_first": report.only_first,
@@ -83,6 +85,24 @@ def _fields(report: Report, worse: list[str]) -> dict[str, Any]:
         "unlike": report.unlike,
         "regressed": worse,
     }
+
+
+def _of(one: Comparison) -> dict[str, Any]:
+    names = ("name", "unit", "first", "second", "ratio", "low", "high", "changed")
+    return {name: getattr(one, name) for name in names}
+
+
+def _rows(report: Report, worse: list[str]) -> list[dict[str, Any]]:
+    """One row for each comparison, and one for each thing that was not compared, so that the table hides nothing."""
+    rows = [
+        {"found": "both"}
+        | _of(one)
+        | {"samples_first": one.samples[0], "samples_second": one.samples[1], "regressed": one.name in worse}
+        for one in report.comparisons
+    ]
+    others = {"only first": report.only_first, "only second": report.only_second, "unlike": report.unlike}
+    others["machines differ"] = report.differences
+    return rows + [{"found": found, "name": name} for found, names in others.items() for name in names]
 
 
 def _print(report: Report) -> None:

@@ -1,0 +1,27 @@
+"""`penstock export`: the rows of a results file as a table for spreadsheets, pandas, DuckDB and friends."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options
+from penstock.cli.bench import DEFAULT_RESULTS
+
+
+def export(
+    results: Annotated[str, typer.Argument(help="Results that `penstock bench` wrote.")] = DEFAULT_RESULTS,
+    out: Annotated[str, typer.Option("--out", help="The table: .csv, .jsonl or .parquet.")] = "penstock-results.csv",
+) -> int:
+    """Write all rows of RESULTS to one table, a column a field, with the machine's columns in each row."""
+    from penstock.bench import results as stored
+    from penstock.bench import tables
+
+    source, target = options.place("export", "RESULTS", results), options.place("export", "--out", out)
+    tables.encoder(target, "export")
+    rows = tables.of_results(stored.read(source))
+    tables.save(target, rows, "export")
+    sys.stdout.write(f"{len(rows)} rows: {target}\n")
+    return 0
