@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli import bench, calibrate, compare, doctor, explain, export, read, report, write
+from penstock.cli import bench, calibrate, compare, doctor, explain, export, h5bench, read, report, write
 
 app = typer.Typer(
     name="penstock",
@@ -25,6 +25,7 @@ COMMANDS = (
     explain.explain,
     calibrate.calibrate,
     bench.bench,
+    h5bench.h5bench,
     report.report,
     compare.compare,
     export.export,
