@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli import bench, calibrate, compare, doctor, explain, export, h5bench, read, report, write
+from penstock.cli import bench, calibrate, compare, doctor, explain, export, gdsio, h5bench, read, report, write
 
 app = typer.Typer(
     name="penstock",
@@ -29,6 +29,7 @@ COMMANDS = (
     report.report,
     compare.compare,
     export.export,
+    gdsio.gdsio,
 )
 for _run in COMMANDS:
     app.command(_run.__name__)(_run)
