@@ -243,9 +243,7 @@ class Context:
         options: see ContextOptions.
     """
 
-    def __init__(
-        self, device: str = "auto", *, profile: Profiles = "auto", **options: Unpack[ContextOptions]
-    ) -> None:
+    def __init__(self, device: str = "auto", *, profile: Profiles = "auto", **options: Unpack[ContextOptions]) -> None:
         profiles = _profiles.named(profile)
         self._open: _core.Context | None = _core.Context(device=device, profiles=profiles, **options)
 

@@ -6,13 +6,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Ran, assert_one_line_error
+from conftest import PENSTOCK, Ran, assert_one_line_error
 from test_wrong_input import _Mounted, root_only
 
 from penstock import Context, Error
@@ -257,6 +260,22 @@ def test_a_small_disk_is_not_filled(tmp_path: Path) -> None:
         with pytest.raises(Error, match="64 MiB to spare"):
             run(place / "f", WRITE, size="8M", transfer="4")
         assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_run_that_is_ended_leaves_no_file_that_it_made(tmp_path: Path, before: bool) -> None:
+    place = tmp_path / "f"
+    if before:
+        place.write_bytes(b"mine")
+    flags = ["-f", place, "-d", "host", "-s", "4M", "-i", "64K", "-x", "4", "-I", "1", "-T", "60"]
+    process = subprocess.Popen([*PENSTOCK, "gdsio", *map(str, flags)], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (place.exists() and place.stat().st_size == 4 << 20) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (143, "penstock: terminated\n")
+    assert place.exists() == before
 
 
 def test_threads_run_on_the_processors_of_their_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

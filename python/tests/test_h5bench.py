@@ -141,10 +141,9 @@ def test_one_wrong_byte_fails_the_run(context: Context, tmp_path: Path, extra: d
         do(context, tmp_path, ("read", wanted))
 
 
-def test_the_command_fails_on_a_wrong_byte(penstock: Run, tmp_path: Path) -> None:
-    wrote = save(tmp_path / "w.json", document(("write", CONTIGUOUS)))
+def test_the_command_fails_on_a_wrong_byte(penstock: Run, context: Context, tmp_path: Path) -> None:
+    do(context, tmp_path, ("write", CONTIGUOUS))
     read = save(tmp_path / "r.json", document(("read", CONTIGUOUS)))
-    assert penstock("h5bench", wrote, cwd=tmp_path).code == 0
     with h5py.File(tmp_path / "storage" / "test.h5", "r+") as file:
         file["Timestep_0/x"][7] = np.float32(0.5)
     ran = penstock("h5bench", read, cwd=tmp_path)
@@ -167,14 +166,14 @@ def test_rates_are_made_of_times_as_h5bench_makes_them(context: Context, tmp_pat
 
 def test_in_the_background_steps_move_while_others_compute(context: Context, tmp_path: Path) -> None:
     """A slow emulated link: in the foreground each step waits for it, in the background computing hides it."""
-    slow = Context("host", host_bandwidth_bytes_per_s=4e6)
-    busy = CONTIGUOUS | {"TIMESTEPS": "3", "EMULATED_COMPUTE_TIME_PER_TIMESTEP": "100 ms"}
+    slow = Context("host", host_bandwidth_bytes_per_s=1e6)
+    busy = CONTIGUOUS | {"TIMESTEPS": "3", "EMULATED_COMPUTE_TIME_PER_TIMESTEP": "200 ms"}
     (run,) = runs_of(tmp_path, ("write", busy))
     options = Options(verify=False)
     foreground = perform(slow, run, options)
     background = perform(slow, replace(run, background=True), options)
     assert (foreground["mode"], background["mode"]) == ("SYNC", "ASYNC")
-    assert background["raw time"] < foreground["raw time"] - 0.02
+    assert background["raw time"] < 0.8 * foreground["raw time"]
 
 
 @pytest.mark.parametrize("option", ["FULL", "PARTIAL", "STRIDED", "LDC", "RDC", "PRL", "CS"])
@@ -268,9 +267,10 @@ def test_documents_that_are_none_are_refused(penstock: Run, tmp_path: Path) -> N
         with pytest.raises(Error) as caught:
             config.load(save(tmp_path / "c.json", content))
         assert caught.value.file.endswith("c.json") and words in caught.value.cause
+    with pytest.raises(Error, match="No such file"):
+        config.load(tmp_path / "absent.json")
     garbage = save(tmp_path / "c.json", "{")
     assert_one_line_error(penstock("h5bench", garbage), "h5bench", "c.json", "not JSON")
-    assert_one_line_error(penstock("h5bench", tmp_path / "absent.json"), "absent.json", "No such file")
     missing = save(tmp_path / "r.json", document(("read", CONTIGUOUS)))
     assert_one_line_error(penstock("h5bench", missing, cwd=tmp_path), "storage/test.h5", "No such file")
 

@@ -28,6 +28,7 @@ FORMATS = {  # pages, and the packages that their code needs
 PAGES = (
     "README.md",
     "docs/cli.md",
+    "docs/profile.md",
     "docs/formats.md",
     "docs/python.md",
     *(f"docs/formats/{one}.md" for one in FORMATS),

@@ -62,6 +62,7 @@ penstock_context* drawn_context(Input& input) {
     Roomy<penstock_context_options> options(input);
     options.value.device = input.coin() ? "host" : drawn_name(input);
     options.value.path = drawn_name(input);
+    options.value.profile = input.coin() ? nullptr : drawn_name(input);
     options.value.workers %= 8;
     options.value.emulated_latency_ns %= 1000;
     options.value.emulated_bandwidth_bytes_per_s = input.coin() ? 0 : options.value.emulated_bandwidth_bytes_per_s;

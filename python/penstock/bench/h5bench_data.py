@@ -23,14 +23,14 @@ COMPOUND = "particles"  # the dataset of a step, where a file is INTERLEAVED
 SEED = 5
 _ITEM = 4
 PARTICLE_BYTES = _ITEM * len(FIELDS)
-_SHIFT = 1024  # particles from step to step: a page of each field
+STEP_PARTICLES = 1024  # from step to step: a page of each field
 _REACH = 1 << 44  # bytes of the pattern that a field has for itself
 RECORD = np.dtype(list(FIELDS.items()))
 
 
 def place_of(field: int, particle: int, step: int) -> int:
     """Byte of the pattern where a value begins."""
-    return field * _REACH + _ITEM * (particle + _SHIFT * step)
+    return field * _REACH + _ITEM * (particle + STEP_PARTICLES * step)
 
 
 class Particles:
@@ -38,7 +38,7 @@ class Particles:
 
     def __init__(self, context: Context, pattern: str, count: int, steps: int = 0) -> None:
         self.context, self.pattern, self.count = context, pattern, count
-        self.room = count + _SHIFT * steps
+        self.room = (-(-count // STEP_PARTICLES) + steps) * STEP_PARTICLES  # so that fields begin on pages
         self.buffer = context.allocate(max(1, self.room * PARTICLE_BYTES), first_touch="gpu")
 
     def stamp(self) -> None:
@@ -56,16 +56,16 @@ class Particles:
 
     def records(self, step: int = 0, count: int | None = None) -> Array:
         """The structures of a step."""
-        size = self.room - _SHIFT * step if count is None else count
-        return Array(self.buffer, RECORD, (size,), PARTICLE_BYTES * _SHIFT * step)
+        size = self.room - STEP_PARTICLES * step if count is None else count
+        return Array(self.buffer, RECORD, (size,), PARTICLE_BYTES * STEP_PARTICLES * step)
 
     def fields(self, step: int = 0, count: int | None = None) -> dict[str, Array]:
         """The fields of a step, whatever the pattern."""
         if self.pattern == "INTERLEAVED":
             records = self.records(step, count)
             return {name: records.field(name) for name in FIELDS}
-        size = self.room - _SHIFT * step if count is None else count
-        starts = (_ITEM * (number * self.room + _SHIFT * step) for number in range(len(FIELDS)))
+        size = self.room - STEP_PARTICLES * step if count is None else count
+        starts = (_ITEM * (number * self.room + STEP_PARTICLES * step) for number in range(len(FIELDS)))
         return {
             name: Array(self.buffer, kind, (size,), start)
             for (name, kind), start in zip(FIELDS.items(), starts, strict=True)

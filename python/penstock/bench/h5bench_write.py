@@ -14,7 +14,7 @@ from dataclasses import replace
 import penstock
 from penstock import Array, Error
 from penstock.bench.h5bench import RULE, Benchmark, Options, Result, Row, abandoned_on_error, piece, written_by
-from penstock.bench.h5bench_data import COMPOUND, FIELDS, PARTICLE_BYTES, RECORD, Particles, interleave
+from penstock.bench.h5bench_data import COMPOUND, FIELDS, PARTICLE_BYTES, RECORD, STEP_PARTICLES, Particles, interleave
 from penstock.bench.h5bench_read import Reading
 from penstock.formats.pending import Pending
 from penstock.formats.reading import request
@@ -59,7 +59,8 @@ class Writing(Benchmark):
         run = self.run
         gathers = run.layout == "INTERLEAVED" and run.memory == "CONTIG"
         slots = self.open_steps if gathers else 0
-        self.need_memory(self.count * (2 + slots))
+        room = self.count + STEP_PARTICLES * run.steps
+        self.need_memory((2 if run.memory == "INTERLEAVED" else 1) * room + slots * self.count)
         self.memory = Particles(self.context, run.memory, self.count, run.steps)
         self.memory.stamp()
         self.gathered = [Particles(self.context, "INTERLEAVED", self.count) for _ in range(slots)]
