@@ -172,7 +172,16 @@ def test_wrong_suites_are_refused(penstock: Run, tmp_path: Path, line: str, word
 
 
 def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> None:
-    assert suite.known_suites() == ["core", "first-touch", "formats", "grid", "report"]
+    assert suite.known_suites() == [
+        "choice",
+        "core",
+        "first-touch",
+        "formats",
+        "grid",
+        "io-size",
+        "multiplicity",
+        "report",
+    ]
     listed = penstock("bench", "--list", "--json").json["suites"]
     assert [one["name"] for one in listed] == suite.known_suites()
     assert all(one["about"] and one["file_bytes"] for one in listed)

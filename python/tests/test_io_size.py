@@ -28,7 +28,7 @@ def tiny(**changes: Any) -> suite.Suite:
 
 
 def run(place: Path, chosen: suite.Suite, remote: Path | None = None) -> Rows:
-    request = session.Request(chosen, "host", place, place / "rows.jsonl", True, remote)
+    request = session.Request(chosen, "host", place, place / "rows.jsonl", True, remote=remote)
     return session.run(request, lambda *_: None)
 
 

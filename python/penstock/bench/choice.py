@@ -84,9 +84,9 @@ def _cost_of_choosing(results: Results, context: Context, place: Workspace, size
             results.add("choosing", by=name, request_bytes=size, plans=PLANS, seconds=seconds)
 
 
-def _ways(context: Context) -> list[Way]:
-    ways = [Way(path, path) for path in path_names()]
-    return [*ways, Way("auto, Python", "auto", _by_python), Way("KvikIO default", "auto", _KvikIO(context))]
+def _ways(context: Context, peers: frozenset[str]) -> list[Way]:
+    ways = [*(Way(path, path) for path in path_names()), Way("auto, Python", "auto", _by_python)]
+    return ways + [Way("KvikIO default", "auto", _KvikIO(context))] * ("kvikio" in peers)
 
 
 def _cells(sizes: list[int], ways: list[Way]) -> Iterator[tuple[Cell, Way]]:
@@ -101,7 +101,7 @@ def _cells(sizes: list[int], ways: list[Way]) -> Iterator[tuple[Cell, Way]]:
 def _rounds(run: Run, stage: Stage, sizes: list[int]) -> None:
     """Every cell once a round, those with a hot file first, the rest in shuffled order."""
     began = time.monotonic()
-    cells = list(_cells(sizes, _ways(stage.context)))
+    cells = list(_cells(sizes, _ways(stage.context, run.peers)))
     missing: set[tuple[str, bool, str]] = set()
     total = len(cells) * run.suite.repeats
     for turn in range(run.suite.repeats):

@@ -119,9 +119,13 @@ KINDS: dict[str, Kind] = {
         "bench.choice:run_suite",
         "choice",
         NAMED | {"way": str, "direction": str, "cache": str, "request_bytes": int, "seconds": NUMBER, "took": str},
+        heading="The measured choice",
         tables="bench.choice_table:tables",
         checks="bench.choice_judge:checks",
         figures=("choice",),
+        says="report.choice_words:of_choice",
+        cells="report.choice_words:cells",
+        peers=("kvikio",),
     ),
     "formats": Kind(
         "bench.formats:run_suite",
