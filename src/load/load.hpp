@@ -46,7 +46,7 @@ struct LoadOptions {
     // case after `requests_per_thread` requests, at the time limit, or when the run is cancelled.
     bool repeat = false;
     std::uint64_t requests_per_thread = 0;  // 0: no limit
-    std::optional<double> seconds;          // time limit: requests that began are finished, one at least
+    std::optional<double> seconds;          // time limit: what began is finished, a submission in each slot at least
     unsigned warm_requests = 0;             // of each thread before the clock starts, from the start of its part
     // Memory. Else every request in flight has a slot of its own; see memory_needed().
     bool mirror = false;  // each request moves to or from where its bytes lie in the span: memory holds all of it

@@ -223,6 +223,8 @@ TEST_F(Load, the_time_limit_ends_a_run_that_repeats) {
     EXPECT_FALSE(report.cancelled);
     options.seconds = 0;
     EXPECT_EQ(run(options).operations, 2u);  // one of each thread, so that there is always a rate
+    options.in_flight = 8;
+    EXPECT_EQ(run(options).operations, 16u);
 }
 
 TEST_F(Load, a_run_that_is_cancelled_ends_with_what_it_has) {

@@ -86,8 +86,9 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
     ),
     "multiplicity": Drawing(
         "report.suite_figures:multiplicity_figure",
-        "Reads of a file against how many are at once. Sync: so many threads; batch: one submission; callback: kept in "
-        "flight. Dashed: from the page cache.",
+        "Reads of a file against how many are at once. Into host memory by threads that wait, or in one submission of "
+        "aio or io_uring (hot: from the page cache); to the device by threads, or in one submission (batch, stream). "
+        "Dashed: kept in flight, and told of by callbacks.",
     ),
     "copies": Drawing(
         "report.suite_figures:copies_figure",

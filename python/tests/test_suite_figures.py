@@ -1,0 +1,119 @@
+"""The figures of the suites: made of rows that hold what they show, labels apart, and hooked into the page."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from penstock.bench import kinds
+from penstock.bench.multiplicity import COPY_WAYS, WAYS
+from penstock.report import style
+from penstock.report import suite_figures as drawing
+
+Rows = list[dict[str, Any]]
+COUNTS = (1, 8, 64, 512)
+
+
+def io_rows(places: tuple[str, ...] = ("local",)) -> Rows:
+    return [
+        {
+            "kind": "io-size",
+            "path": path,
+            "place": place,
+            "workers": workers,
+            "request_bytes": size,
+            "bytes_per_second": 1e9 * (turn + 1),
+            "cpu_user_percent": 5 + turn,
+            "cpu_system_percent": 3,
+        }
+        for turn, path in enumerate(drawing.PATHS)
+        for place, workers, size in itertools.product(places, (24, 32), (65536, 1 << 20))
+    ]
+
+
+def read_rows() -> Rows:
+    return [
+        {"kind": "multiplicity", "subject": "read", "way": way, "request_bytes": size, "order": order}
+        | {"multiplicity": count, "operations_per_second": 1000.0 * count + turn}
+        for turn, way in enumerate(WAYS)
+        for size, order, count in itertools.product((4096, 1 << 20), ("sequential", "random"), COUNTS)
+    ]
+
+
+def copy_rows() -> Rows:
+    return [
+        {"kind": "multiplicity", "subject": "copy", "way": way, "buffer": memory, "request_bytes": 4096}
+        | {"order": order, "multiplicity": count, "bytes_per_second": 1e9 + count}
+        for way, memory, order, count in itertools.product(
+            COPY_WAYS, ("page-locked", "pageable"), ("host to device", "device to host"), COUNTS
+        )
+    ]
+
+
+def labels(figure: Figure) -> list[list[Any]]:
+    return [[text for text in axes.texts if text.get_text()] for axes in figure.axes]
+
+
+def test_each_path_is_labelled_where_its_line_ends() -> None:
+    figure = drawing.io_size_figure(io_rows())
+    assert figure is not None
+    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes[::2]] == ["24 workers", "32 workers"]
+    for texts in labels(figure):
+        assert {text.get_text() for text in texts} == set(drawing.PATHS)
+    assert all(len(axes.lines) == len(drawing.PATHS) for axes in figure.axes)
+
+
+def test_a_remote_place_is_drawn_beside_the_local_one() -> None:
+    figure = drawing.io_size_figure(io_rows(("local", "remote")))
+    assert figure is not None
+    assert all(len(axes.lines) == 2 * len(drawing.PATHS) for axes in figure.axes)
+    assert "dashed: remote" in figure.axes[0].get_title(loc="left") + figure.axes[0].get_title()
+
+
+def test_every_way_of_the_suite_has_a_line() -> None:
+    figure = drawing.multiplicity_figure(read_rows())
+    assert figure is not None
+    cpu = [way for way in WAYS if way.startswith("CPU")]
+    assert len(figure.axes) == 8
+    assert sum(len(axes.lines) for axes in figure.axes) == 4 * len(WAYS)
+    assert len(figure.axes[0].lines) == len(cpu)
+    copied = drawing.copies_figure(copy_rows())
+    assert copied is not None
+    assert [len(axes.lines) for axes in copied.axes] == [2 * len(COPY_WAYS)] * 2
+
+
+@pytest.mark.parametrize("made", [("multiplicity", read_rows), ("io-size", io_rows), ("copies", copy_rows)])
+def test_labels_do_not_lie_on_each_other(made: tuple[str, Any], tmp_path: Path) -> None:
+    name, rows = made
+    with mpl.rc_context(style.RC):
+        figure = kinds.resolve(kinds.FIGURES[name].function)(rows())
+        figure.savefig(tmp_path / "figure.png")
+        for texts in labels(figure):
+            # Of the letters alone: an annotation's own extent holds the line that leads to it.
+            boxes = sorted((box.y0, box.y1) for box in (Text.get_window_extent(text) for text in texts))
+            assert boxes
+            for (_, top), (bottom, _) in itertools.pairwise(boxes):
+                assert bottom > top - 2  # pixels; letters have room above and below
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_heights_are_spread_as_little_as_possible() -> None:
+    assert drawing._spread([], 100) == []
+    assert drawing._spread([10.0, 50.0], 100) == [10.0, 50.0]
+    near = drawing._spread([50.0, 50.0, 50.0], 100)
+    assert near == pytest.approx([50 - drawing.LINE_PT, 50, 50 + drawing.LINE_PT])
+    assert drawing._spread([99.0, 99.0], 100)[-1] <= 100
+
+
+def test_rows_of_other_suites_and_of_a_single_point_make_no_figure() -> None:
+    one = [row for row in read_rows() if row["multiplicity"] == 1]
+    assert drawing.multiplicity_figure(one) is None
+    assert drawing.copies_figure(read_rows()) is None
+    assert drawing.io_size_figure(one) is None
+    assert set(kinds.figures(read_rows() + copy_rows())) == {"multiplicity", "copies"}
