@@ -16,6 +16,7 @@ import penstock
 from penstock.bench import compare, results, session, suite
 from penstock.bench.show import print_results
 from penstock.bench.workspace import Workspace
+from penstock.report import suite_verdict
 
 Rows = list[dict[str, Any]]
 SIZES = [65536, 1 << 20]
@@ -125,6 +126,11 @@ def test_results_are_printed_and_compared(rows: Rows) -> None:
     report = compare.compare(rows, rows)
     assert {row["name"] for row in rows if row["kind"] == "io-size"} <= {one.name for one in report.comparisons}
     assert all(one.ratio == 1 for one in report.comparisons)
+    said = suite_verdict.of_io_size(rows)
+    assert len(said) == bool(cells)
+    for one in said:
+        assert "3 workers that read 1 MiB" in one.text
+        assert {row["path"] for row in one.rows} == {"auto", "plain"}
 
 
 def test_a_second_directory_is_refused_where_nothing_measures_it(penstock: Callable[..., Ran], tmp_path: Path) -> None:

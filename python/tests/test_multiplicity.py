@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import penstock
 from penstock.bench import compare, multiplicity, results, session, suite
 from penstock.bench.show import print_results
 from penstock.bench.workspace import Workspace
+from penstock.report import page, sources, suite_verdict
 
 Rows = list[dict[str, Any]]
 COUNTS = [1, 4]
@@ -111,6 +113,16 @@ def test_results_are_printed_compared_and_drawn(rows: Rows, tmp_path: Path) -> N
     report = compare.compare(rows, rows)
     assert {row["name"] for row in reads(rows)} <= {one.name for one in report.comparisons}
     assert all(one.ratio == 1 for one in report.comparisons)
+    said = suite_verdict.of_multiplicity(rows)
+    assert len(said) == 1
+    assert "4 KiB into device memory" in said[0].text
+    assert {row["request_bytes"] for row in said[0].rows} == {4096}
+    kept = tmp_path / "rows.jsonl"
+    kept.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page.make(sources.read([kept]), tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "Requests at once" in text
+    assert text.count("<svg") == 2
 
 
 def test_the_time_limit_is_told(tmp_path: Path) -> None:

@@ -232,6 +232,7 @@ unsigned Worker::next_ended(unsigned oldest) {
 
 void Worker::several_in_flight() {
     unsigned busy = 0;
+    began_ = true;
     // Whatever the time limit: with fewer in flight it would not be what was asked.
     for (unsigned i = 0; i < slots_.size() && !run_.stopped() && draw(slots_[i], i); ++i, ++busy) start(slots_[i], i);
     unsigned oldest = 0;

@@ -10,6 +10,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from penstock.bench.cells import are_named, source_names
 from penstock.cli.show import bytes_text
 
 Rows = list[dict[str, Any]]
@@ -23,7 +24,7 @@ def io_size_tables(rows: Rows, kind: str) -> list[Table]:
         if row["kind"] == kind:
             groups[row["path"], row["workers"], row["request_bytes"]][row["place"]].append(row)
     places = [place for place in PLACES if any(place in group for group in groups.values())]
-    table = _table(("path", "workers", "request"), _io_columns(places) + ["GPU W", "CPU W", "n"], ("took",))
+    table = _table(("path", "workers", "request"), _io_columns(places) + ["GPU W", "CPU W", "n"], _last(rows))
     for (path, workers, size), by_place in sorted(groups.items()):
         every = [row for group in by_place.values() for row in group]
         cells = [text for place in places for text in _io_cells(by_place.get(place, []))]
@@ -36,6 +37,7 @@ def io_size_tables(rows: Rows, kind: str) -> list[Table]:
             watts(every, "cpu"),
             str(len(every)),
             _took(every),
+            *([source_names(every)] if are_named(rows) else []),
         )
     table.caption = power_note([row for row in rows if row["kind"] == kind])
     return [table]
@@ -74,10 +76,11 @@ def _multiplicity_table(rows: Rows, title: str) -> Table:
         groups[row["way"], row["request_bytes"], row["order"]][row["multiplicity"]].append(row)
     most = counts[-1]
     names = [f"x {count}" for count in counts] + ["p50 us", "p99 us", "CPU %", "GB/s"]
-    table = _table(("way", "bytes", "order"), names, ("took",))
+    table = _table(("way", "bytes", "order"), names, _last(rows))
     table.title = f"{title}: operations per second by multiplicity, then what x {most} took"
     for (way, size, order), by_count in sorted(groups.items()):
         last = by_count.get(most, [])
+        every = [row for group in by_count.values() for row in group]
         timed = [row for row in last if "p50_us" in row]
         table.add_row(
             way,
@@ -88,9 +91,15 @@ def _multiplicity_table(rows: Rows, title: str) -> Table:
             _median(timed, lambda row: row["p99_us"]),
             _median(last, lambda row: row["cpu_user_percent"] + row["cpu_system_percent"]),
             _median(last, lambda row: row["bytes_per_second"] / 1e9),
-            _took([row for group in by_count.values() for row in group]),
+            _took(every),
+            *([source_names(every)] if are_named(rows) else []),
         )
     return table
+
+
+def _last(rows: Rows) -> tuple[str, ...]:
+    """Rows have names when a page is made of them: it says which ones a line is of."""
+    return ("took", "rows") if are_named(rows) else ("took",)
 
 
 def _table(left: Iterable[str], right: Iterable[str], last: Iterable[str]) -> Table:
