@@ -131,7 +131,6 @@ void Copies::by_threads(CopyReport& report) {
 }
 
 void Copies::by_streams(CopyReport& report) {
-    context_.device().enter_thread();
     std::vector<std::unique_ptr<Stream>> streams;
     for (unsigned i = 0; i < options_.multiplicity; ++i) streams.push_back(context_.device().make_stream());
     const auto synchronize = [&streams] {
@@ -154,6 +153,7 @@ void Copies::by_streams(CopyReport& report) {
 }
 
 CopyReport Copies::run() {
+    context_.device().enter_thread();
     prepare();
     CopyReport report;
     if (options_.threads)
