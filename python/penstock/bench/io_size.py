@@ -20,6 +20,7 @@ from penstock.bench.grid import POISON
 from penstock.bench.machine import mount_of
 from penstock.bench.media import Media, from_another_cache
 from penstock.bench.power import PowerMeter
+from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.workspace import NotPossible, Workspace, make_cold
 from penstock.cli.show import bytes_text
@@ -117,7 +118,8 @@ def _measured(bench: Bench, cell: Cell, file: File) -> Sample:
     cached = from_another_cache(media, report["bytes"])
     if cached:
         raise NotPossible(cached)
-    verified = loads.verify_moved(bench.context, file, bench.device, report["moved"])
+    with Stopwatch() as checking:
+        verified = loads.verify_moved(bench.context, file, bench.device, report["moved"])
     return (
         loads.sample_of(report)
         | state
@@ -130,6 +132,7 @@ def _measured(bench: Bench, cell: Cell, file: File) -> Sample:
             "file_system": cell.place.file_system,
             "mount_options": cell.place.mount_options,
             "verified_bytes": verified,
+            "verify_s": checking.seconds,
             "power": drawn.as_dict(),
         }
     )

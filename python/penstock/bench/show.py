@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections import defaultdict
+from collections.abc import Collection
 from typing import Any
 
 from rich import box
@@ -29,6 +30,7 @@ from penstock.bench.results import median_cpu
 from penstock.cli.show import WIDTH, bytes_text
 
 Rows = list[dict[str, Any]]
+NAMES_MAX = 16  # of one cause, in a table
 
 
 def trial_tables(rows: Rows, _kind: str) -> list[Table]:
@@ -115,8 +117,16 @@ def missing_table(rows: Rows) -> Table | None:
     table.add_column("not measured")
     table.add_column("because")
     for cause, names in causes.items():
-        table.add_row(escape(", ".join(dict.fromkeys(names))), escape(cause))
+        table.add_row(escape(names_text(dict.fromkeys(names))), escape(cause))
     return table
+
+
+def names_text(names: Collection[str]) -> str:
+    """The names, sorted; of many the first few, and how many more: every one is a row of the results."""
+    shown = sorted(names)
+    if len(shown) > NAMES_MAX:
+        shown = [*shown[: NAMES_MAX - 2], f"and {len(names) - NAMES_MAX + 2} more"]
+    return ", ".join(shown)
 
 
 def probe_tables(rows: Rows, kind: str) -> list[Table]:

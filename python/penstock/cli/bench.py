@@ -84,7 +84,7 @@ def _list(json: bool, quick: bool) -> int:
         return 0
     for one in known:
         size = show.bytes_text(one.file_bytes)
-        sys.stdout.write(f"{one.name:8}  {one.about} (files of {size}, {one.repeats} repeats)\n")
+        sys.stdout.write(f"{one.name:12}  {one.about} (files of {size}, {one.repeats} repeats)\n")
     return 0
 
 

@@ -66,9 +66,13 @@ def lead(rows: Rows) -> str:
         for one in rows
         if one["kind"] == "machine"
     ]
+    partly = sorted(
+        {row["kind"] for row in rows if row.get("verified_bytes", row.get("bytes", 0)) < row.get("bytes", 0)}
+    )
+    but = f" (of {', '.join(partly)}: what memory held at the end)" if partly else ""
     text = (
         f"Measured by Penstock {__version__}: {', '.join(dict.fromkeys(runs))}. Rounds are interleaved; every byte was "
-        "checked on the device, and every state of the page cache was proved before it was timed."
+        f"checked on the device{but}, and every state of the page cache was proved before it was timed."
     )
     checked = [row for row in rows if row.get("verify_s") and row.get("seconds")]
     if checked:
@@ -140,7 +144,7 @@ def _tables(rows: Rows) -> list[str]:
 
 
 def _missing(rows: Rows) -> str:
-    from penstock.bench.show import missing_name
+    from penstock.bench.show import missing_name, names_text
 
     causes: dict[str, dict[str, Rows]] = {}
     for row in rows:
@@ -148,7 +152,7 @@ def _missing(rows: Rows) -> str:
             causes.setdefault(row["cause"], {}).setdefault(missing_name(row), []).append(row)
     lines = [
         (
-            html.text(", ".join(names)),
+            html.text(names_text(names)),
             html.text(cause),
             html.rows((row for group in names.values() for row in group), 3),
         )
