@@ -1,6 +1,6 @@
 # Thin: CMakePresets.json and pyproject.toml are the truth. Stamp files keep a second `make` from installing anything.
 # The package is built without isolation, with the tools in .venv, so that a rebuild compiles only what changed.
-#   make build    make report DIR=/scratch    make test    make clean
+#   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make clean
 PYTHON  ?= python3
 DIR     ?= .
 VENV    := .venv
@@ -11,12 +11,17 @@ PACKAGE := $(shell find python/penstock bindings src include cmake bench/suites 
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 
-.PHONY: build report test clean directory
+.PHONY: build report report-all test clean directory
 build: $(STAMPS)/package
 
 report: directory $(STAMPS)/package
 	$(BIN)/penstock bench report --quick --dir "$(DIR)" --out build/report.jsonl > build/report.txt
 	$(BIN)/penstock report build/report.jsonl --out report.html
+
+report-all: directory $(STAMPS)/package # every suite that makes a report, quick: under five minutes on two cores
+	rm -f build/all-*.jsonl
+	$(BIN)/penstock bench all --quick --peers none --dir "$(DIR)" --out build/all.jsonl > build/report.txt
+	$(BIN)/penstock report build/all-*.jsonl --out report.html > /dev/null
 
 directory: # told now, not after the build
 	@test -d "$(DIR)" -a -w "$(DIR)" || { echo "DIR=$(DIR): no directory that can be written; make it, or name another" >&2; exit 1; }

@@ -49,6 +49,14 @@ def request(small: Path, place: Path, **more: Any) -> session.Request:
     return session.Request(suite.load(str(small), False), "host", place, more.pop("out", None), False, **more)
 
 
+def in_process(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> int:
+    """The command without a process of its own, so that parts of it can be replaced."""
+    from penstock import cli
+
+    monkeypatch.setattr(cli, "_listen", lambda _answer: None)
+    return cli.main(arguments)
+
+
 def saved(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
@@ -285,10 +293,9 @@ def test_the_command_says_where_a_byte_is_wrong(
         return made
 
     monkeypatch.setattr(Workspace, "make", corrupted)
-    from penstock import cli
-
-    monkeypatch.setattr(cli, "_listen", lambda _answer: None)
-    code = cli.main(["bench", str(small), "--dir", str(tmp_path), "--device", "host", "--out", str(tmp_path / "rows")])
+    code = in_process(
+        monkeypatch, ["bench", str(small), "--dir", str(tmp_path), "--device", "host", "--out", str(tmp_path / "rows")]
+    )
     told = capsys.readouterr().err
     assert code == 1
     assert "verify" in told and "are wrong" in told and "offset 3000000" in told
@@ -300,3 +307,27 @@ def test_a_state_that_cannot_be_proved_is_not_possible() -> None:
     with pytest.raises(NotPossible, match="not direct"):
         grid._need_state(trial, 0.5, media.Moved(100, 0), 100)
     grid._need_state(trial, 0.0, media.Moved(100, 0), 100)
+
+
+def test_all_runs_the_suites_that_say_so_and_each_has_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suites = tmp_path / "suites"
+    suites.mkdir()
+    for name, more in (("zeta", "in_all = true\n"), ("report", "in_all = true\n"), ("other", "")):
+        (suites / f"{name}.toml").write_text(more + SMALL.replace('"small"', f'"{name}"'))
+    monkeypatch.setattr(suite, "folder", lambda: suites)
+    assert [one.name for one in suite.all_suites(False)] == ["report", "zeta"]
+    where = ["--dir", str(tmp_path), "--device", "host", "--out", str(tmp_path / "rows.jsonl")]
+    assert in_process(monkeypatch, ["bench", "all", "--repeats", "1", "--peers", "none", *where]) == 0
+    told = capsys.readouterr().out
+    assert all(f"results: {tmp_path}/rows-{name}.jsonl" in told for name in ("report", "zeta"))
+    assert sorted(one.name for one in tmp_path.glob("*.jsonl")) == ["rows-report.jsonl", "rows-zeta.jsonl"]
+    for name in ("report", "zeta"):
+        rows = results.read(tmp_path / f"rows-{name}.jsonl")
+        assert rows[0]["suite"] == name and rows[0]["peers"] == []
+
+
+def test_suites_of_penstock_in_all_are_those_that_exist() -> None:
+    names = [one.name for one in suite.all_suites(True)]
+    assert names[0] == "report" and {"report", "first-touch", "formats"} <= set(names) <= set(suite.known_suites())

@@ -4,6 +4,7 @@
     file_bytes = "1GiB"
     repeats = 5
     seconds = 600           # no trial starts later than this
+    in_all = true           # of suites that come with Penstock: `penstock bench all` runs it
     [[case]]
     path = ["auto", "uring"]
     direction = ["read", "write"]
@@ -71,6 +72,7 @@ class Suite:
     trials: tuple[Trial, ...]  # of a grid
     cases: tuple[dict[str, Any], ...]  # as written, for kinds with axes of their own
     settings: dict[str, Any]  # tables that belong to one kind of suite, e.g. [core]
+    in_all: bool  # `penstock bench all` runs it
 
     @property
     def definition(self) -> str:
@@ -87,6 +89,12 @@ def folder() -> Path:
 
 def known_suites() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.toml"))
+
+
+def all_suites(quick: bool) -> list[Suite]:
+    """Those that `penstock bench all` runs, in the order of their names; the quick report comes first."""
+    every = [load(name, quick) for name in known_suites()]
+    return sorted((one for one in every if one.in_all), key=lambda one: (one.name != "report", one.name))
 
 
 def load(name: str, quick: bool) -> Suite:
@@ -126,6 +134,7 @@ def _suite(path: Path, table: dict[str, Any]) -> Suite:
         tuple(trials),
         tuple(cases),
         settings,
+        table.get("in_all") is True,
     )
 
 

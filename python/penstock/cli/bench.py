@@ -14,13 +14,15 @@ import typer
 from penstock.cli import options, show
 
 if TYPE_CHECKING:
+    from penstock.bench import session
     from penstock.bench.grid import Step
 
 DEFAULT_RESULTS = "penstock-results.jsonl"
+ALL = "all"
 
 
 def bench(
-    suite: Annotated[str, typer.Argument(help="A name that --list shows, or a .toml file.")] = "report",
+    suite: Annotated[str, typer.Argument(help="A suite (see --list), a .toml file, or all.")] = "report",
     directory: Annotated[str, typer.Option("--dir", help="Where the test files go; removed afterwards.")] = ".",
     remote: Annotated[
         str | None, typer.Option("--remote", help="A second directory to measure beside --dir (io-size).")
@@ -38,26 +40,42 @@ def bench(
 ) -> int:
     """Measure transfer paths on files made under --dir; check every byte on the device; write results as JSON lines.
 
-    Repeats are interleaved across variants. `penstock bench core` compares with baselines and peers.
+    Repeats are interleaved across variants. `penstock bench core` compares with baselines and peers; `all` runs those
+    that make a report of everything, each with a results file of its own: NAME-SUITE.jsonl for --out NAME.jsonl.
     """
     from penstock.bench import session
     from penstock.bench import suite as suites
 
     if list_suites:
         return _list(json, quick)
-    chosen = _overridden(suites.load(suite, quick), file_bytes, repeats, seconds)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
-    request = session.Request(chosen, device, place, out, quick, _peers(peers), resume, _second(chosen, remote))
-    with steps(chosen.name) as step:
-        rows = session.run(request, step)
+    chosen = suites.all_suites(quick) if suite == ALL else [suites.load(suite, quick)]
+    limits = (file_bytes, repeats, seconds)
+    requests = [
+        session.Request(_overridden(one, *limits), device, place, out, quick, _peers(peers), resume, _second(one, remote))
+        for one in chosen
+    ]
+    if suite == ALL:
+        requests = [replace(one, results=out.with_name(f"{out.stem}-{one.suite.name}{out.suffix}")) for one in requests]
+    done = [_run(one, json) for one in requests]
     if json:
-        show.json_object({"suite": chosen.name, "results": results, "rows": rows})
-        return 0
-    from penstock.bench.show import print_results
-
-    print_results(rows)
-    sys.stdout.write(f"results: {results}\n")
+        show.json_object({"suites": done} if suite == ALL else done[0])
     return 0
+
+
+def _run(request: session.Request, json: bool) -> dict[str, Any]:
+    """Runs one suite; prints its tables unless all is to be one JSON object."""
+    from penstock.bench import session
+
+    name = request.suite.name
+    with steps(name) as step:
+        rows = session.run(request, step)
+    if not json:
+        from penstock.bench.show import print_results
+
+        print_results(rows)
+        sys.stdout.write(f"results: {request.results}\n")
+    return {"suite": name, "results": str(request.results), "rows": rows}
 
 
 def _peers(text: str) -> frozenset[str]:
