@@ -29,6 +29,7 @@ PAGES = (
     "README.md",
     "docs/cli.md",
     "docs/profile.md",
+    "docs/bench.md",
     "docs/formats.md",
     "docs/python.md",
     *(f"docs/formats/{one}.md" for one in FORMATS),

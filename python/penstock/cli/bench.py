@@ -52,9 +52,10 @@ def bench(
     chosen = suites.all_suites(quick) if suite == ALL else [suites.load(suite, quick)]
     limits = (file_bytes, repeats, seconds)
     requests = [
-        session.Request(_overridden(one, *limits), device, place, out, quick, _peers(peers), resume, _second(one, remote))
+        session.Request(_overridden(one, *limits), device, place, out, quick, _peers(peers), resume)
         for one in chosen
     ]
+    requests = [replace(one, remote=_second(one.suite, remote, suite == ALL)) for one in requests]
     if suite == ALL:
         requests = [replace(one, results=out.with_name(f"{out.stem}-{one.suite.name}{out.suffix}")) for one in requests]
     done = [_run(one, json) for one in requests]
@@ -119,10 +120,12 @@ def _overridden(suite: Any, file_bytes: str | None, repeats: str | None, seconds
     return suite
 
 
-def _second(suite: Any, remote: str | None) -> Path | None:
+def _second(suite: Any, remote: str | None, one_of_all: bool) -> Path | None:
     from penstock.bench.kinds import KINDS
 
     if remote is None:
+        return None
+    if one_of_all and not KINDS[suite.kind].takes_remote:
         return None
     if not KINDS[suite.kind].takes_remote:
         able = ", ".join(name for name, kind in KINDS.items() if kind.takes_remote)
