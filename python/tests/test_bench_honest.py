@@ -331,3 +331,11 @@ def test_all_runs_the_suites_that_say_so_and_each_has_its_file(
 def test_suites_of_penstock_in_all_are_those_that_exist() -> None:
     names = [one.name for one in suite.all_suites(True)]
     assert names[0] == "report" and {"report", "first-touch", "formats"} <= set(names) <= set(suite.known_suites())
+
+
+def test_what_moves_no_bytes_is_told_in_milliseconds() -> None:
+    row = {"bytes": 1, "seconds": 0.002, "bytes_per_second": 500.0, "cpu_user_s": 0.1, "cpu_system_s": 0.0}
+    assert cells.rate_cells([row] * 3) == ("2 ms", "2–2")
+    assert cells.cpu_text([row]) == ""
+    moved = row | {"bytes": 1 << 30, "bytes_per_second": 3e9}
+    assert cells.rate_cells([moved]) == ("3", "") and cells.cpu_text([moved]) == "0.093"

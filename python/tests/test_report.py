@@ -88,6 +88,18 @@ def test_states_that_begin_alike_are_compared_and_others_are_not() -> None:
     assert rule.path == "direct" and "not in the page cache" in rule.situation
 
 
+def test_each_suite_is_judged_by_its_own_run() -> None:
+    """The size of files, the machine and the ceilings are of the run that a sample is of."""
+    core = [json.loads(line) for line in (RESULTS / "two-cores-core.jsonl").read_text().splitlines()]
+    other = [MACHINE | {"suite": "report", "file_bytes": 1}, *trials("auto", 0, 1e9), *trials("mmap", 0, 2e9)]
+    of_grid, of_core = kinds.KINDS["grid"], kinds.KINDS["core"]
+    assert kinds.own(other + core, of_core) == core == kinds.own(core + other, of_core)
+    assert kinds.own(other + core, of_grid) == other
+    assert kinds.checks(other + core, of_core) == kinds.checks(core, of_core)
+    (rule,) = rules(core + other)
+    assert rule.low_bytes == 1 << 20  # what was moved, not what the first run's files have
+
+
 def test_writes_are_ranked_with_fsync() -> None:
     late = [row | {"direction": "write", "fsync_s": 1.0} for row in trials("buffered", 0, 9e9)]
     done = [row | {"direction": "write", "fsync_s": 0.0} for row in trials("direct", 0, 1e9)]

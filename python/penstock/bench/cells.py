@@ -5,10 +5,12 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from penstock.bench.intervals import Estimate
+from penstock.bench.intervals import Estimate, estimate
+from penstock.bench.results import median_cpu
 
 Rows = list[dict[str, Any]]
 PERCENTILES = ("p50_us", "p99_us", "p999_us", "max_us")
+BYTES_MIN = 4096  # less is no transfer: then the time is what was measured
 HOT_MEDIA_MAX = 0.05  # of a read of the page cache: others may use the disk meanwhile
 
 
@@ -19,6 +21,22 @@ def gigabytes(rate: float | None) -> str:
 def interval_text(found: Estimate) -> str:
     """Of a rate, in GB/s; empty of too few samples."""
     return "" if found.low is None or found.high is None else f"{found.low / 1e9:.3g}–{found.high / 1e9:.3g}"
+
+
+def rate_cells(rows: Rows) -> tuple[str, str]:
+    """Median and interval, in GB/s; in milliseconds of what moves no bytes to speak of."""
+    if not any(row["bytes"] >= BYTES_MIN for row in rows):
+        found = estimate([row["seconds"] * 1e3 for row in rows])
+        low, high = found.low, found.high
+        return f"{found.median:.3g} ms", "" if low is None or high is None else f"{low:.3g}–{high:.3g}"
+    rates = estimate([row["bytes_per_second"] for row in rows])
+    return gigabytes(rates.median), interval_text(rates)
+
+
+def cpu_text(rows: Rows) -> str:
+    """CPU seconds for 10^9 bytes; empty of what moves no bytes to speak of."""
+    cost = median_cpu(rows)
+    return "" if cost is None or not any(row["bytes"] >= BYTES_MIN for row in rows) else f"{cost:.3f}"
 
 
 def share_text(value: float, whole: float | None) -> str:

@@ -195,9 +195,20 @@ def present(rows: Rows) -> list[Kind]:
     return [kind for kind in KINDS.values() if kind.row in found]
 
 
+def own(rows: Rows, kind: Kind) -> Rows:
+    """Of the runs that rows are of, each of which begins with its machine, those that hold samples of the kind: what is
+    said of the machine, its files and its ceilings is then of the same run."""
+    runs: list[Rows] = []
+    for row in rows:
+        if row["kind"] == "machine" or not runs:
+            runs.append([])
+        runs[-1].append(row)
+    return [row for run in runs if any(row["kind"] == kind.row for row in run) for row in run]
+
+
 def checks(rows: Rows, kind: Kind) -> list[Any]:
     """The promises of a kind, judged by the rows."""
-    return resolve(kind.checks)(rows) if kind.checks else []
+    return resolve(kind.checks)(own(rows, kind)) if kind.checks else []
 
 
 def figures(rows: Rows) -> dict[str, Any]:

@@ -16,11 +16,13 @@ from rich.table import Table
 from penstock.bench import kinds
 from penstock.bench.cells import (
     are_named,
+    cpu_text,
     durable_rate,
     gigabytes,
     interval_text,
     latency_text,
     media_text,
+    rate_cells,
     share_text,
     source_names,
 )
@@ -34,7 +36,29 @@ NAMES_MAX = 16  # of one cause, in a table
 
 
 def trial_tables(rows: Rows, _kind: str) -> list[Table]:
-    return [grid_table(rows)]
+    return [grid_table(rows), *ceiling_tables(rows)]
+
+
+def ceiling_tables(rows: Rows) -> list[Table]:
+    """What nothing here can exceed: one copy over the link, and the engine when storage moves nothing."""
+    groups: dict[tuple[str, str, str], Rows] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "ceiling":
+            groups["pinned copy", row["direction"], ""].append(row)
+        elif row["kind"] == "engine" and "particles" not in row:
+            groups["engine alone", row["direction"], _size(row["request_bytes"])].append(row)
+    if not groups:
+        return []
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("ceiling", "direction", "request", "GB/s", "95 %", "n"):
+        table.add_column(name, justify="right" if name in ("GB/s", "95 %", "n") else "left")
+    if are_named(rows):
+        table.add_column("rows")
+    for key, group in groups.items():
+        found = estimate([row["bytes_per_second"] for row in group])
+        names = [source_names(group)] if are_named(rows) else []
+        table.add_row(*key, gigabytes(found.median), interval_text(found), str(found.samples), *names)
+    return [table]
 
 
 def grid_table(rows: Rows) -> Table:
@@ -138,13 +162,11 @@ def probe_tables(rows: Rows, kind: str) -> list[Table]:
     if are_named(rows):
         rates.add_column("rows")
     for name, group in sorted(medians.rows.items()):
-        found = estimate([row["bytes_per_second"] for row in group])
         rates.add_row(
             name,
-            gigabytes(found.median),
-            interval_text(found),
+            *rate_cells(group),
             gigabytes(durable_rate(group)),
-            f"{medians.cpu(name) or 0:.3f}",
+            cpu_text(group),
             media_text(group),
             str(len(group)),
             latency_text(group),
@@ -177,7 +199,7 @@ def print_results(rows: Rows, console: Console | None = None) -> None:
     """Everything a results file holds, as tables."""
     out = console or Console(width=None if sys.stdout.isatty() else WIDTH)
     for kind in kinds.present(rows):
-        for table in kinds.resolve(kind.tables)(rows, kind.row):
+        for table in kinds.resolve(kind.tables)(kinds.own(rows, kind), kind.row):
             out.print(table)
         checks = kinds.checks(rows, kind)
         if checks:

@@ -59,6 +59,7 @@ code { font-size: .88em; overflow-wrap: anywhere; }
   table { font-size: 7.5pt; } td, th { padding-right: .5rem; } td.n, th.n { white-space: normal; }
   td:first-child, td:nth-child(2) { min-width: 0 !important; white-space: normal; }
   .wide { overflow: visible; } .line { white-space: normal; }
+  .rows { font-size: 6pt; } table.rules td:first-child { min-width: 4.5cm !important; }
   tr { break-inside: avoid; } thead { display: table-header-group; }
   details::details-content { content-visibility: visible; block-size: auto; } }
 """

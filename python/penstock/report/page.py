@@ -136,10 +136,9 @@ def _tables(rows: Rows) -> list[str]:
     """The tables of each suite, as on the terminal, with the names of the rows."""
     found = []
     for kind in kinds.present(rows):
-        made = [
-            html.from_terminal(one, "all medians of this suite") for one in kinds.resolve(kind.tables)(rows, kind.row)
-        ]
-        found.append(f"<h2>{html.text(kind.heading)}</h2>" + "".join(made))
+        made = kinds.resolve(kind.tables)(kinds.own(rows, kind), kind.row)
+        parts = "".join(html.from_terminal(one, "all medians of this suite") for one in made)
+        found.append(f"<h2>{html.text(kind.heading)}</h2>{parts}")
     return found
 
 

@@ -66,7 +66,8 @@ def rate_of(row: dict[str, Any]) -> float:
 
 def rules(rows: Rows) -> list[Rule]:
     """Of all suites that can say something."""
-    cells = [cell for kind in kinds.present(rows) if kind.cells for cell in kinds.resolve(kind.cells)(rows)]
+    able = [kind for kind in kinds.present(rows) if kind.cells]
+    cells = [cell for kind in able for cell in kinds.resolve(kind.cells)(kinds.own(rows, kind))]
     by_situation: dict[str, dict[int, list[Cell]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
         by_situation[cell.situation][cell.size_bytes].append(cell)
@@ -126,7 +127,6 @@ STATES = {"hot": "in the page cache", "cold": "not in the page cache", "direct":
 
 def trial_cells(rows: Rows) -> list[Cell]:
     """Of grids: plain trials, by size of request; one request for the whole file is a situation of its own."""
-    whole = next((row["file_bytes"] for row in rows if row["kind"] == "machine"), 0)
     found: dict[tuple[str, int, str], Cell] = {}
     for row in rows:
         plain = row["kind"] == "trial" and not row["workers"] and not row["depth"]
@@ -134,7 +134,7 @@ def trial_cells(rows: Rows) -> list[Cell]:
             continue
         how = "many requests" if row["request_bytes"] else "one request"
         what = f"{row['direction']}, {how}, file {STATES[row['cache']]}"
-        _put(found, what, row["request_bytes"] or whole, row)
+        _put(found, what, row["request_bytes"] or row["bytes"], row)
     return list(found.values())
 
 

@@ -28,7 +28,7 @@ CASES = (
 
 def verdict(rows: Rows) -> list[Statement]:
     """At most three sentences; fewer when the rows say less."""
-    said = [kinds.resolve(kind.says)(rows) for kind in kinds.present(rows) if kind.says]
+    said = [kinds.resolve(kind.says)(kinds.own(rows, kind)) for kind in kinds.present(rows) if kind.says]
     in_turn = [one for turn in zip_longest(*said) for one in turn if one is not None]
     return in_turn[:SENTENCES]
 
