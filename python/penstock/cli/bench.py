@@ -52,8 +52,7 @@ def bench(
     chosen = suites.all_suites(quick) if suite == ALL else [suites.load(suite, quick)]
     limits = (file_bytes, repeats, seconds)
     requests = [
-        session.Request(_overridden(one, *limits), device, place, out, quick, _peers(peers), resume)
-        for one in chosen
+        session.Request(_overridden(one, *limits), device, place, out, quick, _peers(peers), resume) for one in chosen
     ]
     requests = [replace(one, remote=_second(one.suite, remote, suite == ALL)) for one in requests]
     if suite == ALL:
