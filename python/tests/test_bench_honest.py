@@ -330,7 +330,9 @@ def test_all_runs_the_suites_that_say_so_and_each_has_its_file(
 
 def test_suites_of_penstock_in_all_are_those_that_exist() -> None:
     names = [one.name for one in suite.all_suites(True)]
-    assert names[0] == "report" and {"report", "first-touch", "formats"} <= set(names) <= set(suite.known_suites())
+    assert names[0] == "report" and {"report", "first-touch", "formats", "io-size", "multiplicity"} <= set(
+        names
+    ) <= set(suite.known_suites())
 
 
 def test_what_moves_no_bytes_is_told_in_milliseconds() -> None:

@@ -187,11 +187,11 @@ def test_files_are_lettered_beyond_z() -> None:
 def test_long_tables_are_folded_and_words_are_escaped() -> None:
     from rich.table import Table
 
-    made = Table("name", "rows")
+    made = Table("name", "rows", caption="of what")
     for turn in range(html.LONG + 1):
         made.add_row(f"<b>{turn}", "A1 A2")
     text = html.from_terminal(made, "all")
-    assert text.startswith("<details><summary>all: 41 lines") and "&lt;b&gt;0" in text
+    assert text.startswith("<details><summary>all: 41 lines") and "&lt;b&gt;0" in text and "of what</p>" in text
     assert html.rows([{"source": f"A{turn}"} for turn in range(20)]).startswith(
         '<details class="rows"><summary>20 rows'
     )

@@ -19,7 +19,7 @@ from penstock.bench import peers
 from penstock.bench.grid import POISON, Step, check
 from penstock.bench.media import from_another_cache
 from penstock.bench.results import Results, Stopwatch, latency_fields, seconds_of
-from penstock.bench.rounds import Probe, Sample, run_rounds
+from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, make_resident
 
@@ -70,7 +70,7 @@ def run(bench: Bench, suite: Suite, step: Step) -> None:
     """All probes, `suite.repeats` times, interleaved; then the probes that run once."""
     best = {way: fastest_host_loop(bench, way, step) for way in ("read", "write")}
     probes = _probes(bench, best) + peers.probes(bench)
-    run_rounds(bench.results, "core", probes, suite.repeats, step)
+    run_rounds(bench.results, "core", probes, Rounds(suite.repeats, suite.seconds), step)
     step(1, 1, "memory")
     if not bench.results.has("memory"):
         peers.measure_memory(bench)

@@ -22,7 +22,7 @@ from penstock._dtype import DType
 from penstock.bench import format_decoding, format_particles, format_peers, kinds
 from penstock.bench.grid import POISON, Step, check
 from penstock.bench.results import Results, Stopwatch
-from penstock.bench.rounds import Probe, Sample, run_rounds
+from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import FILE_SEED, Workspace, make_hot
 from penstock.formats import registry
@@ -83,7 +83,7 @@ def run(bench: Bench, suite: Suite, step: Step) -> None:
     format_particles.make(bench)
     probes = _large(bench) + _small(bench) + format_decoding.probes(bench) + format_particles.probes(bench)
     probes += format_peers.probes(bench)
-    run_rounds(bench.results, "formats", probes, suite.repeats, step)
+    run_rounds(bench.results, "formats", probes, Rounds(suite.repeats, suite.seconds), step)
 
 
 def tensors(bench: Bench) -> dict[str, Array]:

@@ -158,6 +158,7 @@ KINDS: dict[str, Kind] = {
         tables="bench.suite_tables:io_size_tables",
         figures=("io-size",),
         says="report.suite_verdict:of_io_size",
+        cells="report.rules:io_size_cells",
         file_count=1,
         makes_files=False,
         takes_remote=True,

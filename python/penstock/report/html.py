@@ -123,6 +123,8 @@ def from_terminal(made: Table, what: str) -> str:
     small = names.index("rows") if "rows" in names else -1
     lines = [[_cell(cell, turn == small) for turn, cell in enumerate(line)] for line in zip(*columns, strict=True)]
     whole = table(names, lines, numbers)
+    if made.caption:
+        whole += f'<p class="note">{text(str(made.caption))}</p>'
     if len(lines) <= LONG:
         return whole
     return f"<details><summary>{text(what)}: {len(lines)} lines</summary>{whole}</details>"

@@ -150,6 +150,17 @@ def touch_cells(rows: Rows) -> list[Cell]:
     return list(found.values())
 
 
+def io_size_cells(rows: Rows) -> list[Cell]:
+    """Of io-size: one directory at a time; the plain way is none that can be asked for."""
+    found: dict[tuple[str, int, str], Cell] = {}
+    for row in rows:
+        if row["kind"] == "io-size" and row["path"] != "plain":
+            state = STATES.get(row["cache"], row["cache"])
+            what = f"read, {row['workers']} workers in sequence, file {state}, {row['place']} directory"
+            _put(found, what, row["request_bytes"], row)
+    return list(found.values())
+
+
 def _put(found: dict[tuple[str, int, str], Cell], situation: str, size: int, row: dict[str, Any]) -> None:
     key = (situation, size, row["path"])
     found.setdefault(key, Cell(*key)).rows.append(row)
