@@ -129,7 +129,9 @@ def _promises(rows: Rows) -> str:
         for check in kinds.checks(rows, kind)
     ]
     whole = html.table(("promise", "", "measured", "bound"), lines, (2, 3))
-    return f"<h2>Promises</h2>{whole}" if whole else ""
+    used = [row for kind in kinds.present(rows) if kind.checks for row in rows if row["kind"] in (kind.row, "memory")]
+    note = f'<p class="note">Judged by the medians of the probes that they name; of {html.rows(used)}</p>'
+    return f"<h2>Promises</h2>{whole}{note}" if whole else ""
 
 
 def _tables(rows: Rows) -> list[str]:
