@@ -114,9 +114,10 @@ def test_results_are_printed_compared_and_drawn(rows: Rows, tmp_path: Path) -> N
     assert {row["name"] for row in reads(rows)} <= {one.name for one in report.comparisons}
     assert all(one.ratio == 1 for one in report.comparisons)
     said = suite_verdict.of_multiplicity(rows)
-    assert len(said) == 1
-    assert "4 KiB into device memory" in said[0].text
-    assert {row["request_bytes"] for row in said[0].rows} == {4096}
+    assert len(said) == any(row["buffer"] == "device" for row in reads(rows))  # none where no file can be made cold
+    for one in said:
+        assert "4 KiB into device memory" in one.text
+        assert {row["request_bytes"] for row in one.rows} == {4096}
     kept = tmp_path / "rows.jsonl"
     kept.write_text("".join(json.dumps(row) + "\n" for row in rows))
     page.make(sources.read([kept]), tmp_path / "report.html")
