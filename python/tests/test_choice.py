@@ -86,7 +86,9 @@ def test_the_figure_is_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None
 def test_quality_is_the_best_median_over_the_ways_own() -> None:
     rows = [row("auto", 2.0), row("auto", 4.0), row("auto", 2.1), row("buffered", 2.0), row("direct", 8.0)]
     rows += [row("auto", 1.0, 1 << 20), row("buffered", 5.0, 1 << 20), row("direct", 1.0, 1 << 20)]
+    rows = [one | {"took": "buffered"} if one["way"] == "auto" else one for one in rows]
     found = {one.way: one for one in judge.qualities(rows)}
+    assert found[judge.CHOSEN].by_cell == {("read", "hot", 4096): 1.0, ("read", "hot", 1 << 20): pytest.approx(0.2)}
     assert found["auto"].by_cell[("read", "hot", 4096)] == pytest.approx(2.0 / 2.1)
     assert found["auto"].share == 1.0
     assert found["always direct"].worst == pytest.approx(0.25)
@@ -97,10 +99,11 @@ def test_quality_is_the_best_median_over_the_ways_own() -> None:
 
 
 def test_a_choice_that_is_far_from_the_best_fails_the_promise() -> None:
-    rows = [row("auto", 2.0), row("buffered", 1.0), row("auto", 1.0, 1 << 20), row("buffered", 1.0, 1 << 20)]
+    rows = [row("auto", 2.0) | {"took": "direct"}, row("buffered", 1.0), row("direct", 2.0)]
+    rows += [row("auto", 9.0, 1 << 20) | {"took": "buffered"}, row("buffered", 1.0, 1 << 20)]
     share, worst, choosing = judge.checks(rows)
     assert (share.value, share.passed) == (0.5, False)
     assert (worst.value, worst.passed) == (0.5, False)
     assert choosing.value is None
-    good = judge.checks([row("auto", 1.04), row("buffered", 1.0)])
+    good = judge.checks([row("auto", 1.04), row("buffered", 1.0)])  # took a path that was not measured by name
     assert [check.passed for check in good[:2]] == [True, True]

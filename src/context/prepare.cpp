@@ -136,7 +136,7 @@ void Preparation::gather_costs() {
         return;
     }
     if (memories_.size() == 1) facts_.first_touch = memories_.front()->first_touch();
-    costs_.tell(facts_, *context_.cufile);
+    costs_.tell(facts_, context_);
 }
 
 void Preparation::add_segment(std::uint64_t index, std::uint64_t offset, std::uint64_t bytes,

@@ -27,23 +27,20 @@ bool RequestCosts::find(const std::vector<FileRange>& ranges) {
 
 std::string RequestCosts::profile() const { return place_ ? place_->costs->profile().name : std::string(); }
 
-void RequestCosts::tell(policy::RequestFacts& facts, CuFileSlot& cufile) {
+void RequestCosts::tell(policy::RequestFacts& facts, ContextState& context) {
     facts.costs = place_->costs.get();
     if (place_->corrections) factors_ = place_->corrections->factors();
     facts.factors = factors_;
     if (facts.direction == Direction::write && facts.total_bytes() >= kThrottledMin) {
         facts.dirty_room_bytes = os::dirty_room_bytes();
     }
-    if (facts.path != PathKind::automatic || facts.kind != MemoryKind::device) return;
-    for (PathKind path : {PathKind::gds, PathKind::gds_compat, PathKind::gds_batch, PathKind::gds_stream}) {
-        if (!facts.costs->has(path)) continue;
-        try {
-            cufile.get(path);
-            facts.cufile_cause.clear();
-        } catch (const Error& error) {
-            facts.cufile_cause = error.info().cause;
-        }
-        return;
+    const bool measured = facts.costs->has(PathKind::gds) || facts.costs->has(PathKind::gds_compat);
+    if (!measured || facts.path != PathKind::automatic || !policy::cufile_may_win(facts, context.machine())) return;
+    try {
+        context.cufile->get(facts.costs->has(PathKind::gds) ? PathKind::gds : PathKind::gds_compat);
+        facts.cufile_cause.clear();
+    } catch (const Error& error) {
+        facts.cufile_cause = error.info().cause;
     }
 }
 

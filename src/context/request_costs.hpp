@@ -18,8 +18,9 @@ class RequestCosts {
     const std::string& refusal() const noexcept { return refusal_; }
     std::string profile() const;  // its file's name; empty without one
 
-    // The facts point into this object: it must outlive them. cuFile is opened only where the profile measured it.
-    void tell(policy::RequestFacts& facts, CuFileSlot& cufile);
+    // The facts point into this object: it must outlive them. cuFile, which takes most of a second to open, is asked
+    // only where the profile predicts that it would be the fastest.
+    void tell(policy::RequestFacts& facts, ContextState& context);
 
     // What to do with the outcome of a transfer by this plan: a context that learns corrects its costs by transfers
     // that ran alone, by one step. Empty: nothing is learnt. `running` counts the transfers under way.

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // below it, mapping costs more than pread
 constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;  // below it, O_DIRECT's round trip outweighs the copy it saves
 constexpr double kNoise = 1.03;                      // the rule's path is kept if it is predicted to be this near
+constexpr double kDoubt = 1.15;                      // the same, where a path was measured too seldom to be sure
+constexpr std::uint32_t kSure = 3;                   // times
 constexpr double kClearly = 1.1;                     // of small requests, whose residency would have to be asked
 constexpr std::uint64_t kAlignedPages = 64;          // from here on an unaligned end is a detail
 
@@ -100,7 +102,8 @@ Choice by_measurement(Choice rule, const Part& part, const RequestFacts& request
         best[best[0] == nullptr ? 0 : 1] = &cost;
     }
     if (best[0] == nullptr) return rule;
-    const bool keep = own != nullptr && own->seconds <= best[0]->seconds * kNoise;
+    const bool sure = own != nullptr && std::min(own->samples, best[0]->samples) >= kSure;
+    const bool keep = own != nullptr && own->seconds <= best[0]->seconds * (sure ? kNoise : kDoubt);
     const PathCost* taken = keep ? own : best[0];
     const PathCost* next = taken == best[0] ? best[1] : best[0];
     if (!keep) rule.reason = measured_reason(part, request);
@@ -122,6 +125,20 @@ Choice beside(PathKind path, const Part& part, const RequestFacts& request, cons
 
 }  // namespace
 
+bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine) {
+    if (request.costs == nullptr || request.kind != MemoryKind::device) return false;
+    RequestFacts able = request;
+    able.cufile_cause.clear();
+    for (Residence residence : {Residence::hot, Residence::cold}) {
+        for (const PathCost& cost : predicted({residence, request.total_bytes()}, able, machine).all()) {
+            if (!refusal(cost.path, able, machine).empty()) continue;
+            if (is_cufile(cost.path)) return true;
+            break;
+        }
+    }
+    return false;
+}
+
 bool host_memory(const RequestFacts& request) {
     return request.kind == MemoryKind::pinned || request.kind == MemoryKind::system;
 }
@@ -131,6 +148,10 @@ std::string refusal(PathKind path, const RequestFacts& request, const MachineFac
     if ((path == PathKind::uring || path == PathKind::uring_buffered) && !machine.uring) return machine.uring_cause;
     if (is_cufile(path) && request.kind != MemoryKind::device) {
         return std::string("cuFile moves device memory; this is ") + to_string(request.kind) + " memory";
+    }
+    if (path == PathKind::gds_batch || path == PathKind::gds_stream) {
+        const bool asked = request.path == path;
+        return asked ? request.cufile_cause : "batch and stream calls of cuFile are taken only when asked for";
     }
     if (is_cufile(path)) return request.cufile_cause;
     if (path == PathKind::mmap && request.direction == Direction::write) {

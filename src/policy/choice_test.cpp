@@ -47,6 +47,28 @@ TEST_F(Measured, the_fastest_is_taken_with_its_rival_named) {
     EXPECT_EQ(choice.reason, "in the page cache: the fastest measured here for this read");
 }
 
+TEST_F(Measured, of_paths_measured_too_seldom_the_rule_is_left_only_for_a_clear_gain) {
+    add(true, PathKind::buffered, 0.040);
+    add(true, PathKind::mmap, 0.037);
+    EXPECT_EQ(choose_read(hot_, request(), machine_).path, PathKind::mmap);
+    profile_.rows.back().samples = 2;
+    EXPECT_EQ(choose_read(hot_, request(), machine_).path, PathKind::buffered);
+    profile_.rows.back().seconds = 0.030;
+    EXPECT_EQ(choose_read(hot_, request(), machine_).path, PathKind::mmap);
+}
+
+TEST_F(Measured, cufile_is_worth_asking_only_where_it_may_win) {
+    add(true, PathKind::buffered, 0.04);
+    add(true, PathKind::gds_compat, 0.05);
+    EXPECT_FALSE(cufile_may_win(request(), machine_));
+    add(false, PathKind::gds_compat, 0.05);
+    EXPECT_TRUE(cufile_may_win(request(), machine_)) << "nothing else was measured for cold files";
+    add(false, PathKind::uring, 0.02);
+    EXPECT_FALSE(cufile_may_win(request(), machine_));
+    add(true, PathKind::gds_stream, 0.001);
+    EXPECT_FALSE(cufile_may_win(request(), machine_)) << "stream calls are taken only when asked for";
+}
+
 TEST_F(Measured, what_cannot_be_taken_is_passed_over) {
     add(true, PathKind::buffered, 0.04);
     add(true, PathKind::direct, 0.01);

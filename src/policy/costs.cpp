@@ -43,10 +43,11 @@ void Costs::add(const ProfileRow& row) {
     };
     auto found = std::find_if(group.begin(), group.end(), same);
     if (found == group.end()) {
-        group.push_back({{row.path, row.workers, row.depth, row.chunk_bytes, 0, ++curve_count_},
+        group.push_back({{row.path, row.workers, row.depth, row.chunk_bytes, 0, ++curve_count_, row.samples},
                          row.first_touch, row.aligned, true, {}});
         found = group.end() - 1;
     }
+    found->way.samples = std::min(found->way.samples, row.samples);
     found->synced &= row.synced_seconds > 0;
     const double synced = row.synced_seconds > 0 ? row.synced_seconds : row.seconds;
     found->points.push_back(

@@ -31,7 +31,8 @@ struct PathCost {
     std::uint32_t depth = 0;
     std::uint64_t chunk_bytes = 0;
     double seconds = 0;
-    std::uint32_t curve = 0;  // which curve said so, from 1
+    std::uint32_t curve = 0;    // which curve said so, from 1
+    std::uint32_t samples = 0;  // behind its least measured size
 };
 
 inline constexpr std::size_t kCostedPaths = kPathKinds;

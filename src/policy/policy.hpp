@@ -83,6 +83,9 @@ struct MachineFacts {
 // invalid_argument when asked-for workers, depth and chunk do not fit the budget.
 Plan make_plan(const RequestFacts& request, const MachineFacts& machine);
 
+// Whether a path of cuFile is predicted to be the fastest, if cuFile can be used, which is then worth asking.
+bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine);
+
 // One path as a candidate for a part of a request, for those who ask why.
 struct Candidate {
     PathKind path = PathKind::automatic;

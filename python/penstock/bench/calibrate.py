@@ -21,7 +21,8 @@ from penstock.bench.stage import Cell, Sample, Stage
 from penstock.bench.workspace import NotPossible, Workspace
 
 KIB, MIB = 1 << 10, 1 << 20
-SIZES = (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB)
+SIZES = (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
+SPAN_BYTES = 512 * MIB  # of the files that are used: larger requests keep the rate of the largest
 OTHER_SIZES = (64 * KIB, 4 * MIB, 64 * MIB)  # of other memory and of unaligned requests
 OTHER_MEMORY = (("pinned", "cpu"), ("managed", "gpu"), ("managed", "cpu"), ("system", "cpu"), ("system", "gpu"))
 SHAPES = ((2, 0), (4, 0), (8, 0), (16, 0), (0, 256 * KIB), (0, MIB), (0, 4 * MIB))  # workers, chunk_bytes
@@ -61,7 +62,7 @@ class Calibration:
         self.found = Found()
         self._context = context
         self._sizes = [size for size in SIZES if size <= workspace.file_bytes]
-        self._stage = Stage(context, workspace, self._sizes[-1])
+        self._stage = Stage(context, workspace, self._sizes[-1], min(SPAN_BYTES, workspace.file_bytes))
         self._seconds, self._tell = seconds, tell
 
     def run(self) -> Found:

@@ -24,6 +24,9 @@ from penstock.bench.workspace import NotPossible, Workspace
 from penstock.cli.show import bytes_text
 
 PLANS = 2000  # timed for the cost of choosing
+HOPELESS = 2.0  # times the best of a cell: a path is visited once, and in larger cells of the state no more
+FAR = 4  # times the size from which on that holds
+FAR_BYTES = 16 << 20  # and from this size on: smaller requests are another matter
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def _cost_of_choosing(results: Results, context: Context, place: Workspace, size
                     seconds = _core.plan_seconds(file._raw, asked, PLANS)
             else:
                 with context.open(place.source) as file:
+                    _core.plan_seconds(file._raw, asked, 1)  # the first may open cuFile
                     seconds = _core.plan_seconds(file._raw, asked, PLANS)
             results.add("choosing", by=name, request_bytes=size, plans=PLANS, seconds=seconds)
 
@@ -99,26 +103,55 @@ def _cells(sizes: list[int], ways: list[Way]) -> Iterator[tuple[Cell, Way]]:
 
 
 def _rounds(run: Run, stage: Stage, sizes: list[int]) -> None:
-    """Every cell once a round, those with a hot file first, the rest in shuffled order."""
+    """Every cell once a round, those with a hot file first and small ones before large ones. What is hopeless in a cell
+    is not visited there again; the time goes to what a choice is between."""
     began = time.monotonic()
     cells = list(_cells(sizes, _ways(stage.context, run.peers)))
-    missing: set[tuple[str, bool, str]] = set()
+    field = Field()
     total = len(cells) * run.suite.repeats
     for turn in range(run.suite.repeats):
         stage.random.shuffle(cells)
-        for done, (cell, way) in enumerate(sorted(cells, key=lambda pair: not pair[0].cached)):
+        for done, (cell, way) in enumerate(sorted(cells, key=lambda pair: (not pair[0].cached, pair[0].bytes))):
             if time.monotonic() - began > run.suite.seconds:
                 cause = f"time limit of {run.suite.seconds:g} s"
                 run.results.add("stopped", cause=cause, done=turn * len(cells) + done, planned=total)
                 return
             run.step(turn * len(cells) + done, total, _name(cell, way))
-            state = (cell.direction, cell.cached, way.name)
-            if state not in missing and not _visit(run.results, stage, (cell, way), turn):
-                missing.add(state)
+            if field.wanted(cell, way):
+                field.saw(cell, way, _visit(run.results, stage, (cell, way), turn))
 
 
-def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int) -> bool:
-    """Adds a row; or one that says why this cannot be measured here."""
+class Field:
+    """What was seen of each way so far, to know what is missing or hopeless."""
+
+    def __init__(self) -> None:
+        self._missing: set[tuple[str, bool, str]] = set()
+        self._fastest: dict[tuple[str, bool, int, str], float] = {}
+
+    def saw(self, cell: Cell, way: Way, seconds: float | None) -> None:
+        """None: it cannot be measured here."""
+        if seconds is None:
+            self._missing.add((cell.direction, cell.cached, way.name))
+            return
+        key = (cell.direction, cell.cached, cell.bytes, way.name)
+        self._fastest[key] = min(seconds, self._fastest.get(key, seconds))
+
+    def wanted(self, cell: Cell, way: Way) -> bool:
+        if (cell.direction, cell.cached, way.name) in self._missing:
+            return False
+        if way.name == "auto":
+            return True
+        smaller = [size for *_, size, _ in self._fastest if size * FAR <= cell.bytes and size >= FAR_BYTES]
+        near = max(smaller, default=cell.bytes)
+        return not (self._hopeless(cell, cell.bytes, way) or self._hopeless(cell, near, way))
+
+    def _hopeless(self, cell: Cell, size: int, way: Way) -> bool:
+        ways = {key[3]: value for key, value in self._fastest.items() if key[:3] == (cell.direction, cell.cached, size)}
+        return way.name in ways and ways[way.name] > HOPELESS * min(ways.values())
+
+
+def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int) -> float | None:
+    """Adds a row and returns the seconds; or adds one that says why this cannot be measured here."""
     cell, way = visited
     try:
         with Stopwatch() as watch:
@@ -126,7 +159,7 @@ def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int)
     except NotPossible as reason:
         name = f"{cell.direction} {_state(cell)} {way.name}"
         results.add("missing", name=name, cause=str(reason))
-        return False
+        return None
     results.add(
         "choice",
         name=_name(cell, way),
@@ -144,7 +177,7 @@ def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int)
         cpu_user_s=watch.cpu_user_s,
         cpu_system_s=watch.cpu_system_s,
     )
-    return True
+    return sample.seconds
 
 
 def _name(cell: Cell, way: Way) -> str:

@@ -2,6 +2,8 @@
 
 A cell is a direction, a state of the page cache and a request size. Its best is the smallest median over the paths
 asked for by name; the quality of a way is best over its own median, so 1 is the best and 0.5 takes twice as long.
+What auto chose is judged by that path's own median, as every other rule is; auto as timed, which adds what planning
+takes and the noise of one more series, stands beside it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ PROMISED_SHARE, PROMISED_WORST = 0.95, 0.8
 CHOOSING_US = 5.0
 CHOOSING_BYTES = 64 << 10  # larger requests also ask which pages are in the page cache, with or without a profile
 NOT_PATHS = ("auto", "auto, Python", "KvikIO default")
-CHOSEN = "auto"
+CHOSEN = "path chosen by auto"
+TIMED = "auto"
 THRESHOLDS = {"direct from 16 KiB on": 16 << 10, "direct from 1 MiB on": 1 << 20}
 
 
@@ -62,7 +65,8 @@ def qualities(rows: Rows) -> list[Quality]:
     """The measured choice first, then what others do: fixed thresholds, one path for all, KvikIO."""
     cells = medians(rows)
     best = {cell: min(_paths(ways).values()) for cell, ways in cells.items() if _paths(ways)}
-    found = [_quality(CHOSEN, cells, best, CHOSEN), _quality("auto, Python", cells, best, "auto, Python")]
+    found = [_chosen(rows, cells, best)]
+    found += [_quality(way, cells, best, way) for way in (TIMED, "auto, Python")]
     for rule, threshold in THRESHOLDS.items():
         taken = {cell: _by_threshold(cell, ways, threshold) for cell, ways in cells.items()}
         known = {cell: way for cell, way in taken.items() if way in cells[cell] and cell in best}
@@ -72,6 +76,21 @@ def qualities(rows: Rows) -> list[Quality]:
     found += [_quality(f"always {path}", cells, best, path) for path in paths]
     found.append(_quality("KvikIO default", cells, best, "KvikIO default"))
     return [one for one in found if one.by_cell]
+
+
+def taken(rows: Rows) -> dict[CellKey, str]:
+    """The path auto took in each cell, most often where it did not always take the same."""
+    paths: dict[CellKey, list[str]] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "choice" and row["way"] == TIMED:
+            paths[row["direction"], row["cache"], row["request_bytes"]].append(row["took"])
+    return {cell: statistics.mode(took) for cell, took in paths.items()}
+
+
+def _chosen(rows: Rows, cells: dict[CellKey, dict[str, float]], best: dict[CellKey, float]) -> Quality:
+    """By the samples of the path as asked for by name; by auto's own where it was not measured so."""
+    ways = {cell: path if path in cells[cell] else TIMED for cell, path in taken(rows).items()}
+    return Quality(CHOSEN, {cell: best[cell] / cells[cell][way] for cell, way in ways.items() if cell in best})
 
 
 def _paths(ways: dict[str, float]) -> dict[str, float]:
@@ -104,7 +123,7 @@ def checks(rows: Rows) -> list[Check]:
     share = chosen.share if chosen else None
     worst = chosen.worst if chosen else None
     return [
-        Check("cells in which auto is within 5 % of the best path", share, PROMISED_SHARE),
-        Check("auto in its worst cell / best path", worst, PROMISED_WORST),
+        Check("cells in which the chosen path is within 5 % of the best", share, PROMISED_SHARE),
+        Check("the chosen path in its worst cell / best path", worst, PROMISED_WORST),
         Check("choosing, of a request up to 64 KiB", choosing_us(rows), CHOOSING_US, False, "us"),
     ]

@@ -29,26 +29,23 @@ def ways_table(rows: Rows) -> Table:
 
 def cells_table(rows: Rows) -> Table:
     """Each cell: what auto took and reached, and the fastest path asked for by name."""
-    took = {
-        (row["direction"], row["cache"], row["request_bytes"]): row["took"]
-        for row in rows
-        if row["kind"] == "choice" and row["way"] == judge.CHOSEN
-    }
+    took = judge.taken(rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("request", "auto took", "reached", "best path", "reached ", "auto / best"):
+    for name in ("request", "auto took", "reached", "best path", "reached ", "auto / best", "its path / best"):
         table.add_column(name, justify="left" if name in ("request", "auto took", "best path") else "right")
     for cell, ways in judge.medians(rows).items():
         paths = {way: seconds for way, seconds in ways.items() if way not in judge.NOT_PATHS}
-        if not paths or judge.CHOSEN not in ways:
+        if not paths or judge.TIMED not in ways:
             continue
         best = min(paths, key=lambda path: paths[path])
         direction, cache, size = cell
         table.add_row(
             f"{direction} {cache} {bytes_text(size)}",
             took.get(cell, ""),
-            rate_text(size / ways[judge.CHOSEN]),
+            rate_text(size / ways[judge.TIMED]),
             best,
             rate_text(size / paths[best]),
-            f"{paths[best] / ways[judge.CHOSEN]:.2f}",
+            f"{paths[best] / ways[judge.TIMED]:.2f}",
+            "" if took[cell] not in paths else f"{paths[best] / paths[took[cell]]:.2f}",
         )
     return table

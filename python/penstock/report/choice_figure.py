@@ -13,7 +13,7 @@ from penstock.report import style
 
 Rows = list[dict[str, Any]]
 SHOWN = {  # way -> (label, colour, marker, width)
-    "auto": ("measured choice", style.HOT, "o", 2.4),
+    judge.CHOSEN: ("measured choice", style.HOT, "o", 2.4),
     "direct from 16 KiB on": ("direct from 16 KiB on", "#4a7fb5", "s", 1.4),
     "direct from 1 MiB on": ("direct from 1 MiB on", "#1f3a5f", "^", 1.4),
     "always buffered": ("always buffered", "#6b6b6b", "D", 1.2),
