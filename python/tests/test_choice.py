@@ -101,9 +101,20 @@ def test_quality_is_the_best_median_over_the_ways_own() -> None:
 def test_a_choice_that_is_far_from_the_best_fails_the_promise() -> None:
     rows = [row("auto", 2.0) | {"took": "direct"}, row("buffered", 1.0), row("direct", 2.0)]
     rows += [row("auto", 9.0, 1 << 20) | {"took": "buffered"}, row("buffered", 1.0, 1 << 20)]
-    share, worst, choosing = judge.checks(rows)
+    share, told, worst, choosing = judge.checks(rows)
     assert (share.value, share.passed) == (0.5, False)
+    assert (told.value, told.passed) == (0.5, False), "one sample tells nothing, and counts as worse"
     assert (worst.value, worst.passed) == (0.5, False)
     assert choosing.value is None
     good = judge.checks([row("auto", 1.04), row("buffered", 1.0)])  # took a path that was not measured by name
-    assert [check.passed for check in good[:2]] == [True, True]
+    assert [check.passed for check in good[:3]] == [True, True, True]
+
+
+def test_what_the_samples_cannot_tell_apart_is_said_to_be_so() -> None:
+    near = [row("buffered", seconds) for seconds in (1.0, 1.3, 0.9, 1.1)]
+    near += [row("direct", seconds) for seconds in (1.2, 0.95, 1.4, 1.2)]
+    near += [row("auto", 1.2) | {"took": "direct"}]
+    share, told, *_ = judge.checks(near)
+    assert (share.passed, told.passed) == (False, True)
+    clear = [one | {"seconds": one["seconds"] * 3} if one["way"] == "direct" else one for one in near]
+    assert judge.checks(clear)[1].passed is False

@@ -55,6 +55,8 @@ TEST(Costs, the_fastest_path_comes_first_and_each_path_once) {
     EXPECT_EQ(found.found[0].path, PathKind::uring);
     EXPECT_EQ(found.found[0].workers, 2u);
     EXPECT_EQ(found.found[0].chunk_bytes, kMiB);
+    shaped.seconds = 2.9e-4;  // 3 %: luck
+    EXPECT_EQ(of({row(PathKind::uring, kMiB, 3e-4), shaped}).predict(about(kMiB)).found[0].workers, 0u);
     EXPECT_EQ(found.found[1].path, PathKind::buffered);
     EXPECT_TRUE(costs.has(PathKind::uring));
     EXPECT_FALSE(costs.has(PathKind::gds));

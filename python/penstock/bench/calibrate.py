@@ -27,10 +27,10 @@ OTHER_SIZES = (64 * KIB, 4 * MIB, 64 * MIB)  # of other memory and of unaligned 
 OTHER_MEMORY = (("pinned", "cpu"), ("managed", "gpu"), ("managed", "cpu"), ("system", "cpu"), ("system", "gpu"))
 SHAPES = ((2, 0), (4, 0), (8, 0), (16, 0), (0, 256 * KIB), (0, MIB), (0, 4 * MIB))  # workers, chunk_bytes
 SHAPED_BYTES = 16 * MIB  # from here on a shape of its own is tried
-MAIN_SHARE = 0.6  # of the time, for device memory and aligned requests
-SHAPE_SHARE = 0.8  # until which the shapes have theirs
-ENOUGH = 7  # visits of one cell
-HOPELESS = (3.0, 1.5)  # times the best: left after one visit, after two
+MAIN_SHARE = 0.8  # of the time, for device memory and aligned requests
+SHAPE_SHARE = 0.9  # until which the shapes have theirs
+ENOUGH = 9  # visits of one cell
+HOPELESS = (2.5, 1.4)  # times the best: left after one visit, after two
 
 Tell = Callable[[int, int, str], None]  # (seconds gone, seconds allowed, what)
 

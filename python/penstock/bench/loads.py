@@ -17,13 +17,17 @@ LATENCIES = ("min_us", "mean_us", "p50_us", "p99_us", "p999_us", "max_us")
 
 
 def run_load(context: Context, file: File, memory: _core.Buffer, **options: Any) -> Report:
-    """One run; raises NotPossible, with the cause, where this machine or file lacks what is asked."""
+    """One run; raises NotPossible, with the cause, where this machine or file lacks what is asked, and where cuFile
+    fails: its calls do on machines that say they can (stream calls of libcufile 1.15 without nvidia-fs). Wrong data
+    are an Error whoever brought them."""
     try:
         return _core.run_load(context._raw, [file._raw], memory, **options)
     except Error as error:
-        if error.code not in MISSING_CODES:
+        by_cufile = str(options.get("path", "")).startswith("gds") and error.operation in ("read", "write")
+        if error.code not in MISSING_CODES and not (by_cufile and error.code == "io_error"):
             raise
-        raise NotPossible(error.cause) from None
+        cause = error.cause if error.code in MISSING_CODES else f"cuFile failed: {error}"
+        raise NotPossible(cause) from None
 
 
 def sample_of(report: Report) -> Sample:

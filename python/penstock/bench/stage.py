@@ -18,7 +18,7 @@ from penstock._api import Buffer, Context, File
 from penstock.bench.grid import MISSING_CODES, POISON
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
 
-SAMPLE_BYTES = 16 << 20  # of one sample, if requests are smaller
+SAMPLE_BYTES = 64 << 20  # of one sample, if requests are smaller
 SAMPLE_REQUESTS = 32
 WARM_BYTES = 64 << 20  # of the request before those that are timed, at most
 HOT_FRACTION = 0.999
