@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // below it, mapping costs more than pread
 constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;  // below it, O_DIRECT's round trip outweighs the copy it saves
+constexpr std::uint64_t kQueueMin = 8 * kMiB;        // threads that wait read less than this sooner than a ring does
+constexpr std::size_t kFewRanges = 8;                // unless they are many small ones
 constexpr double kNoise = 1.03;                      // the rule's path is kept if it is predicted to be this near
 constexpr double kDoubt = 1.15;                      // the same, where a path was measured too seldom to be sure
 constexpr std::uint32_t kSure = 3;                   // times
@@ -22,6 +24,10 @@ Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
     if (!request.direct) {
         const std::string cause = "not in the page cache, and O_DIRECT is not possible: " + request.direct_cause;
         return {PathKind::buffered, cause, {}, {}};
+    }
+    if (request.total_bytes() < kQueueMin && request.ranges.size() <= kFewRanges) {
+        const char* reason = "not in the page cache; O_DIRECT by threads: too few pieces for a deep queue";
+        return {PathKind::direct, reason, {}, {}};
     }
     if (machine.uring) return {PathKind::uring, "not in the page cache: O_DIRECT with a deep queue", {}, {}};
     return {PathKind::direct, "not in the page cache; O_DIRECT by threads, for io_uring is not usable: " +

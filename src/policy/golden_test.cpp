@@ -114,9 +114,9 @@ TEST(GoldenProfiles, a_coherent_link_writes_by_cufile_at_every_size_and_reads_by
                 return make_plan(facts_of(asked, costs), machine).steps.at(0).shape.path;
             };
             EXPECT_EQ(path(Direction::write), PathKind::gds) << bytes;
-            const bool small = bytes <= kInlineBytes;
-            const bool hot = residence == Residence::hot;
-            EXPECT_EQ(path(Direction::read), hot || small ? PathKind::buffered : PathKind::uring) << bytes;
+            const bool cached = residence == Residence::hot || bytes <= kInlineBytes;
+            const PathKind cold = bytes < 8 * kMiB ? PathKind::direct : PathKind::uring;
+            EXPECT_EQ(path(Direction::read), cached ? PathKind::buffered : cold) << bytes;
         }
     }
 }

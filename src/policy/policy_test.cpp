@@ -81,6 +81,20 @@ TEST(Policy, a_registered_mapping_needs_no_staging) {
     EXPECT_EQ(plan.pinned_bytes, 0u);
 }
 
+TEST(Policy, cold_reads_of_few_pieces_go_by_threads_that_wait) {
+    const auto path = [](const RequestFacts& request) {
+        return make_plan(request, gpu_machine()).steps.at(0).shape.path;
+    };
+    EXPECT_EQ(path(request_of(Direction::read, 0, 4 * kMiB, Residence::cold)), PathKind::direct);
+    EXPECT_EQ(path(request_of(Direction::read, 0, 8 * kMiB, Residence::cold)), PathKind::uring);
+    RequestFacts many = request_of(Direction::read, 0, 4096, Residence::cold);
+    for (std::uint64_t i = 1; i < 100; ++i) {
+        many.ranges.push_back({i * kMiB, 4096, 0});
+        many.segments.push_back({{i, 0, 4096}, Residence::cold});
+    }
+    EXPECT_EQ(path(many), PathKind::uring);
+}
+
 TEST(Policy, cold_reads_without_uring_or_direct_say_why) {
     MachineFacts machine = gpu_machine();
     machine.uring = false;

@@ -101,19 +101,12 @@ def _measure(bench: Bench, cell: Cell, _turn: int) -> Sample:
 
 def _measured(bench: Bench, cell: Cell, file: File) -> Sample:
     bytes = bench.device.bytes
+    load = {"request_bytes": cell.request_bytes, "threads": cell.workers, "mirror": True, **_way(cell, file)}
+    loads.warm_up(bench.context, file, bench.device, **load)
     resident = make_cold(file, bytes)
     bench.context.fill(bench.device, POISON)
     with cell.place.media.watch() as media, bench.power.measure() as drawn:
-        report = loads.run_load(
-            bench.context,
-            file,
-            bench.device,
-            request_bytes=cell.request_bytes,
-            threads=cell.workers,
-            seconds=bench.cell_seconds,
-            mirror=True,
-            **_way(cell, file),
-        )
+        report = loads.run_load(bench.context, file, bench.device, seconds=bench.cell_seconds, **load)
     state = loads.proved(file, bytes, "cold", resident)
     cached = from_another_cache(media, report["bytes"])
     if cached:

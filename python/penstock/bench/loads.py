@@ -13,6 +13,7 @@ from penstock.bench.workspace import FILE_SEED, NotPossible
 
 Report = dict[str, Any]
 DIRECT_AFTER = 0.05  # of the file in the page cache afterwards: no more can have gone through it
+WARM_SECONDS = 0.005  # at least one request of each worker
 LATENCIES = ("min_us", "mean_us", "p50_us", "p99_us", "p999_us", "max_us")
 
 
@@ -28,6 +29,12 @@ def run_load(context: Context, file: File, memory: _core.Buffer, **options: Any)
             raise
         cause = error.cause if error.code in MISSING_CODES else f"cuFile failed: {error}"
         raise NotPossible(cause) from None
+
+
+def warm_up(context: Context, file: File, memory: _core.Buffer, **options: Any) -> None:
+    """The same load for a moment, not counted: workers and page-locked staging memory are there when it is timed. The
+    state of the page cache is to be made after it."""
+    run_load(context, file, memory, **options | {"seconds": WARM_SECONDS, "check_last": False})
 
 
 def sample_of(report: Report) -> Sample:

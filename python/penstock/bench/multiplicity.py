@@ -185,6 +185,7 @@ def _read(bench: Bench, cell: Read, turn: int) -> Sample:
         if options.get("plain"):
             options["plain_direct"] = bool(file.facts["direct"])
         memory = bench.buffer(way.memory, _core.load_memory_bytes(bench.bytes, **options))
+        loads.warm_up(bench.context, file, memory, **options)
         resident = _make(bench, file, way.state)
         with bench.media.watch() as media:
             report = loads.run_load(bench.context, file, memory, **options)
