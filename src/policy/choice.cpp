@@ -133,13 +133,10 @@ Choice beside(PathKind path, const Part& part, const RequestFacts& request, cons
 
 bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine) {
     if (request.costs == nullptr || request.kind != MemoryKind::device) return false;
-    RequestFacts able = request;
-    able.cufile_cause.clear();
     for (Residence residence : {Residence::hot, Residence::cold}) {
-        for (const PathCost& cost : predicted({residence, request.total_bytes()}, able, machine).all()) {
-            if (!refusal(cost.path, able, machine).empty()) continue;
-            if (is_cufile(cost.path)) return true;
-            break;
+        for (const PathCost& cost : predicted({residence, request.total_bytes()}, request, machine).all()) {
+            if (cost.path == PathKind::gds || cost.path == PathKind::gds_compat) return true;
+            if (refusal(cost.path, request, machine).empty()) break;  // faster, and possible anyway
         }
     }
     return false;
