@@ -108,7 +108,7 @@ def test_results_are_printed_compared_and_drawn(rows: Rows, tmp_path: Path) -> N
     stream = io.StringIO()
     print_results(rows, Console(file=stream, width=220))
     text = stream.getvalue()
-    for word in ("reads of a file", "copies between host and device", *{row["way"] for row in reads(rows)}):
+    for word in ("Reads of 4 KiB", "Copies of 4 KiB", *{row["way"] for row in reads(rows)}):
         assert word in text
     report = compare.compare(rows, rows)
     assert {row["name"] for row in reads(rows)} <= {one.name for one in report.comparisons}

@@ -192,10 +192,34 @@ def test_long_tables_are_folded_and_words_are_escaped() -> None:
         made.add_row(f"<b>{turn}", "A1 A2")
     text = html.from_terminal(made, "all")
     assert text.startswith("<details><summary>all: 41 lines") and "&lt;b&gt;0" in text and "of what</p>" in text
-    assert html.rows([{"source": f"A{turn}"} for turn in range(20)]).startswith(
-        '<details class="rows"><summary>20 rows'
-    )
+    assert "<summary>20 rows" in html.rows([{"source": f"A{2 * turn}"} for turn in range(20)])
+    assert html.rows([{"source": f"A{turn}"} for turn in range(1, 21)]) == '<span class="rows">A1–A20</span>'
     assert html.statement(Statement("a < b")) == '<p class="verdict">a &lt; b </p>'
+
+
+def test_neighbouring_rows_are_named_together_and_files_stay_apart() -> None:
+    assert sources.spans(["B2", "A10", "A9", "AA1", "B1", "A12", "A9"]) == ["A9–A10", "A12", "B1–B2", "AA1"]
+    assert sources.spans([]) == []
+
+
+def test_each_figure_names_the_file_and_the_rows_that_it_is_drawn_of(tmp_path: Path) -> None:
+    paths = trials("auto", 0, 1e9) + trials("mmap", 0, 2e9) + trials("auto", 4096, 1e9, workers=3)
+    ceiling = [{"kind": "ceiling", "direction": "read", "bytes": 1, "seconds": 1.0, "bytes_per_second": 3e9}]
+    kept = saved(tmp_path / "paths.jsonl", [MACHINE | {"suite": "report"}, *paths, *ceiling])
+    page.make(sources.read([kept]), tmp_path / "page.html")
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", (tmp_path / "page.html").read_text(), re.DOTALL)
+    bandwidth, cpu = captions
+    assert "A (paths.jsonl), 10 of kind trial, 1 of kind ceiling" in bandwidth
+    assert "A2–A11, A17" in bandwidth  # not the trials of another shape
+    assert "10 of kind trial" in cpu and "A2–A11" in cpu and "ceiling" not in cpu
+
+
+def test_a_run_that_its_time_limit_ended_is_told() -> None:
+    run = [MACHINE | {"suite": "report"}, *trials("auto", 0, 1e9)]
+    stop = {"kind": "stopped", "cause": "time limit of 5 s", "done": 5, "planned": 20, "source": "A7"}
+    assert "of which 25% done" in page.lead([*run, stop]) and "planned" not in page.lead(run)
+    text = page._missing([*run, stop])
+    assert "time limit of 5 s, after 5 of 20 cells" in text and "A7" in text
 
 
 def test_what_checking_took_is_told_and_is_in_no_rate() -> None:
@@ -209,7 +233,8 @@ def test_every_kind_of_suite_names_things_that_exist() -> None:
         for place in (kind.run, kind.tables, kind.checks, kind.says, kind.cells):
             assert not place or callable(kinds.resolve(place))
         assert kind.heading and set(kind.figures) <= kinds.FIGURES.keys()
-    assert all(callable(kinds.resolve(one.function)) and one.caption for one in kinds.FIGURES.values())
+    for one in kinds.FIGURES.values():
+        assert callable(kinds.resolve(one.function)) and callable(kinds.resolve(one.rows)) and one.caption
 
 
 def test_rows_of_another_version_are_an_error_not_a_page(tmp_path: Path) -> None:

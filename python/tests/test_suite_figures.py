@@ -11,13 +11,14 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from penstock.bench import kinds
+from penstock.bench import kinds, suite_tables
 from penstock.bench.multiplicity import COPY_WAYS, WAYS
 from penstock.report import style
 from penstock.report import suite_figures as drawing
 
 Rows = list[dict[str, Any]]
 COUNTS = (1, 8, 64, 512)
+COSTS = {"cpu_user_percent": 5.0, "cpu_system_percent": 3.0, "took": "direct"}
 
 
 def io_rows(places: tuple[str, ...] = ("local",)) -> Rows:
@@ -53,6 +54,17 @@ def copy_rows() -> Rows:
         for way, memory, order, count in itertools.product(
             COPY_WAYS, ("page-locked", "pageable"), ("host to device", "device to host"), COUNTS
         )
+    ]
+
+
+def spread_rows(way: str, factor: float) -> Rows:
+    """Two samples of each number at once, one of them slower by the factor at 8."""
+    row: dict[str, Any] = {"kind": "multiplicity", "subject": "read", "way": way, "request_bytes": 4096}
+    row |= COSTS | {"order": "random", "bytes_per_second": 1e9}
+    return [
+        row | {"multiplicity": count, "operations_per_second": 1e5 / (factor if count == 8 and turn else 1)}
+        for count in COUNTS
+        for turn in (0, 1)
     ]
 
 
@@ -101,6 +113,36 @@ def test_labels_do_not_lie_on_each_other(made: tuple[str, Any], tmp_path: Path) 
             for (_, top), (bottom, _) in itertools.pairwise(boxes):
                 assert bottom > top - 2  # pixels; letters have room above and below
     assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_samples_far_apart_are_marked_in_the_figure_and_in_the_table() -> None:
+    far, near = spread_rows("GPU sync auto", 3.0), spread_rows("GPU sync plain", 1.5)
+    figure = drawing.multiplicity_figure(far + near)
+    assert figure is not None
+    hollow = [mark for axes in figure.axes for mark in axes.collections]
+    assert [list(mark.get_offsets()[:, 0]) for mark in hollow] == [[8.0]]
+    (made,) = [one for one in suite_tables.multiplicity_tables(far + near, "multiplicity") if "at once (" in one.title]
+    (column,) = [column for column in made.columns if column.header == "x 8"]
+    assert list(column.cells) == ["~66.7k", "83.3k"]
+    assert "factor of 2" in str(made.caption)
+
+
+def test_copies_of_page_locked_and_of_pageable_memory_are_lines_of_their_own() -> None:
+    rates = {"pageable": 1e3, "page-locked": 1e6}
+    rows = [row | COSTS | {"operations_per_second": rates[row["buffer"]]} for row in copy_rows()]
+    made = [one for one in suite_tables.multiplicity_tables(rows, "multiplicity") if "at once (" in one.title]
+    assert len(made) == 2  # a table for each direction
+    for one in made:
+        cells = {column.header: list(column.cells) for column in one.columns}
+        assert sorted(set(cells["memory"])) == ["page-locked", "pageable"]
+        assert set(zip(cells["memory"], cells["x 8"], strict=True)) == {("page-locked", "1M"), ("pageable", "1k")}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.01234, "0.0123"), (467.0, "467"), (999.6, "1k"), (95_560, "95.6k"), (1_253_000, "1.25M")]
+)
+def test_rates_have_three_figures(value: float, text: str) -> None:
+    assert suite_tables.thousands(value) == text
 
 
 def test_heights_are_spread_as_little_as_possible() -> None:

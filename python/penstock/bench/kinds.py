@@ -32,6 +32,7 @@ class Drawing:
 
     function: str
     caption: str
+    rows: str  # (rows) -> those that it is drawn of
 
 
 @dataclass(frozen=True)
@@ -57,42 +58,53 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
     "peers": Drawing(
         "report.peers:beside_peers",
         "Penstock at its default settings beside the ceilings and peers measured in the same run.",
+        "report.figure_rows:of_peers",
     ),
     "bandwidth": Drawing(
         "report.figures:bandwidth_by_path",
         "Bandwidth of every path, one request for the whole file, at the settings Penstock chooses by itself.",
+        "report.figure_rows:of_bandwidth",
     ),
     "request-size": Drawing(
         "report.figures:bandwidth_by_size",
         "Bandwidth against request size: where the lines bend is the smallest request worth making.",
+        "report.figure_rows:of_request_size",
     ),
     "cpu": Drawing(
         "report.figures:cpu_by_path",
         "What a gigabyte costs in CPU time, every thread of the process counted.",
+        "report.figure_rows:of_whole_file",
     ),
     "first-touch": Drawing(
         "report.first_touch_figure:by_problem_size",
         "Bandwidth against problem size: device memory, which the GPU touched first, and managed memory, which the CPU "
         "touched first. Filled marks: in the page cache, or new files. Writes are counted with fsync.",
+        "report.figure_rows:of_first_touch",
     ),
     "choice": Drawing(
         "report.choice_figure:choice_figure",
         "How near each way of choosing comes to the fastest path, by request size. 1 is the fastest measured.",
+        "report.figure_rows:of_choice",
     ),
     "io-size": Drawing(
         "report.suite_figures:io_size_figure",
         "Sequential reads of a cold file by many workers: bandwidth and CPU against the size of a request. Plain is "
         "pread into page-locked memory, then a copy to the device, in each worker.",
+        "report.figure_rows:of_io_size",
     ),
     "multiplicity": Drawing(
         "report.suite_figures:multiplicity_figure",
         "Reads of a file against how many are at once. Into host memory by threads that wait, or in one submission of "
         "aio or io_uring (hot: from the page cache); to the device by threads, or in one submission (batch, stream). "
-        "Dashed: kept in flight, and told of by callbacks.",
+        "Dashed: kept in flight, and told of by callbacks. Hollow marks: samples that differ by more than a factor of "
+        "two.",
+        "report.figure_rows:of_reads",
     ),
     "copies": Drawing(
         "report.suite_figures:copies_figure",
-        "Copies between host and device against how many are at once. Dashed: pageable memory.",
+        "Copies between host and device against how many are at once. Dashed: pageable memory. Hollow marks: "
+        "samples that differ by more than a factor of two.",
+        "report.figure_rows:of_copies",
     ),
 }
 KINDS: dict[str, Kind] = {

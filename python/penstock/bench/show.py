@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import sys
 from collections import defaultdict
@@ -125,8 +126,9 @@ def _size(request_bytes: int) -> str:
 
 
 def missing_name(row: dict[str, Any]) -> str:
-    """Short: of what is missing at every size, the sizes are not told."""
-    return str(row.get("what") or row.get("name") or f"{row['path']} {row['direction']} {row['cache']}")
+    """Short: of what is missing at every size or multiplicity, those are not told."""
+    name = str(row.get("what") or row.get("name") or f"{row['path']} {row['direction']} {row['cache']}")
+    return re.sub(r" x \d+$", "", name)
 
 
 def missing_table(rows: Rows) -> Table | None:

@@ -11,10 +11,11 @@ from rich import box
 from rich.table import Table
 
 from penstock.bench.cells import are_named, source_names
-from penstock.cli.show import bytes_text
+from penstock.cli.show import bytes_text, seconds_text
 
 Rows = list[dict[str, Any]]
 PLACES = ("local", "remote")
+APART = 2.0  # fastest sample by slowest: more is told
 
 
 def io_size_tables(rows: Rows, kind: str) -> list[Table]:
@@ -59,42 +60,100 @@ def _io_cells(group: Rows) -> list[str]:
 
 
 def multiplicity_tables(rows: Rows, kind: str) -> list[Table]:
-    """Reads of files, then copies; one line a variant, operations per second by multiplicity."""
+    """Reads of files, then copies: rates by multiplicity, a table for each size and order, then what the most at once
+    cost."""
     found = [row for row in rows if row["kind"] == kind]
     tables = []
-    for subject, title in (("read", "reads of a file"), ("copy", "copies between host and device")):
+    for subject, title in (("read", "Reads"), ("copy", "Copies")):
         chosen = [row for row in found if row["subject"] == subject]
+        for (size, order), group in grouped(chosen, "request_bytes", "order").items():
+            tables.append(_rates_table(group, f"{title} of {bytes_text(size)}, {order}"))
         if chosen:
-            tables.append(_multiplicity_table(chosen, title))
+            tables.append(_costs_table(chosen, title))
     return tables
 
 
-def _multiplicity_table(rows: Rows, title: str) -> Table:
-    counts = sorted({row["multiplicity"] for row in rows})
-    groups: dict[tuple[str, int, str], dict[int, Rows]] = defaultdict(lambda: defaultdict(list))
+def grouped(rows: Rows, *names: str) -> dict[tuple[Any, ...], Rows]:
+    """Rows by the values of these fields, ascending."""
+    groups: dict[tuple[Any, ...], Rows] = defaultdict(list)
     for row in rows:
-        groups[row["way"], row["request_bytes"], row["order"]][row["multiplicity"]].append(row)
-    most = counts[-1]
-    names = [f"x {count}" for count in counts] + ["p50 us", "p99 us", "CPU %", "GB/s"]
-    table = _table(("way", "bytes", "order"), names, _last(rows))
-    table.title = f"{title}: operations per second by multiplicity, then what x {most} took"
-    for (way, size, order), by_count in sorted(groups.items()):
-        last = by_count.get(most, [])
-        every = [row for group in by_count.values() for row in group]
-        timed = [row for row in last if "p50_us" in row]
+        groups[tuple(row[name] for name in names)].append(row)
+    return dict(sorted(groups.items()))
+
+
+def _axes(rows: Rows) -> tuple[str, ...]:
+    """What tells variants apart; reads of one way all go to one kind of memory."""
+    return ("way", "buffer") if rows[0]["subject"] == "copy" else ("way",)
+
+
+def _rates_table(rows: Rows, title: str) -> Table:
+    counts = sorted({row["multiplicity"] for row in rows})
+    names = ["way", "memory"][: len(_axes(rows))]
+    table = _table(names, [f"x {count}" for count in counts], ("rows",) if are_named(rows) else ())
+    samples = sorted({len(group) for group in _cells(rows)})
+    many = f"{samples[0]}" if len(samples) == 1 else f"{samples[0]} to {samples[-1]}"
+    table.title = f"{title}: how many a second, by how many are at once (medians of {many})"
+    for key, group in grouped(rows, *_axes(rows)).items():
+        by_count = grouped(group, "multiplicity")
+        cells = [[row["operations_per_second"] for row in by_count.get((count,), [])] for count in counts]
         table.add_row(
-            way,
+            *key,
+            *map(_rate_text, cells),
+            *([source_names(group)] if are_named(rows) else []),
+        )
+    if any(differ(row["operations_per_second"] for row in group) for group in _cells(rows)):
+        table.caption = f"~: samples differ by more than a factor of {APART:g}"
+    return table
+
+
+def _cells(rows: Rows) -> Iterable[Rows]:
+    return grouped(rows, *_axes(rows), "multiplicity").values()
+
+
+def differ(values: Iterable[float]) -> bool:
+    """Samples so far apart that their median says little."""
+    known = list(values)
+    return max(known) > APART * min(known)
+
+
+def _rate_text(rates: list[float]) -> str:
+    return "~" * differ(rates) + thousands(statistics.median(rates)) if rates else "-"
+
+
+def thousands(value: float) -> str:
+    """Three figures: 467, 95.6k, 1.25M."""
+    for unit, factor in (("M", 1e6), ("k", 1e3)):
+        if value >= factor * 0.9995:
+            return f"{number(value / factor)}{unit}"
+    return number(value)
+
+
+def _costs_table(rows: Rows, title: str) -> Table:
+    """Of the most at once: times of a submission, CPU, rate."""
+    most = max(row["multiplicity"] for row in rows)
+    axes = [*_axes(rows), "request_bytes", "order"]
+    names = {"buffer": "memory", "request_bytes": "bytes"}
+    table = _table([names.get(axis, axis) for axis in axes], ("p50", "p99", "CPU %", "GB/s"), _last(rows))
+    table.title = f"{title}, {most} at once: time of a submission, share of all cores, rate"
+    last = [row for row in rows if row["multiplicity"] == most]
+    for (*key, size, order), group in grouped(last, *axes).items():
+        timed = [row for row in group if "p50_us" in row]
+        table.add_row(
+            *key,
             bytes_text(size),
             order,
-            *(_median(by_count.get(count, []), lambda row: row["operations_per_second"]) for count in counts),
-            _median(timed, lambda row: row["p50_us"]),
-            _median(timed, lambda row: row["p99_us"]),
-            _median(last, lambda row: row["cpu_user_percent"] + row["cpu_system_percent"]),
-            _median(last, lambda row: row["bytes_per_second"] / 1e9),
-            _took(every),
-            *([source_names(every)] if are_named(rows) else []),
+            _time_text(timed, "p50_us"),
+            _time_text(timed, "p99_us"),
+            _median(group, lambda row: row["cpu_user_percent"] + row["cpu_system_percent"]),
+            _median(group, lambda row: row["bytes_per_second"] / 1e9),
+            _took(group),
+            *([source_names(group)] if are_named(rows) else []),
         )
     return table
+
+
+def _time_text(rows: Rows, name: str) -> str:
+    return seconds_text(statistics.median(row[name] for row in rows) / 1e6) if rows else "-"
 
 
 def _last(rows: Rows) -> tuple[str, ...]:
@@ -103,13 +162,15 @@ def _last(rows: Rows) -> tuple[str, ...]:
 
 
 def _table(left: Iterable[str], right: Iterable[str], last: Iterable[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(
+        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title_justify="left", caption_justify="left"
+    )
     for name in left:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for name in right:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for name in last:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     return table
 
 
@@ -119,8 +180,8 @@ def _median(rows: Rows, value: Callable[[dict[str, Any]], float]) -> str:
 
 def number(value: float) -> str:
     """Three figures without an exponent: 0.0123, 4.56, 789, 12300."""
-    if value >= 1000:
-        digits = len(str(int(value))) - 3
+    if value >= 999.5:
+        digits = len(str(round(value))) - 3
         return str(round(value / 10**digits) * 10**digits)
     return f"{value:.3g}"
 

@@ -77,11 +77,7 @@ def cpu_by_path(rows: Rows) -> Figure | None:
 
 
 def bandwidth_by_size(rows: Rows) -> Figure | None:
-    series: dict[tuple[str, str], dict[int, Rows]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        if row["kind"] == "trial" and row["request_bytes"] and row["direction"] == "read" and _plain(row):
-            series[row["path"], row["cache"]][row["request_bytes"]].append(row)
-    series = {key: sizes for key, sizes in series.items() if len(sizes) > 1}
+    series = by_request(rows)
     if not series:
         return None
     figure = Figure(figsize=(WIDTH_IN, 3.9), layout="constrained")
@@ -112,6 +108,15 @@ def bandwidth_by_size(rows: Rows) -> Figure | None:
     axes.set_ylabel("GB/s (median)")
     axes.legend(loc="lower right")
     return figure
+
+
+def by_request(rows: Rows) -> dict[tuple[str, str], dict[int, Rows]]:
+    """Queued reads by path and state, then by size, of those that have several sizes."""
+    series: dict[tuple[str, str], dict[int, Rows]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["kind"] == "trial" and row["request_bytes"] and row["direction"] == "read" and _plain(row):
+            series[row["path"], row["cache"]][row["request_bytes"]].append(row)
+    return {key: sizes for key, sizes in series.items() if len(sizes) > 1}
 
 
 def whole_file(rows: Rows) -> dict[Key, Rows]:

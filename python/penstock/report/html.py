@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.report.sources import FEW, Statement, names_of
+from penstock.report.sources import FEW, Statement, names_of, spans
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.table import Table
 
 LONG = 40  # lines of a table that is folded
+FEW_IN_CELL = 3  # names of rows, or spans of them, in a cell of a table
 STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
@@ -32,6 +33,7 @@ p.lead, p.note { color: #555b64; }
 p.note { font-size: .92rem; }
 figure { margin: 1.6rem 0; break-inside: avoid; }
 figure svg { width: 100%; max-width: 41rem; height: auto; display: block; }
+.drawn { overflow-x: auto; }
 figcaption { color: #555b64; font-size: .92rem; margin-top: .5rem; }
 .wide { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; min-width: 100%; }
@@ -41,24 +43,26 @@ td { border-bottom: 1px solid #e3e6ea; padding: .3rem .9rem .3rem 0; vertical-al
 th:last-child, td:last-child { padding-right: 0; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 td:first-child { min-width: 9rem; } td:nth-child(2) { white-space: nowrap; }
+td:first-child.n, table.plain td:first-child { min-width: 0; }
 table.rules td:first-child { min-width: 11rem; } table.rules td:nth-child(3) { font-weight: 600; }
+table.prose td:first-child { min-width: 11rem; width: 55%; }
 table.prose td:nth-child(2) { white-space: normal; min-width: 11rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; font-size: .92rem; margin: 0; }
 dt { color: #555b64; } dd { margin: 0; overflow-wrap: anywhere; }
 summary { cursor: pointer; color: #1f3a5f; }
 .rows { color: #6b7179; font-size: .78rem; }
-.line { white-space: nowrap; }
-.rows summary { color: inherit; display: inline; }
+.rows summary { color: inherit; display: inline; white-space: nowrap; }
 details.rows { display: inline; }
 code { font-size: .88em; overflow-wrap: anywhere; }
 @media (max-width: 30rem) {
   body { padding-top: 1.2rem; } h1 { font-size: 1.4rem; }
-  dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; } }
+  dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; }
+  figure svg { min-width: 33rem; } }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; } h2, h3 { break-after: avoid; }
   table { font-size: 7.5pt; } td, th { padding-right: .5rem; } td.n, th.n { white-space: normal; }
   td:first-child, td:nth-child(2) { min-width: 0 !important; white-space: normal; }
-  .wide { overflow: visible; } .line { white-space: normal; }
+  .wide { overflow: visible; }
   .rows { font-size: 6pt; } table.rules td:first-child { min-width: 4.5cm !important; }
   tr { break-inside: avoid; } thead { display: table-header-group; }
   details::details-content { content-visibility: visible; block-size: auto; } }
@@ -81,12 +85,17 @@ def text(words: str) -> str:
 
 def rows(of: Iterable[dict[str, Any]], few: int = FEW) -> str:
     """The names of rows, small; folded when there are more than a few."""
-    names = names_of(of)
+    return named(names_of(of), few)
+
+
+def named(names: Sequence[str], few: int = FEW) -> str:
+    """As `rows`, of names."""
     if not names:
         return ""
-    if len(names) <= few:
-        return f'<span class="rows">{", ".join(names)}</span>'
-    return f'<details class="rows"><summary>{len(names)} rows</summary> {", ".join(names)}</details>'
+    shown = spans(names)
+    if len(shown) <= few:
+        return f'<span class="rows">{", ".join(shown)}</span>'
+    return f'<details class="rows"><summary>{len(names)} rows</summary> {", ".join(shown)}</details>'
 
 
 def statement(one: Statement) -> str:
@@ -114,7 +123,7 @@ def table(names: Sequence[str], lines: Sequence[Sequence[str]], numbers: Iterabl
 
 
 def from_terminal(made: Table, what: str) -> str:
-    """A table that was made for the terminal: the same cells. Folded under `what` when it is long."""
+    """A table that was made for the terminal: the same title and cells. Folded under `what` when it is long."""
     from rich.text import Text
 
     columns = [[Text.from_markup(str(cell)).plain for cell in column.cells] for column in made.columns]
@@ -125,19 +134,28 @@ def from_terminal(made: Table, what: str) -> str:
     whole = table(names, lines, numbers)
     if made.caption:
         whole += f'<p class="note">{text(str(made.caption))}</p>'
+    head = f"<h3>{text(str(made.title))}</h3>" if made.title else ""
     if len(lines) <= LONG:
-        return whole
-    return f"<details><summary>{text(what)}: {len(lines)} lines</summary>{whole}</details>"
+        return head + whole
+    return f"{head}<details><summary>{text(what)}: {len(lines)} lines</summary>{whole}</details>"
 
 
-def _cell(words: str, small: bool) -> str:
-    return f'<span class="rows line">{text(words)}</span>' if small else text(words)
+def _cell(words: str, names_rows: bool) -> str:
+    return named(words.split(), FEW_IN_CELL) if names_rows else text(words)
 
 
-def facts(entries: Iterable[tuple[str, str]]) -> str:
-    """Names and what they are; those without a text are left out."""
-    found = "".join(f"<dt>{text(name)}</dt><dd>{text(words)}</dd>" for name, words in entries if words)
+def facts(entries: Iterable[tuple[str, ...]]) -> str:
+    """Names and what they are, and what is folded below; those without a text are left out."""
+    found = "".join(
+        f"<dt>{text(name)}</dt><dd>{text(words)}{''.join(map(_folded, more))}</dd>"
+        for name, words, *more in entries
+        if words
+    )
     return f"<dl>{found}</dl>" if found else ""
+
+
+def _folded(words: str) -> str:
+    return f"<details><summary>settings</summary>{text(words)}</details>" if words else ""
 
 
 def picture(figure: Figure, name: str) -> str:

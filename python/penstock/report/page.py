@@ -7,6 +7,7 @@ stay true: every statement names the rows it comes from.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,24 @@ def body(sources: list[Source], rows: Rows, pictures: dict[str, str]) -> list[st
     parts += [html.statement(one) for one in verdict(rows)]
     parts += [f'<p class="lead">{html.text(lead(rows))}</p>', _machine(machine), _rules(rules(rows)), _promises(rows)]
     for name, picture in pictures.items():
-        caption = html.text(kinds.FIGURES[name].caption)
-        parts.append(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>")
+        caption = f"{html.text(kinds.FIGURES[name].caption)} {_drawn_of(sources, rows, name)}"
+        parts.append(f'<figure><div class="drawn">{picture}</div><figcaption>{caption}</figcaption></figure>')
     return [*parts, *_tables(rows), _missing(rows), _sources(sources)]
+
+
+def _drawn_of(sources: list[Source], rows: Rows, name: str) -> str:
+    """The files, kinds and names of the rows that a figure shows."""
+    used = [row for row in kinds.resolve(kinds.FIGURES[name].rows)(rows) if "source" in row]
+    parts = []
+    for source in sources:
+        mine = {row["source"] for row in source.rows}
+        counts = Counter(row["kind"] for row in used if row["source"] in mine)
+        if counts:
+            of_kinds = ", ".join(f"{count} of kind {kind}" for kind, count in counts.items())
+            parts.append(f"{source.letter} ({source.name}), {of_kinds}")
+    if not parts:
+        return ""
+    return f"{html.text('Rows of ' + '; of '.join(parts))}: {html.rows(used)}"
 
 
 def title(machine: dict[str, Any]) -> str:
@@ -61,11 +77,15 @@ def title(machine: dict[str, Any]) -> str:
 
 def lead(rows: Rows) -> str:
     """What was run, how it was kept honest, and what checking took."""
-    runs = [
-        f"{one.get('suite', 'a suite')} (files of {drawing.size_label(one['file_bytes'])}, {one['repeats']} rounds)"
-        for one in rows
-        if one["kind"] == "machine"
-    ]
+    runs: list[str] = []
+    for one in rows:
+        if one["kind"] == "machine":
+            size, rounds = drawing.size_label(one["file_bytes"]), one["repeats"]
+            runs.append(f"{one.get('suite', 'a suite')} (files of {size}, {rounds} rounds)")
+        elif one["kind"] == "stopped":
+            runs[-1] = runs[-1].replace(
+                " rounds)", f" rounds planned, of which {one['done'] / one['planned']:.0%} done)"
+            )
     partly = sorted(
         {row["kind"] for row in rows if row.get("verified_bytes", row.get("bytes", 0)) < row.get("bytes", 0)}
     )
@@ -105,7 +125,7 @@ def _rules(found: list[Rule]) -> str:
 
 def _sizes(rule: Rule) -> str:
     low, high = (drawing.size_label(size) for size in (rule.low_bytes, rule.high_bytes))
-    return low if low == high else f"{low} to {high}"
+    return (low if low == high else f"{low} to {high}").replace(" ", "\u00a0").replace("\u00a0to", " to")
 
 
 def _ahead(ratio: Estimate | None) -> str:
@@ -159,7 +179,13 @@ def _missing(rows: Rows) -> str:
         )
         for cause, names in causes.items()
     ]
-    whole = html.table(("what", "because", "rows"), lines)
+    ended = [row for row in rows if row["kind"] == "stopped"]
+    note = "".join(
+        f'<p class="note">A run ended at its {html.text(row["cause"])}, after {row["done"]} of {row["planned"]} cells: '
+        f"later rounds are incomplete, and n says how many samples a line has. {html.rows([row])}</p>"
+        for row in ended
+    )
+    whole = note + html.table(("what", "because", "rows"), lines, look="prose")
     return f"<h2>Not measured</h2>{whole}" if whole else ""
 
 
@@ -170,7 +196,7 @@ def _sources(sources: list[Source]) -> str:
     ]
     note = "A12 is line 12 of file A. A line holds every number of one sample, and the name of its machine."
     return f'<h2>Sources</h2><p class="note">{note}</p>' + html.table(
-        ("", "file", "lines", "SHA-256 begins"), lines, (2,)
+        ("", "file", "lines", "SHA-256 begins"), lines, (2,), "plain"
     )
 
 
@@ -179,13 +205,14 @@ def _machine(machine: dict[str, Any]) -> str:
     return f"<h2>This machine</h2>{entries}" if entries else ""
 
 
-def _facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
-    """The fingerprint in words."""
+def _facts(machine: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The fingerprint in words; the third of an entry is folded."""
     device, disk, versions = machine["device"], machine["disk"], dict(machine["versions"])
     build = versions.pop("penstock")
     cuda = "built in" if build["cuda"] else "not built in"
     pages = drawing.size_label(machine["page_bytes"])
-    driver = f", driver {device['driver_version']}" if device["driver_version"] else ""
+    cuda_version = device["driver_version"]  # 1000 * major + 10 * minor
+    driver = f", driver for CUDA {cuda_version // 1000}.{cuda_version % 1000 // 10}" if cuda_version else ""
     return [
         ("processor", f"{machine['cpu_model']}, {machine['cores']} cores, {machine['architecture']}"),
         ("memory", f"{drawing.size_label(machine['memory_bytes'])}, pages of {pages}"),
@@ -193,8 +220,8 @@ def _facts(machine: dict[str, Any]) -> list[tuple[str, str]]:
         ("link", _link(machine.get("link", ""))),
         ("system", f"{machine['distribution']}, Linux {machine['kernel']}"),
         ("file system", f"{machine['file_system']} ({machine['mount_options']})"),
-        ("disk", ", ".join(f"{key} {value}" for key, value in disk.items())),
-        ("cuFile", _cufile(machine.get("cufile", {}))),
+        ("disk", _disk(disk)),
+        ("cuFile", *_cufile(machine.get("cufile", {}))),
         ("Penstock", f"{build['version']}, g++ {build['compiler']}, CUDA {cuda}"),
         ("with", ", ".join(f"{name} {value}" for name, value in versions.items())),
         ("revision", machine["git_revision"] or ""),
@@ -205,8 +232,17 @@ def _link(link: dict[str, Any] | str) -> str:
     return link if isinstance(link, str) else f"PCIe {link['generation']} x{link['width']}"
 
 
-def _cufile(setup: dict[str, Any]) -> str:
+def _disk(disk: dict[str, str]) -> str:
+    """The kernel counts sectors of 512 bytes, whatever the disk's own are."""
+    words = [disk["name"]] if "name" in disk else []
+    sectors = disk.get("sectors_512", "")
+    words += [drawing.size_label(int(sectors) * 512)] if sectors.isdecimal() else []
+    return ", ".join(words + [f"{key} {disk[key]}" for key in disk if key not in ("name", "sectors_512")])
+
+
+def _cufile(setup: dict[str, Any]) -> tuple[str, str]:
+    """In short, and every setting."""
     if not setup:
-        return ""
-    settings = [f"{name} {value}" for name, value in setup["settings"].items()]
-    return "; ".join([setup["library"], f"configuration {setup['source']}", *settings])
+        return "", ""
+    settings = "; ".join(f"{name} {value}" for name, value in setup["settings"].items())
+    return f"{setup['library']}, configuration {setup['source']}", settings

@@ -83,7 +83,7 @@ PANELS: list[tuple[str, list[tuple[str, str, bool]]]] = [
 
 def beside_peers(rows: Rows) -> Figure | None:
     """Bars by panel; None when the rows are of another suite."""
-    probes = _probes(rows)
+    probes = probes_by_name(rows)
     panels = [(title, [bar for bar in bars if bar[0] in probes]) for title, bars in PANELS]
     panels = [(title, bars) for title, bars in panels if bars]
     if not panels:
@@ -104,7 +104,7 @@ def beside_peers(rows: Rows) -> Figure | None:
     return figure
 
 
-def _probes(rows: Rows) -> dict[str, Rows]:
+def probes_by_name(rows: Rows) -> dict[str, Rows]:
     probes: dict[str, Rows] = defaultdict(list)
     for row in rows:
         if row["kind"] in ("core", "formats"):

@@ -67,7 +67,8 @@ def rate_of(row: dict[str, Any]) -> float:
 def rules(rows: Rows) -> list[Rule]:
     """Of all suites that can say something."""
     able = [kind for kind in kinds.present(rows) if kind.cells]
-    cells = [cell for kind in able for cell in kinds.resolve(kind.cells)(kinds.own(rows, kind))]
+    made = [kinds.resolve(kind.cells)(kinds.own(rows, kind)) for kind in able]
+    cells = [cell for of_kind in made for cell in sorted(of_kind, key=lambda cell: cell.situation)]
     by_situation: dict[str, dict[int, list[Cell]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
         by_situation[cell.situation][cell.size_bytes].append(cell)

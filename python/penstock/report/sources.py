@@ -86,3 +86,19 @@ def _need_one_size(sources: Iterable[Source]) -> None:
 def names_of(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Names of the rows, in order, each once; none of rows that come from no file."""
     return list(dict.fromkeys(row["source"] for row in rows if "source" in row))
+
+
+def spans(names: Iterable[str]) -> list[str]:
+    """The names in the order of the files, with neighbouring lines put together: A12–A15."""
+    found: list[tuple[str, int, int]] = []
+    for letter, line in sorted({_parts(name) for name in names}, key=lambda part: (len(part[0]), *part)):
+        if found and found[-1][0] == letter and found[-1][2] + 1 == line:
+            found[-1] = (letter, found[-1][1], line)
+        else:
+            found.append((letter, line, line))
+    return [f"{letter}{first}" if first == last else f"{letter}{first}–{letter}{last}" for letter, first, last in found]
+
+
+def _parts(name: str) -> tuple[str, int]:
+    letter = name.rstrip("0123456789")
+    return letter, int(name[len(letter) :])

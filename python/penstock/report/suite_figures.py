@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from penstock.bench.suite_tables import differ
+from penstock.bench.suite_tables import grouped as _grouped
 from penstock.report import style
 from penstock.report.figures import size_label
 
@@ -73,6 +74,7 @@ class Line:
     colour: str
     label: str
     dashed: bool = False
+    apart: frozenset[float] = frozenset()  # where samples are so far apart that the median says little
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def _ways(rows: Rows, ways: dict[str, tuple[str, str]], value: Callable[[dict[st
         if known is not None:
             label, colour = known
             points = _medians(group, "multiplicity", value)
-            lines.append(Line(points, colour, "" if called_back else label, dashed=called_back))
+            lines.append(Line(points, colour, "" if called_back else label, called_back, _apart(group, value)))
     return lines
 
 
@@ -161,10 +163,11 @@ def copies_figure(rows: Rows) -> Figure | None:
             mine = [row for row in copies if (row["request_bytes"], row["order"]) == (size, direction)]
             lines = [
                 Line(
-                    _medians(group, "multiplicity", lambda row: row["bytes_per_second"] / 1e9),
+                    _medians(group, "multiplicity", _gigabytes),
                     COPIES[way][1],
                     COPIES[way][0] if memory == "page-locked" else "",
-                    dashed=memory != "page-locked",
+                    memory != "page-locked",
+                    _apart(group, _gigabytes),
                 )
                 for (way, memory), group in _grouped(mine, "way", "buffer").items()
             ]
@@ -173,11 +176,12 @@ def copies_figure(rows: Rows) -> Figure | None:
     return _drawn(grid)
 
 
-def _grouped(rows: Rows, *names: str) -> dict[tuple[Any, ...], Rows]:
-    groups: dict[tuple[Any, ...], Rows] = defaultdict(list)
-    for row in rows:
-        groups[tuple(row[name] for name in names)].append(row)
-    return dict(sorted(groups.items()))
+def _gigabytes(row: dict[str, Any]) -> float:
+    return float(row["bytes_per_second"]) / 1e9
+
+
+def _apart(rows: Rows, value: Callable[[dict[str, Any]], float]) -> frozenset[float]:
+    return frozenset(x for (x,), group in _grouped(rows, "multiplicity").items() if differ(map(value, group)))
 
 
 def _medians(rows: Rows, axis: str, value: Callable[[dict[str, Any]], float]) -> Points:
@@ -236,6 +240,10 @@ def _fill(axes: Axes, panel: Panel, span: tuple[float, float]) -> None:
     for line in panel.lines:
         drawn = {"color": line.colour, "linestyle": (0, (3.5, 2)) if line.dashed else "-", "marker": "o"}
         axes.plot(*zip(*line.points, strict=True), linewidth=1.3, markersize=2.6, **drawn)
+        hollow = [point for point in line.points if point[0] in line.apart]
+        if hollow:
+            xs, ys = zip(*hollow, strict=True)
+            axes.scatter(xs, ys, s=16, color="white", edgecolors=line.colour, linewidths=1, zorder=3)
     places = sorted({x for line in panel.lines for x, _ in line.points})
     axes.set_xticks(places[:: math.ceil(len(places) / 4)])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: panel.ticks(value)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
 from typing import Any
 
 from penstock.bench.results import median_rate
+from penstock.bench.suite_tables import grouped, thousands
 from penstock.cli.show import bytes_text, rate_text
 from penstock.report.sources import Statement
 
@@ -39,26 +39,34 @@ def _cpu(rows: Rows) -> float:
 
 
 def of_multiplicity(rows: Rows) -> list[Statement]:
-    """How many random reads of the smallest size at once bring the device nearly all it can get, and by which way."""
+    """How many random reads of the smallest size the device gets at most: by default, and the best other way."""
     reads = [
-        row for row in rows if row["kind"] == "multiplicity" and row["subject"] == "read" and row["order"] == "random"
+        row
+        for row in rows
+        if row["kind"] == "multiplicity" and row["subject"] == "read" and row["order"] == "random"
+        if row["way"].startswith("GPU")
     ]
-    reads = [row for row in reads if row["way"].startswith("GPU")]
     if not reads:
         return []
     size = min(row["request_bytes"] for row in reads)
-    groups: dict[tuple[str, int], Rows] = defaultdict(list)
-    for row in reads:
-        if row["request_bytes"] == size:
-            groups[row["way"], row["multiplicity"]].append(row)
+    groups = grouped([row for row in reads if row["request_bytes"] == size], "way", "multiplicity")
+    ours = {key: group for key, group in groups.items() if "auto" in key[0]}
+    others = {key: group for key, group in groups.items() if key not in ours}
+    said, used = [], []
+    for of_these, what in ((ours, "by default"), (others, "the best other way")):
+        if of_these:
+            words, of_words = _most(of_these)
+            said.append(f"{what} {words}")
+            used += of_words
+    return [Statement(f"Random reads of {bytes_text(size)} into device memory, a second: {'; '.join(said)}.", used)]
+
+
+def _most(groups: dict[tuple[str, int], Rows]) -> tuple[str, Rows]:
+    """The fastest way, what it does one at a time, and the rows of both."""
     rates = {key: statistics.median(row["operations_per_second"] for row in group) for key, group in groups.items()}
-    way, _ = max(rates, key=lambda key: rates[key])
-    mine = {count: rate for (name, count), rate in rates.items() if name == way}
-    most, least = max(mine, key=lambda count: mine[count]), min(mine)
-    text = (
-        f"Random reads of {bytes_text(size)} into device memory reach {mine[most]:,.0f} a second with {most} at once "
-        f"({way.removeprefix('GPU ')})"
-    )
-    if most != least:
-        text += f", {mine[least]:,.0f} with {least}"
-    return [Statement(text + ".", groups[way, most] + groups[way, least])]
+    way, most = max(rates, key=lambda key: rates[key])
+    least = min(count for name, count in rates if name == way)
+    text = f"{thousands(rates[way, most])} with {most} at once ({way.removeprefix('GPU ')})"
+    if most == least:
+        return text, groups[way, most]
+    return f"{text}, {thousands(rates[way, least])} with {least}", groups[way, most] + groups[way, least]

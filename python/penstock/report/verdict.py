@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 from penstock.bench import first_touch_show, kinds
+from penstock.bench.cells import durable_rate
 from penstock.bench.promises import Medians
 from penstock.bench.results import median_rate
 from penstock.cli.show import rate_text
@@ -132,28 +133,51 @@ def _promises(rows: Rows, name: str) -> list[Statement]:
 
 
 def of_first_touch(rows: Rows) -> list[Statement]:
-    lines: dict[str, dict[int, Rows]] = {"gpu": {}, "cpu": {}}
-    for key, group in first_touch_show.groups(rows).items():
-        particles, direction, touch, buffer, format, path, cache, chunk, workers = key
-        plain = (direction, format, path, cache, chunk, workers) == ("read", "raw", "auto", "hot", 0, 0)
-        if plain and buffer == {"gpu": "device", "cpu": "managed"}[touch]:
-            lines[touch][particles] = group
-    sizes = lines["gpu"]
-    if len(sizes) < 2:
+    """Reads of the page cache over sizes; then what is not cached, and new files with fsync, at the largest size that
+    both have."""
+    hot = _touched(rows, "read", "hot", "gpu")
+    if len(hot) < 2:
         return []
-    most = max(sizes, key=lambda size: median_rate(sizes[size]) or 0)
-    top = median_rate(sizes[most]) or 0
-    half = min(size for size in sizes if (median_rate(sizes[size]) or 0) >= top / 2)
+    rates = {size: median_rate(group) or 0.0 for size, group in hot.items()}
+    most = max(rates, key=lambda size: rates[size])
+    half = min(size for size, rate in rates.items() if rate >= rates[most] / 2)
     text = (
-        f"Reads into device memory reach {rate_text(top)} ({first_touch_show.count_text(most)} particles), and half of "
-        f"that from {first_touch_show.count_text(half)} particles on"
+        f"Particles in the page cache are read into device memory at up to {rate_text(rates[most])} "
+        f"({first_touch_show.count_text(most)} of them), at half of that or more from "
+        f"{first_touch_show.count_text(half)} on"
     )
-    used = sizes[most] + sizes[half]
-    if most in lines["cpu"]:
-        other = lines["cpu"][most]
-        text += f"; managed memory that the CPU touched first gets {rate_text(median_rate(other) or 0)}"
-        used = used + other
-    return [Statement(text + ".", used)]
+    used = hot[most] + hot[half]
+    managed = _touched(rows, "read", "hot", "cpu")
+    if managed:
+        size = max(managed)
+        text += f"; into managed memory that the CPU touched first at {rate_text(median_rate(managed[size]) or 0)}"
+        text += f" ({first_touch_show.count_text(size)})"
+        used = used + managed[size]
+    return [Statement(text + ".", used), *_disk(rows)]
+
+
+def _touched(rows: Rows, direction: str, cache: str, touch: str) -> dict[int, Rows]:
+    """The default on raw files at its own shape, by particles: device memory, or what the CPU can touch first."""
+    found: dict[int, Rows] = {}
+    wanted = (direction, touch, {"gpu": "device", "cpu": "managed"}[touch], "raw", "auto", cache, 0, 0)
+    for (particles, *rest), group in first_touch_show.groups(rows).items():
+        if tuple(rest) == wanted:
+            found[particles] = group
+    return found
+
+
+def _disk(rows: Rows) -> list[Statement]:
+    cold, new = _touched(rows, "read", "cold", "gpu"), _touched(rows, "write", "new", "gpu")
+    both = cold.keys() & new.keys()
+    written = durable_rate(new[max(both)]) if both else None
+    if written is None:
+        return []
+    size = max(both)
+    text = (
+        f"{first_touch_show.count_text(size)} particles that are not in the page cache are read at "
+        f"{rate_text(median_rate(cold[size]) or 0)}, and written to a new file at {rate_text(written)} with fsync."
+    )
+    return [Statement(text, cold[size] + new[size])]
 
 
 def _joined(words: list[str]) -> str:
