@@ -91,8 +91,9 @@ def _rates_table(rows: Rows, title: str) -> Table:
     names = ["way", "memory"][: len(_axes(rows))]
     table = _table(names, [f"x {count}" for count in counts], ("rows",) if are_named(rows) else ())
     samples = sorted({len(group) for group in _cells(rows)})
-    many = f"{samples[0]}" if len(samples) == 1 else f"{samples[0]} to {samples[-1]}"
-    table.title = f"{title}: how many a second, by how many are at once (medians of {many})"
+    many = " to ".join(str(one) for one in dict.fromkeys((samples[0], samples[-1])))
+    table.title = f"{title}: how many a second, by how many are at once"
+    table.caption = f"Medians of {many} samples."
     for key, group in grouped(rows, *_axes(rows)).items():
         by_count = grouped(group, "multiplicity")
         cells = [[row["operations_per_second"] for row in by_count.get((count,), [])] for count in counts]
@@ -102,7 +103,7 @@ def _rates_table(rows: Rows, title: str) -> Table:
             *([source_names(group)] if are_named(rows) else []),
         )
     if any(differ(row["operations_per_second"] for row in group) for group in _cells(rows)):
-        table.caption = f"~: samples differ by more than a factor of {APART:g}"
+        table.caption += f" ~: they differ by more than a factor of {APART:g}."
     return table
 
 

@@ -65,7 +65,8 @@ code { font-size: .88em; overflow-wrap: anywhere; }
   .wide { overflow: visible; }
   .rows { font-size: 6pt; } table.rules td:first-child { min-width: 4.5cm !important; }
   tr { break-inside: avoid; } thead { display: table-header-group; }
-  details::details-content { content-visibility: visible; block-size: auto; } }
+  details::details-content { content-visibility: visible; block-size: auto; }
+  figcaption details::details-content { content-visibility: hidden; block-size: 0; } }
 """
 
 
