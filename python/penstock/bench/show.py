@@ -209,3 +209,6 @@ def print_results(rows: Rows, console: Console | None = None) -> None:
     absent = missing_table(rows)
     if absent is not None:
         out.print(absent)
+    for row in rows:
+        if row["kind"] == "stopped":
+            out.print(escape(f"ended at its {row['cause']}, after {row['done']} of {row['planned']} cells"))

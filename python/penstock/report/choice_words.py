@@ -35,6 +35,7 @@ def cells(rows: Rows) -> list[Cell]:
     found: dict[tuple[str, int, str], Rows] = defaultdict(list)
     for row in rows:
         if row["kind"] == "choice" and row["way"] not in ("auto, Python", "KvikIO default"):
-            situation = f"{row['direction']} of one request, {STATES[row['cache']]}"
+            what = "read of one request" if row["direction"] == "read" else "write of one request, fsync not counted"
+            situation = f"{what}, {STATES[row['cache']]}"
             found[situation, row["request_bytes"], row["way"]].append(row)
     return [Cell(situation, size, way, group) for (situation, size, way), group in found.items()]

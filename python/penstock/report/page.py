@@ -118,7 +118,7 @@ def _rules(found: list[Rule]) -> str:
     note = (
         "Where the default, auto, is as good as any path, it is the rule. As good: the 95 % interval of the ratio of "
         "medians holds 1, at every size of the line; ahead of: all of it is above 1, and by is the least lead of any "
-        "size. GB/s at the largest size. Writes are counted with fsync."
+        "size. GB/s at the largest size. Writes are counted with fsync, unless the line says otherwise."
     )
     return f'<h2>What to ask for</h2><p class="note">{note}</p>' + html.table(names, lines, (3, 6, 7), "rules")
 
