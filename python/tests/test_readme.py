@@ -108,3 +108,11 @@ def test_links_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
         if "://" not in target:
             assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_each_figure_of_a_machine_in_the_readme_has_its_results_beside_it() -> None:
+    text = (ROOT / "README.md").read_text()
+    shown = re.findall(r"docs/figures/(h200-[\w-]+)\.svg", text)
+    assert shown
+    for name in shown:
+        assert f"(bench/results/{name}.jsonl)" in text and (ROOT / "bench/results" / f"{name}.jsonl").is_file()

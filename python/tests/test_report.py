@@ -214,6 +214,14 @@ def test_each_figure_names_the_file_and_the_rows_that_it_is_drawn_of(tmp_path: P
     assert "10 of kind trial" in cpu and "A2–A11" in cpu and "ceiling" not in cpu
 
 
+def test_tables_without_names_of_rows_are_followed_by_them() -> None:
+    row = {"kind": "choice", "name": "x", "way": "auto", "direction": "read", "cache": "hot", "request_bytes": 4096}
+    row |= {"seconds": 1.0, "took": "buffered", "bytes": 4096, "bytes_per_second": 4096.0}
+    rows = named([MACHINE | {"suite": "choice"}, row, row | {"way": "buffered"}])
+    (text,) = page._tables(rows)
+    assert "A2–A3" in text and "buffered" in text
+
+
 def test_a_run_that_its_time_limit_ended_is_told() -> None:
     run = [MACHINE | {"suite": "report"}, *trials("auto", 0, 1e9)]
     stop = {"kind": "stopped", "cause": "time limit of 5 s", "done": 5, "planned": 20, "source": "A7"}

@@ -83,7 +83,8 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
     ),
     "choice": Drawing(
         "report.choice_figure:choice_figure",
-        "How near each way of choosing comes to the fastest path, by request size. 1 is the fastest measured.",
+        "How near each way of choosing comes to the fastest path, by request size. 1 is the fastest measured. "
+        "Writes end when the call returns, without fsync.",
         "report.figure_rows:of_choice",
     ),
     "io-size": Drawing(

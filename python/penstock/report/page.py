@@ -160,6 +160,8 @@ def _tables(rows: Rows) -> list[str]:
     for kind in kinds.present(rows):
         made = kinds.resolve(kind.tables)(kinds.own(rows, kind), kind.row)
         parts = "".join(html.from_terminal(one, "all medians of this suite") for one in made)
+        if not any(column.header == "rows" for one in made for column in one.columns):
+            parts += f'<p class="note">Of {html.rows(row for row in rows if row["kind"] == kind.row)}</p>'
         found.append(f"<h2>{html.text(kind.heading)}</h2>{parts}")
     return found
 
