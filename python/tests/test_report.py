@@ -80,6 +80,7 @@ def test_what_holds_at_one_size_only_is_not_said_of_two() -> None:
     )
     (rule,) = rules(rows)
     assert (rule.low_bytes, rule.high_bytes, rule.as_good, rule.closest) == (4096, 65536, [], None)
+    assert rule.good_text == "mmap at 1 of 2"
 
 
 def test_states_that_begin_alike_are_compared_and_others_are_not() -> None:

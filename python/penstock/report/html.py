@@ -44,7 +44,7 @@ th:last-child, td:last-child { padding-right: 0; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 td:first-child { min-width: 9rem; } td:nth-child(2) { white-space: nowrap; }
 td:first-child.n, table.plain td:first-child { min-width: 0; }
-table.rules td:first-child { min-width: 11rem; } table.rules td:nth-child(3) { font-weight: 600; }
+table.rules td:first-child { min-width: 11rem; } table.rules td:nth-child(2) { font-weight: 600; }
 table.prose td:first-child { min-width: 11rem; width: 55%; }
 table.prose td:nth-child(2) { white-space: normal; min-width: 11rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; font-size: .92rem; margin: 0; }
@@ -57,7 +57,7 @@ code { font-size: .88em; overflow-wrap: anywhere; }
 @media (max-width: 30rem) {
   body { padding-top: 1.2rem; } h1 { font-size: 1.4rem; }
   dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; }
-  figure svg { min-width: 33rem; } }
+  figure svg { min-width: 33rem; } td:first-child, table.rules td:first-child { min-width: 8rem; } }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; } h2, h3 { break-after: avoid; }
   table { font-size: 7.5pt; } td, th { padding-right: .5rem; } td.n, th.n { white-space: normal; }

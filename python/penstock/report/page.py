@@ -108,17 +108,18 @@ def lead(rows: Rows) -> str:
 def _rules(found: list[Rule]) -> str:
     if not found:
         return ""
-    names = ("what", "size", "use", "GB/s", "as good", "ahead of", "by", "n", "rows")
+    names = ("what", "use", "size", "GB/s", "as good", "ahead of", "by", "n", "rows")
     lines = []
     for rule in found:
         path, ratio = rule.closest or ("", None)
-        cells = (rule.situation, _sizes(rule), rule.path, drawing.number(rule.rate / 1e9), ", ".join(rule.as_good))
+        cells = (rule.situation, rule.path, _sizes(rule), drawing.number(rule.rate / 1e9), rule.good_text)
         said = [html.text(cell) for cell in (*cells, path, _ahead(ratio), str(rule.samples))]
         lines.append((*said, html.rows(rule.rows, 3)))
     note = (
         "Where the default, auto, is as good as any path, it is the rule. As good: the 95 % interval of the ratio of "
-        "medians holds 1, at every size of the line; ahead of: all of it is above 1, and by is the least lead of any "
-        "size. GB/s at the largest size. Writes are counted with fsync, unless the line says otherwise."
+        "medians holds 1, at every size of the line, or at as many as it says; ahead of: all of it is above 1, and by "
+        "is the least lead of any size. GB/s at the largest size. Writes are counted with fsync, unless the line says "
+        "otherwise."
     )
     return f'<h2>What to ask for</h2><p class="note">{note}</p>' + html.table(names, lines, (3, 6, 7), "rules")
 

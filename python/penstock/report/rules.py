@@ -9,7 +9,7 @@ its rows do not, and names them.
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,14 @@ class Rule:
     beaten: dict[str, intervals.Estimate]  # by how much at least, by path
     samples: int
     rows: Rows
+    good_at: dict[str, int] = field(default_factory=dict)  # at how many of the sizes a path is as good
+    sizes: int = 1
+
+    @property
+    def good_text(self) -> str:
+        """What is as good at every size, then what is so at some."""
+        some = [f"{path} at {count} of {self.sizes}" for path, count in self.good_at.items() if count < self.sizes]
+        return ", ".join([*self.as_good, *some])
 
     @property
     def closest(self) -> tuple[str, intervals.Estimate] | None:
@@ -95,16 +103,18 @@ def _rule(situation: str, size: int, rivals: list[Cell], before: str) -> Rule:
     path = next((one for one in (DEFAULT, before) if one in good), best.path)
     chosen = next(cell for cell in ranked if cell.path == path)
     ratios = {cell.path: intervals.ratio(chosen.rates, cell.rates) for cell in ranked if cell is not chosen}
+    as_good = [one for one, ratio in ratios.items() if _is_tie(ratio)]
     return Rule(
         situation,
         size,
         size,
         path,
         chosen.median,
-        [one for one, ratio in ratios.items() if _is_tie(ratio)],
+        as_good,
         {one: ratio for one, ratio in ratios.items() if not _is_tie(ratio) and ratio.median >= 1},
         min(len(cell.rows) for cell in rivals),
         [row for cell in ranked for row in cell.rows],
+        dict.fromkeys(as_good, 1),
     )
 
 
@@ -121,6 +131,8 @@ def _join(rule: Rule, larger: Rule) -> None:
     rule.beaten = {path: min(rule.beaten[path], larger.beaten[path], key=lambda one: one.median) for path in both}
     rule.samples = min(rule.samples, larger.samples)
     rule.rows = rule.rows + larger.rows
+    rule.good_at = dict(Counter(rule.good_at) + Counter(larger.good_at))
+    rule.sizes += larger.sizes
 
 
 STATES = {"hot": "in the page cache", "cold": "not in the page cache", "direct": "not in the page cache"}
