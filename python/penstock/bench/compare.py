@@ -100,7 +100,7 @@ def _groups(rows: Rows) -> dict[Key, Rows]:
             groups[("trial", *(str(row[name]) for name in _VARIANT))].append(row)
         elif "name" in fields:
             groups[row["kind"], row["name"]].append(row)
-            if "p99_us" in row:
+            if isinstance(row.get("p99_us"), (int, float)):
                 groups[row["kind"], row["name"] + ", p99"].append({"median_us": row["p99_us"]})
         elif row["kind"] == "ceiling":
             groups["ceiling", row["direction"]].append(row)

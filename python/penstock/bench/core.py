@@ -291,7 +291,8 @@ def _tmpfs(bench: Bench, what: str, turn: int) -> Sample:
         raise NotPossible("there is no /dev/shm")
     bytes = min(bench.bytes, int(0.4 * _free_bytes(shm))) >> 20 << 20
     if bytes < MIN_TMPFS_BYTES:
-        raise NotPossible("there is too little room in /dev/shm")
+        small = bench.bytes < MIN_TMPFS_BYTES
+        raise NotPossible("the files are too small for it" if small else "there is too little room in /dev/shm")
     memory = bench.device.slice(0, bytes)
     with Workspace(bench.context, shm, bytes, files=1) as place:
         # From memory that stays: just after 4 GiB of a GPU's memory were freed, a read takes 7 ms longer (H200).

@@ -11,7 +11,7 @@ import mmap
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from penstock.bench.gdsio_job import BATCHED, XFER_TYPES, Job, refusal
 STAMP_SEED = 7
 _SPARE_BYTES = 64 << 20
 _BUDGET_BYTES = 256 << 20
+_STAGED_BYTES = 2 << 20  # the least that a worker of the engine holds
 _SLOTS = 4  # of -x 3: while one is filled from storage, another is copied to the GPU
 _PATHS = {"1": "direct", "2": "direct", "3": "direct", "4": "buffered", "5": "gds-stream", "auto": "auto"}
 _PATHS |= dict.fromkeys(BATCHED, "gds-batch")
@@ -72,10 +73,11 @@ def run(job: Job) -> Iterator[Report]:
         bind(job.node)
     with ExitStack() as stack:
         largest = job.io[1] * job.depth * job.threads
-        context = stack.enter_context(Context(job.device, budget_bytes=max(_BUDGET_BYTES, 2 * largest), strict=False))
+        budget = max(_BUDGET_BYTES, 2 * largest, (job.threads + 2) * _STAGED_BYTES)
+        context = stack.enter_context(Context(job.device, budget_bytes=budget, strict=False))
         made = stack.enter_context(_removed_on_error())
         if job.writes or job.read_percent is not None:
-            made += reserve(job)
+            reserve(job, made)
         files = [stack.enter_context(_opened(context, job, path)) for path in job.files]
         done = _measure(context, job, files)
         made.clear()  # from here on the files are the user's
@@ -107,10 +109,10 @@ def _numbers(text: str) -> set[int]:
     return found
 
 
-def reserve(job: Job) -> list[Path]:
-    """Makes the files as large as the job needs them. Returns those that were not there before."""
+def reserve(job: Job, made: list[Path]) -> None:
+    """Makes the files as large as the job needs them. Those that were not there before are in `made` as soon as they
+    may be there."""
     end = job.start + job.size
-    made = [path for path in job.files if not path.exists()]
     needed = sum(max(0, end - (path.stat().st_blocks * 512 if path.exists() else 0)) for path in job.files)
     place = job.files[0].parent
     try:
@@ -121,11 +123,14 @@ def reserve(job: Job) -> list[Path]:
         cause = f"{free} bytes are free, {needed} and 64 MiB to spare are needed"
         raise Error(code="no_space", operation="gdsio", file=str(place), cause=cause, advice="use a smaller -s")
     for path in job.files:
-        _allocate(path, end, made)
-    return made
+        if not path.exists():
+            made.append(path)
+        elif not path.is_file():
+            raise Error(operation="gdsio", file=str(path), cause="not a regular file", advice="name another with -f")
+        _allocate(path, end)
 
 
-def _allocate(path: Path, end: int, made: list[Path]) -> None:
+def _allocate(path: Path, end: int) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
         try:
@@ -133,8 +138,6 @@ def _allocate(path: Path, end: int, made: list[Path]) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        for one in made:
-            one.unlink(missing_ok=True)
         raise Error.of(error, "gdsio", str(path), "name a file that you can write") from None
 
 
@@ -145,7 +148,8 @@ def _removed_on_error() -> Iterator[list[Path]]:
         yield made
     except BaseException:
         for path in made:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
         raise
 
 

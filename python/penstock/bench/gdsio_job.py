@@ -30,6 +30,7 @@ IO_TYPES = ("READ", "WRITE", "RANDREAD", "RANDWRITE")  # -I
 BATCHED, BY_CUFILE = ("6", "7"), ("0", "5", "6", "7")
 _MEMORY = {"0": "device", "2": "pinned", "3": "system", "4": "mmap"}  # -m
 _MOST_THREADS, _MOST_BATCH = 512, 4096
+_MOST_CAUSE = 200  # letters of what is wrong with a configuration
 _SIZE = re.compile(r"\d+[kKmMgG]?(i?[bB])?", re.ASCII)
 
 
@@ -175,7 +176,10 @@ class _Reader:
             return default
         if not _SIZE.fullmatch(text):
             raise refusal(flag, f"'{text}' is not a size", "use 4096, 64K, 16M or 1G, for example")
-        return parse_bytes(text)
+        try:
+            return parse_bytes(text)
+        except Error as error:
+            raise refusal(flag, error.cause, error.advice) from None
 
     def requests(self) -> tuple[int, int, int]:
         parts = _given(self.flags.io, "1M").split(":")
@@ -299,7 +303,7 @@ def load(path: Path) -> list[tuple[str, Job]]:
     except OSError as error:
         raise Error.of(error, "gdsio", str(path), "name a configuration that you can read") from None
     except (configparser.Error, UnicodeDecodeError) as error:
-        cause = " ".join(str(error).split())
+        cause = " ".join(str(error).replace("'<string>'", "it").split())[:_MOST_CAUSE]  # it quotes the line
         raise Error(operation="gdsio", file=str(path), cause=cause, advice="correct it") from None
     if not parser.sections():
         raise Error(operation="gdsio", file=str(path), cause="there is no job in it", advice="add a section [job1]")

@@ -84,7 +84,7 @@ class Benchmark(ABC):
         self.bytes = self.count * PARTICLE_BYTES * run.steps
         self.times = Times()
         self.under_way: deque[tuple[int, Pending]] = deque()  # step and what moves it
-        self.open_steps = max(1, run.delay) if run.background else 1
+        self.open_steps = min(run.steps, max(1, run.delay)) if run.background else 1
         self.paused = 0.0  # for checking, while nothing moved
 
     @abstractmethod

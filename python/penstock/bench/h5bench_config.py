@@ -25,6 +25,7 @@ _SECONDS = {"min": 60.0, "sec": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _TIME = re.compile(r"(\d{1,12})\s*(min|sec|s|ms|us)", re.ASCII)
 _RANKS = re.compile(r"(?:^|\s)(?:-n|-np|--np|--n|--ntasks)[\s=]*(\d+)(?:\s|$)", re.ASCII)
 _MOST_PARTICLES = 1 << 48
+_MOST_SECONDS = 86400.0
 
 _NUMBERS = ("TIMESTEPS", "DELAYED_CLOSE_TIMESTEPS", "NUM_PARTICLES", "TO_READ_NUM_PARTICLES", "IO_MEM_LIMIT")
 _SIZES = ("NUM_DIMS", "DIM_1", "DIM_2", "DIM_3", "CHUNK_DIM_1", "CHUNK_DIM_2", "CHUNK_DIM_3", "BLOCK_CNT")
@@ -185,7 +186,10 @@ class _Settings:
         found = _TIME.fullmatch(text or "0 s")
         if found is None:
             raise self.refuse(key, f"'{text}' is no time with a unit", "use '1 s', '100 ms' or '5000 us', for example")
-        return int(found[1]) * _SECONDS[found[2]]
+        value = int(found[1]) * _SECONDS[found[2]]
+        if value > _MOST_SECONDS:
+            raise self.refuse(key, f"'{text}' is more than a day a step", "use less")
+        return value
 
     def switches(self) -> None:
         for key, why in _REFUSED.items():

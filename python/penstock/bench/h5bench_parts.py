@@ -33,16 +33,16 @@ class Part:
 
 def parts_of(run: Run) -> list[Part]:
     """Raises Error when there are too many of them."""
-    indexes = _indexes(run)
-    if len(indexes) > MOST_PARTS:
+    count = _how_many(run)  # before any is made: they might not fit into memory
+    if count > MOST_PARTS:
         raise Error(
             operation="h5bench",
             file=str(run.file),
-            cause=f"{run.option} makes {len(indexes)} selections of each dataset, more than {MOST_PARTS}",
+            cause=f"{run.option} makes {count} selections of each dataset, more than {MOST_PARTS}",
             advice="use smaller, or fewer, blocks",
         )
     parts, first = [], 0
-    for index in indexes:
+    for index in _indexes(run):
         shape = tuple(len(range(*one.indices(extent))) for one, extent in zip(index, run.dims, strict=True))
         parts.append(Part(index, shape, first))
         first += parts[-1].count
@@ -64,23 +64,44 @@ def _indexes(run: Run) -> list[Index]:
     if run.option == "PARTIAL":
         return [(slice(0, run.particles),)]
     if run.option == "STRIDED":
-        ((stride, block),) = run.blocks
-        return [(one,) for one in _lattice(stride, block, run.block_count)]
+        return [(one,) for axis in _axes(run) for one in _lattice(*axis)]
     if run.option == "CS":
-        axes = [
-            _lattice(stride, block, (extent - block) // stride + 1)
-            for (stride, block), extent in zip(run.blocks, run.dims, strict=True)
-        ]
-        return list(product(*axes))
+        return list(product(*(_lattice(*axis) for axis in _axes(run))))
     return _around(run)
+
+
+def _axes(run: Run) -> list[tuple[int, int, int]]:
+    """(stride, block, count) of each dimension of a run of blocks; none of other runs."""
+    if run.option == "STRIDED":
+        ((stride, block),) = run.blocks
+        return [(stride, block, run.block_count)]
+    if run.option != "CS":
+        return []
+    return [
+        (stride, block, (extent - block) // stride + 1)
+        for (stride, block), extent in zip(run.blocks, run.dims, strict=True)
+    ]
+
+
+def _how_many(run: Run) -> int:
+    """Selections of a run of blocks."""
+    return math.prod(1 if _joined(*axis) else axis[2] if _as_blocks(*axis) else axis[1] for axis in _axes(run))
+
+
+def _joined(stride: int, block: int, count: int) -> bool:
+    return stride == block or count == 1
+
+
+def _as_blocks(_stride: int, block: int, count: int) -> bool:
+    return count <= block or (block >= _LARGE_BLOCK and count <= MOST_PARTS)
 
 
 def _lattice(stride: int, block: int, count: int) -> list[slice]:
     """`count` blocks, one every `stride`: as blocks, or, where blocks are small and many, as every stride-th element
     from each element of the first block on."""
-    if stride == block or count == 1:
+    if _joined(stride, block, count):
         return [slice(0, (count - 1) * stride + block)]
-    if count <= block or (block >= _LARGE_BLOCK and count <= MOST_PARTS):
+    if _as_blocks(stride, block, count):
         return [slice(turn * stride, turn * stride + block) for turn in range(count)]
     return [slice(first, first + (count - 1) * stride + 1, stride) for first in range(block)]
 

@@ -72,7 +72,9 @@ def run_suite(run: Run) -> None:
     settings = suite.settings["io-size"]
     places = [_place(run, "local", run.workspace)]
     if run.request.remote is not None:
-        remote = run.stack.enter_context(Workspace(context, run.request.remote, suite.file_bytes, files=1))
+        remote = run.stack.enter_context(
+            Workspace(context, run.request.remote, suite.file_bytes, files=1, option="--remote")
+        )
         places.append(_place(run, "remote", remote))
     device = context.allocate(suite.file_bytes, first_touch="gpu")
     bench = Bench(context, device, PowerMeter(context.device), float(settings["cell_seconds"]))

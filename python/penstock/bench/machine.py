@@ -24,7 +24,6 @@ _PRIVATE = ("addr", "clientaddr", "mountaddr", "username", "domain", "lowerdir",
 
 
 def fingerprint(context: Context, directory: Path) -> dict[str, Any]:
-    mount = mount_of(directory)
     return {
         "cpu_model": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
@@ -36,12 +35,16 @@ def fingerprint(context: Context, directory: Path) -> dict[str, Any]:
         "device": {key: value for key, value in context.device.items() if key != "free_bytes"},
         "link": link(context.device["bus"]),
         "cufile": cufile_setup(directory),
-        "file_system": mount["type"],
-        "mount_options": mount["options"],
-        "disk": _disk(directory),
+        **storage(directory),
         "versions": _versions(),
         "git_revision": _git_revision(),
     }
+
+
+def storage(directory: Path) -> dict[str, Any]:
+    """What holds the directory."""
+    mount = mount_of(directory)
+    return {"file_system": mount["type"], "mount_options": mount["options"], "disk": _disk(directory)}
 
 
 def machine_id(machine: dict[str, Any]) -> str:

@@ -33,24 +33,44 @@ MACHINE = {"cpu_model", "cores", "memory_bytes", "page_bytes", "architecture", "
     "git_revision",
 }
 DEVICE = {"name", "model", "total_bytes", "driver_version", "emulated"}
+_QUANTITIES = ("bytes", "seconds", "operations", "cores")
+_UNITS = ("_us", "_ms", "_s", "_bytes", "_per_second", "_percent")  # at the end of a quantity's name
+_MOST_DIGITS = 300  # of an integer: a float holds it
 SAMPLES = (*sample_fields(), "ceiling", "memory", "missing")
 
 
 class Results:
     """An open results file; without a path, rows are kept in memory only. `earlier` are rows of a run that this one
-    continues: they come first, and the file that holds them is replaced when they are written again."""
+    continues: they come first, and the file that holds them is replaced when they are written again. What an older file
+    holds stays until there is something new to write: a run that is refused destroys no results."""
 
     def __init__(self, path: Path | None, earlier: Iterable[dict[str, Any]] = ()) -> None:
         self.path = path
         self.rows: list[dict[str, Any]] = []
         self._machine = ""
-        kept = list(earlier)
-        new = path.with_name(path.name + ".new") if path is not None and kept else path
-        self._stream: IO[str] | None = self._opened(new) if new is not None else None
-        for row in kept:
-            self._put(row)
-        if path is not None and new is not None and kept:
+        self._begun = bool(kept := list(earlier))  # the file is this run's
+        self._waiting = ""  # lines that are written with the first sample
+        self._stream: IO[str] | None = None
+        self._made = path is not None and not path.exists()
+        if path is not None and kept:
+            self._replace(path, kept)
+        elif path is not None:
+            self._stream = self._opened(path, "a")
+
+    def _replace(self, path: Path, kept: list[dict[str, Any]]) -> None:
+        """Writes the rows of the earlier run beside its file, which then is the new one."""
+        new = path.with_name(path.name + ".new")
+        try:
+            self._stream = self._opened(new, "w")
+            for row in kept:
+                self._keep(row)
+            self._write(self._waiting)
+            self._waiting = ""
             new.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise
 
     def add(self, kind: str, **fields: Any) -> dict[str, Any]:
         row = {"kind": kind, **fields}
@@ -58,28 +78,44 @@ class Results:
             row["id"] = machine_id(row["machine"])
         else:
             row["machine"] = self._machine
-        return self._put(row)
+        self._keep(row)
+        if kind != "machine" and self._waiting:
+            self._clear()
+            self._write(self._waiting)
+            self._waiting = ""
+        return row
 
     def has(self, kind: str, **fields: Any) -> bool:
         """Whether a row of this kind holds all these fields: then it need not be measured again."""
         return any(row["kind"] == kind and fields.items() <= row.items() for row in self.rows)
 
-    def _put(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _keep(self, row: dict[str, Any]) -> None:
         self.rows.append(row)
         if row["kind"] == "machine":
             self._machine = row["id"]
         if self._stream is not None:
-            try:
-                self._stream.write(json.dumps(row) + "\n")
-                self._stream.flush()
-            except OSError as error:
-                raise Error.of(error, "write results", str(self.path), "write them elsewhere with --out") from None
-        return row
+            self._waiting += json.dumps(row) + "\n"
+
+    def _clear(self) -> None:
+        """The file is this run's from its first sample on. Pipes and terminals hold nothing to clear."""
+        if not self._begun and self._stream is not None and self._stream.seekable():
+            with suppress(OSError):
+                self._stream.truncate(0)
+        self._begun = True
+
+    def _write(self, text: str) -> None:
+        if self._stream is None:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError as error:
+            raise Error.of(error, "write results", str(self.path), "write them elsewhere with --out") from None
 
     @staticmethod
-    def _opened(path: Path) -> IO[str]:
+    def _opened(path: Path, mode: str) -> IO[str]:
         try:
-            return path.open("w")
+            return path.open(mode)
         except OSError as error:
             raise Error.of(error, "write results", str(path), "name a file you can write with --out") from None
 
@@ -90,6 +126,9 @@ class Results:
         if self._stream is not None:
             with suppress(OSError):  # a full disk, of which add() has told
                 self._stream.close()
+            if self._made and not self._begun and self.path is not None:
+                with suppress(OSError):
+                    self.path.unlink(missing_ok=True)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -116,7 +155,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            rows.append(_checked(json.loads(line)))
+            rows.append(_checked(json.loads(line, parse_constant=_no_number, parse_float=_number, parse_int=_whole)))
         except (ValueError, RecursionError) as error:
             if number < len(lines) or not rows:
                 raise _no_results(path, f"line {number} is no result: {error}") from None
@@ -136,9 +175,9 @@ def unfinished(path: Path, started: dict[str, Any]) -> list[dict[str, Any]]:
     if first["kind"] != "machine":
         raise _no_results(path, "it does not begin with the machine")
     differences = [
-        f"{name}: {first.get(name)} and {started[name]}"
-        for name in ("suite", "quick", "file_bytes", "repeats", "definition", "peers")
-        if first.get(name) != started[name]
+        f"{name}: {first.get(name)} and {started.get(name)}"
+        for name in ("suite", "quick", "file_bytes", "repeats", "definition", "peers", "remote")
+        if first.get(name) != started.get(name)
     ]
     differences += differing(first["machine"], started["machine"])
     if differences:
@@ -151,6 +190,22 @@ def unfinished(path: Path, started: dict[str, Any]) -> list[dict[str, Any]]:
     return [first, *(row for row in rows if row["kind"] != "stopped" and not row.get("cut_short"))]
 
 
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _whole(text: str) -> int:
+    """Of a size that can be reckoned with: int() has its own limit, of 4300 digits."""
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
 def _checked(row: Any) -> dict[str, Any]:
     """The row, when it holds what its kind needs; ValueError says what it lacks."""
     if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
@@ -158,11 +213,18 @@ def _checked(row: Any) -> dict[str, Any]:
     for name, kind in FIELDS.get(row["kind"], {}).items():
         if not isinstance(row.get(name), kind) or isinstance(row.get(name), bool):
             raise ValueError(f"{row['kind']} needs a {name}")
+    for name, value in row.items():
+        quantity = name in _QUANTITIES or name.endswith(_UNITS)
+        if quantity and value is not None and (isinstance(value, bool) or not isinstance(value, NUMBER) or value < 0):
+            raise ValueError(f"{name} is no quantity")
     if row["kind"] == "machine":
         device, versions = row["machine"].get("device"), row["machine"].get("versions")
         whole = isinstance(device, dict) and isinstance(versions, dict) and row["machine"].keys() >= MACHINE
         if not whole or not device.keys() >= DEVICE or "penstock" not in versions:
             raise ValueError("the machine is not described whole")
+        link = row["machine"].get("link", "")
+        if not isinstance(link, str) and not (isinstance(link, dict) and link.keys() >= {"generation", "width"}):
+            raise ValueError("the machine's link is not described whole")
     if row["kind"] == "missing" and "name" not in row and not {"path", "direction", "cache"} <= row.keys():
         raise ValueError("missing needs a name, or path, direction and cache")
     return row

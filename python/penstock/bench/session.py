@@ -10,7 +10,7 @@ from typing import Any
 from penstock import Context
 from penstock.bench import kinds
 from penstock.bench.grid import Step
-from penstock.bench.machine import fingerprint
+from penstock.bench.machine import fingerprint, storage
 from penstock.bench.results import Results, unfinished
 from penstock.bench.suite import Suite
 from penstock.bench.workspace import Workspace
@@ -42,6 +42,8 @@ def _results(request: Request, machine: dict[str, Any]) -> Results:
         "peers": sorted(request.peers.intersection(kinds.KINDS[suite.kind].peers)),
         "machine": machine,
     }
+    if request.remote is not None:
+        started["remote"] = storage(request.remote)
     earlier = unfinished(request.results, started) if request.resume and request.results is not None else []
     results = Results(request.results, earlier)
     if not earlier:

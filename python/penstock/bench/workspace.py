@@ -32,21 +32,26 @@ class Workspace:
     """A scratch directory with one stamped file to read (`source`), one of the same size to overwrite (`target`), and
     room for a third."""
 
-    def __init__(self, context: Context, directory: Path, file_bytes: int, files: int = 3) -> None:
+    def __init__(
+        self, context: Context, directory: Path, file_bytes: int, files: int = 3, option: str = "--dir"
+    ) -> None:
         self.context = context
         self.file_bytes = file_bytes
         self._parent = directory
+        self._option = option  # of the command line, that names the directory
         self._needed = int(files * file_bytes * MARGIN) + SPARE_BYTES
 
     def __enter__(self) -> Workspace:
         remove_dead(self._parent)
-        check_space(self._parent, self._needed)
+        check_space(self._parent, self._needed, self._option)
         try:
             made = Path(tempfile.mkdtemp(prefix=f".new-{PREFIX}", dir=self._parent))
             self._lock = _locked(made / LOCK)
             self.directory = made.rename(made.with_name(made.name.removeprefix(".new-")))  # from here on it has a lock
         except OSError as error:
-            raise Error.of(error, "bench", str(self._parent), "name a directory you can write to with --dir") from None
+            raise Error.of(
+                error, "bench", str(self._parent), f"name a directory you can write to with {self._option}"
+            ) from None
         self.media = Media(self.directory)
         return self
 
@@ -112,7 +117,7 @@ def remove_dead(parent: Path) -> list[str]:
     return removed
 
 
-def check_space(directory: Path, needed: int) -> None:
+def check_space(directory: Path, needed: int, option: str = "--dir") -> None:
     """Raises Error unless `needed` bytes are free under the directory."""
     if not directory.is_dir():
         raise Error(
@@ -120,7 +125,7 @@ def check_space(directory: Path, needed: int) -> None:
             operation="bench",
             file=str(directory),
             cause="there is no such directory",
-            advice="name an existing one with --dir",
+            advice=f"name an existing one with {option}",
         )
     free = shutil.disk_usage(directory).free
     if free < needed:
@@ -129,7 +134,7 @@ def check_space(directory: Path, needed: int) -> None:
             operation="bench",
             file=str(directory),
             cause=f"{free} bytes are free, {needed} are needed (1.2 times the files and 1 GiB to spare)",
-            advice="free some space, choose another --dir or a smaller --file-bytes",
+            advice=f"free some space, choose another {option} or a smaller --file-bytes",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock import Error
 from penstock.cli import options, show
 
 if TYPE_CHECKING:
@@ -50,11 +52,10 @@ def bench(
         return _list(json, quick)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
     chosen = suites.all_suites(quick) if suite == ALL else [suites.load(suite, quick)]
+    named = _peers(peers, chosen)
     limits = (file_bytes, repeats, seconds)
-    requests = [
-        session.Request(_overridden(one, *limits), device, place, out, quick, _peers(peers), resume) for one in chosen
-    ]
-    requests = [replace(one, remote=_second(one.suite, remote, suite == ALL)) for one in requests]
+    requests = [session.Request(_overridden(one, *limits), device, place, out, quick, named, resume) for one in chosen]
+    requests = [replace(one, remote=_second(one, remote, suite == ALL)) for one in requests]
     if suite == ALL:
         requests = [replace(one, results=out.with_name(f"{out.stem}-{one.suite.name}{out.suffix}")) for one in requests]
     done = [_run(one, json) for one in requests]
@@ -78,8 +79,9 @@ def _run(request: session.Request, json: bool) -> dict[str, Any]:
     return {"suite": name, "results": str(request.results), "rows": rows}
 
 
-def _peers(text: str) -> frozenset[str]:
-    from penstock.bench.kinds import PEERS
+def _peers(text: str, suites: list[Any]) -> frozenset[str]:
+    """Those named, each of which one of the suites at least can measure."""
+    from penstock.bench.kinds import KINDS, PEERS
 
     if text in ("all", "none"):
         return PEERS if text == "all" else frozenset()
@@ -89,6 +91,11 @@ def _peers(text: str) -> frozenset[str]:
         raise options.refusal(
             "bench", f"--peers: '{unknown[0]}' is not known", "use all, none, or some of " + ", ".join(sorted(PEERS))
         )
+    able = {peer for suite in suites for peer in KINDS[suite.kind].peers}
+    idle = sorted(names - able)
+    if idle:
+        known = "use some of " + ", ".join(sorted(able)) if able else "use none"
+        raise options.refusal("bench", f"--peers: the suite {suites[0].name} has no '{idle[0]}'", known)
     return names
 
 
@@ -119,9 +126,11 @@ def _overridden(suite: Any, file_bytes: str | None, repeats: str | None, seconds
     return suite
 
 
-def _second(suite: Any, remote: str | None, one_of_all: bool) -> Path | None:
+def _second(request: session.Request, remote: str | None, one_of_all: bool) -> Path | None:
+    """The second directory, when the suite measures one."""
     from penstock.bench.kinds import KINDS
 
+    suite = request.suite
     if remote is None:
         return None
     if one_of_all and not KINDS[suite.kind].takes_remote:
@@ -131,7 +140,14 @@ def _second(suite: Any, remote: str | None, one_of_all: bool) -> Path | None:
         raise options.refusal(
             "bench", f"--remote: the suite {suite.name} measures one directory", f"use it with {able}"
         )
-    return options.place("bench", "--remote", remote)
+    place = options.place("bench", "--remote", remote)
+    if place.exists() and request.directory.exists() and place.samefile(request.directory):
+        raise options.refusal("bench", f"--remote: {remote} is --dir itself", "name another directory")
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):  # now, not when other suites are done
+        cause = "you may not write there" if place.is_dir() else "there is no such directory"
+        advice = "name an existing one that you can write to with --remote"
+        raise Error(operation="bench", file=remote, cause=cause, advice=advice)
+    return place
 
 
 @contextmanager

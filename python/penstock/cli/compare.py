@@ -33,10 +33,11 @@ def compare(
     from penstock.bench import results, tables
 
     bound = _bound(fail_below)
-    table = None if out is None else options.place("compare", "--out", out)
+    places = [options.place("compare", name, given) for name, given in _named(first, second)]
+    table = None if out is None else options.target("compare", out, places)
     if table is not None:
         tables.encoder(table, "compare")
-    rows = [results.read(options.place("compare", name, given)) for name, given in _named(first, second)]
+    rows = [results.read(place) for place in places]
     report = comparing.compare(*rows)
     if not report.comparisons:
         raise Error(

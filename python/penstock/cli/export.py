@@ -19,7 +19,8 @@ def export(
     from penstock.bench import results as stored
     from penstock.bench import tables
 
-    source, target = options.place("export", "RESULTS", results), options.place("export", "--out", out)
+    source = options.place("export", "RESULTS", results)
+    target = options.target("export", out, [source])
     tables.encoder(target, "export")
     rows = tables.of_results(stored.read(source))
     tables.save(target, rows, "export")

@@ -72,6 +72,8 @@ def gdsio(
         "rdma": rdma, "opened": opened,
     }  # fmt: skip
     if config is None:
+        if only is not None:
+            raise refusal("--job", "there is no configuration file", "leave it out, or name the file")
         _run(job_of(Flags(**given)), json)
         return 0
     if any(value not in (None, False) for value in given.values()):

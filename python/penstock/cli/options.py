@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,15 @@ def size(operation: str, option: str, text: str) -> int:
 
 
 def count(operation: str, option: str, text: str, maximum: int) -> int:
-    """A whole number from 1 to maximum; "auto" is 0."""
-    if text == "auto":
-        return 0
+    """A whole number from 1 to maximum."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= maximum:
         raise refusal(operation, f"{option}: '{text}' is not a number from 1 to {maximum}", "or leave it out")
     return int(text)
+
+
+def _count_or_auto(operation: str, option: str, text: str, maximum: int) -> int:
+    """As count; "auto" is 0, which leaves it to the policy."""
+    return 0 if text == "auto" else count(operation, option, text, maximum)
 
 
 def check_range(operation: str, offset_bytes: int, length_bytes: int) -> None:
@@ -39,6 +44,16 @@ def place(operation: str, option: str, text: str) -> Path:
     if not text:
         raise refusal(operation, f"{option}: the name is empty", "give the name of a file or directory")
     return Path(text)
+
+
+def target(operation: str, text: str, sources: Iterable[Path]) -> Path:
+    """A file to write with --out, which is none of those that are read."""
+    found = place(operation, "--out", text)
+    for source in sources:
+        with suppress(OSError):
+            if found.samefile(source):
+                raise refusal(operation, f"--out: {text} is what is to be read", "name another file")
+    return found
 
 
 def path(operation: str, name: str) -> str:
@@ -54,8 +69,8 @@ def transfer(operation: str, given: dict[str, str], strict: bool) -> dict[str, A
         options["chunk_bytes"] = size(operation, "--chunk-bytes", given["chunk_bytes"])
         if options["chunk_bytes"] == 0:
             raise refusal(operation, "--chunk-bytes: 0 bytes move nothing", "leave it out, or use 1MiB, for example")
-    options["workers"] = count(operation, "--workers", given["workers"], MAX_WORKERS)
-    options["depth"] = count(operation, "--depth", given["depth"], MAX_DEPTH)
+    options["workers"] = _count_or_auto(operation, "--workers", given["workers"], MAX_WORKERS)
+    options["depth"] = _count_or_auto(operation, "--depth", given["depth"], MAX_DEPTH)
     return options
 
 

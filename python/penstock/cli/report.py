@@ -25,7 +25,7 @@ def report(
     from penstock.report import page, sources
 
     places = [_existing(name) for name in results or [DEFAULT_RESULTS]]
-    target = options.place("report", "--out", out)
+    target = options.target("report", out, places)
     found = sources.read(places)
     try:
         made = page.make(found, target)

@@ -1,0 +1,207 @@
+"""What measuring and its readers refuse: a refused run destroys no results, numbers that are none are no results, and
+what the file says of sizes is looked at before memory or disk is used."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Ran, assert_one_line_error
+
+from penstock import Context, Error
+from penstock.bench import gdsio, h5bench_config
+from penstock.bench.gdsio_job import Flags, job_of
+from penstock.bench.h5bench import Options, perform
+from penstock.bench.h5bench_parts import parts_of
+from penstock.bench.results import Results, read, unfinished
+
+Run = Callable[..., Ran]
+RESULTS = Path(__file__).parents[2] / "bench" / "results" / "two-cores-core.jsonl"
+BENCH = ("bench", "io-size", "--quick", "--device", "host", "--file-bytes", "4MiB")
+CONTIG = {"MEM_PATTERN": "CONTIG", "FILE_PATTERN": "CONTIG", "NUM_DIMS": "1", "DIM_1": "64", "TIMESTEPS": "2"}
+
+
+def runs(place: Path, **changed: str) -> list[h5bench_config.Run]:
+    one = {"benchmark": "write", "file": "a.h5", "configuration": CONTIG | changed}
+    whole = {"directory": str(place), "mpi": {"ranks": "1"}, "vol": {}, "file-system": {}, "benchmarks": [one]}
+    config = place / "config.json"
+    config.write_text(json.dumps(whole))
+    return h5bench_config.load(config)
+
+
+@pytest.mark.parametrize("option", [("--seconds", "auto"), ("--repeats", "auto"), ("--peers", "fio")])
+def test_a_run_that_would_measure_nothing_of_what_was_asked_is_refused(
+    tmp_path: Path, penstock: Run, option: tuple[str, str]
+) -> None:
+    assert_one_line_error(penstock(*BENCH, "--dir", tmp_path, "--out", tmp_path / "r.jsonl", *option), option[0])
+
+
+@pytest.mark.parametrize("remote", ["missing", "file", "."])
+def test_a_second_directory_that_is_none_is_refused_before_anything_is_made(
+    tmp_path: Path, penstock: Run, remote: str
+) -> None:
+    (tmp_path / "file").write_text("x")
+    out = tmp_path / "old.jsonl"
+    out.write_text("old\n")
+    ran = penstock(*BENCH, "--dir", tmp_path, "--out", out, "--remote", tmp_path / remote)
+    assert_one_line_error(ran, "--remote")
+    assert out.read_text() == "old\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "old.jsonl"]
+
+
+def test_a_refused_run_leaves_older_results_and_makes_no_new_file(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    old.write_text("old\n")
+    for path in (old, new):
+        with Results(path) as results:
+            results.add("machine", machine={})
+    assert old.read_text() == "old\n" and not new.exists()
+
+
+def test_older_results_end_with_the_first_new_sample(tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl"
+    path.write_text("old and long\n" * 100)
+    with Results(path) as results:
+        results.add("machine", machine={})
+        results.add("ceiling", direction="read")
+        kinds = [json.loads(line)["kind"] for line in path.read_text().splitlines()]  # while the run goes on
+        results.add("ceiling", direction="write")
+    assert kinds == ["machine", "ceiling"]
+    assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["machine", "ceiling", "ceiling"]
+
+
+def test_a_run_with_another_second_directory_is_not_continued(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    started: dict[str, Any] = json.loads(RESULTS.read_text().splitlines()[0]) | {"definition": "1", "peers": []}
+    disks = [{"file_system": "ext4"}, {"file_system": "nfs4"}]
+    path.write_text(json.dumps(started | {"remote": disks[0]}) + "\n")
+    assert unfinished(path, started | {"remote": disks[0]})
+    for other in (started, started | {"remote": disks[1]}):
+        with pytest.raises(Error, match="remote"):
+            unfinished(path, other)
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "-1", "1" + "0" * 400, '"fast"', "true"])
+def test_a_rate_that_is_no_number_is_no_result(tmp_path: Path, value: str) -> None:
+    machine, *_ = RESULTS.read_text().splitlines()
+    row = {"kind": "core", "name": "a", "bytes": 1, "bytes_per_second": 1.5, "cpu_user_s": 0, "cpu_system_s": 0}
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    good.write_text(f"{machine}\n{json.dumps(row)}\n")
+    bad.write_text(f"{machine}\n{json.dumps(row).replace('1.5', value)}\n{json.dumps(row)}\n")
+    assert len(read(good)) == 2
+    with pytest.raises(Error, match="line 2 is no result"):
+        read(bad)
+
+
+def test_a_percentile_that_is_no_number_is_no_result(tmp_path: Path) -> None:
+    lines = RESULTS.read_text().splitlines()
+    path = tmp_path / "r.jsonl"
+    path.write_text("\n".join(line.replace('"p99_us": ', '"p99_us": "x", "was": ') for line in lines) + "\n")
+    with pytest.raises(Error, match="p99_us"):
+        read(path)
+
+
+@pytest.mark.parametrize("command", ["export", "compare", "report"])
+def test_what_is_read_is_not_written_over(tmp_path: Path, penstock: Run, command: str) -> None:
+    path, other = tmp_path / "r.jsonl", tmp_path / "link.jsonl"
+    path.write_bytes(RESULTS.read_bytes())
+    other.symlink_to(path)
+    inputs = [path, path] if command == "compare" else [path]
+    assert_one_line_error(penstock(command, *inputs, "--out", other), "--out")
+    assert path.read_bytes() == RESULTS.read_bytes()
+
+
+def test_many_threads_of_gdsio_have_memory_to_stage_in(tmp_path: Path) -> None:
+    flags = Flags(file=str(tmp_path / "a"), device="host", transfer="4", threads="512", io="4K", size="2M", io_type="1")
+    (done,) = gdsio.run(job_of(flags))
+    assert done.load["bytes"] == 2 << 20 and done.path == "buffered"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "below a file"])
+def test_gdsio_writes_regular_files_only(tmp_path: Path, penstock: Run, kind: str) -> None:
+    place = tmp_path / "a"
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "directory":
+        place.mkdir()
+    else:
+        place.write_text("x")
+        place = place / "b"
+    ran = penstock("gdsio", "-d", "host", "-x", "4", "-I", "1", "-s", "1M", "-f", place)
+    assert_one_line_error(ran, "gdsio", str(place))
+    assert (tmp_path / "a").exists()
+
+
+def test_files_that_gdsio_was_making_when_it_was_stopped_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    def stop_at_the_second(descriptor: int, start: int, length: int) -> None:
+        made.append(descriptor)
+        if len(made) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "posix_fallocate", stop_at_the_second)
+    flags = Flags(directory=str(tmp_path), device="host", transfer="4", threads="2", size="1M", io_type="1")
+    with pytest.raises(KeyboardInterrupt):
+        list(gdsio.run(job_of(flags)))
+    assert len(made) == 2 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("flag", ["-s", "-o", "-i"])
+def test_gdsio_names_the_flag_whose_size_no_file_can_have(tmp_path: Path, penstock: Run, flag: str) -> None:
+    assert_one_line_error(penstock("gdsio", "-d", "host", "-f", tmp_path / "a", flag, "9" * 30), f"gdsio: {flag}:")
+
+
+def test_a_line_of_garbage_is_quoted_in_part_only(tmp_path: Path, penstock: Run) -> None:
+    config = tmp_path / "config"
+    config.write_text("x" * 100_000)
+    ran = penstock("gdsio", config)
+    assert_one_line_error(ran, "no section headers")
+    assert len(ran.err) < 1000
+
+
+def test_a_job_is_of_a_configuration_file(tmp_path: Path, penstock: Run) -> None:
+    assert_one_line_error(penstock("gdsio", "-d", "host", "-f", tmp_path / "a", "--job", "a"), "--job")
+
+
+def test_more_selections_than_fit_into_memory_are_counted_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run,) = runs(tmp_path)
+    many = 1 << 22
+    huge = replace(run, option="STRIDED", blocks=((many + 1, many),), block_count=many, dims=(1 << 46,))
+    monkeypatch.setattr("penstock.bench.h5bench_parts._indexes", lambda _: pytest.fail("they were made"))
+    with pytest.raises(Error, match=f"{many} selections"):
+        parts_of(huge)
+    monkeypatch.undo()
+    few = parts_of(replace(huge, block_count=3, blocks=((10, 4),), dims=(64,)))
+    assert [part.count for part in few] == [4, 4, 4]
+
+
+def test_steps_need_room_beside_their_particles(tmp_path: Path, penstock: Run) -> None:
+    runs(tmp_path, DIM_1="1", TIMESTEPS=str(1 << 30))
+    free = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
+    if free > 4 << 40:
+        pytest.skip("this disk has room for them")
+    assert_one_line_error(penstock("h5bench", tmp_path / "config.json", "--device", "host"), "the file needs 44")
+    assert not (tmp_path / "a.h5").exists()
+
+
+def test_computing_for_ages_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="more than a day"):
+        runs(tmp_path, EMULATED_COMPUTE_TIME_PER_TIMESTEP="999999999999 min")
+
+
+def test_no_more_steps_are_delayed_than_there_are(tmp_path: Path, penstock: Run) -> None:
+    """Memory for as many as the configuration says would not be there."""
+    (write,) = runs(tmp_path, MODE="ASYNC", DELAYED_CLOSE_TIMESTEPS="1 T")
+    with Context("host") as context:
+        for run in (write, replace(write, benchmark="read")):
+            assert perform(context, run, Options())["verified"] == "yes"
