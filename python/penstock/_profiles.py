@@ -28,4 +28,13 @@ def named(profile: Profiles) -> list[str]:
         return [str(folder) for folder in profile_folders() if folder.is_dir()]
     if isinstance(profile, str | os.PathLike):
         return [os.fspath(profile)]
-    return [os.fspath(one) for one in profile]
+    if isinstance(profile, bytes | dict) or not isinstance(profile, Iterable):
+        raise TypeError(f"profile must be 'auto', None, a path or several, not {type(profile).__name__}")
+    return [_text(one) for one in profile]
+
+
+def _text(one: str | os.PathLike[str]) -> str:
+    name = os.fspath(one) if isinstance(one, str | os.PathLike) else None
+    if not isinstance(name, str):
+        raise TypeError(f"a profile is named by a path, not by {type(one).__name__}")
+    return name

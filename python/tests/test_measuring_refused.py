@@ -205,3 +205,21 @@ def test_no_more_steps_are_delayed_than_there_are(tmp_path: Path, penstock: Run)
     with Context("host") as context:
         for run in (write, replace(write, benchmark="read")):
             assert perform(context, run, Options())["verified"] == "yes"
+
+
+@pytest.mark.parametrize("target", ["pipe", "link to a pipe", "directory", ""])
+def test_a_profile_takes_the_place_of_a_regular_file_only(tmp_path: Path, penstock: Run, target: str) -> None:
+    """/dev/null, named as root, would be gone."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link to a pipe").symlink_to("pipe")
+    (tmp_path / "directory").mkdir()
+    out = tmp_path / target if target else ""
+    ran = penstock("calibrate", tmp_path, "--device", "host", "--seconds", "1", "--out", out)
+    assert_one_line_error(ran, "not a regular file" if target else "--out")
+    assert (tmp_path / "pipe").is_fifo() and (tmp_path / "link to a pipe").is_symlink()
+
+
+@pytest.mark.parametrize("profile", [5, 1.5, b"x", [1], [None], [b"x"], {"a": 1}, True, object()])
+def test_what_names_no_profile_is_a_type_error(profile: Any) -> None:
+    with pytest.raises(TypeError, match="profile"):
+        Context("host", profile=profile)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock import Context, Error, profile_folders
+from penstock._publish import publish
 from penstock.cli import options, show
 from penstock.cli.bench import steps
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.bench.calibrate import Found
 
 LEAST_BYTES = 16 << 20
+_ADVICE = "name a file you can write with --out"
 
 
 def calibrate(
@@ -40,7 +42,7 @@ def calibrate(
     if size < LEAST_BYTES:
         raise options.refusal("calibrate", f"--file-bytes: {file_bytes} is too small", "use at least 16MiB")
     with Context(device, profile=None) as context:
-        target = Path(out) if out is not None else _default_name(context, directory)
+        target = options.place("calibrate", "--out", out) if out is not None else _default_name(context, directory)
         _need_folder(target)
         if not json:
             made = f"two files of {show.bytes_text(size)} under {directory}"
@@ -52,7 +54,7 @@ def calibrate(
             workspace.make(workspace.target)
             found = Calibration(context, workspace, limit, step).run()
             text = profile_text(context, directory, found)
-    _write(target, text)
+    publish(target, text.encode(errors="surrogateescape"), "write profile", _ADVICE)
     with Context(device, profile=target):
         pass  # what was written is understood, and of this machine
     if json:
@@ -83,24 +85,12 @@ def _need_folder(target: Path) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Error.of(error, "write profile", str(target), "name a file you can write with --out") from None
-    if target.is_dir() or not os.access(target.parent, os.W_OK):
-        cause = "it is a directory" if target.is_dir() else "you may not write there"
-        advice = "name a file you can write with --out"
-        raise Error(code="permission_denied", operation="write profile", file=str(target), cause=cause, advice=advice)
-
-
-def _write(target: Path, text: str) -> None:
-    """Whole or not at all: an older profile stays until the new one is there."""
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        try:
-            partial.write_text(text)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise Error.of(error, "write profile", str(target), "name a file you can write with --out") from None
+        raise Error.of(error, "write profile", str(target), _ADVICE) from None
+    special = target.exists() and not target.is_file()
+    if special or not os.access(target.parent, os.W_OK):
+        what = "it is a directory, not a regular file" if target.is_dir() else "it is not a regular file"
+        cause = what if special else "you may not write there"
+        raise Error(code="permission_denied", operation="write profile", file=str(target), cause=cause, advice=_ADVICE)
 
 
 def _summary(found: Found) -> str:
