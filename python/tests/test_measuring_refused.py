@@ -223,3 +223,32 @@ def test_a_profile_takes_the_place_of_a_regular_file_only(tmp_path: Path, pensto
 def test_what_names_no_profile_is_a_type_error(profile: Any) -> None:
     with pytest.raises(TypeError, match="profile"):
         Context("host", profile=profile)
+
+
+SUITE = 'file_bytes = "1MiB"\nrepeats = 1\nseconds = 1\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("repeats = 1\nseconds = 1\n", "file_bytes is missing"),
+        (SUITE, "nothing would be measured"),
+        (SUITE.replace("repeats = 1", "repeats = 0") + '[[case]]\npath = "auto"\n', "above 0"),
+        (SUITE.replace("seconds = 1", "seconds = nan") + '[[case]]\npath = "auto"\n', "above 0"),
+        (SUITE + "[io-size]\n", "is missing"),
+        (SUITE + "[multiplicity]\n", "is missing"),
+        (SUITE + 'case = [5]\nkind = "first-touch"\n', "suite.toml"),
+    ],
+)
+def test_a_suite_that_lacks_something_says_what(tmp_path: Path, penstock: Run, text: str, says: str) -> None:
+    (tmp_path / "suite.toml").write_text(text)
+    out = tmp_path / "r.jsonl"
+    ran = penstock("bench", tmp_path / "suite.toml", "--dir", tmp_path, "--device", "host", "--out", out)
+    assert_one_line_error(ran, says)
+    assert [path.name for path in tmp_path.iterdir()] == ["suite.toml"]
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a\0b"])
+def test_the_table_of_h5bench_does_not_take_the_place_of_its_data(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Error, match="CSV_FILE"):
+        runs(tmp_path, CSV_FILE=name)

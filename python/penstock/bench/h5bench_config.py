@@ -107,7 +107,7 @@ class _Reader:
         if any(self.table("file-system", whole.get("file-system", {}), ("lustre",)).values()):
             raise self.refuse("file-system.lustre", "Penstock sets no stripes", "use lfs setstripe on the directory")
         directory, entries = whole.get("directory"), whole.get("benchmarks")
-        if not isinstance(directory, str) or not directory:
+        if not isinstance(directory, str) or not directory or "\0" in directory:
             raise self.refuse("directory", "the name of a directory is needed")
         if not isinstance(entries, list) or not entries:
             raise self.refuse("benchmarks", "a list of benchmarks is needed")
@@ -136,7 +136,7 @@ class _Reader:
         benchmark, name = given.get("benchmark"), given.get("file")
         if benchmark not in ("write", "read"):
             raise self.refuse(f"{place}.benchmark", f"'{benchmark}' is not run here", "use write or read")
-        if not isinstance(name, str) or not name:
+        if not isinstance(name, str) or not name or "\0" in name:
             raise self.refuse(f"{place}.file", "the name of a file is needed")
         table = self.table(f"{place}.configuration", given.get("configuration"), KEYS)
         return _Settings(self, f"{place}.configuration", table).run(benchmark, directory / name, notes)
@@ -235,6 +235,8 @@ class _Settings:
             raise self.refuse("MODE", "LOG needs a VOL connector", "use SYNC or ASYNC")
         option, blocks, count, particles = self.selection(benchmark, memory, layout, dims)
         csv = self.text("CSV_FILE")
+        if csv and ("\0" in csv or file.parent / csv == file):
+            raise self.refuse("CSV_FILE", "it has to be a name of its own", "name another file")
         return Run(
             benchmark=benchmark,
             file=file,

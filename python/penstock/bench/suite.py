@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -81,6 +82,17 @@ class Suite:
         return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
+class Settings(dict[str, Any]):
+    """A table of a suite; what a kind of suite needs of it and does not find is an Error that names it."""
+
+    def __init__(self, path: Path, table: dict[str, Any]) -> None:
+        super().__init__(table)
+        self._path = path
+
+    def __missing__(self, name: str) -> Any:
+        raise _wrong(self._path, f"{name} is missing")
+
+
 def folder() -> Path:
     """Where the suites that come with Penstock lie: in the package, or in the source tree it was built from."""
     installed = Path(__file__).resolve().parent.parent / "suites"
@@ -116,14 +128,23 @@ def load(name: str, quick: bool) -> Suite:
         table |= table.get("quick", {})
     try:
         return _suite(path, table)
-    except (TypeError, ValueError, AttributeError) as error:
+    except KeyError as error:
+        raise _wrong(path, f"{error.args[0]} is missing") from None
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _wrong(path, str(error)) from None
 
 
 def _suite(path: Path, table: dict[str, Any]) -> Suite:
     kind, cases = _kind(path, table), table.get("case", [])
+    if not all(isinstance(case, dict) for case in cases):
+        raise _wrong(path, "a case is a table: [[case]]")
     trials = dict.fromkeys(trial for case in cases if kind == GRID for trial in _expand(path, case))
-    settings = {key: value for key, value in table.items() if isinstance(value, dict) and key != "quick"}
+    tables = {key: value for key, value in table.items() if isinstance(value, dict) and key != "quick"}
+    settings = Settings(path, {key: Settings(path, value) for key, value in tables.items()})
+    if int(table["repeats"]) < 1 or not 0 < float(table["seconds"]) < math.inf or table["file_bytes"] in (0, "0"):
+        raise _wrong(path, "file_bytes, repeats and seconds are above 0")
+    if kind == GRID and not trials:
+        raise _wrong(path, "there is no [[case]]: nothing would be measured")
     return Suite(
         str(table.get("name", path.stem)),
         str(table.get("about", "")),
