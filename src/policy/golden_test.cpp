@@ -121,7 +121,7 @@ TEST(GoldenProfiles, a_coherent_link_writes_by_cufile_at_every_size_and_reads_by
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Profiles, Golden, testing::Values("no-gpu", "native-gds", "coherent-link", "nfs"),
+INSTANTIATE_TEST_SUITE_P(Profiles, Golden, testing::Values("no-gpu", "h200-vm", "native-gds", "coherent-link", "nfs"),
                          [](const auto& info) {
                              std::string name = info.param;
                              for (char& c : name) c = c == '-' ? '_' : c;

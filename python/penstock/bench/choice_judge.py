@@ -122,10 +122,11 @@ def _paths(ways: dict[str, float]) -> dict[str, float]:
 
 
 def _by_threshold(cell: CellKey, ways: dict[str, float], threshold: int) -> str:
-    """As cuFile and KvikIO decide: by size alone, and past the page cache where that is possible."""
+    """By size alone, as cuFile and KvikIO decide, and past the page cache: by native cuFile where there is one. Cells in
+    which that was not measured are left out."""
     if cell[2] < threshold:
         return "buffered"
-    return next((way for way in ("gds", "gds-compat", "direct") if way in ways), "buffered")
+    return "gds" if "gds" in ways else "direct"
 
 
 def _quality(name: str, cells: dict[CellKey, dict[str, float]], best: dict[CellKey, float], way: str) -> Quality:

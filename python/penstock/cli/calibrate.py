@@ -44,6 +44,7 @@ def calibrate(
     with Context(device, profile=None) as context:
         target = options.place("calibrate", "--out", out) if out is not None else _default_name(context, directory)
         _need_folder(target)
+        _need_place(directory)
         if not json:
             made = f"two files of {show.bytes_text(size)} under {directory}"
             sys.stdout.write(f"at most {limit} s; {made}, removed afterwards\n")
@@ -71,13 +72,21 @@ def _default_name(context: Context, directory: Path) -> Path:
         raise options.refusal("calibrate", "PENSTOCK_PROFILES is empty: there is no folder", "name a file with --out")
     from penstock.bench.machine import mount_of
 
-    if not directory.is_dir():
-        cause = "there is no such directory"
-        raise Error(code="not_found", operation="calibrate", file=str(directory), cause=cause, advice="name one")
+    _need_place(directory)
     number = directory.stat().st_dev
     words = (mount_of(directory)["type"], f"{os.major(number)}-{os.minor(number)}", context.device["model"])
     name = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", word).strip("-") for word in words)
     return folders[0] / f"{name}.csv"
+
+
+def _need_place(directory: Path) -> None:
+    """Before anything is said or made."""
+    cause = "" if directory.is_dir() else "it is no directory" if directory.exists() else "there is no such directory"
+    if not cause and not os.access(directory, os.W_OK):
+        cause = "you may not write there"
+    if cause:
+        advice = "name a directory on the file system to measure"
+        raise Error(code="not_found", operation="calibrate", file=str(directory), cause=cause, advice=advice)
 
 
 def _need_folder(target: Path) -> None:

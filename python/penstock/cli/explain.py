@@ -47,6 +47,11 @@ def explain(
         show.json_object({"file": file, "direction": direction, **found})
     else:
         sys.stdout.write(_text(found))
+        there = sum(part["bytes"] for part in found["parts"])
+        if wanted is not None and there < wanted:
+            sys.stdout.write(
+                f"the file ends after {show.bytes_text(there)} of the {show.bytes_text(wanted)} asked for\n"
+            )
     return 0
 
 
