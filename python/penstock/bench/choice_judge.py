@@ -122,8 +122,8 @@ def _paths(ways: dict[str, float]) -> dict[str, float]:
 
 
 def _by_threshold(cell: CellKey, ways: dict[str, float], threshold: int) -> str:
-    """By size alone, as cuFile and KvikIO decide, and past the page cache: by native cuFile where there is one. Cells in
-    which that was not measured are left out."""
+    """By size alone, as cuFile and KvikIO decide, and past the page cache: by native cuFile where there is one. Cells
+    in which that was not measured are left out."""
     if cell[2] < threshold:
         return "buffered"
     return "gds" if "gds" in ways else "direct"
