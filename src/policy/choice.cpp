@@ -122,7 +122,8 @@ Choice by_measurement(Choice rule, const Part& part, const RequestFacts& request
 // `path` with its prediction, but not with a measured shape, and the best of the others.
 Choice beside(PathKind path, const Part& part, const RequestFacts& request, const MachineFacts& machine) {
     Choice choice{path, {}, {}, {}};
-    for (const PathCost& cost : predicted(part, request, machine).all()) {
+    const PathCosts costs = predicted(part, request, machine);
+    for (const PathCost& cost : costs.all()) {
         if (cost.path == path) choice.cost.seconds = cost.seconds, choice.cost.curve = cost.curve;
         else if (choice.next.seconds == 0 && refusal(cost.path, request, machine).empty()) choice.next = cost;
     }
@@ -134,7 +135,8 @@ Choice beside(PathKind path, const Part& part, const RequestFacts& request, cons
 bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine) {
     if (request.costs == nullptr || request.kind != MemoryKind::device) return false;
     for (Residence residence : {Residence::hot, Residence::cold}) {
-        for (const PathCost& cost : predicted({residence, request.total_bytes()}, request, machine).all()) {
+        const PathCosts costs = predicted({residence, request.total_bytes()}, request, machine);
+        for (const PathCost& cost : costs.all()) {
             if (cost.path == PathKind::gds || cost.path == PathKind::gds_compat) return true;
             if (refusal(cost.path, request, machine).empty()) break;  // faster, and possible anyway
         }

@@ -39,7 +39,8 @@ inline constexpr std::size_t kCostedPaths = kPathKinds;
 struct PathCosts {
     std::array<PathCost, kCostedPaths> found;
     std::size_t count = 0;
-    std::span<const PathCost> all() const noexcept { return {found.data(), count}; }
+    std::span<const PathCost> all() const& noexcept { return {found.data(), count}; }
+    std::span<const PathCost> all() const&& = delete;  // it would be gone while it is looked through
 };
 
 class Costs {
