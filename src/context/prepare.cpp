@@ -129,6 +129,7 @@ void Preparation::gather_files() {
 
 void Preparation::gather_costs() {
     facts_.durable = options_.durable;
+    facts_.under_way = context_.running->load();
     if (ranges_.empty() || !ranges_.front().file->place) return;
     const bool large = facts_.total_bytes() >= kSampledEvidence;
     if (!costs_.find(ranges_)) {

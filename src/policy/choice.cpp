@@ -14,6 +14,7 @@ constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // below it, mapping costs 
 constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;  // below it, O_DIRECT's round trip outweighs the copy it saves
 constexpr std::uint64_t kQueueMin = 8 * kMiB;        // threads that wait read less than this sooner than a ring does
 constexpr std::size_t kFewRanges = 8;                // unless they are many small ones
+constexpr int kFewTransfers = 4;                     // nor many transfers: their pieces make a deep queue together
 constexpr double kNoise = 1.03;                      // the rule's path is kept if it is predicted to be this near
 constexpr double kDoubt = 1.15;                      // the same, where a path was measured too seldom to be sure
 constexpr std::uint32_t kSure = 3;                   // times
@@ -25,7 +26,8 @@ Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
         const std::string cause = "not in the page cache, and O_DIRECT is not possible: " + request.direct_cause;
         return {PathKind::buffered, cause, {}, {}};
     }
-    if (request.total_bytes() < kQueueMin && request.ranges.size() <= kFewRanges) {
+    const bool few_pieces = request.total_bytes() < kQueueMin && request.ranges.size() <= kFewRanges;
+    if (few_pieces && request.under_way <= kFewTransfers) {
         const char* reason = "not in the page cache; O_DIRECT by threads: too few pieces for a deep queue";
         return {PathKind::direct, reason, {}, {}};
     }

@@ -53,6 +53,7 @@ struct RequestFacts {
     std::uint64_t memory_alignment = 1;
     bool memory_backed = false;      // tmpfs, hugetlbfs: no storage below the page cache
     bool mapping_registered = false; // explicit mmap: all of it is registered with the device
+    int under_way = 0;               // other transfers of the context, which share the threads and the storage
     bool durable = false;            // writes: the caller waits until it is on stable storage
     // Writes: what the page cache takes before writers wait for the storage. More than that goes at its speed.
     std::optional<std::uint64_t> dirty_room_bytes{};

@@ -87,6 +87,9 @@ TEST(Policy, cold_reads_of_few_pieces_go_by_threads_that_wait) {
     };
     EXPECT_EQ(path(request_of(Direction::read, 0, 4 * kMiB, Residence::cold)), PathKind::direct);
     EXPECT_EQ(path(request_of(Direction::read, 0, 8 * kMiB, Residence::cold)), PathKind::uring);
+    RequestFacts among_others = request_of(Direction::read, 0, 4 * kMiB, Residence::cold);
+    among_others.under_way = 24;
+    EXPECT_EQ(path(among_others), PathKind::uring);
     RequestFacts many = request_of(Direction::read, 0, 4096, Residence::cold);
     for (std::uint64_t i = 1; i < 100; ++i) {
         many.ranges.push_back({i * kMiB, 4096, 0});
