@@ -52,5 +52,5 @@ $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
 
 $(STAMPS)/test-tools: $(STAMPS)/venv
 	PYTHON=$(PYTHON) tools/setup.sh test
-	$(BIN)/python -m pip install -q 'pytest>=8' pytest-xdist 'ruff>=0.6' hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy yt
+	$(BIN)/python -m pip install -q 'pytest>=8' pytest-xdist 'ruff>=0.6' hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy yt pyarrow
 	@touch $@

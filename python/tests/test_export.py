@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from penstock.bench import results, tables
 
 RESULTS = Path(__file__).parents[2] / "bench" / "results"
 CORE, FORMATS = RESULTS / "h200-core.jsonl", RESULTS / "h200-formats.jsonl"
-SUFFIXES = (".csv", ".jsonl", ".parquet")
+NEEDS_ARROW = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed")
+SUFFIXES = (".csv", ".jsonl", pytest.param(".parquet", marks=NEEDS_ARROW))
 Run = Callable[..., Ran]
 Rows = list[dict[str, Any]]
 
