@@ -56,7 +56,9 @@ def test_explain_lists_every_path_and_names_the_profile(calibrated: Path) -> Non
     options = {one["path"]: one for part in found["parts"] for one in part["options"]}
     assert options["buffered"]["seconds"] > 0
     assert options["gds"]["refusal"]
-    assert found["reason"].startswith(found["parts"][0]["options"][0]["path"]) or found["predicted_seconds"]
+    taken = found["reason"].split(",")[0]
+    assert found["predicted_seconds"] == pytest.approx(options[taken]["seconds"])
+    assert found["predicted_seconds"] <= 1.15 * found["parts"][0]["options"][0]["seconds"]
 
 
 def test_the_command_explains_and_names_the_profile(calibrated: Path, penstock: Penstock) -> None:
