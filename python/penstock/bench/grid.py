@@ -257,6 +257,19 @@ def _verify(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> float:
     return check(bench.context, name, checked, seed, f" after {trial.direction} by {trial.path}")
 
 
+def wrong_bytes(file: str | Path, first: int, bad: int, how: str = "") -> Error:
+    """What a failed check of the pattern raises: `bad` bytes are wrong, the first of them at file offset `first`."""
+    return Error(
+        code="io_error",
+        operation="verify",
+        file=str(file),
+        offset_bytes=first,
+        length_bytes=bad,
+        cause=f"{bad} bytes are wrong{how}",
+        advice="do not trust these results",
+    )
+
+
 def check(context: Context, file: str | Path, memory: Buffer, seed: int, how: str = "") -> float:
     """Raises Error unless the device memory holds exactly what the file should hold from its start on. Returns the
     seconds of the comparison."""
@@ -264,13 +277,5 @@ def check(context: Context, file: str | Path, memory: Buffer, seed: int, how: st
     bad, first = context.verify_stamp(memory, 0, seed)
     seconds = time.perf_counter() - start
     if bad:
-        raise Error(
-            code="io_error",
-            operation="verify",
-            file=str(file),
-            offset_bytes=first,
-            length_bytes=bad,
-            cause=f"{bad} bytes are wrong{how}",
-            advice="do not trust these results",
-        )
+        raise wrong_bytes(file, first, bad, how)
     return seconds

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock import Context, Error, _core
 from penstock._api import File
-from penstock.bench.grid import MISSING_CODES
+from penstock.bench.grid import MISSING_CODES, wrong_bytes
 from penstock.bench.rounds import Sample
 from penstock.bench.workspace import FILE_SEED, NotPossible
 
@@ -86,13 +86,5 @@ def verify_moved(context: Context, file: File, memory: _core.Buffer, moved: list
     for offset, length in moved:
         bad, first = context.verify_stamp(memory.slice(offset, length), offset, FILE_SEED)
         if bad:
-            raise Error(
-                code="io_error",
-                operation="verify",
-                file=file.name,
-                offset_bytes=first,
-                length_bytes=bad,
-                cause=f"{bad} bytes are wrong",
-                advice="do not trust these results",
-            )
+            raise wrong_bytes(file.name, first, bad)
     return sum(length for _, length in moved)

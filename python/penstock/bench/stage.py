@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock import Error, _core
 from penstock._api import Buffer, Context, File
-from penstock.bench.grid import MISSING_CODES, POISON
+from penstock.bench.grid import MISSING_CODES, POISON, wrong_bytes
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
 
 SAMPLE_BYTES = 64 << 20  # of one sample, if requests are smaller
@@ -208,12 +208,4 @@ class Stage:
         for turn, offset in enumerate(offsets):
             bad, first = self.context.verify_stamp(far.slice(turn * cell.bytes, cell.bytes), offset, seed)
             if bad:
-                raise Error(
-                    code="io_error",
-                    operation="verify",
-                    file=file.name,
-                    offset_bytes=first,
-                    length_bytes=bad,
-                    cause=f"{bad} bytes are wrong after {cell.direction} by {cell.path}",
-                    advice="do not trust these results",
-                )
+                raise wrong_bytes(file.name, first, bad, f" after {cell.direction} by {cell.path}")
