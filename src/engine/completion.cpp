@@ -47,6 +47,16 @@ ErrorInfo operation_error(const Piece& piece, Direction direction, const Complet
     return info;
 }
 
+ErrorInfo bypass_refused(ErrorInfo operation) {
+    operation.code = ErrorCode::fallback_refused;
+    operation.advice = "the file system refuses O_DIRECT here; use path buffered, or do not ask for strict";
+    return operation;
+}
+
+std::string refused_at_transfer(int error_number) {
+    return "O_DIRECT refused at transfer: " + std::string(std::strerror(error_number));
+}
+
 void Session::complete(const Completion& completion) {
     const auto index = static_cast<std::uint32_t>(completion.tag >> 32);
     const auto piece_index = static_cast<std::uint32_t>(completion.tag);
@@ -103,10 +113,7 @@ void Session::retry_or_fail(std::uint32_t index, std::uint32_t piece_index, cons
             complete_piece(index, piece);
             return;
         }
-        ErrorInfo info = operation_error(piece, shape_.direction, completion, shape_.path);
-        info.code = ErrorCode::fallback_refused;
-        info.advice = "the file system refuses O_DIRECT here; use path buffered, or do not ask for strict";
-        transfer.stop(std::move(info));
+        transfer.stop(bypass_refused(operation_error(piece, shape_.direction, completion, shape_.path)));
     } else if (completion.status != ErrorCode::cancelled || !transfer.stopped()) {
         transfer.stop(operation_error(piece, shape_.direction, completion, shape_.path));
     }
@@ -139,8 +146,7 @@ void Session::fall_back(Piece& piece, std::byte* memory, TransferState& transfer
     }
     const std::uint64_t bytes = piece.arrived_bytes() - before;
     piece.fallen_back_bytes += bytes;
-    transfer.add_fallback(shape_.path, PathKind::buffered, bytes,
-                          "O_DIRECT refused at transfer: " + std::string(std::strerror(error_number)));
+    transfer.add_fallback(shape_.path, PathKind::buffered, bytes, refused_at_transfer(error_number));
 }
 
 bool Session::copy_lent(Slot& slot, Piece& piece, const Completion& completion) {

@@ -46,7 +46,9 @@ Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       // The inline lanes' slots are part of the budget.
       pool_({options_.device, options_.numa_node, options_.make_path}, staging_budget(options_.budget_bytes)),
-      inline_(*options_.device, *options_.system) {}
+      inline_(*options_.device, *options_.system),
+      direct_(*options_.device, *options_.system,
+              {PathKind::direct, kDirectSlotBytes, direct_lanes(options_.budget_bytes)}) {}
 
 Engine::~Engine() {
     scheduler_.stop();
@@ -61,7 +63,7 @@ void Engine::start(const std::shared_ptr<TransferState>& transfer) {
         return;
     }
     if (steps.size() == 1 && steps.front().shape.run_inline) {
-        inline_.run(*transfer);
+        (steps.front().shape.path == PathKind::direct ? direct_ : inline_).run(*transfer);
         return;
     }
     std::uint32_t workers = 0;

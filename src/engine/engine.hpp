@@ -4,6 +4,7 @@
 // what has, and joins every thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -27,9 +28,17 @@ struct EngineOptions {
 
 class Engine {
   public:
-    // What plans may use of a budget: the inline lanes' slots are part of it.
     static constexpr std::uint64_t kBudgetMin = 2 * kStagingStep;
-    static constexpr std::uint64_t staging_budget(std::uint64_t budget_bytes) { return budget_bytes - kStagingStep; }
+    static constexpr std::uint64_t kDirectSlotBytes = 512 * kKiB;  // of a lane that reads past the page cache
+    // Such lanes take a sixteenth of a budget: 32 of the default. Of small budgets none.
+    static constexpr std::size_t direct_lanes(std::uint64_t budget_bytes) {
+        const std::uint64_t share = budget_bytes / 16 / kStagingStep * kStagingStep;
+        return std::min<std::size_t>(share / kDirectSlotBytes, 32);
+    }
+    // What plans may use of a budget: the inline lanes' slots are part of it.
+    static constexpr std::uint64_t staging_budget(std::uint64_t budget_bytes) {
+        return budget_bytes - kStagingStep - direct_lanes(budget_bytes) * kDirectSlotBytes;
+    }
 
     explicit Engine(EngineOptions options);
     ~Engine();
@@ -41,8 +50,8 @@ class Engine {
     // Ends the transfer soon; at once when no worker serves it yet.
     void cancel(TransferState& transfer);
     bool runs_here();  // the calling thread is one of the workers
-    std::uint64_t pinned_bytes() const { return pool_.held_bytes() + inline_.pinned_bytes(); }
-    std::uint64_t pinned_peak_bytes() const { return pool_.peak_bytes() + inline_.pinned_bytes(); }
+    std::uint64_t pinned_bytes() const { return pool_.held_bytes() + lanes_bytes(); }
+    std::uint64_t pinned_peak_bytes() const { return pool_.peak_bytes() + lanes_bytes(); }
 
   private:
     void ensure_workers(std::uint32_t count);
@@ -50,10 +59,12 @@ class Engine {
     void work(std::uint32_t worker);
     std::shared_ptr<Team> make_team(Job& job, const std::function<bool()>& give_up);
     void serve(std::shared_ptr<Job> job, std::uint32_t worker);
+    std::uint64_t lanes_bytes() const { return inline_.pinned_bytes() + direct_.pinned_bytes(); }
 
     EngineOptions options_;
     StationPool pool_;
     InlineLanes inline_;
+    InlineLanes direct_;
     Scheduler scheduler_;
     std::mutex workers_mutex_;
     std::vector<std::thread> workers_;

@@ -97,5 +97,8 @@ class Session {
 
 // An ErrorInfo for a failed operation on a piece, with advice for the common causes.
 ErrorInfo operation_error(const Piece& piece, Direction direction, const Completion& completion, PathKind path);
+// O_DIRECT refused at transfer time: of a strict transfer the error, of others why they fell back.
+ErrorInfo bypass_refused(ErrorInfo operation);
+std::string refused_at_transfer(int error_number);
 
 }  // namespace penstock::engine

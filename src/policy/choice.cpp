@@ -26,6 +26,12 @@ Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
         const std::string cause = "not in the page cache, and O_DIRECT is not possible: " + request.direct_cause;
         return {PathKind::buffered, cause, {}, {}};
     }
+    const bool all_cold = std::all_of(request.segments.begin(), request.segments.end(), [](const Segment& segment) {
+        return segment.residence == Residence::cold;
+    });
+    if (all_cold && direct_on_caller(request, machine)) {
+        return {PathKind::direct, "not in the page cache; O_DIRECT on the calling thread", {}, {}};
+    }
     const bool few_pieces = request.total_bytes() < kQueueMin && request.ranges.size() <= kFewRanges;
     if (few_pieces && request.under_way <= kFewTransfers) {
         const char* reason = "not in the page cache; O_DIRECT by threads: too few pieces for a deep queue";

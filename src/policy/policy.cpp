@@ -12,7 +12,6 @@
 namespace penstock::policy {
 namespace {
 
-constexpr std::size_t kInlineRanges = 8;
 constexpr std::uint32_t kWorkersMax = 512;
 constexpr std::uint32_t kDepthMax = 4096;
 constexpr std::uint64_t kChunkMax = 1 * kGiB;
@@ -208,6 +207,14 @@ bool goes_inline(const RequestFacts& request, const MachineFacts& machine, Choic
     return !(clearly_faster(cold.next, cold.cost) && cold.next.path == hot.next.path);
 }
 
+// A read by O_DIRECT alone that the waiting thread can do itself.
+void put_on_caller(Plan& plan, const RequestFacts& request, const MachineFacts& machine) {
+    if (plan.steps.size() != 1 || plan.steps.front().shape.path != PathKind::direct) return;
+    if (!direct_on_caller(request, machine)) return;
+    Step& step = plan.steps.front();
+    step.shape = {PathKind::direct, Direction::read, true, true, machine.caller_direct_bytes, 0, 1, 1};
+}
+
 }  // namespace
 
 std::uint64_t RequestFacts::total_bytes() const noexcept {
@@ -222,13 +229,14 @@ Plan make_plan(const RequestFacts& request, const MachineFacts& machine) {
     Choice small;
     if (goes_inline(request, machine, small)) {
         Step step;
-        step.shape = {PathKind::buffered, request.direction, !host_memory(request), true, kInlineBytes, 1, 1};
+        step.shape = {PathKind::buffered, request.direction, !host_memory(request), true, kInlineBytes, 0, 1, 1};
         for (const Segment& segment : request.segments) step.pieces.push_back(segment.piece);
         step.reason = small.reason;
         predict(step, small);
         plan.steps.push_back(std::move(step));
     } else if (request.direction == Direction::read) {
         add_read_steps(plan, request, machine);
+        put_on_caller(plan, request, machine);
     } else {
         const Part part{main_residence(request), request.total_bytes()};
         const bool asked = request.path != PathKind::automatic;

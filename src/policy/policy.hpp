@@ -78,6 +78,7 @@ struct MachineFacts {
     std::uint64_t page_bytes = 4096;
     bool uring = false;
     std::string uring_cause;         // why not
+    std::uint64_t caller_direct_bytes = 0;  // what a waiting thread can itself read past the page cache; 0: nothing
 };
 
 // Throws Error: unsupported when an asked-for path cannot be taken, fallback_refused in strict requests,

@@ -126,6 +126,24 @@ TEST(Policy, a_partly_cached_file_is_read_by_two_steps_that_cover_it) {
     EXPECT_EQ(plan.steps[1].shape.path, PathKind::uring);
 }
 
+TEST(Policy, what_is_cold_and_aligned_is_read_by_the_thread_that_waits) {
+    RequestFacts request = request_of(Direction::read, 8192, 256 * kKiB, Residence::cold);
+    MachineFacts machine = gpu_machine();
+    const auto shape = [&] { return make_plan(request, machine).steps.at(0).shape; };
+    EXPECT_FALSE(shape().run_inline);
+    request.blocking = true;
+    EXPECT_FALSE(shape().run_inline) << "without lanes for it";
+    machine.caller_direct_bytes = 512 * kKiB;
+    request.under_way = 100;
+    EXPECT_EQ(shape().path, PathKind::direct);
+    EXPECT_TRUE(shape().run_inline);
+    request.ranges[0].offset_bytes = 100;
+    EXPECT_FALSE(shape().run_inline);
+    request.ranges[0] = {0, kMiB, 0};
+    request.segments[0].piece.bytes = kMiB;
+    EXPECT_FALSE(shape().run_inline);
+}
+
 TEST(Policy, small_blocking_requests_run_on_the_calling_thread) {
     RequestFacts request = request_of(Direction::read, 0, 4096, Residence::unknown);
     EXPECT_FALSE(make_plan(request, gpu_machine()).steps.at(0).shape.run_inline);

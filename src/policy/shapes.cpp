@@ -6,6 +6,7 @@
 #include <string>
 
 #include "penstock/error.hpp"
+#include "policy/choice.hpp"
 
 namespace penstock::policy {
 namespace {
@@ -89,6 +90,16 @@ Shape cufile_shape(PathKind path, const MachineFacts& machine) {
 
 bool small_ranges(const RequestFacts& request) {
     return !request.ranges.empty() && request.total_bytes() / request.ranges.size() < kSmallRange;
+}
+
+bool direct_on_caller(const RequestFacts& request, const MachineFacts& machine) {
+    if (request.direction == Direction::write || !request.blocking) return false;
+    if (host_memory(request) || !request.direct) return false;
+    if (request.workers != 0 || request.depth != 0 || request.chunk_bytes != 0) return false;
+    if (request.total_bytes() > machine.caller_direct_bytes || request.ranges.size() > kInlineRanges) return false;
+    return std::all_of(request.ranges.begin(), request.ranges.end(), [&](const RangeFacts& range) {
+        return range.offset_bytes % request.offset_alignment == 0 && range.bytes % request.offset_alignment == 0;
+    });
 }
 
 std::uint64_t staging_bytes(const Shape& shape) noexcept {

@@ -1,0 +1,180 @@
+// Medium reads of what is not in the page cache, by the thread that waits: which requests go so, and what they do with
+// interruptions, bad blocks, the end of the file and file systems that refuse O_DIRECT after all.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "context/test_files.hpp"
+#include "os/system.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock {
+namespace {
+
+using test::fetch;
+using test::stamped;
+using test::TempDirectory;
+using test::write_file;
+
+constexpr std::uint64_t kBytes = 256 * kKiB;
+
+// Reads of O_DIRECT descriptors fail as told.
+class BadSystem : public os::System {
+  public:
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        if ((::fcntl(fd, F_GETFL) & O_DIRECT) == 0) return System::pread(fd, memory, bytes, offset);
+        const int call = direct_reads++;
+        if (failure != 0 && call >= good_calls && (always || call % 2 == 0)) {
+            errno = failure;
+            return -1;
+        }
+        if (step_bytes != 0) bytes = std::min(bytes, step_bytes);
+        return System::pread(fd, memory, bytes, offset);
+    }
+    std::atomic<int> direct_reads{0};
+    int failure = 0, good_calls = 0;
+    bool always = true;
+    std::size_t step_bytes = 0;
+};
+
+class DirectOnCaller : public testing::Test {
+  protected:
+    void SetUp() override {
+        write_file(directory_.file("data"), stamped(kMiB + 100));
+        file_.emplace(context_.open(directory_.file("data")));
+        if (!file_->facts().direct) GTEST_SKIP() << "no O_DIRECT here: " << file_->facts().direct_cause;
+    }
+    static ContextOptions options(os::System* system) {
+        ContextOptions options;
+        options.device = "host";
+        options.system = system;
+        return options;
+    }
+    Outcome read(std::uint64_t offset, std::uint64_t bytes, bool strict = false) {
+        TransferOptions options;
+        options.path = PathKind::direct;
+        options.strict = strict;
+        return file_->read(buffer_.view().slice(0, bytes), offset, options);
+    }
+    bool holds(std::uint64_t offset, std::uint64_t bytes) {
+        return fetch(context_, buffer_.data(), bytes) == stamped(bytes, offset);
+    }
+    BadSystem system_;
+    TempDirectory directory_;
+    Context context_{options(&system_)};
+    Buffer buffer_ = context_.allocate(kMiB);
+    std::optional<File> file_;
+};
+
+TEST_F(DirectOnCaller, one_operation_brings_what_is_aligned) {
+    const Outcome outcome = read(8192, kBytes);
+    ASSERT_TRUE(outcome.ok()) << outcome.error.message();
+    EXPECT_EQ(system_.direct_reads, 1);
+    EXPECT_EQ(outcome.evidence.path_name(), "direct");
+    EXPECT_TRUE(holds(8192, kBytes));
+    EXPECT_EQ(read(100, kBytes).bytes, kBytes);  // unaligned: by workers, right all the same
+    EXPECT_TRUE(holds(100, kBytes));
+}
+
+TEST_F(DirectOnCaller, is_for_a_caller_who_waits) {
+    TransferOptions options;
+    options.path = PathKind::direct;
+    const auto runs_inline = [](const Transfer& transfer) {
+        static_cast<void>(transfer.result());
+        return transfer.plan().steps.at(0).shape.run_inline;
+    };
+    EXPECT_FALSE(runs_inline(file_->start_read(buffer_.view().slice(0, kBytes), 0, options)));
+    options.caller_waits = true;
+    EXPECT_TRUE(runs_inline(file_->start_read(buffer_.view().slice(0, kBytes), 0, options)));
+    EXPECT_FALSE(runs_inline(file_->start_read(buffer_.view(), 0, options))) << "larger than a lane's slot";
+    options.workers = 2;
+    EXPECT_FALSE(runs_inline(file_->start_read(buffer_.view().slice(0, kBytes), 0, options)));
+}
+
+TEST_F(DirectOnCaller, interruptions_and_short_counts_are_healed) {
+    system_.failure = EINTR;
+    system_.always = false;
+    system_.step_bytes = 16 * kKiB;
+    ASSERT_EQ(read(0, kBytes).bytes, kBytes);
+    EXPECT_GE(system_.direct_reads, 31);
+    EXPECT_TRUE(holds(0, kBytes));
+}
+
+TEST_F(DirectOnCaller, a_bad_block_is_an_error_with_its_place) {
+    system_.failure = EIO;
+    system_.good_calls = 1;
+    system_.step_bytes = 64 * kKiB;
+    const Outcome outcome = read(0, kBytes);
+    EXPECT_EQ(outcome.error.code, ErrorCode::io_error);
+    EXPECT_EQ(outcome.error.offset_bytes, 64 * kKiB);
+    EXPECT_EQ(outcome.bytes, 64 * kKiB);
+    EXPECT_TRUE(holds(0, 64 * kKiB));
+}
+
+TEST_F(DirectOnCaller, a_refusal_falls_back_on_record_or_fails_when_strict) {
+    system_.failure = EINVAL;
+    system_.good_calls = 1;
+    system_.step_bytes = 64 * kKiB;
+    const Outcome outcome = read(0, kBytes);
+    ASSERT_TRUE(outcome.ok()) << outcome.error.message();
+    ASSERT_EQ(outcome.evidence.fallbacks.size(), 1u);
+    EXPECT_EQ(outcome.evidence.fallbacks[0].took, PathKind::buffered);
+    EXPECT_EQ(outcome.evidence.fallbacks[0].bytes, kBytes - 64 * kKiB);
+    EXPECT_TRUE(holds(0, kBytes));
+    EXPECT_EQ(read(0, kBytes, true).error.code, ErrorCode::fallback_refused);
+}
+
+TEST_F(DirectOnCaller, a_file_cut_short_ends_the_read) {
+    std::filesystem::resize_file(directory_.file("data"), 100'000);
+    const Outcome outcome = read(65536, kBytes);
+    EXPECT_TRUE(outcome.ok());
+    EXPECT_EQ(outcome.bytes, 100'000u - 65536u);
+    EXPECT_TRUE(outcome.reached_end);
+    EXPECT_TRUE(holds(65536, outcome.bytes));
+}
+
+TEST_F(DirectOnCaller, more_callers_than_lanes_take_turns) {
+    constexpr int kCallers = 40;
+    const Buffer all = context_.allocate(kCallers * 64 * kKiB);
+    std::atomic<int> right{0};
+    std::vector<std::thread> callers;
+    for (std::uint64_t i = 0; i < kCallers; ++i) {
+        callers.emplace_back([&, i] {
+            TransferOptions options;
+            options.path = PathKind::direct;
+            const MemoryView part = all.view().slice(i * 64 * kKiB, 64 * kKiB);
+            for (std::uint64_t turn = 0; turn < 16; ++turn) {
+                const std::uint64_t offset = (i + turn) % 16 * 64 * kKiB;
+                if (!file_->read(part, offset, options).ok()) continue;
+                right += fetch(context_, part.data, 64 * kKiB) == stamped(64 * kKiB, offset);
+            }
+        });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(right, kCallers * 16);
+}
+
+TEST(DirectOnCallerBudget, lanes_are_part_of_it) {
+    TempDirectory directory;
+    write_file(directory.file("data"), stamped(kMiB));
+    ContextOptions options;
+    options.device = "host";
+    options.budget_bytes = 8 * kMiB;  // too little for lanes of their own
+    const Context context{options};
+    const File file = context.open(directory.file("data"));
+    if (!file.facts().direct) GTEST_SKIP() << "no O_DIRECT here: " << file.facts().direct_cause;
+    const Buffer buffer = context.allocate(kMiB);
+    TransferOptions by;
+    by.path = PathKind::direct;
+    by.caller_waits = true;
+    const Transfer read = file.start_read(buffer.view().slice(0, kBytes), 0, by);
+    EXPECT_TRUE(read.result().ok());
+    EXPECT_FALSE(read.plan().steps.at(0).shape.run_inline);
+    EXPECT_LE(read.result().evidence.pinned_peak_bytes, 8 * kMiB);
+}
+
+}  // namespace
+}  // namespace penstock
