@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import run_penstock
 
+from penstock.bench import choice, results
 from penstock.bench import choice_judge as judge
-from penstock.bench import results
+from penstock.bench.stage import Cell, Sample
 
 SUITE = """
 name = "small"
@@ -81,6 +83,42 @@ def test_the_figure_is_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None
     assert figure is not None
     assert len(figure.axes) == 4
     assert choice_figure([]) is None
+
+
+def visits_of(speeds: dict[str, float], took: str, rounds: int) -> dict[str, int]:
+    """How often a field wants each way, when each visit finds the same."""
+    field = choice.Field(rounds)
+    ways = [choice.Way(name, "auto" if "auto" in name else name) for name in speeds]
+    counts = dict.fromkeys(speeds, 0)
+    for _ in range(rounds):
+        for way in ways:
+            cell = Cell("read", True, 1 << 20, way.path)
+            if field.wanted(cell, way):
+                counts[way.name] += 1
+                chosen = took if way.path == "auto" else way.name
+                field.saw(cell, way, Sample(speeds[way.name], 0.0, 1, chosen))
+    return counts
+
+
+def test_visits_go_to_what_is_hard_to_tell_apart() -> None:
+    near = visits_of({"auto": 1.0, "auto, Python": 1.0, "buffered": 1.0, "mmap": 1.05, "direct": 3.0}, "buffered", 12)
+    assert near == {"auto": 12, "auto, Python": 5, "buffered": 12, "mmap": 12, "direct": 1}
+    clear = visits_of({"auto": 1.0, "buffered": 1.0, "mmap": 1.4}, "buffered", 12)
+    assert clear == {"auto": 5, "buffered": 5, "mmap": 3}
+    wrong = visits_of({"auto": 2.0, "buffered": 2.0, "mmap": 1.0}, "buffered", 12)
+    assert wrong == {"auto": 12, "buffered": 12, "mmap": 12}, "a choice that seems wrong is looked at closely"
+
+
+def test_what_is_missing_or_was_hopeless_in_smaller_cells_is_not_tried() -> None:
+    field, direct, auto = choice.Field(9), choice.Way("direct", "direct"), choice.Way("auto", "auto")
+    small, large = (Cell("read", True, size, "direct") for size in (16 << 20, 64 << 20))
+    field.saw(small, choice.Way("buffered", "buffered"), Sample(1.0, 0.0, 1, "buffered"))
+    field.saw(small, direct, Sample(2.5, 0.0, 1, "direct"))
+    assert not field.wanted(large, direct)
+    assert field.wanted(replace(large, cached=False), direct)
+    field.saw(replace(large, cached=False), direct, None)
+    assert not field.wanted(replace(small, cached=False), direct)
+    assert field.wanted(large, auto)
 
 
 def test_quality_is_the_best_median_over_the_ways_own() -> None:

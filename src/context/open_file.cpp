@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <utility>
@@ -195,6 +196,11 @@ void OpenFile::reserve(std::uint64_t bytes) {
 
 bool OpenFile::memory_backed() const noexcept {
     return facts_.file_system == "tmpfs" || facts_.file_system == "ramfs" || facts_.file_system == "hugetlbfs";
+}
+
+bool OpenFile::parallel_writes() const noexcept {
+    static constexpr std::array kRangeLocks{"lustre", "gpfs", "beegfs", "ceph", "panfs", "zfs"};
+    return std::find(kRangeLocks.begin(), kRangeLocks.end(), facts_.file_system) != kRangeLocks.end();
 }
 
 std::uint64_t OpenFile::size_bytes() const {

@@ -36,6 +36,7 @@ class OpenFile {
     os::FileFacts facts() const { return os::file_facts(handle_.buffered_fd, handle_.name); }
     const os::DirectFacts& direct() const noexcept { return direct_; }
     bool memory_backed() const noexcept;  // tmpfs, ramfs, hugetlbfs
+    bool parallel_writes() const noexcept;  // the file system locks ranges, not the file
     std::uint64_t size_bytes() const;     // asks the system; throws
     void sync() const;                    // fdatasync; throws
     void extend(std::uint64_t bytes);     // a larger size, no data; throws

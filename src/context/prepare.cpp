@@ -6,6 +6,7 @@
 #include "context/evidence_probe.hpp"
 #include "context/ranges.hpp"
 #include "context/request_costs.hpp"
+#include "context/settle.hpp"
 #include "context/state.hpp"
 #include "os/residency.hpp"
 #include "policy/shapes.hpp"
@@ -116,6 +117,7 @@ void Preparation::gather_files() {
         const FileRange& range = ranges_[i];
         facts_.ranges.push_back({range.offset_bytes, available_[i], reinterpret_cast<std::uintptr_t>(range.memory)});
         if (range.file.get() == last) continue;
+        facts_.parallel_writes |= last != nullptr || range.file->parallel_writes();
         last = range.file.get();
         facts_.memory_backed &= last->memory_backed();
         facts_.offset_alignment = std::max<std::uint64_t>(facts_.offset_alignment, last->handle().offset_alignment);
@@ -286,36 +288,6 @@ engine::Request Preparation::make_request() {
     }
     for (std::shared_ptr<Memory>& memory : memories_) request.keep_alive.push_back(std::move(memory));
     return request;
-}
-
-void sync_files(const std::vector<std::shared_ptr<OpenFile>>& files, Outcome& outcome) {
-    const auto start = Clock::now();
-    for (const auto& file : files) {
-        try {
-            if (outcome.ok()) file->sync();
-        } catch (const Error& error) {
-            outcome.error = error.info();
-        }
-    }
-    outcome.seconds += std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// What a write moves into new files, for each of them: close() must know of holes.
-struct NewBytes {
-    std::shared_ptr<OpenFile> file;
-    std::vector<OpenFile::Extent> extents;
-};
-
-std::vector<NewBytes> bytes_of_new_files(const Announced::Files& files, const std::vector<FileRange>& ranges) {
-    std::vector<NewBytes> found;
-    for (const auto& file : files) {
-        if (!file->is_new()) continue;
-        NewBytes& one = found.emplace_back(NewBytes{file, {}});
-        for (const FileRange& range : ranges) {
-            if (range.file == file && range.bytes != 0) one.extents.push_back({range.offset_bytes, range.bytes});
-        }
-    }
-    return found;
 }
 
 void Preparation::attach_end(engine::TransferState& transfer, Announced::Files files,

@@ -52,6 +52,7 @@ struct RequestFacts {
     std::uint64_t offset_alignment = 1;   // of O_DIRECT, the largest of the files
     std::uint64_t memory_alignment = 1;
     bool memory_backed = false;      // tmpfs, hugetlbfs: no storage below the page cache
+    bool parallel_writes = false;    // several files, or a file system that lets several writers into one
     bool mapping_registered = false; // explicit mmap: all of it is registered with the device
     int under_way = 0;               // other transfers of the context, which share the threads and the storage
     bool durable = false;            // writes: the caller waits until it is on stable storage

@@ -1,8 +1,9 @@
 """Calibration: the cost of each path on this machine and file system, within a time limit, as a machine profile.
 
-Rounds over all cells, interleaved, so that what changes with time hits all paths alike. What is clearly slower than the
-best of its kind after two visits is not visited again; the time goes to what a choice depends on. When the time is up,
-what was measured is the profile. Everything measured is verified (see stage.py).
+Rounds over all kinds of requests; within a round the paths of one kind follow each other in random order, so that what
+changes with time hits all of them alike. What is clearly slower than the best of its kind is visited no more, and the
+more visits there were, the less slower that is: the time goes to what a choice depends on. When it is up, what was
+measured is the profile. Everything measured is verified (see stage.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from penstock import Context, _core, path_names
-from penstock.bench.stage import Cell, Sample, Stage
+from penstock.bench.stage import Cell, Sample, Stage, group, hopeful
 from penstock.bench.workspace import NotPossible, Workspace
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -29,8 +30,7 @@ SHAPES = ((2, 0), (4, 0), (8, 0), (16, 0), (0, 256 * KIB), (0, MIB), (0, 4 * MIB
 SHAPED_BYTES = 16 * MIB  # from here on a shape of its own is tried
 MAIN_SHARE = 0.8  # of the time, for device memory and aligned requests
 SHAPE_SHARE = 0.9  # until which the shapes have theirs
-ENOUGH = 9  # visits of one cell
-HOPELESS = (2.5, 1.4)  # times the best: left after one visit, after two
+ENOUGH = 15  # visits of one cell
 
 Tell = Callable[[int, int, str], None]  # (seconds gone, seconds allowed, what)
 
@@ -101,14 +101,13 @@ class Calibration:
                 yield replace(cell, bytes=bytes, memory=memory, first_touch=touch)
 
     def _rounds(self, cells: list[Cell], share: float) -> None:
-        """Visits the cells round by round until each was visited often enough or the share of the time is gone. In a
-        round those with a hot file come first: changing the state costs more than most cells. The first round has all
-        the time there is: a path that was not measured cannot be chosen."""
+        """Visits the cells round by round until each was visited often enough or the share of the time is gone. The
+        first round has all the time there is: a path that was not measured cannot be chosen."""
         for turn in itertools.count():
             if not cells:
                 return
             self._stage.random.shuffle(cells)
-            for cell in sorted(cells, key=lambda one: not one.cached):
+            for cell in sorted(cells, key=group):
                 gone = time.monotonic() - self._began
                 if gone > self._seconds * (share if turn else 1.0):
                     return
@@ -128,7 +127,7 @@ class Calibration:
         if visits == 0 or visits >= ENOUGH:
             return False
         like = replace(cell, workers=0, depth=0, chunk_bytes=0)
-        return visits > len(HOPELESS) or self.found.seconds(cell) <= HOPELESS[visits - 1] * self.found.best(like)
+        return self.found.seconds(cell) <= hopeful(visits) * self.found.best(like)
 
 
 def _state(cell: Cell) -> str:

@@ -1,14 +1,18 @@
 """The suite `choice`: is the chosen path the best one? Each request size, direction and state of the page cache is a
 cell; in each, path "auto" with a machine profile made in the same run stands beside every path asked for by name.
 
-Rounds are interleaved over all cells and paths. Rules that others use are judged from the same samples: a fixed size
+Rounds go over all cells, and within a cell over its ways in random order, so that what changes with time hits all of
+them alike. The more visits, the nearer to its cell's best a path must be to be visited again: the time goes to what is
+hard to tell apart. Rules that others use are judged from the same samples: a fixed size
 from which the direct path is taken, and one path for everything. KvikIO at its defaults is timed from Python, and so is
 "auto, Python", to be compared with it.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,14 +23,18 @@ from penstock._api import Buffer, File
 from penstock.bench.calibrate import Calibration, profile_text
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.session import Run
-from penstock.bench.stage import Cell, Mover, Stage, move
+from penstock.bench.stage import Cell, Mover, Sample, Stage, group, hopeful, move
 from penstock.bench.workspace import NotPossible, Workspace
 from penstock.cli.show import bytes_text
 
+CellKey = tuple[str, bool, int]  # direction, cached, bytes
+AUTO = "auto"
 PLANS = 2000  # timed for the cost of choosing
-HOPELESS = 2.0  # times the best of a cell: a path is visited once, and in larger cells of the state no more
+HOPELESS = 2.0  # times the best of a cell: a path is visited in no larger cell of the state
 FAR = 4  # times the size from which on that holds
 FAR_BYTES = 16 << 20  # and from this size on: smaller requests are another matter
+ENOUGH = 5  # visits of a peer, and of a choice that nothing is near
+LARGE_BYTES, LARGE_ENOUGH = 1 << 30, 7  # from this size on a visit takes seconds: so many of each path
 
 
 @dataclass(frozen=True)
@@ -103,55 +111,87 @@ def _cells(sizes: list[int], ways: list[Way]) -> Iterator[tuple[Cell, Way]]:
 
 
 def _rounds(run: Run, stage: Stage, sizes: list[int]) -> None:
-    """Every cell once a round, those with a hot file first and small ones before large ones. What is hopeless in a cell
-    is not visited there again; the time goes to what a choice is between."""
-    began = time.monotonic()
-    cells = list(_cells(sizes, _ways(stage.context, run.peers)))
-    field = Field()
-    total = len(cells) * run.suite.repeats
+    """Rounds until no cell has anything that is worth another visit, or the time is gone."""
+    began, visits = time.monotonic(), 0
+    pairs = list(_cells(sizes, _ways(stage.context, run.peers)))
+    field = Field(run.suite.repeats)
     for turn in range(run.suite.repeats):
-        stage.random.shuffle(cells)
-        for done, (cell, way) in enumerate(sorted(cells, key=lambda pair: (not pair[0].cached, pair[0].bytes))):
-            if time.monotonic() - began > run.suite.seconds:
+        wanted = [pair for pair in pairs if field.wanted(*pair)]
+        stage.random.shuffle(wanted)
+        for cell, way in sorted(wanted, key=lambda pair: group(pair[0])):
+            gone = time.monotonic() - began
+            if gone > run.suite.seconds:
                 cause = f"time limit of {run.suite.seconds:g} s"
-                run.results.add("stopped", cause=cause, done=turn * len(cells) + done, planned=total)
+                run.results.add("stopped", cause=cause, done=visits, planned=visits + len(wanted))
                 return
-            run.step(turn * len(cells) + done, total, _name(cell, way))
+            run.step(int(gone), int(run.suite.seconds), _name(cell, way))
             if field.wanted(cell, way):
+                visits += 1
                 field.saw(cell, way, _visit(run.results, stage, (cell, way), turn))
 
 
 class Field:
-    """What was seen of each way so far, to know what is missing or hopeless."""
+    """What was seen of each way so far, to know what is missing, hopeless or decided."""
 
-    def __init__(self) -> None:
+    def __init__(self, repeats: int) -> None:
+        self._repeats = repeats
         self._missing: set[tuple[str, bool, str]] = set()
-        self._fastest: dict[tuple[str, bool, int, str], float] = {}
+        self._seen: dict[CellKey, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self._taken: dict[CellKey, str] = {}
 
-    def saw(self, cell: Cell, way: Way, seconds: float | None) -> None:
+    def saw(self, cell: Cell, way: Way, sample: Sample | None) -> None:
         """None: it cannot be measured here."""
-        if seconds is None:
+        if sample is None:
             self._missing.add((cell.direction, cell.cached, way.name))
             return
-        key = (cell.direction, cell.cached, cell.bytes, way.name)
-        self._fastest[key] = min(seconds, self._fastest.get(key, seconds))
+        key = _key(cell)
+        self._seen[key][way.name].append(sample.seconds)
+        if way.name == AUTO:
+            self._taken[key] = sample.took
 
     def wanted(self, cell: Cell, way: Way) -> bool:
         if (cell.direction, cell.cached, way.name) in self._missing:
             return False
-        if way.name == "auto":
-            return True
-        smaller = [size for *_, size, _ in self._fastest if size * FAR <= cell.bytes and size >= FAR_BYTES]
-        near = max(smaller, default=cell.bytes)
-        return not (self._hopeless(cell, cell.bytes, way) or self._hopeless(cell, near, way))
+        key = _key(cell)
+        visits = len(self._seen[key][way.name])
+        if visits == 0:
+            return way.name == AUTO or not self._hopeless_before(cell, way)
+        if visits >= (LARGE_ENOUGH if cell.bytes >= LARGE_BYTES else self._repeats):
+            return False
+        if way.path == AUTO and way.name != AUTO:
+            return visits < ENOUGH
+        if way.name in (AUTO, self._taken.get(key)):
+            return visits < ENOUGH or self._contested(key)
+        return self._near(key, way.name)
 
-    def _hopeless(self, cell: Cell, size: int, way: Way) -> bool:
-        ways = {key[3]: value for key, value in self._fastest.items() if key[:3] == (cell.direction, cell.cached, size)}
-        return way.name in ways and ways[way.name] > HOPELESS * min(ways.values())
+    def _medians(self, key: CellKey) -> dict[str, float]:
+        """Of the paths asked for by name."""
+        return {
+            name: statistics.median(seen) for name, seen in self._seen[key].items() if seen and name in path_names()[1:]
+        }
+
+    def _near(self, key: CellKey, name: str) -> bool:
+        medians = self._medians(key)
+        return medians[name] <= hopeful(len(self._seen[key][name])) * min(medians.values())
+
+    def _contested(self, key: CellKey) -> bool:
+        """Whether a path other than the chosen one may be the best."""
+        return any(name != self._taken.get(key) and self._near(key, name) for name in self._medians(key))
+
+    def _hopeless_before(self, cell: Cell, way: Way) -> bool:
+        """In the largest cell of the state that is much smaller."""
+        state = (cell.direction, cell.cached)
+        smaller = [key[2] for key in self._seen if key[:2] == state and FAR_BYTES <= key[2] <= cell.bytes // FAR]
+        medians = self._medians((*state, max(smaller))) if smaller else {}
+        return way.name in medians and medians[way.name] > HOPELESS * min(medians.values())
 
 
-def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int) -> float | None:
-    """Adds a row and returns the seconds; or adds one that says why this cannot be measured here."""
+def _key(cell: Cell) -> CellKey:
+    return cell.direction, cell.cached, cell.bytes
+
+
+def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int) -> Sample | None:
+    """Adds a row and returns what it found; or adds one that says why this cannot be measured here."""
     cell, way = visited
     try:
         with Stopwatch() as watch:
@@ -177,7 +217,7 @@ def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int)
         cpu_user_s=watch.cpu_user_s,
         cpu_system_s=watch.cpu_system_s,
     )
-    return sample.seconds
+    return sample
 
 
 def _name(cell: Cell, way: Way) -> str:
