@@ -31,6 +31,8 @@ SHAPED_BYTES = 16 * MIB  # from here on a shape of its own is tried
 MAIN_SHARE = 0.8  # of the time, for device memory and aligned requests
 SHAPE_SHARE = 0.9  # until which the shapes have theirs
 ENOUGH = 15  # visits of one cell
+FAR, FAR_BYTES = 4, 4 * MIB  # who is FAR_BEHIND at a size from there on is not tried at FAR times that size
+FAR_BEHIND = 2.0  # times the best
 
 Tell = Callable[[int, int, str], None]  # (seconds gone, seconds allowed, what)
 
@@ -108,6 +110,8 @@ class Calibration:
                 return
             self._stage.random.shuffle(cells)
             for cell in sorted(cells, key=group):
+                if not turn and self._hopeless_before(cell):
+                    continue
                 gone = time.monotonic() - self._began
                 if gone > self._seconds * (share if turn else 1.0):
                     return
@@ -121,6 +125,14 @@ class Calibration:
         except NotPossible as reason:
             self.found.samples.pop(cell, None)
             self.found.missing.setdefault(f"{cell.direction} {cell.path} {cell.memory} {_state(cell)}", str(reason))
+
+    def _hopeless_before(self, cell: Cell) -> bool:
+        """At the largest size of its kind that is much smaller."""
+        smaller = [replace(cell, bytes=size) for size in self._sizes if FAR_BYTES <= size <= cell.bytes // FAR]
+        known = [one for one in smaller if one in self.found.samples]
+        if not known or cell.workers or cell.depth or cell.chunk_bytes:
+            return False
+        return self.found.seconds(known[-1]) > FAR_BEHIND * self.found.best(known[-1])
 
     def _wanted(self, cell: Cell) -> bool:
         visits = len(self.found.samples.get(cell, ()))
