@@ -200,7 +200,9 @@ void Preparation::gather_segments() {
     const std::uint64_t total = facts_.total_bytes();
     // Writes by rule do not depend on it; by a profile they do.
     const bool matters = (reading() || facts_.costs != nullptr) && facts_.path == PathKind::automatic;
-    const bool ask = matters && !facts_.memory_backed && !(facts_.blocking && total <= policy::kInlineBytes);
+    const bool small = facts_.blocking && total <= policy::kInlineBytes;
+    const bool ask = matters && !facts_.memory_backed &&
+                     (!small || policy::small_residence_matters(facts_, context_.machine()));
     const bool windowed = ranges_.size() <= kWindowedRanges;
     policy::Residence shared = policy::Residence::unknown;
     if ((reading() || facts_.costs != nullptr) && facts_.memory_backed) shared = policy::Residence::hot;

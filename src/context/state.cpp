@@ -27,6 +27,7 @@ policy::MachineFacts machine_facts(const ContextOptions& options, Device& device
     facts.page_bytes = limits.page_bytes;
     facts.uring = limits.io_uring.usable;
     facts.uring_cause = limits.io_uring.cause;
+    facts.cachestat = limits.cachestat.usable;
     // Who wraps paths wants to see every operation of theirs.
     const bool lanes = engine::Engine::direct_lanes(options.budget_bytes) != 0 && !options.wrap_path;
     facts.caller_direct_bytes = lanes ? engine::Engine::kDirectSlotBytes : 0;

@@ -57,6 +57,48 @@ TEST_F(Measured, of_paths_measured_too_seldom_the_rule_is_left_only_for_a_clear_
     EXPECT_EQ(choose_read(hot_, request(), machine_).path, PathKind::mmap);
 }
 
+TEST_F(Measured, only_the_sizes_around_a_request_say_how_sure_its_prediction_is) {
+    add(true, PathKind::buffered, 0.040);
+    add(true, PathKind::mmap, 0.037);
+    for (const PathKind path : {PathKind::buffered, PathKind::mmap}) {
+        add(true, path, 1e-4);
+        profile_.rows.back().bytes = kMiB;
+        profile_.rows.back().samples = 1;
+    }
+    EXPECT_EQ(choose_read(hot_, request(), machine_).path, PathKind::mmap);
+}
+
+TEST_F(Measured, a_small_read_is_asked_for_its_residence_where_past_the_cache_is_clearly_faster_when_cold) {
+    for (const bool cached : {true, false}) {
+        add(cached, PathKind::buffered, cached ? 20e-6 : 100e-6);
+        profile_.rows.back().bytes = 64 * kKiB;
+        add(cached, PathKind::direct, 75e-6);
+        profile_.rows.back().bytes = 64 * kKiB;
+    }
+    RequestFacts small = request();
+    small.ranges = {{0, 64 * kKiB, 0}};
+    small.segments = {{{0, 0, 64 * kKiB}, Residence::cold}};
+    small.offset_alignment = 512;
+    small.blocking = true;
+    MachineFacts machine = machine_;
+    machine.caller_direct_bytes = 512 * kKiB;
+    EXPECT_FALSE(small_residence_matters(small, machine)) << "asking is dear without cachestat";
+    machine.cachestat = true;
+    EXPECT_TRUE(small_residence_matters(small, machine));
+    const auto shape = [&] { return make_plan(small, machine).steps.at(0).shape; };
+    EXPECT_EQ(shape().path, PathKind::direct);
+    EXPECT_TRUE(shape().run_inline);
+    for (const Residence other : {Residence::hot, Residence::unknown}) {
+        small.segments[0].residence = other;
+        EXPECT_EQ(shape().path, PathKind::buffered);
+        EXPECT_TRUE(shape().run_inline);
+    }
+    profile_.rows.back().seconds = 95e-6;
+    costs_ = std::make_unique<Costs>(profile_);
+    small.costs = costs_.get();
+    EXPECT_FALSE(small_residence_matters(small, machine)) << "not clearly faster";
+}
+
 TEST_F(Measured, cufile_is_worth_asking_only_where_it_may_win) {
     add(true, PathKind::buffered, 0.04);
     add(true, PathKind::gds_compat, 0.05);

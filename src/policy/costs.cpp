@@ -50,11 +50,10 @@ void Costs::add(const ProfileRow& row) {
                          row.first_touch, row.aligned, true, {}});
         found = group.end() - 1;
     }
-    found->way.samples = std::min(found->way.samples, row.samples);
     found->synced &= row.synced_seconds > 0;
     const double synced = row.synced_seconds > 0 ? row.synced_seconds : row.seconds;
     found->points.push_back(
-        {std::log2(static_cast<double>(row.bytes)), std::log2(row.seconds), std::log2(synced)});
+        {std::log2(static_cast<double>(row.bytes)), std::log2(row.seconds), std::log2(synced), row.samples});
 }
 
 double Costs::log_seconds(const Curve& curve, double x, bool synced) noexcept {
@@ -66,6 +65,15 @@ double Costs::log_seconds(const Curve& curve, double x, bool synced) noexcept {
     const auto below = above - 1;
     const double part = (x - below->log_bytes) / (above->log_bytes - below->log_bytes);
     return y(*below) + part * (y(*above) - y(*below));
+}
+
+// Of the sizes around it, the less measured one.
+std::uint32_t Costs::samples(const Curve& curve, double x) noexcept {
+    const std::vector<Point>& points = curve.points;
+    const auto above = std::find_if(points.begin(), points.end(), [&](const Point& p) { return p.log_bytes >= x; });
+    if (above == points.end()) return points.back().samples;
+    if (above == points.begin() || above->log_bytes == x) return above->samples;
+    return std::min((above - 1)->samples, above->samples);
 }
 
 bool Costs::answers(const Curve& curve, const Group& group, double x, bool synced) noexcept {
@@ -96,6 +104,7 @@ PathCosts Costs::predict(const CostQuestion& question, std::span<const double> f
         if (first) ++costs.count;
         costs.found[at] = curve.way;
         costs.found[at].seconds = seconds;
+        costs.found[at].samples = samples(curve, log_bytes);
         likeness[at] = unlike;
     }
     for (std::size_t i = 0; i < costs.count; ++i) costs.found[i].seconds = std::exp2(costs.found[i].seconds);

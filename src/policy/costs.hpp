@@ -32,7 +32,7 @@ struct PathCost {
     std::uint64_t chunk_bytes = 0;
     double seconds = 0;
     std::uint32_t curve = 0;    // which curve said so, from 1
-    std::uint32_t samples = 0;  // behind its least measured size
+    std::uint32_t samples = 0;  // behind the sizes it was taken from
 };
 
 inline constexpr std::size_t kCostedPaths = kPathKinds;
@@ -58,6 +58,7 @@ class Costs {
   private:
     struct Point {
         double log_bytes, log_seconds, log_synced;
+        std::uint32_t samples;
     };
     struct Curve {
         PathCost way;
@@ -72,6 +73,7 @@ class Costs {
     };
     static std::size_t group_of(Direction direction, bool cached, MemoryKind memory) noexcept;
     static double log_seconds(const Curve& curve, double log_bytes, bool synced) noexcept;
+    static std::uint32_t samples(const Curve& curve, double log_bytes) noexcept;
     static bool answers(const Curve& curve, const Group& group, double log_bytes, bool synced) noexcept;
     void add(const ProfileRow& row);
 

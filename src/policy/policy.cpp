@@ -193,10 +193,17 @@ bool small_enough_inline(const RequestFacts& request) {
            request.workers == 0 && request.depth == 0;
 }
 
-// A small request's residency is not asked: it goes by the page cache on the calling thread, unless the profile says of
-// both states that another path is clearly faster. Where it is cold its prediction is missed, and evidence shows it.
+bool all_cold(const RequestFacts& request) {
+    return std::all_of(request.segments.begin(), request.segments.end(),
+                       [](const Segment& segment) { return segment.residence == Residence::cold; });
+}
+
+// A small request's residency is hardly ever asked: it goes by the page cache on the calling thread, unless the profile
+// says of both states that another path is clearly faster, or it is known to be cold and past the cache is faster.
+// Where it is cold without having been asked its prediction is missed, and evidence shows it.
 bool goes_inline(const RequestFacts& request, const MachineFacts& machine, Choice& choice) {
     if (!small_enough_inline(request)) return false;
+    if (all_cold(request) && small_residence_matters(request, machine)) return false;
     choice = {PathKind::buffered, "small: on the calling thread", {}, {}};
     if (request.costs == nullptr || request.path != PathKind::automatic) return true;
     const Choice hot = small_choice({Residence::hot, request.total_bytes()}, request, machine);
@@ -216,6 +223,13 @@ void put_on_caller(Plan& plan, const RequestFacts& request, const MachineFacts& 
 }
 
 }  // namespace
+
+bool small_residence_matters(const RequestFacts& request, const MachineFacts& machine) {
+    if (request.costs == nullptr || request.path != PathKind::automatic || !machine.cachestat) return false;
+    if (!small_enough_inline(request) || !direct_on_caller(request, machine)) return false;
+    const Choice cold = small_choice({Residence::cold, request.total_bytes()}, request, machine);
+    return cold.next.path == PathKind::direct && clearly_faster(cold.next, cold.cost);
+}
 
 std::uint64_t RequestFacts::total_bytes() const noexcept {
     std::uint64_t total = 0;

@@ -79,12 +79,17 @@ struct MachineFacts {
     std::uint64_t page_bytes = 4096;
     bool uring = false;
     std::string uring_cause;         // why not
+    bool cachestat = false;          // asking which pages are in the page cache costs under a microsecond
     std::uint64_t caller_direct_bytes = 0;  // what a waiting thread can itself read past the page cache; 0: nothing
 };
 
 // Throws Error: unsupported when an asked-for path cannot be taken, fallback_refused in strict requests,
 // invalid_argument when asked-for workers, depth and chunk do not fit the budget.
 Plan make_plan(const RequestFacts& request, const MachineFacts& machine);
+
+// Whether it is worth asking if a small request is in the page cache: the profile says that a read past it is clearly
+// faster where it is not, and asking is cheap.
+bool small_residence_matters(const RequestFacts& request, const MachineFacts& machine);
 
 // Whether a path of cuFile is predicted to be the fastest, if cuFile can be used, which is then worth asking.
 bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine);

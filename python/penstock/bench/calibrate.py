@@ -139,7 +139,7 @@ class Calibration:
         if visits == 0 or visits >= ENOUGH:
             return False
         like = replace(cell, workers=0, depth=0, chunk_bytes=0)
-        return self.found.seconds(cell) <= hopeful(visits) * self.found.best(like)
+        return hopeful([sample.seconds for sample in self.found.samples[cell]], self.found.best(like))
 
 
 def _state(cell: Cell) -> str:

@@ -31,10 +31,13 @@ CellKey = tuple[str, bool, int]  # direction, cached, bytes
 AUTO = "auto"
 PLANS = 2000  # timed for the cost of choosing
 HOPELESS = 2.0  # times the best of a cell: a path is visited in no larger cell of the state
+LARGE_HOPELESS = 1.35  # the same for the largest requests, of which a visit takes seconds
+SMALL_SHARE = 0.6  # of the time, for all others
 FAR = 4  # times the size from which on that holds
 FAR_BYTES = 16 << 20  # and from this size on: smaller requests are another matter
 ENOUGH = 5  # visits of a peer, and of a choice that nothing is near
-LARGE_BYTES, LARGE_ENOUGH = 1 << 30, 7  # from this size on a visit takes seconds: so many of each path
+LARGE_BYTES, LARGE_ENOUGH = 1 << 30, 7  # from this size on; so many visits of each path
+SPAN_BYTES = 512 << 20  # of the files, that smaller requests use: to make more of them hot or cold takes longer
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,8 @@ def run_suite(run: Run) -> None:
     profile = _calibrate(run, float(settings["calibrate_seconds"]))
     with Context(run.context.device["name"], profile=profile) as context:
         place = _moved(run.workspace, context)
-        stage = Stage(context, place, sizes[-1])
         _cost_of_choosing(run.results, context, place, sizes)
-        _rounds(run, stage, sizes)
+        _rounds(run, place, context, sizes)
 
 
 def _calibrate(run: Run, seconds: float) -> Path:
@@ -110,24 +112,45 @@ def _cells(sizes: list[int], ways: list[Way]) -> Iterator[tuple[Cell, Way]]:
                         yield Cell(direction, cached, size, way.path), way
 
 
-def _rounds(run: Run, stage: Stage, sizes: list[int]) -> None:
-    """Rounds until no cell has anything that is worth another visit, or the time is gone."""
-    began, visits = time.monotonic(), 0
-    pairs = list(_cells(sizes, _ways(stage.context, run.peers)))
+def _rounds(run: Run, place: Workspace, context: Context, sizes: list[int]) -> None:
+    """Small requests first: they find what larger ones need not try."""
+    began = time.monotonic()
     field = Field(run.suite.repeats)
-    for turn in range(run.suite.repeats):
-        wanted = [pair for pair in pairs if field.wanted(*pair)]
-        stage.random.shuffle(wanted)
-        for cell, way in sorted(wanted, key=lambda pair: group(pair[0])):
-            gone = time.monotonic() - began
-            if gone > run.suite.seconds:
-                cause = f"time limit of {run.suite.seconds:g} s"
-                run.results.add("stopped", cause=cause, done=visits, planned=visits + len(wanted))
-                return
-            run.step(int(gone), int(run.suite.seconds), _name(cell, way))
-            if field.wanted(cell, way):
-                visits += 1
-                field.saw(cell, way, _visit(run.results, stage, (cell, way), turn))
+    ways = _ways(context, run.peers)
+    small, large = ([size for size in sizes if (size >= LARGE_BYTES) == of_large] for of_large in (False, True))
+    for chosen, share in ((small, SMALL_SHARE if large else 1.0), (large, 1.0)):
+        if not chosen:
+            continue
+        span = SPAN_BYTES if chosen is small and place.file_bytes >= SPAN_BYTES else 0
+        stage = Stage(context, place, chosen[-1], span)
+        visits = Visits(run, stage, field, began + share * run.suite.seconds)
+        visits.make(list(_cells(chosen, ways)))
+
+
+@dataclass
+class Visits:
+    """Rounds over some cells until none has anything that is worth another visit, or the time is gone."""
+
+    run: Run
+    stage: Stage
+    field: Field
+    deadline: float  # of time.monotonic
+
+    def make(self, pairs: list[tuple[Cell, Way]]) -> None:
+        made, began = 0, time.monotonic()
+        for turn in range(self.run.suite.repeats):
+            wanted = [pair for pair in pairs if self.field.wanted(*pair)]
+            self.stage.random.shuffle(wanted)
+            for cell, way in sorted(wanted, key=lambda pair: group(pair[0])):
+                gone, allowed = time.monotonic() - began, self.deadline - began
+                if gone > allowed:
+                    cause = f"time limit of {allowed:.0f} s"
+                    self.run.results.add("stopped", cause=cause, done=made, planned=made + len(wanted))
+                    return
+                self.run.step(int(gone), int(allowed), _name(cell, way))
+                if self.field.wanted(cell, way):
+                    made += 1
+                    self.field.saw(cell, way, _visit(self.run.results, self.stage, (cell, way), turn))
 
 
 class Field:
@@ -172,7 +195,7 @@ class Field:
 
     def _near(self, key: CellKey, name: str) -> bool:
         medians = self._medians(key)
-        return medians[name] <= hopeful(len(self._seen[key][name])) * min(medians.values())
+        return hopeful(self._seen[key][name], min(medians.values()))
 
     def _contested(self, key: CellKey) -> bool:
         """Whether a path other than the chosen one may be the best."""
@@ -183,7 +206,8 @@ class Field:
         state = (cell.direction, cell.cached)
         smaller = [key[2] for key in self._seen if key[:2] == state and FAR_BYTES <= key[2] <= cell.bytes // FAR]
         medians = self._medians((*state, max(smaller))) if smaller else {}
-        return way.name in medians and medians[way.name] > HOPELESS * min(medians.values())
+        behind = LARGE_HOPELESS if cell.bytes >= LARGE_BYTES else HOPELESS
+        return way.name in medians and medians[way.name] > behind * min(medians.values())
 
 
 def _key(cell: Cell) -> CellKey:

@@ -2,8 +2,9 @@
 
 A cell is a direction, a state of the page cache and a request size. Its best is the smallest median over the paths
 asked for by name; the quality of a way is best over its own median, so 1 is the best and 0.5 takes twice as long.
-What auto chose is judged by that path's own median, as every other rule is; auto as timed, which adds what planning
-takes and the noise of one more series, stands beside it.
+What auto chose is judged by the median of that path, as every other rule is; its visits are those that asked for it by
+name and those in which auto took it. Auto as timed, which adds what planning takes and the noise of one more series,
+stands beside it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.bench import intervals
 from penstock.bench.promises import Check
 
 Rows = list[dict[str, Any]]
+T = TypeVar("T")
 CellKey = tuple[str, str, int]  # direction, cache, request_bytes
 WITHIN = 0.95
 PROMISED_SHARE, PROMISED_WORST = 0.95, 0.8
@@ -78,7 +80,7 @@ def qualities(rows: Rows) -> list[Quality]:
     """The measured choice first, then what others do: fixed thresholds, one path for all, KvikIO."""
     cells = medians(rows)
     best = {cell: min(_paths(ways).values()) for cell, ways in cells.items() if _paths(ways)}
-    found = [_chosen(rows, cells, best)]
+    found = [_chosen(rows)]
     found += [_quality(way, cells, best, way) for way in (TIMED, "auto, Python")]
     for rule, threshold in THRESHOLDS.items():
         taken = {cell: _by_threshold(cell, ways, threshold) for cell, ways in cells.items()}
@@ -100,25 +102,31 @@ def taken(rows: Rows) -> dict[CellKey, str]:
     return {cell: statistics.mode(took) for cell, took in paths.items()}
 
 
-def _chosen(rows: Rows, cells: dict[CellKey, dict[str, float]], best: dict[CellKey, float]) -> Quality:
-    """By the samples of the path as asked for by name; by auto's own where it was not measured so."""
-    ways = {cell: path if path in cells[cell] else TIMED for cell, path in taken(rows).items()}
-    known = {cell: way for cell, way in ways.items() if cell in best}
+def _chosen(rows: Rows) -> Quality:
     found = samples(rows)
-    untold = {cell for cell, way in known.items() if _untold(found[cell], way, cells[cell])}
-    quality = {cell: best[cell] / cells[cell][way] for cell, way in known.items()}
+    for row in rows:
+        if row["kind"] == "choice" and row["way"] == TIMED:
+            found[row["direction"], row["cache"], row["request_bytes"]][row["took"]].append(row["seconds"])
+    quality, untold = {}, set()
+    for cell, path in taken(rows).items():
+        paths = {way: statistics.median(seconds) for way, seconds in _paths(found[cell]).items()}
+        if path not in paths:  # "mixed"
+            continue
+        quality[cell] = min(paths.values()) / paths[path]
+        if _untold(found[cell], path, paths):
+            untold.add(cell)
     return Quality(CHOSEN, quality, frozenset(untold))
 
 
 def _untold(seconds: dict[str, list[float]], way: str, middles: dict[str, float]) -> bool:
     """Whether the 95 % interval of the ratio to the best path reaches what is within 5 % of it."""
-    best = min(_paths(middles), key=lambda path: middles[path])
+    best = min(middles, key=lambda path: middles[path])
     found = intervals.ratio(seconds[best], seconds[way])
     return found.high is not None and found.high >= WITHIN
 
 
-def _paths(ways: dict[str, float]) -> dict[str, float]:
-    return {way: seconds for way, seconds in ways.items() if way not in NOT_PATHS}
+def _paths(ways: dict[str, T]) -> dict[str, T]:
+    return {way: found for way, found in ways.items() if way not in NOT_PATHS}
 
 
 def _by_threshold(cell: CellKey, ways: dict[str, float], threshold: int) -> str:

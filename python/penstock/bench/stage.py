@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,13 +62,15 @@ class Sample:
     took: str  # the path, or "mixed"
 
 
-# Times the best of its kind: up to there a path is visited again after 1, 2, ... visits, and after more as the last.
+# Times the median of the best: up to there a path is visited again after 1, 2, ... visits; after more, as the last.
 HOPEFUL = (2.5, 1.5, 1.3, 1.3, 1.15, 1.15, 1.15, 1.08)
 
 
-def hopeful(visits: int) -> float:
-    """The more often a path was visited, the nearer to the best it must be to be visited again."""
-    return HOPEFUL[min(visits, len(HOPEFUL)) - 1]
+def hopeful(seconds: Sequence[float], best: float) -> bool:
+    """Whether what took so long in its visits may be the best of its kind: the more visits, the nearer it must be. Its
+    lower quartile is compared, for what disturbs a measurement makes it slower."""
+    low = sorted(seconds)[len(seconds) // 4]
+    return low <= HOPEFUL[min(len(seconds), len(HOPEFUL)) - 1] * best
 
 
 def group(cell: Cell) -> tuple[Any, ...]:
