@@ -116,7 +116,11 @@ void Engine::ensure_workers(std::uint32_t count) {
 
 void Engine::work(std::uint32_t worker) {
     os::place_thread_near(options_.numa_node);
-    while (std::shared_ptr<Job> job = scheduler_.take()) serve(std::move(job), worker);
+    PathSet served;
+    while (std::shared_ptr<Job> job = scheduler_.take(served)) {
+        served.set(static_cast<std::size_t>(job->shape().path));
+        serve(std::move(job), worker);
+    }
 }
 
 std::shared_ptr<Team> Engine::make_team(Job& job, const std::function<bool()>& give_up) {

@@ -13,12 +13,21 @@ bool shares_slots(const Job& job) { return job.shape().part_bytes != 0; }
 }  // namespace
 
 void Scheduler::add(std::shared_ptr<Job> job) {
-    const std::uint32_t workers = job->shape().workers;
-    {
-        const std::lock_guard lock(mutex_);
-        jobs_.push_back(std::move(job));
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    wake(jobs_.back()->shape().path, jobs_.back()->shape().workers);
+}
+
+// As many as are idle. Those who are busy look for jobs before they become idle.
+void Scheduler::wake(PathKind path, std::uint32_t workers) {
+    const auto has_served = [path](const Idle* idle) { return idle->served.test(static_cast<std::size_t>(path)); };
+    for (; workers > 0 && !idle_.empty(); --workers) {
+        const auto found = std::find_if(idle_.rbegin(), idle_.rend(), has_served);
+        const auto chosen = found == idle_.rend() ? std::prev(idle_.end()) : std::prev(found.base());
+        (*chosen)->woken = true;
+        (*chosen)->wake.notify_one();  // with the mutex: it may be gone as soon as it is free
+        idle_.erase(chosen);
     }
-    for (std::uint32_t i = 0; i < workers; ++i) wake_.notify_one();
 }
 
 // A job without any worker comes first. Not so one that shares slots while another of its kind is served: those gather
@@ -55,11 +64,15 @@ std::shared_ptr<Job> Scheduler::pick(const Shape* shape) {
     return job;
 }
 
-std::shared_ptr<Job> Scheduler::take() {
+std::shared_ptr<Job> Scheduler::take(const PathSet& served) {
     std::unique_lock lock(mutex_);
-    std::shared_ptr<Job> job;
-    wake_.wait(lock, [&] { return stopping_ || (job = pick(nullptr)) != nullptr; });
-    return job;
+    while (!stopping_) {
+        if (std::shared_ptr<Job> job = pick(nullptr)) return job;
+        Idle idle{.served = served, .wake = {}};
+        idle_.push_back(&idle);
+        idle.wake.wait(lock, [&idle] { return idle.woken; });
+    }
+    return nullptr;
 }
 
 std::shared_ptr<Job> Scheduler::take_alike(const Shape& shape) {
@@ -78,8 +91,8 @@ void Scheduler::give_back(const std::shared_ptr<Job>& job) {
         const auto place = after == jobs_.begin() ? jobs_.end() : std::prev(after);
         if (place != jobs_.end() && more) jobs_.splice(jobs_.end(), jobs_, place);
         if (place != jobs_.end() && !more) jobs_.erase(place);
+        if (more) wake(job->shape().path, 1);
     }
-    if (more) wake_.notify_one();
     if (job->ends_now()) job->transfer().leave_job();
 }
 
@@ -118,8 +131,8 @@ void Scheduler::stop() {
         const std::lock_guard lock(mutex_);
         stopping_ = true;
         left.swap(jobs_);
+        wake({}, UINT32_MAX);
     }
-    wake_.notify_all();
     for (const auto& job : left) {
         ErrorInfo info;
         info.code = ErrorCode::cancelled;
@@ -132,6 +145,11 @@ void Scheduler::stop() {
 bool Scheduler::stopping() {
     const std::lock_guard lock(mutex_);
     return stopping_;
+}
+
+std::size_t Scheduler::idle_workers() {
+    const std::lock_guard lock(mutex_);
+    return idle_.size();
 }
 
 }  // namespace penstock::engine

@@ -1,7 +1,9 @@
 // Who is served when: teams one after the other, others in turn, and nobody kept waiting who has been cancelled.
 #include "engine/scheduler.hpp"
 
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "engine/memory_rig.hpp"
 
@@ -54,6 +56,49 @@ TEST_F(EngineOverMemory, a_job_of_another_kind_does_not_wait_for_all_that_share_
     EXPECT_EQ(scheduler.take(), small);
     EXPECT_EQ(scheduler.take(), first);
     scheduler.stop();
+}
+
+// Woken in turn, each worker would make a station of its own for what one of them has at hand.
+TEST_F(EngineOverMemory, a_job_wakes_the_worker_that_has_served_its_path_and_was_busy_last) {
+    store_->put(1, random_bytes(kMiB, 5));
+    std::byte* memory = device_bytes(kMiB);
+    Scheduler scheduler;
+    constexpr int kWorkers = 4;
+    std::atomic<int> jobs_done[kWorkers] = {};
+    std::vector<std::thread> workers;
+    const auto wait_for_idle = [&](std::size_t count) {
+        while (scheduler.idle_workers() < count) std::this_thread::yield();
+    };
+    for (int i = 0; i < kWorkers; ++i) {  // one after the other: number 1 has served the path, 3 becomes idle last
+        workers.emplace_back([&, i] {
+            PathSet served;
+            served.set(static_cast<std::size_t>(PathKind::memory), i == 1);
+            while (const std::shared_ptr<Job> job = scheduler.take(served)) {
+                Chunk chunk;
+                while (job->next(chunk)) job->finish_chunk();
+                ++jobs_done[i];
+                scheduler.give_back(job);
+            }
+        });
+        wait_for_idle(static_cast<std::size_t>(i) + 1);
+    }
+    const auto run = [&](PathKind path) {
+        Plan plan = transfer(Direction::read, {{&file_, 0, memory, kMiB, 0}}, {.workers = 1})->plan();
+        plan.steps[0].shape.path = path;
+        Request request;
+        request.ranges = {{&file_, 0, memory, kMiB, 0}};
+        const auto job = std::make_shared<Job>(
+            std::make_shared<TransferState>(std::move(request), std::move(plan)), 0, CutRules{.chunk_bytes = kMiB});
+        scheduler.add(job);
+        job->transfer().result();
+        wait_for_idle(kWorkers);
+    };
+    for (int i = 0; i < 20; ++i) run(PathKind::memory);
+    EXPECT_EQ(jobs_done[1], 20);
+    for (int i = 0; i < 20; ++i) run(PathKind::null);
+    EXPECT_EQ(jobs_done[1], 40);  // nobody has served that: the one that was busy last
+    scheduler.stop();
+    for (std::thread& worker : workers) worker.join();
 }
 
 // Quadratic work would take seconds here: each look would pass all that wait.

@@ -13,6 +13,14 @@ constexpr std::uint32_t kPathDepthMax = 256;
 constexpr std::uint64_t kSmallChunk = 256 * kKiB;  // chunks up to here may hold many small operations
 constexpr std::size_t kIdleStationsMax = 256;
 constexpr auto kRoomPatience = std::chrono::milliseconds(20);
+// A station may have as many times the memory that a shape needs; up to kSpareBytes it is of no account.
+constexpr std::uint64_t kSpareTimes = 4;
+constexpr std::uint64_t kSpareBytes = 16 * kMiB;
+
+// Two depths only, so that shapes differ little in what they ask of a path.
+std::uint32_t path_depth(const Shape& shape) noexcept {
+    return shape.chunk_bytes <= kSmallChunk || shape.depth > kPathDepthMin ? kPathDepthMax : kPathDepthMin;
+}
 
 }  // namespace
 
@@ -21,22 +29,27 @@ std::uint64_t Station::needed_bytes(const Shape& shape) noexcept {
 }
 
 Station::Station(const Shape& shape, const StationParts& parts, std::uint32_t worker, std::span<std::byte> memory)
-    : shape_(shape), worker_(worker), memory_(memory) {
-    stream_ = parts.device->make_stream();
-    for (std::uint32_t i = 0; i < shape.depth; ++i) events_.push_back(parts.device->make_event());
-    const std::uint32_t operations = shape.chunk_bytes <= kSmallChunk ? kPathDepthMax : shape.depth;
+    : device_(*parts.device), worker_(worker), memory_(memory), path_depth_(path_depth(shape)) {
+    stream_ = device_.make_stream();
+    adopt(shape);
     PathOptions options;
     options.arena = memory_;
-    options.depth = std::clamp(operations, kPathDepthMin, kPathDepthMax);
+    options.depth = path_depth_;
     options.stream = stream_.get();
     if (shape.part_bytes == 0) path_ = parts.make_path(shape.path, options);
 }
 
 bool Station::serves(const Shape& shape, std::uint32_t worker) const noexcept {
-    const bool slots = shape_.staged == shape.staged && shape_.depth == shape.depth &&
-                       shape_.chunk_bytes == shape.chunk_bytes && (shape_.part_bytes != 0) == (shape.part_bytes != 0);
-    const bool path = shape_.path == shape.path && shape_.direction == shape.direction;
-    return worker_ == worker && slots && (path || shape.part_bytes != 0);
+    const std::uint64_t needed = needed_bytes(shape);
+    const bool room = memory_.size() >= needed && memory_.size() <= std::max(kSpareTimes * needed, kSpareBytes);
+    if (worker_ != worker || !room) return false;
+    if (shape.part_bytes != 0 || path_ == nullptr) return shape.part_bytes != 0 && path_ == nullptr;
+    return shape_.path == shape.path && (!path_->capabilities().asynchronous || path_depth_ >= path_depth(shape));
+}
+
+void Station::adopt(const Shape& shape) {
+    while (events_.size() < shape.depth) events_.push_back(device_.make_event());
+    shape_ = shape;
 }
 
 void Station::shut() noexcept {
@@ -53,25 +66,47 @@ std::byte* Station::slot(std::uint32_t index) const noexcept {
     return memory_.empty() ? nullptr : memory_.data() + index * align_up(shape_.chunk_bytes, 4 * kKiB);
 }
 
-std::unique_ptr<Station> StationPool::take_idle(const Shape& shape, std::uint32_t worker) {
-    const auto found =
-        std::find_if(idle_.begin(), idle_.end(), [&](const auto& station) { return station->serves(shape, worker); });
-    if (found == idle_.end()) return nullptr;
-    std::unique_ptr<Station> station = std::move(*found);
-    idle_.erase(found);
-    station->adopt(shape);
+// The one with the least memory, so that larger ones are there for larger shapes.
+StationPool::Idle::iterator StationPool::find_idle(const Shape& shape, std::uint32_t worker) {
+    auto best = idle_.end();
+    for (auto it = idle_.begin(); it != idle_.end(); ++it) {
+        const bool better = best == idle_.end() || (*it)->memory().size() < (*best)->memory().size();
+        if (better && (*it)->serves(shape, worker)) best = it;
+    }
+    return best;
+}
+
+std::unique_ptr<Station> StationPool::take(Idle::iterator idle) {
+    std::unique_ptr<Station> station = std::move(*idle);
+    idle_.erase(idle);
     return station;
 }
 
-void StationPool::drop_oldest(std::unique_lock<std::mutex>& lock) {
-    std::unique_ptr<Station> station = std::move(idle_.front());
-    idle_.pop_front();
+std::unique_ptr<Station> StationPool::adopted(std::unique_ptr<Station> station, const Shape& shape) {
+    try {
+        station->adopt(shape);
+        return station;
+    } catch (...) {
+        drop(std::move(station));
+        throw;
+    }
+}
+
+void StationPool::unmake(Idle::iterator idle, std::unique_lock<std::mutex>& lock) {
+    std::unique_ptr<Station> station = take(idle);
     const std::span<std::byte> memory = station->memory();
     lock.unlock();
     station.reset();
     if (!memory.empty()) staging_.give(memory);
     lock.lock();
     room_.notify_all();
+}
+
+bool StationPool::make_room(std::unique_lock<std::mutex>& lock) {
+    const auto oldest = std::find_if(idle_.begin(), idle_.end(), [](const auto& s) { return !s->memory().empty(); });
+    if (oldest == idle_.end()) return false;
+    unmake(oldest, lock);
+    return true;
 }
 
 std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t worker,
@@ -84,21 +119,20 @@ std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t wo
     }
     std::unique_lock lock(mutex_);
     while (true) {
-        if (std::unique_ptr<Station> station = take_idle(shape, worker)) return station;
-        if (idle_.size() > kIdleStationsMax) drop_oldest(lock);
+        if (const auto idle = find_idle(shape, worker); idle != idle_.end()) {
+            std::unique_ptr<Station> station = take(idle);
+            lock.unlock();
+            return adopted(std::move(station), shape);
+        }
+        if (idle_.size() > kIdleStationsMax) unmake(idle_.begin(), lock);
         lock.unlock();
         const std::span<std::byte> memory = bytes == 0 ? std::span<std::byte>() : staging_.take(bytes);
         if (bytes == 0 || !memory.empty()) return make(shape, worker, memory);
         lock.lock();
         // What another worker gave back meanwhile may be what serves: it must not be dropped to make room for its like.
-        if (std::unique_ptr<Station> station = take_idle(shape, worker)) return station;
-        if (!idle_.empty()) {
-            drop_oldest(lock);
-        } else if (give_up()) {
-            return nullptr;
-        } else {
-            room_.wait_for(lock, kRoomPatience);
-        }
+        if (find_idle(shape, worker) != idle_.end() || make_room(lock)) continue;
+        if (give_up()) return nullptr;
+        room_.wait_for(lock, kRoomPatience);
     }
 }
 

@@ -1,4 +1,5 @@
-// The pool of stations: the budget holds, idle ones are reused by their worker, who finds no room waits.
+// The pool of stations: the budget holds, idle ones are reused by their worker for every shape that they have the room
+// for, who finds no room waits.
 #include "engine/station.hpp"
 
 #include <gtest/gtest.h>
@@ -6,17 +7,21 @@
 #include <atomic>
 #include <thread>
 
+#include "path/memory_store.hpp"
+
 namespace penstock::engine {
 namespace {
 
 class Pool : public testing::Test {
   protected:
     std::shared_ptr<Device> device_ = make_host_device();
+    std::shared_ptr<path::MemoryStore> store_ = std::make_shared<path::MemoryStore>();
     std::atomic<int> paths_made_{0};
     StationParts parts() {
-        return {device_.get(), -1, [this](PathKind, PathOptions) {
+        return {device_.get(), -1, [this](PathKind kind, PathOptions options) {
                     ++paths_made_;
-                    return make_path(PathKind::null, {});
+                    options.store = store_;
+                    return make_path(kind == PathKind::memory ? kind : PathKind::null, options);
                 }};
     }
     static Shape shape(std::uint64_t chunk_bytes, std::uint32_t depth) {
@@ -35,12 +40,69 @@ TEST_F(Pool, a_returned_station_serves_the_same_worker_again) {
     EXPECT_EQ(paths_made_, 1);
 }
 
+TEST_F(Pool, a_station_serves_every_shape_that_it_has_the_room_for) {
+    StationPool pool(parts(), 64 * kMiB);
+    auto station = pool.lease(shape(256 * kKiB, 16), 0, never);
+    const std::span<std::byte> memory = station->memory();
+    pool.give_back(std::move(station));
+    for (const std::uint64_t chunk_bytes : {64 * kKiB, 128 * kKiB, 256 * kKiB}) {
+        for (const std::uint32_t depth : {1u, 8u, 16u}) {
+            for (const Direction direction : {Direction::read, Direction::write}) {
+                Shape other = shape(chunk_bytes, depth);
+                other.direction = direction;
+                other.staged = depth != 1;
+                station = pool.lease(other, 0, never);
+                EXPECT_EQ(station->shape(), other);
+                const std::byte* end = station->slot(depth - 1) + chunk_bytes;
+                EXPECT_TRUE(station->slot(0) == memory.data() && end <= memory.data() + memory.size());
+                EXPECT_TRUE(station->event(depth - 1).done());  // there is one for each slot
+                pool.give_back(std::move(station));
+            }
+        }
+    }
+    EXPECT_EQ(paths_made_, 1);
+    pool.give_back(pool.lease(shape(256 * kKiB, 32), 0, never));  // more slots than there is memory for
+    EXPECT_EQ(paths_made_, 2);
+}
+
+TEST_F(Pool, a_small_shape_leaves_a_large_station_to_others) {
+    StationPool pool(parts(), 128 * kMiB);
+    pool.give_back(pool.lease(shape(4 * kMiB, 16), 0, never));
+    const auto small = pool.lease(shape(64 * kKiB, 8), 0, never);
+    EXPECT_EQ(small->memory().size(), 2 * kMiB);
+    EXPECT_EQ(paths_made_, 2);
+}
+
+TEST_F(Pool, a_path_serves_no_more_operations_than_it_was_made_for) {
+    StationPool pool(parts(), 64 * kMiB);
+    for (const PathKind path : {PathKind::memory, PathKind::null}) {
+        paths_made_ = 0;
+        Shape large = shape(1 * kMiB, 4);
+        Shape small = shape(64 * kKiB, 8);  // its chunks hold many operations
+        large.path = small.path = path;
+        pool.give_back(pool.lease(large, 0, never));
+        pool.give_back(pool.lease(small, 0, never));
+        pool.give_back(pool.lease(large, 0, never));
+        EXPECT_EQ(paths_made_, path == PathKind::memory ? 2 : 1);  // null has no queue
+    }
+}
+
+TEST_F(Pool, a_station_without_memory_is_not_dropped_to_make_room) {
+    StationPool pool(parts(), 8 * kMiB);
+    Shape straight = shape(1 * kMiB, 4);
+    straight.staged = false;
+    pool.give_back(pool.lease(straight, 0, never));
+    auto all = pool.lease(shape(2 * kMiB, 4), 1, never);
+    EXPECT_EQ(pool.lease(shape(2 * kMiB, 2), 0, [] { return true; }), nullptr);
+    pool.give_back(pool.lease(straight, 0, never));
+    EXPECT_EQ(paths_made_, 2);
+}
+
 TEST_F(Pool, another_worker_or_shape_gets_its_own) {
     StationPool pool(parts(), 64 * kMiB);
     pool.give_back(pool.lease(shape(1 * kMiB, 4), 0, never));
     pool.give_back(pool.lease(shape(1 * kMiB, 4), 1, never));
     pool.give_back(pool.lease(shape(2 * kMiB, 4), 1, never));
-    EXPECT_EQ(paths_made_, 3);
     EXPECT_EQ(paths_made_, 3);
     EXPECT_EQ(pool.held_bytes(), 16 * kMiB);
 }
@@ -84,12 +146,14 @@ TEST_F(Pool, who_waits_for_room_gets_the_station_that_came_back) {
     EXPECT_EQ(paths_made_, 1);
 }
 
-TEST_F(Pool, stations_of_other_shapes_use_memory_that_is_registered_already) {
+TEST_F(Pool, stations_of_other_paths_use_memory_that_is_registered_already) {
     StationPool pool(parts(), 8 * kMiB);
     auto station = pool.lease(shape(2 * kMiB, 4), 0, never);
     const std::byte* slot = station->slot(0);
     pool.give_back(std::move(station));
-    EXPECT_EQ(pool.lease(shape(1 * kMiB, 2), 0, never)->slot(0), slot);
+    Shape other = shape(1 * kMiB, 2);
+    other.path = PathKind::memory;
+    EXPECT_EQ(pool.lease(other, 0, never)->slot(0), slot);
     EXPECT_EQ(paths_made_, 2);
     EXPECT_EQ(pool.held_bytes(), 8 * kMiB);
 }
