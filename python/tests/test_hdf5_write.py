@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,8 @@ from hdf5_kit import debian_tool, equal, fetch, numbered, put, run_tool, whole  
 from penstock import Error  # noqa: E402
 from penstock._dtype import DType  # noqa: E402
 from penstock.formats.hdf5 import Hdf5  # noqa: E402
-from penstock.formats.hdf5_write import create  # noqa: E402
+from penstock.formats.hdf5_overlay import Overlay  # noqa: E402
+from penstock.formats.hdf5_write import Hdf5Writer, create  # noqa: E402
 from penstock.formats.model import NewDataset  # noqa: E402
 
 INT = DType.of("int32")
@@ -201,3 +204,75 @@ def test_larger_pages_align_extents_to_them(path: Path) -> None:
     assert [int(table.offset_bytes[0]) % 65536 for table in tables] == [0, 0, 0]
     writer.publish(durable=False)
     run_tool(debian_tool("h5dump"), "-H", path)
+
+
+class Work:
+    """What is done while it is watched: calls of Python and C functions, and bytes that HDF5 hands over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = self.bytes = 0
+        write = Overlay.write
+
+        def counted(overlay: Overlay, buffer: memoryview) -> int:
+            self.bytes += len(buffer)
+            return write(overlay, buffer)
+
+        monkeypatch.setattr(Overlay, "write", counted)
+
+    def of(self, action: Callable[[], None]) -> tuple[int, int]:
+        def called(frame: object, event: str, argument: object) -> None:
+            self.calls += event in ("call", "c_call")
+
+        self.calls = self.bytes = 0
+        sys.setprofile(called)
+        try:
+            action()
+        finally:
+            sys.setprofile(None)
+        return self.calls, self.bytes
+
+
+def write_steps(path: Path, count: int, many_members: bool) -> None:
+    writer = create(path, many_members=many_members)
+    for step in range(count):
+        writer.create([NewDataset(f"Timestep_{step}/{name}", (1,), INT) for name in "xy"])
+        writer.set_attributes(f"Timestep_{step}", {"step": step})
+        put(writer, f"Timestep_{step}/x")
+    writer.publish(durable=False)
+
+
+@pytest.mark.parametrize("many_members", [False, True])
+def test_as_many_steps_again_are_as_much_work_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch, many_members: bool
+) -> None:
+    work = Work(monkeypatch)
+    write_steps(path, 10, many_members)  # what is done once
+    calls, bytes = zip(
+        *(work.of(lambda n=count: write_steps(path, n, many_members)) for count in (150, 300)), strict=True
+    )
+    assert calls[1] < 2.1 * calls[0]
+    assert bytes[1] < 2.5 * bytes[0]
+
+
+@pytest.mark.parametrize("many_members", [False, True])
+def test_members_move_to_a_heap_while_they_are_few_or_never(path: Path, many_members: bool) -> None:
+    """Moving 1000 takes HDF5 minutes."""
+    count = 1100
+    write_steps(path, count, many_members)
+    assert (b"FRHP" in path.read_bytes()) == many_members
+    with h5py.File(path) as file:
+        assert len(file) == count
+        assert all(file[f"Timestep_{step}"].attrs["step"] == step for step in range(0, count, 50))
+    writer = Hdf5Writer(path, append=True)
+    if many_members:
+        with pytest.raises(Error, match="in place"):
+            writer.create([NewDataset("more", (3,), INT)])
+            writer.publish(durable=False)
+        writer.abandon()
+        return
+    writer.create([NewDataset("more", (3,), INT)])
+    put(writer, "more")
+    writer.publish(durable=False)
+    with h5py.File(path) as file:
+        assert len(file) == count + 1
+        equal(file["more"][...].tobytes(), numbered((3,)))

@@ -21,6 +21,7 @@ from penstock.formats.reading import request
 
 _SPARE_BYTES = 64 << 20
 _STEP_BYTES = 4096  # of a group and its datasets, beside their particles; measured: 2684
+_FEW_STEPS = 1000  # up to here the root keeps its members so that others can be added in place
 
 
 class Writing(Benchmark):
@@ -31,8 +32,8 @@ class Writing(Benchmark):
         self.prepare()
         began = time.perf_counter()
         with self.times.of("open"):
-            durable = self.options.durable
-            self.file = penstock.create(self.run.file, context=self.context, format="hdf5", durable=durable)
+            wanted = {"durable": self.options.durable, "many_members": self.run.steps > _FEW_STEPS}
+            self.file = penstock.create(self.run.file, context=self.context, format="hdf5", **wanted)
         with abandoned_on_error(self.file):
             self.steps()
             with self.times.of("close"):

@@ -22,8 +22,11 @@ from penstock.formats.new_file import reserve
 
 NAME = "penstock-overlay"  # what HDF5 calls the file
 _HEAD_BYTES = 1 << 20  # a superblock lies at 0, 512, 1024, ...; user blocks beyond this are not looked for
-# Kept in an object's header: what lies there can be changed in one step, a heap and its index cannot.
-_COMPACT_LINKS = 1000
+# Kept in an object's header: what lies there can be changed in one step, a heap and its index cannot. Links never move
+# to a heap later: HDF5 takes them out one by one, which takes time by the fourth power of their number (minutes of
+# 1000). A group that is to have very many begins with a heap instead (`many_members`).
+_COMPACT_LINKS = 65535  # the most that HDF5 can be asked for
+_COMPACT_OF_MANY = 8  # its own default
 _COMPACT_ATTRIBUTES = 200
 _ORDER = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 _LEAST_PAGE, _MOST_PAGE = 512, 1 << 30  # H5F_FILE_SPACE_PAGE_SIZE_MIN and _MAX
@@ -136,9 +139,9 @@ def open_locked(name: str) -> int:
     return descriptor
 
 
-def creation_list(page_bytes: int, ordered: bool) -> h5p.PropFCID:
+def creation_list(page_bytes: int, ordered: bool, many_members: bool = False) -> h5p.PropFCID:
     """Of a new file: extents on pages, and nothing else in the rest of their last page. `ordered`: groups know the
-    order in which their members were made."""
+    order in which their members were made. `many_members`: of the root, see group_list."""
     if not hasattr(page_bytes, "__index__"):
         raise TypeError(f"page_bytes must be an int, not {type(page_bytes).__name__}")
     if not _LEAST_PAGE <= page_bytes <= _MOST_PAGE:
@@ -146,13 +149,15 @@ def creation_list(page_bytes: int, ordered: bool) -> h5p.PropFCID:
     create = h5p.create(h5p.FILE_CREATE)
     create.set_file_space_strategy(h5f.FSPACE_STRATEGY_PAGE, False, 1)
     create.set_file_space_page_size(page_bytes)
-    _shape_group(create, ordered)
+    _shape_group(create, ordered, many_members)
     return create
 
 
-def group_list(ordered: bool) -> h5p.PropGCID:
+def group_list(ordered: bool, many_members: bool = False) -> h5p.PropGCID:
+    """Of a new group. `many_members`: they move to a heap while they are few, where adding one takes the same time
+    however many there are; in place none can be added then."""
     create = h5p.create(h5p.GROUP_CREATE)
-    _shape_group(create, ordered)
+    _shape_group(create, ordered, many_members)
     return create
 
 
@@ -164,8 +169,8 @@ def shape_object(create: h5p.PropOCID, ordered: bool) -> None:
         create.set_attr_creation_order(_ORDER)
 
 
-def _shape_group(create: h5p.PropGCID | h5p.PropFCID, ordered: bool) -> None:
+def _shape_group(create: h5p.PropGCID | h5p.PropFCID, ordered: bool, many_members: bool) -> None:
     shape_object(create, ordered)
     if ordered:
         create.set_link_creation_order(_ORDER)
-    set_link_phase_change(create, _COMPACT_LINKS)
+    set_link_phase_change(create, _COMPACT_OF_MANY if many_members else _COMPACT_LINKS)

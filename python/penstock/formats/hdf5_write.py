@@ -34,9 +34,11 @@ from penstock.formats.new_file import NewFile
 PAGE_BYTES = 4096
 
 
-def create(name: str | os.PathLike[str], *, page_bytes: int = PAGE_BYTES) -> Hdf5Writer:
-    """A new file. `page_bytes`: extents begin at its multiples; more than 4096 suits striped file systems."""
-    return Hdf5Writer(name, page_bytes=page_bytes)
+def create(name: str | os.PathLike[str], *, page_bytes: int = PAGE_BYTES, many_members: bool = False) -> Hdf5Writer:
+    """A new file. `page_bytes`: extents begin at its multiples; more than 4096 suits striped file systems.
+    `many_members`: some groups will have thousands of members; then adding one takes the same time however many there
+    are, but to groups of more than eight none can be added in place once the file is closed."""
+    return Hdf5Writer(name, page_bytes=page_bytes, many_members=many_members)
 
 
 def append(name: str | os.PathLike[str]) -> Hdf5Writer:
@@ -50,8 +52,16 @@ class Hdf5Writer(Metadata):
 
     ordered = False  # groups and objects know in which order their members were made
 
-    def __init__(self, name: str | os.PathLike[str], *, append: bool = False, page_bytes: int = PAGE_BYTES) -> None:
+    def __init__(
+        self,
+        name: str | os.PathLike[str],
+        *,
+        append: bool = False,
+        page_bytes: int = PAGE_BYTES,
+        many_members: bool = False,
+    ) -> None:
         super().__init__(name)
+        self._many_members = many_members
         self._in_place = InPlace(self.name)
         self._session: Session | None = None
         self._new: NewFile | None = None
@@ -59,7 +69,7 @@ class Hdf5Writer(Metadata):
         if append:
             self._current()
         else:
-            create = creation_list(page_bytes, self.ordered)
+            create = creation_list(page_bytes, self.ordered, many_members)
             self._new = NewFile(self.name)
             self._session = Session(self.name, self._new.temporary, self._new.descriptor, create)
 
@@ -273,7 +283,7 @@ class Hdf5Writer(Metadata):
             try:
                 at = h5o.open(at, name_bytes(part))
             except KeyError:
-                at = h5g.create(at, name_bytes(part), gcpl=group_list(self.ordered))
+                at = h5g.create(at, name_bytes(part), gcpl=group_list(self.ordered, self._many_members))
             if not isinstance(at, h5g.GroupID):
                 raise refused(self.name, f"{part!r} is a dataset, so nothing can lie in it", "", name)
         return at, leaf
