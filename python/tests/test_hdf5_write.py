@@ -15,9 +15,12 @@ h5py = pytest.importorskip("h5py")
 from format_kit import check_round_trips  # noqa: E402
 from hdf5_kit import debian_tool, equal, fetch, numbered, put, run_tool, whole  # noqa: E402
 
+import penstock  # noqa: E402
 from penstock import Error  # noqa: E402
 from penstock._dtype import DType  # noqa: E402
+from penstock.formats import hdf5_metadata  # noqa: E402
 from penstock.formats.hdf5 import Hdf5  # noqa: E402
+from penstock.formats.hdf5_open import names_of  # noqa: E402
 from penstock.formats.hdf5_overlay import Overlay  # noqa: E402
 from penstock.formats.hdf5_write import Hdf5Writer, create  # noqa: E402
 from penstock.formats.model import NewDataset  # noqa: E402
@@ -276,3 +279,35 @@ def test_members_move_to_a_heap_while_they_are_few_or_never(path: Path, many_mem
     with h5py.File(path) as file:
         assert len(file) == count + 1
         equal(file["more"][...].tobytes(), numbered((3,)))
+
+
+def test_a_group_is_found_without_a_walk_through_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_steps(path, 5, False)
+    with h5py.File(path, "a") as file:
+        file["soft"] = h5py.SoftLink("/Timestep_1")
+        file["again"] = file["Timestep_2"]  # two names: the datasets are listed by one of them
+        file.create_group("none")
+        file["deep/inner/x"] = 1
+    walks = 0
+
+    def walk(file: object) -> list[str]:
+        nonlocal walks
+        walks += 1
+        return names_of(file)
+
+    monkeypatch.setattr(hdf5_metadata, "names_of", walk)
+    with penstock.open(path, device="host") as file:
+        for step in (0, 1, 3, 4):
+            assert file[f"Timestep_{step}"].attrs["step"] == step
+        assert walks == 0
+        assert list(file["deep"]["inner"]) == ["x"]  # "deep" holds no dataset itself: looked for among the names
+        listed = {name for name in ("Timestep_2", "again", "soft", "none", "deep") if name in file}
+        assert listed == {
+            name for name in ("Timestep_2", "again", "deep") if any(n.startswith(f"{name}/") for n in file)
+        }
+    walks = 0
+    with penstock.create(path, device="host") as file:
+        for step in range(20):
+            file.create_datasets({f"Timestep_{step}/x": ((1,), "int32")})
+            file[f"Timestep_{step}"].attrs["step"] = step
+    assert walks == 0

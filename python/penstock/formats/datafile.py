@@ -92,6 +92,12 @@ class DataFile(Group):
         with self._source.metadata() as source:
             return list(source.names())
 
+    def _is_group(self, name: str) -> bool:
+        """Where a format can tell without looking through all names; else False."""
+        with self._source.metadata() as source:
+            ask = getattr(source, "is_group", None)
+            return ask is not None and bool(ask(name))
+
     def _attributes(self, group: str) -> Attributes:
         with self._source.metadata() as source:
             return Attributes(source.attributes(group), self._attribute_writer(group))

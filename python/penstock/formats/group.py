@@ -42,6 +42,8 @@ class Group(Mapping[str, Any]):
         whole = self._whole(name)
         if not whole.strip("/") and name:
             return Group(self._file, "")
+        if self._file._is_group(whole):  # a file may have thousands: going through all names for each is quadratic
+            return Group(self._file, whole.strip("/"))
         try:
             self._file._info(whole)
         except KeyError:

@@ -23,7 +23,7 @@ from penstock.formats.faults import damaged, unsupported
 from penstock.formats.hdf5_attributes import Attributes
 from penstock.formats.hdf5_index import ChunkIndex, Filters, all_encoded, read_index
 from penstock.formats.hdf5_library import Misplaced, place_of, user_block_of
-from penstock.formats.hdf5_open import explained, home_of, name_bytes, names_of, open_dataset
+from penstock.formats.hdf5_open import explained, home_of, lists_datasets, name_bytes, names_of, open_dataset
 from penstock.formats.hdf5_stored import Stored, describe
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 
@@ -67,6 +67,14 @@ class Metadata(ABC):
         file = self._current()
         with explained(self.name, names_exist=True):
             return tuple(names_of(file))
+
+    def is_group(self, name: str) -> bool | None:
+        """True: some of the names lie in it. None: they must be looked through to know."""
+        if type(self).names is not Metadata.names:  # it hides some
+            return None
+        file = self._current()
+        with explained(self.name, names_exist=True):
+            return lists_datasets(file, name.strip("/")) or None
 
     def info(self, name: str) -> DatasetInfo:
         return self.stored(name).info

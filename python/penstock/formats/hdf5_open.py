@@ -197,6 +197,24 @@ def names_of(file: h5f.FileID) -> list[str]:
     return found + [one for one in soft if _is_dataset(root, one, number)]
 
 
+def lists_datasets(file: h5f.FileID, path: str) -> bool:
+    """Whether names_of has a dataset that lies in this group itself, found without visiting any other. False also where
+    that takes visiting them: of groups with several names, of soft and external links on the way."""
+    group = h5g.open(file, b"/")
+    for part in path.split("/"):
+        name = name_bytes(part)
+        try:
+            is_hard = part not in ("", ".", "..") and group.links.get_info(name).type == h5l.TYPE_HARD
+            about = h5o.get_info(group, name) if is_hard else None
+        except (KeyError, OSError, RuntimeError, ValueError):
+            return False
+        if about is None or about.type != h5o.TYPE_GROUP or about.rc != 1:
+            return False
+        group = h5g.open(group, name)
+    links = (name for name, link, _ in _links(group) if link == h5l.TYPE_HARD)
+    return any(_kind_of(group, name) == h5o.TYPE_DATASET for name in links)
+
+
 def _kind_of(group: h5g.GroupID, name: bytes) -> int:
     try:
         return h5o.get_info(group, name).type
