@@ -23,8 +23,10 @@ Slot& process_slot() {
     return slot;
 }
 
-bool same_settings(const CuFileOptions& one, const CuFileOptions& other) {
-    return one.force_compat == other.force_compat && one.libraries.library == other.libraries.library;
+bool serves(CuFile& owner, const CuFileOptions& asked) {
+    if (owner.options().libraries.library != asked.libraries.library) return false;
+    if (owner.options().force_compat == asked.force_compat) return true;
+    return owner.options().force_compat && owner.unforced().usable && !owner.unforced().native_possible;
 }
 
 std::uint64_t file_system_of(const FileHandle& file) {
@@ -78,6 +80,18 @@ CuFile::FileMode CuFile::mode_of(const FileHandle& file) {
     return at->second;
 }
 
+const CuFileStatus& CuFile::unforced() {
+    if (!options_.force_compat) return status_;
+    const std::lock_guard lock(mutex_);
+    if (!unforced_) {
+        CuFileOptions options = options_;
+        options.force_compat = false;
+        options.libraries.library = status_.library;
+        unforced_ = probe_cufile(options);
+    }
+    return *unforced_;
+}
+
 cufile::Handle CuFile::handle_of(const FileHandle& file, bool direct, int& error) {
     const std::lock_guard lock(mutex_);
     const Key key{file.id, direct};
@@ -123,7 +137,7 @@ std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options) {
     Slot& slot = process_slot();
     const std::lock_guard lock(slot.mutex);
     if (auto owner = slot.owner.lock()) {
-        if (same_settings(owner->options(), options)) return owner;
+        if (serves(*owner, options)) return owner;
         throw Error(
             ErrorCode::unsupported, "open cuFile",
             "cuFile is open already in this process with other settings, and it has one driver for each process",

@@ -63,6 +63,9 @@ class CuFile {
     CuFile& operator=(const CuFile&) = delete;
 
     const CuFileStatus& status() const noexcept { return status_; }
+    // What holds where compatibility mode is not forced: the status itself, or, when it was forced, that of a probe that
+    // runs once. Tells what this machine lacks for native transfers from what somebody asked for.
+    const CuFileStatus& unforced();
     const cufile::Api& api() const noexcept { return library_.api; }
     const CuFileOptions& options() const noexcept { return options_; }
 
@@ -87,13 +90,15 @@ class CuFile {
     CuFileStatus status_;
     cufile::Library library_;
     bool owns_driver_ = false;  // somebody else in the process may have opened it
-    mutable std::mutex mutex_;  // guards handles_ and modes_
+    mutable std::mutex mutex_;  // guards handles_, modes_ and unforced_
     std::map<Key, cufile::Handle> handles_;
     std::map<std::uint64_t, FileMode> modes_;  // by device number of the file system
+    std::optional<CuFileStatus> unforced_;
 };
 
 // libcufile's driver is one for each process, so its owner is too: callers share it, and the last one closes it. Throws
-// Error{unsupported} with the cause when cuFile is unusable, or open already with other settings.
+// Error{unsupported} with the cause when cuFile is unusable, or open already with other settings that make a difference:
+// compatibility mode that was forced makes none where native transfers are impossible.
 std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options = {});
 
 // gds, gds_compat, gds_batch or gds_stream over options.cufile. Throws Error{unsupported} with the cause.

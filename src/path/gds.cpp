@@ -112,9 +112,17 @@ Prepared prepare(const Operation& operation, const Capabilities& capabilities, C
 }
 
 std::unique_ptr<Path> make_gds_sync(PathKind kind, const PathOptions& options) {
-    const CuFileStatus& status = options.cufile->status();
-    if (kind == PathKind::gds && !status.native_possible) {
-        throw Error(ErrorCode::unsupported, "make path gds", "cuFile would use its compatibility mode: " + status.cause,
+    CuFile& cufile = *options.cufile;
+    if (kind == PathKind::gds && !cufile.status().native_possible) {
+        const CuFileStatus& unforced = cufile.unforced();
+        if (unforced.native_possible) {
+            throw Error(ErrorCode::unsupported, "make path gds",
+                        "cuFile was opened in compatibility mode before, for gds-compat, and has one driver for each "
+                        "process",
+                        "use gds in a process that does not use gds-compat");
+        }
+        throw Error(ErrorCode::unsupported, "make path gds",
+                    "cuFile would use its compatibility mode: " + unforced.cause,
                     "use gds-compat to have that, or a path that is faster: buffered or direct");
     }
     return std::make_unique<GdsPath>(kind, options);
