@@ -25,6 +25,8 @@ std::string profile_head(const Context& context, nb::handle path, const std::str
     return profile_text(profile);
 }
 
+nb::object shown_options(const std::string& options) { return text(public_mount_options(options)); }
+
 // What one request asks: direction, offset_bytes, bytes, kind.
 struct Question {
     Direction direction;
@@ -147,6 +149,7 @@ nb::tuple time_requests(const PythonFile& file, nb::handle memory, const std::st
 void bind_profile(nb::module_& module) {
     using nb::arg;
     module.def("profile_head", &profile_head, arg("context"), any("path"), arg("measured"));
+    module.def("public_mount_options", &shown_options, arg("options"));
     module.def("explain", &explain, arg("file"), arg("asked"), arg("options"));
     module.def("plan_seconds", &plan_seconds, arg("file"), arg("asked"), arg("count"));
     module.def("time_requests", &time_requests, arg("file"), any("memory"), arg("direction"), arg("offsets"),

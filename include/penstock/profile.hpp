@@ -29,7 +29,7 @@ struct MachineIdentity {
 
 struct PlaceIdentity {
     std::string file_system;     // "ext4", "tmpfs", "nfs4", ...
-    std::string mount_options;
+    std::string mount_options;   // as public_mount_options leaves them
     std::string disk;            // name, model and sectors of the block device; empty where there is none
     friend bool operator==(const PlaceIdentity&, const PlaceIdentity&) = default;
 };
@@ -60,6 +60,10 @@ struct Profile {
     std::vector<ProfileRow> rows;
     friend bool operator==(const Profile&, const Profile&) = default;
 };
+
+// The options of a mount without repetition and without those that name machines, users or folders (an NFS server's
+// address, an overlay's directories): they say nothing of speed, and profiles and results are passed around.
+std::string public_mount_options(std::string_view options);
 
 // Throws Error{invalid_argument} naming file, line and what is wrong with it.
 Profile parse_profile(std::string_view text, const std::string& name);

@@ -15,6 +15,7 @@ import pytest
 from conftest import PENSTOCK, Ran, assert_one_line_error
 
 import penstock
+from penstock import _core
 from penstock.bench import cells, cufile_setup, grid, intervals, kinds, machine, media, results, session, suite
 from penstock.bench.workspace import LOCK, PREFIX, NotPossible, Workspace, remove_dead
 
@@ -100,7 +101,18 @@ def test_the_link_is_what_sysfs_says(tmp_path: Path, speed: str, width: str, fou
 
 
 def test_options_of_mounts_name_no_machine_and_no_folder() -> None:
-    assert machine._public("rw,vers=4.2,addr=10.0.0.7,clientaddr=10.0.0.8,rw,lowerdir=/a:/b") == "rw,vers=4.2"
+    shown = _core.public_mount_options("rw,vers=4.2,addr=10.0.0.7,clientaddr=10.0.0.8,rw,lowerdir=/a:/b")
+    assert shown == "rw,vers=4.2"
+
+
+def test_a_mount_is_the_one_that_the_system_names(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    found = machine.mount_of(tmp_path)
+    with penstock.Context("host") as context, context.open(tmp_path / "file") as file:
+        assert found["type"] == file.facts["file_system"]
+    assert machine.mount_of(Path("/proc"))["type"] == "proc"
+    options = found["options"].split(",")
+    assert options[0] in ("rw", "ro") and len(options) == len(set(options))
 
 
 def test_the_cufile_file_in_force_is_read_with_its_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,13 @@
 // checked, every key and column must be known, and the first thing wrong is named with its line.
 #include "penstock/profile.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "penstock/error.hpp"
 
@@ -135,7 +137,7 @@ void take_fact(const Lines& lines, std::string_view line, Profile& profile) {
     else if (key == "device") profile.machine.device = value;
     else if (key == "driver") profile.machine.driver = count("driver");
     else if (key == "file_system") profile.place.file_system = value;
-    else if (key == "mount_options") profile.place.mount_options = value;
+    else if (key == "mount_options") profile.place.mount_options = public_mount_options(value);
     else if (key == "disk") profile.place.disk = value;
 }
 
@@ -178,6 +180,11 @@ std::string one_line(std::string text) {
     return text;
 }
 
+// Options of mounts that name machines, users or folders.
+constexpr std::array<std::string_view, 17> kPrivateOptions{
+    "addr", "clientaddr", "mountaddr", "srcaddr", "mon_addr", "username", "domain", "name", "secret", "unc",
+    "prefixpath", "source", "fsname", "lowerdir", "datadir", "upperdir", "workdir"};
+
 class Differences {
   public:
     void compare(const char* what, const std::string& there, const std::string& here) {
@@ -202,6 +209,23 @@ bool about_equal(std::uint64_t one, std::uint64_t other) {
 }
 
 }  // namespace
+
+std::string public_mount_options(std::string_view options) {
+    std::vector<std::string_view> kept;
+    std::string text;
+    while (!options.empty()) {
+        const std::size_t end = std::min(options.find(','), options.size());
+        const std::string_view one = options.substr(0, end);
+        options.remove_prefix(std::min(end + 1, options.size()));
+        std::string_view key = one.substr(0, one.find('='));
+        if (key.ends_with('+')) key.remove_suffix(1);  // "lowerdir+=/a" adds one more
+        const bool hidden = std::find(kPrivateOptions.begin(), kPrivateOptions.end(), key) != kPrivateOptions.end();
+        if (hidden || one.empty() || std::find(kept.begin(), kept.end(), one) != kept.end()) continue;
+        kept.push_back(one);
+        text.append(text.empty() ? "" : ",").append(one);
+    }
+    return text;
+}
 
 Profile parse_profile(std::string_view text, const std::string& name) {
     Lines lines(text, name);

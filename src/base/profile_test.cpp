@@ -52,6 +52,24 @@ TEST(Profile, line_ends_of_other_systems_notes_and_empty_lines_do_not_matter) {
     EXPECT_EQ(parse_profile(other, "p.csv"), example());
 }
 
+TEST(Profile, options_of_a_mount_name_no_machines_users_or_folders) {
+    EXPECT_EQ(public_mount_options("rw,relatime,rw,discard,relatime"), "rw,relatime,discard");
+    EXPECT_EQ(public_mount_options("rw,vers=4.2,nconnect=8,clientaddr=10.0.0.8,addr=10.0.0.7,mountaddr=10.0.0.7"),
+              "rw,vers=4.2,nconnect=8");
+    EXPECT_EQ(public_mount_options("rw,lowerdir=/a:/b,lowerdir+=/c,upperdir=/d,,addrs=1"), "rw,addrs=1");
+    EXPECT_EQ(public_mount_options(""), "");
+    EXPECT_EQ(public_mount_options("addr=fe80::1"), "");
+}
+
+TEST(Profile, of_older_versions_lose_addresses_when_they_are_read_and_are_still_of_the_same_place) {
+    const Profile old = parse_profile(with("rw,relatime", "rw,relatime,rw,addr=10.0.0.7"), "p.csv");
+    EXPECT_EQ(old, example());
+    EXPECT_EQ(difference(old.place, example().place), "");
+    EXPECT_EQ(profile_text(old).find("10.0.0.7"), std::string::npos);
+    const Profile other = parse_profile(with("rw,relatime", "rw,noatime,addr=10.0.0.7"), "p.csv");
+    EXPECT_NE(difference(other.place, example().place).find("mount options rw,noatime there"), std::string::npos);
+}
+
 TEST(Profile, what_is_wrong_is_named_with_its_line) {
     EXPECT_NE(cause("").find("does not begin with"), std::string::npos);
     EXPECT_NE(cause("\x7f" "ELF garbage").find("line 1"), std::string::npos);

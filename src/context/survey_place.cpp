@@ -17,6 +17,7 @@
 #include "os/direct.hpp"
 #include "os/fd.hpp"
 #include "penstock/error.hpp"
+#include "penstock/profile.hpp"
 
 namespace penstock::context {
 namespace {
@@ -59,7 +60,8 @@ SurveyItem o_direct_item(const SurveyPlace& place) {
 SurveyItem file_system_item(const SurveyPlace& place) {
     std::string detail = place.facts.file_system;
     if (!place.facts.mount_point.empty()) detail += " mounted on " + place.facts.mount_point;
-    if (!place.facts.mount_options.empty()) detail += " (" + place.facts.mount_options + ")";
+    const std::string options = public_mount_options(place.facts.mount_options);
+    if (!options.empty()) detail += " (" + options + ")";
     return {"file_system", SurveyState::yes, std::move(detail), ""};
 }
 

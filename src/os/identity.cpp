@@ -55,7 +55,7 @@ MachineIdentity machine_identity(const Limits& limits, const std::string& root) 
 
 PlaceIdentity place_identity(const FileFacts& facts, const std::string& root) {
     namespace fs = std::filesystem;
-    PlaceIdentity identity{facts.file_system, facts.mount_options, {}};
+    PlaceIdentity identity{facts.file_system, public_mount_options(facts.mount_options), {}};
     std::error_code error;
     fs::path node = fs::canonical(root + "/sys/dev/block/" + std::to_string(facts.device_major) + ":" +
                                       std::to_string(facts.device_minor), error);

@@ -43,7 +43,7 @@ TEST_F(Identity, a_partition_is_told_by_its_disk) {
     fs::create_directory_symlink(root_ + "/sys/devices/nvme0n1/nvme0n1p2", root_ + "/sys/dev/block/259:2");
     FileFacts facts;
     facts.file_system = "xfs";
-    facts.mount_options = "rw";
+    facts.mount_options = "rw,clientaddr=10.0.0.8,rw";
     facts.device_major = 259;
     facts.device_minor = 2;
     EXPECT_EQ(place_identity(facts, root_), (PlaceIdentity{"xfs", "rw", "nvme0n1 Fast Disk 9000 2000"}));

@@ -19,8 +19,6 @@ from penstock.bench.cufile_setup import cufile_setup
 
 PCI = Path("/sys/bus/pci/devices")
 _GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # of PCIe, by GT/s of a lane
-# Options of a mount that name machines, users or folders.
-_PRIVATE = ("addr", "clientaddr", "mountaddr", "username", "domain", "lowerdir", "upperdir", "workdir", "source")
 
 
 def fingerprint(context: Context, directory: Path) -> dict[str, Any]:
@@ -84,22 +82,20 @@ def _sysfs_name(bus: str) -> str:
 
 
 def mount_of(directory: Path) -> dict[str, str]:
-    """Type and options of the mount that holds the directory."""
-    number = directory.stat().st_dev
-    wanted = f"{os.major(number)}:{os.minor(number)}"
-    found = {"type": "unknown", "options": ""}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+    """Type and options of the mount that holds the directory: by its mount id, since the device number of a file on
+    btrfs is not that of its mount. The options are those that may be shown."""
+    descriptor = os.open(directory, os.O_PATH | os.O_CLOEXEC)
+    try:
+        facts = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+    finally:
+        os.close(descriptor)
+    wanted = next((line.split()[1] for line in facts.splitlines() if line.startswith("mnt_id:")), None)
+    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
         left, _, right = line.partition(" - ")
         fields, tail = left.split(), right.split()
-        if fields[2] == wanted:
-            found = {"type": tail[0], "options": _public(fields[5] + "," + tail[2])}
-    return found
-
-
-def _public(options: str) -> str:
-    """Without repetition, and without what names machines, users or folders."""
-    kept = [one for one in options.split(",") if one.partition("=")[0] not in _PRIVATE]
-    return ",".join(dict.fromkeys(kept))
+        if fields[0] == wanted:
+            return {"type": tail[0], "options": _core.public_mount_options(",".join([fields[5], *tail[2:3]]))}
+    return {"type": "unknown", "options": ""}
 
 
 def _cpu_model() -> str:
