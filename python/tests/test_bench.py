@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import PENSTOCK, Ran, assert_one_line_error
 
 import penstock
-from penstock.bench import grid, results, session, suite, targets
+from penstock.bench import core, grid, results, session, suite, targets
 from penstock.bench.workspace import Workspace, check_space
 
 Run = Callable[..., Ran]
@@ -123,6 +124,30 @@ def test_a_read_that_brings_nothing_fails_the_run(small: Path, tmp_path: Path, m
     monkeypatch.setattr(grid, "_move", fake)
     with pytest.raises(penstock.Error, match="bytes are wrong"):
         session.run(request(small, tmp_path), no_step)
+
+
+@pytest.mark.parametrize("kind", ["grid", "core"])
+def test_a_write_that_moves_nothing_fails_the_run(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """What an earlier trial wrote to the file must not pass for what this one was to write."""
+    module, name = (grid, "_move") if kind == "grid" else (core, "_timed")
+    real, done = getattr(module, name), []
+
+    def fake(*given: Any) -> Any:
+        trial = given[2] if kind == "grid" else suite.Trial(given[2], given[0].__name__.removeprefix("start_"))
+        if trial.direction == "read" or trial.path == "null":
+            return real(*given)
+        done.append(done[0] if done else real(*given))
+        return done[-1]
+
+    monkeypatch.setattr(module, name, fake)
+    asked = request(small, tmp_path)
+    if kind == "core":
+        asked = replace(asked, suite=replace(suite.load("core", True), file_bytes=4 << 20, repeats=1))
+    with pytest.raises(penstock.Error, match="bytes are wrong"):
+        session.run(asked, no_step)
+    assert len(done) == 2
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 130)])

@@ -6,10 +6,11 @@ before it is timed.
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,8 @@ class Bench:
     device: Buffer  # of the file's size, touched
     pinned: Buffer
     peers: frozenset[str]
+    # Of what is written: a new one each time, so that what an earlier write left in the file cannot pass for this one.
+    seeds: Iterator[int] = field(default_factory=lambda: itertools.count(100))
 
     @property
     def bytes(self) -> int:
@@ -86,9 +89,9 @@ def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
         Probe("second read", lambda _: read(bench, "auto", "second")),
         Probe("cold read", lambda _: read(bench, "auto", "cold")),
         Probe("direct read", lambda _: read(bench, "direct", "cold")),
-        Probe("hot write", lambda turn: write(bench, "auto", "hot", turn)),
-        Probe("cold write", lambda turn: write(bench, "auto", "cold", turn)),
-        Probe("direct write", lambda turn: write(bench, "direct", "cold", turn)),
+        Probe("hot write", lambda _: write(bench, "auto", "hot")),
+        Probe("cold write", lambda _: write(bench, "auto", "cold")),
+        Probe("direct write", lambda _: write(bench, "direct", "cold")),
         Probe("host threads read", lambda _: _host_loop(bench, best["read"])),
         Probe("host threads write", lambda _: _host_loop(bench, best["write"])),
         Probe("4 KiB one at a time", lambda turn: _one_at_a_time(bench, turn)),
@@ -141,9 +144,9 @@ def read(bench: Bench, path: str, cache: str) -> Sample:
     return sample | media.fields() | {"verify_s": verify_s}
 
 
-def write(bench: Bench, path: str, cache: str, turn: int) -> Sample:
+def write(bench: Bench, path: str, cache: str) -> Sample:
     """One write of the whole target file, read back through the page cache and verified."""
-    seed = 100 + turn
+    seed = next(bench.seeds)
     bench.context.stamp(bench.device, 0, seed)
     STATES[cache](bench.target, bench.bytes)
     with bench.workspace.media.watch() as media:
@@ -227,7 +230,10 @@ def _plain_loop(bench: Bench) -> Sample:
     make_hot(bench.source, bench.bytes)
     raw, name = bench.context._raw, bench.source.name
     _core.pread_memcpy(raw, name, bench.device, 1 << 20)
-    return _native(bench.bytes, lambda: _core.pread_memcpy(raw, name, bench.device, 1 << 20))
+    bench.context.fill(bench.device, POISON)
+    sample = _native(bench.bytes, lambda: _core.pread_memcpy(raw, name, bench.device, 1 << 20))
+    check(bench.context, name, bench.device, FILE_SEED)
+    return sample
 
 
 def _one_at_a_time(bench: Bench, turn: int) -> Sample:

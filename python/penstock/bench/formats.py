@@ -159,6 +159,10 @@ def _raw_write(bench: Bench, turn: int) -> Sample:
             file.write(bench.device)
 
     sample = timed(bench.bytes, work)
+    bench.context.fill(bench.device, POISON)
+    with bench.context.open(path) as file:
+        file.read(bench.device, path="buffered")
+    check(bench.context, path, bench.device, 100 + turn)
     path.unlink()
     return sample
 
@@ -205,6 +209,7 @@ def _load(bench: Bench) -> Sample:
         bad = bench.context.verify_stamp(array.as_bytes(), number * array.nbytes, FILE_SEED)
         if bad != (0, 0):
             raise format_peers.wrong(path, name, bad)
+        bench.context.fill(array.as_bytes(), POISON)  # the next load may get this memory: bytes that never come show
     return sample
 
 

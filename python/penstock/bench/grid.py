@@ -6,9 +6,10 @@ reason. Wrong data fails the run.
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,8 @@ class Bench:
     results: Results
     buffers: dict[tuple[str, str], Buffer] = field(default_factory=dict)
     missing: dict[Trial, str] = field(default_factory=dict)
+    # Of what is written: a new one each time, so that what an earlier write left in the file cannot pass for this one.
+    seeds: Iterator[int] = field(default_factory=lambda: itertools.count(1000))
 
     def buffer(self, kind: str, first_touch: str) -> Buffer:
         """A buffer of the file's size. With first_touch none it is a fresh one each time: its pages are part of the
@@ -129,7 +132,7 @@ def _try(bench: Bench, trial: Trial, repeat: int) -> None:
     if bench.results.has("missing", **trial.as_dict()):
         return
     try:
-        bench.results.add("trial", **trial.as_dict(), repeat=repeat, **run_trial(bench, trial, repeat))
+        bench.results.add("trial", **trial.as_dict(), repeat=repeat, **run_trial(bench, trial))
     except NotPossible as reason:
         _miss(bench, trial, str(reason))
     except Error as error:
@@ -143,14 +146,14 @@ def _miss(bench: Bench, trial: Trial, cause: str) -> None:
     bench.results.add("missing", **trial.as_dict(), cause=cause)
 
 
-def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
+def run_trial(bench: Bench, trial: Trial) -> dict[str, Any]:
     """One measured and verified trial: bytes, rates, and each of its seconds apart; CPU seconds, the path taken, what
     the medium moved, residency before and after. `seconds` are of the transfer alone."""
     _need_touch(bench, trial)
     writes = trial.direction == "write"
     block, bytes = _extent(bench, trial)
     memory = bench.buffer(trial.buffer, trial.first_touch).slice(0, bytes)
-    seed = 1000 + repeat if writes else FILE_SEED
+    seed = next(bench.seeds) if writes else FILE_SEED
     _load(bench, trial, memory, seed)
     times = {"create_s": _create_seconds(bench, bytes)} if writes else {}
     with bench.context.open(_file(bench, trial), write=True) as file:
@@ -165,6 +168,9 @@ def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
             code="io_error", operation="bench", file=file.name, cause=f"moved {outcome['bytes']} of {bytes} bytes"
         )
     _need_state(trial, after, media, bytes)
+    verify_s = _verify(bench, trial, memory, seed)
+    if trial.first_touch == "none" and _on_device(trial):
+        bench.context.fill(memory, POISON)  # a later trial, which may not touch its memory first, may get this again
     return outcome | {
         "requests": -(-bytes // block),
         "bytes_per_second": bytes / outcome["seconds"],
@@ -172,7 +178,7 @@ def run_trial(bench: Bench, trial: Trial, repeat: int) -> dict[str, Any]:
         "cpu_system_s": watch.cpu_system_s,
         "resident_before": before,
         "resident_after": after,
-        "verify_s": _verify(bench, trial, memory, seed),
+        "verify_s": verify_s,
         **media.fields(),
         **times,
     }
