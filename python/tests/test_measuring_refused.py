@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import Ran, assert_one_line_error
 
-from penstock import Context, Error
+from penstock import Context, Error, cli
 from penstock.bench import gdsio, h5bench_config
 from penstock.bench.gdsio_job import Flags, job_of
 from penstock.bench.h5bench import Options, perform
@@ -24,6 +24,19 @@ Run = Callable[..., Ran]
 RESULTS = Path(__file__).parents[2] / "bench" / "results" / "two-cores-core.jsonl"
 BENCH = ("bench", "io-size", "--quick", "--device", "host", "--file-bytes", "4MiB")
 CONTIG = {"MEM_PATTERN": "CONTIG", "FILE_PATTERN": "CONTIG", "NUM_DIMS": "1", "DIM_1": "64", "TIMESTEPS": "2"}
+
+
+@pytest.fixture
+def penstock(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command in this process, which saves a second for each of so many."""
+    monkeypatch.setenv("PENSTOCK_PROGRESS", "0")
+    monkeypatch.setattr(cli, "_listen", lambda _answer: None)
+
+    def run(*arguments: str | Path) -> Ran:
+        code = cli.main([str(one) for one in arguments])
+        return Ran(code, *capsys.readouterr())
+
+    return run
 
 
 def runs(place: Path, **changed: str) -> list[h5bench_config.Run]:
@@ -114,6 +127,36 @@ def test_what_is_read_is_not_written_over(tmp_path: Path, penstock: Run, command
     inputs = [path, path] if command == "compare" else [path]
     assert_one_line_error(penstock(command, *inputs, "--out", other), "--out")
     assert path.read_bytes() == RESULTS.read_bytes()
+
+
+@pytest.mark.parametrize("command", ["export", "compare", "report", "h5bench", "bench"])
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_done(
+    tmp_path: Path, penstock: Run, command: str
+) -> None:
+    """Nothing is printed, and nothing is measured or made."""
+    runs(tmp_path)
+    inputs = {"compare": [RESULTS, RESULTS], "h5bench": [tmp_path / "config.json", "--device", "host"]}
+    if command == "bench":
+        inputs[command] = [*BENCH[1:], "--dir", tmp_path]
+    before = sorted(path.name for path in tmp_path.iterdir())
+    ran = penstock(command, *inputs.get(command, [RESULTS]), "--out", tmp_path / "missing" / "out.csv")
+    assert_one_line_error(ran, str(tmp_path / "missing" / "out.csv"))
+    assert ran.out == "" and sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_h5bench_looks_at_the_table_of_its_configuration_first(tmp_path: Path, penstock: Run) -> None:
+    runs(tmp_path, CSV_FILE="missing/table.csv")
+    assert_one_line_error(penstock("h5bench", tmp_path / "config.json", "--device", "host"), "missing/table.csv")
+    assert not (tmp_path / "a.h5").exists()
+
+
+def test_h5bench_writes_its_table_into_a_folder_that_it_makes(tmp_path: Path, penstock: Run) -> None:
+    runs(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text()) | {"directory": str(tmp_path / "new")}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    ran = penstock("h5bench", tmp_path / "config.json", "--device", "host", "--out", tmp_path / "new" / "out.csv")
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "new" / "out.csv").read_text().startswith("metric, value, unit")
 
 
 def test_many_threads_of_gdsio_have_memory_to_stage_in(tmp_path: Path) -> None:
@@ -223,6 +266,22 @@ def test_a_profile_takes_the_place_of_a_regular_file_only(tmp_path: Path, pensto
 def test_what_names_no_profile_is_a_type_error(profile: Any) -> None:
     with pytest.raises(TypeError, match="profile"):
         Context("host", profile=profile)
+
+
+@pytest.mark.parametrize("name", ["", "a\0b.csv"])
+def test_a_profile_without_a_usable_name_is_an_error_that_names_the_argument(tmp_path: Path, name: str) -> None:
+    for profile in (name, [name], [str(tmp_path), name]):
+        with pytest.raises(Error, match=r"profile: the name (is empty|holds a NUL byte)"):
+            Context("host", profile=profile)
+
+
+def test_a_profile_may_have_any_name_the_system_allows(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe"))
+    with pytest.raises(Error, match="No such file"):
+        Context("host", profile=folder / "none.csv")
+    folder.mkdir()
+    with Context("host", profile=folder) as context:
+        assert context.device["emulated"]
 
 
 SUITE = 'file_bytes = "1MiB"\nrepeats = 1\nseconds = 1\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from conftest import Ran, assert_one_line_error
 from penstock import Error
 from penstock.bench import kinds
 from penstock.report import html, page, sources
+from penstock.report.peers import beside_peers
 from penstock.report.rules import Cell, rules
 from penstock.report.sources import Statement
 from penstock.report.verdict import verdict
@@ -235,6 +237,33 @@ def test_what_checking_took_is_told_and_is_in_no_rate() -> None:
     rows = [MACHINE, trial("auto", 0, 1e9, verify_s=0.5, seconds=5.0)]
     assert "Checking took 10% of the time of the transfers" in page.lead(rows)
     assert "Checking took" not in page.lead([MACHINE])
+
+
+@pytest.mark.parametrize(
+    ("emulated", "verify_s", "passed"), [(False, 0.4, True), (False, 0.6, False), (True, 0.6, None)]
+)
+def test_what_checking_takes_is_judged_where_a_gpu_checks(emulated: bool, verify_s: float, passed: object) -> None:
+    """By sums over all samples: 5 s of transfers, of which those without a time of checking do not count; a sample of
+    which half was checked counts twice."""
+    facts = MACHINE["machine"]
+    machine = MACHINE | {"machine": facts | {"device": facts["device"] | {"emulated": emulated}}}
+    half = trial("auto", 0, 1e9, verify_s=verify_s / 4, seconds=1.0)
+    half["verified_bytes"] = half["bytes"] / 2
+    unchecked = trial("mmap", 0, 1e9, seconds=9.0)
+    rows = [machine, trial("auto", 0, 1e9, verify_s=verify_s / 2, seconds=4.0), half, unchecked]
+    (check,) = kinds.checks(rows, kinds.KINDS["grid"])
+    assert check.value == pytest.approx(100 * verify_s / 5) and check.bound == 10 and check.passed is passed
+    text = page._promises(named(rows))
+    assert "checking every byte" in text and {True: "pass", False: "fail", None: "not judged here"}[passed] in text
+    assert not kinds.checks([machine, unchecked], kinds.KINDS["grid"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_bars_of_nothing_that_moved_are_drawn() -> None:
+    row = {"kind": "core", "name": "hot read", "bytes": 0, "bytes_per_second": 0.0, "cpu_user_s": 0, "cpu_system_s": 0}
+    figure = beside_peers([MACHINE, row, row | {"name": "KvikIO default"}, row | {"name": "copy to device"}])
+    assert figure is not None and figure.axes[0].get_xlim() == (0.0, 1.0)
+    figure.savefig(io.BytesIO(), format="svg")
 
 
 def test_every_kind_of_suite_names_things_that_exist() -> None:

@@ -221,8 +221,10 @@ def own(rows: Rows, kind: Kind) -> Rows:
 
 
 def checks(rows: Rows, kind: Kind) -> list[Any]:
-    """The promises of a kind, judged by the rows."""
-    return resolve(kind.checks)(own(rows, kind)) if kind.checks else []
+    """The promises of a kind, judged by the rows: its own, and what checking takes, of any whose rows tell it."""
+    mine = own(rows, kind)
+    found = resolve(kind.checks)(mine) if kind.checks else []
+    return found + resolve("bench.promises:checking")(mine, kind.row)
 
 
 def figures(rows: Rows) -> dict[str, Any]:

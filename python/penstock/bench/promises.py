@@ -59,6 +59,24 @@ class Medians:
         return max(rates, key=lambda pair: pair[1]) if rates else None
 
 
+CHECKING_PERCENT = 10.0
+
+
+def checking(rows: Rows, kind: str) -> list[Check]:
+    """What proving the bytes takes: seconds of checking on the device for all seconds of the transfers whose bytes were
+    checked, summed over the rows of a kind that tell both. Where only a part was checked, as much more for the rest.
+    The clock had stopped, so it is in no rate: a program that checks all it moves pays it. Promised where a GPU does
+    the checking."""
+    timed = [row for row in rows if row["kind"] == kind and row.get("verify_s") and row.get("seconds")]
+    checked = [(row, row.get("verified_bytes", row["bytes"])) for row in timed]
+    seconds = sum(row["seconds"] for row, bytes in checked if bytes)
+    if not seconds:
+        return []
+    share = sum(row["verify_s"] * row["bytes"] / bytes for row, bytes in checked if bytes) / seconds
+    what = "checking every byte / time of the transfers"
+    return judged(rows, [Check(what, 100 * share, CHECKING_PERCENT, False, "%", "gpu")])
+
+
 def judged(rows: Rows, checks: list[Check]) -> list[Check]:
     """The checks, told whether they hold here: those that are made for another kind of machine are shown where
     measured, not judged."""

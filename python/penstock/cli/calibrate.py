@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock import Context, Error, profile_folders
-from penstock._publish import publish
+from penstock._publish import check_target, publish
 from penstock.cli import options, show
 from penstock.cli.bench import steps
 
@@ -95,11 +95,7 @@ def _need_folder(target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Error.of(error, "write profile", str(target), _ADVICE) from None
-    special = target.exists() and not target.is_file()
-    if special or not os.access(target.parent, os.W_OK):
-        what = "it is a directory, not a regular file" if target.is_dir() else "it is not a regular file"
-        cause = what if special else "you may not write there"
-        raise Error(code="permission_denied", operation="write profile", file=str(target), cause=cause, advice=_ADVICE)
+    check_target(target, "write profile", _ADVICE)
 
 
 def _summary(found: Found) -> str:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock._publish import check_target
 from penstock.cli import one_line, options, show
 
 if TYPE_CHECKING:
     from penstock.bench.h5bench import Result
+    from penstock.bench.h5bench_config import Run
 
 _ADVICE = "name a file that you can write"
 
@@ -42,6 +44,7 @@ def h5bench(
     target = None if out is None else options.place("h5bench", "--out", out)
     if target is not None:
         tables.encoder(target, "h5bench")
+    _check_targets(runs, [target, *(run.csv for run in runs)])
     done: list[Result] = []
     with Context(device) as context:
         for run in runs:
@@ -55,6 +58,14 @@ def h5bench(
     if json:
         show.json_object({"machine": machine, "runs": [_fields(one) for one in done]})
     return 0
+
+
+def _check_targets(runs: list[Run], targets: list[Path | None]) -> None:
+    """Now rather than when all benchmarks have run. The folders of the data are made by those that write them."""
+    to_be_made = {run.file.parent for run in runs if run.benchmark == "write" and not run.file.parent.exists()}
+    for target in targets:
+        if target is not None and target.parent not in to_be_made:
+            check_target(target, "h5bench", _ADVICE)
 
 
 def _print(result: Result) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Error, parse_bytes, path_names
+from penstock._publish import check_target
 from penstock._sizes import MOST_BYTES
 
 MAX_WORKERS = 512
@@ -47,12 +48,14 @@ def place(operation: str, option: str, text: str) -> Path:
 
 
 def target(operation: str, text: str, sources: Iterable[Path]) -> Path:
-    """A file to write with --out, which is none of those that are read."""
+    """A file to write with --out, which is none of those that are read. What keeps it from being written is said now,
+    not when all is done."""
     found = place(operation, "--out", text)
     for source in sources:
         with suppress(OSError):
             if found.samefile(source):
                 raise refusal(operation, f"--out: {text} is what is to be read", "name another file")
+    check_target(found, operation, "name a file you can write with --out")
     return found
 
 

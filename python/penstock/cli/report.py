@@ -21,16 +21,13 @@ def report(
 ) -> int:
     """Print the tables of RESULTS, of one or of several runs on one machine, and make one page of all of them with the
     figures embedded; it needs no network to be read."""
+    places = [_existing(name) for name in results or [DEFAULT_RESULTS]]
+    target = options.target("report", out, places)  # before seconds are spent on loading what draws
     from penstock.bench.show import print_results
     from penstock.report import page, sources
 
-    places = [_existing(name) for name in results or [DEFAULT_RESULTS]]
-    target = options.target("report", out, places)
     found = sources.read(places)
-    try:
-        made = page.make(found, target)
-    except OSError as error:
-        raise Error.of(error, "write the report", out, "name a file you can write with --out") from None
+    made = page.make(found, target)
     for source in found:
         print_results([{name: value for name, value in row.items() if name != "source"} for row in source.rows])
     sys.stdout.write("report: " + ", ".join(str(path) for path in made) + "\n")

@@ -6,6 +6,7 @@ stay true: every statement names the rows it comes from.
 
 from __future__ import annotations
 
+import io
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import matplotlib as mpl
 
 from penstock import __version__
+from penstock._publish import publish
 from penstock.bench import kinds
 from penstock.bench.intervals import Estimate
 from penstock.report import figures as drawing
@@ -23,20 +25,25 @@ from penstock.report.sources import Source
 from penstock.report.verdict import verdict
 
 Rows = list[dict[str, Any]]
+_ADVICE = "name a file you can write with --out"
 
 
 def make(sources: list[Source], out: Path) -> list[Path]:
-    """Writes the page and, beside it, each figure as PNG and SVG. Returns the paths written."""
+    """Writes the page and, beside it, each figure as PNG and SVG, each whole or not at all. Returns the paths written.
+    Raises Error when one cannot be."""
     rows = [row for source in sources for row in source.rows]
     written, pictures = [out], {}
     with mpl.rc_context(style.RC):
         for name, figure in drawing.figures(rows).items():
             for kind in ("png", "svg"):
                 path = out.with_name(f"{out.stem}-{name}.{kind}")
-                figure.savefig(path, metadata={"Date": None} if kind == "svg" else None)
+                content = io.BytesIO()
+                figure.savefig(content, format=kind, metadata={"Date": None} if kind == "svg" else None)
+                publish(path, content.getvalue(), "write the report", _ADVICE)
                 written.append(path)
             pictures[name] = html.picture(figure, name)
-    out.write_text(html.page("Penstock report", body(sources, rows, pictures)))
+    text = html.page("Penstock report", body(sources, rows, pictures))
+    publish(out, text.encode(errors="backslashreplace"), "write the report", _ADVICE)
     return written
 
 
@@ -139,19 +146,22 @@ def _ahead(ratio: Estimate | None) -> str:
 
 def _promises(rows: Rows) -> str:
     words = {True: "pass", False: "fail", None: "not judged here"}
+    judged = [(kind, check) for kind in kinds.present(rows) for check in kinds.checks(rows, kind)]
     lines = [
         (
+            html.text(kind.row),
             html.text(check.what),
             words[check.passed],
             "-" if check.value is None else f"{check.value:.3g} {check.unit}",
             f"{'≥' if check.at_least else '≤'} {check.bound:.3g} {check.unit}",
         )
-        for kind in kinds.present(rows)
-        for check in kinds.checks(rows, kind)
+        for kind, check in judged
     ]
-    whole = html.table(("promise", "", "measured", "bound"), lines, (2, 3))
-    used = [row for kind in kinds.present(rows) if kind.checks for row in rows if row["kind"] in (kind.row, "memory")]
-    note = f'<p class="note">Judged by the medians of the probes that they name; of {html.rows(used)}</p>'
+    whole = html.table(("suite", "promise", "", "measured", "bound"), lines, (3, 4))
+    of_kinds = {kind.row for kind, _ in judged} | {"memory"}
+    used = [row for row in rows if row["kind"] in of_kinds]
+    how = "Judged by the medians of the probes that they name; checking by the sums of all samples that tell it; of "
+    note = f'<p class="note">{how}{html.rows(used)}</p>'
     return f"<h2>Promises</h2>{whole}{note}" if whole else ""
 
 

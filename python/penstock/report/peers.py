@@ -135,7 +135,7 @@ def _panel(axes: Axes, bars: list[tuple[str, str, bool]], probes: dict[str, Rows
             zorder=5,
         )
         tops.append(max(rates))
-    axes.set_xlim(0, max(tops) * 1.15)
+    axes.set_xlim(0, max(tops) * 1.15 or 1.0)  # nothing moved: an axis has a length all the same
     axes.set_yticks(range(len(bars)), [label for _, label, _ in bars])
     axes.grid(axis="y", visible=False)
     axes.set_ylim(-0.6, len(bars) - 0.4)
