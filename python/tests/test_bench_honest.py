@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -17,7 +19,7 @@ from conftest import PENSTOCK, Ran, assert_one_line_error
 import penstock
 from penstock import _core
 from penstock.bench import cells, cufile_setup, grid, intervals, kinds, machine, media, results, session, suite
-from penstock.bench.workspace import LOCK, PREFIX, NotPossible, Workspace, remove_dead
+from penstock.bench.workspace import LOCK, PREFIX, UNBORN, NotPossible, Workspace, remove_dead
 
 Run = Callable[..., Ran]
 SMALL = """
@@ -272,6 +274,47 @@ def test_folders_of_others_are_left_alone(context: penstock.Context, tmp_path: P
         assert remove_dead(tmp_path) == []
         assert place.directory.is_dir()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["elsewhere", f"{PREFIX}foreign", f"{PREFIX}link"]
+
+
+def test_a_folder_of_a_run_that_was_killed_while_making_it_goes_when_it_is_old(tmp_path: Path) -> None:
+    young, old = tmp_path / f"{UNBORN}{PREFIX}young", tmp_path / f"{UNBORN}{PREFIX}old"
+    young.mkdir()
+    old.mkdir()
+    (old / LOCK).touch()
+    os.utime(old, (time.time() - 3600,) * 2)
+    assert remove_dead(tmp_path) == [old.name]
+    assert young.is_dir() and not old.exists()
+
+
+def test_a_removal_that_is_stopped_in_the_middle_leaves_the_lock(
+    context: penstock.Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the next run knows the folder for one of ours."""
+    place = Workspace(context, tmp_path, 1 << 20)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), place:
+        for name in ("a", "b"):
+            (place.directory / name).touch()
+        (place.directory / "c").mkdir()
+        patch.setattr(shutil, "rmtree", _interrupted)
+    os.close(place._lock)  # as the end of the process does
+    assert place.directory.is_dir() and (place.directory / LOCK).exists()
+    assert remove_dead(tmp_path) == [place.directory.name] and list(tmp_path.iterdir()) == []
+
+
+def _interrupted(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_nothing_is_left_when_the_folder_cannot_be_made(
+    context: penstock.Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Path) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("penstock.bench.workspace._locked", full)
+    with pytest.raises(penstock.Error, match="No space left"), Workspace(context, tmp_path, 1 << 20):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_peers_are_refused(penstock: Run, small: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from contextlib import suppress
@@ -26,6 +27,8 @@ FILE_SEED = 20
 DROP_TRIES = 4
 PREFIX = "penstock-bench-"
 LOCK = "penstock-bench.lock"
+UNBORN = ".new-"  # before the name of a folder that has no lock yet
+UNBORN_S = 60.0  # no folder is without one for longer, unless its run was killed
 
 
 class Workspace:
@@ -45,9 +48,7 @@ class Workspace:
         remove_dead(self._parent)
         check_space(self._parent, self._needed, self._option)
         try:
-            made = Path(tempfile.mkdtemp(prefix=f".new-{PREFIX}", dir=self._parent))
-            self._lock = _locked(made / LOCK)
-            self.directory = made.rename(made.with_name(made.name.removeprefix(".new-")))  # from here on it has a lock
+            self._make()
         except OSError as error:
             raise Error.of(
                 error, "bench", str(self._parent), f"name a directory you can write to with {self._option}"
@@ -55,8 +56,17 @@ class Workspace:
         self.media = Media(self.directory)
         return self
 
+    def _make(self) -> None:
+        made = Path(tempfile.mkdtemp(prefix=f"{UNBORN}{PREFIX}", dir=self._parent))
+        try:
+            self._lock = _locked(made / LOCK)
+            self.directory = made.rename(made.with_name(made.name.removeprefix(UNBORN)))  # from here on it has a lock
+        except BaseException:  # a full disk, or Ctrl-C
+            shutil.rmtree(made, ignore_errors=True)
+            raise
+
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.directory, ignore_errors=True)
+        _remove(self.directory)
         os.close(self._lock)
 
     @property
@@ -99,22 +109,42 @@ def remove_dead(parent: Path) -> list[str]:
     """Removes the folders of runs that were killed, and returns their names. A folder whose lock is held is a living
     run's, one without a lock file is none of ours, and what belongs to another user is that user's."""
     removed = []
-    for folder in sorted(parent.glob(f"{PREFIX}*")):
-        if folder.is_symlink() or not folder.is_dir() or folder.stat().st_uid != os.geteuid():
-            continue
-        try:
-            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-            removed.append(folder.name)
-        except OSError:
-            continue
-        finally:
-            os.close(descriptor)
+    for folder in sorted([*parent.glob(f"{PREFIX}*"), *parent.glob(f"{UNBORN}{PREFIX}*")]):
+        with suppress(OSError):  # gone meanwhile, or not to be had: then it is not ours to remove
+            facts = folder.lstat()
+            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+                continue
+            unborn = folder.name.startswith(UNBORN)
+            if _is_old(facts) if unborn else _is_dead(folder):
+                _remove(folder)
+                removed.append(folder.name)
     return removed
+
+
+def _remove(folder: Path) -> None:
+    """The lock goes last: whoever is stopped in the middle leaves a folder that the next run knows for one of ours."""
+    with suppress(OSError):
+        for one in folder.iterdir():
+            if one.is_dir() and not one.is_symlink():
+                shutil.rmtree(one, ignore_errors=True)
+            elif one.name != LOCK:
+                with suppress(OSError):
+                    one.unlink()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_old(facts: os.stat_result) -> bool:
+    return time.time() - facts.st_mtime > UNBORN_S
+
+
+def _is_dead(folder: Path) -> bool:
+    """Whether it has a lock that nobody holds. OSError: it has none."""
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def check_space(directory: Path, needed: int, option: str = "--dir") -> None:
