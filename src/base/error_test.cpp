@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <new>
+#include <stdexcept>
+
+#include "base/current_error.hpp"
 
 namespace penstock {
 namespace {
@@ -29,6 +33,25 @@ TEST(ErrorInfo, errno_maps_to_the_code_users_handle) {
 TEST(Error, what_is_the_message) {
     const Error error(ErrorCode::unsupported, "make device", "no driver", "install one");
     EXPECT_STREQ(error.what(), "make device: no driver; install one");
+}
+
+template <typename Thrown>
+ErrorInfo info_of(const Thrown& thrown) {
+    try {
+        throw thrown;
+    } catch (...) {
+        return info_of_current_exception("measure load");
+    }
+}
+
+TEST(CurrentException, keeps_an_errors_own_words_and_finds_some_for_all_others) {
+    const ErrorInfo own = info_of(Error(ErrorCode::no_space, "write", "full", "free some"));
+    EXPECT_EQ(own.message(), "write: full; free some");
+    EXPECT_EQ(own.code, ErrorCode::no_space);
+    EXPECT_EQ(info_of(std::bad_alloc()).code, ErrorCode::out_of_memory);
+    EXPECT_EQ(info_of(std::runtime_error("odd")).message(), "measure load: odd");
+    EXPECT_EQ(info_of(7).message(), "measure load: something that is no exception was thrown");
+    EXPECT_EQ(info_of(7).code, ErrorCode::internal);
 }
 
 }  // namespace

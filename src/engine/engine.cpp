@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/current_error.hpp"
 #include "engine/session.hpp"
 #include "os/numa.hpp"
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/current_error.hpp"
 #include "engine/session.hpp"
 
 namespace penstock::engine {

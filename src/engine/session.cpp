@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/current_error.hpp"
+
 namespace penstock::engine {
 namespace {
 

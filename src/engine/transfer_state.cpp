@@ -3,9 +3,9 @@
 #include "engine/transfer_state.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <utility>
+
+#include "base/current_error.hpp"
 
 namespace penstock::engine {
 namespace {
@@ -21,24 +21,6 @@ void lower(std::atomic<std::uint64_t>& value, std::uint64_t limit) noexcept {
 }
 
 }  // namespace
-
-ErrorInfo info_of_current_exception() {
-    ErrorInfo info;
-    info.code = ErrorCode::internal;
-    try {
-        throw;
-    } catch (const Error& error) {
-        info = error.info();
-    } catch (const std::bad_alloc&) {
-        info.code = ErrorCode::out_of_memory;
-        info.cause = "the process has no memory left";
-    } catch (const std::exception& error) {
-        info.cause = error.what();
-    } catch (...) {
-        info.cause = "something that is no exception was thrown";
-    }
-    return info;
-}
 
 TransferState::TransferState(Request request, Plan plan)
     : request_(std::move(request)), plan_(std::move(plan)), jobs_left_(static_cast<std::uint32_t>(plan_.steps.size())) {

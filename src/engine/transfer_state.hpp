@@ -97,7 +97,4 @@ class TransferState {
     std::unique_ptr<Outcome> outcome_;  // apart: malloc is fast for objects of up to 1 KiB
 };
 
-// The exception being handled, as an error: what the system or a callback threw ends a transfer, never the process.
-ErrorInfo info_of_current_exception();
-
 }  // namespace penstock::engine

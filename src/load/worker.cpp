@@ -2,36 +2,20 @@
 #include "load/worker.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <utility>
+
+#include "base/current_error.hpp"
 
 namespace penstock::load {
 namespace {
 
 constexpr std::uint64_t kSlotAlignment = 4096;  // fits O_DIRECT where disks have larger blocks than 512 bytes too
+constexpr const char* kOperation = "measure load";
 constexpr int kPoison = 0xEE;  // of slots before the run: bytes that never came cannot pass for the pattern
 // How long a thread that waits for callbacks waits before it looks for itself: a request that failed tells of no end.
 constexpr auto kLook = std::chrono::milliseconds(5);
 
 std::uint64_t nanoseconds(double seconds) { return seconds <= 0 ? 0 : static_cast<std::uint64_t>(seconds * 1e9 + 0.5); }
-
-ErrorInfo failure_now() {
-    ErrorInfo info;
-    info.code = ErrorCode::internal;
-    info.operation = "measure load";
-    try {
-        throw;
-    } catch (const Error& error) {
-        info = error.info();
-    } catch (const std::bad_alloc&) {
-        info.code = ErrorCode::out_of_memory;
-        info.cause = "the process has no memory left";
-    } catch (const std::exception& error) {
-        info.cause = error.what();
-    }
-    return info;
-}
 
 }  // namespace
 
@@ -78,14 +62,14 @@ void Worker::operator()() noexcept {
     try {
         prepare();
     } catch (...) {
-        run_.fail(failure_now());
+        run_.fail(info_of_current_exception(kOperation));
     }
     run_.ready.count_down();
     run_.go.wait();
     try {
         work();
     } catch (...) {
-        run_.fail(failure_now());
+        run_.fail(info_of_current_exception(kOperation));
         drain();
     }
     end = Clock::now();
@@ -93,7 +77,7 @@ void Worker::operator()() noexcept {
     try {
         check_at_end();
     } catch (...) {
-        run_.fail(failure_now());
+        run_.fail(info_of_current_exception(kOperation));
     }
 }
 
