@@ -5,6 +5,17 @@
 namespace penstock::python {
 namespace {
 
+// Names of files as the system has them, whatever their bytes; the core refuses those that name nothing.
+std::vector<std::string> profile_names(nb::handle values) {
+    std::vector<std::string> names;
+    for (const nb::handle value : nb::cast<nb::sequence>(values)) {
+        const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(value.ptr()));
+        if (!encoded.is_valid()) throw nb::python_error();
+        names.emplace_back(PyBytes_AS_STRING(encoded.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(encoded.ptr())));
+    }
+    return names;
+}
+
 ContextOptions context_options(const nb::kwargs& keywords) {
     ContextOptions options;
     for (const auto& [key, value] : keywords) {
@@ -20,7 +31,7 @@ ContextOptions context_options(const nb::kwargs& keywords) {
         else if (name == "strict")
             options.strict = option<bool>(name, value);
         else if (name == "profiles")
-            options.profiles = option<std::vector<std::string>>(name, value);
+            options.profiles = profile_names(value);
         else if (name == "adaptive")
             options.adaptive = option<bool>(name, value);
         else if (name == "host_bandwidth_bytes_per_s")

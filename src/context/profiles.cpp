@@ -23,6 +23,15 @@ constexpr std::size_t kTextMax = 4 * kMiB;
     throw Error(std::move(info));
 }
 
+void need_name(const std::string& name) {
+    const char* wrong = nullptr;
+    if (name.empty()) wrong = "profile: the name is empty";
+    else if (name.find('\0') != std::string::npos) wrong = "profile: the name holds a NUL byte";
+    if (wrong == nullptr) return;
+    throw Error(ErrorCode::invalid_argument, "use machine profile", wrong,
+                "name a file that `penstock calibrate` wrote, or a directory of such files");
+}
+
 std::string file_text(const std::string& name) {
     const os::UniqueFd fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!fd) fail(name, errno);
@@ -87,6 +96,7 @@ Profiles::Profiles(const ContextOptions& options, const DeviceInfo& device) : ad
     if (options.profiles.empty()) return;
     const MachineIdentity here = identity_of(device);
     for (const std::string& name : options.profiles) {
+        need_name(name);
         std::error_code error;
         if (std::filesystem::is_directory(name, error)) {
             read_directory(name, here);

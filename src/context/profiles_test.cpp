@@ -113,6 +113,13 @@ TEST_F(Profiles, of_another_machine_or_broken_are_refused_by_name) {
     EXPECT_NE(refused({directory_.file("none.csv")}, ErrorCode::not_found).find("none.csv"), std::string::npos);
 }
 
+TEST_F(Profiles, without_a_name_are_refused_with_the_argument) {
+    EXPECT_NE(refused({""}, ErrorCode::invalid_argument).find("profile: the name is empty"), std::string::npos);
+    const std::string cut = directory_.path() + std::string("\0.csv", 5);  // the system would see the directory
+    EXPECT_NE(refused({cut}, ErrorCode::invalid_argument).find("profile: the name holds a NUL byte"),
+              std::string::npos);
+}
+
 TEST_F(Profiles, of_directories_what_does_not_fit_is_passed_over_with_a_note) {
     Profile other = here();
     other.rows.push_back(row(true, PathKind::mmap, 1e-3));
