@@ -73,7 +73,7 @@ def run_suite(run: Run) -> None:
     places = [_place(run, "local", run.workspace)]
     if run.request.remote is not None:
         remote = run.stack.enter_context(
-            Workspace(context, run.request.remote, suite.file_bytes, files=1, option="--remote")
+            Workspace(context, run.request.remote, suite.file_bytes, files=1, named=("bench", "--remote"))
         )
         places.append(_place(run, "remote", remote))
     device = context.allocate(suite.file_bytes, first_touch="gpu")

@@ -27,6 +27,8 @@ FILE_SEED = 20
 DROP_TRIES = 4
 PREFIX = "penstock-bench-"
 LOCK = "penstock-bench.lock"
+Named = tuple[str, str]  # the command, and its option that names the directory: for messages
+NAMED: Named = ("bench", "--dir")
 UNBORN = ".new-"  # before the name of a folder that has no lock yet
 UNBORN_S = 60.0  # no folder is without one for longer, unless its run was killed
 
@@ -36,23 +38,23 @@ class Workspace:
     room for a third."""
 
     def __init__(
-        self, context: Context, directory: Path, file_bytes: int, files: int = 3, option: str = "--dir"
+        self, context: Context, directory: Path, file_bytes: int, files: int = 3, named: Named = NAMED
     ) -> None:
         self.context = context
         self.file_bytes = file_bytes
         self._parent = directory
-        self._option = option  # of the command line, that names the directory
+        self._named = named
         self._needed = int(files * file_bytes * MARGIN) + SPARE_BYTES
 
     def __enter__(self) -> Workspace:
         remove_dead(self._parent)
-        check_space(self._parent, self._needed, self._option)
+        check_space(self._parent, self._needed, self._named)
         try:
             self._make()
         except OSError as error:
-            raise Error.of(
-                error, "bench", str(self._parent), f"name a directory you can write to with {self._option}"
-            ) from None
+            command, option = self._named
+            advice = f"name a directory you can write to with {option}"
+            raise Error.of(error, command, str(self._parent), advice) from None
         self.media = Media(self.directory)
         return self
 
@@ -147,12 +149,13 @@ def _is_dead(folder: Path) -> bool:
     return True
 
 
-def check_space(directory: Path, needed: int, option: str = "--dir") -> None:
+def check_space(directory: Path, needed: int, named: Named = NAMED) -> None:
     """Raises Error unless `needed` bytes are free under the directory."""
+    command, option = named
     if not directory.is_dir():
         raise Error(
             code="not_found",
-            operation="bench",
+            operation=command,
             file=str(directory),
             cause="there is no such directory",
             advice=f"name an existing one with {option}",
@@ -161,7 +164,7 @@ def check_space(directory: Path, needed: int, option: str = "--dir") -> None:
     if free < needed:
         raise Error(
             code="no_space",
-            operation="bench",
+            operation=command,
             file=str(directory),
             cause=f"{free} bytes are free, {needed} are needed (1.2 times the files and 1 GiB to spare)",
             advice=f"free some space, choose another {option} or a smaller --file-bytes",

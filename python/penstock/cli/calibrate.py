@@ -45,11 +45,12 @@ def calibrate(
         target = options.place("calibrate", "--out", out) if out is not None else _default_name(context, directory)
         _need_folder(target)
         _need_place(directory)
-        if not json:
-            made = f"two files of {show.bytes_text(size)} under {directory}"
-            sys.stdout.write(f"at most {limit} s; {made}, removed afterwards\n")
-            sys.stdout.flush()
-        with Workspace(context, directory, size) as workspace, steps("calibrate") as step:
+        room = Workspace(context, directory, size, named=("calibrate", "PATH"))
+        with room as workspace, steps("calibrate") as step:
+            if not json:
+                made = f"two files of {show.bytes_text(size)} under {directory}"
+                sys.stdout.write(f"at most {limit} s; {made}, removed afterwards\n")
+                sys.stdout.flush()
             step(0, 0, "making the files")
             workspace.make(workspace.source)
             workspace.make(workspace.target)

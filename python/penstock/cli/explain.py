@@ -75,6 +75,8 @@ def _option(one: dict[str, Any], bytes: int) -> str:
 
 
 def _profile(found: dict[str, Any]) -> str:
+    if found["profile"] and found["predicted_seconds"] is None:
+        return f"not predicted: {found['profile']} has no measurements of such a transfer"
     if found["profile"]:
         return f"predicted by {found['profile']}"
     if found["profile_refused"]:
