@@ -11,13 +11,16 @@ Profiles = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None
 
 def profile_folders() -> list[Path]:
     """Folders of profiles that a Context uses by itself: those of PENSTOCK_PROFILES, separated as in PATH (empty:
-    none), else `penstock/profiles` under XDG_CONFIG_HOME, by default ~/.config. `penstock calibrate` writes into the
-    first."""
+    none), else `penstock/profiles` under XDG_CONFIG_HOME, by default ~/.config; none where the process has no home.
+    `penstock calibrate` writes into the first."""
     named = os.environ.get("PENSTOCK_PROFILES")
     if named is not None:
         return [Path(folder) for folder in named.split(os.pathsep) if folder]
     config = os.environ.get("XDG_CONFIG_HOME")
-    return [(Path(config) if config else Path("~/.config").expanduser()) / "penstock" / "profiles"]
+    try:
+        return [(Path(config) if config else Path("~/.config").expanduser()) / "penstock" / "profiles"]
+    except RuntimeError:
+        return []
 
 
 def named(profile: Profiles) -> list[str]:
@@ -25,12 +28,21 @@ def named(profile: Profiles) -> list[str]:
     if profile is None:
         return []
     if isinstance(profile, str) and profile == "auto":
-        return [str(folder) for folder in profile_folders() if folder.is_dir()]
+        return [str(folder) for folder in profile_folders() if _is_folder(folder)]
     if isinstance(profile, str | os.PathLike):
         return [os.fspath(profile)]
     if isinstance(profile, bytes | dict) or not isinstance(profile, Iterable):
         raise TypeError(f"profile must be 'auto', None, a path or several, not {type(profile).__name__}")
     return [_text(one) for one in profile]
+
+
+def _is_folder(place: Path) -> bool:
+    """Nobody asked for it: one below a folder that may not be entered holds no profiles for us, like one that is not
+    there."""
+    try:
+        return place.is_dir()
+    except OSError:
+        return False
 
 
 def _text(one: str | os.PathLike[str]) -> str:

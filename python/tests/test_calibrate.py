@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Ran
@@ -147,3 +149,44 @@ def test_a_transfer_that_moves_nothing_fails_the_measurement(tmp_path: Path) -> 
             assert stage.measure(cell).took == "buffered"
             with pytest.raises(Error, match="bytes are wrong"):
                 stage.measure(cell, lambda file, memory, cell, offsets: ([1.0] * len(offsets), "none"))
+
+
+def test_no_home_and_a_home_that_may_not_be_entered_hold_no_profiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container's arbitrary user has no home, and one who became another by sudo may not enter the old one's."""
+    for name in ("PENSTOCK_PROFILES", "XDG_CONFIG_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(uid: int) -> None:
+        raise KeyError(uid)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pwd.getpwuid", nobody)
+        assert profile_folders() == []
+        Context("host")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / ".config" / "penstock" / "profiles").mkdir(parents=True)
+    real = os.stat
+
+    def closed(path: Any, *given: Any, **options: Any) -> os.stat_result:
+        if "home" in os.fsdecode(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return real(path, *given, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", closed)
+        Context("host")
+
+
+def test_explain_does_not_say_predicted_of_what_was_not_measured(
+    calibrated: Path, tmp_path: Path, penstock: Penstock
+) -> None:
+    lines = calibrated.read_text().splitlines()
+    kept = [line for line in lines if line.startswith("#") or line.startswith("direction,")]
+    kept.append(next(line for line in lines if line.startswith("write,")))
+    (tmp_path / "writes.csv").write_text("\n".join(kept) + "\n")
+    (tmp_path / "data").write_bytes(bytes(1 << 20))
+    ran = penstock("explain", tmp_path / "data", "--to", "host", "--profile", tmp_path / "writes.csv")
+    assert ran.code == 0, ran.err
+    assert f"not predicted: {tmp_path / 'writes.csv'} has no measurements" in ran.out

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.bench.calibrate import Found
 
 LEAST_BYTES = 16 << 20
+_NO_FOLDER = "there is no folder for profiles: PENSTOCK_PROFILES is empty, or this user has no home"
 _ADVICE = "name a file you can write with --out"
 
 
@@ -70,7 +71,7 @@ def _default_name(context: Context, directory: Path) -> Path:
     """One file for each device and file system: a new calibration replaces the last."""
     folders = profile_folders()
     if not folders:
-        raise options.refusal("calibrate", "PENSTOCK_PROFILES is empty: there is no folder", "name a file with --out")
+        raise options.refusal("calibrate", _NO_FOLDER, "name a file with --out")
     from penstock.bench.machine import mount_of
 
     _need_place(directory)
