@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from conftest import Ran, assert_one_line_error
+from rich.console import Console
 
 from penstock import Error
-from penstock.bench import kinds
+from penstock.bench import kinds, results, show
 from penstock.report import html, page, sources
 from penstock.report.peers import beside_peers
 from penstock.report.rules import Cell, rules
@@ -264,6 +265,14 @@ def test_bars_of_nothing_that_moved_are_drawn() -> None:
     figure = beside_peers([MACHINE, row, row | {"name": "KvikIO default"}, row | {"name": "copy to device"}])
     assert figure is not None and figure.axes[0].get_xlim() == (0.0, 1.0)
     figure.savefig(io.BytesIO(), format="svg")
+
+
+def test_no_number_is_cut_in_a_table_that_goes_to_a_file() -> None:
+    """A table of that many columns is wider than the 120 that files have elsewhere."""
+    stream = io.StringIO()
+    rows = results.read(RESULTS / "two-cores-report.jsonl")
+    show.print_results(rows, Console(file=stream, width=show.WIDTH))
+    assert "fsynced" in stream.getvalue() and "…" not in stream.getvalue()
 
 
 def test_every_kind_of_suite_names_things_that_exist() -> None:

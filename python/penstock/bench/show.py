@@ -33,6 +33,7 @@ from penstock.bench.results import median_cpu
 from penstock.cli.show import WIDTH, bytes_text
 
 Rows = list[dict[str, Any]]
+WIDEST = 1000  # columns that a table may have in a file
 NAMES_MAX = 16  # of one cause, in a table
 
 
@@ -197,12 +198,21 @@ def _verdict(check: Check) -> tuple[str, str, str, str]:
     return check.what, value, f"{sign} {check.bound:.3g} {check.unit}".strip(), word
 
 
+def _print_whole(out: Console, table: Table) -> None:
+    """In a file a line may be long; a number that is cut says nothing."""
+    width = out.width
+    if not out.is_terminal:
+        out.width = max(width, out.measure(table, options=out.options.update(width=WIDEST)).maximum)
+    out.print(table)
+    out.width = width
+
+
 def print_results(rows: Rows, console: Console | None = None) -> None:
     """Everything a results file holds, as tables."""
     out = console or Console(width=None if sys.stdout.isatty() else WIDTH)
     for kind in kinds.present(rows):
         for table in kinds.resolve(kind.tables)(kinds.own(rows, kind), kind.row):
-            out.print(table)
+            _print_whole(out, table)
         checks = kinds.checks(rows, kind)
         if checks:
             out.print(check_table(checks))

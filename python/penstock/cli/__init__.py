@@ -17,6 +17,7 @@ try:
     import os
     import signal
     import sys
+    import time
 
     from penstock._error import Error
 except KeyboardInterrupt:  # main() does not listen yet
@@ -28,6 +29,7 @@ SIGNALS = {
     signal.SIGHUP: ("interrupted: the terminal is gone", 130),
 }
 
+PATIENCE_S = 5.0  # for which further signals do not disturb the cleaning up after the first
 LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # without a file's name: of stdout
 
 
@@ -55,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _listen(answer: Callable[[int, FrameType | None], None]) -> None:
+def _listen(answer: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
     """Signals end the command, except those it was started to ignore, as under nohup."""
     for number in SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -71,6 +73,14 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
+    began = time.monotonic()
+
+    def insist(again: int, frame: FrameType | None) -> None:
+        """Cleaning up is not to be cut short by an impatient second Ctrl-C; nor is it waited for for ever."""
+        if time.monotonic() - began > PATIENCE_S:
+            _leave(again, frame)
+
+    _listen(insist)
     raise Stopped(*SIGNALS[signal.Signals(number)])
 
 
@@ -97,6 +107,8 @@ def _explain(failure: BaseException) -> int:
         _discard_stdout()
         return 1
     text, code = _line(failure)
+    if isinstance(failure, Stopped):
+        _listen(signal.SIG_IGN)  # all is done; the interpreter's own end would let a signal win over the exit code
     if sys.stderr is not None:
         sys.stderr.write("penstock: " + one_line(text) + "\n")
     return code
