@@ -15,7 +15,7 @@ from conftest import Ran, assert_one_line_error
 from rich.console import Console
 
 from penstock import Error
-from penstock.bench import kinds, results, show
+from penstock.bench import intervals, kinds, results, show
 from penstock.report import html, page, sources
 from penstock.report.peers import beside_peers
 from penstock.report.rules import Cell, rules
@@ -257,6 +257,24 @@ def test_what_checking_takes_is_judged_where_a_gpu_checks(emulated: bool, verify
     text = page._promises(named(rows))
     assert "checking every byte" in text and {True: "pass", False: "fail", None: "not judged here"}[passed] in text
     assert not kinds.checks([machine, unchecked], kinds.KINDS["grid"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_path_that_moved_nothing_in_its_time_is_shown_and_is_no_rival(tmp_path: Path) -> None:
+    nothing = {"bytes": 0, "bytes_per_second": 0.0}
+    idle = [row | nothing for row in trials("mmap", 4096, 1e9) + trials("mmap", 0, 1e9)]
+    busy = trials("auto", 4096, 1e9) + trials("uring", 4096, 2e9)
+    assert {rule.path for rule in rules(grid(busy, idle))} == {"uring"}
+    found = sources.read([saved(tmp_path / "rows", [MACHINE | {"suite": "report"}, *busy, *idle])])
+    assert "mmap" in page.make(found, tmp_path / "page.html")[0].read_text()
+    some = intervals.ratio([1.0, 2.0, 3.0], [0.0, 1.0, 1.0])
+    assert (some.median, some.low, some.high) == (2.0, None, None)
+
+
+def test_a_sample_that_took_no_time_is_no_result(tmp_path: Path) -> None:
+    rows = [MACHINE, trial("auto", 0, 1e9, seconds=0.0), trial("auto", 0, 1e9)]
+    with pytest.raises(Error, match="line 2 is no result: nothing takes 0 seconds"):
+        sources.read([saved(tmp_path / "a", rows)])
 
 
 @pytest.mark.filterwarnings("error")

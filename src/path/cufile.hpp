@@ -63,8 +63,8 @@ class CuFile {
     CuFile& operator=(const CuFile&) = delete;
 
     const CuFileStatus& status() const noexcept { return status_; }
-    // What holds where compatibility mode is not forced: the status itself, or, when it was forced, that of a probe that
-    // runs once. Tells what this machine lacks for native transfers from what somebody asked for.
+    // What holds where compatibility mode is not forced: the status itself, or, when it was forced, that of a probe
+    // that runs once. Tells what this machine lacks for native transfers from what somebody asked for.
     const CuFileStatus& unforced();
     const cufile::Api& api() const noexcept { return library_.api; }
     const CuFileOptions& options() const noexcept { return options_; }
@@ -97,8 +97,8 @@ class CuFile {
 };
 
 // libcufile's driver is one for each process, so its owner is too: callers share it, and the last one closes it. Throws
-// Error{unsupported} with the cause when cuFile is unusable, or open already with other settings that make a difference:
-// compatibility mode that was forced makes none where native transfers are impossible.
+// Error{unsupported} with the cause when cuFile is unusable, or open already with other settings that make a
+// difference: compatibility mode that was forced makes none where native transfers are impossible.
 std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options = {});
 
 // gds, gds_compat, gds_batch or gds_stream over options.cufile. Throws Error{unsupported} with the cause.

@@ -234,39 +234,27 @@ TEST_F(CuFileTest, a_process_has_one_driver_and_its_callers_share_it) {
     EXPECT_THROW(open_cufile(other), Error) << "other settings cannot take effect";
 }
 
-TEST_F(CuFileTest, gds_after_gds_compat_is_refused_for_what_the_machine_lacks) {
+TEST_F(CuFileTest, gds_after_gds_compat_is_refused_for_what_is_true) {
     CuFileOptions forced = fake_options();
     forced.force_compat = true;
-    const auto compat = open_cufile(forced);
-    EXPECT_EQ(open_cufile(fake_options()), compat) << "what was forced makes no difference here";
-    const auto refusal = [&] {
+    const auto cause = [&](const std::shared_ptr<CuFile>& compat) -> std::string {
         try {
-            make(PathKind::gds);
+            PathOptions options;
+            options.cufile = compat;
+            make_cufile_path(PathKind::gds, options);
         } catch (const Error& error) {
             return error.info().cause;
         }
-        return std::string("made");
+        return "made";
     };
-    EXPECT_NE(refusal().find("neither nvidia-fs nor PCI peer-to-peer is there"), std::string::npos) << refusal();
-    EXPECT_EQ(refusal().find("asked for"), std::string::npos) << "nobody asked";
-}
-
-TEST_F(CuFileTest, gds_after_gds_compat_says_so_where_it_would_be_native) {
+    auto compat = open_cufile(forced);
+    EXPECT_EQ(open_cufile(fake_options()), compat) << "what was forced makes no difference here";
+    EXPECT_EQ(cause(compat), "cuFile would use its compatibility mode: neither nvidia-fs nor PCI peer-to-peer is there");
+    compat.reset();
     const Behaviour native("native");
-    CuFileOptions forced = fake_options();
-    forced.force_compat = true;
-    const auto compat = open_cufile(forced);
+    compat = open_cufile(forced);
     EXPECT_THROW(open_cufile(fake_options()), Error) << "it would change what the bytes do";
-    PathOptions options;
-    options.device = device_.get();
-    options.stream = stream_.get();
-    options.cufile = compat;
-    try {
-        make_cufile_path(PathKind::gds, options);
-        FAIL() << "gds took compatibility mode";
-    } catch (const Error& error) {
-        EXPECT_NE(error.info().cause.find("opened in compatibility mode before, for gds-compat"), std::string::npos);
-    }
+    EXPECT_NE(cause(compat).find("opened in compatibility mode before, for gds-compat"), std::string::npos);
 }
 
 TEST_F(CuFileTest, a_file_is_registered_once_and_forgotten_on_request) {

@@ -50,8 +50,9 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> Estimate:
 
         random = np.random.default_rng(SEED)
         below = _medians(random, np.asarray(under, float))
-        many = _medians(random, np.asarray(over, float)) / below
-        low, high = (float(bound) for bound in np.percentile(many, _BOUNDS))
+        above = _medians(random, np.asarray(over, float))
+        if below.all():  # some samples moved nothing: nobody knows how much smaller that is
+            low, high = (float(bound) for bound in np.percentile(above / below, _BOUNDS))
     return Estimate(float(found), low, high, min(len(over), len(under)))
 
 

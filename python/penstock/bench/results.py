@@ -217,6 +217,8 @@ def _checked(row: Any) -> dict[str, Any]:
         quantity = name in _QUANTITIES or name.endswith(_UNITS)
         if quantity and value is not None and (isinstance(value, bool) or not isinstance(value, NUMBER) or value < 0):
             raise ValueError(f"{name} is no quantity")
+    if row.get("seconds") == 0:
+        raise ValueError("nothing takes 0 seconds")
     if row["kind"] == "machine":
         device, versions = row["machine"].get("device"), row["machine"].get("versions")
         whole = isinstance(device, dict) and isinstance(versions, dict) and row["machine"].keys() >= MACHINE

@@ -52,7 +52,7 @@ def bandwidth_by_path(rows: Rows) -> Figure | None:
         _bars(axes, keys, values, spans)
         if ceilings[way]:
             _ceiling(axes, ceilings[way] / 1e9, "pinned copy")
-        axes.set_xlim(0, top / 1e9 * 1.12)
+        axes.set_xlim(0, top / 1e9 * 1.12 or 1.0)
         axes.set_title("File to device" if way == "read" else "Device to file")
     panels[-1][0].set_xlabel("GB/s (median; whiskers: slowest and fastest repeat)")
     _state_legend(figure, groups)
@@ -65,11 +65,11 @@ def cpu_by_path(rows: Rows) -> Figure | None:
         return None
     figure, panels = _panels(groups)
     costs = {key: [c for row in group if (c := median_cpu([row])) is not None] for key, group in groups.items()}
-    top = max(cost for group in costs.values() for cost in group)
+    top = max((cost for group in costs.values() for cost in group), default=0.0)
     for axes, way in panels:
         keys = ordered(groups, way)
         _bars(axes, keys, [median_cpu(groups[key]) or 0.0 for key in keys], [costs[key] for key in keys])
-        axes.set_xlim(0, top * 1.12)
+        axes.set_xlim(0, top * 1.12 or 1.0)
         axes.set_title("File to device" if way == "read" else "Device to file")
     panels[-1][0].set_xlabel("CPU seconds per GB, user and system (median; less is better)")
     _state_legend(figure, groups)
@@ -159,7 +159,8 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
     places = range(len(keys))
     axes.barh(places, values, height=0.66, color=[style.STATE_COLOURS[key[1]] for key in keys])
     for place, value, span in zip(places, values, spans, strict=True):
-        axes.plot([min(span), max(span)], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
+        low, high = min(span, default=value), max(span, default=value)
+        axes.plot([low, high], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
         axes.annotate(
             number(value),
             (max([*span, value]), place),

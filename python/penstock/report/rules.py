@@ -79,7 +79,8 @@ def rules(rows: Rows) -> list[Rule]:
     cells = [cell for of_kind in made for cell in sorted(of_kind, key=lambda cell: cell.situation)]
     by_situation: dict[str, dict[int, list[Cell]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
-        by_situation[cell.situation][cell.size_bytes].append(cell)
+        if cell.median > 0:  # what moved nothing in its time is no rival
+            by_situation[cell.situation][cell.size_bytes].append(cell)
     found: list[Rule] = []
     for situation, sizes in by_situation.items():
         previous: Rule | None = None
