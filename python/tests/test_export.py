@@ -150,7 +150,7 @@ def test_without_pyarrow_parquet_is_refused_with_advice(monkeypatch: pytest.Monk
 
 def test_what_cannot_be_written_is_one_line_and_leaves_nothing(penstock: Run, tmp_path: Path) -> None:
     assert_one_line_error(
-        penstock("export", CORE, "--out", tmp_path / "no" / "t.csv"), "t.csv", "No such file", "--out"
+        penstock("export", CORE, "--out", tmp_path / "no" / "t.csv"), "t.csv", "no such directory", "--out"
     )
     (tmp_path / "dir.csv").mkdir()
     assert_one_line_error(penstock("export", CORE, "--out", tmp_path / "dir.csv"), "not a regular file")
