@@ -126,7 +126,7 @@ def test_quality_is_the_best_median_over_the_ways_own() -> None:
     rows += [row("auto", 1.0, 1 << 20), row("buffered", 5.0, 1 << 20), row("direct", 1.0, 1 << 20)]
     rows = [one | {"took": "buffered"} if one["way"] == "auto" else one for one in rows]
     found = {one.way: one for one in judge.qualities(rows)}
-    assert found[judge.CHOSEN].by_cell == {("read", "hot", 4096): 1.0, ("read", "hot", 1 << 20): pytest.approx(0.2)}
+    assert found[judge.CHOSEN].by_cell == {("read", "hot", 4096): 1.0, ("read", "hot", 1 << 20): pytest.approx(1 / 3)}
     assert found["auto"].by_cell[("read", "hot", 4096)] == pytest.approx(2.0 / 2.1)
     assert found["auto"].share == 1.0
     assert found["always direct"].worst == pytest.approx(0.25)
@@ -144,7 +144,8 @@ def test_a_choice_that_is_far_from_the_best_fails_the_promise() -> None:
     assert (told.value, told.passed) == (0.5, False), "one sample tells nothing, and counts as worse"
     assert (worst.value, worst.passed) == (0.5, False)
     assert choosing.value is None
-    good = judge.checks([row("auto", 1.04), row("buffered", 1.0)])  # took a path that was not measured by name
+    unnamed = row("auto", 1.04) | {"took": "uring"}  # a path that was not measured by name
+    good = judge.checks([unnamed, row("buffered", 1.0)])
     assert [check.passed for check in good[:3]] == [True, True, True]
 
 

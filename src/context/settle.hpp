@@ -1,5 +1,5 @@
-// What the end of a write owes its files: durability where it was asked for, and to new files which bytes they have, for
-// close() must know of holes.
+// What the end of a write owes its files: durability where it was asked for; and new files hear which bytes they have,
+// for close() must know of holes.
 #pragma once
 
 #include <memory>
