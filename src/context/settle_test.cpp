@@ -55,8 +55,10 @@ TEST_F(Settle, new_files_hear_of_their_ranges_alone) {
     const auto old = make("old", OpenMode::read_write);
     const auto fresh = make("fresh", OpenMode::create);
     ASSERT_TRUE(fresh->is_new());
-    const std::vector<FileRange> ranges{
-        {fresh, 0, nullptr, 10, {}}, {old, 0, nullptr, 20, {}}, {fresh, 50, nullptr, 0, {}}, {fresh, 60, nullptr, 5, {}}};
+    const std::vector<FileRange> ranges{{fresh, 0, nullptr, 10, {}},
+                                        {old, 0, nullptr, 20, {}},
+                                        {fresh, 50, nullptr, 0, {}},
+                                        {fresh, 60, nullptr, 5, {}}};
     const std::vector<NewBytes> found = bytes_of_new_files({old, fresh}, ranges);
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].file, fresh);
