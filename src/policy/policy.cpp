@@ -203,7 +203,8 @@ bool all_cold(const RequestFacts& request) {
 // Where it is cold without having been asked its prediction is missed, and evidence shows it.
 bool goes_inline(const RequestFacts& request, const MachineFacts& machine, Choice& choice) {
     if (!small_enough_inline(request)) return false;
-    if (all_cold(request) && small_residence_matters(request, machine)) return false;
+    // It was asked because it matters.
+    if (all_cold(request) && request.costs != nullptr && direct_on_caller(request, machine)) return false;
     choice = {PathKind::buffered, "small: on the calling thread", {}, {}};
     if (request.costs == nullptr || request.path != PathKind::automatic) return true;
     const Choice hot = small_choice({Residence::hot, request.total_bytes()}, request, machine);

@@ -37,6 +37,7 @@ FAR = 4  # times the size from which on that holds
 FAR_BYTES = 16 << 20  # and from this size on: smaller requests are another matter
 ENOUGH = 5  # visits of a peer, and of a choice that nothing is near
 LARGE_BYTES, LARGE_ENOUGH = 1 << 30, 7  # from this size on; so many visits of each path
+LARGE_PEERS = 2
 SPAN_BYTES = 512 << 20  # of the files, that smaller requests use: to make more of them hot or cold takes longer
 
 
@@ -182,7 +183,7 @@ class Field:
         if visits >= (LARGE_ENOUGH if cell.bytes >= LARGE_BYTES else self._repeats):
             return False
         if way.path == AUTO and way.name != AUTO:
-            return visits < ENOUGH
+            return visits < (LARGE_PEERS if cell.bytes >= LARGE_BYTES else ENOUGH)
         if way.name in (AUTO, self._taken.get(key)):
             return visits < ENOUGH or self._contested(key)
         return self._near(key, way.name)

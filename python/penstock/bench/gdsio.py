@@ -24,6 +24,7 @@ STAMP_SEED = 7
 _SPARE_BYTES = 64 << 20
 _BUDGET_BYTES = 256 << 20
 _STAGED_BYTES = 2 << 20  # the least that a worker of the engine holds
+_LANES_BYTES = 20 << 20  # what a context keeps for small requests, at most
 _SLOTS = 4  # of -x 3: while one is filled from storage, another is copied to the GPU
 _PATHS = {"1": "direct", "2": "direct", "3": "direct", "4": "buffered", "5": "gds-stream", "auto": "auto"}
 _PATHS |= dict.fromkeys(BATCHED, "gds-batch")
@@ -73,7 +74,7 @@ def run(job: Job) -> Iterator[Report]:
         bind(job.node)
     with ExitStack() as stack:
         largest = job.io[1] * job.depth * job.threads
-        budget = max(_BUDGET_BYTES, 2 * largest, (job.threads + 2) * _STAGED_BYTES)
+        budget = max(_BUDGET_BYTES, 2 * largest, job.threads * _STAGED_BYTES + _LANES_BYTES)
         context = stack.enter_context(Context(job.device, budget_bytes=budget, strict=False))
         made = stack.enter_context(_removed_on_error())
         if job.writes or job.read_percent is not None:
