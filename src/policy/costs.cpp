@@ -84,6 +84,14 @@ bool Costs::answers(const Curve& curve, const Group& group, double x, bool synce
 
 PathCosts Costs::predict(const CostQuestion& question, std::span<const double> factors) const {
     PathCosts costs;
+    if (factors.empty() && answers_->look(question, costs)) return costs;
+    costs = interpolate(question, factors);
+    if (factors.empty()) answers_->keep(question, costs);
+    return costs;
+}
+
+PathCosts Costs::interpolate(const CostQuestion& question, std::span<const double> factors) const {
+    PathCosts costs;
     std::array<int, kCostedPaths> likeness{};
     if (question.bytes == 0) return costs;
     const Group& group = groups_[group_of(question.direction, question.cached, question.memory)];

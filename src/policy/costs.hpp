@@ -6,42 +6,15 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "penstock/plan.hpp"
 #include "penstock/profile.hpp"
+#include "policy/answers.hpp"
+#include "policy/cost_types.hpp"
 
 namespace penstock::policy {
-
-struct CostQuestion {
-    Direction direction = Direction::read;
-    bool cached = false;
-    MemoryKind memory = MemoryKind::device;
-    FirstTouch first_touch = FirstTouch::none;  // none: not known
-    bool aligned = true;
-    bool synced = false;                        // writes: until they are on stable storage
-    std::uint64_t bytes = 0;
-};
-
-// The best measured way of one path. Shape fields that are 0 were left to the policy.
-struct PathCost {
-    PathKind path = PathKind::automatic;
-    std::uint32_t workers = 0;
-    std::uint32_t depth = 0;
-    std::uint64_t chunk_bytes = 0;
-    double seconds = 0;
-    std::uint32_t curve = 0;    // which curve said so, from 1
-    std::uint32_t samples = 0;  // behind the sizes it was taken from
-};
-
-inline constexpr std::size_t kCostedPaths = kPathKinds;
-struct PathCosts {
-    std::array<PathCost, kCostedPaths> found;
-    std::size_t count = 0;
-    std::span<const PathCost> all() const& noexcept { return {found.data(), count}; }
-    std::span<const PathCost> all() const&& = delete;  // it would be gone while it is looked through
-};
 
 class Costs {
   public:
@@ -56,6 +29,7 @@ class Costs {
     PathCosts predict(const CostQuestion& question, std::span<const double> factors = {}) const;
 
   private:
+    PathCosts interpolate(const CostQuestion& question, std::span<const double> factors) const;
     struct Point {
         double log_bytes, log_seconds, log_synced;
         std::uint32_t samples;
@@ -77,6 +51,7 @@ class Costs {
     static bool answers(const Curve& curve, const Group& group, double log_bytes, bool synced) noexcept;
     void add(const ProfileRow& row);
 
+    std::unique_ptr<Answers> answers_ = std::make_unique<Answers>();  // without corrections
     Profile profile_;
     std::array<Group, 16> groups_;
     std::array<bool, kPathKinds> paths_{};
