@@ -1,11 +1,14 @@
 // CuFileSlot: the context's share of cuFile, opened by the first transfer that asks for a gds path and not before.
 //
-// Files let go of are forgotten by it, so that no registration outlives its descriptor.
+// What gds-compat gets never moves bytes natively: where the driver is open without its compatibility mode forced, and
+// native transfers are possible, it gets a refusal. Files let go of are forgotten, so that no registration outlives its
+// descriptor.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "path/cufile.hpp"
 
@@ -13,15 +16,17 @@ namespace penstock::context {
 
 class CuFileSlot {
   public:
-    explicit CuFileSlot(int device_index) : device_index_(device_index) {}
+    explicit CuFileSlot(int device_index) { options_.device_index = device_index; }
+    explicit CuFileSlot(path::CuFileOptions options) : options_(std::move(options)) {}
 
-    // Opens at the first call. Throws Error{unsupported} with the cause when cuFile cannot be used here.
+    // Opens at the first call. Throws Error{unsupported} with the cause when cuFile cannot be used here, or not for
+    // this path any more.
     std::shared_ptr<path::CuFile> get(PathKind kind) {
         const std::lock_guard lock(mutex_);
-        if (!cufile_) {
-            path::CuFileOptions options;
-            options.force_compat = kind == PathKind::gds_compat;
-            options.device_index = device_index_;
+        const bool force_compat = kind == PathKind::gds_compat;
+        if (!cufile_ || (force_compat && !cufile_->options().force_compat)) {
+            path::CuFileOptions options = options_;
+            options.force_compat = force_compat;
             cufile_ = path::open_cufile(options);
         }
         return cufile_;
@@ -37,7 +42,7 @@ class CuFileSlot {
     }
 
   private:
-    int device_index_;
+    path::CuFileOptions options_;
     mutable std::mutex mutex_;
     std::shared_ptr<path::CuFile> cufile_;  // guarded by mutex_
 };

@@ -12,6 +12,13 @@ Error unusable(const CuFileStatus& status) {
     return Error(ErrorCode::unsupported, "open cuFile", status.cause, status.advice);
 }
 
+Error open_natively() {
+    return Error(ErrorCode::unsupported, "open cuFile",
+                 "cuFile is open in native mode in this process, which has one driver: compatibility mode can be "
+                 "forced no more, and gds-compat would move bytes natively",
+                 "use gds-compat in a process that does not use gds, or after the contexts that used gds are closed");
+}
+
 // libcufile itself is one for each process, so the process has one slot for its owner. It holds nothing alive.
 struct Slot {
     std::mutex mutex;
@@ -26,6 +33,7 @@ Slot& process_slot() {
 bool serves(CuFile& owner, const CuFileOptions& asked) {
     if (owner.options().libraries.library != asked.libraries.library) return false;
     if (owner.options().force_compat == asked.force_compat) return true;
+    if (asked.force_compat) return !owner.status().native_possible;
     return owner.options().force_compat && owner.unforced().usable && !owner.unforced().native_possible;
 }
 
@@ -138,6 +146,7 @@ std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options) {
     const std::lock_guard lock(slot.mutex);
     if (auto owner = slot.owner.lock()) {
         if (serves(*owner, options)) return owner;
+        if (options.force_compat && owner->status().native_possible) throw open_natively();
         throw Error(
             ErrorCode::unsupported, "open cuFile",
             "cuFile is open already in this process with other settings, and it has one driver for each process",

@@ -98,7 +98,7 @@ class CuFile {
 
 // libcufile's driver is one for each process, so its owner is too: callers share it, and the last one closes it. Throws
 // Error{unsupported} with the cause when cuFile is unusable, or open already with other settings that make a
-// difference: compatibility mode that was forced makes none where native transfers are impossible.
+// difference: forcing compatibility mode makes none where native transfers are impossible.
 std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options = {});
 
 // gds, gds_compat, gds_batch or gds_stream over options.cufile. Throws Error{unsupported} with the cause.

@@ -93,8 +93,9 @@ class CuFileRig final : public Rig {
     std::vector<FileHandle> files_;
 };
 
-path::CuFileOptions stand_in() {
+path::CuFileOptions stand_in(PathKind kind) {
     path::CuFileOptions options;
+    options.force_compat = kind == PathKind::gds_compat;
     options.libraries.library = FAKE_CUFILE;
     options.libraries.cuda_library = FAKE_LIBCUDA;
     options.probe_program = CUFILE_PROBE;
@@ -102,7 +103,8 @@ path::CuFileOptions stand_in() {
 }
 
 PathCase over_stand_in(const std::string& name, PathKind kind) {
-    return {name, [kind](std::string&) { return std::make_unique<CuFileRig>(kind, make_host_device(), stand_in()); }};
+    return {name,
+            [kind](std::string&) { return std::make_unique<CuFileRig>(kind, make_host_device(), stand_in(kind)); }};
 }
 
 // Asked once: the real library takes files of the folder that the tests use.
@@ -132,6 +134,7 @@ PathCase over_the_real_library(const std::string& name, PathKind kind) {
             }
             path::CuFileOptions options;
             options.probe_program = CUFILE_PROBE;
+            options.force_compat = kind == PathKind::gds_compat;
             return std::make_unique<CuFileRig>(kind, make_cuda_device(0), options);
         }};
 }
@@ -158,6 +161,7 @@ TEST(RealCuFile, counts_what_its_compatibility_mode_moves) {
     }
     path::CuFileOptions options;
     options.probe_program = CUFILE_PROBE;
+    options.force_compat = true;
     const auto cufile = path::open_cufile(options);
     CuFileRig rig(PathKind::gds_compat, make_cuda_device(0), options);
     const auto before = cufile->counters();

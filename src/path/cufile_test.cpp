@@ -230,7 +230,7 @@ TEST_F(CuFileTest, a_process_has_one_driver_and_its_callers_share_it) {
     const auto one = open_cufile(fake_options());
     EXPECT_EQ(open_cufile(fake_options()), one);
     CuFileOptions other = fake_options();
-    other.force_compat = true;
+    other.libraries.library = FAKE_CUFILE_OLD;
     EXPECT_THROW(open_cufile(other), Error) << "other settings cannot take effect";
 }
 

@@ -113,6 +113,11 @@ Prepared prepare(const Operation& operation, const Capabilities& capabilities, C
 
 std::unique_ptr<Path> make_gds_sync(PathKind kind, const PathOptions& options) {
     CuFile& cufile = *options.cufile;
+    if (kind == PathKind::gds_compat && cufile.status().native_possible) {
+        throw Error(ErrorCode::unsupported, "make path gds-compat",
+                    "cuFile is open in native mode, and its bytes would move natively",
+                    "use gds-compat in a process that does not use gds");
+    }
     if (kind == PathKind::gds && !cufile.status().native_possible) {
         const CuFileStatus& unforced = cufile.unforced();
         if (unforced.native_possible) {
