@@ -1,6 +1,9 @@
 // Who is served when: teams one after the other, others in turn, and nobody kept waiting who has been cancelled.
 #include "engine/scheduler.hpp"
 
+#include <time.h>
+
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -12,6 +15,12 @@ namespace {
 
 using test::EngineOverMemory;
 using test::random_bytes;
+
+double thread_cpu_seconds() {
+    timespec now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 // Slots are shared by the workers of one job: on several jobs at once, each worker would pay for slots of its own.
 TEST_F(EngineOverMemory, workers_that_share_slots_gather_on_one_job_and_others_spread) {
@@ -101,7 +110,8 @@ TEST_F(EngineOverMemory, a_job_wakes_the_worker_that_has_served_its_path_and_was
     for (std::thread& worker : workers) worker.join();
 }
 
-// Quadratic work would take seconds here: each look would pass all that wait.
+// Ten times the jobs take ten times the work of this thread; were each look to pass all that wait, a hundred times.
+// CPU time, the least of some: what else runs on the machine does not count.
 TEST_F(EngineOverMemory, a_long_queue_is_served_in_linear_time) {
     store_->put(1, random_bytes(kMiB, 5));
     std::byte* memory = device_bytes(kMiB);
@@ -112,17 +122,22 @@ TEST_F(EngineOverMemory, a_long_queue_is_served_in_linear_time) {
             scheduler.add(std::make_shared<Job>(transfer(Direction::read, {{&file_, 0, memory, 4096, 0}}, shape), 0,
                                                 CutRules{.chunk_bytes = 64 * kKiB}));
         }
-        const auto start = Clock::now();
+        const double start = thread_cpu_seconds();
         for (int i = 0; i < count; ++i) {
             const std::shared_ptr<Job> job = scheduler.take();
             Chunk chunk;
             while (job->next(chunk)) job->finish_chunk();
             scheduler.give_back(job);
         }
-        return std::chrono::duration<double>(Clock::now() - start).count();
+        return thread_cpu_seconds() - start;
     };
-    const double few = seconds_of(2000);
-    EXPECT_LT(seconds_of(20000), 40 * few);
+    double few = seconds_of(2000);
+    double many = seconds_of(20000);
+    for (int i = 0; i < 4; ++i) {
+        few = std::min(few, seconds_of(2000));
+        many = std::min(many, seconds_of(20000));
+    }
+    EXPECT_LT(many, 40 * few);
 }
 
 // One worker, busy for seconds: what waits for it must end when it is told to, not when the other is done.
