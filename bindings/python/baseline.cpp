@@ -3,6 +3,7 @@
 // The baselines use nothing of the engine: plain system calls and memcpy, the way a careful program without Penstock
 // would move the bytes. They are compiled, so that no ratio depends on the speed of Python.
 #include <fcntl.h>
+#include <nanobind/stl/pair.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@
 #include <random>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "binding.hpp"
 
@@ -169,24 +172,31 @@ double copy_seconds(const Context& context, bool to_device, nb::handle device, n
     return seconds_since(start);
 }
 
-// Seconds of each of `count` reads of one block at random block offsets, one after the other.
-std::vector<double> read_latencies(const PythonFile& file, nb::handle memory, std::uint64_t count, std::uint64_t seed) {
+// Reads of one block at random block offsets, one after the other, each into the next block of `memory` so that all can
+// be checked afterwards: their offsets in the file, and the seconds of each.
+std::pair<std::vector<std::uint64_t>, std::vector<double>> read_latencies(const PythonFile& file, nb::handle memory,
+                                                                          std::uint64_t block_bytes,
+                                                                          std::uint64_t seed) {
     const BorrowedMemory target(file.context, memory, Use::write_into);
-    const std::uint64_t block_bytes = target.view().bytes;
+    const MemoryView all = target.view();
     nb::gil_scoped_release release;
-    const std::uint64_t blocks = file.file.size_bytes() / std::max<std::uint64_t>(1, block_bytes);
+    const std::uint64_t blocks = block_bytes == 0 ? 0 : file.file.size_bytes() / block_bytes;
     if (blocks == 0)
         throw Error(ErrorCode::invalid_argument, "measure latency", "the file is smaller than a block", "");
     std::mt19937_64 random(seed);
+    std::vector<std::uint64_t> offsets;
     std::vector<double> seconds;
-    seconds.reserve(count);
-    for (std::uint64_t i = 0; i < count; ++i) {
+    offsets.reserve(all.bytes / block_bytes);
+    seconds.reserve(all.bytes / block_bytes);
+    for (std::uint64_t at = 0; at + block_bytes <= all.bytes; at += block_bytes) {
+        const MemoryView block = all.slice(at, block_bytes);
         const std::uint64_t offset = random() % blocks * block_bytes;
         const auto start = Clock::now();
-        file.file.read(target.view(), offset).or_throw();
+        file.file.read(block, offset).or_throw();
         seconds.push_back(seconds_since(start));
+        offsets.push_back(offset);
     }
-    return seconds;
+    return {std::move(offsets), std::move(seconds)};
 }
 
 // Starts one submission that moves the first len(memory) bytes of the file as requests of block_bytes each, in an order
@@ -227,7 +237,7 @@ void bind_baseline(nb::module_& module) {
     module.def("host_threads", &host_threads);
     module.def("pread_memcpy", &pread_memcpy, arg("context"), arg("file"), arg("memory"), arg("chunk_bytes"));
     module.def("copy_seconds", &copy_seconds, arg("context"), arg("to_device"), arg("device"), arg("pinned"));
-    module.def("read_latencies", &read_latencies, arg("file"), arg("memory"), arg("count"), arg("seed"));
+    module.def("read_latencies", &read_latencies, arg("file"), arg("memory"), arg("block_bytes"), arg("seed"));
     module.def("start_blocks", &start_blocks, arg("file"), arg("memory"), arg("blocks"), arg("options"));
 }
 

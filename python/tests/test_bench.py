@@ -273,3 +273,28 @@ def test_promises_are_judged_from_medians() -> None:
     assert by_name["cold read / fio"].passed is None
     measured += rows("hot read", [100, 100, 100])
     assert {check.what: check for check in targets.checks(measured)}["hot read / pread and memcpy"].passed is True
+
+
+@pytest.mark.parametrize("name", ["4 KiB one at a time", "4 KiB one at a time, Python", "4 KiB queued"])
+def test_every_byte_of_small_requests_is_checked(tmp_path: Path, name: str) -> None:
+    bytes = 1 << 20
+    settings = {"latency_reads": 20_000, "queued_reads": 20_000}
+    with (
+        penstock.Context("host") as context,
+        Workspace(context, tmp_path, bytes, files=1) as place,
+        results.Results(None) as rows,
+        context.open(place.make(place.source)) as source,
+    ):
+        device, pinned = context.allocate(bytes), context.allocate(bytes, "pinned")
+        bench = core.Bench(context, place, rows, settings, source, source, device, pinned, frozenset())
+        probe = next(one for one in core._probes(bench, {"read": {}, "write": {}}) if one.name == name)
+        sample = probe.measure(0)
+        assert sample["bytes"] == sample["requests"] * core.BLOCK_BYTES
+        assert 0 < sample["requests"] <= bytes // core.BLOCK_BYTES
+        with place.source.open("r+b") as stream:
+            stream.seek(bytes // 2)
+            stream.write(bytes // 2 * b"\xa7")
+        with pytest.raises(penstock.Error, match="bytes are wrong") as told:
+            probe.measure(1)
+        assert told.value.file == str(place.source)
+        assert bytes // 2 <= told.value.offset_bytes < bytes

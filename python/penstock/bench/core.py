@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import Context, _core, parse_bytes
 from penstock._api import Buffer, File
 from penstock.bench import peers
-from penstock.bench.grid import POISON, Step, check
+from penstock.bench.grid import POISON, Step, check, wrong_bytes
 from penstock.bench.media import from_another_cache
 from penstock.bench.results import Results, Stopwatch, latency_fields, seconds_of
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 4096
 MIN_TMPFS_BYTES = 64 << 20
 PINNED_COPY_BYTES = 1 << 30
+Reads = Callable[[], tuple[list[int], list[float]]]  # reads blocks; returns their offsets in the file, and seconds
 
 
 @dataclass
@@ -237,34 +238,46 @@ def _plain_loop(bench: Bench) -> Sample:
 
 
 def _one_at_a_time(bench: Bench, turn: int) -> Sample:
-    count = int(bench.settings["latency_reads"])
-    make_hot(bench.source, bench.bytes)
-    block = bench.device.slice(0, BLOCK_BYTES)
-    each: list[float] = []
-
-    def loop() -> float:
-        each.extend(_core.read_latencies(bench.source._raw, block, count, turn + 1))
-        return sum(each)
-
-    return _native(count * BLOCK_BYTES, loop) | latency_fields(each)
+    raw = bench.source._raw
+    return _latencies(bench, 1, lambda memory: lambda: _core.read_latencies(raw, memory, BLOCK_BYTES, turn + 1))
 
 
 def _one_at_a_time_in_python(bench: Bench, turn: int) -> Sample:
-    count = int(bench.settings["latency_reads"]) // 4
-    make_hot(bench.source, bench.bytes)
-    block = bench.device.slice(0, BLOCK_BYTES)
     places = random.Random(turn)
-    each: list[float] = []
 
-    def loop() -> float:
-        for _ in range(count):
-            offset = places.randrange(bench.bytes // BLOCK_BYTES) * BLOCK_BYTES
-            start = time.perf_counter()
-            bench.source.read(block, offset)
-            each.append(time.perf_counter() - start)
-        return sum(each)
+    def reader(memory: Buffer) -> Reads:
+        blocks = [memory.slice(at, BLOCK_BYTES) for at in range(0, memory.bytes, BLOCK_BYTES)]
+        offsets = [places.randrange(bench.bytes // BLOCK_BYTES) * BLOCK_BYTES for _ in blocks]
 
-    return _native(count * BLOCK_BYTES, loop) | latency_fields(each)
+        def reads() -> tuple[list[int], list[float]]:
+            each = []
+            for block, offset in zip(blocks, offsets, strict=True):
+                start = time.perf_counter()
+                bench.source.read(block, offset)
+                each.append(time.perf_counter() - start)
+            return offsets, each
+
+        return reads
+
+    return _latencies(bench, 4, reader)
+
+
+def _latencies(bench: Bench, part: int, reader: Callable[[Buffer], Reads]) -> Sample:
+    """One block at a time from anywhere in the file, each into memory of its own, so that all are checked once the last
+    has come."""
+    count = min(int(bench.settings["latency_reads"]) // part, bench.bytes // BLOCK_BYTES)
+    memory = bench.device.slice(0, count * BLOCK_BYTES)
+    make_hot(bench.source, bench.bytes)
+    bench.context.fill(memory, POISON)
+    reads = reader(memory)
+    with Stopwatch() as watch:
+        offsets, each = reads()
+    for number, offset in enumerate(offsets):
+        bad, first = bench.context.verify_stamp(memory.slice(number * BLOCK_BYTES, BLOCK_BYTES), offset, FILE_SEED)
+        if bad:
+            raise wrong_bytes(bench.source.name, first, bad)
+    cpu = {"cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
+    return {"bytes": memory.bytes, "seconds": sum(each)} | cpu | latency_fields(each)
 
 
 def _queued(bench: Bench, turn: int) -> Sample:
