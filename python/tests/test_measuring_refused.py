@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,37 @@ def test_a_refused_run_leaves_older_results_and_makes_no_new_file(tmp_path: Path
         with Results(path) as results:
             results.add("machine", machine={})
     assert old.read_text() == "old\n" and not new.exists()
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[int], None]]:
+    """No file of this process grows beyond the bytes given."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda bytes: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+@pytest.mark.parametrize("room", [0, 10])
+def test_results_that_cannot_be_written_leave_no_file(
+    tmp_path: Path, full_disk: Callable[[int], None], room: int
+) -> None:
+    path = tmp_path / "new.jsonl"
+    full_disk(room)
+    with pytest.raises(Error, match="--out") as told, Results(path) as results:
+        results.add("machine", machine={})
+        results.add("ceiling", direction="read")
+    assert told.value.file == str(path)
+    assert not path.exists()
+
+
+def test_results_that_were_written_stay_when_the_disk_is_full(tmp_path: Path, full_disk: Callable[[int], None]) -> None:
+    path = tmp_path / "new.jsonl"
+    with pytest.raises(Error, match="write results"), Results(path) as results:
+        results.add("machine", machine={})
+        results.add("ceiling", direction="read")
+        full_disk(path.stat().st_size)
+        results.add("ceiling", direction="write")
+    assert [json.loads(line)["kind"] for line in path.read_text().splitlines()] == ["machine", "ceiling"]
 
 
 def test_older_results_end_with_the_first_new_sample(tmp_path: Path) -> None:

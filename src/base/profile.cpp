@@ -44,7 +44,7 @@ class Lines {
         info.code = ErrorCode::invalid_argument;
         info.operation = "read machine profile";
         info.file = name_;
-        info.cause = "line " + std::to_string(number_) + ": " + cause;
+        info.cause = number_ == 0 ? "it is empty" : "line " + std::to_string(number_) + ": " + cause;
         info.advice = "use a file that `penstock calibrate` wrote, or make a new one with it";
         throw Error(std::move(info));
     }

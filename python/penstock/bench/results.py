@@ -52,6 +52,7 @@ class Results:
         self._waiting = ""  # lines that are written with the first sample
         self._stream: IO[str] | None = None
         self._made = path is not None and not path.exists()
+        self._written = False  # some of it, whole
         if path is not None and kept:
             self._replace(path, kept)
         elif path is not None:
@@ -109,6 +110,7 @@ class Results:
         try:
             self._stream.write(text)
             self._stream.flush()
+            self._written = True
         except OSError as error:
             raise Error.of(error, "write results", str(self.path), "write them elsewhere with --out") from None
 
@@ -126,7 +128,7 @@ class Results:
         if self._stream is not None:
             with suppress(OSError):  # a full disk, of which add() has told
                 self._stream.close()
-            if self._made and not self._begun and self.path is not None:
+            if self._made and not self._written and self.path is not None:
                 with suppress(OSError):
                     self.path.unlink(missing_ok=True)
 
