@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import penstock as package
 from penstock import Context, Error
 from penstock.bench import format_targets, formats, results
 from penstock.bench.formats import Bench
 from penstock.bench.results import Results
-from penstock.bench.workspace import Workspace
+from penstock.bench.workspace import CROWDED, Workspace
 
 pytest.importorskip("h5py")
 Run = Callable[..., Any]
+CROWDED_TRIES = 3  # of a run from which others on the machine took the page cache
 SUITE = """
 name = "small"
 file_bytes = "4MiB"
@@ -32,9 +35,15 @@ small_opens = 3
 def test_every_probe_is_measured_or_told_missing(penstock: Run, tmp_path: Path) -> None:
     suite, out = tmp_path / "small.toml", tmp_path / "rows.jsonl"
     suite.write_text(SUITE)
-    ran = penstock("bench", suite, "--dir", tmp_path, "--device", "host", "--out", out)
-    assert ran.code == 0, ran.err
-    rows = results.read(out)
+    rows: list[dict[str, Any]] = []
+    for _ in range(CROWDED_TRIES):
+        ran = penstock("bench", suite, "--dir", tmp_path, "--device", "host", "--out", out)
+        assert ran.code == 0, ran.err
+        rows = results.read(out)
+        if not any(CROWDED in row.get("cause", "") for row in rows):
+            break
+    causes = {row["name"]: row["cause"] for row in rows if row["kind"] == "missing"}
+    assert not [name for name, cause in causes.items() if CROWDED in cause], causes
     measured = {row["name"]: row for row in rows if row["kind"] == "formats"}
     for format in ("raw", "HDF5", "netCDF-4", "NPY", "Zarr"):
         assert measured[f"{format} read"]["bytes"] == measured[f"{format} write"]["bytes"] == 4 << 20
@@ -64,8 +73,26 @@ def test_a_wrong_byte_in_a_file_of_a_format_fails_the_run(tmp_path: Path) -> Non
         with bench.file("HDF5").open("r+b") as stream:
             stream.seek(700_000)
             stream.write(b"\xff\x00\xff")
-        with pytest.raises(Error, match="are wrong"):
+        with package.open(bench.file("HDF5"), context=context) as file:
+            start = next(iter(file["data"].extents())).offset_bytes
+        with pytest.raises(Error, match="of dataset data are wrong") as told:
             formats._read(bench, "HDF5", 0)
+        assert told.value.code == "io_error" and told.value.file == str(bench.file("HDF5"))
+        first = int(re.search(r"its byte (\d+)", told.value.cause)[1])
+        assert start > 0 and 700_000 - start - 8 < first <= 700_000 - start
+
+
+def test_of_many_datasets_the_wrong_one_is_named(tmp_path: Path) -> None:
+    with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place, Results(None) as rows:
+        bench = Bench(context, place, rows, {"tensors": 4}, context.allocate(1 << 20))
+        formats._make(bench, "safetensors")
+        assert formats._load(bench)["bytes"] > 1 << 20
+        with bench.file("safetensors").open("r+b") as stream:
+            stream.seek(-80, 2)
+            stream.write(b"\xff\x00\xff")
+        with pytest.raises(Error, match=r"of dataset layer003.weight are wrong, .* its byte (\d+)") as told:
+            formats._load(bench)
+        assert int(told.value.cause.rsplit(" ", 1)[1]) == (1 << 18) - 80
 
 
 def test_files_too_small_for_the_suite_are_told(penstock: Run, tmp_path: Path) -> None:

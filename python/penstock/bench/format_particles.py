@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import penstock
 from penstock import Array
-from penstock.bench.format_peers import wrong
+from penstock.bench.format_peers import verify
 from penstock.bench.grid import POISON
 from penstock.bench.rounds import Probe, Sample
 from penstock.bench.workspace import FILE_SEED
@@ -73,9 +73,7 @@ def _load(bench: Bench, preset: Preset, path: Path) -> None:
 def _check(bench: Bench, preset: Preset, path: Path, seed: int) -> None:
     """Of what was read into the places that it was written from."""
     for name, field in _fields(bench, preset).items():
-        bad = bench.context.verify_stamp(field.as_bytes(), field.offset_bytes, seed)
-        if bad != (0, 0):
-            raise wrong(path, name, bad)
+        verify(bench.context, path, name, (field.as_bytes(), field.offset_bytes, seed))
 
 
 def _write(bench: Bench, preset: Preset, turn: int) -> Sample:

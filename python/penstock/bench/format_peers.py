@@ -12,7 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Error
+from penstock import Context, Error
+from penstock._api import Memory
 from penstock.bench.rounds import Absent, Probe, Sample
 
 if TYPE_CHECKING:
@@ -102,12 +103,17 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def wrong(path: Path, name: str, bad: tuple[int, int]) -> Error:
-    return Error(
-        operation="verify",
-        file=str(path),
-        offset_bytes=bad[1],
-        length_bytes=bad[0],
-        cause=f"{bad[0]} bytes of {name} are wrong",
-        advice="do not trust these results",
-    )
+def verify(context: Context, path: Path, name: str, part: tuple[Memory, int, int]) -> None:
+    """Raises Error unless the device memory holds what the dataset should: the pattern from the place on that it was
+    written from. `part` is the memory, that place and the seed. Where a byte lies in the file is the format's to say:
+    the error tells where it lies in the dataset."""
+    memory, start, seed = part
+    bad, first = context.verify_stamp(memory, start, seed)
+    if bad:
+        raise Error(
+            code="io_error",
+            operation="verify",
+            file=str(path),
+            cause=f"{bad} bytes of dataset {name} are wrong, the first at or after its byte {first - start}",
+            advice="do not trust these results",
+        )

@@ -177,7 +177,7 @@ def _read(bench: Bench, format: str, _: int) -> Sample:
             file["data"].read(out=out)
 
     sample = timed(bench.bytes, work)
-    check(bench.context, path, bench.device, FILE_SEED)
+    format_peers.verify(bench.context, path, "data", (bench.device, 0, FILE_SEED))
     return sample
 
 
@@ -194,7 +194,7 @@ def _write(bench: Bench, format: str, turn: int) -> Sample:
     bench.context.fill(bench.device, POISON)
     with penstock.open(path, context=bench.context) as file:
         file["data"].read(out=payload)
-    check(bench.context, path, bench.device, 100 + turn)
+    format_peers.verify(bench.context, path, "data", (bench.device, 0, 100 + turn))
     format_peers.remove(path)
     return sample
 
@@ -206,9 +206,7 @@ def _load(bench: Bench) -> Sample:
     sample = timed(path.stat().st_size, lambda: found.update(penstock.load(path, context=bench.context)))
     for number, name in enumerate(sorted(found)):
         array = found[name]
-        bad = bench.context.verify_stamp(array.as_bytes(), number * array.nbytes, FILE_SEED)
-        if bad != (0, 0):
-            raise format_peers.wrong(path, name, bad)
+        format_peers.verify(bench.context, path, name, (array.as_bytes(), number * array.nbytes, FILE_SEED))
         bench.context.fill(array.as_bytes(), POISON)  # the next load may get this memory: bytes that never come show
     return sample
 

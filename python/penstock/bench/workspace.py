@@ -24,7 +24,8 @@ from penstock.bench.media import Media
 SPARE_BYTES = 1 << 30
 MARGIN = 1.2
 FILE_SEED = 20
-DROP_TRIES = 4
+DROP_TRIES = LOAD_TRIES = 4
+CROWDED = "stays in the page cache"
 PREFIX = "penstock-bench-"
 LOCK = "penstock-bench.lock"
 Named = tuple[str, str]  # the command, and its option that names the directory: for messages
@@ -176,13 +177,16 @@ class NotPossible(Exception):
 
 
 def make_resident(file: File, bytes: int) -> float:
-    """Brings the first bytes into the page cache and proves it. Returns the resident fraction."""
-    if file.residency(0, bytes)["resident_fraction"] < 0.999:
-        _read_by_host(file, bytes)
+    """Brings the first bytes into the page cache and proves it. Returns the resident fraction. What other programs push
+    out again at once is brought in once more, a few times."""
     found = file.residency(0, bytes)["resident_fraction"]
-    if found < 0.99:
-        raise NotPossible(f"only {found:.0%} of the file stays in the page cache")
-    return found
+    for _ in range(LOAD_TRIES):
+        if found < 0.999:
+            _read_by_host(file, bytes)
+            found = file.residency(0, bytes)["resident_fraction"]
+        if found >= 0.99:
+            return found
+    raise NotPossible(f"only {found:.0%} of the file {CROWDED}")
 
 
 def make_hot(file: File, bytes: int) -> float:

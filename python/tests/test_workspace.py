@@ -1,0 +1,35 @@
+"""The page cache's state before a trial: made, proved, and said to be impossible where it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.bench.workspace import LOAD_TRIES, NotPossible, make_resident
+
+
+class Crowded:
+    """A file whose pages others push out of the page cache the first times that it is read."""
+
+    def __init__(self, times: int) -> None:
+        self.left, self.reads = times, 0
+
+    def residency(self, _offset: int, _bytes: int) -> dict[str, float]:
+        return {"resident_fraction": 0.0 if not self.reads else 0.4 if self.reads <= self.left else 1.0}
+
+    def read(self, _file: object, _bytes: int) -> None:
+        self.reads += 1
+
+
+def test_a_file_that_is_pushed_out_of_the_page_cache_is_read_again_and_never_called_hot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for times in (0, 2):
+        file = Crowded(times)
+        monkeypatch.setattr("penstock.bench.workspace._read_by_host", file.read)
+        assert make_resident(file, 4096) == 1.0
+        assert file.reads == times + 1
+    file = Crowded(1000)
+    monkeypatch.setattr("penstock.bench.workspace._read_by_host", file.read)
+    with pytest.raises(NotPossible, match="only 40% of the file stays in the page cache"):
+        make_resident(file, 4096)
+    assert file.reads == LOAD_TRIES
