@@ -1,13 +1,21 @@
 """A small file that appears whole or not at all: what is made in memory goes to a temporary name beside the target,
-onto stable storage, and only then under its own name. An older file of that name stays until then."""
+onto stable storage, and only then under its own name. An older file of that name stays until then. What a killed
+process left under a temporary name, the next one that publishes in the same directory removes: a living one holds a
+lock on its file."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from penstock._error import Error
+
+_PREFIX, _SUFFIX = ".penstock-", ".part"
+_UNLOCKED_S = 60.0  # no part is without its lock for longer, unless its process was killed
 
 
 def check_target(path: Path, operation: str, advice: str) -> None:
@@ -32,10 +40,16 @@ def publish(path: Path, content: bytes, operation: str, advice: str) -> None:
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise Error(operation=operation, file=str(path), cause="not a regular file", advice=advice)
-    part = target.with_name(f".penstock-{os.getpid()}.part")
+    _remove_dead(target.parent)
+    part = target.with_name(f"{_PREFIX}{os.getpid()}{_SUFFIX}")
     try:
-        _write(part, content)
-        part.replace(target)
+        with part.open("xb") as stream:
+            with suppress(OSError):  # a file system without locks: then nobody removes what a killed process left
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())  # a full disk may show only here
+            part.replace(target)
     except OSError as error:
         raise Error.of(error, operation, str(path), advice) from None
     finally:
@@ -43,8 +57,14 @@ def publish(path: Path, content: bytes, operation: str, advice: str) -> None:
             part.unlink(missing_ok=True)
 
 
-def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())  # a full disk may show only here
+def _remove_dead(folder: Path) -> None:
+    """The parts of this user's processes that ended without removing them: old, and with a lock that nobody holds."""
+    for part in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with suppress(OSError):  # gone meanwhile, held by a living process, or not ours to remove
+            facts = part.lstat()
+            ours = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid()
+            if not ours or time.time() - facts.st_mtime < _UNLOCKED_S:
+                continue
+            with part.open("rb") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()

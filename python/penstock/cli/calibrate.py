@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.bench.calibrate import Found
 
 LEAST_BYTES = 16 << 20
+_PROFILE_ROOM = 1 << 20  # bytes: several times what the longest profile takes
 _NO_FOLDER = "there is no folder for profiles: PENSTOCK_PROFILES is empty, or this user has no home"
 _ADVICE = "name a file you can write with --out"
 
@@ -57,7 +59,7 @@ def calibrate(
             workspace.make(workspace.target)
             found = Calibration(context, workspace, limit, step).run()
             text = profile_text(context, directory, found)
-    publish(target, text.encode(errors="surrogateescape"), "write profile", _ADVICE)
+    _publish_or_print(target, text, json)
     with Context(device, profile=target):
         pass  # what was written is understood, and of this machine
     if json:
@@ -98,6 +100,26 @@ def _need_folder(target: Path) -> None:
     except OSError as error:
         raise Error.of(error, "write profile", str(target), _ADVICE) from None
     check_target(target, "write profile", _ADVICE)
+    free = shutil.disk_usage(target.parent).free
+    if free < _PROFILE_ROOM:
+        cause = f"{free} bytes are free, a profile may need {_PROFILE_ROOM}"
+        raise Error(code="no_space", operation="write profile", file=str(target), cause=cause, advice=_ADVICE)
+
+
+def _publish_or_print(target: Path, text: str, json: bool) -> None:
+    """What was measured is not lost with the disk that was full in the end."""
+    content = text.encode(errors="surrogateescape")
+    try:
+        publish(
+            target, content, "write profile", "its text is on standard output, from its title on: keep it in a file"
+        )
+    except Error:
+        if json:
+            show.json_object({"profile": None, "text": text})
+        else:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+        raise
 
 
 def _summary(found: Found) -> str:
