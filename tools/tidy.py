@@ -42,7 +42,8 @@ LAYERS = {
     "path": {"base", "os", "device", "path"},
     "engine": {"base", "os", "device", "path", "engine"},
     "policy": {"base", "policy"},
-    "context": {"base", "os", "device", "path", "engine", "policy", "context"},
+    "ondevice": {"base", "os", "device", "ondevice"},
+    "context": {"base", "os", "device", "path", "engine", "policy", "ondevice", "context"},
     "load": {"base", "os", "device", "path", "context", "load"},  # a user of the library: see OUTSIDE
 }
 # Who stands outside the library and uses its public headers, and the layers whose own headers it may include too.
