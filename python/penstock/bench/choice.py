@@ -23,7 +23,7 @@ from penstock._api import Buffer, File
 from penstock.bench.calibrate import Calibration, profile_text
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.session import Run
-from penstock.bench.stage import Cell, Mover, Sample, Stage, group, hopeful, move
+from penstock.bench.stage import HOPEFUL, HOPEFUL_LARGE, Cell, Mover, Sample, Stage, group, hopeful, move
 from penstock.bench.workspace import NotPossible, Workspace
 from penstock.cli.show import bytes_text
 
@@ -32,12 +32,12 @@ AUTO = "auto"
 PLANS = 2000  # timed for the cost of choosing
 HOPELESS = 2.0  # times the best of a cell: a path is visited in no larger cell of the state
 LARGE_HOPELESS = 1.35  # the same for the largest requests, of which a visit takes seconds
-SMALL_SHARE = 0.6  # of the time, for all others
+SMALL_SHARE = 0.5  # of the time, for all others
 FAR = 4  # times the size from which on that holds
 FAR_BYTES = 16 << 20  # and from this size on: smaller requests are another matter
 ENOUGH = 5  # visits of a peer, and of a choice that nothing is near
 LARGE_BYTES, LARGE_ENOUGH = 1 << 30, 7  # from this size on; so many visits of each path
-LARGE_PEERS = 2
+LARGE_PEERS = 1
 SPAN_BYTES = 512 << 20  # of the files, that smaller requests use: to make more of them hot or cold takes longer
 
 
@@ -196,7 +196,8 @@ class Field:
 
     def _near(self, key: CellKey, name: str) -> bool:
         medians = self._medians(key)
-        return hopeful(self._seen[key][name], min(medians.values()))
+        margins = HOPEFUL_LARGE if key[2] >= LARGE_BYTES else HOPEFUL
+        return hopeful(self._seen[key][name], min(medians.values()), margins)
 
     def _contested(self, key: CellKey) -> bool:
         """Whether a path other than the chosen one may be the best."""

@@ -66,11 +66,14 @@ class Sample:
 HOPEFUL = (2.5, 1.5, 1.3, 1.3, 1.15, 1.15, 1.15, 1.08)
 
 
-def hopeful(seconds: Sequence[float], best: float) -> bool:
+HOPEFUL_LARGE = (1.4, 1.25, 1.2, 1.15, 1.15, 1.1)  # the same where a visit takes seconds
+
+
+def hopeful(seconds: Sequence[float], best: float, margins: Sequence[float] = HOPEFUL) -> bool:
     """Whether what took so long in its visits may be the best of its kind: the more visits, the nearer it must be. Its
     lower quartile is compared, for what disturbs a measurement makes it slower."""
     low = sorted(seconds)[len(seconds) // 4]
-    return low <= HOPEFUL[min(len(seconds), len(HOPEFUL)) - 1] * best
+    return low <= margins[min(len(seconds), len(margins)) - 1] * best
 
 
 def group(cell: Cell) -> tuple[Any, ...]:
