@@ -339,7 +339,7 @@ Explanation Preparation::explain() {
     explanation.plan = foresee();
     explanation.profile = costs_.profile();
     explanation.refusal = costs_.refusal();
-    explanation.parts = explained_parts(facts_, context_.machine(), costs_.left_out());
+    explanation.parts = explained_parts(facts_, context_.machine());
     return explanation;
 }
 

@@ -55,16 +55,6 @@ std::shared_ptr<const policy::Costs> checked(const std::string& name, const Mach
     return std::make_shared<const policy::Costs>(std::move(profile));
 }
 
-// `place` without what was measured of `path`.
-std::shared_ptr<const Place> without(const Place& place, PathKind path) {
-    Profile profile = place.costs->profile();
-    std::erase_if(profile.rows, [path](const ProfileRow& row) { return row.path == path; });
-    auto rest = std::make_shared<Place>();
-    rest->costs = std::make_shared<const policy::Costs>(std::move(profile));
-    if (place.corrections) rest->corrections = std::make_shared<Corrections>(rest->costs->curves());
-    return rest;
-}
-
 std::string joined(std::string text, const std::string& more) { return text.empty() ? more : text + "; " + more; }
 
 }  // namespace
@@ -156,10 +146,6 @@ Place Profiles::find(const os::FileFacts& facts) const {
             place.costs = costs;
             place.refusal.clear();
             if (adaptive_) place.corrections = std::make_shared<Corrections>(costs->curves());
-            if (costs->has(PathKind::gds) && costs->has(PathKind::gds_compat)) {
-                place.without_gds = without(place, PathKind::gds);
-                place.without_gds_compat = without(place, PathKind::gds_compat);
-            }
             return place;
         }
         place.refusal = joined(place.refusal, "machine profile " + costs->profile().name +

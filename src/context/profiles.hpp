@@ -38,9 +38,6 @@ class Corrections {
 struct Place {
     std::shared_ptr<const policy::Costs> costs;
     std::shared_ptr<Corrections> corrections;  // null unless the context learns
-    // The same without the rows of gds, or of gds-compat: the driver of cuFile, one for each process, serves one of
-    // them. Null unless the profile has both.
-    std::shared_ptr<const Place> without_gds, without_gds_compat;
     std::string refusal;
 };
 

@@ -1,7 +1,6 @@
 // See request_costs.hpp.
 #include "context/request_costs.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "os/dirty.hpp"
@@ -30,46 +29,35 @@ bool RequestCosts::find(const std::vector<FileRange>& ranges) {
 
 std::string RequestCosts::profile() const { return place_ ? place_->costs->profile().name : std::string(); }
 
-void RequestCosts::use_place(policy::RequestFacts& facts) {
-    facts.costs = place_->costs.get();
-    if (place_->corrections) factors_ = place_->corrections->factors();
-    facts.factors = factors_;
-}
-
-// Throws Error with the cause when no path of cuFile that was measured is possible.
+// One driver serves all of a process: natively, or with its compatibility mode.
 void RequestCosts::ask_cufile(policy::RequestFacts& facts, ContextState& context) {
     const bool native_measured = facts.costs->has(PathKind::gds);
-    const auto cufile = context.cufile->get(native_measured ? PathKind::gds : PathKind::gds_compat);
-    if (!native_measured) return;
-    const bool native = cufile->status().native_possible;
-    if (native) {
-        left_out_ = {PathKind::gds_compat, "cuFile is open in native mode in this process, and has one driver"};
-    } else {
-        left_out_ = {PathKind::gds, "cuFile has one driver in this process, which is not native: " +
-                                        cufile->status().cause};
-    }
-    const auto& rest = native ? place_->without_gds_compat : place_->without_gds;
-    if (rest) {
-        place_ = rest;
-        use_place(facts);
-    } else if (!native) {
-        throw Error(ErrorCode::unsupported, "open cuFile", std::exchange(left_out_, {}).cause);
+    try {
+        const auto cufile = context.cufile->get(native_measured ? PathKind::gds : PathKind::gds_compat);
+        if (!native_measured) {
+            facts.gds_compat_cause.clear();
+        } else if (cufile->status().native_possible) {
+            facts.gds_cause.clear();
+            facts.gds_compat_cause = "cuFile is open in native mode in this process, and has one driver";
+        } else {
+            facts.gds_cause = "cuFile has one driver in this process, which is not native: " + cufile->status().cause;
+            facts.gds_compat_cause.clear();
+        }
+    } catch (const Error& error) {
+        facts.gds_cause = facts.gds_compat_cause = error.info().cause;
     }
 }
 
 void RequestCosts::tell(policy::RequestFacts& facts, ContextState& context) {
-    use_place(facts);
+    facts.costs = place_->costs.get();
+    if (place_->corrections) factors_ = place_->corrections->factors();
+    facts.factors = factors_;
     if (facts.direction == Direction::write && facts.total_bytes() >= kThrottledMin) {
         facts.dirty_room_bytes = os::dirty_room_bytes();
     }
     const bool measured = facts.costs->has(PathKind::gds) || facts.costs->has(PathKind::gds_compat);
     if (!measured || facts.path != PathKind::automatic || !policy::cufile_may_win(facts, context.machine())) return;
-    try {
-        ask_cufile(facts, context);
-        facts.cufile_cause.clear();
-    } catch (const Error& error) {
-        facts.cufile_cause = error.info().cause;
-    }
+    ask_cufile(facts, context);
 }
 
 std::function<void(const Outcome&)> RequestCosts::lesson(const Plan& plan,
@@ -84,8 +72,8 @@ std::function<void(const Outcome&)> RequestCosts::lesson(const Plan& plan,
     };
 }
 
-std::vector<Explanation::Part> explained_parts(const policy::RequestFacts& facts, const policy::MachineFacts& machine,
-                                               const LeftOut& left_out) {
+std::vector<Explanation::Part> explained_parts(const policy::RequestFacts& facts,
+                                               const policy::MachineFacts& machine) {
     std::vector<Explanation::Part> parts;
     for (policy::Residence residence : {policy::Residence::registered, policy::Residence::hot,
                                         policy::Residence::cold, policy::Residence::unknown}) {
@@ -97,11 +85,8 @@ std::vector<Explanation::Part> explained_parts(const policy::RequestFacts& facts
         part.residency_known = residence != policy::Residence::unknown;
         part.in_page_cache = part.residency_known && residence != policy::Residence::cold;
         for (policy::Candidate& one : policy::candidates(facts, machine, residence, part.bytes)) {
-            const bool left = one.path == left_out.path;
-            part.options.push_back({one.path, one.seconds, left ? left_out.cause : std::move(one.refusal)});
+            part.options.push_back({one.path, one.seconds, std::move(one.refusal)});
         }
-        std::stable_partition(part.options.begin(), part.options.end(),
-                              [](const auto& option) { return option.refusal.empty(); });
         parts.push_back(std::move(part));
     }
     return parts;

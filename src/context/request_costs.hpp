@@ -11,11 +11,6 @@
 
 namespace penstock::context {
 
-struct LeftOut {
-    PathKind path = PathKind::automatic;  // automatic: none
-    std::string cause;
-};
-
 class RequestCosts {
   public:
     // True: one profile is of the file system that all ranges lie on. Else refusal() says why there is none.
@@ -32,21 +27,16 @@ class RequestCosts {
     std::function<void(const Outcome&)> lesson(const Plan& plan,
                                                const std::shared_ptr<std::atomic<int>>& running) const;
 
-    // The path of cuFile that its driver in this process does not serve, with the cause, where the other is possible.
-    const LeftOut& left_out() const noexcept { return left_out_; }
-
   private:
-    void use_place(policy::RequestFacts& facts);
-    void ask_cufile(policy::RequestFacts& facts, ContextState& context);
+    static void ask_cufile(policy::RequestFacts& facts, ContextState& context);
 
     std::shared_ptr<const Place> place_;
-    LeftOut left_out_;
     std::vector<double> factors_;
     std::string refusal_;
 };
 
 // What each part of a request is chosen among, parts by residency.
-std::vector<Explanation::Part> explained_parts(const policy::RequestFacts& facts, const policy::MachineFacts& machine,
-                                               const LeftOut& left_out);
+std::vector<Explanation::Part> explained_parts(const policy::RequestFacts& facts,
+                                               const policy::MachineFacts& machine);
 
 }  // namespace penstock::context

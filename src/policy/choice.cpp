@@ -164,9 +164,10 @@ std::string refusal(PathKind path, const RequestFacts& request, const MachineFac
     }
     if (path == PathKind::gds_batch || path == PathKind::gds_stream) {
         const bool asked = request.path == path;
-        return asked ? request.cufile_cause : "batch and stream calls of cuFile are taken only when asked for";
+        return asked ? request.gds_cause : "batch and stream calls of cuFile are taken only when asked for";
     }
-    if (is_cufile(path)) return request.cufile_cause;
+    if (path == PathKind::gds) return request.gds_cause;
+    if (path == PathKind::gds_compat) return request.gds_compat_cause;
     if (path == PathKind::mmap && request.direction == Direction::write) {
         return "a mapping cannot tell of a full disk in time: writes take it only when asked to";
     }

@@ -121,7 +121,7 @@ TEST_F(Measured, what_cannot_be_taken_is_passed_over) {
     EXPECT_EQ(choose_read(hot_, facts, machine_).path, PathKind::buffered);
     facts.direct = true;
     EXPECT_EQ(choose_read(hot_, facts, machine_).path, PathKind::direct) << "cuFile was not asked";
-    facts.cufile_cause.clear();
+    facts.gds_cause.clear();
     EXPECT_EQ(choose_read(hot_, facts, machine_).path, PathKind::gds);
     facts.kind = MemoryKind::pinned;
     EXPECT_EQ(choose_read(hot_, facts, machine_).path, PathKind::buffered) << "nothing was measured for pinned memory";
@@ -162,7 +162,7 @@ TEST_F(Measured, small_requests_leave_the_calling_thread_only_where_both_states_
     const auto small = [&] {
         RequestFacts facts = request();
         facts.blocking = true;
-        facts.cufile_cause.clear();
+        facts.gds_cause.clear();
         facts.ranges = {{0, 4 * kKiB, 0}};
         facts.segments = {{{0, 0, 4 * kKiB}, Residence::unknown}};
         return make_plan(facts, machine_).steps.at(0).shape;

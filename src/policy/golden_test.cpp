@@ -49,7 +49,7 @@ RequestFacts facts_of(const Asked& asked, const Costs& costs) {
     facts.direct = true;
     facts.dirty_room_bytes = kGiB;
     facts.offset_alignment = facts.memory_alignment = 4096;
-    facts.cufile_cause = costs.has(PathKind::gds) ? "" : "no nvidia-fs";
+    facts.gds_cause = facts.gds_compat_cause = costs.has(PathKind::gds) ? "" : "no nvidia-fs";
     facts.costs = &costs;
     return facts;
 }

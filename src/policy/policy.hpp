@@ -59,7 +59,8 @@ struct RequestFacts {
     // Writes: what the page cache takes before writers wait for the storage. More than that goes at its speed.
     std::optional<std::uint64_t> dirty_room_bytes{};
     FirstTouch first_touch = FirstTouch::none;  // of the memory; none: not known
-    std::string cufile_cause = "not measured here, so not asked";     // why cuFile cannot be used here; empty: it can
+    std::string gds_cause = "not measured here, so not asked";  // why that path cannot be taken here; empty: it can
+    std::string gds_compat_cause = gds_cause;
     const Costs* costs = nullptr;               // of the file system all ranges lie on; null: no profile
     std::span<const double> factors;            // corrections of its curves
     // What the caller asked for; zero and automatic leave it to the policy.
