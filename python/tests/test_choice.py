@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,19 @@ def test_peers_that_are_not_here_are_missing_with_the_cause(rows: list[dict[str,
     missing = {one["name"]: one["cause"] for one in rows if one["kind"] == "missing"}
     assert missing["read hot KvikIO default"] == "KvikIO needs a GPU"
     assert not any(name.endswith(" auto") for name in missing)
+
+
+def test_a_run_is_continued_with_its_profile_and_its_samples(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    text = "".join(json.dumps(one) + "\n" for one in rows if one["kind"] != "stopped")
+    (tmp_path / "small.toml").write_text(SUITE)
+    (tmp_path / "r.jsonl").write_text(text)
+    told = ("--device", "host", "--dir", tmp_path, "--out", tmp_path / "r.jsonl", "--resume")
+    assert run_penstock("bench", tmp_path / "small.toml", *told).code == 0
+    after = results.read(tmp_path / "r.jsonl")
+    for kind in ("profile", "choosing", "missing"):
+        assert [one for one in after if one["kind"] == kind] == [one for one in rows if one["kind"] == kind]
+    names = [one["name"] for one in after if one["kind"] == "choice"]
+    assert len(names) == len(set(names)), "each was wanted once, and had been visited"
 
 
 def test_the_figure_is_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from penstock import Context, Error, _core, parse_bytes, path_names
 from penstock._api import Buffer, File
@@ -54,15 +55,22 @@ def run_suite(run: Run) -> None:
     settings = run.suite.settings["choice"]
     sizes = [parse_bytes(str(size)) for size in settings["request_bytes"]]
     sizes = [size for size in sizes if size <= run.suite.file_bytes]
-    profile = _calibrate(run, float(settings["calibrate_seconds"]))
+    profile = _profile(run, float(settings["calibrate_seconds"]))
     with Context(run.context.device["name"], profile=profile) as context:
         place = _moved(run.workspace, context)
         _cost_of_choosing(run.results, context, place, sizes)
         _rounds(run, place, context, sizes)
 
 
-def _calibrate(run: Run, seconds: float) -> Path:
-    """A profile made now, beside the files; the results hold its text."""
+def _profile(run: Run, seconds: float) -> Path:
+    """Beside the files; the results hold its text. A run that is continued goes on with the one it began with."""
+    known = [row["text"] for row in run.results.rows if row["kind"] == "profile"]
+    path = run.workspace.directory / "profile.csv"
+    path.write_text(known[0] if known else _calibrate(run, seconds))
+    return path
+
+
+def _calibrate(run: Run, seconds: float) -> str:
 
     def tell(gone: int, allowed: int, what: str) -> None:
         run.step(gone, allowed, f"calibrate: {what}")
@@ -71,10 +79,8 @@ def _calibrate(run: Run, seconds: float) -> Path:
         place = _moved(run.workspace, context)
         found = Calibration(context, place, seconds, tell).run()
         text = profile_text(context, run.workspace.directory, found)
-    path = run.workspace.directory / "profile.csv"
-    path.write_text(text)
     run.results.add("profile", text=text, cells=len(found.samples))
-    return path
+    return text
 
 
 def _moved(workspace: Workspace, context: Context) -> Workspace:
@@ -89,6 +95,8 @@ def _cost_of_choosing(results: Results, context: Context, place: Workspace, size
     for size in sizes:
         asked = {"direction": "read", "offset_bytes": 0, "bytes": size, "kind": "device"}
         for name, profile in (("profile", "own"), ("rules", None)):
+            if results.has("choosing", by=name, request_bytes=size):
+                continue
             if profile is None:
                 with Context(context.device["name"], profile=None) as plain, plain.open(place.source) as file:
                     seconds = _core.plan_seconds(file._raw, asked, PLANS)
@@ -118,6 +126,8 @@ def _rounds(run: Run, place: Workspace, context: Context, sizes: list[int]) -> N
     began = time.monotonic()
     field = Field(run.suite.repeats)
     ways = _ways(context, run.peers)
+    for cell, way in _cells(sizes, ways):
+        field.recall(cell, way, run.results.rows)
     small, large = ([size for size in sizes if (size >= LARGE_BYTES) == of_large] for of_large in (False, True))
     for chosen, share in ((small, SMALL_SHARE if large else 1.0), (large, 1.0)):
         if not chosen:
@@ -139,7 +149,7 @@ class Visits:
 
     def make(self, pairs: list[tuple[Cell, Way]]) -> None:
         made, began = 0, time.monotonic()
-        for turn in range(self.run.suite.repeats):
+        for _ in range(self.run.suite.repeats):
             wanted = [pair for pair in pairs if self.field.wanted(*pair)]
             self.stage.random.shuffle(wanted)
             for cell, way in sorted(wanted, key=lambda pair: group(pair[0])):
@@ -151,7 +161,8 @@ class Visits:
                 self.run.step(int(gone), int(allowed), _name(cell, way))
                 if self.field.wanted(cell, way):
                     made += 1
-                    self.field.saw(cell, way, _visit(self.run.results, self.stage, (cell, way), turn))
+                    visit = self.field.visits(cell, way)
+                    self.field.saw(cell, way, _visit(self.run.results, self.stage, (cell, way), visit))
 
 
 class Field:
@@ -173,11 +184,22 @@ class Field:
         if way.name == AUTO:
             self._taken[key] = sample.took
 
+    def recall(self, cell: Cell, way: Way, rows: list[dict[str, Any]]) -> None:
+        """What an earlier run, which this one continues, saw."""
+        for row in rows:
+            if row["kind"] == "missing" and row["name"] == _missing_name(cell, way):
+                self.saw(cell, way, None)
+            if row["kind"] == "choice" and row["name"] == _name(cell, way):
+                self.saw(cell, way, Sample(row["seconds"], row["synced_seconds"], row["requests"], row["took"]))
+
+    def visits(self, cell: Cell, way: Way) -> int:
+        return len(self._seen[_key(cell)][way.name])
+
     def wanted(self, cell: Cell, way: Way) -> bool:
         if (cell.direction, cell.cached, way.name) in self._missing:
             return False
         key = _key(cell)
-        visits = len(self._seen[key][way.name])
+        visits = self.visits(cell, way)
         if visits == 0:
             return way.name == AUTO or not self._hopeless_before(cell, way)
         if visits >= (LARGE_ENOUGH if cell.bytes >= LARGE_BYTES else self._repeats):
@@ -216,20 +238,19 @@ def _key(cell: Cell) -> CellKey:
     return cell.direction, cell.cached, cell.bytes
 
 
-def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int) -> Sample | None:
+def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], visit: int) -> Sample | None:
     """Adds a row and returns what it found; or adds one that says why this cannot be measured here."""
     cell, way = visited
     try:
         with Stopwatch() as watch:
             sample = stage.measure(cell, way.mover)
     except NotPossible as reason:
-        name = f"{cell.direction} {_state(cell)} {way.name}"
-        results.add("missing", name=name, cause=str(reason))
+        results.add("missing", name=_missing_name(cell, way), cause=str(reason))
         return None
     results.add(
         "choice",
         name=_name(cell, way),
-        round=turn,
+        round=visit,
         way=way.name,
         direction=cell.direction,
         cache=_state(cell),
@@ -248,6 +269,10 @@ def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], turn: int)
 
 def _name(cell: Cell, way: Way) -> str:
     return f"{cell.direction} {_state(cell)} {bytes_text(cell.bytes)} {way.name}"
+
+
+def _missing_name(cell: Cell, way: Way) -> str:
+    return f"{cell.direction} {_state(cell)} {way.name}"
 
 
 def _state(cell: Cell) -> str:
