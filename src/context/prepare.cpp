@@ -36,6 +36,7 @@ class Preparation {
     void gather_costs();
     void gather_segments();
     void add_windows(std::uint64_t index);
+    void add_small(std::uint64_t index);
     void add_segment(std::uint64_t index, std::uint64_t offset, std::uint64_t bytes, policy::Residence residence);
     policy::Residence shared_residence();
     bool registered(std::uint64_t index);
@@ -190,6 +191,16 @@ void Preparation::add_windows(std::uint64_t index) {
     add_segment(index, covered, available_[index] - covered, policy::Residence::cold);
 }
 
+// One range of a small request: by the cheapest question there is, which leaves no evidence.
+void Preparation::add_small(std::uint64_t index) {
+    const FileRange& range = ranges_[index];
+    const std::uint64_t page = context_.machine().page_bytes;
+    const std::uint64_t pages = (range.offset_bytes % page + available_[index] + page - 1) / page;
+    const auto cached = os::cached_pages(range.file->handle().buffered_fd, range.offset_bytes, available_[index]);
+    const bool hot = !cached || static_cast<double>(*cached) >= kHotFraction * static_cast<double>(pages);
+    add_segment(index, 0, available_[index], hot ? policy::Residence::hot : policy::Residence::cold);
+}
+
 policy::Residence Preparation::shared_residence() {
     before_ = EvidenceProbe::sample(probe_ranges());
     if (!before_) return policy::Residence::unknown;
@@ -210,6 +221,8 @@ void Preparation::gather_segments() {
     for (std::uint64_t i = 0; i < ranges_.size(); ++i) {
         if (reading() && facts_.memory_backed && facts_.path == PathKind::automatic && windowed && registered(i)) {
             add_segment(i, 0, available_[i], policy::Residence::registered);
+        } else if (ask && small) {
+            add_small(i);
         } else if (ask && windowed) {
             add_windows(i);
         } else {

@@ -123,6 +123,12 @@ Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes, Res
     return sum;
 }
 
+std::optional<std::uint64_t> cached_pages(int fd, std::uint64_t offset_bytes, std::uint64_t bytes) noexcept {
+    ResidencyWindow window;
+    if (!by_cachestat(fd, {offset_bytes, bytes}, window)) return std::nullopt;
+    return window.resident_pages;
+}
+
 void drop_cache(System& system, int fd, const std::string& name, std::uint64_t offset_bytes, std::uint64_t bytes) {
     const auto fail = [&](const char* operation, int error) {
         ErrorInfo info = errno_info(operation, name, error);

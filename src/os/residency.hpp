@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
 // Windows in file order, covering the range without gaps. Fills `used` with "cachestat" or "mincore".
 std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
                                                std::string& used, ResidencySource source = ResidencySource::automatic);
+
+// Pages of a short range in the page cache, by one system call and nothing else. Nothing without cachestat.
+std::optional<std::uint64_t> cached_pages(int fd, std::uint64_t offset_bytes, std::uint64_t bytes) noexcept;
 
 // fdatasync, then fadvise(DONTNEED): whole pages of the range leave the cache unless mapped, locked or on tmpfs.
 // bytes == 0: to the end of the file. Throws Error naming `name`.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -90,6 +91,17 @@ TEST(Residency, of_a_large_file_is_sampled_over_all_of_it) {
     const Residency sum = residency(file.fd(), 0, 10 * kGiB);
     EXPECT_LE(sum.sampled_pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), 65 * kMiB);
     EXPECT_EQ(sum.resident_pages, 0u);
+}
+
+TEST(Residency, of_a_short_range_is_one_number) {
+    const TestFile file(disk_folder(), kBytes);
+    const std::optional<std::uint64_t> all = cached_pages(file.fd(), 4096, 64 * kKiB);
+    if (!all) GTEST_SKIP() << "no cachestat here";
+    EXPECT_EQ(*all, 64 * kKiB / static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
+    EXPECT_FALSE(cached_pages(-1, 0, 1).has_value());
+    if (!cache_can_be_dropped(file)) return;
+    drop_cache(real_system(), file.fd(), "x");
+    EXPECT_EQ(cached_pages(file.fd(), 4096, 64 * kKiB), 0u);
 }
 
 TEST(Residency, of_no_file_is_an_error) { EXPECT_THROW(residency(-1, 0, 1), Error); }

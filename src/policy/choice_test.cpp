@@ -93,6 +93,9 @@ TEST_F(Measured, a_small_read_is_asked_for_its_residence_where_past_the_cache_is
         EXPECT_EQ(shape().path, PathKind::buffered);
         EXPECT_TRUE(shape().run_inline);
     }
+    small.ranges[0].bytes = 8 * kKiB;
+    EXPECT_FALSE(small_residence_matters(small, machine)) << "the question would cost too much of it";
+    small.ranges[0].bytes = 64 * kKiB;
     profile_.rows.back().seconds = 95e-6;
     costs_ = std::make_unique<Costs>(profile_);
     small.costs = costs_.get();

@@ -12,6 +12,7 @@
 namespace penstock::policy {
 namespace {
 
+constexpr std::uint64_t kAskedMin = 16 * kKiB;  // below it a cached read takes hardly longer than the question
 constexpr std::uint32_t kWorkersMax = 512;
 constexpr std::uint32_t kDepthMax = 4096;
 constexpr std::uint64_t kChunkMax = 1 * kGiB;
@@ -228,6 +229,7 @@ void put_on_caller(Plan& plan, const RequestFacts& request, const MachineFacts& 
 bool small_residence_matters(const RequestFacts& request, const MachineFacts& machine) {
     if (request.costs == nullptr || request.path != PathKind::automatic || !machine.cachestat) return false;
     if (!small_enough_inline(request) || !direct_on_caller(request, machine)) return false;
+    if (request.total_bytes() < kAskedMin) return false;
     const Choice cold = small_choice({Residence::cold, request.total_bytes()}, request, machine);
     return cold.next.path == PathKind::direct && clearly_faster(cold.next, cold.cost);
 }
