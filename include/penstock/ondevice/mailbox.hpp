@@ -1,0 +1,155 @@
+// A channel from device code to a service on the host: requests are posted into a mailbox that host threads read.
+//
+// Any number of warps post without a lock. A slot has a 16-byte descriptor (GPU to host), a completion word (host to
+// GPU) and a data area; the memory of a request is always its slot's, so descriptors carry no address. The descriptor's
+// second word is stored last, by one releasing store, and carries the slot's lap: the host knows a new descriptor by a
+// lap it has not seen, and nobody ever clears one. The completion word carries the lap back, so an old one is not taken
+// for a new one. `MailboxServer` is the host's end for a range of slots; one thread at a time uses each.
+#pragma once
+
+#include "penstock/ondevice/slots.hpp"
+
+namespace penstock::ondevice {
+
+struct MailboxDescriptor {
+    u64 offset_bytes;
+    u64 rest;  // lap 63:42, operation 41:40, file 39:24, bytes 23:0
+};
+static_assert(sizeof(MailboxDescriptor) == 16, "crosses between host and GPU");
+
+constexpr u32 mailbox_most_bytes = (1u << 24) - 1;
+
+PENSTOCK_ONDEVICE u64 mailbox_rest(const Request& request, u32 lap) {
+    return static_cast<u64>(lap) << 42 | static_cast<u64>(request.operation) << 40 |
+           static_cast<u64>(request.file) << 24 | request.bytes;
+}
+PENSTOCK_ONDEVICE u32 mailbox_lap(u64 rest) { return static_cast<u32>(rest >> 42); }
+
+template <class P>
+struct MailboxRef {
+    Slots<P> slots;
+    MailboxDescriptor* descriptors;
+    u32* completions;  // slot words (slots.hpp) of state done
+    u8* data;          // slot_bytes for each slot
+    u32 slot_bytes;
+    u32 hint;        // where this warp looks for a free slot first
+    u32* abandoned;  // how many slots wait for a late completion
+
+    PENSTOCK_ONDEVICE u32 depth() const { return slots.slots; }
+    PENSTOCK_ONDEVICE void* slot_data(u32 ticket) const {
+        return data + static_cast<u64>(slot_of(ticket)) * slot_bytes;
+    }
+
+    PENSTOCK_ONDEVICE Status claim(u32& ticket) const {
+        Status status = slots.claim_one(hint, ticket);
+        if (status == Status::busy && reclaim() != 0) status = slots.claim_one(hint, ticket);
+        return status;
+    }
+
+    // For the lanes of a warp: the leader claims for all; each lane then opens a slot of its own.
+    PENSTOCK_ONDEVICE Claim claim_many(u32 wanted) const { return slots.claim(wanted, hint); }
+    PENSTOCK_ONDEVICE u32 open(u32 slot) const { return slots.open(slot); }
+
+    PENSTOCK_ONDEVICE Status publish(u32 ticket, const Request& request) const {
+        if (!slots.is(ticket, SlotState::held)) return Status::invalid;
+        if (request.memory != 0 || request.bytes > slot_bytes || request.bytes > mailbox_most_bytes) {
+            return Status::invalid;
+        }
+        if (static_cast<u8>(request.operation) > static_cast<u8>(Operation::flush)) return Status::invalid;
+        slots.mark(ticket, SlotState::sent);
+        MailboxDescriptor* descriptor = descriptors + slot_of(ticket);
+        Watch<P>::writes(&descriptor->offset_bytes, 8);
+        descriptor->offset_bytes = request.offset_bytes;
+        P::template store<Scope::system>(&descriptor->rest, mailbox_rest(request, lap_of(ticket)));
+        return Status::ok;
+    }
+
+    PENSTOCK_ONDEVICE Status submit(const Request& request, u32& ticket) const {
+        Status status = claim(ticket);
+        if (status != Status::ok) return status;
+        status = publish(ticket, request);
+        if (status != Status::ok) slots.release(ticket);
+        return status;
+    }
+
+    PENSTOCK_ONDEVICE Status test(u32 ticket) const {
+        if (!slots.is(ticket, SlotState::sent)) return Status::invalid;
+        const u32 seen = P::template load<Scope::system>(completions + slot_of(ticket));
+        if (lap_of(seen) != lap_of(ticket) || state_of(seen) != SlotState::done) return Status::pending;
+        slots.mark(ticket, SlotState::held);
+        return status_of(seen);
+    }
+
+    PENSTOCK_ONDEVICE Status wait(u32 ticket, u64 deadline_ns) const {
+        const Status status = poll_until<P>(*this, ticket, deadline_ns);
+        if (status != Status::pending) return status;
+        P::template add<Scope::device>(abandoned, 1u);
+        slots.mark(ticket, SlotState::abandoned);
+        return Status::timed_out;
+    }
+
+    PENSTOCK_ONDEVICE void release(u32 ticket) const { slots.release(ticket); }
+
+    PENSTOCK_ONDEVICE bool settled(u32 ticket) const {
+        if (slots.is(ticket, SlotState::abandoned)) reclaim_one(slot_of(ticket));
+        return slots.settled(ticket);
+    }
+
+    // Frees the abandoned slots whose late completion came; how many. `claim` does it when no slot is free.
+    PENSTOCK_ONDEVICE u32 reclaim() const {
+        u32 freed = 0;
+        if (P::template load<Scope::device>(abandoned) == 0) return 0;
+        for (u32 slot = 0; slot < slots.slots; ++slot) freed += reclaim_one(slot);
+        return freed;
+    }
+
+    PENSTOCK_ONDEVICE u32 reclaim_one(u32 slot) const {
+        const u32 word = P::template load<Scope::device>(slots.words + slot);
+        if (state_of(word) != SlotState::abandoned) return 0;
+        const u32 seen = P::template load<Scope::system>(completions + slot);
+        if (lap_of(seen) != lap_of(word) || state_of(seen) != SlotState::done) return 0;
+        u32 expected = word;
+        const u32 freed = slot_word(lap_of(word), SlotState::free);
+        if (!P::template swap_if<Scope::device>(slots.words + slot, expected, freed)) return 0;
+        P::template add<Scope::device>(abandoned, ~0u);
+        slots.give_back(slot);
+        return 1;
+    }
+};
+
+template <class P>
+struct MailboxServer {
+    MailboxDescriptor* descriptors;
+    u32* completions;
+    u32* seen_laps;  // of this server alone; zero at first
+    u32 first;       // the slots that this server serves: [first, last)
+    u32 last;
+    u32 cursor;
+
+    // Takes one new request, if there is any, from the slots after the one taken last.
+    PENSTOCK_ONDEVICE bool next(u32& slot, Request& request) {
+        for (u32 looked = first; looked < last; ++looked) {
+            cursor = cursor + 1 < last && cursor + 1 >= first ? cursor + 1 : first;
+            const u64 rest = P::template load<Scope::system>(&descriptors[cursor].rest);
+            if (mailbox_lap(rest) == seen_laps[cursor]) continue;
+            seen_laps[cursor] = mailbox_lap(rest);
+            Watch<P>::reads(&descriptors[cursor].offset_bytes, 8);
+            request = Request{descriptors[cursor].offset_bytes,
+                              0,
+                              static_cast<u32>(rest & mailbox_most_bytes),
+                              static_cast<u16>(rest >> 24 & 0xffff),
+                              static_cast<Operation>(rest >> 40 & 3),
+                              0};
+            slot = cursor;
+            return true;
+        }
+        return false;
+    }
+
+    // Exactly once for each request taken, in any order, after its data are in place.
+    PENSTOCK_ONDEVICE void complete(u32 slot, Status status) {
+        P::template store<Scope::system>(completions + slot, slot_word(seen_laps[slot], SlotState::done, status));
+    }
+};
+
+}  // namespace penstock::ondevice

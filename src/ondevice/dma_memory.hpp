@@ -1,0 +1,27 @@
+// Memory that a controller reaches: what queues, PRP lists and data areas are made of, behind an interface so that the
+// same owners work over the process's memory (a controller in this process), an IOMMU's mappings, or memory of a GPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "penstock/ondevice/platform.hpp"
+
+namespace penstock::ondevice {
+
+// Zeroed at first and aligned to the controller's page; `io` is the controller's address of `data`, contiguous.
+struct DmaBlock {
+    u8* data = nullptr;
+    u64 io = 0;
+    u64 bytes = 0;
+    std::shared_ptr<void> owner;  // the memory goes when the last copy goes
+};
+
+class DmaMemory {
+  public:
+    virtual ~DmaMemory() = default;
+    // Throws Error (out_of_memory) when there is none.
+    virtual DmaBlock allocate(u64 bytes) = 0;
+};
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,57 @@
+// See mailbox_memory.hpp.
+#include "ondevice/mailbox_memory.hpp"
+
+#include <string>
+
+#include "penstock/error.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+[[noreturn]] void refuse(const std::string& cause) {
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = "make a mailbox";
+    info.cause = cause;
+    throw Error(info);
+}
+
+}  // namespace
+
+Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes) : seen_laps_(sizes.slots) {
+    if (sizes.slots == 0 || sizes.slots > most_slots) {
+        refuse(std::to_string(sizes.slots) + " slots: 1 to 1024 are possible");
+    }
+    if (sizes.slot_bytes == 0 || sizes.slot_bytes > mailbox_most_bytes) {
+        refuse("slots of " + std::to_string(sizes.slot_bytes) + " bytes: 1 to 16777215 are possible");
+    }
+    descriptors_ = shared.allocate(u64{sizes.slots} * sizeof(MailboxDescriptor));
+    completions_ = shared.allocate(u64{sizes.slots} * sizeof(u32));
+    data_ = shared.allocate(u64{sizes.slots} * sizes.slot_bytes);
+    const u32 groups = (sizes.slots + 31) / 32;
+    words_ = own.allocate((groups + sizes.slots + 1) * sizeof(u32));
+    auto* const words = reinterpret_cast<u32*>(words_.data);
+    ref_.slots = {words, words + groups, sizes.slots};
+    ref_.slots.reset();
+    ref_.abandoned = words + groups + sizes.slots;
+    ref_.descriptors = reinterpret_cast<MailboxDescriptor*>(descriptors_.data);
+    ref_.completions = reinterpret_cast<u32*>(completions_.data);
+    ref_.data = data_.data;
+    ref_.slot_bytes = sizes.slot_bytes;
+}
+
+MailboxRef<Native> Mailbox::ref(u32 hint) const {
+    MailboxRef<Native> ref = ref_;
+    ref.hint = hint;
+    return ref;
+}
+
+MailboxServer<Native> Mailbox::server(u32 first, u32 last) {
+    if (first >= last || last > ref_.slots.slots) {
+        refuse("a server of slots " + std::to_string(first) + " to " + std::to_string(last) + " of " +
+               std::to_string(ref_.slots.slots));
+    }
+    return MailboxServer<Native>{ref_.descriptors, ref_.completions, seen_laps_.data(), first, last, last - 1};
+}
+
+}  // namespace penstock::ondevice

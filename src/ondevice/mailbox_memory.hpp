@@ -1,0 +1,34 @@
+// The owner of one mailbox: its slots, descriptors, completion words and data areas in memory that both ends reach, and
+// the host's record of what it has taken.
+#pragma once
+
+#include <vector>
+
+#include "ondevice/dma_memory.hpp"
+#include "penstock/ondevice/mailbox.hpp"
+
+namespace penstock::ondevice {
+
+struct MailboxSizes {
+    u32 slots = 64;          // 1 to 1024
+    u32 slot_bytes = 4096;   // up to 16 MiB - 1
+};
+
+class Mailbox {
+  public:
+    // `shared` is memory that host and GPU reach, `own` memory of the GPU alone (the same on the host). Throws Error
+    // (invalid_argument) for sizes that cannot be.
+    Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes);
+
+    MailboxRef<Native> ref(u32 hint = 0) const;
+    // The host's end for slots [first, last); one thread at a time, no slot in two servers.
+    MailboxServer<Native> server(u32 first, u32 last);
+    u8* slot_data(u32 slot) const { return ref_.data + u64{slot} * ref_.slot_bytes; }
+
+  private:
+    DmaBlock descriptors_, completions_, data_, words_;
+    std::vector<u32> seen_laps_;
+    MailboxRef<Native> ref_{};
+};
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,87 @@
+// See nvme_ring.hpp.
+#include "ondevice/nvme_ring.hpp"
+
+#include <string>
+
+#include "ondevice/prp.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+bool power_of_two(u64 value) { return value != 0 && (value & (value - 1)) == 0; }
+
+[[noreturn]] void refuse(const std::string& cause) {
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = "make NVMe queues";
+    info.cause = cause;
+    throw Error(info);
+}
+
+void check(const NvmeRingSizes& sizes) {
+    if (!power_of_two(sizes.depth) || sizes.depth < 2 || sizes.depth > most_slots) {
+        refuse("depth " + std::to_string(sizes.depth) + " is not a power of two from 2 to 1024");
+    }
+    if (!power_of_two(sizes.page_bytes) || sizes.page_bytes < 4096) {
+        refuse("pages of " + std::to_string(sizes.page_bytes) + " bytes: a power of two from 4096 is needed");
+    }
+    if (sizes.slot_bytes == 0 || sizes.slot_bytes % sizes.page_bytes != 0) {
+        refuse("slots of " + std::to_string(sizes.slot_bytes) + " bytes are not whole pages");
+    }
+    if (prp_list_bytes(sizes.slot_bytes / sizes.page_bytes - 1, sizes.page_bytes) == 0) {
+        refuse("slots of " + std::to_string(sizes.slot_bytes) + " bytes need a PRP list of more than one page");
+    }
+}
+
+}  // namespace
+
+NvmeRing::NvmeRing(DmaMemory& memory, const NvmeRingSizes& sizes) : sizes_(sizes) {
+    check(sizes);
+    const u32 slots = sizes.depth - 1;
+    list_stride_ = static_cast<u32>(prp_list_bytes(sizes.slot_bytes / sizes.page_bytes - 1, sizes.page_bytes));
+    submission_ = memory.allocate(u64{sizes.depth} * sizeof(NvmeCommand));
+    completion_ = memory.allocate(u64{sizes.depth} * sizeof(NvmeCompletion));
+    data_ = memory.allocate(u64{slots} * sizes.slot_bytes);
+    lists_ = memory.allocate(u64{slots} * list_stride_);
+    const u32 groups = (slots + 31) / 32;
+    state_ = memory.allocate(sizeof(NvmeRingState) + (groups + slots) * sizeof(u32));
+    write_lists();
+
+    auto* const state = reinterpret_cast<NvmeRingState*>(state_.data);
+    auto* const free_bits = reinterpret_cast<u32*>(state_.data + sizeof(NvmeRingState));
+    state->phase = 1;
+    ref_.slots = {free_bits, free_bits + groups, slots};
+    ref_.slots.reset();
+    ref_.state = state;
+    ref_.submission = reinterpret_cast<NvmeCommand*>(submission_.data);
+    ref_.completion = reinterpret_cast<NvmeCompletion*>(completion_.data);
+    const u32 most = sizes.most_bytes == 0 || sizes.most_bytes > sizes.slot_bytes ? sizes.slot_bytes : sizes.most_bytes;
+    ref_.area = {data_.data, data_.io, lists_.io, list_stride_, sizes.slot_bytes, sizes.page_bytes, most};
+    ref_.entries = sizes.depth;
+    ref_.turn_ns = 1'000'000'000;
+}
+
+void NvmeRing::write_lists() {
+    const u64 pages = sizes_.slot_bytes / sizes_.page_bytes;
+    for (u64 slot = 0; slot + 1 < sizes_.depth; ++slot) {
+        auto* const list = reinterpret_cast<u64*>(lists_.data + slot * list_stride_);
+        const u64 first = data_.io + slot * sizes_.slot_bytes;
+        for (u64 page = 1; page < pages; ++page) list[page - 1] = first + page * sizes_.page_bytes;
+    }
+}
+
+void NvmeRing::attach(u32* submission_doorbell, u32* completion_doorbell, const NvmeNamespace& space) {
+    ref_.submission_doorbell = submission_doorbell;
+    ref_.completion_doorbell = completion_doorbell;
+    ref_.space = space;
+}
+
+NvmeRingRef<Native> NvmeRing::ref(u32 hint, bool shared) const {
+    NvmeRingRef<Native> ref = ref_;
+    ref.hint = hint;
+    ref.shared = shared ? 1 : 0;
+    return ref;
+}
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,43 @@
+// The owner of one NvmeRingRef: its queues, slots, data areas and their PRP lists, in memory the controller reaches.
+//
+// It makes the memory; whoever brings the controller up tells it the addresses and gives the doorbells. It must outlive
+// the queues on the controller: delete those first.
+#pragma once
+
+#include "ondevice/dma_memory.hpp"
+#include "penstock/ondevice/nvme.hpp"
+
+namespace penstock::ondevice {
+
+struct NvmeRingSizes {
+    u32 depth = 64;          // entries of each queue: a power of two, 2 to 1024
+    u32 slot_bytes = 4096;   // a multiple of page_bytes
+    u32 page_bytes = 4096;   // the controller's, a power of two
+    u32 most_bytes = 0;      // the controller's limit for one command; 0: none
+};
+
+class NvmeRing {
+  public:
+    // Throws Error (invalid_argument) for sizes that cannot be.
+    NvmeRing(DmaMemory& memory, const NvmeRingSizes& sizes);
+
+    u64 submission_io() const { return submission_.io; }
+    u64 completion_io() const { return completion_.io; }
+    u32 depth() const { return sizes_.depth; }
+    void attach(u32* submission_doorbell, u32* completion_doorbell, const NvmeNamespace& space);
+
+    // For one warp; `shared` when others use the ring too.
+    NvmeRingRef<Native> ref(u32 hint = 0, bool shared = false) const;
+    // Readable while nobody uses the ring.
+    const NvmeRingState& state() const { return *reinterpret_cast<const NvmeRingState*>(state_.data); }
+
+  private:
+    void write_lists();
+
+    NvmeRingSizes sizes_;
+    DmaBlock submission_, completion_, data_, lists_, state_;
+    u32 list_stride_ = 0;
+    NvmeRingRef<Native> ref_{};
+};
+
+}  // namespace penstock::ondevice
