@@ -1,0 +1,85 @@
+// Model: a platform for the device header whose every operation is a step of the explorer (model_explorer_rig.hpp says
+// what that covers), and mutants of it that lack one thing, as controls that the lack would be found.
+#pragma once
+
+#include "ondevice/model_explorer_rig.hpp"
+
+namespace penstock::ondevice {
+
+// What a mutant lacks.
+enum class Broken { nothing, release_of_stores, acquire_of_loads, one_step_of_exchanges };
+
+template <Broken broken>
+struct ModelOf {
+    template <Scope S, class T>
+    static T load(const T* word) {
+        at().step(word, false, "loads");
+        at().seen(word, *word, sizeof(T));
+        if (broken != Broken::acquire_of_loads) at().acquire(word);
+        return *word;
+    }
+    template <Scope S, class T>
+    static void store(T* word, T value) {
+        at().step(word, true, "stores");
+        if (broken == Broken::release_of_stores) at().forget(word);
+        else at().release(word, false);
+        *word = value;
+        at().seen(word, value, sizeof(T));
+    }
+    template <Scope S, class T>
+    static T add(T* word, T value) {
+        return exchange(word, "adds to", [value](T before) { return static_cast<T>(before + value); });
+    }
+    template <Scope S, class T>
+    static T set_bits(T* word, T bits) {
+        return exchange(word, "sets bits of", [bits](T before) { return static_cast<T>(before | bits); });
+    }
+    template <Scope S, class T>
+    static T clear_bits(T* word, T bits) {
+        return exchange(word, "clears bits of", [bits](T before) { return static_cast<T>(before & ~bits); });
+    }
+    template <Scope S, class T>
+    static bool swap_if(T* word, T& expected, T desired) {
+        const T wanted = expected;
+        expected = exchange(word, "swaps", [=](T before) { return before == wanted ? desired : before; });
+        return expected == wanted;
+    }
+
+    static u64 now_ns() { return 1; }  // a deadline of 0 or 1 is past, any other never is
+    static u64 cycles() { return 1; }
+    static void pause(u32) { at().pause(); }
+    static u32 lane() { return 0; }
+    static Lanes active() { return 1; }
+    static void sync(Lanes) {}
+    static Lanes same(Lanes, u64) { return 1; }
+    static Lanes ballot(Lanes, bool condition) { return condition ? 1 : 0; }
+    template <class T>
+    static T from(Lanes, T value, u32) {
+        return value;
+    }
+
+  private:
+    static model::Explorer& at() { return *model::Explorer::current; }
+
+    template <class T, class Change>
+    static T exchange(T* word, const char* what, const Change& change) {
+        at().step(word, true, what);
+        const T before = *word;
+        at().acquire(word);
+        if (broken == Broken::one_step_of_exchanges) at().step(word, true, what);
+        *word = change(before);
+        if (*word != before) at().release(word, true);
+        at().seen(word, *word, sizeof(T));
+        return before;
+    }
+};
+
+using Model = ModelOf<Broken::nothing>;
+
+template <Broken broken>
+struct Watch<ModelOf<broken>> {
+    static void writes(const void* memory, u64 bytes) { model::Explorer::current->plain(memory, bytes, true); }
+    static void reads(const void* memory, u64 bytes) { model::Explorer::current->plain(memory, bytes, false); }
+};
+
+}  // namespace penstock::ondevice
