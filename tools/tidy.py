@@ -42,7 +42,7 @@ LAYERS = {
     "path": {"base", "os", "device", "path"},
     "engine": {"base", "os", "device", "path", "engine"},
     "policy": {"base", "policy"},
-    "ondevice": {"base", "os", "device", "ondevice"},
+    "ondevice": {"base", "os", "device", "path", "ondevice"},
     "context": {"base", "os", "device", "path", "engine", "policy", "ondevice", "context"},
     "load": {"base", "os", "device", "path", "context", "load"},  # a user of the library: see OUTSIDE
 }

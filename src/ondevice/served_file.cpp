@@ -1,0 +1,73 @@
+// See served_file.hpp.
+#include "ondevice/served_file.hpp"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "os/residency.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr std::uint64_t kAskAgainNs = 100'000'000;
+constexpr double kAll = 0.995, kNone = 0.005;  // of the pages that are looked at
+
+std::uint64_t size_of(const FileHandle& handle) {
+    struct stat status {};
+    if (::fstat(handle.buffered_fd, &status) != 0) throw Error(errno_info("size of", handle.name, errno));
+    return static_cast<std::uint64_t>(status.st_size);
+}
+
+}  // namespace
+
+ServedFile::ServedFile(const FileHandle& handle) : handle_(handle), size_(size_of(handle)) {
+    if (size_ == 0) return;
+    void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, handle.buffered_fd, 0);
+    if (memory != MAP_FAILED) mapping_ = {static_cast<std::byte*>(memory), size_};
+}
+
+ServedFile::~ServedFile() {
+    if (!mapping_.empty()) ::munmap(mapping_.data(), mapping_.size());
+}
+
+Status ServedFile::check(const Request& request) const noexcept {
+    if (request.operation == Operation::flush) return Status::ok;
+    if (request.bytes == 0) return Status::invalid;
+    if (request.offset_bytes > size_ || request.bytes > size_ - request.offset_bytes) return Status::out_of_range;
+    if (request.operation == Operation::write && !handle_.writable) return Status::read_only;
+    return Status::ok;
+}
+
+ServedFile::Cached ServedFile::how_much() noexcept {
+    const std::uint64_t now = Native::now_ns();
+    std::uint64_t asked = asked_ns_.load(std::memory_order_relaxed);
+    if (now - asked < kAskAgainNs && asked != 0) return cached_.load(std::memory_order_relaxed);
+    if (!asked_ns_.compare_exchange_strong(asked, now, std::memory_order_relaxed)) {
+        return cached_.load(std::memory_order_relaxed);
+    }
+    Cached found = Cached::none;
+    try {
+        const double fraction = os::residency(handle_.buffered_fd, 0, size_).fraction();
+        found = fraction >= kAll ? Cached::all : fraction > kNone ? Cached::some : Cached::none;
+    } catch (...) {  // the kernel does not tell: descriptors serve cached ranges too
+    }
+    cached_.store(found, std::memory_order_relaxed);
+    return found;
+}
+
+bool ServedFile::cached(std::uint64_t offset_bytes, std::uint64_t bytes) noexcept {
+    if (mapping_.empty() || !guard_.usable()) return false;
+    const Cached file = how_much();
+    if (file != Cached::some) return file == Cached::all;
+    const auto pages = os::cached_pages(handle_.buffered_fd, offset_bytes, bytes);
+    constexpr std::uint64_t kSmallestPage = 4096;
+    return pages && *pages * kSmallestPage >= bytes;
+}
+
+Status ServedFile::copy(void* to, std::uint64_t offset_bytes, std::uint64_t bytes) const noexcept {
+    return guard_.copy(to, mapping_.data() + offset_bytes, bytes) ? Status::ok : Status::truncated;
+}
+
+}  // namespace penstock::ondevice

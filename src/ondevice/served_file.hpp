@@ -1,0 +1,48 @@
+// ServedFile: a file as the service threads see it: its size, a mapping of it, and how much of it is in the page cache.
+//
+// A read of what is cached is a copy from the mapping, guarded against a file that is cut short; all else goes by
+// descriptors. How much is cached changes, and is asked again now and then by whoever reads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "os/fault_guard.hpp"
+#include "penstock/ondevice/request.hpp"
+#include "penstock/path.hpp"
+
+namespace penstock::ondevice {
+
+class ServedFile {
+  public:
+    // The handle must outlive this. Throws Error when the size cannot be asked; a file that cannot be mapped is served
+    // without.
+    explicit ServedFile(const FileHandle& handle);
+    ~ServedFile();
+    ServedFile(const ServedFile&) = delete;
+    ServedFile& operator=(const ServedFile&) = delete;
+
+    const FileHandle& handle() const noexcept { return handle_; }
+    std::uint64_t size_bytes() const noexcept { return size_; }
+
+    // What is wrong with a request, if anything: out_of_range, read_only, invalid.
+    Status check(const Request& request) const noexcept;
+    // Whether reads of this range are best copied from the mapping now.
+    bool cached(std::uint64_t offset_bytes, std::uint64_t bytes) noexcept;
+    // ok, or truncated: the file was cut short underneath.
+    Status copy(void* to, std::uint64_t offset_bytes, std::uint64_t bytes) const noexcept;
+
+  private:
+    enum class Cached : std::uint32_t { none, some, all };
+    Cached how_much() noexcept;
+
+    const FileHandle& handle_;
+    const std::uint64_t size_;
+    os::FaultGuard guard_;
+    std::span<std::byte> mapping_;
+    std::atomic<Cached> cached_{Cached::some};
+    std::atomic<std::uint64_t> asked_ns_{0};  // when cached_ was asked for last; whoever moves it on asks
+};
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,74 @@
+// What a file says of requests, of its cached ranges, and of bytes that are no longer there.
+#include "ondevice/served_file.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "context/test_files.hpp"
+#include "ondevice/opened_file_rig.hpp"
+#include "os/residency.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr u64 kBytes = 1 << 20;
+
+class ServedFileTest : public testing::Test {
+  protected:
+    ServedFileTest() { test::write_file(name_, test::stamped(kBytes)); }
+    test::TempDirectory directory_;
+    const std::string name_ = directory_.file("data");
+};
+
+TEST_F(ServedFileTest, tells_what_is_wrong_with_a_request) {
+    const OpenedFile opened(name_, O_RDONLY);
+    const ServedFile file(opened.handle);
+    EXPECT_EQ(file.size_bytes(), kBytes);
+    EXPECT_EQ(file.check({0, 0, 1, 0, Operation::read, 0}), Status::ok);
+    EXPECT_EQ(file.check({kBytes - 1, 0, 1, 0, Operation::read, 0}), Status::ok);
+    EXPECT_EQ(file.check({kBytes - 1, 0, 2, 0, Operation::read, 0}), Status::out_of_range);
+    EXPECT_EQ(file.check({~0ull, 0, 2, 0, Operation::read, 0}), Status::out_of_range) << "sums do not wrap";
+    EXPECT_EQ(file.check({0, 0, 0, 0, Operation::read, 0}), Status::invalid);
+    EXPECT_EQ(file.check({0, 0, 1, 0, Operation::write, 0}), Status::read_only);
+    EXPECT_EQ(file.check({0, 0, 0, 0, Operation::flush, 0}), Status::ok);
+}
+
+TEST_F(ServedFileTest, knows_which_ranges_are_cached) {
+    const OpenedFile opened(name_);
+    // All of it, for pages are kept in larger pieces; those on their way into the cache's lists are passed over once.
+    for (int tries = 0; tries < 50 && os::residency(opened.fd.get(), 0, kBytes).resident_pages != 0; ++tries) {
+        os::drop_cache(os::real_system(), opened.fd.get(), name_);
+    }
+    if (os::residency(opened.fd.get(), 0, kBytes).resident_pages != 0) GTEST_SKIP() << "stays in memory here";
+    std::vector<unsigned char> half(kBytes / 2);
+    ASSERT_EQ(::pread(opened.fd.get(), half.data(), half.size(), kBytes / 2), static_cast<ssize_t>(half.size()));
+    ServedFile file(opened.handle);
+    EXPECT_FALSE(file.cached(4096, 4096));
+    EXPECT_EQ(file.cached(kBytes / 2 + 4096, 4096), os::cached_pages(opened.fd.get(), 0, 4096).has_value())
+        << "without cachestat a file of which some is cached is read by descriptors";
+}
+
+TEST_F(ServedFileTest, copies_what_is_there_and_says_when_it_is_not) {
+    const OpenedFile opened(name_);
+    const ServedFile file(opened.handle);
+    std::vector<unsigned char> got(5000);
+    EXPECT_EQ(file.copy(got.data(), 777, got.size()), Status::ok);
+    EXPECT_EQ(got, test::stamped(got.size(), 777));
+    std::filesystem::resize_file(name_, 8192);
+    EXPECT_EQ(file.copy(got.data(), 100'000, got.size()), Status::truncated);
+    EXPECT_EQ(file.copy(got.data(), 0, got.size()), Status::ok);
+}
+
+TEST_F(ServedFileTest, of_no_bytes_has_no_range) {
+    std::filesystem::resize_file(name_, 0);
+    const OpenedFile opened(name_);
+    ServedFile file(opened.handle);
+    EXPECT_EQ(file.check({0, 0, 1, 0, Operation::read, 0}), Status::out_of_range);
+    EXPECT_FALSE(file.cached(0, 1));
+}
+
+}  // namespace
+}  // namespace penstock::ondevice

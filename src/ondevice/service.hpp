@@ -1,0 +1,68 @@
+// The service: host threads that do what device code asks for through a mailbox, on ordinary files.
+//
+// Each thread has a range of the mailbox's slots to itself. Reads of cached ranges are copied from a mapping, other
+// aligned ones go past the page cache with as many under way as there are slots, the rest by pread and pwrite. A
+// request is completed exactly once, also when the file is cut short, the disk fails or the service ends. Threads spin
+// while there is work and for a moment after it, then sleep ever longer, up to ServiceOptions::sleep_us.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ondevice/mailbox_memory.hpp"
+#include "ondevice/served_file.hpp"
+#include "os/system.hpp"
+
+namespace penstock::ondevice {
+
+// How a request was served, as evidence tells it.
+enum class Source : std::uint8_t { mapping, buffered, direct };
+inline constexpr std::size_t kSources = 3;
+const char* to_string(Source source) noexcept;
+
+struct Served {
+    std::uint64_t requests = 0;
+    std::uint64_t bytes = 0;
+};
+
+struct ServiceEvidence {
+    std::array<Served, kSources> by_source;
+    std::uint64_t failed = 0;
+    std::string direct_by;  // "uring", or "direct" where there is no io_uring, with the cause; empty: not used
+};
+
+struct ServiceOptions {
+    std::uint32_t threads = 4;
+    std::uint32_t spin_us = 200;   // without work, before it sleeps
+    std::uint32_t sleep_us = 100;  // at most, between looks; what a request that wakes nobody may wait
+    bool mappings = true;          // false: cached ranges by pread too
+    bool direct = true;            // false: nothing goes past the page cache
+    os::System* system = nullptr;  // nullptr: the real one
+};
+
+class Service {
+  public:
+    // File n of requests is files[n]. Mailbox and handles outlive the service. Throws Error for no threads, more than
+    // slots, or no files.
+    Service(Mailbox& mailbox, const std::vector<const FileHandle*>& files, const ServiceOptions& options);
+    // Completes what was taken, then what still lies in the mailbox as cancelled.
+    ~Service();
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+
+    ServiceEvidence evidence() const;
+
+  private:
+    struct Worker;
+    std::vector<std::unique_ptr<ServedFile>> files_;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::atomic<bool> stop_{false};
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,285 @@
+// The service under host threads that stand for warps: every byte is the file's, every request ends once and says how,
+// whatever the file, the disk or the end of the service do.
+#include "ondevice/service.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "context/test_files.hpp"
+#include "ondevice/memory_rig.hpp"
+#include "ondevice/opened_file_rig.hpp"
+#include "os/residency.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+using test::stamped;
+using test::TempDirectory;
+
+constexpr u32 kPage = 4096;
+constexpr u64 kFileBytes = 4 << 20;
+constexpr u64 kPatience = 60'000'000'000;  // a shared disk may hold a write for many seconds
+
+class BadSystem : public os::System {
+  public:
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        const int call = calls++;
+        while (hold) std::this_thread::yield();
+        if (interrupt && call % 2 == 0) return errno = EINTR, -1;
+        if (offset <= bad && bad < offset + bytes) return errno = EIO, -1;
+        return System::pread(fd, memory, interrupt ? std::min<std::size_t>(bytes, 1000) : bytes, offset);
+    }
+    ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
+        if (full) return errno = ENOSPC, -1;
+        return System::pwrite(fd, memory, bytes, offset);
+    }
+    int fdatasync(int fd) override { return ++syncs, fail_sync ? (errno = EIO, -1) : System::fdatasync(fd); }
+    std::atomic<int> calls{0}, syncs{0};
+    bool interrupt = false, full = false, fail_sync = false;
+    std::atomic<bool> hold{false};
+    std::uint64_t bad = UINT64_MAX;
+};
+
+class ServiceTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        test::write_file(name_, stamped(kFileBytes));
+        file_ = std::make_unique<OpenedFile>(name_);
+    }
+    void start(ServiceOptions options = {}, u32 slots = 64) {
+        service_.reset();
+        mailbox_ = std::make_unique<Mailbox>(memory_, memory_, MailboxSizes{slots, kPage});
+        options.system = &system_;
+        service_ = std::make_unique<Service>(*mailbox_, std::vector<const FileHandle*>{&file_->handle}, options);
+    }
+    Status ask(const Request& request, void* data = nullptr) {
+        MailboxRef<Native> warp = mailbox_->ref();
+        u32 ticket = 0;
+        if (const Status sent = warp.claim(ticket); sent != Status::ok) return sent;
+        if (request.operation == Operation::write) std::memcpy(warp.slot_data(ticket), data, request.bytes);
+        if (const Status sent = warp.publish(ticket, request); sent != Status::ok) return warp.release(ticket), sent;
+        const Status status = warp.wait(ticket, Native::now_ns() + kPatience);
+        if (status == Status::timed_out) ADD_FAILURE() << "nobody answered: " << state_of_slot(warp, ticket);
+        if (status == Status::ok && data != nullptr && request.operation == Operation::read) {
+            std::memcpy(data, warp.slot_data(ticket), request.bytes);
+        }
+        warp.release(ticket);
+        return status;
+    }
+    static std::string state_of_slot(const MailboxRef<Native>& warp, u32 ticket) {
+        const u32 slot = slot_of(ticket);
+        return "slot " + std::to_string(slot) + ", lap " + std::to_string(lap_of(ticket)) + "; posted lap " +
+               std::to_string(mailbox_lap(warp.descriptors[slot].rest)) + ", completed lap " +
+               std::to_string(lap_of(warp.completions[slot]));
+    }
+    static Request read(u64 offset, u32 bytes = kPage) { return {offset, 0, bytes, 0, Operation::read, 0}; }
+    static Request write(u64 offset, u32 bytes = kPage) { return {offset, 0, bytes, 0, Operation::write, 0}; }
+    bool reads_right(u64 offset, u32 bytes = kPage) {
+        std::vector<unsigned char> got(bytes);
+        return ask(read(offset, bytes), got.data()) == Status::ok && got == stamped(bytes, offset);
+    }
+    u64 served(Source source) const {
+        return service_->evidence().by_source[static_cast<std::size_t>(source)].requests;
+    }
+    // False where the file system keeps its files in memory.
+    bool make_cold() const {
+        os::drop_cache(os::real_system(), file_->handle.buffered_fd, name_);
+        return os::residency(file_->handle.buffered_fd, 0, kFileBytes).resident_pages == 0;
+    }
+
+    TempDirectory directory_;
+    const std::string name_ = directory_.file("data.bin");
+    BadSystem system_;
+    RigMemory memory_;
+    std::unique_ptr<OpenedFile> file_;
+    std::unique_ptr<Mailbox> mailbox_;
+    std::unique_ptr<Service> service_;
+};
+
+TEST_F(ServiceTest, what_is_cached_comes_from_the_mapping) {
+    start();
+    for (u64 page : {0, 7, 1023}) EXPECT_TRUE(reads_right(page * kPage));
+    EXPECT_TRUE(reads_right(12345, 777));
+    EXPECT_EQ(served(Source::mapping), 4u);
+    EXPECT_EQ(served(Source::direct), 0u);
+}
+
+TEST_F(ServiceTest, what_is_not_cached_goes_past_the_cache_and_stays_out_of_it) {
+    if (!make_cold() || file_->handle.direct_fd < 0) GTEST_SKIP() << "this file cannot be cold, or has no O_DIRECT";
+    start();
+    for (u64 page : {3, 512, 1000}) EXPECT_TRUE(reads_right(page * kPage));
+    EXPECT_EQ(served(Source::direct), 3u);
+    EXPECT_FALSE(service_->evidence().direct_by.empty());
+    EXPECT_EQ(os::residency(file_->handle.buffered_fd, 0, kFileBytes).resident_pages, 0u);
+    EXPECT_TRUE(reads_right(100, 50)) << "unaligned: through the cache";
+    EXPECT_EQ(served(Source::buffered), 1u);
+}
+
+TEST_F(ServiceTest, sources_that_are_switched_off_are_not_used) {
+    ServiceOptions options;
+    options.mappings = options.direct = false;
+    start(options);
+    EXPECT_TRUE(reads_right(8192));
+    EXPECT_EQ(served(Source::buffered), 1u);
+    EXPECT_TRUE(service_->evidence().direct_by.empty());
+}
+
+TEST_F(ServiceTest, wrong_requests_are_told_what_is_wrong) {
+    start();
+    EXPECT_EQ(ask(read(kFileBytes)), Status::out_of_range);
+    EXPECT_EQ(ask(read(kFileBytes - 1, 2)), Status::out_of_range);
+    EXPECT_EQ(ask(read(~0ull - 100)), Status::out_of_range);
+    EXPECT_EQ(ask(read(0, 0)), Status::invalid);
+    EXPECT_EQ(ask({0, 0, kPage, 1, Operation::read, 0}), Status::invalid) << "no such file";
+    EXPECT_EQ(ask(read(0, kPage + 1)), Status::invalid) << "larger than a slot";
+    file_ = std::make_unique<OpenedFile>(name_, O_RDONLY);
+    start();
+    std::vector<unsigned char> data(kPage);
+    EXPECT_EQ(ask(write(0), data.data()), Status::read_only);
+    EXPECT_EQ(service_->evidence().failed, 1u);
+    EXPECT_TRUE(reads_right(0));
+}
+
+TEST_F(ServiceTest, writes_arrive_and_a_flush_syncs) {
+    start();
+    std::vector<unsigned char> data(kPage, 0xAB);
+    ASSERT_EQ(ask(write(5 * kPage), data.data()), Status::ok);
+    ASSERT_EQ(ask({0, 0, 0, 0, Operation::flush, 0}), Status::ok);
+    EXPECT_EQ(system_.syncs, 1);
+    auto expected = stamped(kFileBytes);
+    std::copy(data.begin(), data.end(), expected.begin() + 5 * kPage);
+    EXPECT_EQ(test::read_file(name_), expected);
+    system_.fail_sync = true;
+    EXPECT_EQ(ask({0, 0, 0, 0, Operation::flush, 0}), Status::io_error);
+}
+
+TEST_F(ServiceTest, bad_days_end_in_a_status) {
+    ServiceOptions options;
+    options.mappings = options.direct = false;
+    system_.interrupt = true;
+    start(options);
+    EXPECT_TRUE(reads_right(0)) << "interruptions and short counts are healed";
+    system_.interrupt = false;
+    system_.bad = 3 * kPage + 5;
+    EXPECT_EQ(ask(read(3 * kPage)), Status::io_error);
+    EXPECT_TRUE(reads_right(4 * kPage));
+    system_.full = true;
+    std::vector<unsigned char> data(kPage);
+    EXPECT_EQ(ask(write(0), data.data()), Status::io_error);
+}
+
+TEST_F(ServiceTest, a_file_cut_short_underneath_is_a_status_by_every_source) {
+    for (const bool mappings : {true, false}) {
+        test::write_file(name_, stamped(kFileBytes));
+        ServiceOptions options;
+        options.mappings = mappings;
+        start(options);
+        ASSERT_TRUE(reads_right(kFileBytes - kPage));
+        std::filesystem::resize_file(name_, kPage);
+        EXPECT_EQ(ask(read(kFileBytes - kPage)), Status::truncated);
+        EXPECT_TRUE(reads_right(0));
+    }
+}
+
+// The first request is held in the system; the second waits behind it when the service is told to end.
+TEST_F(ServiceTest, its_end_completes_what_was_begun_and_cancels_the_rest) {
+    ServiceOptions options;
+    options.threads = 1;
+    options.mappings = options.direct = false;
+    start(options);
+    system_.hold = true;
+    MailboxRef<Native> warp = mailbox_->ref();
+    u32 first = 0, second = 0;
+    ASSERT_EQ(warp.submit(read(0), first), Status::ok);
+    while (system_.calls == 0) std::this_thread::yield();
+    ASSERT_EQ(warp.submit(read(kPage), second), Status::ok);
+    std::thread end([&] { service_.reset(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(warp.test(first), Status::pending);
+    system_.hold = false;
+    end.join();
+    EXPECT_EQ(warp.test(first), Status::ok);
+    EXPECT_EQ(warp.test(second), Status::cancelled);
+    warp.release(first);
+    warp.release(second);
+}
+
+TEST_F(ServiceTest, what_nobody_served_the_next_service_does) {
+    start();
+    service_.reset();
+    MailboxRef<Native> warp = mailbox_->ref();
+    u32 ticket = 0;
+    ASSERT_EQ(warp.submit(read(0), ticket), Status::ok);
+    EXPECT_EQ(warp.test(ticket), Status::pending);
+    const Service next(*mailbox_, {&file_->handle}, {});
+    EXPECT_EQ(warp.wait(ticket, Native::now_ns() + kPatience), Status::ok);
+    warp.release(ticket);
+}
+
+TEST_F(ServiceTest, sleeps_when_there_is_nothing_to_do) {
+    start();
+    EXPECT_TRUE(reads_right(0));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::clock_t before = std::clock();  // CPU time of the process
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    const double busy = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+    EXPECT_LT(busy, 0.25) << "of 2 s of four threads";
+    EXPECT_TRUE(reads_right(kPage)) << "and wakes";
+}
+
+TEST_F(ServiceTest, cannot_begin_without_files_threads_or_slots_for_them) {
+    Mailbox mailbox(memory_, memory_, {2, kPage});
+    ServiceOptions options;
+    EXPECT_THROW(Service(mailbox, {}, options), Error);
+    options.threads = 0;
+    EXPECT_THROW(Service(mailbox, {&file_->handle}, options), Error);
+    options.threads = 3;
+    EXPECT_THROW(Service(mailbox, {&file_->handle}, options), Error);
+}
+
+// Warps that keep several requests out, over a file of which half is cached.
+TEST_F(ServiceTest, many_warps_read_and_write_their_own_pages_right) {
+    os::drop_cache(os::real_system(), file_->handle.buffered_fd, name_, 0, kFileBytes / 2);
+    ServiceOptions options;
+    options.threads = 3;
+    start(options, 16);
+    constexpr u64 kWarps = 8, kPages = kFileBytes / kPage;
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> warps;
+    for (u64 warp = 0; warp < kWarps; ++warp) {
+        warps.emplace_back([&, warp] {
+            std::mt19937_64 random(warp);
+            std::vector<unsigned char> got(kPage);
+            for (int turn = 0; turn < 300; ++turn) {
+                const u64 page = random() % (kPages / kWarps) * kWarps + warp;
+                auto expected = stamped(kPage, page * kPage);
+                Status status = Status::busy;
+                if (turn % 4 == 0) {
+                    while (status == Status::busy) status = ask(write(page * kPage), expected.data());
+                } else {
+                    while (status == Status::busy) status = ask(read(page * kPage), got.data());
+                    if (got != expected) ++wrong;
+                }
+                if (status != Status::ok) ++wrong;
+            }
+        });
+    }
+    for (std::thread& warp : warps) warp.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(test::read_file(name_), stamped(kFileBytes));
+    const ServiceEvidence evidence = service_->evidence();
+    u64 all = 0;
+    for (const Served& one : evidence.by_source) all += one.requests;
+    EXPECT_EQ(all, kWarps * 300);
+    EXPECT_EQ(evidence.failed, 0u);
+}
+
+}  // namespace
+}  // namespace penstock::ondevice

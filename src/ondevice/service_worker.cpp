@@ -1,0 +1,191 @@
+// See service_worker.hpp.
+#include "ondevice/service_worker.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "penstock/error.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr std::size_t kTakenAtOnce = 32;  // before completions are looked for
+constexpr std::chrono::microseconds kReapWait{20};
+constexpr int kRetriesMax = 200;
+
+std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>(alignment, 1); }
+
+}  // namespace
+
+ServiceWorker::ServiceWorker(Mailbox& mailbox, std::vector<std::unique_ptr<ServedFile>>& files,
+                             const ServiceOptions& options, MailboxServer<Native> server)
+    : mailbox_(mailbox),
+      files_(files),
+      options_(options),
+      system_(options.system != nullptr ? *options.system : os::real_system()),
+      server_(server),
+      under_way_(server.last - server.first) {}
+
+// By the thread that will use it: a path belongs to one.
+void ServiceWorker::make_direct() {
+    if (!options_.direct) return;
+    PathOptions path_options;
+    path_options.depth = server_.last - server_.first;
+    path_options.system = &system_;
+    try {
+        direct_ = make_path(PathKind::uring, path_options);
+        direct_by_ = "uring";
+    } catch (const Error& error) {
+        direct_ = make_path(PathKind::direct, path_options);
+        direct_by_ = "direct: " + error.info().cause;
+    }
+}
+
+ServiceWorker::~ServiceWorker() = default;
+
+void ServiceWorker::run(const std::atomic<bool>& stop) {
+    make_direct();
+    auto worked = Clock::now();
+    auto nap = std::chrono::microseconds(1);
+    while (!stop.load(std::memory_order_acquire)) {
+        const bool took = take_some(stop);
+        if (reap(!took) || took || count_under_way_ != 0) {
+            worked = Clock::now();
+            nap = std::chrono::microseconds(1);
+        } else if (Clock::now() - worked > std::chrono::microseconds(options_.spin_us)) {
+            std::this_thread::sleep_for(nap);
+            nap = std::min(nap * 2, std::chrono::microseconds(options_.sleep_us));
+        }
+    }
+    while (count_under_way_ != 0) reap(true);
+    std::uint32_t slot = 0;
+    for (Request request{}; server_.next(slot, request);) server_.complete(slot, Status::cancelled);
+    direct_.reset();
+}
+
+// False: there was nothing to take.
+bool ServiceWorker::take_some(const std::atomic<bool>& stop) {
+    std::uint32_t slot = 0;
+    Request request{};
+    std::size_t taken = 0;
+    while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && server_.next(slot, request)) {
+        serve(slot, request);
+        ++taken;
+    }
+    return taken != 0;
+}
+
+bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) const noexcept {
+    const FileHandle& handle = file.handle();
+    if (!direct_ || handle.direct_fd < 0) return false;
+    const std::uint64_t offsets = multiple(handle.offset_alignment);
+    if (request.offset_bytes % offsets != 0 || request.bytes % offsets != 0) return false;
+    const auto* memory = mailbox_.slot_data(0);
+    const std::uint64_t slot_bytes = mailbox_.ref().slot_bytes;
+    const std::uint64_t place = reinterpret_cast<std::uintptr_t>(memory);
+    return place % multiple(handle.memory_alignment) == 0 && slot_bytes % multiple(handle.memory_alignment) == 0;
+}
+
+void ServiceWorker::serve(std::uint32_t slot, const Request& request) {
+    if (request.file >= files_.size()) return finish(slot, Status::invalid, Source::buffered, 0);
+    ServedFile& file = *files_[request.file];
+    const Status wrong = file.check(request);
+    if (wrong != Status::ok) return finish(slot, wrong, Source::buffered, 0);
+    if (request.operation == Operation::flush) return finish(slot, flush(file), Source::buffered, 0);
+    auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
+    const bool cached = file.cached(request.offset_bytes, request.bytes);
+    if (cached && options_.mappings && request.operation == Operation::read) {
+        finish(slot, file.copy(memory, request.offset_bytes, request.bytes), Source::mapping, request.bytes);
+    } else if (!cached && goes_direct(file, request)) {
+        start_direct(slot, request);
+    } else {
+        finish(slot, by_descriptor(file, request, memory), Source::buffered, request.bytes);
+    }
+}
+
+void ServiceWorker::start_direct(std::uint32_t slot, const Request& request) {
+    penstock::Operation one{};
+    one.direction = request.operation == ondevice::Operation::write ? Direction::write : Direction::read;
+    one.file = &files_[request.file]->handle();
+    one.offset_bytes = request.offset_bytes;
+    one.memory = mailbox_.slot_data(slot);
+    one.bytes = request.bytes;
+    one.tag = slot;
+    one.staging = true;
+    under_way_[slot - server_.first] = request;
+    ++count_under_way_;
+    while (direct_->submit({&one, 1}) == 0) reap(true);  // full: as many under way as its queue holds
+}
+
+// True: something ended. Waits for it, a moment, if asked to.
+bool ServiceWorker::reap(bool wait) {
+    if (count_under_way_ == 0) return false;
+    std::array<Completion, 32> ended;
+    const std::size_t count = direct_->reap(ended, wait ? Deadline::after(kReapWait) : Deadline::now());
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto slot = static_cast<std::uint32_t>(ended[i].tag);
+        const Request& request = under_way_[slot - server_.first];
+        --count_under_way_;
+        if (ended[i].status == ErrorCode::ok && ended[i].bytes == request.bytes) {
+            finish(slot, Status::ok, Source::direct, request.bytes);
+            continue;
+        }
+        // A short count, an interruption, O_DIRECT refused after all, or a bad disk: descriptors find out which.
+        auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
+        finish(slot, by_descriptor(*files_[request.file], request, memory), Source::buffered, request.bytes);
+    }
+    return count != 0;
+}
+
+Status ServiceWorker::by_descriptor(const ServedFile& file, const Request& request, std::byte* memory) {
+    const int fd = file.handle().buffered_fd;
+    std::uint64_t moved = 0;
+    for (int retries = 0; moved < request.bytes;) {
+        const std::uint64_t left = request.bytes - moved, offset = request.offset_bytes + moved;
+        const ssize_t count = request.operation == ondevice::Operation::read
+                                  ? system_.pread(fd, memory + moved, left, offset)
+                                  : system_.pwrite(fd, memory + moved, left, offset);
+        if (count > 0) {
+            moved += static_cast<std::uint64_t>(count);
+        } else if (count == 0) {
+            return request.operation == ondevice::Operation::read ? Status::truncated : Status::io_error;
+        } else if ((errno != EINTR && errno != EAGAIN) || ++retries == kRetriesMax) {
+            return errno == EBADF || errno == EROFS ? Status::read_only : Status::io_error;
+        }
+    }
+    return Status::ok;
+}
+
+// What goes past the cache is waited for first: a flush covers what was completed before it was asked for, and that is.
+Status ServiceWorker::flush(const ServedFile& file) {
+    for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
+        if (errno != EINTR || ++retries == kRetriesMax) return Status::io_error;
+    }
+    return Status::ok;
+}
+
+void ServiceWorker::finish(std::uint32_t slot, Status status, Source source, std::uint64_t bytes) {
+    if (status == Status::ok) {
+        Counted& counted = counted_[static_cast<std::size_t>(source)];
+        counted.bytes.store(counted.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+        // Pairs with add_to: who sees a request of a source sees what that source is.
+        counted.requests.store(counted.requests.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    } else {
+        failed_.fetch_add(1, std::memory_order_relaxed);
+    }
+    server_.complete(slot, status);
+}
+
+void ServiceWorker::add_to(ServiceEvidence& evidence) const {
+    for (std::size_t i = 0; i < kSources; ++i) {
+        evidence.by_source[i].requests += counted_[i].requests.load(std::memory_order_acquire);
+        evidence.by_source[i].bytes += counted_[i].bytes.load(std::memory_order_relaxed);
+    }
+    evidence.failed += failed_.load(std::memory_order_relaxed);
+    const bool direct =
+        counted_[static_cast<std::size_t>(Source::direct)].requests.load(std::memory_order_acquire) != 0;
+    if (direct && evidence.direct_by.empty()) evidence.direct_by = direct_by_;
+}
+
+}  // namespace penstock::ondevice

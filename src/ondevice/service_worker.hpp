@@ -1,0 +1,49 @@
+// A service thread: takes requests of its range of slots and sees to it that each is completed once.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ondevice/service.hpp"
+#include "penstock/path.hpp"
+
+namespace penstock::ondevice {
+
+class ServiceWorker {
+  public:
+    ServiceWorker(Mailbox& mailbox, std::vector<std::unique_ptr<ServedFile>>& files, const ServiceOptions& options,
+                  MailboxServer<Native> server);
+    ~ServiceWorker();
+
+    void run(const std::atomic<bool>& stop);
+    // Any thread may ask; numbers of a running worker are of a moment ago.
+    void add_to(ServiceEvidence& evidence) const;
+
+  private:
+    void make_direct();
+    struct Counted {
+        std::atomic<std::uint64_t> requests{0}, bytes{0};
+    };
+    bool take_some(const std::atomic<bool>& stop);
+    bool reap(bool wait);
+    void serve(std::uint32_t slot, const Request& request);
+    bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
+    void start_direct(std::uint32_t slot, const Request& request);
+    Status by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
+    Status flush(const ServedFile& file);
+    void finish(std::uint32_t slot, Status status, Source source, std::uint64_t bytes);
+
+    Mailbox& mailbox_;
+    std::vector<std::unique_ptr<ServedFile>>& files_;
+    const ServiceOptions options_;
+    os::System& system_;
+    MailboxServer<Native> server_;
+    std::unique_ptr<Path> direct_;
+    std::string direct_by_;  // written before the first request is taken
+    std::vector<Request> under_way_;  // by slot - server_.first
+    std::size_t count_under_way_ = 0;
+    std::array<Counted, kSources> counted_;
+    std::atomic<std::uint64_t> failed_{0};
+};
+
+}  // namespace penstock::ondevice
