@@ -1,0 +1,150 @@
+// A stored array that a GPU thread reads and writes as if it were in memory, over data of any size: a view over a page
+// cache. Several arrays share one cache, told apart by the array number in the key.
+//
+// An index past the end, and a store to an array that is read only, are statuses and touch nothing. A read never makes
+// a page dirty. Items never straddle pages: an item's size divides the page's.
+#pragma once
+
+#include "penstock/ondevice/page_cache.hpp"
+
+namespace penstock::ondevice {
+
+// Where copies of several items begin, and how many there are.
+struct Run {
+    u64 first;
+    u64 items;
+};
+
+template <class T, class Cache>
+class Array {
+  public:
+    // `status`, when given, takes the first failure of operator[], which can return none; its word is shared by
+    // callers.
+    struct Options {
+        u32 number;  // of the array, which the store knows
+        u64 items;
+        u64 wait_ns;  // the longest one operation waits
+        bool writable;
+        int* status;
+    };
+
+    PENSTOCK_ONDEVICE Array(const Cache& cache, const Options& options) : cache_(cache), options_(options) {}
+
+    PENSTOCK_ONDEVICE u64 size() const { return options_.items; }
+    PENSTOCK_ONDEVICE u64 page_items() const { return cache_.page_bytes / sizeof(T); }
+
+    PENSTOCK_ONDEVICE Status load(u64 index, T& value) const { return copy_out({index, 1}, &value); }
+    PENSTOCK_ONDEVICE Status store(u64 index, const T& value) const { return copy_in({index, 1}, &value); }
+
+    // Copies items one after another, page by page. The caller alone copies; see load_tile for lanes together.
+    PENSTOCK_ONDEVICE Status copy_out(const Run& run, T* to) const {
+        return each_page(run, false, [&](T* items, u64 done, u64 count) {
+            for (u64 item = 0; item < count; ++item) to[done + item] = items[item];
+        });
+    }
+    PENSTOCK_ONDEVICE Status copy_in(const Run& run, const T* from) const {
+        if (!options_.writable) return Status::read_only;
+        return each_page(run, true, [&](T* items, u64 done, u64 count) {
+            for (u64 item = 0; item < count; ++item) items[item] = from[done + item];
+        });
+    }
+
+    // All callers of a team, `member` of `members`, ask for the same items, and each copies its share of every page.
+    // The team waits for itself before it reads what others copied.
+    PENSTOCK_ONDEVICE Status load_tile(const Run& run, T* to, u32 member, u32 members) const {
+        return each_page(run, false, [&](T* items, u64 done, u64 count) {
+            for (u64 item = member; item < count; item += members) to[done + item] = items[item];
+        });
+    }
+
+    // Rows of `row_items` items, of which `rows[member]`, `rows[member + members]`, ... are the caller's.
+    struct Rows {
+        const u64* rows;
+        u64 count;
+        u64 row_items;
+    };
+    PENSTOCK_ONDEVICE Status gather(const Rows& wanted, T* to, u32 member, u32 members) const {
+        Status first = Status::ok;
+        for (u64 row = member; row < wanted.count; row += members) {
+            const u64 at = wanted.rows[row];
+            const bool inside = wanted.row_items != 0 && at < options_.items / wanted.row_items;
+            const Status status = inside
+                                      ? copy_out({at * wanted.row_items, wanted.row_items}, to + row * wanted.row_items)
+                                      : Status::out_of_range;
+            if (first == Status::ok) first = status;
+        }
+        return first;
+    }
+
+    // Begins to load the pages of these items and does not wait for them.
+    PENSTOCK_ONDEVICE Status prefetch(const Run& run) const {
+        if (!inside(run)) return Status::out_of_range;
+        Status first = Status::ok;
+        const u64 end = run.first + run.items;
+        for (u64 at = run.first; at < end; at = (at / page_items() + 1) * page_items()) {
+            const Status status = cache_.prefetch(key_of(options_.number, at / page_items()), deadline());
+            if (first == Status::ok) first = status;
+        }
+        return first;
+    }
+
+    // array[i] as a value: a failed load gives T{} and a failed store does nothing, and Options::status tells.
+    class Item {
+      public:
+        PENSTOCK_ONDEVICE Item(const Array& array, u64 index) : array_(array), index_(index) {}
+        PENSTOCK_ONDEVICE operator T() const {
+            T value{};
+            array_.noted(array_.load(index_, value));
+            return value;
+        }
+        PENSTOCK_ONDEVICE const Item& operator=(const T& value) const {
+            array_.noted(array_.store(index_, value));
+            return *this;
+        }
+        PENSTOCK_ONDEVICE const Item& operator=(const Item& other) const { return *this = static_cast<T>(other); }
+
+      private:
+        const Array& array_;
+        u64 index_;
+    };
+    PENSTOCK_ONDEVICE Item operator[](u64 index) const { return Item(*this, index); }
+
+  private:
+    PENSTOCK_ONDEVICE u64 deadline() const { return Cache::Platform::now_ns() + options_.wait_ns; }
+    PENSTOCK_ONDEVICE bool inside(const Run& run) const {
+        return run.first <= options_.items && run.items <= options_.items - run.first;
+    }
+
+    // Calls `use(items, done, count)` with the items of each page in turn, held meanwhile.
+    template <class Use>
+    PENSTOCK_ONDEVICE Status each_page(const Run& run, bool stores, const Use& use) const {
+        if (!inside(run)) return Status::out_of_range;
+        const u64 each = page_items();
+        for (u64 done = 0; done < run.items;) {
+            const u64 at = run.first + done;
+            const u64 rest = each - at % each;
+            const u64 count = rest < run.items - done ? rest : run.items - done;
+            u32 frame = kNoFrame;
+            const Status status = cache_.acquire(key_of(options_.number, at / each), deadline(), frame);
+            if (status != Status::ok) return status;
+            use(static_cast<T*>(cache_.page(frame)) + at % each, done, count);
+            cache_.release(frame, stores);
+            done += count;
+        }
+        return Status::ok;
+    }
+
+    PENSTOCK_ONDEVICE void noted(Status status) const {
+        if (status == Status::ok || options_.status == nullptr) return;
+        u32* const word = reinterpret_cast<u32*>(options_.status);
+        u32 none = 0;
+        Cache::Platform::template swap_if<Scope::system>(word, none, static_cast<u32>(status));
+    }
+
+    static_assert((sizeof(T) & (sizeof(T) - 1)) == 0 && sizeof(T) <= 512, "an item may not straddle pages");
+
+    Cache cache_;
+    Options options_;
+};
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,67 @@
+// How the memory of a page cache is laid out in one allocation, and how it starts. It follows the cache's size alone:
+// besides its bytes a page costs 28 B, a directory entry 8 B, and the cache 384 B.
+#pragma once
+
+#include "penstock/ondevice/page_cache.hpp"
+
+namespace penstock::ondevice {
+
+struct CacheShape {
+    u32 frames;
+    u32 buckets;    // a power of two; about the number of frames
+    u32 probation;  // frames of the probation part: more than are in flight at once
+    u32 page_bytes;
+
+    PENSTOCK_ONDEVICE bool usable() const {
+        return frames != 0 && frames < kNoFrame && buckets != 0 && (buckets & (buckets - 1)) == 0 &&
+               probation <= frames && probation != 0 && page_bytes >= 512 && page_bytes <= (2u << 20) &&
+               (page_bytes & (page_bytes - 1)) == 0;
+    }
+    // Of the directory and states; the pages themselves lie apart, aligned to their size as devices want it.
+    PENSTOCK_ONDEVICE u64 shared_at() const { return 0; }
+    PENSTOCK_ONDEVICE u64 frames_at() const { return sizeof(Shared); }
+    PENSTOCK_ONDEVICE u64 buckets_at() const { return frames_at() + u64{frames} * sizeof(Frame); }
+    PENSTOCK_ONDEVICE u64 slots_at() const { return buckets_at() + u64{buckets} * sizeof(Bucket); }
+    PENSTOCK_ONDEVICE u64 state_bytes() const { return slots_at() + u64{frames} * sizeof(u32); }
+    PENSTOCK_ONDEVICE u64 data_bytes() const { return u64{frames} * page_bytes; }
+};
+static_assert(sizeof(Frame) + sizeof(u32) <= 64, "GPU memory a cached page");
+static_assert(sizeof(Bucket) <= 16, "GPU memory a directory entry");
+
+// A sixteenth on probation: of a sweep it costs a sixteenth of the hits.
+PENSTOCK_ONDEVICE CacheShape shape_of(u32 frames, u32 page_bytes) {
+    u32 buckets = 1;
+    while (buckets < frames && buckets < (1u << 31)) buckets *= 2;
+    return {frames, buckets, frames < 32 ? 1 : frames / 16, page_bytes};
+}
+
+template <class P>
+PENSTOCK_ONDEVICE Pool<P> pool_of(const CacheShape& shape, void* states) {
+    u8* const base = static_cast<u8*>(states);
+    Shared* const shared = reinterpret_cast<Shared*>(base + shape.shared_at());
+    return {{reinterpret_cast<Frame*>(base + shape.frames_at()), reinterpret_cast<Bucket*>(base + shape.buckets_at()),
+             &shared->free, shape.buckets - 1, shape.frames},
+            reinterpret_cast<u32*>(base + shape.slots_at()),
+            shared,
+            shape.probation};
+}
+
+// Empties the cache; `thread` of `threads` does its share, and nobody uses the cache before all have.
+template <class P>
+PENSTOCK_ONDEVICE void format(const Pool<P>& pool, u64 thread, u64 threads) {
+    const u32 frames = pool.frames();
+    for (u64 at = thread; at < frames; at += threads) {
+        const u32 index = static_cast<u32>(at);
+        pool.frame(index) = {kNoKey, kBusy | (index < pool.probation ? kProbation : 0),
+                             index + 1 < frames ? index + 1 : kNoFrame, 0, 0};
+        pool.slots[index] = index;
+    }
+    for (u64 at = thread; at <= pool.directory.bucket_mask; at += threads) pool.directory.buckets[at] = {kNoFrame, 0};
+    for (u64 at = thread; at < kAdvisedArrays; at += threads) pool.shared->advice[at] = 0;
+    if (thread != 0) return;
+    pool.shared->free = 0;
+    pool.shared->main_hand = pool.shared->probation_hand = pool.shared->draws = pool.shared->pins = 0;
+    pool.shared->keep_first = pool.shared->keep_end = 0;
+}
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,95 @@
+// A frame holds one page of the cache. Its state is one word, so that taking a reference, making a page dirty and
+// claiming a frame for another page are each one exchange, and none of them can come between the parts of another.
+//
+// Who may do what: valid and not busy, anyone may add references. Busy, one owner alone may change key, chain and page;
+// others may only add references to a page that is being loaded, under the lock of its bucket. A frame with references
+// is never claimed. Dirty is cleared by who takes writing, before the page's bytes are read.
+#pragma once
+
+#include "penstock/ondevice/platform.hpp"
+#include "penstock/ondevice/status.hpp"
+
+// Paths that wait for I/O or a lock: called, so that a hit stays short where it is inlined.
+#if defined(__CUDACC__)
+#define PENSTOCK_ONDEVICE_SLOW __host__ __device__ __noinline__
+#else
+#define PENSTOCK_ONDEVICE_SLOW inline
+#endif
+
+namespace penstock::ondevice {
+
+inline constexpr u32 kReferences = (1u << 24) - 1;  // the low bits count
+inline constexpr u32 kInFlight = 1u << 24;          // with busy: a load whose ticket is in `note`, for anyone to finish
+inline constexpr u32 kProbation = 1u << 25;         // in the probation part: see replacement
+inline constexpr u32 kReferenced = 1u << 26;        // touched again: the policy's bit
+inline constexpr u32 kFailed = 1u << 27;            // the load failed with `note`; the last reference frees the frame
+inline constexpr u32 kWriting = 1u << 28;           // its bytes are being written back
+inline constexpr u32 kDirty = 1u << 29;             // has bytes that no write-back has begun to carry
+inline constexpr u32 kBusy = 1u << 30;              // being loaded (not valid), or being claimed (valid), or free
+inline constexpr u32 kValid = 1u << 31;             // the page is here
+
+inline constexpr u32 kNoFrame = ~0u;
+inline constexpr u64 kNoKey = ~0ull;
+
+struct Frame {
+    u64 key;
+    u32 state;
+    u32 next;    // of the bucket's chain, or of the stack of free frames
+    u32 policy;  // the policy's own: when the page came
+    u32 note;    // in flight: ticket; failed: status; valid: pins
+};
+static_assert(sizeof(Frame) == 24, "the memory per page is a promise");
+
+// key = array << 40 | page
+inline constexpr u32 kPageBits = 40;
+PENSTOCK_ONDEVICE u64 key_of(u32 array, u64 page) { return static_cast<u64>(array) << kPageBits | page; }
+PENSTOCK_ONDEVICE u32 array_of(u64 key) { return static_cast<u32>(key >> kPageBits); }
+
+// What one caller has seen, added up with plain adds: each caller has its own, in registers or on a stripe.
+struct Tally {
+    u64 hits;
+    u64 misses;  // pages that this caller began to load, prefetches included
+    u64 joined;  // acquired while another caller was loading the page
+    u64 evictions;
+    u64 write_backs;
+    u64 failures;  // loads and write-backs that failed
+};
+
+template <class P>
+PENSTOCK_ONDEVICE void merge(Tally& into, const Tally& from) {
+    P::template add<Scope::device>(&into.hits, from.hits);
+    P::template add<Scope::device>(&into.misses, from.misses);
+    P::template add<Scope::device>(&into.joined, from.joined);
+    P::template add<Scope::device>(&into.evictions, from.evictions);
+    P::template add<Scope::device>(&into.write_backs, from.write_backs);
+    P::template add<Scope::device>(&into.failures, from.failures);
+}
+
+// What callers of one platform do to the state word.
+template <class P>
+struct FrameState {
+    static PENSTOCK_ONDEVICE u32 load(const Frame& frame) { return P::template load<Scope::device>(&frame.state); }
+
+    // Takes off `off`, sets `on`, and adds `references` (which may be negative, in two's complement), all at once.
+    static PENSTOCK_ONDEVICE u32 change(Frame& frame, u32 off, u32 on, u32 references) {
+        u32 before = load(frame);
+        while (!P::template swap_if<Scope::device>(&frame.state, before, ((before & ~off) | on) + references)) {
+        }
+        return before;
+    }
+
+    enum class Claim : u8 { taken, dirty, held, in_flight, busy };
+
+    // Makes an unreferenced clean page the caller's alone. What stands in the way is told.
+    static PENSTOCK_ONDEVICE Claim claim(Frame& frame) {
+        u32 state = load(frame);
+        for (;;) {
+            if (state & kBusy) return state & kInFlight ? Claim::in_flight : Claim::busy;
+            if ((state & kReferences) != 0 || !(state & kValid)) return state & kWriting ? Claim::busy : Claim::held;
+            if (state & kDirty) return Claim::dirty;
+            if (P::template swap_if<Scope::device>(&frame.state, state, state | kBusy)) return Claim::taken;
+        }
+    }
+};
+
+}  // namespace penstock::ondevice

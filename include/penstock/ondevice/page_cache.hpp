@@ -1,0 +1,168 @@
+// A cache of pages in GPU memory that GPU threads fill, use and write back themselves.
+//
+// acquire gives a page that stays where it is until release; what was stored into it is told to release, which makes
+// the page dirty after its bytes were written, never a read. Nothing waits for ever: every wait has a deadline, and no
+// lock is held while waiting. Lanes of a warp that want the same page do everything once, together.
+#pragma once
+
+#include "penstock/ondevice/page_loads.hpp"
+#include "penstock/ondevice/replacement_sweep.hpp"
+
+namespace penstock::ondevice {
+
+template <class P, class Store, class Policy = SweepResistant>
+struct PageCacheRef : PageLoads<P, Store, Policy> {
+    using Platform = P;
+    using Base = PageLoads<P, Store, Policy>;
+    using State = FrameState<P>;
+    using Base::pool;
+
+    // The page of `key`, with a reference for the calling lane. Lanes that call together go together where keys agree.
+    PENSTOCK_ONDEVICE Status acquire(u64 key, u64 deadline, u32& frame) const {
+        const Lanes group = P::same(P::active(), key);
+        const u32 leader = lowest(group);
+        frame = P::lane() == leader ? this->hit(key, count(group)) : kNoFrame;
+        frame = P::from(group, frame, leader);
+        P::sync(group);  // what the leader may see, all may
+        if (frame != kNoFrame) {
+            if (P::lane() == leader) this->tally->hits += count(group);
+            return Status::ok;
+        }
+        return this->load(group, key, {count(group), deadline}, frame);
+    }
+
+    PENSTOCK_ONDEVICE void* page(u32 frame) const { return this->bytes_of(frame); }
+
+    // Gives the reference back. `stored`: bytes were written to the page since acquire, all of them before this call.
+    PENSTOCK_ONDEVICE void release(u32 frame, bool stored = false) const {
+        const Lanes group = P::same(P::active(), static_cast<u64>(frame) << 1 | (stored ? 1 : 0));
+        P::sync(group);  // the leader's exchange also publishes what the other lanes stored
+        if (P::lane() != lowest(group)) return;
+        if (stored)
+            State::change(pool.frame(frame), 0, kDirty, 0u - count(group));
+        else
+            this->drop(frame, count(group));
+    }
+
+    // Begins to load a page that is not here, and waits for nothing but room: whoever wants the page finishes it.
+    PENSTOCK_ONDEVICE_SLOW Status prefetch(u64 key, u64 deadline) const {
+        const Lanes group = P::same(P::active(), key);
+        u32 frame = kNoFrame;
+        return this->start(group, key, {1, deadline}, frame);
+    }
+
+    // Loads the pages and keeps them until unpin. All or nothing, within the quota of the cache.
+    PENSTOCK_ONDEVICE_SLOW Status pin(u64 first, u32 pages, u64 deadline) const {
+        u32* const pins = &pool.shared->pins;
+        const u32 before = P::template add<Scope::device>(pins, pages);
+        Status status = pages > quota || before > quota - pages ? Status::all_pinned : Status::ok;
+        u32 done = 0;
+        for (; status == Status::ok && done < pages; ++done) {
+            u32 frame = kNoFrame;
+            status = this->load(alone(), first + done, {1, deadline}, frame);
+            if (status != Status::ok) break;
+            P::template add<Scope::device>(&pool.frame(frame).note, 1u);
+        }
+        if (status != Status::ok) {
+            unpin(first, done);
+            P::template add<Scope::device>(pins, done - pages);
+        }
+        return status;
+    }
+
+    // invalid when a page of the range was not pinned; the others are unpinned all the same.
+    PENSTOCK_ONDEVICE_SLOW Status unpin(u64 first, u32 pages) const {
+        Status status = Status::ok;
+        for (u32 page = 0; page < pages; ++page) {
+            const u32 frame = this->hit(first + page, 1);
+            const bool pinned = frame != kNoFrame && taken_pin(frame);
+            if (frame != kNoFrame) this->drop(frame, pinned ? 2 : 1);
+            if (pinned)
+                P::template add<Scope::device>(&pool.shared->pins, ~0u);
+            else
+                status = Status::invalid;
+        }
+        return status;
+    }
+
+    // Writes back what was dirty when it was called and makes it durable. The first failure is returned; a page whose
+    // write-back failed stays dirty. After a failed commit nothing is known of what was written back since the last
+    // good one, and those pages are no longer dirty. Callers may share the work, `part` of `parts` each; the last
+    // commits.
+    PENSTOCK_ONDEVICE_SLOW Status flush(u64 deadline) const {
+        const Status status = write_back_part(0, 1, deadline);
+        const Status durable = commit(deadline);
+        return status != Status::ok ? status : durable;
+    }
+
+    PENSTOCK_ONDEVICE_SLOW Status write_back_part(u32 part, u32 parts, u64 deadline) const {
+        Status first = Status::ok;
+        for (u32 frame = part; frame < pool.frames(); frame += parts) {
+            const Status status = this->clean(alone(), frame, deadline);
+            if (first == Status::ok) first = status;
+        }
+        return first;
+    }
+    PENSTOCK_ONDEVICE Status commit(u64 deadline) const { return this->store.commit(alone(), deadline); }
+
+    // Drops pages so that the next acquire reads them anew. busy when some are in use, dirty or loading; those stay.
+    PENSTOCK_ONDEVICE_SLOW Status invalidate(u64 first, u64 pages) const {
+        Status status = Status::ok;
+        const bool by_key = pages < pool.frames();
+        for (u64 at = 0; at < (by_key ? pages : pool.frames()); ++at) {
+            const u32 frame = by_key ? pool.directory.find_locked(first + at) : static_cast<u32>(at);
+            if (frame != kNoFrame && !dropped(frame, first, pages)) status = Status::busy;
+        }
+        return status;
+    }
+
+    PENSTOCK_ONDEVICE void advise(u32 array, Advice advice) const {
+        if (array < kAdvisedArrays)
+            P::template store<Scope::device>(&pool.shared->advice[array], static_cast<u32>(advice));
+    }
+
+    // Finishes loads that nobody waits for. To be called before the memory goes.
+    PENSTOCK_ONDEVICE_SLOW Status settle(u64 deadline) const {
+        for (u32 frame = 0; frame < pool.frames(); ++frame) {
+            while (State::load(pool.frame(frame)) & kInFlight) {
+                this->drive(alone(), frame);
+                if (P::now_ns() >= deadline) return Status::timed_out;
+            }
+        }
+        return Status::ok;
+    }
+
+    u32 quota;  // pages that may be pinned at once
+
+  private:
+    static PENSTOCK_ONDEVICE Lanes alone() { return Lanes{1} << P::lane(); }
+
+    PENSTOCK_ONDEVICE bool within(u32 frame, u64 first, u64 pages) const {
+        const u64 key = pool.directory.key(frame);
+        return key != kNoKey && key >= first && key - first < pages;
+    }
+
+    // Whether a page of the range is no longer in this frame.
+    PENSTOCK_ONDEVICE bool dropped(u32 frame, u64 first, u64 pages) const {
+        if (!within(frame, first, pages)) return true;
+        if (State::claim(pool.frame(frame)) != State::Claim::taken) return !within(frame, first, pages);
+        if (!within(frame, first, pages)) {
+            State::change(pool.frame(frame), kBusy, 0, 0);
+            return true;
+        }
+        this->evict(frame);
+        pool.directory.give(frame);
+        return true;
+    }
+
+    PENSTOCK_ONDEVICE bool taken_pin(u32 frame) const {
+        u32* const note = &pool.frame(frame).note;
+        u32 pins = P::template load<Scope::device>(note);
+        while (pins != 0) {
+            if (P::template swap_if<Scope::device>(note, pins, pins - 1)) return true;
+        }
+        return false;
+    }
+};
+
+}  // namespace penstock::ondevice

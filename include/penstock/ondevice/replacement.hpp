@@ -1,0 +1,164 @@
+// Which page goes when another comes: what policies share, and the simple ones.
+//
+// Frames stand in an order of slots: the first `probation` of them are the probation part, the rest the main part. A
+// policy takes a victim by moving a hand over slots, and says what a touch does to the state word. All hands are words
+// in GPU memory that only misses move; a touch writes nothing but the state word that it exchanges anyway.
+#pragma once
+
+#include "penstock/ondevice/directory.hpp"
+
+namespace penstock::ondevice {
+
+// How pages of an array will be used. sweep: in about the same order again and again; random: some more often than
+// others, in no order; once: not again soon.
+enum class Advice : u8 { none, sweep, random, once };
+
+inline constexpr u32 kAdvisedArrays = 64;  // arrays of higher numbers go without advice
+inline constexpr u32 kScan = 256;          // slots that one search for a victim looks at
+
+// One per cache, in GPU memory. Starts as zeros but for `free`.
+struct alignas(64) Shared {
+    u64 free;
+    u32 main_hand;
+    u32 probation_hand;
+    u32 draws;
+    u32 pins;
+    u64 keep_first;  // PinnedRange: keys from here
+    u64 keep_end;    // to before here stay
+    u32 advice[kAdvisedArrays];
+};
+
+struct Victim {
+    enum class Kind : u8 { taken, dirty, in_flight, busy, held };  // busy: some may soon be free; held: all are in use
+    Kind kind;
+    u32 frame;
+};
+
+template <class P>
+struct Pool {
+    Directory<P> directory;
+    u32* slots;  // frame of each slot; only who has claimed a frame changes the slot it is in
+    Shared* shared;
+    u32 probation;
+
+    PENSTOCK_ONDEVICE Frame& frame(u32 index) const { return directory.frames[index]; }
+    PENSTOCK_ONDEVICE u32 frames() const { return directory.frame_count; }
+    PENSTOCK_ONDEVICE u32 at(u32 slot) const { return P::template load<Scope::device>(&slots[slot]); }
+    PENSTOCK_ONDEVICE Advice advice(u64 key) const {
+        const u32 array = array_of(key);
+        if (array >= kAdvisedArrays) return Advice::none;
+        return static_cast<Advice>(P::template load<Scope::device>(&shared->advice[array]));
+    }
+
+    struct Part {
+        u32* hand;
+        u32 first;
+        u32 slots;
+    };
+    PENSTOCK_ONDEVICE Part whole() const { return {&shared->main_hand, 0, frames()}; }
+    PENSTOCK_ONDEVICE Part main() const { return {&shared->main_hand, probation, frames() - probation}; }
+    PENSTOCK_ONDEVICE Part trial() const { return {&shared->probation_hand, 0, probation}; }
+
+    // Moves the part's hand until `spared(slot, frame, state)` is false for a frame that can be had, at most `steps`
+    // slots. A dirty or loading one ends the search too, for the caller to write back or to finish.
+    template <class Spared>
+    PENSTOCK_ONDEVICE Victim search(Part part, u32 steps, const Spared& spared) const {
+        Victim seen{Victim::Kind::held, kNoFrame};
+        for (u32 step = 0; step < steps && part.slots != 0; ++step) {
+            const u32 slot = part.first + P::template add<Scope::device>(part.hand, 1u) % part.slots;
+            const u32 index = at(slot);
+            const u32 state = FrameState<P>::load(frame(index));
+            if (state & kReferences || spared(slot, index, state)) {
+                if (state & kBusy) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
+                continue;
+            }
+            switch (FrameState<P>::claim(frame(index))) {
+                case FrameState<P>::Claim::taken:
+                    return {Victim::Kind::taken, index};
+                case FrameState<P>::Claim::dirty:
+                    return {Victim::Kind::dirty, index};
+                case FrameState<P>::Claim::in_flight:
+                    return {Victim::Kind::in_flight, index};
+                case FrameState<P>::Claim::busy:
+                    seen = {Victim::Kind::busy, index};
+                    break;
+                case FrameState<P>::Claim::held:
+                    break;
+            }
+        }
+        return seen;
+    }
+};
+
+// Takes pages in the order of their frames. What BaM does; for comparison.
+struct Fifo {
+    template <class P>
+    static PENSTOCK_ONDEVICE u32 touched(const Pool<P>&, u32, u32 state) {
+        return state;
+    }
+    template <class P>
+    static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
+    template <class P>
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64) {
+        return pool.search(pool.whole(), kScan, [](u32, u32, u32) { return false; });
+    }
+};
+
+// Second chance: a page that was touched since the hand came by is passed over once.
+struct Clock {
+    template <class P>
+    static PENSTOCK_ONDEVICE u32 touched(const Pool<P>&, u32, u32 state) {
+        return state | kReferenced;
+    }
+    template <class P>
+    static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
+    template <class P>
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64) {
+        return pool.search(pool.whole(), kScan,
+                           [&](u32, u32 index, u32 state) { return second_chance(pool, index, state); });
+    }
+    template <class P>
+    static PENSTOCK_ONDEVICE bool second_chance(const Pool<P>& pool, u32 index, u32 state) {
+        if (!(state & kReferenced)) return false;
+        P::template clear_bits<Scope::device>(&pool.frame(index).state, kReferenced);
+        return true;
+    }
+};
+
+// Pages of one range of keys, set in Shared, stay for good in the main part once they are there; others share the
+// probation part, and what came first stays in frames of the main part that the range leaves over. On a cyclic sweep it
+// hits exactly as often as the main part is long, which is what proofs and tests want. The range should be no longer
+// than the main part.
+struct PinnedRange {
+    template <class P>
+    static PENSTOCK_ONDEVICE void keep(const Pool<P>& pool, u64 first, u64 pages) {
+        P::template store<Scope::device>(&pool.shared->keep_end, u64{0});
+        P::template store<Scope::device>(&pool.shared->keep_first, first);
+        P::template store<Scope::device>(&pool.shared->keep_end, first + pages);
+    }
+    template <class P>
+    static PENSTOCK_ONDEVICE u32 touched(const Pool<P>&, u32, u32 state) {
+        return state;
+    }
+    template <class P>
+    static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
+    template <class P>
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64 key) {
+        const auto stays = [&](u32, u32 index, u32) { return kept(pool, pool.directory.key(index)); };
+        if (kept(pool, key)) {
+            const Victim victim = pool.search(pool.main(), kScan, stays);
+            if (victim.kind == Victim::Kind::taken || victim.kind == Victim::Kind::dirty) return victim;
+        }
+        const Victim victim = pool.search(pool.trial(), kScan, [](u32, u32, u32) { return false; });
+        return victim.kind == Victim::Kind::held ? pool.search(pool.main(), kScan, stays) : victim;
+    }
+
+  private:
+    template <class P>
+    static PENSTOCK_ONDEVICE bool kept(const Pool<P>& pool, u64 key) {
+        return key >= P::template load<Scope::device>(&pool.shared->keep_first) &&
+               key < P::template load<Scope::device>(&pool.shared->keep_end);
+    }
+};
+
+}  // namespace penstock::ondevice
