@@ -1,6 +1,7 @@
 // See emulated_nvme.hpp.
 #include "ondevice/emulated_nvme.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -46,8 +47,7 @@ EmulatedNvme::~EmulatedNvme() {
 void EmulatedNvme::serve() {
     while (!stop_) {
         if (registers().read32(nvme_register::configuration) != configuration_) configure();
-        if (admin_completions_) take_admin();
-        Native::pause(0);
+        if (!admin_completions_ || !take_admin()) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
 }
 
@@ -90,14 +90,15 @@ void EmulatedNvme::configure() {
     registers.write32(nvme_register::status, nvme_register::ready);
 }
 
-void EmulatedNvme::take_admin() {
+bool EmulatedNvme::take_admin() {
     const u32 tail = Native::load<Scope::system>(registers().submission_doorbell(0));
-    if (tail == admin_head_ || tail >= admin_size_) return;
+    if (tail == admin_head_ || tail >= admin_size_) return false;
     const NvmeCommand command = admin_entries_[admin_head_];
     admin_head_ = (admin_head_ + 1) % admin_size_;
     const Answer answer = run_admin(command);
     const u32 dword3 = command.dword[0] >> 16 | answer.status << 17;
     while (!stop_ && !admin_completions_->post(answer.result, admin_head_, dword3)) Native::pause(0);
+    return true;
 }
 
 EmulatedNvme::Answer EmulatedNvme::run_admin(const NvmeCommand& command) {

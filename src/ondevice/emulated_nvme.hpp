@@ -44,7 +44,7 @@ class EmulatedNvme {
     void serve();
     void configure();
     void stop_queues();
-    void take_admin();
+    bool take_admin();
     Answer run_admin(const NvmeCommand& command);
     Answer identify(const NvmeCommand& command);
     Answer create_completions(const NvmeCommand& command);

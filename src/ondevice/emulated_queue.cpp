@@ -1,6 +1,8 @@
 // See emulated_queue.hpp.
 #include "ondevice/emulated_queue.hpp"
 
+#include <chrono>
+
 namespace penstock::ondevice {
 
 bool EmulatedCompletions::post(u32 result, u32 dword2, u32 dword3) {
@@ -31,9 +33,12 @@ EmulatedQueue::~EmulatedQueue() {
 }
 
 void EmulatedQueue::serve() {
-    while (!stop_) {
+    constexpr u32 patience = 2000;  // looks without work before it sleeps between them
+    for (u32 idle = 0; !stop_; ++idle) {
         const bool came = take();
-        if (!end_one(!came) && !came) Native::pause(0);
+        if (end_one(!came) || came) idle = 0;
+        else if (idle < patience) Native::pause(0);
+        else std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
 }
 
