@@ -155,6 +155,40 @@ TEST(EmulatedNvmeTest, checks_commands_as_a_device_does) {
     EXPECT_EQ(ring.state().stray, 0u);
 }
 
+TEST(EmulatedNvmeTest, a_doorbell_beyond_its_queue_stops_that_queue_alone) {
+    Machine machine;
+    NvmeController controller(machine.device.registers(), machine.memory);
+    const NvmeNamespace space = controller.open_namespace(1);
+    NvmeRing broken(machine.memory, {.depth = 4});
+    NvmeRing sound(machine.memory, {.depth = 4, .slot_bytes = 65536});
+    controller.create_queues(broken, 1, space);
+    controller.create_queues(sound, 2, space);
+    machine.device.registers().write32(0x1000 + 2 * 4, 4);
+    while (machine.device.counts().bad_doorbells == 0) Native::pause(0);
+    u32 ticket = 0;
+    ASSERT_EQ(broken.ref().submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+    EXPECT_EQ(broken.ref().wait(ticket, kit::in_ms(5)), Status::timed_out);
+    write_and_read(sound.ref());
+    EXPECT_EQ(machine.device.counts().bad_doorbells, 1u);
+}
+
+TEST(EmulatedNvmeTest, a_command_lost_for_ever_keeps_its_slot) {
+    EmulatedNvmeOptions options;
+    options.faults.lose_percent = 100;
+    options.faults.late_ns = 0;
+    Machine machine(options);
+    NvmeController controller(machine.device.registers(), machine.memory);
+    NvmeRing ring(machine.memory, {.depth = 2});
+    controller.create_queues(ring, 1, controller.open_namespace(1));
+    u32 ticket = 0;
+    u32 other = 0;
+    ASSERT_EQ(ring.ref().submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+    EXPECT_EQ(ring.ref().wait(ticket, kit::in_ms(20)), Status::timed_out);
+    EXPECT_EQ(ring.ref().claim(other), Status::busy);
+    EXPECT_FALSE(ring.ref().settled(ticket));
+    EXPECT_EQ(machine.device.counts().lost, 1u);
+}
+
 struct FailingReads : os::System {
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
         calls += 1;
