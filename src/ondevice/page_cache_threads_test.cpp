@@ -203,7 +203,8 @@ TYPED_TEST(PageCacheThreads, reads_alone_are_never_written_back) {
 // Plain reads, so that ThreadSanitizer judges that the load of a page, and of the next in its frame, is ordered with
 // every use.
 TEST(PageCacheThreads, plain_reads_are_ordered_with_loads) {
-    Disk disk(24, kPage);
+    Disk disk(12, kPage);
+    disk.slow = 1;
     CacheRig<> rig(shape_of(4, kPage), DiskStore{&disk}, kCallers);
     std::atomic<u32> wrong{0};
     std::vector<std::thread> threads;
@@ -211,7 +212,7 @@ TEST(PageCacheThreads, plain_reads_are_ordered_with_loads) {
         threads.emplace_back([&, self] {
             auto cache = rig.cache(self);
             std::mt19937 random(self);
-            for (u32 turn = 0; turn < 4000; ++turn) {
+            for (u32 turn = 0; turn < 1000; ++turn) {
                 const u64 key = random() % disk.pages();
                 u32 frame = 0;
                 if (cache.acquire(key, soon(), frame) != Status::ok) {
