@@ -13,6 +13,10 @@
 
 #include <ucontext.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 #include <algorithm>
 #include <array>
 #include <bitset>
@@ -84,6 +88,7 @@ class Explorer {
     struct Fibre {
         ucontext_t context{};
         std::vector<char> stack;
+        void* kept = nullptr;
         std::function<void()> body;
         bool ended = false;
         Step pending{};
@@ -99,6 +104,23 @@ class Explorer {
         Clock read{};
     };
 
+    // The address sanitizer is told of each change of stack.
+    struct Place {
+        const void* bottom = nullptr;
+        std::size_t bytes = 0;
+    };
+    static void leaving([[maybe_unused]] void** kept, [[maybe_unused]] const Place& to) {
+#if defined(__SANITIZE_ADDRESS__)
+        __sanitizer_start_switch_fiber(kept, to.bottom, to.bytes);
+#endif
+    }
+    static void arrived([[maybe_unused]] void* kept, [[maybe_unused]] Place* from) {
+#if defined(__SANITIZE_ADDRESS__)
+        __sanitizer_finish_switch_fiber(kept, from == nullptr ? nullptr : &from->bottom,
+                                        from == nullptr ? nullptr : &from->bytes);
+#endif
+    }
+
     static void enter(unsigned low, unsigned high);
     void start(const Program& program);
     void resume(unsigned thread);
@@ -112,6 +134,7 @@ class Explorer {
 
     std::vector<std::unique_ptr<Fibre>> fibres_;
     ucontext_t main_{};
+    Place main_place_;
     unsigned running_ = 0;
     bool over_ = false;
     std::vector<Node> nodes_;
@@ -128,11 +151,13 @@ inline u64 value_at(const void* word, unsigned bytes) {
 
 inline void Explorer::enter(unsigned low, unsigned high) {
     auto* const fibre = reinterpret_cast<Fibre*>(u64{high} << 32 | low);
+    arrived(nullptr, &current->main_place_);
     try {
         fibre->body();
     } catch (const Stop&) {
     }
     fibre->ended = true;
+    leaving(nullptr, current->main_place_);
     swapcontext(&fibre->context, &current->main_);
 }
 
@@ -168,14 +193,19 @@ inline void Explorer::start(const Program& program) {
 
 inline void Explorer::resume(unsigned thread) {
     running_ = thread;
+    void* kept = nullptr;
+    leaving(&kept, {fibres_[thread]->stack.data(), fibres_[thread]->stack.size()});
     swapcontext(&main_, &fibres_[thread]->context);
+    arrived(kept, nullptr);
 }
 
 inline void Explorer::step(const void* word, bool writes, const char* what) {
     Fibre& fibre = *fibres_[running_];
     fibre.pending = {running_, word, writes, what, {}};
     for (const Watched& watched : fibre.gate) fibre.pending.gate.push_back(watched.word);
+    leaving(&fibre.kept, main_place_);
     swapcontext(&fibre.context, &main_);
+    arrived(fibre.kept, nullptr);
     if (over_) throw Stop{};
     fibre.gate.clear();
 }
