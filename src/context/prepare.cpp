@@ -194,10 +194,8 @@ void Preparation::add_windows(std::uint64_t index) {
 // One range of a small request: by the cheapest question there is, which leaves no evidence.
 void Preparation::add_small(std::uint64_t index) {
     const FileRange& range = ranges_[index];
-    const std::uint64_t page = context_.machine().page_bytes;
-    const std::uint64_t pages = (range.offset_bytes % page + available_[index] + page - 1) / page;
-    const auto cached = os::cached_pages(range.file->handle().buffered_fd, range.offset_bytes, available_[index]);
-    const bool hot = !cached || static_cast<double>(*cached) >= kHotFraction * static_cast<double>(pages);
+    const auto cached = os::cached_fraction(range.file->handle().buffered_fd, range.offset_bytes, available_[index]);
+    const bool hot = !cached || *cached >= kHotFraction;
     add_segment(index, 0, available_[index], hot ? policy::Residence::hot : policy::Residence::cold);
 }
 

@@ -61,9 +61,7 @@ bool ServedFile::cached(std::uint64_t offset_bytes, std::uint64_t bytes) noexcep
     if (mapping_.empty() || !guard_.usable()) return false;
     const Cached file = how_much();
     if (file != Cached::some) return file == Cached::all;
-    const auto pages = os::cached_pages(handle_.buffered_fd, offset_bytes, bytes);
-    constexpr std::uint64_t kSmallestPage = 4096;
-    return pages && *pages * kSmallestPage >= bytes;
+    return os::cached_fraction(handle_.buffered_fd, offset_bytes, bytes).value_or(0) == 1.0;
 }
 
 Status ServedFile::copy(void* to, std::uint64_t offset_bytes, std::uint64_t bytes) const noexcept {

@@ -47,7 +47,7 @@ TEST_F(ServedFileTest, knows_which_ranges_are_cached) {
     ASSERT_EQ(::pread(opened.fd.get(), half.data(), half.size(), kBytes / 2), static_cast<ssize_t>(half.size()));
     ServedFile file(opened.handle);
     EXPECT_FALSE(file.cached(4096, 4096));
-    EXPECT_EQ(file.cached(kBytes / 2 + 4096, 4096), os::cached_pages(opened.fd.get(), 0, 4096).has_value())
+    EXPECT_EQ(file.cached(kBytes / 2 + 4096, 4096), os::cached_fraction(opened.fd.get(), 0, 4096).has_value())
         << "without cachestat a file of which some is cached is read by descriptors";
 }
 

@@ -24,10 +24,6 @@ const char* to_string(Source source) noexcept {
     return "unknown";
 }
 
-struct Service::Worker : ServiceWorker {
-    using ServiceWorker::ServiceWorker;
-};
-
 Service::Service(Mailbox& mailbox, const std::vector<const FileHandle*>& files, const ServiceOptions& options) {
     const std::uint32_t slots = mailbox.ref().depth();
     if (options.threads == 0) refuse("no threads", "give at least one");
@@ -40,7 +36,7 @@ Service::Service(Mailbox& mailbox, const std::vector<const FileHandle*>& files, 
     for (std::uint32_t i = 0; i < options.threads; ++i) {
         const std::uint32_t first = static_cast<std::uint32_t>(std::uint64_t{slots} * i / options.threads);
         const std::uint32_t last = static_cast<std::uint32_t>(std::uint64_t{slots} * (i + 1) / options.threads);
-        workers_.push_back(std::make_unique<Worker>(mailbox, files_, options, mailbox.server(first, last)));
+        workers_.push_back(std::make_unique<ServiceWorker>(mailbox, files_, options, mailbox.server(first, last)));
     }
     try {
         for (const auto& worker : workers_) {

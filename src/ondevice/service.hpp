@@ -45,6 +45,8 @@ struct ServiceOptions {
     os::System* system = nullptr;  // nullptr: the real one
 };
 
+class ServiceWorker;
+
 class Service {
   public:
     // File n of requests is files[n]. Mailbox and handles outlive the service. Throws Error for no threads, more than
@@ -58,9 +60,8 @@ class Service {
     ServiceEvidence evidence() const;
 
   private:
-    struct Worker;
     std::vector<std::unique_ptr<ServedFile>> files_;
-    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<std::unique_ptr<ServiceWorker>> workers_;
     std::atomic<bool> stop_{false};
     std::vector<std::thread> threads_;
 };

@@ -36,7 +36,7 @@ void ServiceWorker::make_direct() {
     try {
         direct_ = make_path(PathKind::uring, path_options);
         direct_by_ = "uring";
-    } catch (const Error& error) {
+    } catch (const Error& error) {  // the evidence tells
         direct_ = make_path(PathKind::direct, path_options);
         direct_by_ = "direct: " + error.info().cause;
     }
@@ -157,7 +157,7 @@ Status ServiceWorker::by_descriptor(const ServedFile& file, const Request& reque
     return Status::ok;
 }
 
-// What goes past the cache is waited for first: a flush covers what was completed before it was asked for, and that is.
+// Covers what was completed before it was asked for. Writes still under way are their askers' to wait for first.
 Status ServiceWorker::flush(const ServedFile& file) {
     for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
         if (errno != EINTR || ++retries == kRetriesMax) return Status::io_error;

@@ -123,10 +123,12 @@ Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes, Res
     return sum;
 }
 
-std::optional<std::uint64_t> cached_pages(int fd, std::uint64_t offset_bytes, std::uint64_t bytes) noexcept {
+std::optional<double> cached_fraction(int fd, std::uint64_t offset_bytes, std::uint64_t bytes) noexcept {
     ResidencyWindow window;
-    if (!by_cachestat(fd, {offset_bytes, bytes}, window)) return std::nullopt;
-    return window.resident_pages;
+    const Sample range{offset_bytes, bytes};
+    if (!by_cachestat(fd, range, window)) return std::nullopt;
+    window.sampled_pages = pages_of(range);
+    return window.resident_fraction();
 }
 
 void drop_cache(System& system, int fd, const std::string& name, std::uint64_t offset_bytes, std::uint64_t bytes) {

@@ -37,8 +37,8 @@ Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
 std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
                                                std::string& used, ResidencySource source = ResidencySource::automatic);
 
-// Pages of a short range in the page cache, by one system call and nothing else. Nothing without cachestat.
-std::optional<std::uint64_t> cached_pages(int fd, std::uint64_t offset_bytes, std::uint64_t bytes) noexcept;
+// How much of a short range's pages are in the page cache, 0 to 1, by one system call. Nothing without cachestat.
+std::optional<double> cached_fraction(int fd, std::uint64_t offset_bytes, std::uint64_t bytes) noexcept;
 
 // fdatasync, then fadvise(DONTNEED): whole pages of the range leave the cache unless mapped, locked or on tmpfs.
 // bytes == 0: to the end of the file. Throws Error naming `name`.

@@ -95,13 +95,14 @@ TEST(Residency, of_a_large_file_is_sampled_over_all_of_it) {
 
 TEST(Residency, of_a_short_range_is_one_number) {
     const TestFile file(disk_folder(), kBytes);
-    const std::optional<std::uint64_t> all = cached_pages(file.fd(), 4096, 64 * kKiB);
+    const std::optional<double> all = cached_fraction(file.fd(), 4096, 64 * kKiB);
     if (!all) GTEST_SKIP() << "no cachestat here";
-    EXPECT_EQ(*all, 64 * kKiB / static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)));
-    EXPECT_FALSE(cached_pages(-1, 0, 1).has_value());
+    EXPECT_DOUBLE_EQ(*all, 1.0);
+    EXPECT_DOUBLE_EQ(cached_fraction(file.fd(), 100, 4096).value(), 1.0) << "of all pages that the range touches";
+    EXPECT_FALSE(cached_fraction(-1, 0, 1).has_value());
     if (!cache_can_be_dropped(file)) return;
     drop_cache(real_system(), file.fd(), "x");
-    EXPECT_EQ(cached_pages(file.fd(), 4096, 64 * kKiB), 0u);
+    EXPECT_DOUBLE_EQ(cached_fraction(file.fd(), 4096, 64 * kKiB).value(), 0.0);
 }
 
 TEST(Residency, of_no_file_is_an_error) { EXPECT_THROW(residency(-1, 0, 1), Error); }
