@@ -12,8 +12,8 @@ import pytest
 from conftest import Ran
 
 from penstock import Context, Error, profile_folders
-from penstock.bench.calibrate import Calibration, profile_text
-from penstock.bench.stage import Cell, Stage
+from penstock.bench.calibrate import Calibration, Found, profile_text
+from penstock.bench.stage import Cell, Sample, Stage
 from penstock.bench.workspace import Workspace
 
 Penstock = Callable[..., Ran]
@@ -190,3 +190,15 @@ def test_explain_does_not_say_predicted_of_what_was_not_measured(
     ran = penstock("explain", tmp_path / "data", "--to", "host", "--profile", tmp_path / "writes.csv")
     assert ran.code == 0, ran.err
     assert f"not predicted: {tmp_path / 'writes.csv'} has no measurements" in ran.out
+
+
+def test_a_path_dropped_while_the_machine_was_fast_is_not_taken_for_the_faster_one() -> None:
+    """Rounds of a machine that slows down by half after the third: 20 % slower in the same rounds stays 20 % slower."""
+    found = Found()
+    stays, dropped = Cell("read", False, 65536, "direct"), Cell("read", False, 65536, "uring")
+    speeds = [1.0] * 3 + [1.5] * 6
+    found.samples[stays] = [Sample(2.0 * speed, 0.0, 1, "direct") for speed in speeds]
+    found.samples[dropped] = [Sample(2.4 * speed, 0.0, 1, "uring") for speed in speeds[:3]]
+    assert found.seconds(stays) == 3.0
+    assert found.seconds(dropped) == pytest.approx(3.6)
+    assert found.best(dropped) == 3.0

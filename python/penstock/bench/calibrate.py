@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import truediv
 from pathlib import Path
 
 from penstock import Context, _core, path_names
@@ -34,6 +35,8 @@ ENOUGH = 15  # visits of one cell
 FAR, FAR_BYTES = 4, 4 * MIB  # who is FAR_BEHIND at a size from there on is not tried at FAR times that size
 FAR_BEHIND = 2.0  # times the best
 
+_PLAIN = {"workers": 0, "depth": 0, "chunk_bytes": 0}
+
 Tell = Callable[[int, int, str], None]  # (seconds gone, seconds allowed, what)
 
 
@@ -45,16 +48,30 @@ class Found:
     missing: dict[str, str] = field(default_factory=dict)
 
     def seconds(self, cell: Cell) -> float:
-        return statistics.median(sample.seconds for sample in self.samples[cell])
+        """What the cell takes beside its rivals of all rounds. One that was dropped early is compared with the rival
+        that stayed longest in the rounds that both were in, for the machine may have been faster or slower then."""
+        own = [sample.seconds for sample in self.samples[cell]]
+        stayed = max(self._rivals(cell), key=lambda rival: len(self.samples[rival]))
+        other = [sample.seconds for sample in self.samples[stayed]]
+        if len(own) == len(other):
+            return statistics.median(own)
+        return statistics.median(map(truediv, own, other)) * statistics.median(other)
 
     def synced_seconds(self, cell: Cell) -> float:
         return statistics.median(sample.synced_seconds for sample in self.samples[cell])
 
     def best(self, like: Cell) -> float:
-        """Seconds of the fastest path for such requests; infinity when none was measured."""
-        plain = {"path": like.path, "workers": 0, "depth": 0, "chunk_bytes": 0}
-        rivals = (cell for cell in self.samples if replace(cell, **plain) == like)
-        return min((self.seconds(cell) for cell in rivals), default=float("inf"))
+        """Seconds of the fastest path for such requests, of any shape; infinity when none was measured."""
+        rivals = (cell for cell in self.samples if replace(cell, **_PLAIN, path=like.path) == replace(like, **_PLAIN))
+        return min(map(self.seconds, rivals), default=float("inf"))
+
+    def _rivals(self, cell: Cell) -> list[Cell]:
+        """Those visited in the same rounds: shapes have rounds of their own, each path and size there."""
+        rivals = (replace(cell, path=path) for path in path_names()) if _plain(cell) else self._shapes_of(cell)
+        return [rival for rival in rivals if self.samples.get(rival)]
+
+    def _shapes_of(self, cell: Cell) -> Iterator[Cell]:
+        return (replace(cell, workers=workers, chunk_bytes=chunk_bytes) for workers, chunk_bytes in SHAPES)
 
 
 class Calibration:
@@ -130,7 +147,7 @@ class Calibration:
         """At the largest size of its kind that is much smaller."""
         smaller = [replace(cell, bytes=size) for size in self._sizes if FAR_BYTES <= size <= cell.bytes // FAR]
         known = [one for one in smaller if one in self.found.samples]
-        if not known or cell.workers or cell.depth or cell.chunk_bytes:
+        if not known or not _plain(cell):
             return False
         return self.found.seconds(known[-1]) > FAR_BEHIND * self.found.best(known[-1])
 
@@ -138,8 +155,11 @@ class Calibration:
         visits = len(self.found.samples.get(cell, ()))
         if visits == 0 or visits >= ENOUGH:
             return False
-        like = replace(cell, workers=0, depth=0, chunk_bytes=0)
-        return hopeful([sample.seconds for sample in self.found.samples[cell]], self.found.best(like))
+        return hopeful([sample.seconds for sample in self.found.samples[cell]], self.found.best(cell))
+
+
+def _plain(cell: Cell) -> bool:
+    return replace(cell, **_PLAIN) == cell
 
 
 def _state(cell: Cell) -> str:
