@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "penstock/ondevice/platform.hpp"
@@ -22,6 +23,8 @@ class DmaMemory {
     virtual ~DmaMemory() = default;
     // Throws Error (out_of_memory) when there is none.
     virtual DmaBlock allocate(u64 bytes) = 0;
+    // Copies to the start of a block of this memory, which the caller may not be able to address. Done when it returns.
+    virtual void write(const DmaBlock& block, const void* from, u64 bytes) { std::memcpy(block.data, from, bytes); }
 };
 
 }  // namespace penstock::ondevice

@@ -20,7 +20,7 @@ namespace {
 
 Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes) : seen_laps_(sizes.slots) {
     if (sizes.slots == 0 || sizes.slots > most_slots) {
-        refuse(std::to_string(sizes.slots) + " slots: 1 to 1024 are possible");
+        refuse(std::to_string(sizes.slots) + " slots: 1 to 16384 are possible");
     }
     if (sizes.slot_bytes == 0 || sizes.slot_bytes > mailbox_most_bytes) {
         refuse("slots of " + std::to_string(sizes.slot_bytes) + " bytes: 1 to 16777215 are possible");
@@ -29,10 +29,12 @@ Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes) :
     completions_ = shared.allocate(u64{sizes.slots} * sizeof(u32));
     data_ = shared.allocate(u64{sizes.slots} * sizes.slot_bytes);
     const u32 groups = (sizes.slots + 31) / 32;
-    words_ = own.allocate((groups + sizes.slots + 1) * sizeof(u32));
+    std::vector<u32> start(groups + sizes.slots + 1);
+    Slots<Native>{start.data(), start.data() + groups, sizes.slots}.reset();
+    words_ = own.allocate(start.size() * sizeof(u32));
+    own.write(words_, start.data(), start.size() * sizeof(u32));
     auto* const words = reinterpret_cast<u32*>(words_.data);
     ref_.slots = {words, words + groups, sizes.slots};
-    ref_.slots.reset();
     ref_.abandoned = words + groups + sizes.slots;
     ref_.descriptors = reinterpret_cast<MailboxDescriptor*>(descriptors_.data);
     ref_.completions = reinterpret_cast<u32*>(completions_.data);

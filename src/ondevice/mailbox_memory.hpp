@@ -10,7 +10,7 @@
 namespace penstock::ondevice {
 
 struct MailboxSizes {
-    u32 slots = 64;          // 1 to 1024
+    u32 slots = 64;          // 1 to 16384
     u32 slot_bytes = 4096;   // up to 16 MiB - 1
 };
 

@@ -157,7 +157,7 @@ TEST(MailboxTest, several_slots_are_claimed_by_one_atomic) {
 TEST(MailboxTest, impossible_sizes_are_refused) {
     RigMemory memory;
     EXPECT_THROW(Mailbox(memory, memory, {0, 512}), Error);
-    EXPECT_THROW(Mailbox(memory, memory, {1025, 512}), Error);
+    EXPECT_THROW(Mailbox(memory, memory, {16385, 512}), Error);
     EXPECT_THROW(Mailbox(memory, memory, {1, 1u << 24}), Error);
     EXPECT_THROW(Mailbox(memory, memory, {1, 0}), Error);
     Mailbox mailbox(memory, memory, {1024, 512});

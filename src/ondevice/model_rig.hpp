@@ -45,10 +45,16 @@ struct ModelOf {
         return expected == wanted;
     }
 
+    template <class T>
+    static void tick(T* word, T value) {
+        add<Scope::device>(word, value);
+    }
+
     static u64 now_ns() { return 1; }  // a deadline of 0 or 1 is past, any other never is
     static u64 cycles() { return 1; }
     static void pause(u32) { at().pause(); }
     static u32 lane() { return 0; }
+    static u32 processor() { return 0; }
     static Lanes active() { return 1; }
     static void sync(Lanes) {}
     static Lanes same(Lanes, u64) { return 1; }

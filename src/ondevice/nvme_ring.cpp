@@ -9,6 +9,8 @@
 namespace penstock::ondevice {
 namespace {
 
+constexpr u32 kMostEntries = 1024;
+
 bool power_of_two(u64 value) { return value != 0 && (value & (value - 1)) == 0; }
 
 [[noreturn]] void refuse(const std::string& cause) {
@@ -20,7 +22,7 @@ bool power_of_two(u64 value) { return value != 0 && (value & (value - 1)) == 0; 
 }
 
 void check(const NvmeRingSizes& sizes) {
-    if (!power_of_two(sizes.depth) || sizes.depth < 2 || sizes.depth > most_slots) {
+    if (!power_of_two(sizes.depth) || sizes.depth < 2 || sizes.depth > kMostEntries) {
         refuse("depth " + std::to_string(sizes.depth) + " is not a power of two from 2 to 1024");
     }
     if (!power_of_two(sizes.page_bytes) || sizes.page_bytes < 4096) {

@@ -57,6 +57,13 @@ class Array {
         });
     }
 
+    // Calls `use(items, done, count)` with the items where they lie in the cache, page by page: no copy. The items are
+    // there until it returns.
+    template <class Use>
+    PENSTOCK_ONDEVICE Status visit_tile(const Run& run, const Use& use) const {
+        return each_page(run, false, use);
+    }
+
     // Rows of `row_items` items, of which `rows[member]`, `rows[member + members]`, ... are the caller's.
     struct Rows {
         const u64* rows;

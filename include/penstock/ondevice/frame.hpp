@@ -55,14 +55,26 @@ struct Tally {
     u64 failures;  // loads and write-backs that failed
 };
 
+// How long callers waited for pages: buckets of a quarter of an octave from 256 cycles on.
+inline constexpr u32 kWaitBuckets = 100;
+PENSTOCK_ONDEVICE u32 wait_bucket(u64 cycles) {
+    u32 octave = 0;
+    while (octave < kWaitBuckets / 4 - 1 && cycles >= (u64{512} << octave)) ++octave;
+    const u64 quarter = (cycles >> (octave + 6)) & 3;
+    return cycles < 256 ? 0 : octave * 4 + static_cast<u32>(quarter);
+}
+
 template <class P>
 PENSTOCK_ONDEVICE void merge(Tally& into, const Tally& from) {
-    P::template add<Scope::device>(&into.hits, from.hits);
-    P::template add<Scope::device>(&into.misses, from.misses);
-    P::template add<Scope::device>(&into.joined, from.joined);
-    P::template add<Scope::device>(&into.evictions, from.evictions);
-    P::template add<Scope::device>(&into.write_backs, from.write_backs);
-    P::template add<Scope::device>(&into.failures, from.failures);
+    const auto merged = [](u64* sum, u64 count) {
+        if (count != 0) P::tick(sum, count);
+    };
+    merged(&into.hits, from.hits);
+    merged(&into.misses, from.misses);
+    merged(&into.joined, from.joined);
+    merged(&into.evictions, from.evictions);
+    merged(&into.write_backs, from.write_backs);
+    merged(&into.failures, from.failures);
 }
 
 // What callers of one platform do to the state word.

@@ -132,6 +132,13 @@ PENSTOCK_ONDEVICE u64 swap_system(u64* word, u64 expected, u64 desired) {
     return before;
 }
 
+PENSTOCK_ONDEVICE void tick_device(u32* word, u32 value) {
+    asm volatile("red.relaxed.gpu.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+PENSTOCK_ONDEVICE void tick_device(u64* word, u64 value) {
+    asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
 }  // namespace ptx
 
 template <Scope S, class T>
@@ -174,6 +181,11 @@ PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
     return swapped;
 }
 
+template <class T>
+PENSTOCK_ONDEVICE void Native::tick(T* word, T value) {
+    ptx::tick_device(word, value);
+}
+
 PENSTOCK_ONDEVICE u64 Native::now_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -190,6 +202,12 @@ PENSTOCK_ONDEVICE u32 Native::lane() {
     u32 lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
+}
+
+PENSTOCK_ONDEVICE u32 Native::processor() {
+    u32 processor;
+    asm("mov.u32 %0, %%smid;" : "=r"(processor));
+    return processor;
 }
 
 PENSTOCK_ONDEVICE Lanes Native::active() { return __activemask(); }

@@ -37,6 +37,11 @@ PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
     return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+template <class T>
+PENSTOCK_ONDEVICE void Native::tick(T* word, T value) {
+    __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
+
 PENSTOCK_ONDEVICE u64 Native::now_ns() {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -58,6 +63,7 @@ PENSTOCK_ONDEVICE u64 Native::cycles() {
 PENSTOCK_ONDEVICE void Native::pause(u32) { sched_yield(); }
 
 PENSTOCK_ONDEVICE u32 Native::lane() { return 0; }
+PENSTOCK_ONDEVICE u32 Native::processor() { return 0; }
 PENSTOCK_ONDEVICE Lanes Native::active() { return 1; }
 PENSTOCK_ONDEVICE void Native::sync(Lanes) {}
 PENSTOCK_ONDEVICE Lanes Native::same(Lanes, u64) { return 1; }

@@ -17,19 +17,28 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     using State = FrameState<P>;
     using Base::pool;
 
-    // The page of `key`, with a reference for the calling lane. Lanes that call together go together where keys agree.
+    // The page of `key`, with a reference for the calling lane. Lanes that call together go together where keys agree;
+    // where they do not, all loads are begun before any is waited for, and every lane helps to copy every page.
     PENSTOCK_ONDEVICE Status acquire(u64 key, u64 deadline, u32& frame) const {
-        const Lanes group = P::same(P::active(), key);
+        const Lanes all = P::active();
+        const Lanes group = P::same(all, key);
         const u32 leader = lowest(group);
         frame = P::lane() == leader ? this->hit(key, count(group)) : kNoFrame;
         frame = P::from(group, frame, leader);
         P::sync(group);  // what the leader may see, all may
-        if (frame != kNoFrame) {
-            if (P::lane() == leader) this->tally->hits += count(group);
-            return Status::ok;
-        }
-        return this->load(group, key, {count(group), deadline}, frame);
+        if (frame != kNoFrame && P::lane() == leader) this->tally->hits += count(group);
+        if (P::ballot(all, frame == kNoFrame) == 0) return Status::ok;
+        const Want want{count(group), deadline};
+        return group == all ? this->load(group, key, want, frame) : load_each({all, group}, key, want, frame);
     }
+
+    // A page that all callers together overwrite. pending: it need not be read, and is the callers' to fill up to
+    // `filled`; ok: it is here, as after acquire. Either way release(frame, true) gives the reference back.
+    PENSTOCK_ONDEVICE Status overwrite(u64 key, u64 deadline, u32& frame) const {
+        const Lanes group = P::same(P::active(), key);
+        return this->load(group, key, {count(group), deadline, true}, frame);
+    }
+    PENSTOCK_ONDEVICE void filled(u32 frame) const { Base::filled(P::same(P::active(), frame), frame); }
 
     PENSTOCK_ONDEVICE void* page(u32 frame) const { return this->bytes_of(frame); }
 
@@ -53,20 +62,37 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
 
     // Loads the pages and keeps them until unpin. All or nothing, within the quota of the cache.
     PENSTOCK_ONDEVICE_SLOW Status pin(u64 first, u32 pages, u64 deadline) const {
-        u32* const pins = &pool.shared->pins;
-        const u32 before = P::template add<Scope::device>(pins, pages);
-        Status status = pages > quota || before > quota - pages ? Status::all_pinned : Status::ok;
+        Status status = promise_pins(pages);
+        if (status != Status::ok) return status;
         u32 done = 0;
         for (; status == Status::ok && done < pages; ++done) {
-            u32 frame = kNoFrame;
-            status = this->load(alone(), first + done, {1, deadline}, frame);
+            status = pin_promised(alone(), first + done, deadline);
             if (status != Status::ok) break;
-            P::template add<Scope::device>(&pool.frame(frame).note, 1u);
         }
         if (status != Status::ok) {
             unpin(first, done);
-            P::template add<Scope::device>(pins, done - pages);
+            return_pins(pages - done);
         }
+        return status;
+    }
+
+    // The parts of pin, for callers who share the work: room for all of them is promised first, each promise is then
+    // used, by all lanes of `group` together, or returned.
+    PENSTOCK_ONDEVICE Status promise_pins(u32 pages) const {
+        u32 pins = P::template load<Scope::device>(&pool.shared->pins);
+        do {
+            if (pages > quota || pins > quota - pages) return Status::all_pinned;
+        } while (!P::template swap_if<Scope::device>(&pool.shared->pins, pins, pins + pages));
+        return Status::ok;
+    }
+    PENSTOCK_ONDEVICE void return_pins(u32 pages) const {
+        P::template add<Scope::device>(&pool.shared->pins, 0u - pages);
+    }
+    PENSTOCK_ONDEVICE_SLOW Status pin_promised(Lanes group, u64 key, u64 deadline) const {
+        u32 frame = kNoFrame;
+        const Status status = this->load(group, key, {1, deadline}, frame);
+        if (status == Status::ok && P::lane() == lowest(group))
+            P::template add<Scope::device>(&pool.frame(frame).note, 1u);
         return status;
     }
 
@@ -95,10 +121,12 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         return status != Status::ok ? status : durable;
     }
 
+    // Lanes that call together with the same part copy together.
     PENSTOCK_ONDEVICE_SLOW Status write_back_part(u32 part, u32 parts, u64 deadline) const {
+        const Lanes group = P::same(P::active(), part);
         Status first = Status::ok;
         for (u32 frame = part; frame < pool.frames(); frame += parts) {
-            const Status status = this->clean(alone(), frame, deadline);
+            const Status status = this->clean(group, frame, deadline);
             if (first == Status::ok) first = status;
         }
         return first;
@@ -135,6 +163,33 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     u32 quota;  // pages that may be pinned at once
 
   private:
+    // Lanes that called together, and those of them that want the caller's page.
+    struct Callers {
+        Lanes all, group;
+    };
+
+    // Some of the callers have no page yet.
+    PENSTOCK_ONDEVICE_SLOW Status load_each(const Callers& callers, u64 key, const Want& want, u32& frame) const {
+        const Lanes all = callers.all;
+        const bool missing = frame == kNoFrame;
+        Status status = Status::ok;
+        if (missing) status = this->start(callers.group, key, want, frame, true);
+        Lanes waiting = P::ballot(all, missing && status == Status::ok);
+        while (waiting != 0) {
+            const u32 turn = lowest(waiting);
+            const Lanes theirs = P::from(all, callers.group, turn);
+            const u64 wanted = P::from(all, key, turn);
+            u32 there = P::from(all, frame, turn);
+            const Status found = this->finish(all, wanted, {count(theirs), want.deadline}, there);
+            if (theirs >> P::lane() & 1) {
+                status = found;
+                frame = there;
+            }
+            waiting &= ~theirs;
+        }
+        return status;
+    }
+
     static PENSTOCK_ONDEVICE Lanes alone() { return Lanes{1} << P::lane(); }
 
     PENSTOCK_ONDEVICE bool within(u32 frame, u64 first, u64 pages) const {

@@ -2,9 +2,8 @@
 //
 // A page comes: a frame is taken (free, or a victim written back and unlinked), linked as busy with references under
 // its bucket's lock, and loaded. A load in flight is in nobody's hands: whoever waits for the page, or for room,
-// finishes it
-// (`drive`), one at a time. Victims are written back while they stay in use for everyone, so a frame is claimed only
-// for the few steps of unlinking it, and a page that is wanted again meanwhile simply stays.
+// finishes it (`drive`), one at a time. Victims are written back while they stay in use for everyone, so a frame is
+// claimed only for the few steps of unlinking it, and a page that is wanted again meanwhile simply stays.
 #pragma once
 
 #include "penstock/ondevice/replacement.hpp"
@@ -15,6 +14,7 @@ namespace penstock::ondevice {
 struct Want {
     u32 references;
     u64 deadline;
+    bool whole = false;  // the caller overwrites all of the page, which need not be read before
 };
 
 template <class P, class Store, class Policy>
@@ -25,7 +25,8 @@ struct PageLoads {
     u8* bytes;
     u64 page_bytes;
     Store store;
-    Tally* tally;  // the caller's own
+    Tally* tally;           // the caller's own
+    u32* waits = nullptr;  // kWaitBuckets counts, of several callers; nullptr: not counted
 
     PENSTOCK_ONDEVICE u8* bytes_of(u32 frame) const { return bytes + frame * page_bytes; }
 
@@ -48,13 +49,27 @@ struct PageLoads {
     }
 
     // Loads the page if it is not here, and waits for it. A load that ended at another caller's earlier deadline is
-    // begun again.
+    // begun again. pending, only if the whole page is to be overwritten: the frame is the caller's until `filled`.
     PENSTOCK_ONDEVICE_SLOW Status load(Lanes group, u64 key, const Want& want, u32& frame) const {
         for (;;) {
             Status status = start(group, key, want, frame, true);
+            if (status == Status::pending) return status;
             if (status == Status::ok) status = wait(group, want, frame);
             if (status != Status::timed_out || agreed_late(group, want.deadline)) return status;
         }
+    }
+
+    // Waits for a page that `start` said is here or comes, for which the caller has references.
+    PENSTOCK_ONDEVICE_SLOW Status finish(Lanes group, u64 key, const Want& want, u32& frame) const {
+        const Status status = wait(group, want, frame);
+        if (status != Status::timed_out || agreed_late(group, want.deadline)) return status;
+        return load(group, key, want, frame);
+    }
+
+    // The page that the caller overwrites is complete: others see it from now on.
+    PENSTOCK_ONDEVICE void filled(Lanes group, u32 frame) const {
+        P::sync(group);
+        if (P::lane() == lowest(group)) State::change(pool.frame(frame), kBusy, kValid | kDirty, 0);
     }
 
     // ok: the page is here or comes. With `hold` the caller has its references.
@@ -68,7 +83,8 @@ struct PageLoads {
             step = static_cast<Step>(P::from(group, static_cast<u32>(step), leader));
             frame = P::from(group, frame, leader);
             Status status = Status::ok;
-            if (step == Step::bring) status = bring(group, key, want.deadline, frame);
+            if (step == Step::bring) status = want.whole ? Status::pending : bring(group, key, want.deadline, frame);
+            if (status == Status::pending) return status;
             if (step == Step::here || step == Step::coming || step == Step::bring) {
                 if (P::lane() != leader) return hold ? Status::ok : status;
                 if (!hold)
@@ -92,8 +108,8 @@ struct PageLoads {
         }
     }
 
-    // Asks after a load that nobody else asks after at this moment.
-    PENSTOCK_ONDEVICE_SLOW void drive(Lanes group, u32 frame) const {
+    // Asks after a load that nobody else asks after at this moment. Whether it ended.
+    PENSTOCK_ONDEVICE_SLOW bool drive(Lanes group, u32 frame) const {
         const u32 leader = lowest(group);
         u32 mine = 0;
         Frame& at = pool.frame(frame);
@@ -101,11 +117,11 @@ struct PageLoads {
             u32 state = State::load(at);
             mine = state & kInFlight && P::template swap_if<Scope::device>(&at.state, state, (state & ~kInFlight) + 1);
         }
-        if (!P::from(group, mine, leader)) return;
+        if (!P::from(group, mine, leader)) return false;
         const u32 ticket = P::template load<Scope::device>(&at.note);
         const Status status = store.test(group, ticket, pool.directory.key(frame), bytes_of(frame));
         P::sync(group);
-        if (P::lane() != leader) return;
+        if (P::lane() != leader) return agreed(group, status) != Status::pending;
         if (status == Status::pending) {
             State::change(at, 0, kInFlight, ~0u);
         } else if (status == Status::ok) {
@@ -115,6 +131,7 @@ struct PageLoads {
             fail(frame, status);
             drop(frame, 1);
         }
+        return agreed(group, status) != Status::pending;
     }
 
     // Writes the page back if it is dirty, and returns when what was dirty at the call has been put, by whomever.
@@ -213,10 +230,14 @@ struct PageLoads {
 
     PENSTOCK_ONDEVICE_SLOW Status wait(Lanes group, const Want& want, u32 frame) const {
         const u32 leader = lowest(group);
+        const u64 began = P::cycles();
         for (u32 pause = 32;; pause = pause < 1024 ? pause * 2 : pause) {
             const u32 state = P::from(group, State::load(pool.frame(frame)), leader);
             P::sync(group);  // what the leader may see, all may
-            if (state & kValid) return Status::ok;
+            if (state & kValid) {
+                if (waits != nullptr && P::lane() == leader) P::tick(waits + wait_bucket(P::cycles() - began), 1u);
+                return Status::ok;
+            }
             Status status = Status::pending;
             if (state & kFailed)
                 status = static_cast<Status>(P::template load<Scope::device>(&pool.frame(frame).note));
@@ -227,8 +248,7 @@ struct PageLoads {
                 if (P::lane() == leader) drop(frame, want.references);
                 return status;
             }
-            drive(group, frame);
-            P::pause(pause);
+            if (!drive(group, frame)) P::pause(pause);
         }
     }
 

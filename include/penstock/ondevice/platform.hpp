@@ -12,6 +12,12 @@
 #define PENSTOCK_ONDEVICE inline
 #endif
 
+#if defined(__CUDA_ARCH__)
+#define PENSTOCK_UNROLLED _Pragma("unroll")
+#else
+#define PENSTOCK_UNROLLED
+#endif
+
 #if !defined(__CUDA_ARCH__)
 #include <time.h>
 #endif
@@ -47,6 +53,9 @@ struct Native {
     // Whether `expected` was there and became `desired`. If not, `expected` becomes what was there.
     template <Scope S, class T>
     static PENSTOCK_ONDEVICE bool swap_if(T* word, T& expected, T desired);
+    // Orders nothing: for counts that are read when all is over. Of words that one GPU (or process) alone touches.
+    template <class T>
+    static PENSTOCK_ONDEVICE void tick(T* word, T value);
 
     static PENSTOCK_ONDEVICE u64 now_ns();             // of a clock that all threads of the platform share
     static PENSTOCK_ONDEVICE u64 cycles();             // for differences within one thread only
@@ -54,6 +63,7 @@ struct Native {
 
     // The calling threads of one warp. On the host each thread is a warp of one lane.
     static PENSTOCK_ONDEVICE u32 lane();
+    static PENSTOCK_ONDEVICE u32 processor();  // the multiprocessor that the caller runs on; 0 on the host
     static PENSTOCK_ONDEVICE Lanes active();
     static PENSTOCK_ONDEVICE void sync(Lanes lanes);
     static PENSTOCK_ONDEVICE Lanes same(Lanes lanes, u64 value);  // those of `lanes` that have the caller's value
@@ -76,6 +86,12 @@ PENSTOCK_ONDEVICE u32 count(Lanes lanes) {
 #else
     return static_cast<u32>(__builtin_popcount(lanes));
 #endif
+}
+
+// The caller's place among `lanes`, of which it is one.
+template <class P>
+PENSTOCK_ONDEVICE u32 rank(Lanes lanes) {
+    return count(lanes & ((Lanes{1} << P::lane()) - 1));
 }
 
 }  // namespace penstock::ondevice

@@ -28,6 +28,9 @@ struct alignas(64) Shared {
     u32 advice[kAdvisedArrays];
 };
 
+// The policies, where a cache chooses one when it is made (replacement_any.hpp).
+enum class Replacement : u8 { sweep_resistant, clock, fifo, pinned_range };
+
 struct Victim {
     enum class Kind : u8 { taken, dirty, in_flight, busy, held };  // busy: some may soon be free; held: all are in use
     Kind kind;
@@ -40,6 +43,7 @@ struct Pool {
     u32* slots;  // frame of each slot; only who has claimed a frame changes the slot it is in
     Shared* shared;
     u32 probation;
+    Replacement chosen = Replacement::sweep_resistant;
 
     PENSTOCK_ONDEVICE Frame& frame(u32 index) const { return directory.frames[index]; }
     PENSTOCK_ONDEVICE u32 frames() const { return directory.frame_count; }

@@ -13,7 +13,7 @@
 
 namespace penstock::ondevice {
 
-constexpr u32 slot_bits = 10;
+constexpr u32 slot_bits = 14;
 constexpr u32 most_slots = 1u << slot_bits;
 constexpr u32 lap_mask = (1u << (32 - slot_bits)) - 1;
 

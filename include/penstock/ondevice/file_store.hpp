@@ -1,0 +1,129 @@
+// The store of a page cache over ordinary files: pages come and go through a mailbox that host threads serve, or, where
+// the GPU can address a mapping of the file, straight from there, with no host thread.
+//
+// The array number in a key is the file's. The last page of a file is shorter in the file than in the cache; what lies
+// past the end is zero and never written. Page and slot are copied by all lanes that call.
+#pragma once
+
+#include "penstock/ondevice/lanes.hpp"
+#include "penstock/ondevice/mailbox.hpp"
+#include "penstock/ondevice/frame.hpp"
+#include "penstock/ondevice/store.hpp"
+
+namespace penstock::ondevice {
+
+struct StoredFile {
+    u64 bytes;
+    u8* mapping;  // of all of it, that the GPU can address; nullptr: none
+    u32 writable;
+    u32 reserved;
+};
+
+template <class P>
+struct FileStore {
+    static constexpr u32 kMapped = ~0u;  // the ticket of a page that a mapping has
+
+    MailboxRef<P> mailbox;
+    const StoredFile* files;
+    u32 file_count;
+    u32 page_bytes;  // at most mailbox.slot_bytes
+
+    PENSTOCK_ONDEVICE Status begin(Lanes group, u64 key, void*, u64, u32& ticket) const {
+        Request request{};
+        const Status wrong = place(key, Operation::read, request);
+        if (wrong != Status::ok) return wrong;
+        if (files[request.file].mapping != nullptr) {
+            ticket = kMapped;
+            return Status::ok;
+        }
+        return P::lane() == lowest(group) ? mailbox.submit(request, ticket) : Status::ok;
+    }
+
+    PENSTOCK_ONDEVICE Status test(Lanes group, u32 ticket, u64 key, void* page) const {
+        Request request{};
+        place(key, Operation::read, request);
+        if (ticket == kMapped) {
+            fill(group, page, files[request.file].mapping + request.offset_bytes, request.bytes);
+            return Status::ok;
+        }
+        const u32 leader = lowest(group);
+        Status status = Status::pending;
+        if (P::lane() == leader) status = mailbox.test(ticket);
+        status = static_cast<Status>(P::from(group, static_cast<int>(status), leader));
+        if (status == Status::pending) return status;
+        P::sync(group);  // what the leader may see, all may
+        if (status == Status::ok) fill(group, page, mailbox.slot_data(ticket), request.bytes);
+        P::sync(group);
+        if (P::lane() == leader) mailbox.release(ticket);
+        return status;
+    }
+
+    PENSTOCK_ONDEVICE Status put(Lanes group, u64 key, const void* page, u64 deadline) const {
+        Request request{};
+        const Status wrong = place(key, Operation::write, request);
+        if (wrong != Status::ok) return wrong;
+        if (!files[request.file].writable) return Status::read_only;
+        if (files[request.file].mapping != nullptr) {
+            copy_together<P>(group, files[request.file].mapping + request.offset_bytes, page, request.bytes);
+            return Status::ok;
+        }
+        const u32 leader = lowest(group);
+        u32 ticket = 0;
+        Status status = Status::ok;
+        if (P::lane() == leader) status = claim(ticket, deadline);
+        status = static_cast<Status>(P::from(group, static_cast<int>(status), leader));
+        if (status != Status::ok) return status;
+        ticket = P::from(group, ticket, leader);
+        copy_together<P>(group, mailbox.slot_data(ticket), page, request.bytes);
+        P::sync(group);  // the leader's publishing also publishes what the other lanes copied
+        return P::lane() == leader ? sent(ticket, request, deadline) : Status::ok;
+    }
+
+    PENSTOCK_ONDEVICE Status commit(Lanes group, u64 deadline) const {
+        if (P::lane() != lowest(group)) return Status::ok;
+        Status first = Status::ok;
+        for (u32 file = 0; file < file_count; ++file) {
+            if (!files[file].writable) continue;
+            u32 ticket = 0;
+            Status status = claim(ticket, deadline);
+            const Request request{0, 0, 0, static_cast<u16>(file), Operation::flush, 0};
+            if (status == Status::ok) status = sent(ticket, request, deadline);
+            if (first == Status::ok) first = status;
+        }
+        return first;
+    }
+
+  private:
+    PENSTOCK_ONDEVICE Status place(u64 key, Operation operation, Request& request) const {
+        const u32 file = array_of(key);
+        const u64 offset = (key & ((u64{1} << kPageBits) - 1)) * page_bytes;
+        if (file >= file_count || offset >= files[file].bytes) return Status::out_of_range;
+        const u64 rest = files[file].bytes - offset;
+        request = {offset,    0, rest < page_bytes ? static_cast<u32>(rest) : page_bytes, static_cast<u16>(file),
+                   operation, 0};
+        return Status::ok;
+    }
+
+    PENSTOCK_ONDEVICE void fill(Lanes group, void* page, const void* from, u32 bytes) const {
+        copy_together<P>(group, page, from, bytes);
+        if (bytes < page_bytes) zero_together<P>(group, static_cast<u8*>(page) + bytes, page_bytes - bytes);
+    }
+
+    PENSTOCK_ONDEVICE Status claim(u32& ticket, u64 deadline) const {
+        for (;;) {
+            const Status status = mailbox.claim(ticket);
+            if (status != Status::busy) return status;
+            if (P::now_ns() >= deadline) return Status::timed_out;
+            P::pause(256);
+        }
+    }
+
+    PENSTOCK_ONDEVICE Status sent(u32 ticket, const Request& request, u64 deadline) const {
+        Status status = mailbox.publish(ticket, request);
+        if (status == Status::ok) status = mailbox.wait(ticket, deadline);
+        if (status != Status::timed_out) mailbox.release(ticket);  // else it is the mailbox's until the late answer
+        return status;
+    }
+};
+
+}  // namespace penstock::ondevice

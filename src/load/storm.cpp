@@ -1,0 +1,184 @@
+// See storm.hpp.
+#include "load/storm.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "load/storm_launch.hpp"
+
+namespace penstock::load {
+namespace {
+
+constexpr u32 kStripes = 256;
+constexpr u32 kWarp = 32;
+
+[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+    throw Error(ErrorCode::invalid_argument, "measure requests of the device", cause, advice);
+}
+
+void check(const StormSetup& setup, const StormOptions& options, std::uint64_t file_bytes) {
+    if (options.blocks == 0 || options.threads == 0 || options.threads > 1024) {
+        refuse(std::to_string(options.blocks) + " blocks of " + std::to_string(options.threads) + " threads",
+               "give at least one block, of 1 to 1024 threads");
+    }
+    if (options.in_flight == 0 || options.in_flight > kStormInFlight) {
+        refuse(std::to_string(options.in_flight) + " under way", "give 1 to " + std::to_string(kStormInFlight));
+    }
+    if (options.request_bytes == 0 || options.request_bytes % 16 != 0 || options.request_bytes > setup.slot_bytes) {
+        refuse("requests of " + std::to_string(options.request_bytes) + " bytes",
+               "give a multiple of 16 up to the slot's " + std::to_string(setup.slot_bytes));
+    }
+    if (file_bytes < options.request_bytes) refuse("the file is smaller than a request", "give a larger file");
+    if (options.writes && setup.source != StormSource::service) refuse("writes", "only the service writes");
+}
+
+ondevice::ServiceEvidence difference(ondevice::ServiceEvidence after, const ondevice::ServiceEvidence& before) {
+    for (std::size_t i = 0; i < ondevice::kSources; ++i) {
+        after.by_source[i].requests -= before.by_source[i].requests;
+        after.by_source[i].bytes -= before.by_source[i].bytes;
+    }
+    after.failed -= before.failed;
+    return after;
+}
+
+}  // namespace
+
+Storm::Storm(Device& device, const std::string& name, const StormSetup& setup)
+    : device_(device),
+      setup_(setup),
+      own_(device, MemoryKind::device),
+      shared_(device, MemoryKind::pinned),
+      stream_(device.make_stream()) {
+    open(name);
+    counts_ = own_.allocate(kStripes * sizeof(StormCounts));
+    clocks_ = own_.allocate(2 * sizeof(u64));
+    if (setup.source == StormSource::memory) {
+        fill_window(name);
+        return;
+    }
+    if (setup.source == StormSource::mapping) {
+        mapping_ = std::make_unique<ondevice::FileMapping>(device, handle_, bytes_);
+        if (mapping_->data() == nullptr) {
+            throw Error(ErrorCode::unsupported, "map for the device", mapping_->refusal(), "measure with the service");
+        }
+        return;
+    }
+    mailbox_ = std::make_unique<ondevice::Mailbox>(shared_, own_,
+                                                   ondevice::MailboxSizes{setup.slots, setup.slot_bytes});
+    service_ = std::make_unique<ondevice::Service>(*mailbox_, std::vector<const FileHandle*>{&handle_},
+                                                   ondevice::ServiceOptions{.threads = setup.service_threads});
+}
+
+Storm::~Storm() = default;
+
+void Storm::open(const std::string& name) {
+    fd_ = os::UniqueFd(::open(name.c_str(), (setup_.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
+    struct stat status {};
+    if (fd_.get() < 0 || ::fstat(fd_.get(), &status) != 0) throw Error(errno_info("open", name, errno));
+    bytes_ = static_cast<std::uint64_t>(status.st_size);
+    direct_ = os::open_direct(os::real_system(), fd_.get());
+    handle_.name = name;
+    handle_.buffered_fd = fd_.get();
+    handle_.direct_fd = direct_.fd.get();
+    handle_.writable = setup_.writable;
+    if (direct_.facts.usable) {
+        handle_.offset_alignment = direct_.facts.offset_alignment;
+        handle_.memory_alignment = direct_.facts.memory_alignment;
+    }
+}
+
+void Storm::fill_window(const std::string& name) {
+    bytes_ = std::min(bytes_, setup_.window_bytes);
+    window_ = shared_.allocate(bytes_);
+    for (std::uint64_t done = 0; done < bytes_;) {
+        const ssize_t count = ::pread(fd_.get(), window_.data + done, bytes_ - done, static_cast<off_t>(done));
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) throw Error(errno_info("read", name, count < 0 ? errno : ENODATA));
+        done += static_cast<std::uint64_t>(count);
+    }
+}
+
+StormWork Storm::work_for(const StormOptions& options, std::uint64_t warps) {
+    if (memory_.bytes < warps * options.request_bytes) {
+        memory_ = {};
+        memory_ = own_.allocate(warps * options.request_bytes);
+    }
+    StormWork work{};
+    if (mailbox_) work.mailbox = mailbox_->ref();
+    if (setup_.source == StormSource::mapping) work.mapping = reinterpret_cast<const u8*>(mapping_->data());
+    if (setup_.source == StormSource::memory) work.mapping = window_.data;
+    work.memory = memory_.data;
+    work.counts = reinterpret_cast<StormCounts*>(counts_.data);
+    work.clocks = reinterpret_cast<u64*>(clocks_.data);
+    work.stripes = kStripes;
+    work.request_bytes = options.request_bytes;
+    work.file_bytes = bytes_;
+    work.seed = options.seed;
+    work.turn = ++turn_;
+    work.nanoseconds = static_cast<u64>(options.seconds * 1e9);
+    work.requests = options.requests;
+    work.in_flight = options.in_flight;
+    work.rings = options.rings != 0 ? options.rings : static_cast<u32>(warps);
+    work.writes = options.writes ? 1 : 0;
+    work.sequential = options.sequential ? 1 : 0;
+    work.checked = options.checked ? 1 : 0;
+    return work;
+}
+
+StormReport Storm::run(const StormOptions& options) {
+    check(setup_, options, bytes_);
+    const std::uint64_t warps = std::uint64_t{options.blocks} * ((options.threads + kWarp - 1) / kWarp);
+    const StormWork work = work_for(options, warps);
+    stream_->fill(counts_.data, counts_.bytes, 0);
+    stream_->synchronize();
+    const ondevice::ServiceEvidence before = service_ ? service_->evidence() : ondevice::ServiceEvidence{};
+    const auto began = Clock::now();
+    run_storm(device_, *stream_, work, {options.blocks, options.threads});
+    stream_->synchronize();
+    StormReport report;
+    report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    report.warps = warps;
+    if (service_) report.served = difference(service_->evidence(), before);
+    std::vector<StormCounts> counts(kStripes);
+    std::array<u64, 2> clocks{};
+    stream_->copy(CopyDirection::to_host, counts.data(), counts_.data, counts_.bytes);
+    stream_->copy(CopyDirection::to_host, clocks.data(), clocks_.data, clocks_.bytes);
+    stream_->synchronize();
+    report.latency.resize(ondevice::kWaitBuckets);
+    for (const StormCounts& one : counts) {
+        report.requests += one.requests;
+        report.bad_words += one.bad_words;
+        report.failures += one.failures;
+        report.busy += one.busy;
+        for (u32 bucket = 0; bucket < ondevice::kWaitBuckets; ++bucket) report.latency[bucket] += one.latency[bucket];
+    }
+    if (clocks[1] != 0) report.cycles_per_ns = static_cast<double>(clocks[0]) / static_cast<double>(clocks[1]);
+    return report;
+}
+
+double time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
+                  const LoadsOptions& options) {
+    ondevice::DeviceMemory own(device, MemoryKind::device), shared(device, MemoryKind::pinned);
+    const Grid grid{options.blocks, options.threads};
+    const ondevice::DmaBlock sums = own.allocate(std::uint64_t{grid.blocks} * grid.threads * sizeof(float));
+    const ondevice::DmaBlock failed = shared.allocate(sizeof(int));
+    const std::uint64_t step = std::max<std::uint64_t>(kWarp, options.tile);
+    const LoadsWork work{ref,          plain,
+                         items / step * step, options.rounds,
+                         options.tile, reinterpret_cast<float*>(sums.data),
+                         reinterpret_cast<int*>(failed.data)};
+    const auto stream = device.make_stream();
+    const auto began = Clock::now();
+    run_loads(device, *stream, work, grid);
+    stream->synchronize();
+    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    const auto status = static_cast<Status>(*reinterpret_cast<const int*>(failed.data));
+    if (status != Status::ok) throw Error(ErrorCode::io_error, "load elements", ondevice::words(status), "");
+    return seconds;
+}
+
+}  // namespace penstock::load

@@ -1,0 +1,14 @@
+// Launchers of the storms' kernels, for nvcc and the host compiler alike. Each returns the launch's error and does not
+// wait.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "load/storm_launch.hpp"
+
+namespace penstock::load {
+
+cudaError_t launch_storm(const StormWork& work, const Grid& grid, cudaStream_t stream);
+cudaError_t launch_loads(const LoadsWork& work, const Grid& grid, cudaStream_t stream);
+
+}  // namespace penstock::load

@@ -1,0 +1,36 @@
+// See storm_launch.hpp.
+#include "load/storm_launch.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+namespace penstock::load {
+namespace {
+
+template <class Share>
+void on_threads(u64 most, const Share& share) {
+    const u64 workers = std::clamp<u64>(std::thread::hardware_concurrency(), 1, std::max<u64>(most, 1));
+    std::vector<std::thread> threads;
+    for (u64 worker = 1; worker < workers; ++worker) threads.emplace_back([&, worker] { share(worker, workers); });
+    share(0, workers);
+    for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid& grid) {
+    const DeviceInfo info = device.info();
+    if (!info.emulated) return storm_on_gpu(info, stream, work, grid);
+    on_threads(u64{grid.blocks} * grid.threads,
+               [&](u64 worker, u64 workers) { storm_share(work, worker, workers); });
+}
+
+void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid& grid) {
+    const DeviceInfo info = device.info();
+    if (!info.emulated) return loads_on_gpu(info, stream, work, grid);
+    on_threads(u64{grid.blocks} * grid.threads,
+               [&](u64 worker, u64 workers) { loads_share(work, worker, workers, 1); });
+}
+
+}  // namespace penstock::load

@@ -1,0 +1,23 @@
+// Starts a storm's work on a device: a kernel on a GPU; on the emulated device as many threads as there are cores, each
+// a warp, and done when it returns.
+#pragma once
+
+#include "load/loads_work.hpp"
+#include "load/storm_work.hpp"
+#include "penstock/device.hpp"
+
+namespace penstock::load {
+
+struct Grid {
+    u32 blocks = 0;
+    u32 threads = 0;  // of a block
+};
+
+void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid& grid);
+void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid& grid);
+
+// The part of real GPUs; a build without CUDA throws.
+void storm_on_gpu(const DeviceInfo& info, Stream& stream, const StormWork& work, const Grid& grid);
+void loads_on_gpu(const DeviceInfo& info, Stream& stream, const LoadsWork& work, const Grid& grid);
+
+}  // namespace penstock::load

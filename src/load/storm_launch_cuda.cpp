@@ -1,0 +1,19 @@
+// Storms on real GPUs: what nvcc compiled, started on the stream of a Device, with its errors as Errors.
+#include "device/cuda_error.hpp"
+#include "load/storm_kernels.hpp"
+
+namespace penstock::load {
+
+using device::cuda_check;
+
+void storm_on_gpu(const DeviceInfo& info, Stream& stream, const StormWork& work, const Grid& grid) {
+    const device::ScopedCudaDevice scope(info.index);
+    cuda_check(launch_storm(work, grid, static_cast<cudaStream_t>(stream.native_handle())), "launch of a storm");
+}
+
+void loads_on_gpu(const DeviceInfo& info, Stream& stream, const LoadsWork& work, const Grid& grid) {
+    const device::ScopedCudaDevice scope(info.index);
+    cuda_check(launch_loads(work, grid, static_cast<cudaStream_t>(stream.native_handle())), "launch of loads");
+}
+
+}  // namespace penstock::load

@@ -1,0 +1,122 @@
+// Storms on the emulated device, or the one that PENSTOCK_TEST_DEVICE names: every page that came is checked, a page
+// that is wrong is found, and what the device counts is what the service counts.
+#include "load/storm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include "context/test_files.hpp"
+
+namespace penstock::load {
+namespace {
+
+std::shared_ptr<Device> test_device() {
+    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
+    return make_device(device != nullptr ? device : "host");
+}
+
+class StormTest : public testing::Test {
+  protected:
+    static constexpr std::uint64_t kBytes = 8 << 20, kSeed = 42;
+    StormTest() {
+        std::vector<unsigned char> content(kBytes);
+        for (std::uint64_t at = 0; at < kBytes; at += 8) {
+            const std::uint64_t word = stamp_word(kSeed, at / 8);
+            std::memcpy(&content[at], &word, 8);
+        }
+        test::write_file(name_, content_ = std::move(content));
+    }
+    static StormOptions some() {
+        StormOptions options;
+        options.blocks = 8;
+        options.threads = 64;
+        options.in_flight = 4;
+        options.requests = 200;
+        options.seconds = 20;
+        options.seed = kSeed;
+        return options;
+    }
+    static std::uint64_t served(const StormReport& report) {
+        std::uint64_t sum = 0;
+        for (const auto& one : report.served.by_source) sum += one.requests;
+        return sum;
+    }
+
+    std::shared_ptr<Device> device_ = test_device();
+    test::TempDirectory directory_;
+    const std::string name_ = directory_.file("data");
+    std::vector<unsigned char> content_;
+};
+
+TEST_F(StormTest, every_page_is_checked_and_counted_on_both_sides) {
+    Storm storm(*device_, name_, {.slots = 64, .service_threads = 2});
+    for (const bool sequential : {false, true}) {
+        StormOptions options = some();
+        options.sequential = sequential;
+        const StormReport report = storm.run(options);
+        EXPECT_GT(report.requests, 0u);
+        EXPECT_EQ(report.requests % 200, 0u) << "every warp made all of its requests";
+        EXPECT_EQ(report.bad_words, 0u);
+        EXPECT_EQ(report.failures, 0u);
+        EXPECT_EQ(served(report), report.requests);
+        EXPECT_EQ(std::accumulate(report.latency.begin(), report.latency.end(), std::uint64_t{0}), report.requests);
+        EXPECT_GT(report.cycles_per_ns, 0.05);
+    }
+}
+
+TEST_F(StormTest, a_wrong_byte_is_found) {
+    content_[5 * 4096 + 77] ^= 1;
+    test::write_file(name_, content_);
+    Storm storm(*device_, name_, {.slots = 64, .service_threads = 1});
+    StormOptions options = some();
+    options.sequential = true;
+    options.requests = 2048;
+    EXPECT_GT(storm.run(options).bad_words, 0u);
+    options.checked = false;
+    EXPECT_EQ(storm.run(options).bad_words, 0u);
+}
+
+TEST_F(StormTest, writes_carry_stamps_that_reads_then_find) {
+    test::write_file(name_, std::vector<unsigned char>(kBytes));
+    Storm storm(*device_, name_, {.slots = 64, .service_threads = 2, .writable = true});
+    StormOptions options = some();
+    options.sequential = true;
+    options.requests = 2048;
+    EXPECT_GT(storm.run(options).bad_words, 0u) << "nothing is written yet";
+    options.writes = true;
+    EXPECT_EQ(storm.run(options).failures, 0u);
+    options.writes = false;
+    EXPECT_EQ(storm.run(options).bad_words, 0u);
+}
+
+TEST_F(StormTest, memory_that_the_device_reads_itself) {
+    Storm storm(*device_, name_, {.source = StormSource::memory, .window_bytes = 1 << 20});
+    const StormReport report = storm.run(some());
+    EXPECT_GT(report.requests, 0u);
+    EXPECT_EQ(report.bad_words, 0u);
+    EXPECT_EQ(served(report), 0u);
+}
+
+TEST_F(StormTest, what_makes_no_sense_is_refused) {
+    Storm storm(*device_, name_, {.slots = 64});
+    for (const auto& change : std::vector<std::function<void(StormOptions&)>>{
+             [](StormOptions& o) { o.blocks = 0; }, [](StormOptions& o) { o.threads = 2000; },
+             [](StormOptions& o) { o.in_flight = 99; }, [](StormOptions& o) { o.request_bytes = 100; },
+             [](StormOptions& o) { o.request_bytes = 8192; }}) {
+        StormOptions options = some();
+        change(options);
+        EXPECT_THROW(storm.run(options), Error);
+    }
+    EXPECT_THROW(Storm(*device_, directory_.file("none"), {}), Error);
+    Storm reader(*device_, name_, {.slots = 8, .service_threads = 1});
+    StormOptions options = some();
+    options.writes = true;
+    options.requests = 3;
+    const StormReport report = reader.run(options);
+    EXPECT_EQ(report.failures, report.requests) << "the file is not open for writing";
+}
+
+}  // namespace
+}  // namespace penstock::load

@@ -1,0 +1,215 @@
+// See file_cache.hpp.
+#include "ondevice/file_cache.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr u64 kSlotMemory = 64 * kMiB;   // page-locked, of the mailbox
+constexpr u32 kSlotsMax = 4096;          // more add nothing: the link is full long before
+constexpr u32 kThreadsMax = 12;
+constexpr u32 kStripes = 256;            // of counts: at least as many as a GPU has multiprocessors
+
+[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+    throw Error(ErrorCode::invalid_argument, "make a page cache", cause, advice);
+}
+
+CacheShape checked_shape(const FileCacheOptions& options) {
+    const u64 page = options.page_bytes;
+    if (page < 512 || page > 2 * kMiB || (page & (page - 1)) != 0) {
+        refuse("pages of " + std::to_string(page) + " bytes", "give a power of two from 512 to 2097152");
+    }
+    const u64 frames = options.cache_bytes / page;
+    if (frames == 0 || frames >= kNoFrame) {
+        refuse(std::to_string(options.cache_bytes) + " bytes for pages of " + std::to_string(page),
+               "give room for at least one page, and for less than 4294967295");
+    }
+    return shape_of(static_cast<u32>(frames), static_cast<u32>(page));
+}
+
+u32 service_threads(const FileCacheOptions& options, u32 slots) {
+    const u32 cores = std::max(1u, std::thread::hardware_concurrency());
+    const u32 wanted = options.threads != 0 ? options.threads : std::clamp(cores * 3 / 4, 1u, kThreadsMax);
+    return std::min(wanted, slots);
+}
+
+u64 size_of(const FileHandle& file) {
+    struct stat status {};
+    if (::fstat(file.buffered_fd, &status) != 0) throw Error(errno_info("size of", file.name, errno));
+    return static_cast<u64>(status.st_size);
+}
+
+}  // namespace
+
+FileCache::FileCache(Device& device, const std::vector<const FileHandle*>& files, const FileCacheOptions& options)
+    : device_(device),
+      options_(options),
+      shape_(checked_shape(options)),
+      own_(device, MemoryKind::device),
+      shared_(device, MemoryKind::pinned) {
+    if (files.empty()) refuse("no files", "name at least one");
+    quota_ = shape_.frames - (shape_.frames + 7) / 8;
+    most_workers_ = ondevice::most_workers(device);
+    states_ = own_.allocate(shape_.state_bytes());
+    data_ = own_.allocate(shape_.data_bytes());
+    counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
+    outcome_ = shared_.allocate(sizeof(CacheOutcome));
+    failed_ = shared_.allocate(sizeof(int));
+    done_ = own_.allocate(u64{most_workers_} * sizeof(u32));
+    stream_ = device.make_stream();
+    event_ = device.make_event();
+    for (const FileHandle* file : files) {
+        sizes_.push_back(size_of(*file));
+        mappings_.push_back(options.map ? std::make_unique<FileMapping>(device, *file, sizes_.back()) : nullptr);
+    }
+    const u64 room = std::clamp<u64>(kSlotMemory / shape_.page_bytes, 16, kSlotsMax);
+    const u32 slots = options.slots != 0 ? options.slots : static_cast<u32>(room);
+    mailbox_ = std::make_unique<Mailbox>(shared_, own_, MailboxSizes{slots, shape_.page_bytes});
+    make_refs(files);
+    service_ = std::make_unique<Service>(
+        *mailbox_, files,
+        ServiceOptions{.threads = service_threads(options, slots), .system = options.system});
+    CacheWork format{};
+    format.task = CacheTask::format;
+    run(0, format);
+}
+
+FileCache::~FileCache() {
+    CacheWork settle{};
+    settle.task = CacheTask::settle;
+    try {
+        run(0, settle);
+    } catch (...) {  // a broken device has nothing in flight any more
+    }
+}
+
+void FileCache::make_refs(const std::vector<const FileHandle*>& files) {
+    std::vector<StoredFile> table;
+    std::vector<StoredRef> refs(files.size());
+    for (u32 i = 0; i < files.size(); ++i) {
+        auto* const mapping = mapped(i) ? reinterpret_cast<u8*>(mappings_[i]->data()) : nullptr;
+        table.push_back({sizes_[i], mapping, files[i]->writable ? 1u : 0u, 0});
+    }
+    files_ = own_.allocate(table.size() * sizeof(StoredFile));
+    own_.write(files_, table.data(), table.size() * sizeof(StoredFile));
+    StoredCache cache{};
+    cache.pool = pool_of<Native>(shape_, states_.data);
+    cache.pool.chosen = options_.replacement;
+    cache.bytes = data_.data;
+    cache.page_bytes = shape_.page_bytes;
+    cache.store = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(files.size()),
+                   shape_.page_bytes};
+    cache.quota = quota_;
+    for (u32 i = 0; i < refs.size(); ++i) {
+        refs[i].cache = cache;
+        refs[i].counts = reinterpret_cast<CacheCounts*>(counts_.data);
+        refs[i].stripes = kStripes;
+        refs[i].number = i;
+        refs[i].bytes = sizes_[i];
+        refs[i].wait_ns = options_.wait_ns;
+        refs[i].status = reinterpret_cast<int*>(failed_.data);
+        refs[i].writable = files[i]->writable ? 1 : 0;
+    }
+    refs_ = own_.allocate(refs.size() * sizeof(StoredRef));
+    own_.write(refs_, refs.data(), refs.size() * sizeof(StoredRef));
+}
+
+const StoredRef* FileCache::ref(u32 array) const { return reinterpret_cast<const StoredRef*>(refs_.data) + array; }
+
+// As many as there is work for, and no more than can hold a page each while others have room too.
+u32 FileCache::workers_for(const CacheWork& work) const {
+    u64 useful = 1;
+    switch (work.task) {
+        case CacheTask::gather:
+        case CacheTask::scatter:
+        case CacheTask::prefetch:
+        case CacheTask::pin:
+        case CacheTask::unpin: useful = work.count; break;
+        case CacheTask::read:
+        case CacheTask::write: useful = work.count / shape_.page_bytes + 2; break;
+        case CacheTask::write_back:
+        case CacheTask::format: useful = shape_.frames; break;
+        default: break;
+    }
+    const u64 room = std::max<u64>(1, shape_.frames / 2);
+    return static_cast<u32>(std::clamp<u64>(useful, 1, std::min<u64>(most_workers_, room)));
+}
+
+FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
+    auto* const outcome = reinterpret_cast<CacheOutcome*>(outcome_.data);
+    *outcome = {};
+    work.ref = ref(array);
+    work.outcome = outcome;
+    launch(device_, *stream_, work, workers_for(work));
+    stream_->record(*event_);
+    event_->wait(Deadline::never());
+    return {static_cast<Status>(static_cast<int>(outcome->status)), outcome->where};
+}
+
+FileCache::Failure FileCache::run(u32 array, CacheWork work) {
+    const std::scoped_lock lock(mutex_);
+    return run_locked(array, work);
+}
+
+FileCache::Failure FileCache::pin(u32 array, u64 first_page, u64 pages) {
+    const std::scoped_lock lock(mutex_);
+    if (pages > quota_) return {Status::all_pinned, first_page};
+    CacheWork work{};
+    work.first = first_page;
+    work.count = pages;
+    work.task = CacheTask::promise;
+    Failure failure = run_locked(array, work);
+    if (failure.status != Status::ok || pages == 0) return failure;
+    work.task = CacheTask::pin;
+    work.done = reinterpret_cast<u32*>(done_.data);
+    failure = run_locked(array, work);
+    if (failure.status == Status::ok) return failure;
+    std::vector<u32> done(workers_for(work));
+    stream_->copy(CopyDirection::to_host, done.data(), done_.data, done.size() * sizeof(u32));
+    stream_->synchronize();
+    work.task = CacheTask::unpin;
+    run_locked(array, work);
+    for (const u32 count : done) work.count -= count;
+    work.task = CacheTask::take_back;
+    run_locked(array, work);
+    return failure;
+}
+
+FileCache::Failure FileCache::flush() {
+    const std::scoped_lock lock(mutex_);
+    CacheWork work{};
+    work.task = CacheTask::write_back;
+    const Failure written = run_locked(0, work);
+    work.task = CacheTask::commit;
+    const Failure durable = run_locked(0, work);
+    return written.status != Status::ok ? written : durable;
+}
+
+std::vector<CacheCounts> FileCache::counts() {
+    const std::scoped_lock lock(mutex_);
+    std::vector<CacheCounts> counts(kStripes);
+    stream_->copy(CopyDirection::to_host, counts.data(), counts_.data, counts.size() * sizeof(CacheCounts));
+    stream_->synchronize();
+    return counts;
+}
+
+std::string FileCache::mapping_refusal(u32 array) const {
+    return mappings_[array] == nullptr ? "not asked for" : mappings_[array]->refusal();
+}
+
+u64 FileCache::device_bytes() const noexcept {
+    return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + done_.bytes;
+}
+
+u64 FileCache::pinned_bytes() const noexcept {
+    const MailboxRef<Native> ref = mailbox_->ref();
+    const u64 slot = u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32);
+    return ref.depth() * slot + outcome_.bytes + failed_.bytes;
+}
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,86 @@
+// The owner of a page cache in a device's memory over ordinary files: its memory, its mailbox, the service behind it,
+// and the work that the host asks of it. Users' own kernels may use the cache at the same time.
+//
+// Pages that were stored to reach their files by flush or when their place is needed, not by the owner's going. Thread-
+// safe: work of several threads is done one after another.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ondevice/file_cache_launch.hpp"
+#include "ondevice/device_memory.hpp"
+#include "ondevice/file_mapping.hpp"
+#include "ondevice/service.hpp"
+
+namespace penstock::ondevice {
+
+struct FileCacheOptions {
+    u64 page_bytes = 4096;  // a power of two, 512 B to 2 MiB
+    u64 cache_bytes = 256 * kMiB;
+    Replacement replacement = Replacement::sweep_resistant;
+    u32 threads = 0;               // of the service; 0: by the number of cores
+    u32 slots = 0;                 // requests under way at once; 0: by the size of a page
+    u64 wait_ns = 10'000'000'000;  // the longest that one operation waits
+    bool map = true;               // files in memory are reached by the GPU itself where it can
+    os::System* system = nullptr;  // nullptr: the real one
+};
+
+class FileCache {
+  public:
+    // files[n] is array n. Files and device outlive this. Throws Error.
+    FileCache(Device& device, const std::vector<const FileHandle*>& files, const FileCacheOptions& options);
+    ~FileCache();
+    FileCache(const FileCache&) = delete;
+    FileCache& operator=(const FileCache&) = delete;
+
+    struct Failure {
+        Status status = Status::ok;
+        u64 where = 0;  // row or page; see CacheTask
+    };
+    // `work` without ref and outcome. Its memory is the device's or can be reached by it.
+    Failure run(u32 array, CacheWork work);
+    // Of whole pages; all or nothing.
+    Failure pin(u32 array, u64 first_page, u64 pages);
+    // Writes back what is dirty, of all arrays, and makes it durable.
+    Failure flush();
+
+    // In memory of the device, for users' kernels.
+    const StoredRef* ref(u32 array) const;
+    u64 bytes(u32 array) const { return sizes_[array]; }
+    u64 page_bytes() const noexcept { return shape_.page_bytes; }
+    u64 frames() const noexcept { return shape_.frames; }
+    u32 quota() const noexcept { return quota_; }
+    // Of each multiprocessor; added up when kernels end.
+    std::vector<CacheCounts> counts();
+    ServiceEvidence evidence() const { return service_->evidence(); }
+    bool mapped(u32 array) const { return mappings_[array] != nullptr && mappings_[array]->data() != nullptr; }
+    // Why the GPU does not reach the file itself; empty: it does.
+    std::string mapping_refusal(u32 array) const;
+    u64 device_bytes() const noexcept;
+    u64 pinned_bytes() const noexcept;
+
+  private:
+    void make_refs(const std::vector<const FileHandle*>& files);
+    Failure run_locked(u32 array, CacheWork work);
+    u32 workers_for(const CacheWork& work) const;
+
+    Device& device_;
+    const FileCacheOptions options_;
+    CacheShape shape_;
+    u32 quota_ = 0;
+    u32 most_workers_ = 1;
+    DeviceMemory own_, shared_;
+    DmaBlock states_, data_, files_, refs_, counts_, outcome_, failed_, done_;
+    std::vector<u64> sizes_;
+    std::vector<std::unique_ptr<FileMapping>> mappings_;
+    std::unique_ptr<Mailbox> mailbox_;
+    std::unique_ptr<Service> service_;
+    std::unique_ptr<Stream> stream_;
+    std::unique_ptr<Event> event_;
+    std::mutex mutex_;
+};
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,34 @@
+// The kernel of file_cache_work.hpp: one warp a worker, and as many warps as were asked for. Blocks are small, so that
+// workers spread over all multiprocessors: one of them alone pulls little from host memory.
+#include "ondevice/file_cache_kernels.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr unsigned kWarp = 32;
+constexpr unsigned kWarpsPerBlock = 4;
+
+__global__ void __launch_bounds__(kWarp* kWarpsPerBlock) cache_work(CacheWork work, u32 workers) {
+    const u64 worker = u64{blockIdx.x} * kWarpsPerBlock + threadIdx.x / kWarp;
+    if (worker < workers) do_share(work, worker, workers);
+}
+
+}  // namespace
+
+cudaError_t cache_kernel_workers(int device_index, u32& workers) {
+    int processors = 0, blocks = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device_index);
+    if (error == cudaSuccess) {
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, cache_work, kWarp * kWarpsPerBlock, 0);
+    }
+    workers = static_cast<u32>(processors * blocks) * kWarpsPerBlock;
+    return error;
+}
+
+cudaError_t launch_cache_kernel(const CacheWork& work, u32 workers, cudaStream_t stream) {
+    const unsigned blocks = (workers + kWarpsPerBlock - 1) / kWarpsPerBlock;
+    cache_work<<<blocks, kWarp * kWarpsPerBlock, 0, stream>>>(work, workers);
+    return cudaGetLastError();
+}
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,266 @@
+// A page cache over ordinary files as its owner runs it: on the emulated device, or on the one that
+// PENSTOCK_TEST_DEVICE names. What is gathered, read and written is compared with the files.
+#include "ondevice/file_cache.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <random>
+
+#include "context/test_files.hpp"
+#include "ondevice/file_mapping.hpp"
+#include "ondevice/opened_file_rig.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+std::shared_ptr<Device> test_device() {
+    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
+    return make_device(device != nullptr ? device : "host");
+}
+
+// Memory of the device with what the host put there.
+class OnDevice {
+  public:
+    OnDevice(Device& device, u64 bytes)
+        : memory_(device, MemoryKind::device), block_(memory_.allocate(bytes)), device_(device) {}
+    OnDevice(Device& device, const void* from, u64 bytes) : OnDevice(device, bytes) {
+        memory_.write(block_, from, bytes);
+    }
+    u8* data() const { return block_.data; }
+    Bytes bytes() const {
+        Bytes got(block_.bytes);
+        const auto stream = device_.make_stream();
+        stream->copy(CopyDirection::to_host, got.data(), block_.data, got.size());
+        stream->synchronize();
+        return got;
+    }
+
+  private:
+    DeviceMemory memory_;
+    DmaBlock block_;
+    Device& device_;
+};
+
+class FileCacheTest : public testing::Test {
+  protected:
+    static constexpr u64 kBytes = (1 << 20) + 1234;  // the last page is not whole
+    FileCacheTest() { test::write_file(name_, content_ = test::stamped(kBytes)); }
+
+    FileCache make(const OpenedFile& file, u64 frames = 64, u64 page_bytes = 4096) {
+        FileCacheOptions options;
+        options.page_bytes = page_bytes;
+        options.cache_bytes = frames * page_bytes;
+        options.wait_ns = 5'000'000'000;
+        return FileCache(*device_, {&file.handle}, options);
+    }
+    FileCache::Failure move(FileCache& cache, CacheTask task, u64 first, u8* memory, u64 count) {
+        CacheWork work{};
+        work.task = task;
+        work.first = first;
+        work.count = count;
+        work.memory = memory;
+        return cache.run(0, work);
+    }
+    Bytes read(FileCache& cache, u64 first, u64 count) {
+        const OnDevice to(*device_, count);
+        const auto failure = move(cache, CacheTask::read, first, to.data(), count);
+        EXPECT_EQ(failure.status, Status::ok) << words(failure.status) << " at " << failure.where;
+        return to.bytes();
+    }
+    FileCache::Failure write(FileCache& cache, u64 first, const Bytes& bytes) {
+        const OnDevice from(*device_, bytes.data(), bytes.size());
+        return move(cache, CacheTask::write, first, from.data(), bytes.size());
+    }
+    Bytes gather(FileCache& cache, const std::vector<u64>& rows, u64 row_bytes, Status wanted = Status::ok) {
+        const OnDevice to(*device_, rows.size() * row_bytes), indices(*device_, rows.data(), rows.size() * sizeof(u64));
+        CacheWork work{};
+        work.task = CacheTask::gather;
+        work.rows = reinterpret_cast<const u64*>(indices.data());
+        work.count = rows.size();
+        work.row_bytes = row_bytes;
+        work.memory = to.data();
+        const auto failure = cache.run(0, work);
+        EXPECT_EQ(failure.status, wanted) << words(failure.status) << " at " << failure.where;
+        return to.bytes();
+    }
+    Tally total(FileCache& cache) {
+        Tally sum{};
+        for (const CacheCounts& counts : cache.counts()) merge<Native>(sum, counts.tally);
+        return sum;
+    }
+    Bytes part(u64 first, u64 count) const { return {content_.begin() + first, content_.begin() + first + count}; }
+
+    std::shared_ptr<Device> device_ = test_device();
+    test::TempDirectory directory_;
+    const std::string name_ = directory_.file("data");
+    Bytes content_;
+};
+
+TEST_F(FileCacheTest, reads_any_range_through_a_smaller_cache) {
+    const OpenedFile file(name_, O_RDONLY);
+    FileCache cache = make(file);
+    EXPECT_EQ(read(cache, 0, kBytes), content_);
+    EXPECT_EQ(read(cache, kBytes - 5000, 5000), part(kBytes - 5000, 5000));
+    EXPECT_EQ(read(cache, 4095, 2), part(4095, 2));
+    EXPECT_GE(total(cache).misses, kBytes / 4096);
+    EXPECT_EQ(total(cache).write_backs, 0u);
+    EXPECT_EQ(move(cache, CacheTask::read, kBytes - 1, nullptr, 2).status, Status::out_of_range);
+}
+
+TEST_F(FileCacheTest, gathers_rows_of_any_size) {
+    const OpenedFile file(name_, O_RDONLY);
+    FileCache cache = make(file);
+    std::mt19937_64 random(7);
+    for (const u64 row_bytes : {4ull, 20ull, 512ull, 5000ull, 16384ull}) {
+        std::vector<u64> rows(500);
+        for (u64& row : rows) row = random() % (kBytes / row_bytes);
+        const Bytes got = gather(cache, rows, row_bytes);
+        for (u64 i = 0; i < rows.size(); ++i) {
+            const unsigned char* const row = &got[i * row_bytes];
+            ASSERT_TRUE(std::equal(row, row + row_bytes, &content_[rows[i] * row_bytes]))
+                << "row " << rows[i] << " of " << row_bytes << " bytes";
+        }
+    }
+    gather(cache, {0, kBytes / 512, 1}, 512, Status::out_of_range);
+}
+
+TEST_F(FileCacheTest, what_is_written_is_in_the_file_after_flush) {
+    const OpenedFile file(name_);
+    FileCache cache = make(file);
+    Bytes expected = content_;
+    std::mt19937_64 random(11);
+    for (int turn = 0; turn < 40; ++turn) {
+        const u64 first = turn % 4 == 0 ? random() % 200 * 4096 : random() % (kBytes - 1);
+        const u64 count = 1 + random() % std::min<u64>(50'000, kBytes - first);
+        const Bytes bytes = test::stamped(count, first + 8 * turn);
+        std::copy(bytes.begin(), bytes.end(), expected.begin() + first);
+        ASSERT_EQ(write(cache, first, bytes).status, Status::ok);
+        if (turn % 10 == 5) {
+            ASSERT_EQ(read(cache, 0, kBytes), expected) << "turn " << turn;
+        }
+    }
+    ASSERT_EQ(cache.flush().status, Status::ok);
+    EXPECT_EQ(test::read_file(name_), expected);
+    EXPECT_EQ(std::filesystem::file_size(name_), kBytes) << "the last page is written up to the end of the file only";
+}
+
+TEST_F(FileCacheTest, whole_pages_are_not_read_before_they_are_overwritten) {
+    const OpenedFile file(name_);
+    FileCache cache = make(file);
+    ASSERT_EQ(write(cache, 0, test::stamped(32 * 4096, 64)).status, Status::ok);
+    EXPECT_EQ(total(cache).misses, 0u);
+    EXPECT_EQ(cache.evidence().by_source[0].requests + cache.evidence().by_source[1].requests +
+                  cache.evidence().by_source[2].requests, 0u);
+    ASSERT_EQ(write(cache, 40 * 4096 + 1, Bytes(4096)).status, Status::ok);
+    EXPECT_EQ(total(cache).misses, 2u) << "parts of pages are";
+}
+
+TEST_F(FileCacheTest, pinned_pages_stay_and_too_many_are_refused) {
+    const OpenedFile file(name_, O_RDONLY);
+    FileCache cache = make(file);
+    ASSERT_EQ(cache.pin(0, 3, 40).status, Status::ok);
+    read(cache, 0, kBytes);
+    const u64 misses = total(cache).misses;
+    read(cache, 3 * 4096, 40 * 4096);
+    EXPECT_EQ(total(cache).misses, misses);
+    EXPECT_EQ(cache.pin(0, 100, cache.quota() - 39).status, Status::all_pinned);
+    ASSERT_EQ(cache.pin(0, 100, cache.quota() - 40).status, Status::ok);
+    EXPECT_EQ(read(cache, 0, kBytes), content_) << "what is left is enough";
+    EXPECT_EQ(cache.pin(0, 240, 1 << 20).status, Status::all_pinned);
+    CacheWork work{};
+    work.task = CacheTask::unpin;
+    work.first = 3;
+    work.count = 40;
+    EXPECT_EQ(cache.run(0, work).status, Status::ok);
+    EXPECT_EQ(cache.run(0, work).status, Status::invalid) << "they are no longer";
+    EXPECT_EQ(cache.pin(0, 250, 20).status, Status::out_of_range) << "past the end; nothing stays pinned";
+    EXPECT_EQ(cache.pin(0, 3, 40).status, Status::ok);
+}
+
+TEST_F(FileCacheTest, a_cache_of_one_page_works) {
+    const OpenedFile file(name_);
+    FileCache cache = make(file, 1);
+    EXPECT_EQ(read(cache, 100, 20'000), part(100, 20'000));
+    ASSERT_EQ(write(cache, 5, Bytes(9000, 1)).status, Status::ok);
+    ASSERT_EQ(cache.flush().status, Status::ok);
+    EXPECT_EQ(read(cache, 5, 9000), Bytes(9000, 1));
+    EXPECT_EQ(cache.pin(0, 0, 1).status, Status::all_pinned);
+}
+
+TEST_F(FileCacheTest, pages_of_every_size) {
+    const OpenedFile file(name_, O_RDONLY);
+    for (const u64 page_bytes : {512ull, 65536ull, 2ull << 20}) {
+        FileCache cache = make(file, 8, page_bytes);
+        EXPECT_EQ(read(cache, 0, kBytes), content_) << page_bytes;
+    }
+    for (const u64 page_bytes : {0ull, 256ull, 3000ull, 4ull << 20}) EXPECT_THROW(make(file, 8, page_bytes), Error);
+}
+
+TEST_F(FileCacheTest, a_file_that_may_not_be_written_is_not) {
+    const OpenedFile file(name_, O_RDONLY);
+    FileCache cache = make(file);
+    EXPECT_EQ(write(cache, 0, Bytes(10)).status, Status::read_only);
+    EXPECT_EQ(cache.flush().status, Status::ok) << "there is nothing to write";
+}
+
+TEST_F(FileCacheTest, a_file_cut_short_underneath_is_a_status) {
+    const OpenedFile file(name_);
+    FileCache cache = make(file);
+    read(cache, 0, 4096);
+    std::filesystem::resize_file(name_, 500'000);
+    const OnDevice to(*device_, kBytes);
+    EXPECT_EQ(move(cache, CacheTask::read, 0, to.data(), kBytes).status, Status::truncated);
+    EXPECT_EQ(read(cache, 0, 400'000), part(0, 400'000));
+}
+
+TEST_F(FileCacheTest, files_are_mapped_for_gpus_where_they_are_in_memory) {
+    const OpenedFile file(name_);
+    const FileMapping here(*device_, file.handle, kBytes);
+    const bool emulated = device_->info().emulated;
+    if (emulated) {
+        EXPECT_EQ(here.data(), nullptr);
+        EXPECT_NE(here.refusal().find("emulated"), std::string::npos);
+    }
+    const std::string name = "/dev/shm/penstock-test-" + std::to_string(::getpid());
+    test::write_file(name, content_);
+    const OpenedFile in_memory(name);
+    std::filesystem::remove(name);
+    FileCache cache(*device_, {&in_memory.handle, &file.handle}, {});
+    EXPECT_EQ(cache.mapped(0), !emulated) << cache.mapping_refusal(0);
+    EXPECT_EQ(read(cache, 0, kBytes), content_);
+    ASSERT_EQ(write(cache, 4000, Bytes(10'000, 3)).status, Status::ok);
+    ASSERT_EQ(cache.flush().status, Status::ok);
+    Bytes got(10'000);
+    ASSERT_EQ(::pread(in_memory.fd.get(), got.data(), got.size(), 4000), static_cast<ssize_t>(got.size()));
+    EXPECT_EQ(got, Bytes(10'000, 3));
+}
+
+TEST_F(FileCacheTest, advice_and_policies) {
+    const OpenedFile file(name_, O_RDONLY);
+    for (const Replacement policy : {Replacement::sweep_resistant, Replacement::clock, Replacement::fifo,
+                                     Replacement::pinned_range}) {
+        FileCacheOptions options;
+        options.cache_bytes = 128 * 4096;
+        options.replacement = policy;
+        FileCache cache(*device_, {&file.handle}, options);
+        CacheWork work{};
+        work.task = policy == Replacement::pinned_range ? CacheTask::keep : CacheTask::advise;
+        work.first = policy == Replacement::pinned_range ? 0 : static_cast<u64>(Advice::sweep);
+        work.count = 100;
+        ASSERT_EQ(cache.run(0, work).status, Status::ok);
+        for (int sweep = 0; sweep < 8; ++sweep) ASSERT_EQ(read(cache, 0, kBytes), content_);
+        const Tally tally = total(cache);
+        const double rate = 1.0 * static_cast<double>(tally.hits) / static_cast<double>(tally.hits + tally.misses);
+        const bool keeps = policy == Replacement::sweep_resistant || policy == Replacement::pinned_range;
+        EXPECT_EQ(rate > 0.2, keeps) << rate << " by policy " << static_cast<int>(policy);
+    }
+}
+
+}  // namespace
+}  // namespace penstock::ondevice

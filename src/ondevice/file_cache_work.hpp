@@ -1,0 +1,194 @@
+// What the library's own kernels do to stored arrays, for the GPU and for host threads alike: `worker` of `workers`
+// does its share; on a GPU a worker is a warp, whose lanes call together.
+//
+// Rows and ranges are bytes: a gather of any type is one of these. The first failure is kept, with the row or page
+// where it happened, and ends its worker's share; the others go on.
+#pragma once
+
+#include "penstock/ondevice/cache_memory.hpp"
+#include "penstock/ondevice/stored_array.hpp"
+
+namespace penstock::ondevice {
+
+enum class CacheTask : u32 {
+    gather,      // rows[0..count) of row_bytes each, to `memory` one after another
+    scatter,     // the same from `memory`
+    read,        // bytes [first, first + count) to `memory`
+    write,       // the same from `memory`
+    prefetch,    // pages [first, first + count), not waited for
+    pin,         // the same, whose pins were promised; `done` takes how many of its pages each worker pinned
+    unpin,       // the same; with `done`, that many of each worker's
+    write_back,  // every dirty page
+    commit,      // by the first worker
+    invalidate,  // pages, by the first worker
+    promise,     // `count` pins, by the first worker
+    take_back,   // `count` promised pins, by the first worker
+    advise,      // the advice `first`, by the first worker
+    keep,        // the range of pages that Replacement::pinned_range keeps, by the first worker
+    settle,      // finishes loads that nobody waits for, by the first worker
+    format,      // empties the cache, before its first use
+};
+
+// The first failure, in memory that host and device reach; status ok: none.
+struct CacheOutcome {
+    u32 status;
+    u32 reserved;
+    u64 where;
+};
+
+struct CacheWork {
+    const StoredRef* ref;
+    CacheTask task;
+    const u64* rows;
+    u64 first;
+    u64 count;
+    u64 row_bytes;
+    u8* memory;
+    u32* done;
+    CacheOutcome* outcome;
+};
+
+template <class P = Native>
+struct CacheWorker {
+    const CacheWork& work;
+    StoredCache& cache;
+    u64 worker;
+    u64 workers;
+
+    PENSTOCK_ONDEVICE const StoredRef& ref() const { return *work.ref; }
+    PENSTOCK_ONDEVICE u64 deadline() const { return P::now_ns() + ref().wait_ns; }
+    PENSTOCK_ONDEVICE u64 key(u64 page) const { return key_of(ref().number, page); }
+
+    PENSTOCK_ONDEVICE bool failed(Status status, u64 where) const {
+        if (status == Status::ok) return false;
+        u32 none = 0;
+        if (P::template swap_if<Scope::system>(&work.outcome->status, none, static_cast<u32>(status)))
+            work.outcome->where = where;
+        return true;
+    }
+
+    PENSTOCK_ONDEVICE void run() const {
+        switch (work.task) {
+            case CacheTask::gather: return rows(false);
+            case CacheTask::scatter: return rows(true);
+            case CacheTask::read: return range(false);
+            case CacheTask::write: return range(true);
+            case CacheTask::prefetch:
+            case CacheTask::pin:
+            case CacheTask::unpin: return pages();
+            case CacheTask::write_back:
+                failed(cache.write_back_part(static_cast<u32>(worker), static_cast<u32>(workers), deadline()), 0);
+                return;
+            default:
+                if (worker == 0 && P::lane() == 0) alone();
+        }
+    }
+
+    // Bytes [at, at + bytes) of the array to or from `memory`.
+    PENSTOCK_ONDEVICE Status move(u64 at, u64 bytes, u8* memory, bool stores) const {
+        const u64 end = at + bytes;
+        while (at < end) {
+            const u64 inside = at % cache.page_bytes;
+            const u64 rest = cache.page_bytes - inside;
+            const u64 some = end - at < rest ? end - at : rest;
+            const Status status = move_in_page(at, some, memory, stores);
+            if (status != Status::ok) return status;
+            at += some;
+            memory += some;
+        }
+        return Status::ok;
+    }
+
+    PENSTOCK_ONDEVICE Status move_in_page(u64 at, u64 bytes, u8* memory, bool stores) const {
+        const u64 page = at / cache.page_bytes, inside = at % cache.page_bytes;
+        const bool whole = stores && inside == 0 && (bytes == cache.page_bytes || at + bytes == ref().bytes);
+        u32 frame = kNoFrame;
+        const Status status =
+            whole ? cache.overwrite(key(page), deadline(), frame) : cache.acquire(key(page), deadline(), frame);
+        if (status != Status::ok && status != Status::pending) return status;
+        u8* const bytes_there = static_cast<u8*>(cache.page(frame)) + inside;
+        const Lanes group = P::active();
+        if (!stores) {
+            copy_together<P>(group, memory, bytes_there, bytes);
+        } else {
+            copy_together<P>(group, bytes_there, memory, bytes);
+            if (status == Status::pending && bytes < cache.page_bytes)
+                zero_together<P>(group, bytes_there + bytes, cache.page_bytes - bytes);
+        }
+        if (status == Status::pending) cache.filled(frame);
+        cache.release(frame, stores);
+        return Status::ok;
+    }
+
+    PENSTOCK_ONDEVICE void rows(bool stores) const {
+        if (stores && !ref().writable) return static_cast<void>(failed(Status::read_only, 0));
+        const u64 all = ref().bytes / work.row_bytes;
+        for (u64 row = worker; row < work.count; row += workers) {
+            const u64 wanted = work.rows[row];
+            const Status status = wanted < all ? move(wanted * work.row_bytes, work.row_bytes,
+                                                      work.memory + row * work.row_bytes, stores)
+                                               : Status::out_of_range;
+            if (failed(status, row)) return;
+        }
+    }
+
+    PENSTOCK_ONDEVICE void range(bool stores) const {
+        if (stores && !ref().writable) return static_cast<void>(failed(Status::read_only, 0));
+        if (work.first > ref().bytes || work.count > ref().bytes - work.first)
+            return static_cast<void>(failed(Status::out_of_range, work.first));
+        const u64 end = work.first + work.count;
+        for (u64 page = work.first / cache.page_bytes + worker; page * cache.page_bytes < end; page += workers) {
+            const u64 from = page * cache.page_bytes < work.first ? work.first : page * cache.page_bytes;
+            const u64 next = (page + 1) * cache.page_bytes;
+            const u64 to = next < end ? next : end;
+            if (failed(move_in_page(from, to - from, work.memory + (from - work.first), stores), page)) return;
+        }
+    }
+
+    PENSTOCK_ONDEVICE void pages() const {
+        const u64 mine = work.count > worker ? (work.count - worker - 1) / workers + 1 : 0;
+        const bool some = work.task == CacheTask::unpin && work.done != nullptr;
+        const u64 wanted = some ? work.done[worker] : mine;
+        u32 done = 0;
+        for (u64 turn = 0; turn < wanted; ++turn, ++done) {
+            const u64 page = work.first + worker + turn * workers;
+            if (failed(one_page(page), page)) break;
+        }
+        if (work.task == CacheTask::pin && P::lane() == 0) work.done[worker] = done;
+    }
+
+    PENSTOCK_ONDEVICE Status one_page(u64 page) const {
+        if (work.task == CacheTask::prefetch) return cache.prefetch(key(page), deadline());
+        if (work.task == CacheTask::pin) return cache.pin_promised(P::active(), key(page), deadline());
+        const Status status = P::lane() == 0 ? cache.unpin(key(page), 1) : Status::ok;
+        return static_cast<Status>(P::from(P::active(), static_cast<int>(status), 0));
+    }
+
+    PENSTOCK_ONDEVICE void alone() const {
+        const u32 pins = static_cast<u32>(work.count);
+        switch (work.task) {
+            case CacheTask::commit: failed(cache.commit(deadline()), 0); break;
+            case CacheTask::invalidate: failed(cache.invalidate(key(work.first), work.count), 0); break;
+            case CacheTask::promise: failed(cache.promise_pins(pins), 0); break;
+            case CacheTask::take_back: cache.return_pins(pins); break;
+            case CacheTask::advise: cache.advise(ref().number, static_cast<Advice>(work.first)); break;
+            case CacheTask::keep: PinnedRange::keep(cache.pool, key(work.first), work.count); break;
+            case CacheTask::settle: failed(cache.settle(deadline()), 0); break;
+            default: failed(Status::invalid, 0);
+        }
+    }
+};
+
+// The whole share of one worker.
+PENSTOCK_ONDEVICE void do_share(const CacheWork& work, u64 worker, u64 workers) {
+    if (work.task == CacheTask::format) {
+        const u64 lanes = count(Native::active());
+        format(work.ref->cache.pool, worker * lanes + rank<Native>(Native::active()), workers * lanes);
+        return;
+    }
+    CacheUser user(*work.ref);
+    user.cache.store.mailbox.hint = static_cast<u32>(worker);
+    CacheWorker<Native>{work, user.cache, worker, workers}.run();
+}
+
+}  // namespace penstock::ondevice
