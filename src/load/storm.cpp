@@ -131,7 +131,7 @@ StormWork Storm::work_for(const StormOptions& options, std::uint64_t warps) {
 
 StormReport Storm::run(const StormOptions& options) {
     check(setup_, options, bytes_);
-    const std::uint64_t warps = std::uint64_t{options.blocks} * ((options.threads + kWarp - 1) / kWarp);
+    const std::uint64_t warps = warps_of({options.blocks, options.threads});
     const StormWork work = work_for(options, warps);
     stream_->fill(counts_.data, counts_.bytes, 0);
     stream_->synchronize();

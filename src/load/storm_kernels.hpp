@@ -4,7 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "load/storm_launch.hpp"
+#include "load/loads_work.hpp"
+#include "load/storm_work.hpp"
 
 namespace penstock::load {
 

@@ -22,8 +22,7 @@ void on_threads(u64 most, const Share& share) {
 void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid& grid) {
     const DeviceInfo info = device.info();
     if (!info.emulated) return storm_on_gpu(info, stream, work, grid);
-    on_threads(u64{grid.blocks} * grid.threads,
-               [&](u64 worker, u64 workers) { storm_share(work, worker, workers); });
+    on_threads(warps_of(grid), [&](u64 worker, u64 workers) { storm_share(work, worker, workers); });
 }
 
 void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid& grid) {

@@ -8,11 +8,6 @@
 
 namespace penstock::load {
 
-struct Grid {
-    u32 blocks = 0;
-    u32 threads = 0;  // of a block
-};
-
 void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid& grid);
 void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid& grid);
 

@@ -1,6 +1,7 @@
 // Storms on real GPUs: what nvcc compiled, started on the stream of a Device, with its errors as Errors.
 #include "device/cuda_error.hpp"
 #include "load/storm_kernels.hpp"
+#include "load/storm_launch.hpp"
 
 namespace penstock::load {
 

@@ -64,6 +64,10 @@ TEST_F(StormTest, every_page_is_checked_and_counted_on_both_sides) {
         EXPECT_EQ(std::accumulate(report.latency.begin(), report.latency.end(), std::uint64_t{0}), report.requests);
         EXPECT_GT(report.cycles_per_ns, 0.05);
     }
+    StormOptions lone = some();
+    lone.blocks = 1;
+    lone.threads = 32;
+    EXPECT_EQ(storm.run(lone).requests, 200u) << "one warp";
 }
 
 TEST_F(StormTest, a_wrong_byte_is_found) {

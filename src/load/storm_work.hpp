@@ -18,7 +18,17 @@ using ondevice::u32;
 using ondevice::u64;
 using ondevice::u8;
 
+// Of a kernel. On the emulated device a warp is a thread, and there are no more than cores.
+struct Grid {
+    u32 blocks = 0;
+    u32 threads = 0;  // of a block
+};
+
+// Each has memory of its own.
+PENSTOCK_ONDEVICE u64 warps_of(const Grid& grid) { return u64{grid.blocks} * ((grid.threads + 31) / 32); }
+
 inline constexpr u32 kStormInFlight = 16;  // of one warp, at most
+inline constexpr u64 kLostNs = 5'000'000'000;  // without an answer, until a storm gives up
 
 struct alignas(64) StormCounts {
     u64 requests;
@@ -55,7 +65,7 @@ struct StormWorker {
     u64 worker;
     u64 workers;
     Lanes all;
-    u64 issued = 0, done = 0, bad = 0, failures = 0, busy = 0;
+    u64 issued = 0, done = 0, bad = 0, failures = 0, busy = 0, lost = 0;
 
     // The page that the n-th request of this worker asks for.
     PENSTOCK_ONDEVICE u64 page_of(u64 n) const {
@@ -100,38 +110,9 @@ struct StormWorker {
             words[at] = stamp_word(work.seed, offset / 8 + at);
     }
 
-    // False: there is no slot now.
-    PENSTOCK_ONDEVICE bool send(u64 offset, u32& ticket) const {
-        const ondevice::Request request{
-            offset, 0, work.request_bytes, 0, work.writes ? ondevice::Operation::write : ondevice::Operation::read, 0};
-        const bool leader = P::lane() == ondevice::lowest(all);
-        Status status = Status::ok;
-        if (!work.writes) {
-            if (leader) status = work.mailbox.submit(request, ticket);
-            return P::ballot(all, status != Status::ok) == 0;
-        }
-        if (leader) status = work.mailbox.claim(ticket);
-        if (P::ballot(all, status != Status::ok) != 0) return false;
-        ticket = P::from(all, ticket, ondevice::lowest(all));
-        stamp(work.mailbox.slot_data(ticket), offset);
-        P::sync(all);
-        if (leader) status = work.mailbox.publish(ticket, request);
-        return P::ballot(all, status != Status::ok) == 0;
-    }
-
-    // Whether the request ended.
-    PENSTOCK_ONDEVICE bool taken(u32 ticket, u64 offset) {
-        const u32 leader = ondevice::lowest(all);
-        Status status = Status::pending;
-        if (P::lane() == leader) status = work.mailbox.test(ticket);
-        status = static_cast<Status>(P::from(all, static_cast<int>(status), leader));
-        if (status == Status::pending) return false;
-        P::sync(all);  // what the leader may see, all may
-        if (status != Status::ok) ++failures;
-        else if (!work.writes) take(work.mailbox.slot_data(ticket), offset);
-        P::sync(all);
-        if (P::lane() == leader) work.mailbox.release(ticket);
-        return true;
+    PENSTOCK_ONDEVICE ondevice::Request request(u64 offset) const {
+        return {offset, 0, work.request_bytes, 0, work.writes ? ondevice::Operation::write : ondevice::Operation::read,
+                0};
     }
 
     PENSTOCK_ONDEVICE bool more(u64 end) const {
@@ -140,7 +121,6 @@ struct StormWorker {
     }
 
     PENSTOCK_ONDEVICE void note(u64 began) const {
-        if (P::lane() != ondevice::lowest(all)) return;
         StormCounts& counts = work.counts[P::processor() % work.stripes];
         P::tick(&counts.latency[ondevice::wait_bucket(P::cycles() - began)], 1u);
     }
@@ -153,44 +133,90 @@ struct StormWorker {
         }
     }
 
-    PENSTOCK_ONDEVICE void through_mailbox() {
-        u32 tickets[kStormInFlight];
-        u64 places[kStormInFlight], began[kStormInFlight];
-        u32 under_way = 0;  // a bit for each
-        const u64 end = P::now_ns() + work.nanoseconds;
-        u64 last = P::now_ns();
-        for (bool going = true; going || under_way != 0;) {
-            going = going && more(end);
-            bool moved = false;
-            for (u32 i = 0; i < work.in_flight; ++i) {
-                if (under_way >> i & 1) {
-                    if (!taken(tickets[i], places[i])) continue;
-                    note(began[i]);
-                    under_way &= ~(1u << i);
-                    ++done;
-                    moved = true;
-                }
-                if (!going || (work.requests != 0 && issued >= work.requests)) continue;
-                places[i] = page_of(issued) * work.request_bytes;
-                began[i] = P::cycles();
-                if (!send(places[i], tickets[i])) {
-                    ++busy;
-                    continue;
-                }
-                ++issued;
-                under_way |= 1u << i;
-            }
-            if (moved) last = P::now_ns();
-            else if (lost(last)) return;
-            else P::pause(32);
+    // What a lane has under way.
+    struct Flight {
+        u32 ticket = 0;
+        bool sent = false;
+        u64 place = 0, began = 0;
+    };
+
+    // Each lane asks after a request of its own, all of them in one access, and all lanes copy each page that came.
+    PENSTOCK_ONDEVICE bool land(Flight& flight) {
+        const Status status = flight.sent ? work.mailbox.test(flight.ticket) : Status::pending;
+        const Lanes ended = P::ballot(all, status != Status::pending);
+        if (ended == 0) return false;
+        P::sync(all);  // what a lane may see, all may
+        for (Lanes left = ended; left != 0; left &= left - 1) {
+            const u32 turn = ondevice::lowest(left);
+            const auto found = static_cast<Status>(P::from(all, static_cast<int>(status), turn));
+            const u32 ticket = P::from(all, flight.ticket, turn);
+            const u64 place = P::from(all, flight.place, turn);
+            if (found != Status::ok) ++failures;
+            else if (!work.writes) take(work.mailbox.slot_data(ticket), place);
         }
+        P::sync(all);
+        done += ondevice::count(ended);
+        if (status == Status::pending) return true;
+        work.mailbox.release(flight.ticket);
+        note(flight.began);
+        flight.sent = false;
+        return true;
     }
 
-    // Nothing came for seconds: what is under way counts as failed.
-    PENSTOCK_ONDEVICE bool lost(u64 last) {
-        const bool lost = P::from(all, P::now_ns() - last > 5'000'000'000u ? 1u : 0u, ondevice::lowest(all)) != 0;
-        if (lost) failures += issued - done;
-        return lost;
+    // Sends for the lanes that have nothing under way: one claim for all of them.
+    PENSTOCK_ONDEVICE void launch(Flight& flight, bool wanted) {
+        const Lanes asking = P::ballot(all, wanted && !flight.sent);
+        const u64 allowed = work.requests == 0 ? 32 : work.requests - issued;
+        const u32 most = ondevice::count(asking) < allowed ? ondevice::count(asking) : static_cast<u32>(allowed);
+        if (most == 0) return;
+        ondevice::Claim claim{0, 0};
+        const u32 leader = ondevice::lowest(all);
+        if (P::lane() == leader) claim = work.mailbox.claim_many(most);
+        claim = {P::from(all, claim.first, leader), P::from(all, claim.bits, leader)};
+        Lanes left = asking;
+        u64 number = issued;
+        for (u32 bits = claim.bits; bits != 0 && left != 0; bits &= bits - 1, left &= left - 1, ++number) {
+            if (P::lane() != ondevice::lowest(left)) continue;
+            flight.ticket = work.mailbox.open(claim.first + ondevice::lowest(bits));
+            flight.place = page_of(number) * work.request_bytes;
+            flight.sent = true;
+        }
+        busy += most - (number - issued);
+        issued = number;
+        const Lanes sending = asking & ~left;
+        if (work.writes) stamp_slots(flight, sending);
+        if ((sending >> P::lane() & 1) == 0) return;
+        flight.began = P::cycles();
+        work.mailbox.publish(flight.ticket, request(flight.place));
+    }
+
+    PENSTOCK_ONDEVICE void stamp_slots(const Flight& flight, Lanes sending) const {
+        for (Lanes left = sending; left != 0; left &= left - 1) {
+            const u32 turn = ondevice::lowest(left);
+            stamp(work.mailbox.slot_data(P::from(all, flight.ticket, turn)), P::from(all, flight.place, turn));
+        }
+        P::sync(all);
+    }
+
+    PENSTOCK_ONDEVICE void through_mailbox() {
+        const u32 lanes = ondevice::count(all), place = ondevice::rank<P>(all);
+        const u32 turns = (work.in_flight + lanes - 1) / lanes;  // of a lane: more than one where there are few lanes
+        Flight flights[kStormInFlight];
+        const u64 end = P::now_ns() + work.nanoseconds;
+        u64 last = P::now_ns();
+        for (bool going = true; going || done + lost != issued;) {
+            going = going && more(end);
+            bool moved = false;
+            for (u32 i = 0; i < turns; ++i) {
+                moved = land(flights[i]) || moved;
+                launch(flights[i], going && i * lanes + place < work.in_flight);
+            }
+            const u64 now = P::from(all, P::now_ns(), ondevice::lowest(all));
+            if (moved) last = now;
+            else if (now - last > kLostNs) lost = issued - done;  // nothing came for long
+            else P::pause(ondevice::between_polls(now - last));
+        }
+        failures += lost;
     }
 
     PENSTOCK_ONDEVICE void run() {

@@ -148,6 +148,7 @@ class CacheRig {
     bool every_frame_is_somewhere_once() {
         std::vector<u32> seen(shape_.frames, 0);
         const auto directory = pool().directory;
+        for (u64 frame = *directory.unused; frame < shape_.frames; ++frame) ++seen[frame];
         for (u32 frame = static_cast<u32>(*directory.free); frame != kNoFrame; frame = directory.next(frame))
             if (seen[frame]++ != 0) return false;
         for (u32 bucket = 0; bucket <= directory.bucket_mask; ++bucket)

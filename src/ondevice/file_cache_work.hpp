@@ -15,7 +15,7 @@ enum class CacheTask : u32 {
     scatter,     // the same from `memory`
     read,        // bytes [first, first + count) to `memory`
     write,       // the same from `memory`
-    prefetch,    // pages [first, first + count), not waited for
+    prefetch,    // pages [first, first + count), waited for: the host does not come back for them
     pin,         // the same, whose pins were promised; `done` takes how many of its pages each worker pinned
     unpin,       // the same; with `done`, that many of each worker's
     write_back,  // every dirty page
@@ -158,7 +158,12 @@ struct CacheWorker {
     }
 
     PENSTOCK_ONDEVICE Status one_page(u64 page) const {
-        if (work.task == CacheTask::prefetch) return cache.prefetch(key(page), deadline());
+        if (work.task == CacheTask::prefetch) {
+            u32 frame = kNoFrame;
+            const Status status = cache.acquire(key(page), deadline(), frame);
+            if (status == Status::ok) cache.release(frame);
+            return status;
+        }
         if (work.task == CacheTask::pin) return cache.pin_promised(P::active(), key(page), deadline());
         const Status status = P::lane() == 0 ? cache.unpin(key(page), 1) : Status::ok;
         return static_cast<Status>(P::from(P::active(), static_cast<int>(status), 0));

@@ -11,40 +11,45 @@ enum class Broken { nothing, release_of_stores, acquire_of_loads, one_step_of_ex
 
 template <Broken broken>
 struct ModelOf {
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::acquire, class T>
     static T load(const T* word) {
         at().step(word, false, "loads");
         at().seen(word, *word, sizeof(T));
-        if (broken != Broken::acquire_of_loads) at().acquire(word);
+        if (O == Order::acquire && broken != Broken::acquire_of_loads) at().acquire(word);
         return *word;
     }
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::release, class T>
     static void store(T* word, T value) {
         at().step(word, true, "stores");
-        if (broken == Broken::release_of_stores) at().forget(word);
+        if (O == Order::relaxed || broken == Broken::release_of_stores) at().forget(word);
         else at().release(word, false);
         *word = value;
         at().seen(word, value, sizeof(T));
     }
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static T add(T* word, T value) {
-        return exchange(word, "adds to", [value](T before) { return static_cast<T>(before + value); });
+        return exchange<O>(word, "adds to", [value](T before) { return static_cast<T>(before + value); });
     }
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static T set_bits(T* word, T bits) {
-        return exchange(word, "sets bits of", [bits](T before) { return static_cast<T>(before | bits); });
+        return exchange<O>(word, "sets bits of", [bits](T before) { return static_cast<T>(before | bits); });
     }
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static T clear_bits(T* word, T bits) {
-        return exchange(word, "clears bits of", [bits](T before) { return static_cast<T>(before & ~bits); });
+        return exchange<O>(word, "clears bits of", [bits](T before) { return static_cast<T>(before & ~bits); });
     }
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static bool swap_if(T* word, T& expected, T desired) {
         const T wanted = expected;
-        expected = exchange(word, "swaps", [=](T before) { return before == wanted ? desired : before; });
+        expected = exchange<O>(word, "swaps", [=](T before) { return before == wanted ? desired : before; });
         return expected == wanted;
     }
 
+    template <Order O>
+    static void store_pair(u64* pair, u64 first, u64 second) {
+        *pair = first;
+        store<Scope::system>(pair + 1, second);
+    }
     template <class T>
     static void tick(T* word, T value) {
         add<Scope::device>(word, value);
@@ -67,14 +72,14 @@ struct ModelOf {
   private:
     static model::Explorer& at() { return *model::Explorer::current; }
 
-    template <class T, class Change>
+    template <Order O, class T, class Change>
     static T exchange(T* word, const char* what, const Change& change) {
         at().step(word, true, what);
         const T before = *word;
-        at().acquire(word);
+        if (O == Order::acquire || O == Order::both) at().acquire(word);
         if (broken == Broken::one_step_of_exchanges) at().step(word, true, what);
         *word = change(before);
-        if (*word != before) at().release(word, true);
+        if (*word != before && (O == Order::release || O == Order::both)) at().release(word, true);
         at().seen(word, *word, sizeof(T));
         return before;
     }

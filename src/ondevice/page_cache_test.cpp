@@ -242,13 +242,14 @@ TEST(CacheShape, costs_what_was_promised_and_refuses_what_cannot_be) {
     EXPECT_FALSE((CacheShape{4, 4, 5, 4096}.usable()));
 }
 
-// Lets something happen between a caller's look at a frame and its exchange.
+// Lets something happen between a caller's look at a frame and its taking a reference.
 struct Interrupted : Native {
     static inline std::function<void()> before_exchange;
-    template <Scope S, class T>
-    static bool swap_if(T* word, T& expected, T desired) {
-        if (const auto first = std::exchange(before_exchange, nullptr)) first();
-        return Native::swap_if<S>(word, expected, desired);
+    template <Scope S, Order O = Order::both, class T>
+    static T add(T* word, T value) {
+        if (O == Order::acquire)
+            if (const auto first = std::exchange(before_exchange, nullptr)) first();
+        return Native::add<S, O>(word, value);
     }
 };
 

@@ -265,12 +265,12 @@ TEST(PageCacheThreads, holding_one_page_while_wanting_another_ends) {
 
 // Loses one in fifty of the exchanges that make a page dirty.
 struct Forgetful : Native {
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static bool swap_if(T* word, T& expected, T desired) {
         static std::atomic<u32> turns{0};
         const bool dirties = sizeof(T) == 4 && (desired & kDirty) && !(expected & kDirty) && (desired & kValid);
         if (dirties && ++turns % 50 == 0) desired = static_cast<T>(desired & ~static_cast<T>(kDirty));
-        return Native::swap_if<S>(word, expected, desired);
+        return Native::swap_if<S, O>(word, expected, desired);
     }
 };
 TEST(PageCacheControls, a_lost_dirty_bit_is_seen) {
@@ -280,11 +280,11 @@ TEST(PageCacheControls, a_lost_dirty_bit_is_seen) {
 
 // Makes every page dirty that is given back: what a cache does that cannot tell a read from a write.
 struct Marking : Native {
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static T add(T* word, T value) {
         if (sizeof(T) == 4 && static_cast<u32>(value) == ~0u && (*word & static_cast<T>(kValid)))
             Native::set_bits<S>(word, static_cast<T>(kDirty));
-        return Native::add<S>(word, value);
+        return Native::add<S, O>(word, value);
     }
 };
 TEST(PageCacheControls, a_read_that_makes_a_page_dirty_is_seen) {

@@ -13,9 +13,14 @@ namespace penstock::ondevice {
 namespace {
 
 struct RelaxedStores : Native {
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::release, class T>
     static void store(T* word, T value) {
         __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    }
+    template <Order O>
+    static void store_pair(u64* pair, u64 first, u64 second) {
+        pair[0] = first;
+        __atomic_store_n(pair + 1, second, __ATOMIC_RELAXED);
     }
 };
 

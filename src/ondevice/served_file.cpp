@@ -40,10 +40,9 @@ Status ServedFile::check(const Request& request) const noexcept {
     return Status::ok;
 }
 
-ServedFile::Cached ServedFile::how_much() noexcept {
-    const std::uint64_t now = Native::now_ns();
+ServedFile::Cached ServedFile::how_much(std::uint64_t now) noexcept {
     std::uint64_t asked = asked_ns_.load(std::memory_order_relaxed);
-    if (now - asked < kAskAgainNs && asked != 0) return cached_.load(std::memory_order_relaxed);
+    if (now < asked + kAskAgainNs && asked != 0) return cached_.load(std::memory_order_relaxed);
     if (!asked_ns_.compare_exchange_strong(asked, now, std::memory_order_relaxed)) {
         return cached_.load(std::memory_order_relaxed);
     }
@@ -57,15 +56,11 @@ ServedFile::Cached ServedFile::how_much() noexcept {
     return found;
 }
 
-bool ServedFile::cached(std::uint64_t offset_bytes, std::uint64_t bytes) noexcept {
-    if (mapping_.empty() || !guard_.usable()) return false;
-    const Cached file = how_much();
+bool ServedFile::cached(std::uint64_t offset_bytes, std::uint64_t bytes, std::uint64_t now_ns) noexcept {
+    if (mapping_.empty()) return false;
+    const Cached file = how_much(now_ns);
     if (file != Cached::some) return file == Cached::all;
     return os::cached_fraction(handle_.buffered_fd, offset_bytes, bytes).value_or(0) == 1.0;
-}
-
-Status ServedFile::copy(void* to, std::uint64_t offset_bytes, std::uint64_t bytes) const noexcept {
-    return guard_.copy(to, mapping_.data() + offset_bytes, bytes) ? Status::ok : Status::truncated;
 }
 
 }  // namespace penstock::ondevice

@@ -28,14 +28,17 @@ class ServedFile {
 
     // What is wrong with a request, if anything: out_of_range, read_only, invalid.
     Status check(const Request& request) const noexcept;
-    // Whether reads of this range are best copied from the mapping now.
-    bool cached(std::uint64_t offset_bytes, std::uint64_t bytes) noexcept;
-    // ok, or truncated: the file was cut short underneath.
-    Status copy(void* to, std::uint64_t offset_bytes, std::uint64_t bytes) const noexcept;
+    // Whether reads of this range are best copied from the mapping now, at `now_ns` of Native's clock.
+    bool cached(std::uint64_t offset_bytes, std::uint64_t bytes, std::uint64_t now_ns) noexcept;
+    // Whether copies from mappings survive a fault; others may have taken the signal.
+    bool guarded() const noexcept { return guard_.usable(); }
+    const os::FaultGuard& guard() const noexcept { return guard_; }
+    // To be copied under the guard; a copy that faults: the file was cut short underneath.
+    const std::byte* at(std::uint64_t offset_bytes) const noexcept { return mapping_.data() + offset_bytes; }
 
   private:
     enum class Cached : std::uint32_t { none, some, all };
-    Cached how_much() noexcept;
+    Cached how_much(std::uint64_t now_ns) noexcept;
 
     const FileHandle& handle_;
     const std::uint64_t size_;

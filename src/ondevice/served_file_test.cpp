@@ -46,8 +46,9 @@ TEST_F(ServedFileTest, knows_which_ranges_are_cached) {
     std::vector<unsigned char> half(kBytes / 2);
     ASSERT_EQ(::pread(opened.fd.get(), half.data(), half.size(), kBytes / 2), static_cast<ssize_t>(half.size()));
     ServedFile file(opened.handle);
-    EXPECT_FALSE(file.cached(4096, 4096));
-    EXPECT_EQ(file.cached(kBytes / 2 + 4096, 4096), os::cached_fraction(opened.fd.get(), 0, 4096).has_value())
+    EXPECT_FALSE(file.cached(4096, 4096, Native::now_ns()));
+    EXPECT_EQ(file.cached(kBytes / 2 + 4096, 4096, Native::now_ns()),
+              os::cached_fraction(opened.fd.get(), 0, 4096).has_value())
         << "without cachestat a file of which some is cached is read by descriptors";
 }
 
@@ -55,11 +56,11 @@ TEST_F(ServedFileTest, copies_what_is_there_and_says_when_it_is_not) {
     const OpenedFile opened(name_);
     const ServedFile file(opened.handle);
     std::vector<unsigned char> got(5000);
-    EXPECT_EQ(file.copy(got.data(), 777, got.size()), Status::ok);
+    EXPECT_TRUE(file.guard().copy(got.data(), file.at(777), got.size()));
     EXPECT_EQ(got, test::stamped(got.size(), 777));
     std::filesystem::resize_file(name_, 8192);
-    EXPECT_EQ(file.copy(got.data(), 100'000, got.size()), Status::truncated);
-    EXPECT_EQ(file.copy(got.data(), 0, got.size()), Status::ok);
+    EXPECT_FALSE(file.guard().copy(got.data(), file.at(100'000), got.size()));
+    EXPECT_TRUE(file.guard().copy(got.data(), file.at(0), got.size()));
 }
 
 TEST_F(ServedFileTest, of_no_bytes_has_no_range) {
@@ -67,7 +68,7 @@ TEST_F(ServedFileTest, of_no_bytes_has_no_range) {
     const OpenedFile opened(name_);
     ServedFile file(opened.handle);
     EXPECT_EQ(file.check({0, 0, 1, 0, Operation::read, 0}), Status::out_of_range);
-    EXPECT_FALSE(file.cached(0, 1));
+    EXPECT_FALSE(file.cached(0, 1, Native::now_ns()));
 }
 
 }  // namespace

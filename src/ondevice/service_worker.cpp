@@ -64,15 +64,22 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
     direct_.reset();
 }
 
-// False: there was nothing to take.
+// False: there was nothing to take. What is cheap to sort out is done in between.
 bool ServiceWorker::take_some(const std::atomic<bool>& stop) {
     std::uint32_t slot = 0;
     Request request{};
     std::size_t taken = 0;
+    bool guarded = false;
+    std::uint64_t now_ns = 0;
     while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && server_.next(slot, request)) {
-        serve(slot, request);
-        ++taken;
+        if (taken++ == 0) {
+            guarded = options_.mappings && files_.front()->guarded();
+            now_ns = Native::now_ns();
+        }
+        sort(slot, request, guarded, now_ns);
     }
+    start_direct();
+    copy_mapped();
     return taken != 0;
 }
 
@@ -87,24 +94,47 @@ bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) 
     return place % multiple(handle.memory_alignment) == 0 && slot_bytes % multiple(handle.memory_alignment) == 0;
 }
 
-void ServiceWorker::serve(std::uint32_t slot, const Request& request) {
+void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns) {
     if (request.file >= files_.size()) return finish(slot, Status::invalid, Source::buffered, 0);
     ServedFile& file = *files_[request.file];
     const Status wrong = file.check(request);
     if (wrong != Status::ok) return finish(slot, wrong, Source::buffered, 0);
     if (request.operation == Operation::flush) return finish(slot, flush(file), Source::buffered, 0);
-    auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
-    const bool cached = file.cached(request.offset_bytes, request.bytes);
-    if (cached && options_.mappings && request.operation == Operation::read) {
-        finish(slot, file.copy(memory, request.offset_bytes, request.bytes), Source::mapping, request.bytes);
+    const bool cached = file.cached(request.offset_bytes, request.bytes, now_ns);
+    if (cached && guarded && request.operation == Operation::read) {
+        pieces_.push_back({mailbox_.slot_data(slot), file.at(request.offset_bytes), request.bytes});
+        piece_slots_.push_back(slot);
+        under_way_[slot - server_.first] = request;
     } else if (!cached && goes_direct(file, request)) {
-        start_direct(slot, request);
+        plan_direct(slot, request);
     } else {
-        finish(slot, by_descriptor(file, request, memory), Source::buffered, request.bytes);
+        under_way_[slot - server_.first] = request;
+        serve_by_descriptor(slot);
     }
 }
 
-void ServiceWorker::start_direct(std::uint32_t slot, const Request& request) {
+// What cannot be copied, since its file was cut short, is left to descriptors, which find that out.
+void ServiceWorker::copy_mapped() {
+    const auto copied = [](void* context, std::size_t piece) {
+        auto* const self = static_cast<ServiceWorker*>(context);
+        self->finish(self->piece_slots_[piece], Status::ok, Source::mapping, self->pieces_[piece].bytes);
+    };
+    while (!pieces_.empty()) {
+        const std::size_t done = files_.front()->guard().copy_each(pieces_, copied, this);
+        if (done < pieces_.size()) serve_by_descriptor(piece_slots_[done]);
+        const auto gone = static_cast<std::ptrdiff_t>(std::min(done + 1, pieces_.size()));
+        pieces_.erase(pieces_.begin(), pieces_.begin() + gone);
+        piece_slots_.erase(piece_slots_.begin(), piece_slots_.begin() + gone);
+    }
+}
+
+void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
+    const Request& request = under_way_[slot - server_.first];
+    auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
+    finish(slot, by_descriptor(*files_[request.file], request, memory), Source::buffered, request.bytes);
+}
+
+void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
     penstock::Operation one{};
     one.direction = request.operation == ondevice::Operation::write ? Direction::write : Direction::read;
     one.file = &files_[request.file]->handle();
@@ -114,8 +144,17 @@ void ServiceWorker::start_direct(std::uint32_t slot, const Request& request) {
     one.tag = slot;
     one.staging = true;
     under_way_[slot - server_.first] = request;
-    ++count_under_way_;
-    while (direct_->submit({&one, 1}) == 0) reap(true);  // full: as many under way as its queue holds
+    operations_.push_back(one);
+}
+
+void ServiceWorker::start_direct() {
+    for (std::span<const penstock::Operation> left = operations_; !left.empty();) {
+        const std::size_t count = direct_->submit(left);
+        count_under_way_ += count;
+        left = left.subspan(count);
+        if (!left.empty()) reap(true);  // full: as many under way as its queue holds
+    }
+    operations_.clear();
 }
 
 // True: something ended. Waits for it, a moment, if asked to.
@@ -132,8 +171,7 @@ bool ServiceWorker::reap(bool wait) {
             continue;
         }
         // A short count, an interruption, O_DIRECT refused after all, or a bad disk: descriptors find out which.
-        auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
-        finish(slot, by_descriptor(*files_[request.file], request, memory), Source::buffered, request.bytes);
+        serve_by_descriptor(slot);
     }
     return count != 0;
 }

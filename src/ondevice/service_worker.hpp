@@ -26,9 +26,12 @@ class ServiceWorker {
     };
     bool take_some(const std::atomic<bool>& stop);
     bool reap(bool wait);
-    void serve(std::uint32_t slot, const Request& request);
+    void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
     bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
-    void start_direct(std::uint32_t slot, const Request& request);
+    void plan_direct(std::uint32_t slot, const Request& request);
+    void copy_mapped();
+    void serve_by_descriptor(std::uint32_t slot);
+    void start_direct();
     Status by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
     Status flush(const ServedFile& file);
     void finish(std::uint32_t slot, Status status, Source source, std::uint64_t bytes);
@@ -42,6 +45,10 @@ class ServiceWorker {
     std::string direct_by_;  // written before the first request is taken
     std::vector<Request> under_way_;  // by slot - server_.first
     std::size_t count_under_way_ = 0;
+    // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
+    std::vector<os::FaultGuard::Piece> pieces_;
+    std::vector<std::uint32_t> piece_slots_;
+    std::vector<penstock::Operation> operations_;
     std::array<Counted, kSources> counted_;
     std::atomic<std::uint64_t> failed_{0};
 };

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 namespace penstock::os {
 
@@ -23,6 +24,16 @@ class FaultGuard {
     bool usable() const noexcept;
     // False when `from` faulted: `to` then holds an unknown part of the bytes. `to` must be good memory.
     bool copy(void* to, const void* from, std::size_t bytes) const noexcept;
+
+    struct Piece {
+        void* to;
+        const void* from;
+        std::size_t bytes;
+    };
+    // Copies one after another, each told by `after(context, index)`, which may not throw: many copies at the cost of
+    // one guard. How many were made; the next one faulted if that is not all.
+    std::size_t copy_each(std::span<const Piece> pieces, void (*after)(void*, std::size_t), void* context) const
+        noexcept;
 };
 
 }  // namespace penstock::os

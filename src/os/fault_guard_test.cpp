@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -51,6 +52,21 @@ TEST(FaultGuard, a_file_cut_short_ends_the_copy_and_nothing_else) {
     std::vector<char> to(kBytes);
     for (int i = 0; i < 100; ++i) EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
     EXPECT_TRUE(guard.copy(to.data(), cut.memory(), kBytes / 2));
+}
+
+TEST(FaultGuard, copies_many_up_to_the_one_that_faults) {
+    const FaultGuard guard;
+    const Mapping cut(kBytes / 2), whole(kBytes);
+    std::vector<char> to(3 * kBytes);
+    const std::array<FaultGuard::Piece, 3> pieces{
+        {{to.data(), whole.memory(), kBytes}, {&to[kBytes], cut.memory(), kBytes}, {&to[2 * kBytes], whole.memory(), 1}}};
+    std::vector<std::size_t> told;
+    const auto tell = [](void* context, std::size_t i) { static_cast<std::vector<std::size_t>*>(context)->push_back(i); };
+    EXPECT_EQ(guard.copy_each(pieces, tell, &told), 1u);
+    EXPECT_EQ(told, std::vector<std::size_t>{0});
+    EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kBytes), 0);
+    EXPECT_EQ(guard.copy_each(std::span(pieces).subspan(2), tell, &told), 1u);
+    EXPECT_EQ(guard.copy_each({}, tell, &told), 0u);
 }
 
 TEST(FaultGuard, threads_fault_independently) {

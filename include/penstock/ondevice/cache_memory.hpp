@@ -40,7 +40,7 @@ PENSTOCK_ONDEVICE Pool<P> pool_of(const CacheShape& shape, void* states) {
     u8* const base = static_cast<u8*>(states);
     Shared* const shared = reinterpret_cast<Shared*>(base + shape.shared_at());
     return {{reinterpret_cast<Frame*>(base + shape.frames_at()), reinterpret_cast<Bucket*>(base + shape.buckets_at()),
-             &shared->free, shape.buckets - 1, shape.frames},
+             &shared->free, &shared->unused, shape.buckets - 1, shape.frames},
             reinterpret_cast<u32*>(base + shape.slots_at()),
             shared,
             shape.probation};
@@ -52,14 +52,14 @@ PENSTOCK_ONDEVICE void format(const Pool<P>& pool, u64 thread, u64 threads) {
     const u32 frames = pool.frames();
     for (u64 at = thread; at < frames; at += threads) {
         const u32 index = static_cast<u32>(at);
-        pool.frame(index) = {kNoKey, kBusy | (index < pool.probation ? kProbation : 0),
-                             index + 1 < frames ? index + 1 : kNoFrame, 0, 0};
+        pool.frame(index) = {kNoKey, kBusy | (index < pool.probation ? kProbation : 0), kNoFrame, 0, 0};
         pool.slots[index] = index;
     }
     for (u64 at = thread; at <= pool.directory.bucket_mask; at += threads) pool.directory.buckets[at] = {kNoFrame, 0};
     for (u64 at = thread; at < kAdvisedArrays; at += threads) pool.shared->advice[at] = 0;
     if (thread != 0) return;
-    pool.shared->free = 0;
+    pool.shared->free = kNoFrame;
+    pool.shared->unused = 0;
     pool.shared->main_hand = pool.shared->probation_hand = pool.shared->draws = pool.shared->pins = 0;
     pool.shared->keep_first = pool.shared->keep_end = 0;
 }

@@ -19,7 +19,8 @@ template <class P>
 struct Directory {
     Frame* frames;
     Bucket* buckets;
-    u64* free;  // top of the stack: a turn that makes every top different, and the frame
+    u64* free;    // top of the stack: a turn that makes every top different, and the frame
+    u64* unused;  // frames from this one on were never used
     u32 bucket_mask;
     u32 frame_count;
 
@@ -31,7 +32,7 @@ struct Directory {
 
     PENSTOCK_ONDEVICE void lock(Bucket& at) const {
         u32 open = 0;
-        while (!P::template swap_if<Scope::device>(&at.lock, open, 1u)) {
+        while (!P::template swap_if<Scope::device, Order::acquire>(&at.lock, open, 1u)) {
             open = 0;
             P::pause(32);
         }
@@ -43,11 +44,12 @@ struct Directory {
 
     // Under the lock it is exact. Without, frames may go to other chains or to the stack meanwhile: it may miss a page
     // that is there, and what it finds has to be looked at again; `most` ends a walk that has lost its way.
+    // Relaxed, for the lock orders those who hold it, and others look again after they have a reference.
     PENSTOCK_ONDEVICE u32 find(const Bucket& at, u64 wanted, u32 most) const {
-        u32 frame = P::template load<Scope::device>(&at.head);
+        u32 frame = P::template load<Scope::device, Order::relaxed>(&at.head);
         for (u32 hops = 0; frame != kNoFrame && hops < most; ++hops) {
-            if (key(frame) == wanted) return frame;
-            frame = next(frame);
+            if (P::template load<Scope::device, Order::relaxed>(&frames[frame].key) == wanted) return frame;
+            frame = P::template load<Scope::device, Order::relaxed>(&frames[frame].next);
         }
         return kNoFrame;
     }
@@ -79,17 +81,22 @@ struct Directory {
         unlock(at);
     }
 
-    // The caller's own frame, linked nowhere: busy and nothing else.
+    // The caller's own frame, linked nowhere: busy and nothing else, but for references that are about to be given back.
     PENSTOCK_ONDEVICE void give(u32 frame) const {
         P::template store<Scope::device>(&frames[frame].key, kNoKey);
-        FrameState<P>::change(frames[frame], ~kProbation, kBusy, 0);
+        FrameState<P>::change(frames[frame], ~(kProbation | kReferences), kBusy, 0);
         u64 top = P::template load<Scope::device>(free);
         do {
             P::template store<Scope::device>(&frames[frame].next, static_cast<u32>(top));
         } while (!P::template swap_if<Scope::device>(free, top, after(top, frame)));
     }
 
+    // Frames that were never used come first: to count on is cheaper than to pop where all begin at once.
     PENSTOCK_ONDEVICE u32 take() const {
+        if (P::template load<Scope::device, Order::relaxed>(unused) < frame_count) {
+            const u64 frame = P::template add<Scope::device, Order::relaxed>(unused, u64{1});
+            if (frame < frame_count) return static_cast<u32>(frame);
+        }
         u64 top = P::template load<Scope::device>(free);
         for (;;) {
             const u32 frame = static_cast<u32>(top);

@@ -47,7 +47,7 @@ PENSTOCK_ONDEVICE u32 array_of(u64 key) { return static_cast<u32>(key >> kPageBi
 
 // What one caller has seen, added up with plain adds: each caller has its own, in registers or on a stripe.
 struct Tally {
-    u64 hits;
+    u64 hits;    // calls that found the page, lanes that called together for it being one
     u64 misses;  // pages that this caller began to load, prefetches included
     u64 joined;  // acquired while another caller was loading the page
     u64 evictions;
@@ -83,9 +83,10 @@ struct FrameState {
     static PENSTOCK_ONDEVICE u32 load(const Frame& frame) { return P::template load<Scope::device>(&frame.state); }
 
     // Takes off `off`, sets `on`, and adds `references` (which may be negative, in two's complement), all at once.
+    template <Order O = Order::both>
     static PENSTOCK_ONDEVICE u32 change(Frame& frame, u32 off, u32 on, u32 references) {
-        u32 before = load(frame);
-        while (!P::template swap_if<Scope::device>(&frame.state, before, ((before & ~off) | on) + references)) {
+        u32 before = P::template load<Scope::device, Order::relaxed>(&frame.state);
+        while (!P::template swap_if<Scope::device, O>(&frame.state, before, ((before & ~off) | on) + references)) {
         }
         return before;
     }

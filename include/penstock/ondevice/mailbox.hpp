@@ -2,8 +2,8 @@
 //
 // Any number of warps post without a lock. A slot has a 16-byte descriptor (GPU to host), a completion word (host to
 // GPU) and a data area; the memory of a request is always its slot's, so descriptors carry no address. The descriptor's
-// second word is stored last, by one releasing store, and carries the slot's lap: the host knows a new descriptor by a
-// lap it has not seen, and nobody ever clears one. The completion word carries the lap back, so an old one is not taken
+// second word is stored last, or both in one piece, and carries the slot's lap: the host knows a new descriptor by a lap
+// it has not seen, and nobody ever clears one. The completion word carries the lap back, so an old one is not taken
 // for a new one. `MailboxServer` is the host's end for a range of slots; one thread at a time uses each.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace penstock::ondevice {
 
-struct MailboxDescriptor {
+struct alignas(16) MailboxDescriptor {
     u64 offset_bytes;
     u64 rest;  // lap 63:42, operation 41:40, file 39:24, bytes 23:0
 };
@@ -56,11 +56,15 @@ struct MailboxRef {
             return Status::invalid;
         }
         if (static_cast<u8>(request.operation) > static_cast<u8>(Operation::flush)) return Status::invalid;
-        slots.mark(ticket, SlotState::sent);
-        MailboxDescriptor* descriptor = descriptors + slot_of(ticket);
-        Watch<P>::writes(&descriptor->offset_bytes, 8);
-        descriptor->offset_bytes = request.offset_bytes;
-        P::template store<Scope::system>(&descriptor->rest, mailbox_rest(request, lap_of(ticket)));
+        slots.template mark<Order::relaxed>(ticket, SlotState::sent);
+        u64* const pair = &descriptors[slot_of(ticket)].offset_bytes;
+        Watch<P>::writes(pair, sizeof(u64));
+        const u64 rest = mailbox_rest(request, lap_of(ticket));
+        // A read asks for bytes to be written where the slot's earlier owner has read; those reads are over.
+        if (request.operation == Operation::read)
+            P::template store_pair<Order::relaxed>(pair, request.offset_bytes, rest);
+        else
+            P::template store_pair<Order::release>(pair, request.offset_bytes, rest);
         return Status::ok;
     }
 
@@ -76,7 +80,7 @@ struct MailboxRef {
         if (!slots.is(ticket, SlotState::sent)) return Status::invalid;
         const u32 seen = P::template load<Scope::system>(completions + slot_of(ticket));
         if (lap_of(seen) != lap_of(ticket) || state_of(seen) != SlotState::done) return Status::pending;
-        slots.mark(ticket, SlotState::held);
+        slots.template mark<Order::relaxed>(ticket, SlotState::held);
         return status_of(seen);
     }
 

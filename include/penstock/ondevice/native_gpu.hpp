@@ -7,130 +7,67 @@
 namespace penstock::ondevice {
 namespace ptx {
 
-PENSTOCK_ONDEVICE u32 load_device(const u32* word) {
-    u32 value;
-    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    return value;
-}
-PENSTOCK_ONDEVICE void store_device(u32* word, u32 value) {
-    asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
-}
-PENSTOCK_ONDEVICE u32 add_device(u32* word, u32 value) {
-    u32 before;
-    asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(value) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u32 or_device(u32* word, u32 bits) {
-    u32 before;
-    asm volatile("atom.acq_rel.gpu.or.b32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(bits) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u32 and_device(u32* word, u32 bits) {
-    u32 before;
-    asm volatile("atom.acq_rel.gpu.and.b32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(bits) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u32 swap_device(u32* word, u32 expected, u32 desired) {
-    u32 before;
-    asm volatile("atom.acq_rel.gpu.cas.b32 %0, [%1], %2, %3;"
-                 : "=r"(before)
-                 : "l"(word), "r"(expected), "r"(desired)
-                 : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u64 load_device(const u64* word) {
-    u64 value;
-    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-}
-PENSTOCK_ONDEVICE void store_device(u64* word, u64 value) {
-    asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-PENSTOCK_ONDEVICE u64 add_device(u64* word, u64 value) {
-    u64 before;
-    asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(value) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u64 or_device(u64* word, u64 bits) {
-    u64 before;
-    asm volatile("atom.acq_rel.gpu.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(bits) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u64 and_device(u64* word, u64 bits) {
-    u64 before;
-    asm volatile("atom.acq_rel.gpu.and.b64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(bits) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u64 swap_device(u64* word, u64 expected, u64 desired) {
-    u64 before;
-    asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
-                 : "=l"(before)
-                 : "l"(word), "l"(expected), "l"(desired)
-                 : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u32 load_system(const u32* word) {
-    u32 value;
-    asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-    return value;
-}
-PENSTOCK_ONDEVICE void store_system(u32* word, u32 value) {
-    asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
-}
-PENSTOCK_ONDEVICE u32 add_system(u32* word, u32 value) {
-    u32 before;
-    asm volatile("atom.acq_rel.sys.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(value) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u32 or_system(u32* word, u32 bits) {
-    u32 before;
-    asm volatile("atom.acq_rel.sys.or.b32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(bits) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u32 and_system(u32* word, u32 bits) {
-    u32 before;
-    asm volatile("atom.acq_rel.sys.and.b32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(bits) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u32 swap_system(u32* word, u32 expected, u32 desired) {
-    u32 before;
-    asm volatile("atom.acq_rel.sys.cas.b32 %0, [%1], %2, %3;"
-                 : "=r"(before)
-                 : "l"(word), "r"(expected), "r"(desired)
-                 : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u64 load_system(const u64* word) {
-    u64 value;
-    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-}
-PENSTOCK_ONDEVICE void store_system(u64* word, u64 value) {
-    asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-PENSTOCK_ONDEVICE u64 add_system(u64* word, u64 value) {
-    u64 before;
-    asm volatile("atom.acq_rel.sys.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(value) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u64 or_system(u64* word, u64 bits) {
-    u64 before;
-    asm volatile("atom.acq_rel.sys.or.b64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(bits) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u64 and_system(u64* word, u64 bits) {
-    u64 before;
-    asm volatile("atom.acq_rel.sys.and.b64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(bits) : "memory");
-    return before;
-}
-PENSTOCK_ONDEVICE u64 swap_system(u64* word, u64 expected, u64 desired) {
-    u64 before;
-    asm volatile("atom.acq_rel.sys.cas.b64 %0, [%1], %2, %3;"
-                 : "=l"(before)
-                 : "l"(word), "l"(expected), "l"(desired)
-                 : "memory");
-    return before;
-}
+// One function for each kind of access, order, scope and width: an order or scope of PTX is part of the instruction.
+#define PENSTOCK_PTX_LOAD(name, modifiers, type, suffix, letter)                                            \
+    PENSTOCK_ONDEVICE type name(const type* word) {                                                        \
+        type value;                                                                                        \
+        asm volatile("ld." modifiers ".u" suffix " %0, [%1];" : "=" letter(value) : "l"(word) : "memory"); \
+        return value;                                                                                      \
+    }
+#define PENSTOCK_PTX_STORE(name, modifiers, type, suffix, letter)                                          \
+    PENSTOCK_ONDEVICE void name(type* word, type value) {                                                  \
+        asm volatile("st." modifiers ".u" suffix " [%0], %1;" ::"l"(word), letter(value) : "memory");      \
+    }
+#define PENSTOCK_PTX_EXCHANGE(name, modifiers, operation, type, letter)                                    \
+    PENSTOCK_ONDEVICE type name(type* word, type operand) {                                                \
+        type before;                                                                                       \
+        asm volatile("atom." modifiers "." operation " %0, [%1], %2;"                                      \
+                     : "=" letter(before)                                                                  \
+                     : "l"(word), letter(operand)                                                          \
+                     : "memory");                                                                          \
+        return before;                                                                                     \
+    }
+#define PENSTOCK_PTX_SWAP(name, modifiers, operation, type, letter)                                        \
+    PENSTOCK_ONDEVICE type name(type* word, type expected, type desired) {                                 \
+        type before;                                                                                       \
+        asm volatile("atom." modifiers "." operation " %0, [%1], %2, %3;"                                  \
+                     : "=" letter(before)                                                                  \
+                     : "l"(word), letter(expected), letter(desired)                                        \
+                     : "memory");                                                                          \
+        return before;                                                                                     \
+    }
+#define PENSTOCK_PTX_WIDTHS(scope, order)                                                                  \
+    PENSTOCK_PTX_EXCHANGE(add_##order##_##scope, #order "." #scope, "add.u32", u32, "r")                   \
+    PENSTOCK_PTX_EXCHANGE(add_##order##_##scope, #order "." #scope, "add.u64", u64, "l")                   \
+    PENSTOCK_PTX_EXCHANGE(or_##order##_##scope, #order "." #scope, "or.b32", u32, "r")                     \
+    PENSTOCK_PTX_EXCHANGE(or_##order##_##scope, #order "." #scope, "or.b64", u64, "l")                     \
+    PENSTOCK_PTX_EXCHANGE(and_##order##_##scope, #order "." #scope, "and.b32", u32, "r")                   \
+    PENSTOCK_PTX_EXCHANGE(and_##order##_##scope, #order "." #scope, "and.b64", u64, "l")                   \
+    PENSTOCK_PTX_SWAP(swap_##order##_##scope, #order "." #scope, "cas.b32", u32, "r")                      \
+    PENSTOCK_PTX_SWAP(swap_##order##_##scope, #order "." #scope, "cas.b64", u64, "l")
+#define PENSTOCK_PTX_SCOPE(scope)                                                                          \
+    PENSTOCK_PTX_LOAD(load_relaxed_##scope, "relaxed." #scope, u32, "32", "r")                             \
+    PENSTOCK_PTX_LOAD(load_relaxed_##scope, "relaxed." #scope, u64, "64", "l")                             \
+    PENSTOCK_PTX_LOAD(load_acquire_##scope, "acquire." #scope, u32, "32", "r")                             \
+    PENSTOCK_PTX_LOAD(load_acquire_##scope, "acquire." #scope, u64, "64", "l")                             \
+    PENSTOCK_PTX_STORE(store_relaxed_##scope, "relaxed." #scope, u32, "32", "r")                           \
+    PENSTOCK_PTX_STORE(store_relaxed_##scope, "relaxed." #scope, u64, "64", "l")                           \
+    PENSTOCK_PTX_STORE(store_release_##scope, "release." #scope, u32, "32", "r")                           \
+    PENSTOCK_PTX_STORE(store_release_##scope, "release." #scope, u64, "64", "l")                           \
+    PENSTOCK_PTX_WIDTHS(scope, relaxed)                                                                    \
+    PENSTOCK_PTX_WIDTHS(scope, acquire)                                                                    \
+    PENSTOCK_PTX_WIDTHS(scope, release)                                                                    \
+    PENSTOCK_PTX_WIDTHS(scope, acq_rel)
+
+PENSTOCK_PTX_SCOPE(gpu)
+PENSTOCK_PTX_SCOPE(sys)
+
+#undef PENSTOCK_PTX_SCOPE
+#undef PENSTOCK_PTX_WIDTHS
+#undef PENSTOCK_PTX_SWAP
+#undef PENSTOCK_PTX_EXCHANGE
+#undef PENSTOCK_PTX_STORE
+#undef PENSTOCK_PTX_LOAD
 
 PENSTOCK_ONDEVICE void tick_device(u32* word, u32 value) {
     asm volatile("red.relaxed.gpu.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
@@ -141,44 +78,112 @@ PENSTOCK_ONDEVICE void tick_device(u64* word, u64 value) {
 
 }  // namespace ptx
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE T Native::load(const T* word) {
-    if constexpr (S == Scope::device) return ptx::load_device(word);
-    else return ptx::load_system(word);
+    static_assert(O == Order::relaxed || O == Order::acquire, "a load releases nothing");
+    if constexpr (S == Scope::device) {
+        if constexpr (O == Order::relaxed) return ptx::load_relaxed_gpu(word);
+        else return ptx::load_acquire_gpu(word);
+    } else {
+        if constexpr (O == Order::relaxed) return ptx::load_relaxed_sys(word);
+        else return ptx::load_acquire_sys(word);
+    }
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE void Native::store(T* word, T value) {
-    if constexpr (S == Scope::device) ptx::store_device(word, value);
-    else ptx::store_system(word, value);
+    static_assert(O == Order::relaxed || O == Order::release, "a store acquires nothing");
+    if constexpr (S == Scope::device) {
+        if constexpr (O == Order::relaxed) return ptx::store_relaxed_gpu(word, value);
+        else return ptx::store_release_gpu(word, value);
+    } else {
+        if constexpr (O == Order::relaxed) return ptx::store_relaxed_sys(word, value);
+        else return ptx::store_release_sys(word, value);
+    }
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE T Native::add(T* word, T value) {
-    if constexpr (S == Scope::device) return ptx::add_device(word, value);
-    else return ptx::add_system(word, value);
+    if constexpr (S == Scope::device) {
+        if constexpr (O == Order::relaxed) return ptx::add_relaxed_gpu(word, value);
+        else if constexpr (O == Order::acquire) return ptx::add_acquire_gpu(word, value);
+        else if constexpr (O == Order::release) return ptx::add_release_gpu(word, value);
+        else return ptx::add_acq_rel_gpu(word, value);
+    } else {
+        if constexpr (O == Order::relaxed) return ptx::add_relaxed_sys(word, value);
+        else if constexpr (O == Order::acquire) return ptx::add_acquire_sys(word, value);
+        else if constexpr (O == Order::release) return ptx::add_release_sys(word, value);
+        else return ptx::add_acq_rel_sys(word, value);
+    }
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE T Native::set_bits(T* word, T bits) {
-    if constexpr (S == Scope::device) return ptx::or_device(word, bits);
-    else return ptx::or_system(word, bits);
+    if constexpr (S == Scope::device) {
+        if constexpr (O == Order::relaxed) return ptx::or_relaxed_gpu(word, bits);
+        else if constexpr (O == Order::acquire) return ptx::or_acquire_gpu(word, bits);
+        else if constexpr (O == Order::release) return ptx::or_release_gpu(word, bits);
+        else return ptx::or_acq_rel_gpu(word, bits);
+    } else {
+        if constexpr (O == Order::relaxed) return ptx::or_relaxed_sys(word, bits);
+        else if constexpr (O == Order::acquire) return ptx::or_acquire_sys(word, bits);
+        else if constexpr (O == Order::release) return ptx::or_release_sys(word, bits);
+        else return ptx::or_acq_rel_sys(word, bits);
+    }
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE T Native::clear_bits(T* word, T bits) {
-    if constexpr (S == Scope::device) return ptx::and_device(word, static_cast<T>(~bits));
-    else return ptx::and_system(word, static_cast<T>(~bits));
+    if constexpr (S == Scope::device) {
+        if constexpr (O == Order::relaxed) return ptx::and_relaxed_gpu(word, static_cast<T>(~bits));
+        else if constexpr (O == Order::acquire) return ptx::and_acquire_gpu(word, static_cast<T>(~bits));
+        else if constexpr (O == Order::release) return ptx::and_release_gpu(word, static_cast<T>(~bits));
+        else return ptx::and_acq_rel_gpu(word, static_cast<T>(~bits));
+    } else {
+        if constexpr (O == Order::relaxed) return ptx::and_relaxed_sys(word, static_cast<T>(~bits));
+        else if constexpr (O == Order::acquire) return ptx::and_acquire_sys(word, static_cast<T>(~bits));
+        else if constexpr (O == Order::release) return ptx::and_release_sys(word, static_cast<T>(~bits));
+        else return ptx::and_acq_rel_sys(word, static_cast<T>(~bits));
+    }
 }
 
-template <Scope S, class T>
+namespace ptx {
+template <Scope S, Order O, class T>
+PENSTOCK_ONDEVICE T swapped(T* word, T expected, T desired) {
+    if constexpr (S == Scope::device) {
+        if constexpr (O == Order::relaxed) return swap_relaxed_gpu(word, expected, desired);
+        else if constexpr (O == Order::acquire) return swap_acquire_gpu(word, expected, desired);
+        else if constexpr (O == Order::release) return swap_release_gpu(word, expected, desired);
+        else return swap_acq_rel_gpu(word, expected, desired);
+    } else {
+        if constexpr (O == Order::relaxed) return swap_relaxed_sys(word, expected, desired);
+        else if constexpr (O == Order::acquire) return swap_acquire_sys(word, expected, desired);
+        else if constexpr (O == Order::release) return swap_release_sys(word, expected, desired);
+        else return swap_acq_rel_sys(word, expected, desired);
+    }
+}
+}  // namespace ptx
+
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
-    T before;
-    if constexpr (S == Scope::device) before = ptx::swap_device(word, expected, desired);
-    else before = ptx::swap_system(word, expected, desired);
+    const T before = ptx::swapped<S, O>(word, expected, desired);
     const bool swapped = before == expected;
     expected = before;
     return swapped;
+}
+
+// relaxed: one store of 16 bytes. Else the second word after the first and all that was written before.
+template <Order O>
+PENSTOCK_ONDEVICE void Native::store_pair(u64* pair, u64 first, u64 second) {
+    if constexpr (O == Order::relaxed) {
+        asm volatile(
+            "{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.sys.b128 [%0], both; }" ::"l"(pair), "l"(first),
+            "l"(second)
+            : "memory");
+    } else {
+        ptx::store_relaxed_sys(pair, first);
+        ptx::store_release_sys(pair + 1, second);
+    }
 }
 
 template <class T>

@@ -7,34 +7,52 @@
 
 namespace penstock::ondevice {
 
-template <Scope S, class T>
+constexpr int host_order(Order order) {
+    switch (order) {
+        case Order::relaxed: return __ATOMIC_RELAXED;
+        case Order::acquire: return __ATOMIC_ACQUIRE;
+        case Order::release: return __ATOMIC_RELEASE;
+        case Order::both: return __ATOMIC_ACQ_REL;
+    }
+    return __ATOMIC_SEQ_CST;
+}
+
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE T Native::load(const T* word) {
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(word, host_order(O));
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE void Native::store(T* word, T value) {
-    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    __atomic_store_n(word, value, host_order(O));
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE T Native::add(T* word, T value) {
-    return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+    return __atomic_fetch_add(word, value, host_order(O));
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE T Native::set_bits(T* word, T bits) {
-    return __atomic_fetch_or(word, bits, __ATOMIC_ACQ_REL);
+    return __atomic_fetch_or(word, bits, host_order(O));
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE T Native::clear_bits(T* word, T bits) {
-    return __atomic_fetch_and(word, static_cast<T>(~bits), __ATOMIC_ACQ_REL);
+    return __atomic_fetch_and(word, static_cast<T>(~bits), host_order(O));
 }
 
-template <Scope S, class T>
+template <Scope S, Order O, class T>
 PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
-    return __atomic_compare_exchange_n(word, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    constexpr int failed = O == Order::relaxed || O == Order::release ? __ATOMIC_RELAXED : __ATOMIC_ACQUIRE;
+    return __atomic_compare_exchange_n(word, &expected, desired, false, host_order(O), failed);
+}
+
+// The host's CPUs order stores at no cost, so that whoever sees the second word may read what was written before.
+template <Order O>
+PENSTOCK_ONDEVICE void Native::store_pair(u64* pair, u64 first, u64 second) {
+    pair[0] = first;
+    __atomic_store_n(pair + 1, second, __ATOMIC_RELEASE);
 }
 
 template <class T>

@@ -26,7 +26,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         frame = P::lane() == leader ? this->hit(key, count(group)) : kNoFrame;
         frame = P::from(group, frame, leader);
         P::sync(group);  // what the leader may see, all may
-        if (frame != kNoFrame && P::lane() == leader) this->tally->hits += count(group);
+        if (frame != kNoFrame && P::lane() == leader) ++this->tally->hits;
         if (P::ballot(all, frame == kNoFrame) == 0) return Status::ok;
         const Want want{count(group), deadline};
         return group == all ? this->load(group, key, want, frame) : load_each({all, group}, key, want, frame);
@@ -48,16 +48,18 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         P::sync(group);  // the leader's exchange also publishes what the other lanes stored
         if (P::lane() != lowest(group)) return;
         if (stored)
-            State::change(pool.frame(frame), 0, kDirty, 0u - count(group));
+            State::template change<Order::release>(pool.frame(frame), 0, kDirty, 0u - count(group));
         else
             this->drop(frame, count(group));
     }
 
-    // Begins to load a page that is not here, and waits for nothing but room: whoever wants the page finishes it.
+    // Begins to load a page that is not here, and waits for nothing but room: whoever wants the page finishes it. busy:
+    // as many requests are under way as the store can have.
     PENSTOCK_ONDEVICE_SLOW Status prefetch(u64 key, u64 deadline) const {
         const Lanes group = P::same(P::active(), key);
         u32 frame = kNoFrame;
-        return this->start(group, key, {1, deadline}, frame);
+        const Status status = this->start(group, key, {1, deadline, false, true}, frame);
+        return status == Status::timed_out ? Status::busy : status;
     }
 
     // Loads the pages and keeps them until unpin. All or nothing, within the quota of the cache.

@@ -14,8 +14,11 @@ namespace penstock::ondevice {
 struct Want {
     u32 references;
     u64 deadline;
-    bool whole = false;  // the caller overwrites all of the page, which need not be read before
+    bool whole = false;   // the caller overwrites all of the page, which need not be read before
+    bool prompt = false;  // where the store has no room now, the load fails at once
 };
+
+inline constexpr u64 kPatienceNs = 100'000;  // while a caller asks after a load, before others may
 
 template <class P, class Store, class Policy>
 struct PageLoads {
@@ -32,19 +35,25 @@ struct PageLoads {
 
     // Gives references back. The last one of a failed load frees the frame.
     PENSTOCK_ONDEVICE void drop(u32 frame, u32 references) const {
-        const u32 before = P::template add<Scope::device>(&pool.frame(frame).state, 0u - references);
+        const u32 before = P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - references);
         if (before & kFailed && (before & kReferences) == references) pool.directory.give(frame);
     }
 
-    // The frame of a page that is here, with references, or none. A frame can go to another page between the look at
-    // its key and the exchange, so the key is looked at again.
+    // The frame of a page that is here, with references, or none. References are added before it is known whether the
+    // frame holds the page: an addition cannot fail, however many want the page at once, where an exchange can. Nothing
+    // becomes of references that are given back at once, but that a frame is not claimed meanwhile.
     PENSTOCK_ONDEVICE u32 hit(u64 key, u32 references) const {
         const u32 frame = pool.directory.glance(key);
-        if (frame == kNoFrame || !joined(frame, references, kValid)) return kNoFrame;
-        if (pool.directory.key(frame) != key) {
+        if (frame == kNoFrame) return kNoFrame;
+        u32* const state = &pool.frame(frame).state;
+        const u32 before = P::template add<Scope::device, Order::acquire>(state, references);
+        const bool same = P::template load<Scope::device, Order::relaxed>(&pool.frame(frame).key) == key;
+        if ((before & (kValid | kBusy)) != kValid || !same) {
             drop(frame, references);
             return kNoFrame;
         }
+        if (Policy::touched(pool, frame, before) != before)
+            P::template set_bits<Scope::device, Order::relaxed>(state, kReferenced);
         return frame;
     }
 
@@ -83,16 +92,17 @@ struct PageLoads {
             step = static_cast<Step>(P::from(group, static_cast<u32>(step), leader));
             frame = P::from(group, frame, leader);
             Status status = Status::ok;
-            if (step == Step::bring) status = want.whole ? Status::pending : bring(group, key, want.deadline, frame);
+            if (step == Step::bring)
+                status = want.whole ? Status::pending : bring(group, key, want.prompt ? 0 : want.deadline, frame);
             if (status == Status::pending) return status;
             if (step == Step::here || step == Step::coming || step == Step::bring) {
                 if (P::lane() != leader) return hold ? Status::ok : status;
                 if (!hold)
                     drop(frame, want.references);
                 else if (step == Step::here)
-                    tally->hits += want.references;
+                    ++tally->hits;
                 else if (step == Step::coming)
-                    tally->joined += want.references;
+                    ++tally->joined;
                 return hold ? Status::ok : status;
             }
             if (step == Step::room)
@@ -108,8 +118,8 @@ struct PageLoads {
         }
     }
 
-    // Asks after a load that nobody else asks after at this moment. Whether it ended.
-    PENSTOCK_ONDEVICE_SLOW bool drive(Lanes group, u32 frame) const {
+    // Asks after a load that nobody else asks after at this moment, for up to `patience_ns`. Whether it ended.
+    PENSTOCK_ONDEVICE_SLOW bool drive(Lanes group, u32 frame, u64 patience_ns = 0) const {
         const u32 leader = lowest(group);
         u32 mine = 0;
         Frame& at = pool.frame(frame);
@@ -119,7 +129,14 @@ struct PageLoads {
         }
         if (!P::from(group, mine, leader)) return false;
         const u32 ticket = P::template load<Scope::device>(&at.note);
-        const Status status = store.test(group, ticket, pool.directory.key(frame), bytes_of(frame));
+        const u64 key = pool.directory.key(frame), began = P::now_ns();
+        Status status = Status::pending;
+        for (;;) {
+            status = store.test(group, ticket, key, bytes_of(frame));
+            const u64 waited = P::from(group, P::now_ns() - began, leader);
+            if (status != Status::pending || waited >= patience_ns) break;
+            P::pause(between_polls(waited));
+        }
         P::sync(group);
         if (P::lane() != leader) return agreed(group, status) != Status::pending;
         if (status == Status::pending) {
@@ -155,7 +172,7 @@ struct PageLoads {
     // The caller's claimed frame leaves its chain.
     PENSTOCK_ONDEVICE_SLOW void evict(u32 frame) const {
         pool.directory.unlink(frame);
-        State::change(pool.frame(frame), ~kProbation, kBusy, 0);
+        State::change(pool.frame(frame), ~(kProbation | kReferences), kBusy, 0);
         ++tally->evictions;
     }
 
@@ -248,7 +265,7 @@ struct PageLoads {
                 if (P::lane() == leader) drop(frame, want.references);
                 return status;
             }
-            if (!drive(group, frame)) P::pause(pause);
+            if (!drive(group, frame, kPatienceNs)) P::pause(pause);
         }
     }
 

@@ -35,24 +35,31 @@ enum class Scope : u8 { device, system };
 // Lanes of a warp that go on together.
 using Lanes = u32;
 
+// What an access orders. acquire: what was written before the store that is seen here is seen after it; release: what
+// was done before is seen by who acquires what is stored here; relaxed: nothing, for words that only the caller changes
+// at the time, or whose value is looked at again by an access that orders.
+enum class Order : u8 { relaxed, acquire, release, both };
+
 // A platform is this interface; all of it is static. T is u32 or u64, naturally aligned.
 struct Native {
-    // Acquiring: what was written before the store that is seen here is seen after it.
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::acquire, class T>
     static PENSTOCK_ONDEVICE T load(const T* word);
-    // Releasing.
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::release, class T>
     static PENSTOCK_ONDEVICE void store(T* word, T value);
-    // Acquiring and releasing; they return what was there before.
-    template <Scope S, class T>
+    // They return what was there before.
+    template <Scope S, Order O = Order::both, class T>
     static PENSTOCK_ONDEVICE T add(T* word, T value);
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static PENSTOCK_ONDEVICE T set_bits(T* word, T bits);
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static PENSTOCK_ONDEVICE T clear_bits(T* word, T bits);
     // Whether `expected` was there and became `desired`. If not, `expected` becomes what was there.
-    template <Scope S, class T>
+    template <Scope S, Order O = Order::both, class T>
     static PENSTOCK_ONDEVICE bool swap_if(T* word, T& expected, T desired);
+    // Two words, aligned to 16 bytes, in one piece: who sees the second sees the first. System scope. relaxed: besides
+    // them nothing is ordered but what the caller has already read.
+    template <Order O>
+    static PENSTOCK_ONDEVICE void store_pair(u64* pair, u64 first, u64 second);
     // Orders nothing: for counts that are read when all is over. Of words that one GPU (or process) alone touches.
     template <class T>
     static PENSTOCK_ONDEVICE void tick(T* word, T value);

@@ -19,6 +19,7 @@ inline constexpr u32 kScan = 256;          // slots that one search for a victim
 // One per cache, in GPU memory. Starts as zeros but for `free`.
 struct alignas(64) Shared {
     u64 free;
+    u64 unused;
     u32 main_hand;
     u32 probation_hand;
     u32 draws;

@@ -72,10 +72,11 @@ struct Slots {
         const u32 groups = (slots + 31) / 32;
         for (u32 turn = 0; turn < groups; ++turn) {
             const u32 group = (hint + turn) % groups;
-            u32 seen = P::template load<Scope::device>(free_bits + group);
+            u32 seen = P::template load<Scope::device, Order::relaxed>(free_bits + group);
             while (seen != 0) {
                 const u32 chosen = some_bits(seen, wanted, hint / groups % 32);
-                const u32 before = P::template clear_bits<Scope::device>(free_bits + group, chosen);
+                // Pairs with give_back: the slot's last owner is done with its data.
+                const u32 before = P::template clear_bits<Scope::device, Order::acquire>(free_bits + group, chosen);
                 if ((before & chosen) != 0) return Claim{group * 32, before & chosen};
                 seen = before & ~chosen;
             }
@@ -85,8 +86,8 @@ struct Slots {
 
     // The ticket of a slot that the caller claimed and has not opened yet.
     PENSTOCK_ONDEVICE u32 open(u32 slot) const {
-        const u32 lap = (lap_of(P::template load<Scope::device>(words + slot)) + 1) & lap_mask;
-        P::template store<Scope::device>(words + slot, slot_word(lap, SlotState::held));
+        const u32 lap = (lap_of(P::template load<Scope::device, Order::relaxed>(words + slot)) + 1) & lap_mask;
+        P::template store<Scope::device, Order::relaxed>(words + slot, slot_word(lap, SlotState::held));
         return ticket_of(slot, lap);
     }
 
@@ -100,25 +101,27 @@ struct Slots {
     PENSTOCK_ONDEVICE u32 word(u32 ticket) const {
         return P::template load<Scope::device>(words + slot_of(ticket));
     }
+    // For the owner, who knows what it stored there, or that it is not the owner any more.
     PENSTOCK_ONDEVICE bool is(u32 ticket, SlotState state) const {
         if (slot_of(ticket) >= slots) return false;
-        const u32 seen = word(ticket);
+        const u32 seen = P::template load<Scope::device, Order::relaxed>(words + slot_of(ticket));
         return lap_of(seen) == lap_of(ticket) && state_of(seen) == state;
     }
 
-    // Of the owner of the ticket, whose state it knows.
+    // Of the owner of the ticket, whose state it knows. relaxed where only the owner reads it, until it gives it back.
+    template <Order O = Order::release>
     PENSTOCK_ONDEVICE void mark(u32 ticket, SlotState state) const {
-        P::template store<Scope::device>(words + slot_of(ticket), slot_word(lap_of(ticket), state));
+        P::template store<Scope::device, O>(words + slot_of(ticket), slot_word(lap_of(ticket), state));
     }
 
     PENSTOCK_ONDEVICE void give_back(u32 ticket) const {
         const u32 slot = slot_of(ticket);
-        P::template set_bits<Scope::device>(free_bits + slot / 32, 1u << slot % 32);
+        P::template set_bits<Scope::device, Order::release>(free_bits + slot / 32, 1u << slot % 32);
     }
 
     PENSTOCK_ONDEVICE void release(u32 ticket) const {
         if (!is(ticket, SlotState::held)) return;
-        mark(ticket, SlotState::free);
+        mark<Order::relaxed>(ticket, SlotState::free);
         give_back(ticket);
     }
 

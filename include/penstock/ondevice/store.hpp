@@ -14,7 +14,7 @@
 // late bytes never land in another page.
 #pragma once
 
-#include "penstock/ondevice/status.hpp"
+#include "penstock/ondevice/request.hpp"
 
 namespace penstock::ondevice {
 
