@@ -121,6 +121,11 @@ void FileCache::make_refs(const std::vector<const FileHandle*>& files) {
 
 const StoredRef* FileCache::ref(u32 array) const { return reinterpret_cast<const StoredRef*>(refs_.data) + array; }
 
+Status FileCache::take_failure() {
+    auto* const word = reinterpret_cast<u32*>(failed_.data);
+    return static_cast<Status>(static_cast<int>(__atomic_exchange_n(word, 0u, __ATOMIC_ACQ_REL)));
+}
+
 // As many as there is work for, and no more than can hold a page each while others have room too.
 u32 FileCache::workers_for(const CacheWork& work) const {
     u64 useful = 1;

@@ -49,6 +49,8 @@ class FileCache {
 
     // In memory of the device, for users' kernels.
     const StoredRef* ref(u32 array) const;
+    // The first failure of operator[] in users' kernels since the last call.
+    Status take_failure();
     u64 bytes(u32 array) const { return sizes_[array]; }
     u64 page_bytes() const noexcept { return shape_.page_bytes; }
     u64 frames() const noexcept { return shape_.frames; }

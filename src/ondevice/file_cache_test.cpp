@@ -130,6 +130,47 @@ TEST_F(FileCacheTest, gathers_rows_of_any_size) {
     gather(cache, {0, kBytes / 512, 1}, 512, Status::out_of_range);
 }
 
+TEST_F(FileCacheTest, rows_may_begin_anywhere_and_end_before_the_file) {
+    const OpenedFile file(name_, O_RDONLY);
+    FileCache cache = make(file);
+    const std::vector<u64> rows{0, 3, 9, 10};
+    const OnDevice to(*device_, 4 * 1000), indices(*device_, rows.data(), rows.size() * sizeof(u64));
+    CacheWork work{};
+    work.task = CacheTask::gather;
+    work.rows = reinterpret_cast<const u64*>(indices.data());
+    work.first = 130;
+    work.row_bytes = 1000;
+    work.memory = to.data();
+    work.row_limit = 10;
+    work.count = 3;
+    ASSERT_EQ(cache.run(0, work).status, Status::ok);
+    Bytes got = to.bytes();
+    got.resize(3000);
+    Bytes expected = part(130, 1000);
+    for (const u64 row : {3, 9}) {
+        const Bytes one = part(130 + row * 1000, 1000);
+        expected.insert(expected.end(), one.begin(), one.end());
+    }
+    EXPECT_EQ(got, expected);
+    work.count = 4;
+    EXPECT_EQ(cache.run(0, work).status, Status::out_of_range) << "row 10 of 10";
+    work.first = kBytes + 1;
+    EXPECT_EQ(cache.run(0, work).status, Status::out_of_range) << "rows that begin past the end";
+}
+
+TEST_F(FileCacheTest, failures_of_operators_are_told_once) {
+    const OpenedFile file(name_, O_RDONLY);
+    FileCache cache = make(file);
+    EXPECT_EQ(cache.take_failure(), Status::ok);
+    if (!device_->info().emulated) return;  // from here on the host is the device
+    {
+        const StoredArray<u32> array(*cache.ref(0));
+        static_cast<void>(static_cast<u32>(array[kBytes]));
+    }
+    EXPECT_EQ(cache.take_failure(), Status::out_of_range);
+    EXPECT_EQ(cache.take_failure(), Status::ok);
+}
+
 TEST_F(FileCacheTest, what_is_written_is_in_the_file_after_flush) {
     const OpenedFile file(name_);
     FileCache cache = make(file);

@@ -11,7 +11,7 @@
 namespace penstock::ondevice {
 
 enum class CacheTask : u32 {
-    gather,      // rows[0..count) of row_bytes each, to `memory` one after another
+    gather,      // rows[0..count) of row_bytes each, row 0 at byte `first`, to `memory` one after another
     scatter,     // the same from `memory`
     read,        // bytes [first, first + count) to `memory`
     write,       // the same from `memory`
@@ -43,6 +43,7 @@ struct CacheWork {
     u64 first;
     u64 count;
     u64 row_bytes;
+    u64 row_limit;  // rows that there are, if fewer than the file has; 0: as many as it has
     u8* memory;
     u32* done;
     CacheOutcome* outcome;
@@ -120,12 +121,17 @@ struct CacheWorker {
         return Status::ok;
     }
 
+    PENSTOCK_ONDEVICE u64 rows_there() const {
+        const u64 held = work.first < ref().bytes ? (ref().bytes - work.first) / work.row_bytes : 0;
+        return work.row_limit != 0 && work.row_limit < held ? work.row_limit : held;
+    }
+
     PENSTOCK_ONDEVICE void rows(bool stores) const {
         if (stores && !ref().writable) return static_cast<void>(failed(Status::read_only, 0));
-        const u64 all = ref().bytes / work.row_bytes;
+        const u64 all = rows_there();
         for (u64 row = worker; row < work.count; row += workers) {
             const u64 wanted = work.rows[row];
-            const Status status = wanted < all ? move(wanted * work.row_bytes, work.row_bytes,
+            const Status status = wanted < all ? move(work.first + wanted * work.row_bytes, work.row_bytes,
                                                       work.memory + row * work.row_bytes, stores)
                                                : Status::out_of_range;
             if (failed(status, row)) return;
