@@ -53,7 +53,13 @@ OUTSIDE = {
     "apps": {"context"},
 }
 # The layer a public header belongs to; those not named are base.
-PUBLIC = {"device": "device", "path": "path", "context": "context", "survey": "context"}
+PUBLIC = {
+    "device": "device",
+    "path": "path",
+    "context": "context",
+    "device_cache": "context",
+    "survey": "context",
+}
 
 TESTS = r"_test\.cpp$|/test_\w+\.hpp$|_rig\.hpp$"  # sources that only tests use
 BANNED = [  # rule, what, instead, where (folder prefix), except for files that match

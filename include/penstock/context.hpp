@@ -157,6 +157,7 @@ class File {
 
   private:
     friend class Context;
+    friend class DeviceCache;
     Transfer start(Direction direction, const MemoryView& memory, std::uint64_t offset_bytes,
                    const TransferOptions& options) const;
     std::shared_ptr<context::FileState> state_;
@@ -232,6 +233,7 @@ class Context {
     std::uint64_t pinned_peak_bytes() const noexcept;
 
   private:
+    friend class DeviceCache;
     std::vector<context::FileRange> resolve(std::span<const Range> ranges) const;
     std::shared_ptr<context::ContextState> state_;
 };

@@ -1,0 +1,160 @@
+// DeviceCache: a page cache in a device's memory over ordinary files of any size, from which the device's own threads
+// gather rows, read and write.
+//
+//     penstock::Context context;
+//     const penstock::File file = context.open("rows.bin");
+//     const penstock::DeviceCache cache(context, {&file, 1}, {.cache_bytes = 4 * penstock::kGiB});
+//     cache.gather(0, {.row_bytes = 512}, indices.view(), out.view());  // 64-bit row numbers in device memory
+//     my_kernel<<<blocks, threads>>>(cache.ref(0), ...);                // see penstock/ondevice/stored_array.hpp
+//
+// Array n is file n, from its first byte to the end it had when the cache was made. Calls return when their work is
+// done; what others queued on streams of their own for the memory that is named must be done before (see
+// Context::synchronize_stream). What is written is in the cache until flush, close, or until its place is needed.
+// Copies share one cache, which keeps its context and files alive. All functions may be called from any thread and
+// throw Error; in a forked child they all do.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "penstock/context.hpp"
+
+namespace penstock {
+
+namespace ondevice {
+struct StoredRef;
+}
+namespace context {
+class DeviceCacheState;
+}
+
+// Which page goes when another comes.
+enum class CachePolicy : std::uint8_t {
+    sweep_resistant,  // a part on probation, so that a sweep over more than the cache leaves most of it in place
+    clock,            // second chance
+    fifo,
+    pinned_range,  // the range of DeviceCache::keep stays once it is there
+};
+const char* to_string(CachePolicy value) noexcept;  // "sweep-resistant", "clock", "fifo", "pinned-range"
+std::optional<CachePolicy> cache_policy_from_string(std::string_view name) noexcept;
+
+// How an array will be used. sweep: in about the same order again and again; random: some rows more often than others;
+// once: not again soon.
+enum class CacheAdvice : std::uint8_t { none, sweep, random, once };
+const char* to_string(CacheAdvice value) noexcept;
+std::optional<CacheAdvice> cache_advice_from_string(std::string_view name) noexcept;
+
+struct DeviceCacheOptions {
+    std::uint64_t page_bytes = 4096;  // a power of two, 512 B to 2 MiB
+    std::uint64_t cache_bytes = 256 * kMiB;
+    CachePolicy policy = CachePolicy::sweep_resistant;
+    std::uint32_t threads = 0;  // of the host, that serve pages; 0: by the number of cores
+    std::uint32_t slots = 0;    // pages under way at once, in page-locked memory; 0: by the size of a page
+    std::chrono::nanoseconds timeout = std::chrono::seconds(10);  // the longest that one page is waited for
+    bool map = true;  // files in memory (tmpfs, hugetlbfs) are reached by the GPU itself where it can
+};
+
+// Rows of an array: row r is the bytes from offset_bytes + r * row_bytes on.
+struct RowLayout {
+    std::uint64_t row_bytes = 0;
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t count = std::numeric_limits<std::uint64_t>::max();  // at most as many as the file holds
+};
+
+// What a cache did since it was made. Kernels are counted when they end.
+struct DeviceCacheStatistics {
+    struct Counts {
+        std::uint64_t hits = 0;
+        std::uint64_t misses = 0;  // pages whose loading was begun, prefetches included
+        std::uint64_t joined = 0;  // wanted while another thread was loading the page
+        std::uint64_t evictions = 0;
+        std::uint64_t write_backs = 0;
+        std::uint64_t failures = 0;  // of loads and write-backs
+    };
+    struct Processor {
+        std::uint32_t index = 0;
+        Counts counts;
+    };
+    struct Bucket {
+        std::uint64_t low_cycles = 0;
+        std::uint64_t count = 0;
+    };
+    struct Served {
+        std::string source;  // by the host: "mapping", "buffered", "direct"
+        std::uint64_t requests = 0;  // reads, writes and flushes
+        std::uint64_t bytes = 0;
+    };
+    struct Array {
+        std::string name;
+        std::uint64_t bytes = 0;
+        bool mapped = false;          // the GPU reaches the file itself
+        std::string mapping_refusal;  // why not
+    };
+    Counts total;
+    std::vector<Processor> processors;  // multiprocessors that did something
+    std::vector<Bucket> waits;          // for pages, in clock cycles of the device; those that are not empty
+    std::vector<Served> served;
+    std::uint64_t failed_requests = 0;
+    std::string direct_by;  // "uring", or "direct" with the cause; empty: not used
+    // Pages that the GPU moved through mappings itself. Absent where some files are mapped and others are not: those
+    // are not counted apart.
+    std::optional<std::uint64_t> mapped_pages;
+    std::vector<Array> arrays;
+    std::uint64_t page_bytes = 0;
+    std::uint64_t pages = 0;         // of the cache
+    std::uint64_t pages_to_pin = 0;  // that may be pinned at once
+    std::uint64_t device_bytes = 0;  // of memory in use: the device's
+    std::uint64_t pinned_bytes = 0;  // and page-locked
+};
+
+class DeviceCache {
+  public:
+    // Files are open ones of the context, writable where they were opened so; not those being created.
+    DeviceCache(const Context& context, std::span<const File> files, const DeviceCacheOptions& options = {});
+
+    std::uint32_t arrays() const;
+    std::uint64_t bytes(std::uint32_t array) const;
+
+    // `indices` are 64-bit row numbers; row indices[i] goes to, or comes from, place i of the memory. All memory must
+    // be within the device's reach. After an error the memory is partly filled, or rows partly written.
+    void gather(std::uint32_t array, const RowLayout& rows, const MemoryView& indices, const MemoryView& to) const;
+    void scatter(std::uint32_t array, const RowLayout& rows, const MemoryView& indices, const MemoryView& from) const;
+    void read(std::uint32_t array, std::uint64_t offset_bytes, const MemoryView& to) const;
+    void write(std::uint32_t array, std::uint64_t offset_bytes, const MemoryView& from) const;
+
+    // Of the pages that hold a range of bytes. prefetch begins to load them and does not wait for the storage; pin
+    // loads and keeps them until unpin, all or none; as often as a page was pinned it must be unpinned.
+    void prefetch(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
+    void pin(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
+    void unpin(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
+    // With CachePolicy::pinned_range: the one range that stays once its pages are there.
+    void keep(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
+    void advise(std::uint32_t array, CacheAdvice advice) const;
+
+    // Writes back what was stored, into all files, and makes it durable.
+    void flush() const;
+    // Forgets pages, so that they are read anew. Throws when some are in use or have bytes that no flush wrote back.
+    void invalidate(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
+
+    // Throws the first failure of operator[] in users' kernels since the last call.
+    void check() const;
+    DeviceCacheStatistics statistics() const;
+    // In memory of the device, for users' kernels, which must end before the cache is closed.
+    const ondevice::StoredRef* ref(std::uint32_t array) const;
+
+    // Flushes if a file is writable, and gives the memory back. If the flush fails it throws and the cache stays open.
+    // Idempotent; all else throws from then on. The going of the last copy does the same and cannot tell of failures.
+    void close() const;
+
+  private:
+    std::shared_ptr<context::DeviceCacheState> state_;
+};
+
+}  // namespace penstock

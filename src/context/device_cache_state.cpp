@@ -1,0 +1,175 @@
+// See device_cache_state.hpp.
+#include "context/device_cache_state.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace penstock::context {
+namespace {
+
+constexpr std::size_t kArraysMax = std::numeric_limits<ondevice::u16>::max() + 1u;  // that a request can name
+constexpr const char* kMake = "make a device cache";
+
+[[noreturn]] void refuse_to_make(const std::string& file, const std::string& cause, const std::string& advice) {
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = kMake;
+    info.file = file;
+    info.cause = cause;
+    info.advice = advice;
+    throw Error(std::move(info));
+}
+
+ondevice::Replacement replacement_of(CachePolicy policy) {
+    switch (policy) {
+        case CachePolicy::sweep_resistant: return ondevice::Replacement::sweep_resistant;
+        case CachePolicy::clock: return ondevice::Replacement::clock;
+        case CachePolicy::fifo: return ondevice::Replacement::fifo;
+        case CachePolicy::pinned_range: return ondevice::Replacement::pinned_range;
+    }
+    throw Error(ErrorCode::invalid_argument, kMake, "there is no such policy");
+}
+
+ondevice::FileCacheOptions cache_options(const DeviceCacheOptions& options, os::System& system) {
+    if (options.timeout <= std::chrono::nanoseconds::zero()) {
+        throw Error(ErrorCode::invalid_argument, kMake, "a timeout of no time", "give the longest a page may take");
+    }
+    ondevice::FileCacheOptions made;
+    made.page_bytes = options.page_bytes;
+    made.cache_bytes = options.cache_bytes;
+    made.replacement = replacement_of(options.policy);
+    made.threads = options.threads;
+    made.slots = options.slots;
+    made.wait_ns = static_cast<std::uint64_t>(options.timeout.count());
+    made.map = options.map;
+    made.system = &system;
+    return made;
+}
+
+void add(DeviceCacheStatistics::Counts& sum, const ondevice::Tally& tally) {
+    sum.hits += tally.hits;
+    sum.misses += tally.misses;
+    sum.joined += tally.joined;
+    sum.evictions += tally.evictions;
+    sum.write_backs += tally.write_backs;
+    sum.failures += tally.failures;
+}
+
+void add_counts(DeviceCacheStatistics& found, const std::vector<ondevice::CacheCounts>& stripes) {
+    std::vector<std::uint64_t> waits(ondevice::kWaitBuckets);
+    std::uint32_t index = 0;
+    for (const ondevice::CacheCounts& counts : stripes) {
+        DeviceCacheStatistics::Processor one{index++, {}};
+        add(one.counts, counts.tally);
+        add(found.total, counts.tally);
+        const auto& [hits, misses, joined, evictions, write_backs, failures] = one.counts;
+        if ((hits | misses | joined | evictions | write_backs | failures) != 0) found.processors.push_back(one);
+        for (std::uint32_t i = 0; i < waits.size(); ++i) waits[i] += counts.waits[i];
+    }
+    for (std::uint32_t i = 0; i < waits.size(); ++i) {
+        const std::uint64_t low = (256ull + 64 * (i % 4)) << (i / 4);  // as wait_bucket has it
+        if (waits[i] != 0) found.waits.push_back({i == 0 ? 0 : low, waits[i]});
+    }
+}
+
+void add_service(DeviceCacheStatistics& found, const ondevice::ServiceEvidence& evidence) {
+    for (std::size_t i = 0; i < ondevice::kSources; ++i) {
+        const ondevice::Served& served = evidence.by_source[i];
+        found.served.push_back({to_string(static_cast<ondevice::Source>(i)), served.requests, served.bytes});
+    }
+    found.failed_requests = evidence.failed;
+    found.direct_by = evidence.direct_by;
+}
+
+}  // namespace
+
+DeviceCacheState::DeviceCacheState(const Context& owner, ContextState& context, OpenFiles files,
+                                   const DeviceCacheOptions& options)
+    : owner_(owner), context_(context), options_(options), files_(std::move(files)) {
+    context_.check_process();
+    if (files_.size() > kArraysMax) {
+        refuse_to_make("", std::to_string(files_.size()) + " files", "use several caches");
+    }
+    std::vector<const FileHandle*> handles;
+    for (const auto& file : files_) {
+        const FileHandle& handle = file->handle();
+        if (file->is_new()) {
+            refuse_to_make(handle.name, "the file is being created",
+                           "close it, then open it with OpenMode::read_write");
+        }
+        writable_ |= handle.writable;
+        handles.push_back(&handle);
+    }
+    context_.device->enter_thread();
+    cache_ = std::make_unique<ondevice::FileCache>(*context_.device, handles, cache_options(options, context_.system));
+}
+
+DeviceCacheState::~DeviceCacheState() {
+    if (context_.in_child()) {  // its threads are the parent's
+        static_cast<void>(cache_.release());
+        return;
+    }
+    try {
+        close();
+    } catch (...) {  // nobody is left who could be told; close() tells
+    }
+}
+
+void DeviceCacheState::need_open(const CacheRequest& request) const {
+    if (cache_ == nullptr) refuse(request, "the cache is closed", "make a new one");
+    if (request.array >= files_.size()) {
+        throw Error(ErrorCode::invalid_argument, request.operation,
+                    "there is no array " + std::to_string(request.array) + "; there are " +
+                        std::to_string(files_.size()));
+    }
+}
+
+void DeviceCacheState::close() {
+    context_.check_process();
+    const std::unique_lock lock(closing_);
+    if (cache_ == nullptr) return;
+    context_.device->enter_thread();
+    if (writable_) check(CacheRequest{"flush"}, cache_->flush());
+    cache_.reset();
+}
+
+void DeviceCacheState::check_range(const ondevice::FileCache& cache, const CacheRequest& request) const {
+    const std::uint64_t there = cache.bytes(request.array);
+    if (request.offset_bytes <= there && request.bytes <= there - request.offset_bytes) return;
+    refuse(request, "the range leaves the " + std::to_string(there) + " bytes of the array", "stay within it");
+}
+
+void DeviceCacheState::check_memory(const CacheRequest& request, const MemoryView& memory) const {
+    if (memory.bytes == 0) return;
+    if (memory.kind == MemoryKind::system) {
+        const DeviceInfo info = context_.device->info();
+        if (info.emulated || info.coherent_with_host) return;
+        refuse(request, "a device cannot address ordinary host memory",
+               "use memory of kind device, pinned or managed");
+    }
+    owner_.wrap(memory.data, memory.bytes, memory.kind);
+}
+
+DeviceCacheStatistics DeviceCacheState::statistics(ondevice::FileCache& cache) const {
+    DeviceCacheStatistics found;
+    add_counts(found, cache.counts());
+    add_service(found, cache.evidence());
+    std::uint32_t mapped = 0;
+    for (std::uint32_t i = 0; i < files_.size(); ++i) {
+        const bool here = cache.mapped(i);
+        mapped += here ? 1 : 0;
+        found.arrays.push_back(
+            {files_[i]->handle().name, cache.bytes(i), here, here ? std::string() : cache.mapping_refusal(i)});
+    }
+    if (mapped == 0) found.mapped_pages = 0;
+    if (mapped == files_.size()) found.mapped_pages = found.total.misses + found.total.write_backs;
+    found.page_bytes = cache.page_bytes();
+    found.pages = cache.frames();
+    found.pages_to_pin = cache.quota();
+    found.device_bytes = cache.device_bytes();
+    found.pinned_bytes = cache.pinned_bytes();
+    return found;
+}
+
+}  // namespace penstock::context

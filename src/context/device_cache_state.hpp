@@ -1,0 +1,82 @@
+// What the copies of a DeviceCache share: the cache of the ondevice layer, with the files and the context it needs.
+//
+// Whoever uses the cache holds `closing_` shared, so that closing waits for them and nothing is written after its
+// flush.
+#pragma once
+
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "context/open_file.hpp"
+#include "context/state.hpp"
+#include "ondevice/file_cache.hpp"
+#include "penstock/device_cache.hpp"
+
+namespace penstock::context {
+
+using OpenFiles = std::vector<std::shared_ptr<OpenFile>>;
+
+// What somebody asked of an array, for errors.
+struct CacheRequest {
+    const char* operation;
+    std::uint32_t array = 0;
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t bytes = 0;
+};
+
+class DeviceCacheState {
+  public:
+    // `context` is the state of `owner`.
+    DeviceCacheState(const Context& owner, ContextState& context, OpenFiles files, const DeviceCacheOptions& options);
+    ~DeviceCacheState();
+    DeviceCacheState(const DeviceCacheState&) = delete;
+    DeviceCacheState& operator=(const DeviceCacheState&) = delete;
+
+    // Calls `use(cache)` while nobody can close it. Throws in a forked child, and when it is closed.
+    template <class Use>
+    auto with_cache(const CacheRequest& request, const Use& use) const {
+        context_.check_process();
+        const std::shared_lock lock(closing_);
+        need_open(request);
+        context_.device->enter_thread();
+        return use(*cache_);
+    }
+
+    // Throws Error when there is no such array, or the range leaves it.
+    void check_range(const ondevice::FileCache& cache, const CacheRequest& request) const;
+    // Throws Error when the device cannot address the memory.
+    void check_memory(const CacheRequest& request, const MemoryView& memory) const;
+    // Throws what became of work on a range, unless it is done.
+    void check(const CacheRequest& request, const ondevice::FileCache::Failure& failure) const;
+    // The same of work on rows, whose failures name a place in the list of indices.
+    struct RowsRequest {
+        const CacheRequest& request;
+        const RowLayout& rows;
+        const MemoryView& indices;
+    };
+    void check(const RowsRequest& asked, const ondevice::FileCache::Failure& failure) const;
+    [[noreturn]] void refuse(const CacheRequest& request, const std::string& cause, const std::string& advice) const;
+    [[noreturn]] void fail(const CacheRequest& request, ondevice::Status status) const;
+
+    void close();
+    DeviceCacheStatistics statistics(ondevice::FileCache& cache) const;
+    std::uint32_t arrays() const noexcept { return static_cast<std::uint32_t>(files_.size()); }
+    const DeviceCacheOptions& options() const noexcept { return options_; }
+
+  private:
+    void need_open(const CacheRequest& request) const;
+    std::string name_of(const CacheRequest& request) const;
+    std::uint64_t index_at(const MemoryView& indices, std::uint64_t place) const;
+
+    const Context owner_;
+    ContextState& context_;
+    const DeviceCacheOptions options_;
+    const OpenFiles files_;
+    bool writable_ = false;
+    mutable std::shared_mutex closing_;
+    std::unique_ptr<ondevice::FileCache> cache_;  // null: closed
+};
+
+}  // namespace penstock::context
