@@ -11,6 +11,7 @@ namespace {
 
 // What advice of the C++ API is called here.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"open it for writing (OpenMode::read_write)", "open it with mode=\"r+\""},
     {"OpenMode::read_write", "write=True"},
     {"Context::allocate or wrap", "Context.allocate"},
 };

@@ -11,17 +11,21 @@
         outcome = file.read(buffer)
         print(outcome.bytes_per_second, outcome.evidence["paths"])
 
+    with penstock.gpu.open("rows.bin", "float32", (-1, 128)) as rows:  # larger than GPU memory, cached there
+        some = rows.gather([5, 1_000_000, 7])
+
 Everything runs without a GPU too: the device "host" is an emulated one on ordinary memory.
 """
 
 TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
-    from penstock import torch
+    from penstock import gpu, torch
     from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
     from penstock._array import Array
     from penstock._core import path_names
     from penstock._dtype import DType
     from penstock._error import Error
+    from penstock._include import get_include
     from penstock._open import create, load, open, save
     from penstock._profiles import profile_folders
     from penstock._sizes import parse_bytes
@@ -49,6 +53,8 @@ __all__ = [
     "Plan",
     "Transfer",
     "create",
+    "get_include",
+    "gpu",
     "load",
     "open",
     "parse_bytes",
@@ -66,6 +72,7 @@ _HOMES = {
     "_core": ("path_names",),
     "_dtype": ("DType",),
     "_error": ("Error",),
+    "_include": ("get_include",),
     "_open": ("create", "load", "open", "save"),
     "_profiles": ("profile_folders",),
     "_sizes": ("parse_bytes",),
@@ -81,8 +88,8 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> object:
     import importlib
 
-    if name == "torch":
-        return importlib.import_module("penstock.torch")
+    if name in ("gpu", "torch"):
+        return importlib.import_module(f"penstock.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"penstock.{_HOME_OF[name]}"), name)

@@ -102,7 +102,7 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
         named = registry.FORMATS["raw"]
     if named is None or (format is None and named.shares_suffix):
         named = registry.of_file(name)
-    _need_file(name, named)
+    need_file(name, named)
     try:
         return named, registry.function(named, "reader")(name, **options)
     except Error:
@@ -113,7 +113,7 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
         return other, registry.function(other, "reader")(name, **options)
 
 
-def _need_file(name: str, format: Format) -> None:
+def need_file(name: str, format: Format) -> None:
     """That nobody waits for a pipe, or takes a folder for a file. What is not there, the format says itself."""
     from penstock._error import Error
 

@@ -101,9 +101,9 @@ void DeviceCacheState::check(const RowsRequest& asked, const ondevice::FileCache
     if (failure.status == Status::read_only) fail(where, failure.status);
     const std::uint64_t row = index_at(asked.indices, failure.where);
     if (failure.status == Status::out_of_range) {
-        refuse(where, "place " + std::to_string(failure.where) + " of the indices names row " +
-                          std::to_string(static_cast<std::int64_t>(row)) + "; there are " +
-                          std::to_string(asked.rows.count), "give rows of the array");
+        const std::string named = std::to_string(static_cast<std::int64_t>(row));
+        refuse(where, "the indices name row " + named + "; there are " + std::to_string(asked.rows.count),
+               "give rows of the array");
     }
     where.offset_bytes = asked.rows.offset_bytes + row * asked.rows.row_bytes;
     where.bytes = asked.rows.row_bytes;

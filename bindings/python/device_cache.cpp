@@ -1,0 +1,259 @@
+// DeviceCache in Python: thin, but for one thing: long work is done in pieces, so that Ctrl-C ends it between two.
+#include "penstock/device_cache.hpp"
+
+#include "binding.hpp"
+
+namespace penstock::python {
+namespace {
+
+using Use = BorrowedMemory::Use;
+
+constexpr std::uint64_t kPieceRows = 1 << 19;
+constexpr std::uint64_t kPieceBytes = 256 * kMiB;
+constexpr std::uint64_t kPieceAlignment = 2 * kMiB;  // pages are never cut
+
+struct PythonDeviceCache {
+    Context context;
+    DeviceCache cache;
+};
+
+CachePolicy policy_of(const std::string& name) {
+    if (const auto policy = cache_policy_from_string(name)) return *policy;
+    throw Error(ErrorCode::invalid_argument, "make a device cache", "there is no policy '" + name + "'",
+                "use one of sweep-resistant, clock, fifo, pinned-range");
+}
+
+DeviceCacheOptions cache_options(const nb::kwargs& keywords) {
+    DeviceCacheOptions options;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "page_bytes")
+            options.page_bytes = byte_count(name, value);
+        else if (name == "cache_bytes")
+            options.cache_bytes = byte_count(name, value);
+        else if (name == "policy")
+            options.policy = policy_of(option<std::string>(name, value));
+        else if (name == "threads")
+            options.threads = option<std::uint32_t>(name, value);
+        else if (name == "slots")
+            options.slots = option<std::uint32_t>(name, value);
+        else if (name == "timeout")
+            options.timeout = deadline_after(name, value).left();
+        else if (name == "map")
+            options.map = option<bool>(name, value);
+        else
+            throw nb::type_error(("a cache has no option '" + name + "'").c_str());
+    }
+    return options;
+}
+
+std::unique_ptr<PythonDeviceCache> make(const Context& context, nb::list files, const nb::kwargs& keywords) {
+    const DeviceCacheOptions options = cache_options(keywords);
+    std::vector<File> opened;
+    for (const nb::handle file : files) opened.push_back(nb::cast<const PythonFile&>(file).file);
+    nb::gil_scoped_release release;
+    return std::make_unique<PythonDeviceCache>(PythonDeviceCache{context, DeviceCache(context, opened, options)});
+}
+
+void heed_signals() {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+RowLayout layout_of(nb::handle row_bytes, nb::handle offset_bytes, nb::handle count) {
+    return {byte_count("row_bytes", row_bytes), byte_count("offset_bytes", offset_bytes), byte_count("count", count)};
+}
+
+struct RowsMove {
+    Use use;
+    std::uint32_t array;
+    nb::handle indices, memory;
+    RowLayout rows;
+};
+
+// `move` gets a part of the indices and the part of the memory that belongs to it.
+template <class Move>
+void move_rows(const PythonDeviceCache& self, const RowsMove& given, Move move) {
+    const BorrowedMemory indices(self.context, given.indices, Use::read_from);
+    const BorrowedMemory memory(self.context, given.memory, given.use);
+    const std::uint64_t row = std::max<std::uint64_t>(given.rows.row_bytes, 1);
+    const std::uint64_t count = indices.view().bytes / sizeof(std::int64_t);
+    const bool fits = memory.view().bytes == count * given.rows.row_bytes;
+    const std::uint64_t piece = fits ? std::clamp<std::uint64_t>(kPieceBytes / row, 1, kPieceRows) : count;
+    for (std::uint64_t at = 0; at < count; at += piece) {
+        const std::uint64_t some = std::min(piece, count - at);
+        {
+            nb::gil_scoped_release release;
+            if (fits)
+                move(indices.view().slice(at * 8, some * 8), memory.view().slice(at * row, some * row));
+            else
+                move(indices.view(), memory.view());  // refuses them
+        }
+        heed_signals();
+    }
+}
+
+struct RangeMove {
+    Use use;
+    std::uint64_t offset_bytes;
+    nb::handle memory;
+};
+
+template <class Move>
+void move_range(const PythonDeviceCache& self, const RangeMove& given, Move move) {
+    const BorrowedMemory memory(self.context, given.memory, given.use);
+    const std::uint64_t end = given.offset_bytes + memory.view().bytes;
+    for (std::uint64_t at = given.offset_bytes; at < end;) {
+        const std::uint64_t next = std::min(end, align_down(at + kPieceBytes, kPieceAlignment));
+        {
+            nb::gil_scoped_release release;
+            move(at, memory.view().slice(at - given.offset_bytes, next - at));
+        }
+        heed_signals();
+        at = next;
+    }
+}
+
+nb::dict counts_to_dict(const DeviceCacheStatistics::Counts& counts) {
+    nb::dict fields;
+    fields["hits"] = counts.hits;
+    fields["misses"] = counts.misses;
+    fields["joined"] = counts.joined;
+    fields["evictions"] = counts.evictions;
+    fields["write_backs"] = counts.write_backs;
+    fields["failures"] = counts.failures;
+    return fields;
+}
+
+nb::dict served_to_dict(const DeviceCacheStatistics& found) {
+    nb::dict served;
+    for (const auto& one : found.served) {
+        nb::dict fields;
+        fields["requests"] = one.requests;
+        fields["bytes"] = one.bytes;
+        served[one.source.c_str()] = fields;
+    }
+    served["gpu_pages"] = found.mapped_pages ? nb::cast(*found.mapped_pages) : nb::none();
+    return served;
+}
+
+nb::dict statistics(const PythonDeviceCache& self) {
+    DeviceCacheStatistics found;
+    {
+        nb::gil_scoped_release release;
+        found = self.cache.statistics();
+    }
+    nb::dict fields = counts_to_dict(found.total);
+    nb::list processors, waits, arrays;
+    for (const auto& one : found.processors) {
+        nb::dict counts = counts_to_dict(one.counts);
+        counts["processor"] = one.index;
+        processors.append(counts);
+    }
+    for (const auto& bucket : found.waits) waits.append(nb::make_tuple(bucket.low_cycles, bucket.count));
+    for (const auto& array : found.arrays) {
+        nb::dict one;
+        one["file"] = text(array.name);
+        one["bytes"] = array.bytes;
+        one["mapped"] = array.mapped;
+        one["mapping_refusal"] = array.mapping_refusal;
+        arrays.append(one);
+    }
+    fields["processors"] = processors;
+    fields["wait_cycles"] = waits;
+    fields["served"] = served_to_dict(found);
+    fields["failed_requests"] = found.failed_requests;
+    fields["direct_by"] = found.direct_by;
+    fields["arrays"] = arrays;
+    fields["page_bytes"] = found.page_bytes;
+    fields["pages"] = found.pages;
+    fields["pages_to_pin"] = found.pages_to_pin;
+    fields["device_bytes"] = found.device_bytes;
+    fields["pinned_bytes"] = found.pinned_bytes;
+    return fields;
+}
+
+void advise(const PythonDeviceCache& self, std::uint32_t array, nb::handle advice) {
+    const auto name = option<std::string>("advice", advice);
+    const auto known = cache_advice_from_string(name);
+    if (!known) {
+        throw Error(ErrorCode::invalid_argument, "advise", "there is no advice '" + name + "'",
+                    "use one of sweep, random, once, none");
+    }
+    nb::gil_scoped_release release;
+    self.cache.advise(array, *known);
+}
+
+using OnRange = void (DeviceCache::*)(std::uint32_t, std::uint64_t, std::uint64_t) const;
+
+auto on_range(OnRange function) {
+    return [function](const PythonDeviceCache& self, std::uint32_t array, nb::handle offset_bytes, nb::handle bytes) {
+        const std::uint64_t offset = byte_count("offset_bytes", offset_bytes), length = byte_count("bytes", bytes);
+        nb::gil_scoped_release release;
+        (self.cache.*function)(array, offset, length);
+    };
+}
+
+void bind_moves(nb::class_<PythonDeviceCache>& type) {
+    using Self = const PythonDeviceCache&;
+    using nb::arg;
+    type.def(
+        "gather",
+        [](Self self, std::uint32_t array, nb::handle indices, nb::handle to, nb::tuple rows) {
+            const RowLayout layout = layout_of(rows[0], rows[1], rows[2]);
+            move_rows(self, {Use::write_into, array, indices, to, layout}, [&](MemoryView which, MemoryView where) {
+                self.cache.gather(array, layout, which, where);
+            });
+        },
+        arg("array"), any("indices"), any("to"), arg("rows"));
+    type.def(
+        "scatter",
+        [](Self self, std::uint32_t array, nb::handle indices, nb::handle from, nb::tuple rows) {
+            const RowLayout layout = layout_of(rows[0], rows[1], rows[2]);
+            move_rows(self, {Use::read_from, array, indices, from, layout}, [&](MemoryView which, MemoryView where) {
+                self.cache.scatter(array, layout, which, where);
+            });
+        },
+        arg("array"), any("indices"), any("from"), arg("rows"));
+    type.def(
+        "read",
+        [](Self self, std::uint32_t array, nb::handle offset_bytes, nb::handle to) {
+            move_range(self, {Use::write_into, byte_count("offset_bytes", offset_bytes), to},
+                       [&](std::uint64_t at, MemoryView part) { self.cache.read(array, at, part); });
+        },
+        arg("array"), any("offset_bytes"), any("to"));
+    type.def(
+        "write",
+        [](Self self, std::uint32_t array, nb::handle offset_bytes, nb::handle from) {
+            move_range(self, {Use::read_from, byte_count("offset_bytes", offset_bytes), from},
+                       [&](std::uint64_t at, MemoryView part) { self.cache.write(array, at, part); });
+        },
+        arg("array"), any("offset_bytes"), any("from"));
+}
+
+}  // namespace
+
+void bind_device_cache(nb::module_& module) {
+    using Self = const PythonDeviceCache&;
+    using nb::arg;
+    const auto release = nb::call_guard<nb::gil_scoped_release>();
+    nb::class_<PythonDeviceCache> type(module, "DeviceCache");
+    bind_moves(type);
+    constexpr std::pair<const char*, OnRange> kOnRange[] = {
+        {"prefetch", &DeviceCache::prefetch}, {"pin", &DeviceCache::pin},
+        {"unpin", &DeviceCache::unpin},       {"keep", &DeviceCache::keep},
+        {"invalidate", &DeviceCache::invalidate},
+    };
+    for (const auto& [name, function] : kOnRange)
+        type.def(name, on_range(function), arg("array"), any("offset_bytes"), any("bytes"));
+    type.def("advise", &advise, arg("array"), any("advice"));
+    type.def("flush", [](Self self) { self.cache.flush(); }, release);
+    type.def("check", [](Self self) { self.cache.check(); }, release);
+    type.def("close", [](Self self) { self.cache.close(); }, release);
+    type.def("statistics", &statistics);
+    type.def("ref", [](Self self, std::uint32_t array) {
+        return reinterpret_cast<std::uintptr_t>(self.cache.ref(array));
+    });
+    module.def("device_cache", &make, arg("context"), arg("files"), arg("options"));
+}
+
+}  // namespace penstock::python

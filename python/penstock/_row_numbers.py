@@ -1,0 +1,95 @@
+"""Row numbers of stored arrays: whatever a user indexes with, as 64-bit numbers in memory that the device reaches.
+
+Lists, ranges and arrays on the host are checked here, negative ones count from the end; arrays on a GPU go as they are
+and are checked there. What must stay true: an index is refused or means the row that NumPy would take.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock import _core
+from penstock._array import Shape
+from penstock._error import Error
+from penstock.formats.target import Target, target_of
+
+if TYPE_CHECKING:
+    import numpy
+
+    from penstock._api import Context
+
+
+class OutOfRange(Error, IndexError):
+    """A row that the array does not have."""
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """`memory` is what _core takes; `shape` that of the indices."""
+
+    memory: Any
+    shape: Shape
+    count: int
+
+
+def row_numbers(indices: Any, rows: int, context: Context, stream: int | None) -> RowNumbers:
+    """Raises OutOfRange, TypeError for what is no list of whole numbers, ValueError for another device's."""
+    target = _on_gpu(indices, stream)
+    if target is None:
+        return _from_host(indices, rows, context)
+    if target.dtype.name not in ("int64", "uint64"):
+        raise TypeError(f"indices on a GPU are 64-bit integers, these are {target.dtype}; indices.astype('int64')")
+    if not target.is_order("C"):
+        raise ValueError("the indices are not contiguous; pass a contiguous copy")
+    if target.device != context._place[0]:
+        raise ValueError(f"the indices lie on {target.device}, the array is read to {context._place[0]}")
+    return RowNumbers(bytes_of(target), target.shape, target.size)
+
+
+def bytes_of(target: Target) -> Any:
+    """Exactly the bytes of a contiguous target, as memory for _core."""
+    if isinstance(target.memory, _core.Buffer):
+        return target.memory.slice(target.base, target.nbytes)
+    return target.memory if target.base == 0 else memoryview(target.memory).cast("B")[target.base :]
+
+
+def _on_gpu(indices: Any, stream: int | None) -> Target | None:
+    if isinstance(indices, (int, list, tuple, range)):
+        return None
+    try:
+        target = target_of(indices, stream)
+    except TypeError:
+        if hasattr(indices, "__array__"):  # what NumPy can take
+            return None
+        raise
+    return None if target.device == "host" else target
+
+
+def _from_host(indices: Any, rows: int, context: Context) -> RowNumbers:
+    import numpy as np
+
+    given = np.asarray(indices)
+    if given.size == 0:
+        return RowNumbers(bytearray(), given.shape, 0)
+    if given.dtype.kind == "b":
+        raise TypeError("a mask is no list of rows; numpy.flatnonzero(mask) makes one of it")
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"indices are whole numbers, these are {given.dtype}")
+    numbers = _checked(given, rows)
+    if context._place[1]:  # the emulated device reaches memory of the host
+        return RowNumbers(numbers, given.shape, given.size)
+    buffer = context.allocate(numbers.nbytes)
+    context.copy_to_device(buffer, numbers)
+    return RowNumbers(buffer, given.shape, given.size)
+
+
+def _checked(given: numpy.ndarray, rows: int) -> numpy.ndarray:
+    import numpy as np
+
+    low, high = int(given.min()), int(given.max())
+    if low < -rows or high >= rows:
+        wrong = low if low < -rows else high
+        raise OutOfRange(f"row {wrong} is out of range of the {rows} rows of the array", operation="index")
+    numbers = np.ascontiguousarray(given.reshape(-1), np.int64)
+    return np.where(numbers < 0, numbers + rows, numbers) if low < 0 else numbers
