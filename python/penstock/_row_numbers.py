@@ -69,7 +69,8 @@ def _on_gpu(indices: Any, stream: int | None) -> Target | None:
 def _from_host(indices: Any, rows: int, context: Context) -> RowNumbers:
     import numpy as np
 
-    given = np.asarray(indices)
+    plain = hasattr(indices, "__array__") or not hasattr(indices, "__dlpack__")
+    given = np.asarray(indices) if plain else np.from_dlpack(indices)
     if given.size == 0:
         return RowNumbers(bytearray(), given.shape, 0)
     if given.dtype.kind == "b":

@@ -90,13 +90,39 @@ def test_rows_by_number_slice_and_list(rows: StoredArray, table: np.ndarray) -> 
     assert equal(rows.read(5, 9), table[5:9])
 
 
-def test_indices_and_values_of_other_libraries(path: Path, table: np.ndarray) -> None:
-    torch = pytest.importorskip("torch")
+class OnlyDLPack:
+    """What a library gives that NumPy knows nothing of."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self.values.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.values.__dlpack_device__()
+
+
+def test_indices_and_values_by_dlpack_alone(path: Path, table: np.ndarray) -> None:
     with make(path, mode="r+") as rows:
-        picked = torch.tensor([5, 2999, 0])
-        assert equal(rows.gather(picked), table[picked.numpy()])
-        rows[10:12] = torch.full((2, WIDTH), 3.0)
+        assert equal(rows.gather(OnlyDLPack(np.array([5, 2999, -1]))), table[[5, 2999, -1]])
+        rows[10:12] = OnlyDLPack(np.full((2, WIDTH), 3, np.float32))
         assert equal(rows[10:12], np.full((2, WIDTH), 3, np.float32))
+
+
+def test_indices_and_values_of_pytorch(path: Path, table: np.ndarray) -> None:
+    torch = pytest.importorskip("torch")
+    place = "cpu" if DEVICE == "host" else DEVICE
+    with make(path, mode="r+") as rows:
+        picked = torch.tensor([5, 2999, 0], device=place)
+        assert equal(rows.gather(picked), table[picked.cpu().numpy()])
+        rows[10:12] = torch.full((2, WIDTH), 3.0, device=place)
+        assert equal(rows[10:12], np.full((2, WIDTH), 3, np.float32))
+        if DEVICE != "host":
+            with pytest.raises(OutOfRange, match="names? row -1"):
+                rows.gather(torch.tensor([0, -1], device=place))
+            with pytest.raises(TypeError, match="64-bit"):
+                rows.gather(picked.int())
 
 
 def test_results_are_shared_without_a_copy(rows: StoredArray, table: np.ndarray) -> None:

@@ -31,6 +31,7 @@ PAGES = (
     "docs/profile.md",
     "docs/bench.md",
     "docs/formats.md",
+    "docs/gpu.md",
     "docs/python.md",
     *(f"docs/formats/{one}.md" for one in FORMATS),
 )
@@ -60,6 +61,8 @@ def run_block(language: str, code: str, place: Path) -> None:
         run(["penstock", "bench", "mine.toml", "--dir", ".", "--repeats", "1"], place)
     elif language == "c":
         run_c(code, place)
+    elif language in ("cpp", "cuda"):
+        compile_block(language, code, place)
     else:
         pytest.fail(f"a block of {language} that no test runs")
 
@@ -74,6 +77,18 @@ def run_c(code: str, place: Path) -> None:
     where = [f"-I{package}/include", f"-L{package}/lib", f"-Wl,-rpath,{package}/lib"]
     run([compiler, "-std=c11", "-Wall", "-Werror", "program.c", *where, "-lpenstock", "-o", "program"], place)
     run(["./program"], place)
+
+
+def compile_block(language: str, code: str, place: Path) -> None:
+    """C++ and kernels against the headers inside the installed package, which has no C++ library to link."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    compiler = (shutil.which("c++") or shutil.which("g++")) if language == "cpp" else nvcc
+    if compiler is None:
+        return  # test_include.py says so, by tests that are skipped
+    source = place / ("program.cu" if language == "cuda" else "program.cpp")
+    source.write_text(code)
+    standard = "-std=c++17" if language == "cuda" else "-std=c++20"
+    run([compiler, standard, f"-I{penstock.get_include()}", "-c", str(source), "-o", "program.o"], place)
 
 
 @pytest.mark.parametrize("page", PAGES)
