@@ -56,7 +56,7 @@ class Tidy(unittest.TestCase):
         self.in_source("layer", '#include "engine/engine.hpp"\n', 2)
         self.in_source("layer", '#include "penstock/context.hpp"\n', 2)
         self.finds("layer", "bindings/c/more.cpp", HEAD + '#include "engine/engine.hpp"\n')
-        self.finds("layer", "src/load/more.cpp", HEAD + '#include "device/stamp_host.hpp"\n')
+        self.finds("layer", "src/load/more.cpp", HEAD + '#include "context/state.hpp"\n')
         self.finds("layer", "src/policy/more.cpp", HEAD + '#include "os/fd.hpp"\n')
 
     def test_a_long_line_a_long_file_and_a_long_function_are_found(self):
