@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from array_rig import OnlyDLPack, filled
 
 import penstock as ps
 from penstock._shared import shared_context
@@ -50,12 +51,7 @@ def equal(array: ps.Array, expected: np.ndarray) -> bool:
 
 
 def on_device(values: Any) -> ps.Array:
-    values = np.ascontiguousarray(values)
-    context = shared_context(DEVICE)
-    array = ps.Array(context.allocate(max(1, values.nbytes)), values.dtype, values.shape)
-    if values.nbytes:
-        context.copy_to_device(array.as_bytes(), values)
-    return array
+    return filled(shared_context(DEVICE), np.ascontiguousarray(values))
 
 
 def test_what_is_gathered_is_what_numpy_takes(rows: StoredArray, table: np.ndarray) -> None:
@@ -88,19 +84,6 @@ def test_rows_by_number_slice_and_list(rows: StoredArray, table: np.ndarray) -> 
     assert equal(rows[::-1], table[::-1])
     assert equal(rows[[3, 1, 3]], table[[3, 1, 3]])
     assert equal(rows.read(5, 9), table[5:9])
-
-
-class OnlyDLPack:
-    """What a library gives that NumPy knows nothing of."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self.values = values
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        return self.values.__dlpack__()
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.values.__dlpack_device__()
 
 
 def test_indices_and_values_by_dlpack_alone(path: Path, table: np.ndarray) -> None:
