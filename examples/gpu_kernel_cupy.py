@@ -37,7 +37,8 @@ def need_cupy() -> object:
     try:
         import cupy
 
-        cupy.cuda.runtime.getDeviceCount()
+        if cupy.cuda.runtime.getDeviceCount() == 0:
+            raise RuntimeError("there is none")
     except ImportError:
         raise SystemExit("this example needs CuPy: pip install cupy-cuda12x, or cupy-cuda13x") from None
     except Exception as error:  # CuPy has several for a machine without a GPU
