@@ -18,46 +18,92 @@ struct LoadsWork {
     u64 items;           // a multiple of the tile and of 32
     u32 rounds;
     u32 tile;
+    u32 blocked;  // each worker has a range of its own; else neighbours have neighbouring tiles
     float* sums;  // one for each thread, so that nothing is left out
     int* failed;  // takes a status
 };
 
 template <class Use>
 PENSTOCK_ONDEVICE void each_tile(const LoadsWork& work, u64 worker, u64 workers, const Use& use) {
-    for (u32 round = 0; round < work.rounds; ++round)
-        for (u64 at = worker * work.tile; at < work.items; at += workers * work.tile) use(at);
+    const u64 share = work.items / workers / work.tile * work.tile;
+    for (u32 round = 0; round < work.rounds; ++round) {
+        if (work.blocked != 0)
+            for (u64 at = worker * share; at < (worker + 1) * share; at += work.tile) use(at);
+        else
+            for (u64 at = worker * work.tile; at < work.items; at += workers * work.tile) use(at);
+    }
 }
 
-// One thread's share; `thread` of `threads`, `lane` of `lanes` in its warp.
-PENSTOCK_ONDEVICE void loads_share(const LoadsWork& work, u64 thread, u64 threads, u32 lanes) {
+// A thread among all, and its warp's width.
+struct Place {
+    u64 thread, threads;
+    u32 lanes;
+};
+
+// Elements one by one: the lanes of a warp are neighbours.
+template <class Use>
+PENSTOCK_ONDEVICE void each_element(const LoadsWork& work, const Place& place, const Use& use) {
+    LoadsWork rows = work;
+    rows.tile = place.lanes;
     const u32 lane = ondevice::Native::lane();
+    each_tile(rows, place.thread / place.lanes, place.threads / place.lanes, [&](u64 at) { use(at + lane); });
+}
+
+PENSTOCK_ONDEVICE void loads_from_memory(const LoadsWork& work, const Place& place) {
+    const u32 lane = ondevice::Native::lane();
+    const float* const plain = work.plain;
     float sum = 0;
-    if (work.plain != nullptr) {
-        if (work.tile == 1) each_tile(work, thread, threads, [&](u64 at) { sum += work.plain[at]; });
-        else
-            each_tile(work, thread / lanes, threads / lanes, [&](u64 at) {
-                for (u32 item = lane; item < work.tile; item += lanes) sum += work.plain[at + item];
-            });
+    if (work.tile == 1) {
+        each_element(work, place, [&](u64 at) { sum += plain[at]; });
     } else {
-        ondevice::StoredArray<float> array(*work.ref);
-        Status first = Status::ok;
-        const auto seen = [&](Status status) { first = first == Status::ok ? status : first; };
-        if (work.tile == 1) {
-            each_tile(work, thread, threads, [&](u64 at) {
-                float value = 0;
-                seen(array.load(at, value));
-                sum += value;
-            });
-        } else {
-            each_tile(work, thread / lanes, threads / lanes, [&](u64 at) {
-                seen(array.visit_tile({at, work.tile}, [&](const float* items, u64, u64 count) {
-                    for (u64 item = lane; item < count; item += lanes) sum += items[item];
-                }));
-            });
-        }
-        if (first != Status::ok) *work.failed = static_cast<int>(first);
+        each_tile(work, place.thread / place.lanes, place.threads / place.lanes, [&](u64 at) {
+            for (u32 item = lane; item < work.tile; item += place.lanes) sum += plain[at + item];
+        });
     }
-    work.sums[thread] = sum;
+    work.sums[place.thread] = sum;
+}
+
+PENSTOCK_ONDEVICE void loads_of_elements(const LoadsWork& work, const Place& place) {
+    const ondevice::StoredArray<float> array(*work.ref);
+    Status first = Status::ok;
+    float sum = 0;
+    each_element(work, place, [&](u64 at) {
+        float value = 0;
+        const Status status = array.load(at, value);
+        first = first == Status::ok ? status : first;
+        sum += value;
+    });
+    if (first != Status::ok) *work.failed = static_cast<int>(first);
+    work.sums[place.thread] = sum;
+}
+
+PENSTOCK_ONDEVICE void loads_of_tiles(const LoadsWork& work, const Place& place) {
+    const ondevice::StoredArray<float> array(*work.ref);
+    const u32 lane = ondevice::Native::lane();
+    Status first = Status::ok;
+    float sum = 0;
+    each_tile(work, place.thread / place.lanes, place.threads / place.lanes, [&](u64 at) {
+        const Status status = array.visit_tile({at, work.tile}, [&](const float* items, u64, u64 count) {
+            for (u64 item = lane; item < count; item += place.lanes) sum += items[item];
+        });
+        first = first == Status::ok ? status : first;
+    });
+    if (first != Status::ok) *work.failed = static_cast<int>(first);
+    work.sums[place.thread] = sum;
+}
+
+enum class LoadsKind { memory, elements, tiles };
+
+PENSTOCK_ONDEVICE LoadsKind kind_of(const LoadsWork& work) {
+    if (work.plain != nullptr) return LoadsKind::memory;
+    return work.tile == 1 ? LoadsKind::elements : LoadsKind::tiles;
+}
+
+template <LoadsKind kind>
+PENSTOCK_ONDEVICE void loads_share(const LoadsWork& work, const Place& place) {
+    if constexpr (kind == LoadsKind::memory) loads_from_memory(work, place);
+    else if constexpr (kind == LoadsKind::elements) loads_of_elements(work, place);
+    else loads_of_tiles(work, place);
 }
 
 }  // namespace penstock::load

@@ -169,7 +169,7 @@ double time_loads(Device& device, const ondevice::StoredRef* ref, const float* p
     const std::uint64_t step = std::max<std::uint64_t>(kWarp, options.tile);
     const LoadsWork work{ref,          plain,
                          items / step * step, options.rounds,
-                         options.tile, reinterpret_cast<float*>(sums.data),
+                         options.tile, options.blocked ? 1u : 0u, reinterpret_cast<float*>(sums.data),
                          reinterpret_cast<int*>(failed.data)};
     const auto stream = device.make_stream();
     const auto began = Clock::now();

@@ -91,6 +91,7 @@ struct LoadsOptions {
     std::uint32_t threads = 256;
     std::uint32_t rounds = 4;
     std::uint32_t tile = 1;  // elements that a thread (1) or a warp (more) asks for at once
+    bool blocked = false;    // each warp goes through a range of its own; else all go side by side
 };
 
 // Seconds of one run of element loads through the cache of `ref`, or from `plain` memory of `items` floats.

@@ -11,8 +11,9 @@ __global__ void __launch_bounds__(1024) storm(StormWork work) {
     storm_share(work, u64{blockIdx.x} * warps + threadIdx.x / kWarp, u64{gridDim.x} * warps);
 }
 
-__global__ void __launch_bounds__(1024) loads(LoadsWork work) {
-    loads_share(work, u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x, kWarp);
+template <LoadsKind kind>
+__global__ void __launch_bounds__(1024) loads(const __grid_constant__ LoadsWork work) {
+    loads_share<kind>(work, {u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x, kWarp});
 }
 
 }  // namespace
@@ -23,7 +24,11 @@ cudaError_t launch_storm(const StormWork& work, const Grid& grid, cudaStream_t s
 }
 
 cudaError_t launch_loads(const LoadsWork& work, const Grid& grid, cudaStream_t stream) {
-    loads<<<grid.blocks, grid.threads, 0, stream>>>(work);
+    switch (kind_of(work)) {
+        case LoadsKind::memory: loads<LoadsKind::memory><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
+        case LoadsKind::elements: loads<LoadsKind::elements><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
+        case LoadsKind::tiles: loads<LoadsKind::tiles><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
+    }
     return cudaGetLastError();
 }
 

@@ -28,8 +28,14 @@ void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid
 void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid& grid) {
     const DeviceInfo info = device.info();
     if (!info.emulated) return loads_on_gpu(info, stream, work, grid);
-    on_threads(u64{grid.blocks} * grid.threads,
-               [&](u64 worker, u64 workers) { loads_share(work, worker, workers, 1); });
+    on_threads(u64{grid.blocks} * grid.threads, [&](u64 worker, u64 workers) {
+        const Place place{worker, workers, 1};
+        switch (kind_of(work)) {
+            case LoadsKind::memory: return loads_from_memory(work, place);
+            case LoadsKind::elements: return loads_of_elements(work, place);
+            case LoadsKind::tiles: return loads_of_tiles(work, place);
+        }
+    });
 }
 
 }  // namespace penstock::load

@@ -28,7 +28,7 @@ struct Grid {
 PENSTOCK_ONDEVICE u64 warps_of(const Grid& grid) { return u64{grid.blocks} * ((grid.threads + 31) / 32); }
 
 inline constexpr u32 kStormInFlight = 16;  // of one warp, at most
-inline constexpr u64 kLostNs = 5'000'000'000;  // without an answer, until a storm gives up
+inline constexpr u64 kLostCycles = 10'000'000'000;  // some seconds without an answer, and a storm gives up
 
 struct alignas(64) StormCounts {
     u64 requests;
@@ -136,7 +136,7 @@ struct StormWorker {
     // What a lane has under way.
     struct Flight {
         u32 ticket = 0;
-        bool sent = false;
+        bool held = false, sent = false;  // a slot; a request in it
         u64 place = 0, began = 0;
     };
 
@@ -157,15 +157,41 @@ struct StormWorker {
         P::sync(all);
         done += ondevice::count(ended);
         if (status == Status::pending) return true;
-        work.mailbox.release(flight.ticket);
         note(flight.began);
         flight.sent = false;
         return true;
     }
 
-    // Sends for the lanes that have nothing under way: one claim for all of them.
+    // The next requests of lanes that have a slot, which they keep.
     PENSTOCK_ONDEVICE void launch(Flight& flight, bool wanted) {
-        const Lanes asking = P::ballot(all, wanted && !flight.sent);
+        const bool again = wanted && flight.held && !flight.sent;
+        const Lanes asking = P::ballot(all, again);
+        const u64 allowed = work.requests == 0 ? 32 : work.requests - issued;
+        const u64 place = ondevice::count(asking & ((Lanes{1} << P::lane()) - 1));
+        const bool sends = again && place < allowed;
+        const Lanes sending = P::ballot(all, sends);
+        if (sending != 0) {
+            if (sends) {
+                flight.ticket = work.mailbox.renew(flight.ticket);
+                flight.place = page_of(issued + place) * work.request_bytes;
+            }
+            issued += ondevice::count(sending);
+            send(flight, sending);
+        }
+        if (P::ballot(all, wanted && !flight.held) != 0) launch_first(flight, wanted);
+    }
+
+    PENSTOCK_ONDEVICE void send(Flight& flight, Lanes sending) {
+        if (work.writes) stamp_slots(flight, sending);
+        if ((sending >> P::lane() & 1) == 0) return;
+        flight.sent = true;
+        flight.began = P::cycles();
+        work.mailbox.post(flight.ticket, request(flight.place));
+    }
+
+    // The first requests of lanes that have no slot yet: one claim for all of them.
+    PENSTOCK_ONDEVICE void launch_first(Flight& flight, bool wanted) {
+        const Lanes asking = P::ballot(all, wanted && !flight.held);
         const u64 allowed = work.requests == 0 ? 32 : work.requests - issued;
         const u32 most = ondevice::count(asking) < allowed ? ondevice::count(asking) : static_cast<u32>(allowed);
         if (most == 0) return;
@@ -179,15 +205,11 @@ struct StormWorker {
             if (P::lane() != ondevice::lowest(left)) continue;
             flight.ticket = work.mailbox.open(claim.first + ondevice::lowest(bits));
             flight.place = page_of(number) * work.request_bytes;
-            flight.sent = true;
+            flight.held = true;
         }
         busy += most - (number - issued);
         issued = number;
-        const Lanes sending = asking & ~left;
-        if (work.writes) stamp_slots(flight, sending);
-        if ((sending >> P::lane() & 1) == 0) return;
-        flight.began = P::cycles();
-        work.mailbox.publish(flight.ticket, request(flight.place));
+        send(flight, asking & ~left);
     }
 
     PENSTOCK_ONDEVICE void stamp_slots(const Flight& flight, Lanes sending) const {
@@ -203,20 +225,23 @@ struct StormWorker {
         const u32 turns = (work.in_flight + lanes - 1) / lanes;  // of a lane: more than one where there are few lanes
         Flight flights[kStormInFlight];
         const u64 end = P::now_ns() + work.nanoseconds;
-        u64 last = P::now_ns();
+        u64 last = P::cycles(), turn = 0;
         for (bool going = true; going || done + lost != issued;) {
-            going = going && more(end);
+            going = going && (turn++ % 16 != 0 || more(end));
             bool moved = false;
             for (u32 i = 0; i < turns; ++i) {
                 moved = land(flights[i]) || moved;
                 launch(flights[i], going && i * lanes + place < work.in_flight);
             }
-            const u64 now = P::from(all, P::now_ns(), ondevice::lowest(all));
+            const u64 now = P::from(all, P::cycles(), ondevice::lowest(all));
             if (moved) last = now;
-            else if (now - last > kLostNs) lost = issued - done;  // nothing came for long
-            else P::pause(ondevice::between_polls(now - last));
+            else if (now - last > kLostCycles) lost = issued - done;  // nothing came for long
+            else P::pause(ondevice::between_polls((now - last) / 2));
         }
         failures += lost;
+        if (lost != 0) return;  // late answers may still come
+        for (u32 i = 0; i < turns; ++i)
+            if (flights[i].held) work.mailbox.release(flights[i].ticket);
     }
 
     PENSTOCK_ONDEVICE void run() {

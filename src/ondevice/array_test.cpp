@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include <numeric>
 #include <thread>
 
@@ -34,9 +36,11 @@ struct ArrayOverCache : testing::Test {
     Disk disk{32, kPage};
     Rig rig{shape_of(4, kPage), TwoArrays{{&disk}}, 4};
     int status = 0;
+    std::deque<Rig::Cache> caches;  // of the arrays
 
     Numbers array(u32 number, bool writable = true, u32 caller = 0) {
-        return {rig.cache(caller), {number, kItems, 1'000'000'000, writable, &status}};
+        caches.push_back(rig.cache(caller));
+        return {caches.back(), {number, kItems, 1'000'000'000, writable, &status}};
     }
     static u64 stored(u32 number, u64 index) { return word_of(number * 16 + index / 64, index % 64, 0); }
 };

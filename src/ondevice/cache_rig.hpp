@@ -129,13 +129,13 @@ class CacheRig {
         made.bytes = static_cast<u8*>(data_.get());
         made.page_bytes = shape_.page_bytes;
         made.store = store_;
-        made.tally = &tallies_[caller];
+        made.counts = &tallies_[caller];
         made.quota = quota_;
         return made;
     }
     Tally total() const {
         Tally sum{};
-        for (const Tally& tally : tallies_) merge<Native>(sum, tally);
+        for (const CacheCounts& counts : tallies_) merge<Native>(sum, counts.tally);
         return sum;
     }
     // References of all pages; without users there are only pins.
@@ -175,7 +175,7 @@ class CacheRig {
     CacheShape shape_;
     Memory states_;
     Memory data_;
-    std::vector<Tally> tallies_;
+    std::vector<CacheCounts> tallies_;
     Store store_;
     u32 quota_;
 };

@@ -13,7 +13,7 @@ namespace {
 constexpr u64 kSlotMemory = 64 * kMiB;   // page-locked, of the mailbox
 constexpr u32 kSlotsMax = 4096;          // more add nothing: the link is full long before
 constexpr u32 kThreadsMax = 12;
-constexpr u32 kStripes = 256;            // of counts: at least as many as a GPU has multiprocessors
+constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "make a page cache", cause, advice);
@@ -105,10 +105,10 @@ void FileCache::make_refs(const std::vector<const FileHandle*>& files) {
     cache.store = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(files.size()),
                    shape_.page_bytes};
     cache.quota = quota_;
+    cache.counts = reinterpret_cast<CacheCounts*>(counts_.data);
+    cache.count_mask = kStripes - 1;
     for (u32 i = 0; i < refs.size(); ++i) {
         refs[i].cache = cache;
-        refs[i].counts = reinterpret_cast<CacheCounts*>(counts_.data);
-        refs[i].stripes = kStripes;
         refs[i].number = i;
         refs[i].bytes = sizes_[i];
         refs[i].wait_ns = options_.wait_ns;

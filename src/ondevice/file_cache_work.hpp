@@ -52,7 +52,8 @@ struct CacheWork {
 template <class P = Native>
 struct CacheWorker {
     const CacheWork& work;
-    StoredCache& cache;
+    const StoredCache& cache;
+    const StoredCache::Quick quick;
     u64 worker;
     u64 workers;
 
@@ -89,8 +90,8 @@ struct CacheWorker {
     PENSTOCK_ONDEVICE Status move(u64 at, u64 bytes, u8* memory, bool stores) const {
         const u64 end = at + bytes;
         while (at < end) {
-            const u64 inside = at % cache.page_bytes;
-            const u64 rest = cache.page_bytes - inside;
+            const u64 inside = at % quick.page_bytes;
+            const u64 rest = quick.page_bytes - inside;
             const u64 some = end - at < rest ? end - at : rest;
             const Status status = move_in_page(at, some, memory, stores);
             if (status != Status::ok) return status;
@@ -101,23 +102,24 @@ struct CacheWorker {
     }
 
     PENSTOCK_ONDEVICE Status move_in_page(u64 at, u64 bytes, u8* memory, bool stores) const {
-        const u64 page = at / cache.page_bytes, inside = at % cache.page_bytes;
-        const bool whole = stores && inside == 0 && (bytes == cache.page_bytes || at + bytes == ref().bytes);
+        const u64 page = at / quick.page_bytes, inside = at % quick.page_bytes;
+        const bool whole = stores && inside == 0 && (bytes == quick.page_bytes || at + bytes == ref().bytes);
         u32 frame = kNoFrame;
         const Status status =
-            whole ? cache.overwrite(key(page), deadline(), frame) : cache.acquire(key(page), deadline(), frame);
+            whole ? cache.overwrite(key(page), deadline(), frame)
+                  : quick.acquire(cache, key(page), [&] { return deadline(); }, frame);
         if (status != Status::ok && status != Status::pending) return status;
-        u8* const bytes_there = static_cast<u8*>(cache.page(frame)) + inside;
+        u8* const bytes_there = quick.bytes_of(frame) + inside;
         const Lanes group = P::active();
         if (!stores) {
             copy_together<P>(group, memory, bytes_there, bytes);
         } else {
             copy_together<P>(group, bytes_there, memory, bytes);
-            if (status == Status::pending && bytes < cache.page_bytes)
-                zero_together<P>(group, bytes_there + bytes, cache.page_bytes - bytes);
+            if (status == Status::pending && bytes < quick.page_bytes)
+                zero_together<P>(group, bytes_there + bytes, quick.page_bytes - bytes);
         }
         if (status == Status::pending) cache.filled(frame);
-        cache.release(frame, stores);
+        quick.release(frame, stores);
         return Status::ok;
     }
 
@@ -143,9 +145,9 @@ struct CacheWorker {
         if (work.first > ref().bytes || work.count > ref().bytes - work.first)
             return static_cast<void>(failed(Status::out_of_range, work.first));
         const u64 end = work.first + work.count;
-        for (u64 page = work.first / cache.page_bytes + worker; page * cache.page_bytes < end; page += workers) {
-            const u64 from = page * cache.page_bytes < work.first ? work.first : page * cache.page_bytes;
-            const u64 next = (page + 1) * cache.page_bytes;
+        for (u64 page = work.first / quick.page_bytes + worker; page * quick.page_bytes < end; page += workers) {
+            const u64 from = page * quick.page_bytes < work.first ? work.first : page * quick.page_bytes;
+            const u64 next = (page + 1) * quick.page_bytes;
             const u64 to = next < end ? next : end;
             if (failed(move_in_page(from, to - from, work.memory + (from - work.first), stores), page)) return;
         }
@@ -197,9 +199,7 @@ PENSTOCK_ONDEVICE void do_share(const CacheWork& work, u64 worker, u64 workers) 
         format(work.ref->cache.pool, worker * lanes + rank<Native>(Native::active()), workers * lanes);
         return;
     }
-    CacheUser user(*work.ref);
-    user.cache.store.mailbox.hint = static_cast<u32>(worker);
-    CacheWorker<Native>{work, user.cache, worker, workers}.run();
+    CacheWorker<Native>{work, work.ref->cache, work.ref->cache, worker, workers}.run();
 }
 
 }  // namespace penstock::ondevice

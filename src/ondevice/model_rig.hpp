@@ -59,6 +59,7 @@ struct ModelOf {
     static u64 cycles() { return 1; }
     static void pause(u32) { at().pause(); }
     static u32 lane() { return 0; }
+    static u32 caller() { return 0; }
     static u32 processor() { return 0; }
     static Lanes active() { return 1; }
     static void sync(Lanes) {}

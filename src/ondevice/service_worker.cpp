@@ -46,10 +46,11 @@ ServiceWorker::~ServiceWorker() = default;
 
 void ServiceWorker::run(const std::atomic<bool>& stop) {
     make_direct();
+    os::GuardedCopies copies;
     auto worked = Clock::now();
     auto nap = std::chrono::microseconds(1);
     while (!stop.load(std::memory_order_acquire)) {
-        const bool took = take_some(stop);
+        const bool took = take_some(copies, stop);
         if (reap(!took) || took || count_under_way_ != 0) {
             worked = Clock::now();
             nap = std::chrono::microseconds(1);
@@ -65,7 +66,7 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
 }
 
 // False: there was nothing to take. What is cheap to sort out is done in between.
-bool ServiceWorker::take_some(const std::atomic<bool>& stop) {
+bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop) {
     std::uint32_t slot = 0;
     Request request{};
     std::size_t taken = 0;
@@ -79,7 +80,7 @@ bool ServiceWorker::take_some(const std::atomic<bool>& stop) {
         sort(slot, request, guarded, now_ns);
     }
     start_direct();
-    copy_mapped();
+    copy_mapped(copies);
     return taken != 0;
 }
 
@@ -114,13 +115,13 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
 }
 
 // What cannot be copied, since its file was cut short, is left to descriptors, which find that out.
-void ServiceWorker::copy_mapped() {
+void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
     const auto copied = [](void* context, std::size_t piece) {
         auto* const self = static_cast<ServiceWorker*>(context);
         self->finish(self->piece_slots_[piece], Status::ok, Source::mapping, self->pieces_[piece].bytes);
     };
     while (!pieces_.empty()) {
-        const std::size_t done = files_.front()->guard().copy_each(pieces_, copied, this);
+        const std::size_t done = copies.copy_each(pieces_, copied, this);
         if (done < pieces_.size()) serve_by_descriptor(piece_slots_[done]);
         const auto gone = static_cast<std::ptrdiff_t>(std::min(done + 1, pieces_.size()));
         pieces_.erase(pieces_.begin(), pieces_.begin() + gone);

@@ -24,12 +24,12 @@ class ServiceWorker {
     struct Counted {
         std::atomic<std::uint64_t> requests{0}, bytes{0};
     };
-    bool take_some(const std::atomic<bool>& stop);
+    bool take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop);
     bool reap(bool wait);
     void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
     bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
     void plan_direct(std::uint32_t slot, const Request& request);
-    void copy_mapped();
+    void copy_mapped(os::GuardedCopies& copies);
     void serve_by_descriptor(std::uint32_t slot);
     void start_direct();
     Status by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
@@ -46,7 +46,7 @@ class ServiceWorker {
     std::vector<Request> under_way_;  // by slot - server_.first
     std::size_t count_under_way_ = 0;
     // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
-    std::vector<os::FaultGuard::Piece> pieces_;
+    std::vector<os::GuardedCopies::Piece> pieces_;
     std::vector<std::uint32_t> piece_slots_;
     std::vector<penstock::Operation> operations_;
     std::array<Counted, kSources> counted_;

@@ -81,7 +81,7 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
 
 // The first lines of what is copied next: what takes long of a page at random is to find it. A fault of a prefetch is
 // none.
-void fetch_ahead(const FaultGuard::Piece& piece) noexcept {
+void fetch_ahead(const GuardedCopies::Piece& piece) noexcept {
     constexpr std::size_t kLine = 64, kLines = 8;
     const auto* const from = static_cast<const char*>(piece.from);
     for (std::size_t at = 0; at < piece.bytes && at < kLines * kLine; at += kLine) __builtin_prefetch(from + at);
@@ -123,13 +123,19 @@ bool FaultGuard::usable() const noexcept {
 }
 
 bool FaultGuard::copy(void* to, const void* from, std::size_t bytes) const noexcept {
-    const Piece piece{to, from, bytes};
-    return copy_each({&piece, 1}, nullptr, nullptr) == 1;
+    const GuardedCopies::Piece piece{to, from, bytes};
+    return GuardedCopies().copy_each({&piece, 1}, nullptr, nullptr) == 1;
 }
 
-std::size_t FaultGuard::copy_each(std::span<const Piece> pieces, void (*after)(void*, std::size_t),
-                                  void* context) const noexcept {
-    Copying* const mine = claim(thread_id());
+GuardedCopies::GuardedCopies() noexcept : entry_(claim(thread_id())) {}
+
+GuardedCopies::~GuardedCopies() {
+    if (entry_ != nullptr) static_cast<Copying*>(entry_)->thread.store(0, std::memory_order_release);
+}
+
+std::size_t GuardedCopies::copy_each(std::span<const Piece> pieces, void (*after)(void*, std::size_t),
+                                     void* context) noexcept {
+    Copying* const mine = static_cast<Copying*>(entry_);
     if (mine == nullptr) return 0;
     volatile std::size_t done = 0;  // what a jump back must find as it was left
     // With the mask: whoever wraps signal handlers (a sanitizer, a runtime) may run ours with all signals blocked, and
@@ -148,7 +154,7 @@ std::size_t FaultGuard::copy_each(std::span<const Piece> pieces, void (*after)(v
             if (after != nullptr) after(context, i);
         }
     }
-    mine->thread.store(0, std::memory_order_release);
+    mine->bytes = 0;
     return done;
 }
 

@@ -24,16 +24,27 @@ class FaultGuard {
     bool usable() const noexcept;
     // False when `from` faulted: `to` then holds an unknown part of the bytes. `to` must be good memory.
     bool copy(void* to, const void* from, std::size_t bytes) const noexcept;
+};
+
+// Copies of one thread, which makes it, uses it and ends it while a FaultGuard lives: many copies at the cost of one.
+class GuardedCopies {
+  public:
+    GuardedCopies() noexcept;
+    ~GuardedCopies();
+    GuardedCopies(const GuardedCopies&) = delete;
+    GuardedCopies& operator=(const GuardedCopies&) = delete;
 
     struct Piece {
         void* to;
         const void* from;
         std::size_t bytes;
     };
-    // Copies one after another, each told by `after(context, index)`, which may not throw: many copies at the cost of
-    // one guard. How many were made; the next one faulted if that is not all.
-    std::size_t copy_each(std::span<const Piece> pieces, void (*after)(void*, std::size_t), void* context) const
-        noexcept;
+    // Copies one after another, each told by `after(context, index)`, which may not throw. How many were made: if not
+    // all, the next one faulted, or too many threads copy at once.
+    std::size_t copy_each(std::span<const Piece> pieces, void (*after)(void*, std::size_t), void* context) noexcept;
+
+  private:
+    void* entry_;  // of the handler's table; nullptr: there was none left
 };
 
 }  // namespace penstock::os

@@ -58,15 +58,18 @@ TEST(FaultGuard, copies_many_up_to_the_one_that_faults) {
     const FaultGuard guard;
     const Mapping cut(kBytes / 2), whole(kBytes);
     std::vector<char> to(3 * kBytes);
-    const std::array<FaultGuard::Piece, 3> pieces{
-        {{to.data(), whole.memory(), kBytes}, {&to[kBytes], cut.memory(), kBytes}, {&to[2 * kBytes], whole.memory(), 1}}};
+    const std::array<GuardedCopies::Piece, 3> pieces{{{to.data(), whole.memory(), kBytes},
+                                                      {&to[kBytes], cut.memory(), kBytes},
+                                                      {&to[2 * kBytes], whole.memory(), 1}}};
     std::vector<std::size_t> told;
-    const auto tell = [](void* context, std::size_t i) { static_cast<std::vector<std::size_t>*>(context)->push_back(i); };
-    EXPECT_EQ(guard.copy_each(pieces, tell, &told), 1u);
+    told.reserve(8);
+    const auto tell = [](void* to_whom, std::size_t i) { static_cast<std::vector<std::size_t>*>(to_whom)->push_back(i); };
+    GuardedCopies copies;
+    EXPECT_EQ(copies.copy_each(pieces, tell, &told), 1u);
     EXPECT_EQ(told, std::vector<std::size_t>{0});
     EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kBytes), 0);
-    EXPECT_EQ(guard.copy_each(std::span(pieces).subspan(2), tell, &told), 1u);
-    EXPECT_EQ(guard.copy_each({}, tell, &told), 0u);
+    EXPECT_EQ(copies.copy_each(std::span(pieces).subspan(2), tell, &told), 1u);
+    EXPECT_EQ(copies.copy_each({}, tell, &told), 0u);
 }
 
 TEST(FaultGuard, threads_fault_independently) {

@@ -28,12 +28,24 @@ class Array {
         int* status;
     };
 
-    PENSTOCK_ONDEVICE Array(const Cache& cache, const Options& options) : cache_(cache), options_(options) {}
+    // The cache stays where it is while the array is used.
+    PENSTOCK_ONDEVICE Array(const Cache& cache, const Options& options)
+        : quick_(cache), cache_(&cache), options_(options) {}
 
     PENSTOCK_ONDEVICE u64 size() const { return options_.items; }
-    PENSTOCK_ONDEVICE u64 page_items() const { return cache_.page_bytes / sizeof(T); }
+    PENSTOCK_ONDEVICE u64 page_items() const { return quick_.page_bytes / sizeof(T); }
 
-    PENSTOCK_ONDEVICE Status load(u64 index, T& value) const { return copy_out({index, 1}, &value); }
+    PENSTOCK_ONDEVICE Status load(u64 index, T& value) const {
+        if (index >= options_.items) return Status::out_of_range;
+        const u32 shift = item_shift();
+        u32 frame = kNoFrame;
+        const Status status =
+            quick_.acquire(*cache_, key_of(options_.number, index >> shift), [&] { return deadline(); }, frame);
+        if (status != Status::ok) return status;
+        value = reinterpret_cast<const T*>(quick_.bytes_of(frame))[index & ((u64{1} << shift) - 1)];
+        quick_.release(frame);
+        return Status::ok;
+    }
     PENSTOCK_ONDEVICE Status store(u64 index, const T& value) const { return copy_in({index, 1}, &value); }
 
     // Copies items one after another, page by page. The caller alone copies; see load_tile for lanes together.
@@ -89,7 +101,7 @@ class Array {
         Status first = Status::ok;
         const u64 end = run.first + run.items;
         for (u64 at = run.first; at < end; at = (at / page_items() + 1) * page_items()) {
-            const Status status = cache_.prefetch(key_of(options_.number, at / page_items()), deadline());
+            const Status status = cache_->prefetch(key_of(options_.number, at / page_items()), deadline());
             if (first == Status::ok) first = status;
         }
         return first;
@@ -122,20 +134,25 @@ class Array {
         return run.first <= options_.items && run.items <= options_.items - run.first;
     }
 
+    // Items of a page as a power of two: items and pages are both, and divisions are slow.
+    PENSTOCK_ONDEVICE u32 item_shift() const { return lowest(static_cast<u32>(quick_.page_bytes / sizeof(T))); }
+
     // Calls `use(items, done, count)` with the items of each page in turn, held meanwhile.
     template <class Use>
     PENSTOCK_ONDEVICE Status each_page(const Run& run, bool stores, const Use& use) const {
         if (!inside(run)) return Status::out_of_range;
-        const u64 each = page_items();
+        const u32 shift = item_shift();
+        const u64 each = u64{1} << shift;
         for (u64 done = 0; done < run.items;) {
-            const u64 at = run.first + done;
-            const u64 rest = each - at % each;
+            const u64 at = run.first + done, place = at & (each - 1);
+            const u64 rest = each - place;
             const u64 count = rest < run.items - done ? rest : run.items - done;
             u32 frame = kNoFrame;
-            const Status status = cache_.acquire(key_of(options_.number, at / each), deadline(), frame);
+            const Status status =
+                quick_.acquire(*cache_, key_of(options_.number, at >> shift), [&] { return deadline(); }, frame);
             if (status != Status::ok) return status;
-            use(static_cast<T*>(cache_.page(frame)) + at % each, done, count);
-            cache_.release(frame, stores);
+            use(reinterpret_cast<T*>(quick_.bytes_of(frame)) + place, done, count);
+            quick_.release(frame, stores);
             done += count;
         }
         return Status::ok;
@@ -150,7 +167,8 @@ class Array {
 
     static_assert((sizeof(T) & (sizeof(T) - 1)) == 0 && sizeof(T) <= 512, "an item may not straddle pages");
 
-    Cache cache_;
+    typename Cache::Quick quick_;
+    const Cache* cache_;
     Options options_;
 };
 

@@ -36,7 +36,7 @@ struct FileStore {
             ticket = kMapped;
             return Status::ok;
         }
-        return P::lane() == lowest(group) ? mailbox.submit(request, ticket) : Status::ok;
+        return P::lane() == lowest(group) ? mailbox.submit(request, ticket, P::caller()) : Status::ok;
     }
 
     PENSTOCK_ONDEVICE Status test(Lanes group, u32 ticket, u64 key, void* page) const {
@@ -111,7 +111,7 @@ struct FileStore {
 
     PENSTOCK_ONDEVICE Status claim(u32& ticket, u64 deadline) const {
         for (;;) {
-            const Status status = mailbox.claim(ticket);
+            const Status status = mailbox.claim(ticket, P::caller());
             if (status != Status::busy) return status;
             if (P::now_ns() >= deadline) return Status::timed_out;
             P::pause(256);

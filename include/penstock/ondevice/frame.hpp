@@ -45,7 +45,7 @@ inline constexpr u32 kPageBits = 40;
 PENSTOCK_ONDEVICE u64 key_of(u32 array, u64 page) { return static_cast<u64>(array) << kPageBits | page; }
 PENSTOCK_ONDEVICE u32 array_of(u64 key) { return static_cast<u32>(key >> kPageBits); }
 
-// What one caller has seen, added up with plain adds: each caller has its own, in registers or on a stripe.
+// What callers have seen.
 struct Tally {
     u64 hits;    // calls that found the page, lanes that called together for it being one
     u64 misses;  // pages that this caller began to load, prefetches included
@@ -63,6 +63,12 @@ PENSTOCK_ONDEVICE u32 wait_bucket(u64 cycles) {
     const u64 quarter = (cycles >> (octave + 6)) & 3;
     return cycles < 256 ? 0 : octave * 4 + static_cast<u32>(quarter);
 }
+
+// Of the callers on some multiprocessors, who only add to it.
+struct alignas(64) CacheCounts {
+    Tally tally;
+    u32 waits[kWaitBuckets];
+};
 
 template <class P>
 PENSTOCK_ONDEVICE void merge(Tally& into, const Tally& from) {

@@ -40,18 +40,25 @@ struct MailboxRef {
         return data + static_cast<u64>(slot_of(ticket)) * slot_bytes;
     }
 
-    PENSTOCK_ONDEVICE Status claim(u32& ticket) const {
-        Status status = slots.claim_one(hint, ticket);
-        if (status == Status::busy && reclaim() != 0) status = slots.claim_one(hint, ticket);
+    PENSTOCK_ONDEVICE Status claim(u32& ticket) const { return claim(ticket, hint); }
+    PENSTOCK_ONDEVICE Status claim(u32& ticket, u32 from) const {
+        Status status = slots.claim_one(from, ticket);
+        if (status == Status::busy && reclaim() != 0) status = slots.claim_one(from, ticket);
         return status;
     }
 
     // For the lanes of a warp: the leader claims for all; each lane then opens a slot of its own.
     PENSTOCK_ONDEVICE Claim claim_many(u32 wanted) const { return slots.claim(wanted, hint); }
     PENSTOCK_ONDEVICE u32 open(u32 slot) const { return slots.open(slot); }
+    // In place of release and claim: the next ticket of a slot whose owner has used the data and goes on with it.
+    PENSTOCK_ONDEVICE u32 renew(u32 ticket) const { return slots.renew(ticket); }
 
     PENSTOCK_ONDEVICE Status publish(u32 ticket, const Request& request) const {
-        if (!slots.is(ticket, SlotState::held)) return Status::invalid;
+        return slots.is(ticket, SlotState::held) ? post(ticket, request) : Status::invalid;
+    }
+
+    // publish for who knows that it holds the ticket.
+    PENSTOCK_ONDEVICE Status post(u32 ticket, const Request& request) const {
         if (request.memory != 0 || request.bytes > slot_bytes || request.bytes > mailbox_most_bytes) {
             return Status::invalid;
         }
@@ -68,17 +75,21 @@ struct MailboxRef {
         return Status::ok;
     }
 
-    PENSTOCK_ONDEVICE Status submit(const Request& request, u32& ticket) const {
-        Status status = claim(ticket);
+    PENSTOCK_ONDEVICE Status submit(const Request& request, u32& ticket) const { return submit(request, ticket, hint); }
+    PENSTOCK_ONDEVICE Status submit(const Request& request, u32& ticket, u32 from) const {
+        Status status = claim(ticket, from);
         if (status != Status::ok) return status;
-        status = publish(ticket, request);
+        status = post(ticket, request);
         if (status != Status::ok) slots.release(ticket);
         return status;
     }
 
     PENSTOCK_ONDEVICE Status test(u32 ticket) const {
-        if (!slots.is(ticket, SlotState::sent)) return Status::invalid;
+        if (slot_of(ticket) >= slots.slots) return Status::invalid;
+        // Both loads under way at once: this is what a waiting caller does most.
+        const u32 word = P::template load<Scope::device, Order::relaxed>(slots.words + slot_of(ticket));
         const u32 seen = P::template load<Scope::system>(completions + slot_of(ticket));
+        if (lap_of(word) != lap_of(ticket) || state_of(word) != SlotState::sent) return Status::invalid;
         if (lap_of(seen) != lap_of(ticket) || state_of(seen) != SlotState::done) return Status::pending;
         slots.template mark<Order::relaxed>(ticket, SlotState::held);
         return status_of(seen);

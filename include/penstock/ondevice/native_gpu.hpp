@@ -70,10 +70,10 @@ PENSTOCK_PTX_SCOPE(sys)
 #undef PENSTOCK_PTX_LOAD
 
 PENSTOCK_ONDEVICE void tick_device(u32* word, u32 value) {
-    asm volatile("red.relaxed.gpu.add.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value) : "memory");
 }
 PENSTOCK_ONDEVICE void tick_device(u64* word, u64 value) {
-    asm volatile("red.relaxed.gpu.add.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "l"(value) : "memory");
 }
 
 }  // namespace ptx
@@ -207,6 +207,12 @@ PENSTOCK_ONDEVICE u32 Native::lane() {
     u32 lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
+}
+
+PENSTOCK_ONDEVICE u32 Native::caller() {
+    const u32 thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    const u32 block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    return (block * (blockDim.x * blockDim.y * blockDim.z) + thread) / 32;
 }
 
 PENSTOCK_ONDEVICE u32 Native::processor() {

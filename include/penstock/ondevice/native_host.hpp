@@ -1,6 +1,7 @@
 // Native on the host: the compiler's atomics, which ThreadSanitizer follows, and a warp of one thread.
 #pragma once
 
+#include <errno.h>
 #include <sched.h>
 
 #include "penstock/ondevice/platform.hpp"
@@ -81,6 +82,7 @@ PENSTOCK_ONDEVICE u64 Native::cycles() {
 PENSTOCK_ONDEVICE void Native::pause(u32) { sched_yield(); }
 
 PENSTOCK_ONDEVICE u32 Native::lane() { return 0; }
+PENSTOCK_ONDEVICE u32 Native::caller() { return static_cast<u32>(reinterpret_cast<u64>(&errno) >> 12); }
 PENSTOCK_ONDEVICE u32 Native::processor() { return 0; }
 PENSTOCK_ONDEVICE Lanes Native::active() { return 1; }
 PENSTOCK_ONDEVICE void Native::sync(Lanes) {}

@@ -17,19 +17,19 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     using State = FrameState<P>;
     using Base::pool;
 
-    // The page of `key`, with a reference for the calling lane. Lanes that call together go together where keys agree;
-    // where they do not, all loads are begun before any is waited for, and every lane helps to copy every page.
+    // See Hits::acquire.
     PENSTOCK_ONDEVICE Status acquire(u64 key, u64 deadline, u32& frame) const {
-        const Lanes all = P::active();
-        const Lanes group = P::same(all, key);
-        const u32 leader = lowest(group);
-        frame = P::lane() == leader ? this->hit(key, count(group)) : kNoFrame;
-        frame = P::from(group, frame, leader);
-        P::sync(group);  // what the leader may see, all may
-        if (frame != kNoFrame && P::lane() == leader) ++this->tally->hits;
-        if (P::ballot(all, frame == kNoFrame) == 0) return Status::ok;
-        const Want want{count(group), deadline};
-        return group == all ? this->load(group, key, want, frame) : load_each({all, group}, key, want, frame);
+        return Base::Quick::acquire(*this, key, [&] { return deadline; }, frame);
+    }
+
+    // The pages that some of the callers `all` do not have yet; `group` are those of them that want the caller's page.
+    struct Missing {
+        u64 key, deadline;
+    };
+    PENSTOCK_ONDEVICE_SLOW Status acquire_missing(Lanes all, Lanes group, const Missing& wanted, u32& frame) const {
+        const Want want{count(group), wanted.deadline};
+        if (group == all) return this->load(group, wanted.key, want, frame);
+        return load_each({all, group}, wanted.key, want, frame);
     }
 
     // A page that all callers together overwrite. pending: it need not be read, and is the callers' to fill up to
@@ -41,17 +41,6 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     PENSTOCK_ONDEVICE void filled(u32 frame) const { Base::filled(P::same(P::active(), frame), frame); }
 
     PENSTOCK_ONDEVICE void* page(u32 frame) const { return this->bytes_of(frame); }
-
-    // Gives the reference back. `stored`: bytes were written to the page since acquire, all of them before this call.
-    PENSTOCK_ONDEVICE void release(u32 frame, bool stored = false) const {
-        const Lanes group = P::same(P::active(), static_cast<u64>(frame) << 1 | (stored ? 1 : 0));
-        P::sync(group);  // the leader's exchange also publishes what the other lanes stored
-        if (P::lane() != lowest(group)) return;
-        if (stored)
-            State::template change<Order::release>(pool.frame(frame), 0, kDirty, 0u - count(group));
-        else
-            this->drop(frame, count(group));
-    }
 
     // Begins to load a page that is not here, and waits for nothing but room: whoever wants the page finishes it. busy:
     // as many requests are under way as the store can have.

@@ -6,7 +6,7 @@
 // claimed only for the few steps of unlinking it, and a page that is wanted again meanwhile simply stays.
 #pragma once
 
-#include "penstock/ondevice/replacement.hpp"
+#include "penstock/ondevice/hits.hpp"
 #include "penstock/ondevice/store.hpp"
 
 namespace penstock::ondevice {
@@ -21,41 +21,15 @@ struct Want {
 inline constexpr u64 kPatienceNs = 100'000;  // while a caller asks after a load, before others may
 
 template <class P, class Store, class Policy>
-struct PageLoads {
+struct PageLoads : Hits<P, Policy> {
     using State = FrameState<P>;
+    using Quick = Hits<P, Policy>;
+    using Quick::bytes_of;
+    using Quick::drop;
+    using Quick::pool;
+    using Quick::tell;
 
-    Pool<P> pool;
-    u8* bytes;
-    u64 page_bytes;
     Store store;
-    Tally* tally;           // the caller's own
-    u32* waits = nullptr;  // kWaitBuckets counts, of several callers; nullptr: not counted
-
-    PENSTOCK_ONDEVICE u8* bytes_of(u32 frame) const { return bytes + frame * page_bytes; }
-
-    // Gives references back. The last one of a failed load frees the frame.
-    PENSTOCK_ONDEVICE void drop(u32 frame, u32 references) const {
-        const u32 before = P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - references);
-        if (before & kFailed && (before & kReferences) == references) pool.directory.give(frame);
-    }
-
-    // The frame of a page that is here, with references, or none. References are added before it is known whether the
-    // frame holds the page: an addition cannot fail, however many want the page at once, where an exchange can. Nothing
-    // becomes of references that are given back at once, but that a frame is not claimed meanwhile.
-    PENSTOCK_ONDEVICE u32 hit(u64 key, u32 references) const {
-        const u32 frame = pool.directory.glance(key);
-        if (frame == kNoFrame) return kNoFrame;
-        u32* const state = &pool.frame(frame).state;
-        const u32 before = P::template add<Scope::device, Order::acquire>(state, references);
-        const bool same = P::template load<Scope::device, Order::relaxed>(&pool.frame(frame).key) == key;
-        if ((before & (kValid | kBusy)) != kValid || !same) {
-            drop(frame, references);
-            return kNoFrame;
-        }
-        if (Policy::touched(pool, frame, before) != before)
-            P::template set_bits<Scope::device, Order::relaxed>(state, kReferenced);
-        return frame;
-    }
 
     // Loads the page if it is not here, and waits for it. A load that ended at another caller's earlier deadline is
     // begun again. pending, only if the whole page is to be overwritten: the frame is the caller's until `filled`.
@@ -100,9 +74,9 @@ struct PageLoads {
                 if (!hold)
                     drop(frame, want.references);
                 else if (step == Step::here)
-                    ++tally->hits;
+                    tell(&Tally::hits);
                 else if (step == Step::coming)
-                    ++tally->joined;
+                    tell(&Tally::joined);
                 return hold ? Status::ok : status;
             }
             if (step == Step::room)
@@ -173,7 +147,7 @@ struct PageLoads {
     PENSTOCK_ONDEVICE_SLOW void evict(u32 frame) const {
         pool.directory.unlink(frame);
         State::change(pool.frame(frame), ~(kProbation | kReferences), kBusy, 0);
-        ++tally->evictions;
+        tell(&Tally::evictions);
     }
 
   private:
@@ -234,7 +208,7 @@ struct PageLoads {
             P::pause(64);
         }
         if (P::lane() == leader) {
-            ++tally->misses;
+            tell(&Tally::misses);
             if (status == Status::ok) {
                 P::template store<Scope::device>(&pool.frame(frame).note, ticket);
                 P::template set_bits<Scope::device>(&pool.frame(frame).state, kInFlight);
@@ -252,7 +226,8 @@ struct PageLoads {
             const u32 state = P::from(group, State::load(pool.frame(frame)), leader);
             P::sync(group);  // what the leader may see, all may
             if (state & kValid) {
-                if (waits != nullptr && P::lane() == leader) P::tick(waits + wait_bucket(P::cycles() - began), 1u);
+                if (P::lane() == leader)
+                    P::tick(this->own_counts().waits + wait_bucket(P::cycles() - began), 1u);
                 return Status::ok;
             }
             Status status = Status::pending;
@@ -274,7 +249,7 @@ struct PageLoads {
         pool.directory.unlink(frame);
         P::template store<Scope::device>(&pool.frame(frame).note, static_cast<u32>(status));
         State::change(pool.frame(frame), kBusy, kFailed, 0);
-        ++tally->failures;
+        tell(&Tally::failures);
     }
 
     // A frame of the caller's own, linked nowhere. all_pinned: up to the deadline every page was in use. After a failed
@@ -332,9 +307,9 @@ struct PageLoads {
         if (P::lane() == leader) {
             State::change(pool.frame(frame), kWriting, status == Status::ok ? 0 : kDirty, ~0u);
             if (status == Status::ok)
-                ++tally->write_backs;
+                tell(&Tally::write_backs);
             else
-                ++tally->failures;
+                tell(&Tally::failures);
         }
         return status;
     }

@@ -70,6 +70,7 @@ struct Native {
 
     // The calling threads of one warp. On the host each thread is a warp of one lane.
     static PENSTOCK_ONDEVICE u32 lane();
+    static PENSTOCK_ONDEVICE u32 caller();     // a number that differs for most warps, to spread them by
     static PENSTOCK_ONDEVICE u32 processor();  // the multiprocessor that the caller runs on; 0 on the host
     static PENSTOCK_ONDEVICE Lanes active();
     static PENSTOCK_ONDEVICE void sync(Lanes lanes);

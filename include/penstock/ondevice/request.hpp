@@ -38,9 +38,9 @@ struct Watch {
 };
 
 // How long to leave host memory alone after having waited for so long: polls cross the link that data come by too, so
-// they get rarer, and what is late anyway is seen a quarter later at most.
+// they get rarer, and what is late anyway is seen a quarter later at most. A poll takes a microsecond by itself.
 PENSTOCK_ONDEVICE u32 between_polls(u64 waited_ns) {
-    return waited_ns < 1024 ? 256 : waited_ns < 128 * 1024 ? static_cast<u32>(waited_ns / 4) : 32 * 1024;
+    return waited_ns < 4096 ? 0 : waited_ns < 128 * 1024 ? static_cast<u32>(waited_ns / 4) : 32 * 1024;
 }
 
 // Polls `test` of a channel until a final status or the deadline, letting others go on between polls.

@@ -91,6 +91,13 @@ struct Slots {
         return ticket_of(slot, lap);
     }
 
+    // Of the owner of a held ticket.
+    PENSTOCK_ONDEVICE u32 renew(u32 ticket) const {
+        const u32 next = ticket_of(slot_of(ticket), (lap_of(ticket) + 1) & lap_mask);
+        mark<Order::relaxed>(next, SlotState::held);
+        return next;
+    }
+
     PENSTOCK_ONDEVICE Status claim_one(u32 hint, u32& ticket) const {
         const Claim claimed = claim(1, hint);
         if (claimed.bits == 0) return Status::busy;

@@ -1,0 +1,81 @@
+// What a hit in the page cache needs, and does: the quick half of the page cache, small enough to be a thread's own, in
+// registers. What shares memory with other threads' calls lies in the slow half.
+#pragma once
+
+#include "penstock/ondevice/replacement.hpp"
+
+namespace penstock::ondevice {
+
+template <class P, class Policy>
+struct Hits {
+    Pool<P> pool;
+    u8* bytes;
+    u64 page_bytes;
+    CacheCounts* counts;  // count_mask + 1 of them, which callers share by their multiprocessor
+    u32 count_mask = 0;
+
+    PENSTOCK_ONDEVICE u8* bytes_of(u32 frame) const { return bytes + frame * page_bytes; }
+    PENSTOCK_ONDEVICE CacheCounts& own_counts() const { return counts[P::processor() & count_mask]; }
+    PENSTOCK_ONDEVICE void tell(u64 Tally::* what) const { P::tick(&(own_counts().tally.*what), u64{1}); }
+
+    // Gives references back. The last one of a failed load frees the frame.
+    PENSTOCK_ONDEVICE void drop(u32 frame, u32 references) const {
+        const u32 before = P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - references);
+        if (before & kFailed && (before & kReferences) == references) give(pool.directory, frame);
+    }
+
+    // The frame of a page that is here, with references, or none. References are added before it is known whether the
+    // frame holds the page: an addition cannot fail, however many want the page at once, where an exchange can. Nothing
+    // becomes of references that are given back at once, but that a frame is not claimed meanwhile.
+    PENSTOCK_ONDEVICE u32 hit(u64 key, u32 references) const {
+        const u32 frame = pool.directory.glance(key);
+        if (frame == kNoFrame) return kNoFrame;
+        u32* const state = &pool.frame(frame).state;
+        const u32 before = P::template add<Scope::device, Order::acquire>(state, references);
+        const bool same = P::template load<Scope::device, Order::relaxed>(&pool.frame(frame).key) == key;
+        if ((before & (kValid | kBusy)) != kValid || !same) {
+            drop(frame, references);
+            return kNoFrame;
+        }
+        if (Policy::touched(pool, frame, before) != before)
+            P::template set_bits<Scope::device, Order::relaxed>(state, kReferenced);
+        return frame;
+    }
+
+    // The page of `key`, with a reference for the calling lane. Lanes that call together go together where keys agree;
+    // where they do not, all loads are begun before any is waited for, and every lane helps to copy every page. What is
+    // not here is left to `slow`, the cache itself, which gives up at `deadline()`: to ask the clock costs more than a hit.
+    template <class Slow, class Deadline>
+    PENSTOCK_ONDEVICE Status acquire(const Slow& slow, u64 key, const Deadline& deadline, u32& frame) const {
+        const Lanes all = P::active();
+        const Lanes group = P::same(all, key);
+        const u32 leader = lowest(group);
+        u32 found = P::lane() == leader ? hit(key, count(group)) : kNoFrame;
+        found = P::from(group, found, leader);
+        P::sync(group);  // what the leader may see, all may
+        if (found != kNoFrame && P::lane() == leader) tell(&Tally::hits);
+        frame = found;
+        if (P::ballot(all, found == kNoFrame) == 0) return Status::ok;
+        u32 loaded = found;  // of its own, so that `frame` stays in a register
+        const Status status = slow.acquire_missing(all, group, {key, deadline()}, loaded);
+        frame = loaded;
+        return status;
+    }
+
+    // Gives the reference back. `stored`: bytes were written to the page since acquire, all of them before this call.
+    PENSTOCK_ONDEVICE void release(u32 frame, bool stored = false) const {
+        const Lanes group = P::same(P::active(), static_cast<u64>(frame) << 1 | (stored ? 1 : 0));
+        P::sync(group);  // the leader's exchange also publishes what the other lanes stored
+        if (P::lane() != lowest(group)) return;
+        if (stored)
+            FrameState<P>::template change<Order::release>(pool.frame(frame), 0, kDirty, 0u - count(group));
+        else
+            drop(frame, count(group));
+    }
+
+  private:
+    // By value, so that the caller's own may stay in registers.
+    static PENSTOCK_ONDEVICE_SLOW void give(Directory<P> directory, u32 frame) { directory.give(frame); }
+};
+
+}  // namespace penstock::ondevice
