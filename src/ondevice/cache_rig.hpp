@@ -152,7 +152,7 @@ class CacheRig {
         for (u32 frame = static_cast<u32>(*directory.free); frame != kNoFrame; frame = directory.next(frame))
             if (seen[frame]++ != 0) return false;
         for (u32 bucket = 0; bucket <= directory.bucket_mask; ++bucket)
-            for (u32 frame = directory.buckets[bucket].head; frame != kNoFrame; frame = directory.next(frame))
+            for (u32 frame = directory.first(bucket); frame != kNoFrame; frame = directory.next(frame))
                 if (seen[frame]++ != 0) return false;
         std::vector<u32> slots(shape_.frames, 0);
         for (u32 slot = 0; slot < shape_.frames; ++slot) {

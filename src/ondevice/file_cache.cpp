@@ -58,8 +58,8 @@ FileCache::FileCache(Device& device, const std::vector<const FileHandle*>& files
     states_ = own_.allocate(shape_.state_bytes());
     data_ = own_.allocate(shape_.data_bytes());
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
-    outcome_ = shared_.allocate(sizeof(CacheOutcome));
-    failed_ = shared_.allocate(sizeof(int));
+    outcome_ = own_.allocate(sizeof(CacheOutcome));
+    failed_ = own_.allocate(sizeof(u32));
     done_ = own_.allocate(u64{most_workers_} * sizeof(u32));
     stream_ = device.make_stream();
     event_ = device.make_event();
@@ -122,8 +122,12 @@ void FileCache::make_refs(const std::vector<const FileHandle*>& files) {
 const StoredRef* FileCache::ref(u32 array) const { return reinterpret_cast<const StoredRef*>(refs_.data) + array; }
 
 Status FileCache::take_failure() {
-    auto* const word = reinterpret_cast<u32*>(failed_.data);
-    return static_cast<Status>(static_cast<int>(__atomic_exchange_n(word, 0u, __ATOMIC_ACQ_REL)));
+    const std::scoped_lock lock(mutex_);
+    int status = 0;
+    stream_->copy(CopyDirection::to_host, &status, failed_.data, sizeof status);
+    stream_->fill(failed_.data, sizeof status, 0);
+    stream_->synchronize();
+    return static_cast<Status>(status);
 }
 
 // As many as there is work for, and no more than can hold a page each while others have room too.
@@ -146,14 +150,17 @@ u32 FileCache::workers_for(const CacheWork& work) const {
 }
 
 FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
-    auto* const outcome = reinterpret_cast<CacheOutcome*>(outcome_.data);
-    *outcome = {};
+    CacheOutcome outcome{};
+    stream_->fill(outcome_.data, sizeof outcome, 0);
+    stream_->synchronize();  // the emulated device does the work here, not on the stream
     work.ref = ref(array);
-    work.outcome = outcome;
+    work.outcome = reinterpret_cast<CacheOutcome*>(outcome_.data);
     launch(device_, *stream_, work, workers_for(work));
     stream_->record(*event_);
     event_->wait(Deadline::never());
-    return {static_cast<Status>(static_cast<int>(outcome->status)), outcome->where};
+    stream_->copy(CopyDirection::to_host, &outcome, outcome_.data, sizeof outcome);
+    stream_->synchronize();
+    return {static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
 }
 
 FileCache::Failure FileCache::run(u32 array, CacheWork work) {
@@ -208,13 +215,13 @@ std::string FileCache::mapping_refusal(u32 array) const {
 }
 
 u64 FileCache::device_bytes() const noexcept {
-    return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + done_.bytes;
+    return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + done_.bytes +
+           outcome_.bytes + failed_.bytes;
 }
 
 u64 FileCache::pinned_bytes() const noexcept {
     const MailboxRef<Native> ref = mailbox_->ref();
-    const u64 slot = u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32);
-    return ref.depth() * slot + outcome_.bytes + failed_.bytes;
+    return ref.depth() * (u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32));
 }
 
 }  // namespace penstock::ondevice

@@ -29,7 +29,7 @@ enum class CacheTask : u32 {
     format,      // empties the cache, before its first use
 };
 
-// The first failure, in memory that host and device reach; status ok: none.
+// The first failure, in the device's memory, for exchanges do not work across every link; status ok: none.
 struct CacheOutcome {
     u32 status;
     u32 reserved;
@@ -64,7 +64,7 @@ struct CacheWorker {
     PENSTOCK_ONDEVICE bool failed(Status status, u64 where) const {
         if (status == Status::ok) return false;
         u32 none = 0;
-        if (P::template swap_if<Scope::system>(&work.outcome->status, none, static_cast<u32>(status)))
+        if (P::template swap_if<Scope::device>(&work.outcome->status, none, static_cast<u32>(status)))
             work.outcome->where = where;
         return true;
     }
@@ -107,7 +107,8 @@ struct CacheWorker {
         u32 frame = kNoFrame;
         const Status status =
             whole ? cache.overwrite(key(page), deadline(), frame)
-                  : quick.acquire(cache, key(page), [&] { return deadline(); }, frame);
+                  : quick.acquire(
+                        cache, key(page), [&] { return deadline(); }, [&] { quick.tell(&Tally::hits); }, frame);
         if (status != Status::ok && status != Status::pending) return status;
         u8* const bytes_there = quick.bytes_of(frame) + inside;
         const Lanes group = P::active();

@@ -63,7 +63,7 @@ TEST(FaultGuard, copies_many_up_to_the_one_that_faults) {
                                                       {&to[2 * kBytes], whole.memory(), 1}}};
     std::vector<std::size_t> told;
     told.reserve(8);
-    const auto tell = [](void* to_whom, std::size_t i) { static_cast<std::vector<std::size_t>*>(to_whom)->push_back(i); };
+    const auto tell = [](void* whom, std::size_t i) { static_cast<std::vector<std::size_t>*>(whom)->push_back(i); };
     GuardedCopies copies;
     EXPECT_EQ(copies.copy_each(pieces, tell, &told), 1u);
     EXPECT_EQ(told, std::vector<std::size_t>{0});

@@ -31,6 +31,11 @@ class Array {
     // The cache stays where it is while the array is used.
     PENSTOCK_ONDEVICE Array(const Cache& cache, const Options& options)
         : quick_(cache), cache_(&cache), options_(options) {}
+    PENSTOCK_ONDEVICE ~Array() {
+        if (hits_ != 0) Cache::Platform::tick(&quick_.own_counts().tally.hits, hits_);
+    }
+    Array(const Array&) = delete;
+    Array& operator=(const Array&) = delete;
 
     PENSTOCK_ONDEVICE u64 size() const { return options_.items; }
     PENSTOCK_ONDEVICE u64 page_items() const { return quick_.page_bytes / sizeof(T); }
@@ -39,8 +44,7 @@ class Array {
         if (index >= options_.items) return Status::out_of_range;
         const u32 shift = item_shift();
         u32 frame = kNoFrame;
-        const Status status =
-            quick_.acquire(*cache_, key_of(options_.number, index >> shift), [&] { return deadline(); }, frame);
+        const Status status = acquire(index >> shift, frame);
         if (status != Status::ok) return status;
         value = reinterpret_cast<const T*>(quick_.bytes_of(frame))[index & ((u64{1} << shift) - 1)];
         quick_.release(frame);
@@ -134,6 +138,12 @@ class Array {
         return run.first <= options_.items && run.items <= options_.items - run.first;
     }
 
+    // Hits are counted here and added up at the end: even one that nobody waits for is slow where all count at once.
+    PENSTOCK_ONDEVICE Status acquire(u64 page, u32& frame) const {
+        const auto give_up = [&] { return deadline(); };
+        return quick_.acquire(*cache_, key_of(options_.number, page), give_up, [&] { ++hits_; }, frame);
+    }
+
     // Items of a page as a power of two: items and pages are both, and divisions are slow.
     PENSTOCK_ONDEVICE u32 item_shift() const { return lowest(static_cast<u32>(quick_.page_bytes / sizeof(T))); }
 
@@ -148,8 +158,7 @@ class Array {
             const u64 rest = each - place;
             const u64 count = rest < run.items - done ? rest : run.items - done;
             u32 frame = kNoFrame;
-            const Status status =
-                quick_.acquire(*cache_, key_of(options_.number, at >> shift), [&] { return deadline(); }, frame);
+            const Status status = acquire(at >> shift, frame);
             if (status != Status::ok) return status;
             use(reinterpret_cast<T*>(quick_.bytes_of(frame)) + place, done, count);
             quick_.release(frame, stores);
@@ -162,7 +171,7 @@ class Array {
         if (status == Status::ok || options_.status == nullptr) return;
         u32* const word = reinterpret_cast<u32*>(options_.status);
         u32 none = 0;
-        Cache::Platform::template swap_if<Scope::system>(word, none, static_cast<u32>(status));
+        Cache::Platform::template swap_if<Scope::device>(word, none, static_cast<u32>(status));
     }
 
     static_assert((sizeof(T) & (sizeof(T) - 1)) == 0 && sizeof(T) <= 512, "an item may not straddle pages");
@@ -170,6 +179,7 @@ class Array {
     typename Cache::Quick quick_;
     const Cache* cache_;
     Options options_;
+    mutable u64 hits_ = 0;
 };
 
 }  // namespace penstock::ondevice

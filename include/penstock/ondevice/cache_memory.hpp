@@ -1,5 +1,5 @@
 // How the memory of a page cache is laid out in one allocation, and how it starts. It follows the cache's size alone:
-// besides its bytes a page costs 28 B, a directory entry 8 B, and the cache 384 B.
+// besides its bytes a page costs 28 B, a directory entry 16 B, and the cache 384 B.
 #pragma once
 
 #include "penstock/ondevice/page_cache.hpp"
@@ -55,7 +55,8 @@ PENSTOCK_ONDEVICE void format(const Pool<P>& pool, u64 thread, u64 threads) {
         pool.frame(index) = {kNoKey, kBusy | (index < pool.probation ? kProbation : 0), kNoFrame, 0, 0};
         pool.slots[index] = index;
     }
-    for (u64 at = thread; at <= pool.directory.bucket_mask; at += threads) pool.directory.buckets[at] = {kNoFrame, 0};
+    for (u64 at = thread; at <= pool.directory.bucket_mask; at += threads)
+        pool.directory.buckets[at] = {kNoFrame, 0, 0};
     for (u64 at = thread; at < kAdvisedArrays; at += threads) pool.shared->advice[at] = 0;
     if (thread != 0) return;
     pool.shared->free = kNoFrame;

@@ -10,10 +10,11 @@
 namespace penstock::ondevice {
 
 struct Bucket {
-    u32 head;
+    u64 head;  // the first frame, and above it the tag of its page's key, which saves a look at the frame
     u32 lock;
+    u32 reserved;
 };
-static_assert(sizeof(Bucket) == 8, "the memory per directory entry is a promise");
+static_assert(sizeof(Bucket) == 16, "the memory per directory entry is a promise");
 
 template <class P>
 struct Directory {
@@ -24,11 +25,14 @@ struct Directory {
     u32 bucket_mask;
     u32 frame_count;
 
-    PENSTOCK_ONDEVICE Bucket& bucket(u64 key) const {
-        u64 mixed = key * 0x9e3779b97f4a7c15ull;
-        mixed ^= mixed >> 32;
-        return buckets[static_cast<u32>(mixed) & bucket_mask];
+    static PENSTOCK_ONDEVICE u64 mixed(u64 key) {
+        key *= 0x9e3779b97f4a7c15ull;
+        return key ^ key >> 32;
     }
+    static PENSTOCK_ONDEVICE u64 head_of(u32 frame, u64 key) {
+        return frame == kNoFrame ? u64{kNoFrame} : mixed(key) >> 32 << 32 | frame;
+    }
+    PENSTOCK_ONDEVICE Bucket& bucket(u64 key) const { return buckets[static_cast<u32>(mixed(key)) & bucket_mask]; }
 
     PENSTOCK_ONDEVICE void lock(Bucket& at) const {
         u32 open = 0;
@@ -42,46 +46,65 @@ struct Directory {
     PENSTOCK_ONDEVICE u64 key(u32 frame) const { return P::template load<Scope::device>(&frames[frame].key); }
     PENSTOCK_ONDEVICE u32 next(u32 frame) const { return P::template load<Scope::device>(&frames[frame].next); }
 
-    // Under the lock it is exact. Without, frames may go to other chains or to the stack meanwhile: it may miss a page
-    // that is there, and what it finds has to be looked at again; `most` ends a walk that has lost its way.
-    // Relaxed, for the lock orders those who hold it, and others look again after they have a reference.
-    PENSTOCK_ONDEVICE u32 find(const Bucket& at, u64 wanted, u32 most) const {
-        u32 frame = P::template load<Scope::device, Order::relaxed>(&at.head);
-        for (u32 hops = 0; frame != kNoFrame && hops < most; ++hops) {
-            if (P::template load<Scope::device, Order::relaxed>(&frames[frame].key) == wanted) return frame;
+    // Of the chain of a bucket; for tests.
+    PENSTOCK_ONDEVICE u32 first(u32 at) const { return static_cast<u32>(buckets[at].head); }
+
+    // Under the lock, which orders what is read.
+    PENSTOCK_ONDEVICE u32 find(const Bucket& at, u64 wanted) const {
+        u32 frame = static_cast<u32>(P::template load<Scope::device, Order::relaxed>(&at.head));
+        while (frame != kNoFrame && P::template load<Scope::device, Order::relaxed>(&frames[frame].key) != wanted)
             frame = P::template load<Scope::device, Order::relaxed>(&frames[frame].next);
+        return frame;
+    }
+
+    // Without the lock: frames may go to other chains or to the stack meanwhile, so it may miss a page that is there,
+    // and what it finds may be another page's; who has a reference then looks again. A walk that has lost its way ends.
+    PENSTOCK_ONDEVICE u32 glance(u64 wanted) const {
+        constexpr u32 most = 32;
+        const u64 hash = mixed(wanted);
+        const Bucket& at = buckets[static_cast<u32>(hash) & bucket_mask];
+        const u64 head = P::template load<Scope::device, Order::relaxed>(&at.head);
+        u32 frame = static_cast<u32>(head);
+        if (frame == kNoFrame || head >> 32 == hash >> 32) return frame;
+        for (u32 hops = 0; hops < most; ++hops) {
+            frame = P::template load<Scope::device, Order::relaxed>(&frames[frame].next);
+            if (frame == kNoFrame) break;
+            if (P::template load<Scope::device, Order::relaxed>(&frames[frame].key) == wanted) return frame;
         }
         return kNoFrame;
     }
-
-    PENSTOCK_ONDEVICE u32 glance(u64 wanted) const { return find(bucket(wanted), wanted, 32); }
     PENSTOCK_ONDEVICE u32 find_locked(u64 wanted) const {
         Bucket& at = bucket(wanted);
         lock(at);
-        const u32 frame = find(at, wanted, frame_count);
+        const u32 frame = find(at, wanted);
         unlock(at);
         return frame;
     }
 
     // Under the lock.
     PENSTOCK_ONDEVICE void link(Bucket& at, u32 frame) const {
-        P::template store<Scope::device>(&frames[frame].next, P::template load<Scope::device>(&at.head));
-        P::template store<Scope::device>(&at.head, frame);
+        const u64 head = P::template load<Scope::device, Order::relaxed>(&at.head);
+        P::template store<Scope::device>(&frames[frame].next, static_cast<u32>(head));
+        P::template store<Scope::device>(&at.head, head_of(frame, key(frame)));
     }
 
     // Takes the caller's own busy frame out of its chain; takes the lock itself.
     PENSTOCK_ONDEVICE void unlink(u32 frame) const {
         Bucket& at = bucket(key(frame));
         lock(at);
-        u32* from = &at.head;
-        for (u32 here = P::template load<Scope::device>(from); here != frame && here != kNoFrame;
-             here = P::template load<Scope::device>(from))
-            from = &frames[here].next;
-        P::template store<Scope::device>(from, next(frame));
+        const u32 after = next(frame);
+        u32 here = static_cast<u32>(P::template load<Scope::device, Order::relaxed>(&at.head));
+        if (here == frame) {
+            P::template store<Scope::device>(&at.head, head_of(after, after == kNoFrame ? kNoKey : key(after)));
+        } else {
+            while (here != kNoFrame && next(here) != frame) here = next(here);
+            if (here != kNoFrame) P::template store<Scope::device>(&frames[here].next, after);
+        }
         unlock(at);
     }
 
-    // The caller's own frame, linked nowhere: busy and nothing else, but for references that are about to be given back.
+    // The caller's own frame, linked nowhere: busy and nothing else, but for references that are about to be given
+    // back.
     PENSTOCK_ONDEVICE void give(u32 frame) const {
         P::template store<Scope::device>(&frames[frame].key, kNoKey);
         FrameState<P>::change(frames[frame], ~(kProbation | kReferences), kBusy, 0);

@@ -44,16 +44,18 @@ struct Hits {
 
     // The page of `key`, with a reference for the calling lane. Lanes that call together go together where keys agree;
     // where they do not, all loads are begun before any is waited for, and every lane helps to copy every page. What is
-    // not here is left to `slow`, the cache itself, which gives up at `deadline()`: to ask the clock costs more than a hit.
-    template <class Slow, class Deadline>
-    PENSTOCK_ONDEVICE Status acquire(const Slow& slow, u64 key, const Deadline& deadline, u32& frame) const {
+    // not here is left to `slow`, the cache itself, which gives up at `deadline()`: to ask the clock costs much beside
+    // a hit. `found_one()` is called by one lane of those who go together when the page was here.
+    template <class Slow, class Deadline, class Found>
+    PENSTOCK_ONDEVICE Status acquire(const Slow& slow, u64 key, const Deadline& deadline, const Found& found_one,
+                                     u32& frame) const {
         const Lanes all = P::active();
         const Lanes group = P::same(all, key);
         const u32 leader = lowest(group);
         u32 found = P::lane() == leader ? hit(key, count(group)) : kNoFrame;
         found = P::from(group, found, leader);
         P::sync(group);  // what the leader may see, all may
-        if (found != kNoFrame && P::lane() == leader) tell(&Tally::hits);
+        if (found != kNoFrame && P::lane() == leader) found_one();
         frame = found;
         if (P::ballot(all, found == kNoFrame) == 0) return Status::ok;
         u32 loaded = found;  // of its own, so that `frame` stays in a register

@@ -2,8 +2,8 @@
 //
 // Any number of warps post without a lock. A slot has a 16-byte descriptor (GPU to host), a completion word (host to
 // GPU) and a data area; the memory of a request is always its slot's, so descriptors carry no address. The descriptor's
-// second word is stored last, or both in one piece, and carries the slot's lap: the host knows a new descriptor by a lap
-// it has not seen, and nobody ever clears one. The completion word carries the lap back, so an old one is not taken
+// second word is stored last, or both in one piece, and carries the slot's lap: the host knows a new descriptor by a
+// lap it has not seen, and nobody ever clears one. The completion word carries the lap back, so an old one is not taken
 // for a new one. `MailboxServer` is the host's end for a range of slots; one thread at a time uses each.
 #pragma once
 

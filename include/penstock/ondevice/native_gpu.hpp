@@ -70,10 +70,12 @@ PENSTOCK_PTX_SCOPE(sys)
 #undef PENSTOCK_PTX_LOAD
 
 PENSTOCK_ONDEVICE void tick_device(u32* word, u32 value) {
-    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(value) : "memory");
+    const u64 global = __cvta_generic_to_global(word);
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(global), "r"(value) : "memory");
 }
 PENSTOCK_ONDEVICE void tick_device(u64* word, u64 value) {
-    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "l"(value) : "memory");
+    const u64 global = __cvta_generic_to_global(word);
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(global), "l"(value) : "memory");
 }
 
 }  // namespace ptx

@@ -19,7 +19,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
 
     // See Hits::acquire.
     PENSTOCK_ONDEVICE Status acquire(u64 key, u64 deadline, u32& frame) const {
-        return Base::Quick::acquire(*this, key, [&] { return deadline; }, frame);
+        return Base::Quick::acquire(*this, key, [&] { return deadline; }, [&] { this->tell(&Tally::hits); }, frame);
     }
 
     // The pages that some of the callers `all` do not have yet; `group` are those of them that want the caller's page.

@@ -168,7 +168,7 @@ struct PageLoads : Hits<P, Policy> {
     PENSTOCK_ONDEVICE_SLOW Step look(u64 key, u32 references, u32& spare, u32& frame) const {
         Bucket& bucket = pool.directory.bucket(key);
         pool.directory.lock(bucket);
-        frame = pool.directory.find(bucket, key, pool.frames());
+        frame = pool.directory.find(bucket, key);
         Step step = Step::again;
         if (frame == kNoFrame && spare == kNoFrame) {
             step = Step::room;
