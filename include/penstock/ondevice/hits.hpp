@@ -61,18 +61,22 @@ struct Hits {
         u32 loaded = found;  // of its own, so that `frame` stays in a register
         const Status status = slow.acquire_missing(all, group, {key, deadline()}, loaded);
         frame = loaded;
+        P::sync(all);  // who came together goes on together: nothing else would bring lanes of a warp together again
         return status;
     }
 
     // Gives the reference back. `stored`: bytes were written to the page since acquire, all of them before this call.
     PENSTOCK_ONDEVICE void release(u32 frame, bool stored = false) const {
-        const Lanes group = P::same(P::active(), static_cast<u64>(frame) << 1 | (stored ? 1 : 0));
+        const Lanes all = P::active();
+        const Lanes group = P::same(all, static_cast<u64>(frame) << 1 | (stored ? 1 : 0));
         P::sync(group);  // the leader's exchange also publishes what the other lanes stored
-        if (P::lane() != lowest(group)) return;
-        if (stored)
-            FrameState<P>::template change<Order::release>(pool.frame(frame), 0, kDirty, 0u - count(group));
-        else
-            drop(frame, count(group));
+        if (P::lane() == lowest(group)) {
+            if (stored)
+                FrameState<P>::template change<Order::release>(pool.frame(frame), 0, kDirty, 0u - count(group));
+            else
+                drop(frame, count(group));
+        }
+        P::sync(all);
     }
 
   private:

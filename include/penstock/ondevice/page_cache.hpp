@@ -36,7 +36,9 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     // `filled`; ok: it is here, as after acquire. Either way release(frame, true) gives the reference back.
     PENSTOCK_ONDEVICE Status overwrite(u64 key, u64 deadline, u32& frame) const {
         const Lanes group = P::same(P::active(), key);
-        return this->load(group, key, {count(group), deadline, true}, frame);
+        const Status status = this->load(group, key, {count(group), deadline, true}, frame);
+        P::sync(group);
+        return status;
     }
     PENSTOCK_ONDEVICE void filled(u32 frame) const { Base::filled(P::same(P::active(), frame), frame); }
 
@@ -48,6 +50,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         const Lanes group = P::same(P::active(), key);
         u32 frame = kNoFrame;
         const Status status = this->start(group, key, {1, deadline, false, true}, frame);
+        P::sync(group);
         return status == Status::timed_out ? Status::busy : status;
     }
 
@@ -84,6 +87,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         const Status status = this->load(group, key, {1, deadline}, frame);
         if (status == Status::ok && P::lane() == lowest(group))
             P::template add<Scope::device>(&pool.frame(frame).note, 1u);
+        P::sync(group);
         return status;
     }
 
@@ -118,6 +122,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         Status first = Status::ok;
         for (u32 frame = part; frame < pool.frames(); frame += parts) {
             const Status status = this->clean(group, frame, deadline);
+            P::sync(group);
             if (first == Status::ok) first = status;
         }
         return first;

@@ -53,6 +53,7 @@ struct PageLoads : Hits<P, Policy> {
     PENSTOCK_ONDEVICE void filled(Lanes group, u32 frame) const {
         P::sync(group);
         if (P::lane() == lowest(group)) State::change(pool.frame(frame), kBusy, kValid | kDirty, 0);
+        P::sync(group);
     }
 
     // ok: the page is here or comes. With `hold` the caller has its references.
