@@ -13,11 +13,12 @@ using ondevice::u32;
 using ondevice::u64;
 
 struct LoadsWork {
-    const ondevice::StoredRef* ref;
+    ondevice::StoredRef ref;  // here, not pointed to: what a kernel is given costs no registers
     const float* plain;  // the same elements in memory; nullptr: through the cache
     u64 items;           // a multiple of the tile and of 32
     u32 rounds;
     u32 tile;
+    u32 resident;  // blocks of a multiprocessor at once: 2, 3 or 4, with 64, 40 or 32 registers a thread
     u32 blocked;  // each worker has a range of its own; else neighbours have neighbouring tiles
     float* sums;  // one for each thread, so that nothing is left out
     int* failed;  // takes a status
@@ -64,7 +65,7 @@ PENSTOCK_ONDEVICE void loads_from_memory(const LoadsWork& work, const Place& pla
 }
 
 PENSTOCK_ONDEVICE void loads_of_elements(const LoadsWork& work, const Place& place) {
-    const ondevice::StoredArray<float> array(*work.ref);
+    const ondevice::StoredArray<float> array(work.ref);
     Status first = Status::ok;
     float sum = 0;
     each_element(work, place, [&](u64 at) {
@@ -78,7 +79,7 @@ PENSTOCK_ONDEVICE void loads_of_elements(const LoadsWork& work, const Place& pla
 }
 
 PENSTOCK_ONDEVICE void loads_of_tiles(const LoadsWork& work, const Place& place) {
-    const ondevice::StoredArray<float> array(*work.ref);
+    const ondevice::StoredArray<float> array(work.ref);
     const u32 lane = ondevice::Native::lane();
     Status first = Status::ok;
     float sum = 0;

@@ -162,16 +162,29 @@ StormReport Storm::run(const StormOptions& options) {
 
 double time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
                   const LoadsOptions& options) {
+    if (options.threads == 0 || options.threads > 512 || options.resident < 2 || options.resident > 4) {
+        refuse("blocks of " + std::to_string(options.threads) + " threads, " + std::to_string(options.resident) +
+                   " at once", "give 1 to 512 threads and 2 to 4 blocks at once");
+    }
     ondevice::DeviceMemory own(device, MemoryKind::device), shared(device, MemoryKind::pinned);
     const Grid grid{options.blocks, options.threads};
     const ondevice::DmaBlock sums = own.allocate(std::uint64_t{grid.blocks} * grid.threads * sizeof(float));
     const ondevice::DmaBlock failed = shared.allocate(sizeof(int));
     const std::uint64_t step = std::max<std::uint64_t>(kWarp, options.tile);
-    const LoadsWork work{ref,          plain,
-                         items / step * step, options.rounds,
-                         options.tile, options.blocked ? 1u : 0u, reinterpret_cast<float*>(sums.data),
-                         reinterpret_cast<int*>(failed.data)};
     const auto stream = device.make_stream();
+    LoadsWork work{};
+    if (plain == nullptr) {
+        stream->copy(CopyDirection::to_host, &work.ref, ref, sizeof work.ref);
+        stream->synchronize();
+    }
+    work.plain = plain;
+    work.items = items / step * step;
+    work.rounds = options.rounds;
+    work.resident = options.resident;
+    work.tile = options.tile;
+    work.blocked = options.blocked ? 1 : 0;
+    work.sums = reinterpret_cast<float*>(sums.data);
+    work.failed = reinterpret_cast<int*>(failed.data);
     const auto began = Clock::now();
     run_loads(device, *stream, work, grid);
     stream->synchronize();

@@ -87,8 +87,9 @@ class Storm {
 };
 
 struct LoadsOptions {
-    std::uint32_t blocks = 1056;
-    std::uint32_t threads = 256;
+    std::uint32_t blocks = 528;
+    std::uint32_t threads = 512;  // of a block, at most
+    std::uint32_t resident = 4;   // blocks of a multiprocessor at once, 2 to 4: the more, the fewer registers each has
     std::uint32_t rounds = 4;
     std::uint32_t tile = 1;  // elements that a thread (1) or a warp (more) asks for at once
     bool blocked = false;    // each warp goes through a range of its own; else all go side by side

@@ -11,9 +11,22 @@ __global__ void __launch_bounds__(1024) storm(StormWork work) {
     storm_share(work, u64{blockIdx.x} * warps + threadIdx.x / kWarp, u64{gridDim.x} * warps);
 }
 
-template <LoadsKind kind>
-__global__ void __launch_bounds__(1024) loads(const __grid_constant__ LoadsWork work) {
+constexpr unsigned kLoadsThreads = 512;  // of a block, at most
+
+template <LoadsKind kind, int resident>
+__global__ void __launch_bounds__(kLoadsThreads, resident) loads(const __grid_constant__ LoadsWork work) {
     loads_share<kind>(work, {u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x, kWarp});
+}
+
+template <LoadsKind kind>
+cudaError_t launch_resident(const LoadsWork& work, const Grid& grid, cudaStream_t stream) {
+    switch (work.resident) {
+        case 2: loads<kind, 2><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
+        case 3: loads<kind, 3><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
+        case 4: loads<kind, 4><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
+        default: return cudaErrorInvalidValue;
+    }
+    return cudaGetLastError();
 }
 
 }  // namespace
@@ -25,11 +38,11 @@ cudaError_t launch_storm(const StormWork& work, const Grid& grid, cudaStream_t s
 
 cudaError_t launch_loads(const LoadsWork& work, const Grid& grid, cudaStream_t stream) {
     switch (kind_of(work)) {
-        case LoadsKind::memory: loads<LoadsKind::memory><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
-        case LoadsKind::elements: loads<LoadsKind::elements><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
-        case LoadsKind::tiles: loads<LoadsKind::tiles><<<grid.blocks, grid.threads, 0, stream>>>(work); break;
+        case LoadsKind::memory: return launch_resident<LoadsKind::memory>(work, grid, stream);
+        case LoadsKind::elements: return launch_resident<LoadsKind::elements>(work, grid, stream);
+        case LoadsKind::tiles: return launch_resident<LoadsKind::tiles>(work, grid, stream);
     }
-    return cudaGetLastError();
+    return cudaErrorInvalidValue;
 }
 
 }  // namespace penstock::load

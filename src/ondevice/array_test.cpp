@@ -7,6 +7,7 @@
 
 #include <numeric>
 #include <thread>
+#include <type_traits>
 
 #include "ondevice/cache_rig.hpp"
 
@@ -44,6 +45,11 @@ struct ArrayOverCache : testing::Test {
     }
     static u64 stored(u32 number, u64 index) { return word_of(number * 16 + index / 64, index % 64, 0); }
 };
+
+// An atomic on a cached element would be lost if the page were written back meanwhile, so there is no address to give
+// one: an item is a value that loads and stores, and visits see items that cannot be changed.
+using Element = decltype(std::declval<const Array<u64, CacheRig<>::Cache>&>()[0]);
+static_assert(!std::is_convertible_v<Element*, u64*> && !std::is_reference_v<Element>);
 
 TEST_F(ArrayOverCache, reads_items_of_both_arrays) {
     const Numbers first = array(0), second = array(1);

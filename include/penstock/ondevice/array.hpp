@@ -77,7 +77,7 @@ class Array {
     // there until it returns.
     template <class Use>
     PENSTOCK_ONDEVICE Status visit_tile(const Run& run, const Use& use) const {
-        return each_page(run, false, use);
+        return each_page(run, false, [&](const T* items, u64 done, u64 count) { use(items, done, count); });
     }
 
     // Rows of `row_items` items, of which `rows[member]`, `rows[member + members]`, ... are the caller's.

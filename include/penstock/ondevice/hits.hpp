@@ -73,8 +73,8 @@ struct Hits {
         if (P::lane() == lowest(group)) {
             if (stored)
                 FrameState<P>::template change<Order::release>(pool.frame(frame), 0, kDirty, 0u - count(group));
-            else
-                drop(frame, count(group));
+            else  // a page that was here cannot have failed: nobody waits for what this finds
+                P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - count(group));
         }
         P::sync(all);
     }

@@ -14,8 +14,10 @@
 
 #if defined(__CUDA_ARCH__)
 #define PENSTOCK_UNROLLED _Pragma("unroll")
+#define PENSTOCK_ROLLED _Pragma("unroll 1")
 #else
 #define PENSTOCK_UNROLLED
+#define PENSTOCK_ROLLED
 #endif
 
 #if !defined(__CUDA_ARCH__)
