@@ -52,7 +52,10 @@ struct PageLoads : Hits<P, Policy> {
     // The page that the caller overwrites is complete: others see it from now on.
     PENSTOCK_ONDEVICE void filled(Lanes group, u32 frame) const {
         P::sync(group);
-        if (P::lane() == lowest(group)) State::change(pool.frame(frame), kBusy, kValid | kDirty, 0);
+        if (P::lane() == lowest(group)) {
+            P::template store<Scope::device>(&pool.frame(frame).note, 0u);  // no pins; a failed load may have left a status
+            State::change(pool.frame(frame), kBusy, kValid | kDirty, 0);
+        }
         P::sync(group);
     }
 

@@ -1,0 +1,105 @@
+// The page cache over the store of files: few slots, many loads that nobody waits for, answers that come late or never.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "ondevice/cache_rig.hpp"
+#include "ondevice/store_server_rig.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr u32 kPage = 512;
+
+using Rig = CacheRig<Clock, Native, FileStore<Native>>;
+
+Status stored(Rig::Cache& cache, u64 key, u64 word) {
+    u32 frame = 0;
+    const Status status = cache.acquire(key, soon(), frame);
+    if (status != Status::ok) return status;
+    set_word(cache.page(frame), 0, word);
+    cache.release(frame, true);
+    return status;
+}
+
+u64 loaded(Rig::Cache& cache, u64 key) {
+    u32 frame = 0;
+    if (cache.acquire(key, soon(), frame) != Status::ok) return ~0ull;
+    const u64 word = word_in(cache.page(frame), 0);
+    cache.release(frame);
+    return word;
+}
+
+u64 word_at(StoreServer& server, u32 file, u64 page) {
+    u64 word = 0;
+    std::memcpy(&word, &server.file(file)[page * kPage], 8);
+    return word;
+}
+
+// A load that everyone gave up on is late: its bytes reach its own page or none.
+TEST(FileStoreTest, a_late_load_never_lands_in_another_page) {
+    std::atomic<u32> reads{0};
+    StoreServer server({4, kPage, {64 * kPage}}, [&](const Request&) { return Fate{reads++ == 0 ? Fate::held : 0}; });
+    for (u64 page = 0; page < 64; ++page) std::memcpy(&server.file(0)[page * kPage], &page, 8);
+    Rig rig(shape_of(2, kPage), server.store());
+    auto cache = rig.cache();
+    u32 frame = 0;
+    EXPECT_EQ(cache.acquire(1, soon(20), frame), Status::timed_out);
+    for (u64 page = 2; page < 40; ++page) ASSERT_EQ(loaded(cache, page), page) << "with the other frame";
+    EXPECT_EQ(cache.acquire(1, soon(20), frame), Status::timed_out) << "it is still under way";
+    server.let_go();
+    for (u64 page = 0; page < 40; ++page) ASSERT_EQ(loaded(cache, page), page);
+    EXPECT_EQ(cache.settle(soon()), Status::ok);
+    EXPECT_EQ(rig.references(), 0u);
+    EXPECT_TRUE(rig.every_frame_is_somewhere_once());
+}
+
+// With every slot lost, all that is asked for ends at its deadline; when the answers come after all, all works again.
+TEST(FileStoreTest, when_no_answer_comes_every_wait_ends) {
+    std::atomic<bool> lost{false};
+    StoreServer server({2, kPage, {64 * kPage}}, [&](const Request&) { return Fate{lost ? Fate::held : 0}; });
+    Rig rig(shape_of(4, kPage), server.store());
+    auto cache = rig.cache();
+    ASSERT_EQ(stored(cache, 0, 5), Status::ok);
+    lost = true;
+    u32 frame = 0;
+    EXPECT_EQ(cache.acquire(1, soon(20), frame), Status::timed_out);
+    EXPECT_EQ(cache.flush(soon(20)), Status::timed_out);
+    EXPECT_EQ(cache.acquire(2, soon(20), frame), Status::timed_out);
+    EXPECT_EQ(cache.prefetch(3, soon(20)), Status::timed_out);
+    EXPECT_EQ(cache.pin(4, 2, soon(20)), Status::timed_out);
+    EXPECT_EQ(cache.settle(soon(20)), Status::timed_out);
+    EXPECT_EQ(loaded(cache, 0), 5u) << "what is here stays";
+    lost = false;
+    server.let_go();
+    EXPECT_EQ(cache.settle(soon()), Status::ok);
+    EXPECT_EQ(cache.flush(soon()), Status::ok);
+    EXPECT_EQ(loaded(cache, 3), 0u);
+    EXPECT_EQ(cache.pin(4, 2, soon()), Status::ok);
+    EXPECT_EQ(cache.unpin(4, 2), Status::ok);
+    server.stop();
+    EXPECT_EQ(word_at(server, 0, 0), 5u);
+    EXPECT_EQ(rig.references(), 0u);
+    EXPECT_TRUE(rig.every_frame_is_somewhere_once());
+}
+
+// A frame whose load failed and which a whole page is then written into has no pins left over from the failure.
+TEST(FileStoreTest, a_page_written_where_a_load_failed_is_not_pinned) {
+    StoreServer server({2, kPage, {4 * kPage}}, [&](const Request& request) {
+        return Fate{0, request.operation == Operation::read};
+    });
+    Rig rig(shape_of(1, kPage), server.store());
+    auto cache = rig.cache();
+    u32 frame = 0;
+    EXPECT_EQ(cache.acquire(1, soon(), frame), Status::io_error);
+    ASSERT_EQ(cache.overwrite(2, soon(), frame), Status::pending);
+    set_word(cache.page(frame), 0, 9);
+    cache.filled(frame);
+    cache.release(frame, true);
+    EXPECT_EQ(cache.unpin(2, 1), Status::invalid);
+    EXPECT_EQ(rig.references(), 0u);
+    EXPECT_EQ(rig.pool().shared->pins, 0u);
+}
+
+}  // namespace
+}  // namespace penstock::ondevice
