@@ -36,6 +36,30 @@ u64 word_at(StoreServer& server, u32 file, u64 page) {
     return word;
 }
 
+// Loads that nobody waits for hold their slots until someone asks after them; who finds no slot does.
+TEST(FileStoreTest, more_pages_are_prefetched_than_there_are_slots) {
+    StoreServer server({2, kPage, {20 * kPage}});
+    Rig rig(shape_of(16, kPage), server.store());
+    auto cache = rig.cache();
+    for (u64 page = 0; page < 10; ++page) ASSERT_EQ(cache.prefetch(page, soon(2000)), Status::ok) << page;
+    EXPECT_EQ(loaded(cache, 15), 0u) << "and others can load";
+    EXPECT_EQ(cache.settle(soon()), Status::ok);
+}
+
+TEST(FileStoreTest, flush_finds_a_slot_when_loads_that_nobody_waits_for_have_them_all) {
+    StoreServer server({2, kPage, {20 * kPage}});
+    Rig rig(shape_of(16, kPage), server.store());
+    auto cache = rig.cache();
+    ASSERT_EQ(stored(cache, 9, 77), Status::ok);
+    for (u64 page = 0; page < 2; ++page) ASSERT_EQ(cache.prefetch(page, soon(2000)), Status::ok);
+    EXPECT_EQ(cache.flush(soon(2000)), Status::ok);
+    for (u64 page = 2; page < 4; ++page) ASSERT_EQ(cache.prefetch(page, soon(2000)), Status::ok);
+    EXPECT_EQ(cache.commit(soon(2000)), Status::ok);
+    EXPECT_EQ(cache.settle(soon()), Status::ok);
+    server.stop();
+    EXPECT_EQ(word_at(server, 0, 9), 77u);
+}
+
 // A load that everyone gave up on is late: its bytes reach its own page or none.
 TEST(FileStoreTest, a_late_load_never_lands_in_another_page) {
     std::atomic<u32> reads{0};

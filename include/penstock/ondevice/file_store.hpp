@@ -70,7 +70,7 @@ struct FileStore {
         const u32 leader = lowest(group);
         u32 ticket = 0;
         Status status = Status::ok;
-        if (P::lane() == leader) status = claim(ticket, deadline);
+        if (P::lane() == leader) status = mailbox.claim(ticket, P::caller());
         status = static_cast<Status>(P::from(group, static_cast<int>(status), leader));
         if (status != Status::ok) return status;
         ticket = P::from(group, ticket, leader);
@@ -85,7 +85,8 @@ struct FileStore {
         for (u32 file = 0; file < file_count; ++file) {
             if (!files[file].writable) continue;
             u32 ticket = 0;
-            Status status = claim(ticket, deadline);
+            Status status = mailbox.claim(ticket, P::caller());
+            if (status == Status::busy) return status;
             const Request request{0, 0, 0, static_cast<u16>(file), Operation::flush, 0};
             if (status == Status::ok) status = sent(ticket, request, deadline);
             if (first == Status::ok) first = status;
@@ -107,15 +108,6 @@ struct FileStore {
     PENSTOCK_ONDEVICE void fill(Lanes group, void* page, const void* from, u32 bytes) const {
         copy_together<P>(group, page, from, bytes);
         if (bytes < page_bytes) zero_together<P>(group, static_cast<u8*>(page) + bytes, page_bytes - bytes);
-    }
-
-    PENSTOCK_ONDEVICE Status claim(u32& ticket, u64 deadline) const {
-        for (;;) {
-            const Status status = mailbox.claim(ticket, P::caller());
-            if (status != Status::busy) return status;
-            if (P::now_ns() >= deadline) return Status::timed_out;
-            P::pause(256);
-        }
     }
 
     PENSTOCK_ONDEVICE Status sent(u32 ticket, const Request& request, u64 deadline) const {

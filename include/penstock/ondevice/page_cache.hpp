@@ -127,7 +127,9 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         }
         return first;
     }
-    PENSTOCK_ONDEVICE Status commit(u64 deadline) const { return this->store.commit(alone(), deadline); }
+    PENSTOCK_ONDEVICE Status commit(u64 deadline) const {
+        return this->when_room(alone(), deadline, 0, [&] { return this->store.commit(alone(), deadline); });
+    }
 
     // Drops pages so that the next acquire reads them anew. busy when some are in use, dirty or loading; those stay.
     PENSTOCK_ONDEVICE_SLOW Status invalidate(u64 first, u64 pages) const {

@@ -154,7 +154,32 @@ struct PageLoads : Hits<P, Policy> {
         tell(&Tally::evictions);
     }
 
+    // What `ask` says when the store has room, or timed_out. Loads that nobody asks after may hold all of its room, so
+    // who waits for some asks after loads, from `frame` on.
+    template <class Ask>
+    PENSTOCK_ONDEVICE Status when_room(Lanes group, u64 deadline, u32 frame, const Ask& ask) const {
+        for (;;) {
+            const Status status = agreed(group, ask());
+            if (status != Status::busy) return status;
+            if (agreed_late(group, deadline)) return Status::timed_out;
+            help(group, frame);
+        }
+    }
+
   private:
+    static constexpr u32 kHelpScan = 32;  // frames that one try looks at
+
+    // Asks after the next load in flight behind `frame`, which goes on to there.
+    PENSTOCK_ONDEVICE_SLOW void help(Lanes group, u32& frame) const {
+        u32 in_flight = 0;
+        for (u32 step = 0; P::lane() == lowest(group) && in_flight == 0 && step < kHelpScan; ++step) {
+            frame = frame + 1 < pool.frames() ? frame + 1 : 0;
+            in_flight = State::load(pool.frame(frame)) & kInFlight;
+        }
+        frame = P::from(group, frame, lowest(group));
+        if (P::from(group, in_flight, lowest(group)) == 0 || !drive(group, frame)) P::pause(64);
+    }
+
     enum class Step : u32 { here, coming, bring, room, again };
 
     // Adds references to a page in the state `as`: valid, or busy while it is being loaded.
@@ -201,16 +226,9 @@ struct PageLoads : Hits<P, Policy> {
     PENSTOCK_ONDEVICE_SLOW Status bring(Lanes group, u64 key, u64 deadline, u32 frame) const {
         const u32 leader = lowest(group);
         u32 ticket = 0;
-        Status status = Status::busy;
-        for (;;) {
-            status = agreed(group, store.begin(group, key, bytes_of(frame), deadline, ticket));
-            if (status != Status::busy) break;
-            if (agreed_late(group, deadline)) {
-                status = Status::timed_out;
-                break;
-            }
-            P::pause(64);
-        }
+        const Status status = when_room(group, deadline, frame, [&] {
+            return store.begin(group, key, bytes_of(frame), deadline, ticket);
+        });
         if (P::lane() == leader) {
             tell(&Tally::misses);
             if (status == Status::ok) {
@@ -306,7 +324,9 @@ struct PageLoads : Hits<P, Policy> {
     // Puts the page that the caller has marked as being written. What fails stays dirty.
     PENSTOCK_ONDEVICE Status write(Lanes group, u32 frame, u64 deadline) const {
         const u32 leader = lowest(group);
-        const Status status = agreed(group, store.put(group, pool.directory.key(frame), bytes_of(frame), deadline));
+        const Status status = when_room(group, deadline, frame, [&] {
+            return store.put(group, pool.directory.key(frame), bytes_of(frame), deadline);
+        });
         P::sync(group);
         if (P::lane() == leader) {
             State::change(pool.frame(frame), kWriting, status == Status::ok ? 0 : kDirty, ~0u);

@@ -5,9 +5,9 @@
 //   Status test(Lanes group, u32 ticket, u64 key, void* page)
 //       pending, or the outcome, once. With ok the page's bytes are there for who calls. Never two callers at once.
 //   Status put(Lanes group, u64 key, const void* page, u64 deadline)
-//       Writes a page back. It reads the page no more when it returns, whatever it returns.
+//       Writes a page back. It reads the page no more when it returns, whatever it returns. busy: no room, ask again.
 //   Status commit(Lanes group, u64 deadline)
-//       Makes durable what was put before.
+//       Makes durable what was put before. busy: no room, ask again; all of it is then done again.
 //
 // All lanes of `group` call together, so that they can copy a page together; the status of the lowest lane counts.
 // A page in flight belongs to the store until its outcome is seen, also after those who waited for it have given up:
