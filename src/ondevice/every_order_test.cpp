@@ -98,10 +98,11 @@ struct Box {
     u32 seen_laps[4] = {};
     u32 data[4] = {};
     u32 abandoned = 0;
+    u32 marks[4] = {};
     explicit Box(u32 slots) : table(slots) {}
 
     MailboxRef<P> channel() {
-        return {table.slots, descriptors, completions, reinterpret_cast<u8*>(data), 4, 0, &abandoned};
+        return {table.slots, descriptors, completions, reinterpret_cast<u8*>(data), 4, 0, &abandoned, marks};
     }
     MailboxServer<P> server() {
         return {descriptors, completions, seen_laps, 0, table.slots.slots, table.slots.slots - 1};

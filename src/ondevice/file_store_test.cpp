@@ -60,6 +60,47 @@ TEST(FileStoreTest, flush_finds_a_slot_when_loads_that_nobody_waits_for_have_the
     EXPECT_EQ(word_at(server, 0, 9), 77u);
 }
 
+// The first write-back is held; its caller gives up; the page is stored to and written back again.
+TEST(FileStoreTest, a_late_write_never_lands_on_a_newer_one) {
+    std::atomic<u32> writes{0};
+    StoreServer server({4, kPage, {4 * kPage}}, [&](const Request& request) {
+        return Fate{request.operation == Operation::write && writes++ == 0 ? Fate::held : 0};
+    });
+    Rig rig(shape_of(4, kPage), server.store(), 2);
+    auto cache = rig.cache();
+    ASSERT_EQ(stored(cache, 1, 1), Status::ok);
+    EXPECT_EQ(cache.flush(soon(20)), Status::timed_out);
+    ASSERT_EQ(stored(cache, 1, 2), Status::ok);
+    EXPECT_EQ(cache.flush(soon(50)), Status::timed_out) << "the first may still come";
+    std::thread late([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        server.let_go();
+    });
+    EXPECT_EQ(cache.flush(soon()), Status::ok);
+    late.join();
+    server.stop();
+    EXPECT_EQ(word_at(server, 0, 1), 2u);
+    EXPECT_EQ(rig.references(), 0u);
+}
+
+TEST(FileStoreTest, other_pages_are_written_while_one_write_is_late) {
+    std::atomic<u32> writes{0};
+    StoreServer server({4, kPage, {4 * kPage, 4 * kPage}}, [&](const Request& request) {
+        return Fate{request.operation == Operation::write && writes++ == 0 ? Fate::held : 0};
+    });
+    Rig rig(shape_of(4, kPage), server.store());
+    auto cache = rig.cache();
+    ASSERT_EQ(loaded(cache, 2) + loaded(cache, key_of(1, 1)), 0u);  // their frames come first, so flush does too
+    ASSERT_EQ(stored(cache, 1, 1), Status::ok);
+    EXPECT_EQ(cache.flush(soon(20)), Status::timed_out);
+    ASSERT_EQ(stored(cache, 2, 2), Status::ok);
+    ASSERT_EQ(stored(cache, key_of(1, 1), 3), Status::ok);
+    EXPECT_EQ(cache.flush(soon(50)), Status::timed_out);
+    server.stop();
+    EXPECT_EQ(word_at(server, 0, 2), 2u);
+    EXPECT_EQ(word_at(server, 1, 1), 3u) << "the same page of another file";
+}
+
 // A load that everyone gave up on is late: its bytes reach its own page or none.
 TEST(FileStoreTest, a_late_load_never_lands_in_another_page) {
     std::atomic<u32> reads{0};

@@ -29,13 +29,14 @@ Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes) :
     completions_ = shared.allocate(u64{sizes.slots} * sizeof(u32));
     data_ = shared.allocate(u64{sizes.slots} * sizes.slot_bytes);
     const u32 groups = (sizes.slots + 31) / 32;
-    std::vector<u32> start(groups + sizes.slots + 1);
+    std::vector<u32> start(groups + 2 * sizes.slots + 1);
     Slots<Native>{start.data(), start.data() + groups, sizes.slots}.reset();
     words_ = own.allocate(start.size() * sizeof(u32));
     own.write(words_, start.data(), start.size() * sizeof(u32));
     auto* const words = reinterpret_cast<u32*>(words_.data);
     ref_.slots = {words, words + groups, sizes.slots};
     ref_.abandoned = words + groups + sizes.slots;
+    ref_.marks = ref_.abandoned + 1;
     ref_.descriptors = reinterpret_cast<MailboxDescriptor*>(descriptors_.data);
     ref_.completions = reinterpret_cast<u32*>(completions_.data);
     ref_.data = data_.data;

@@ -30,7 +30,8 @@ void pass_requests() {
     Mailbox mailbox(memory, memory, {1, 512});
     const MailboxRef<Native> whole = mailbox.ref();
     const Slots<P> slots{whole.slots.free_bits, whole.slots.words, whole.slots.slots};
-    const MailboxRef<P> channel{slots, whole.descriptors, whole.completions, whole.data, 512, 0, whole.abandoned};
+    const MailboxRef<P> channel{slots, whole.descriptors, whole.completions, whole.data,
+                                512,   0,                 whole.abandoned,   whole.marks};
     std::thread server([&] {
         MailboxServer<Native> end = mailbox.server(0, 1);
         for (int served = 0; served < 200;) {

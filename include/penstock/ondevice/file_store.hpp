@@ -2,7 +2,8 @@
 // the GPU can address a mapping of the file, straight from there, with no host thread.
 //
 // The array number in a key is the file's. The last page of a file is shorter in the file than in the cache; what lies
-// past the end is zero and never written. Page and slot are copied by all lanes that call.
+// past the end is zero and never written. Page and slot are copied by all lanes that call. A write-back whose answer
+// did not come in time may still be carried out, so the page is not put again before that answer came.
 #pragma once
 
 #include "penstock/ondevice/lanes.hpp"
@@ -70,13 +71,16 @@ struct FileStore {
         const u32 leader = lowest(group);
         u32 ticket = 0;
         Status status = Status::ok;
-        if (P::lane() == leader) status = mailbox.claim(ticket, P::caller());
+        if (P::lane() == leader)
+            status = mailbox.late(mark_of(key)) ? Status::busy : mailbox.claim(ticket, P::caller());
         status = static_cast<Status>(P::from(group, static_cast<int>(status), leader));
         if (status != Status::ok) return status;
         ticket = P::from(group, ticket, leader);
         copy_together<P>(group, mailbox.slot_data(ticket), page, request.bytes);
         P::sync(group);  // the leader's publishing also publishes what the other lanes copied
-        return P::lane() == leader ? sent(ticket, request, deadline) : Status::ok;
+        if (P::lane() != leader) return Status::ok;
+        mailbox.mark(ticket, mark_of(key));
+        return sent(ticket, request, deadline);
     }
 
     PENSTOCK_ONDEVICE Status commit(Lanes group, u64 deadline) const {
@@ -86,15 +90,19 @@ struct FileStore {
             if (!files[file].writable) continue;
             u32 ticket = 0;
             Status status = mailbox.claim(ticket, P::caller());
-            if (status == Status::busy) return status;
+            if (status != Status::ok) return status;
             const Request request{0, 0, 0, static_cast<u16>(file), Operation::flush, 0};
-            if (status == Status::ok) status = sent(ticket, request, deadline);
+            mailbox.mark(ticket, 0);
+            status = sent(ticket, request, deadline);
             if (first == Status::ok) first = status;
         }
         return first;
     }
 
   private:
+    // Two pages may have one mark: then one waits for the other, which is right too. Never 0.
+    static PENSTOCK_ONDEVICE u32 mark_of(u64 key) { return static_cast<u32>(key * 0x9e3779b97f4a7c15ull >> 32) | 1u; }
+
     PENSTOCK_ONDEVICE Status place(u64 key, Operation operation, Request& request) const {
         const u32 file = array_of(key);
         const u64 offset = (key & ((u64{1} << kPageBits) - 1)) * page_bytes;

@@ -34,6 +34,7 @@ struct MailboxRef {
     u32 slot_bytes;
     u32 hint;        // where this warp looks for a free slot first
     u32* abandoned;  // how many slots wait for a late completion
+    u32* marks;      // one for each slot: its owner's word for what the slot is used for; see late()
 
     PENSTOCK_ONDEVICE u32 depth() const { return slots.slots; }
     PENSTOCK_ONDEVICE void* slot_data(u32 ticket) const {
@@ -116,6 +117,23 @@ struct MailboxRef {
         if (P::template load<Scope::device>(abandoned) == 0) return 0;
         for (u32 slot = 0; slot < slots.slots; ++slot) freed += reclaim_one(slot);
         return freed;
+    }
+
+    // Before publish, by the ticket's owner.
+    PENSTOCK_ONDEVICE void mark(u32 ticket, u32 mark) const {
+        P::template store<Scope::device>(marks + slot_of(ticket), mark);
+    }
+
+    // Whether a request of this mark that its owner gave up may still be carried out. Never the caller's own ones under
+    // way: those it knows of.
+    PENSTOCK_ONDEVICE bool late(u32 mark) const {
+        if (P::template load<Scope::device>(abandoned) == 0) return false;
+        for (u32 slot = 0; slot < slots.slots; ++slot) {
+            const u32 word = P::template load<Scope::device>(slots.words + slot);
+            if (state_of(word) != SlotState::abandoned || reclaim_one(slot) != 0) continue;
+            if (P::template load<Scope::device>(marks + slot) == mark) return true;
+        }
+        return false;
     }
 
     PENSTOCK_ONDEVICE u32 reclaim_one(u32 slot) const {
