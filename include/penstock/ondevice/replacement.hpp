@@ -69,7 +69,8 @@ struct Pool {
     template <class Spared>
     PENSTOCK_ONDEVICE Victim search(Part part, u32 steps, const Spared& spared) const {
         Victim seen{Victim::Kind::held, kNoFrame};
-        for (u32 step = 0; step < steps && part.slots != 0; ++step) {
+        // Twice round is enough: what is spared for its touches is not spared again.
+        for (u32 step = 0; step < steps && step / 2 < part.slots; ++step) {
             const u32 slot = part.first + P::template add<Scope::device>(part.hand, 1u) % part.slots;
             const u32 index = at(slot);
             const u32 state = FrameState<P>::load(frame(index));
