@@ -123,6 +123,9 @@ class CacheRig {
     }
 
     Pool<P> pool() { return pool_of<P>(shape_, states_.get()); }
+    // When nobody uses the cache: looking at it is no step of a platform of tests.
+    Pool<Native> still() { return pool_of<Native>(shape_, states_.get()); }
+    const u8* page(u32 frame) const { return static_cast<const u8*>(data_.get()) + u64{frame} * shape_.page_bytes; }
     Cache cache(u32 caller = 0) {
         Cache made;
         made.pool = pool();
@@ -141,13 +144,13 @@ class CacheRig {
     // References of all pages; without users there are only pins.
     u64 references() {
         u64 sum = 0;
-        for (u32 frame = 0; frame < shape_.frames; ++frame) sum += pool().frame(frame).state & kReferences;
+        for (u32 frame = 0; frame < shape_.frames; ++frame) sum += still().frame(frame).state & kReferences;
         return sum;
     }
     // Frames on the stack, and frames in chains: each frame is in one of them.
     bool every_frame_is_somewhere_once() {
         std::vector<u32> seen(shape_.frames, 0);
-        const auto directory = pool().directory;
+        const auto directory = still().directory;
         for (u64 frame = *directory.unused; frame < shape_.frames; ++frame) ++seen[frame];
         for (u32 frame = static_cast<u32>(*directory.free); frame != kNoFrame; frame = directory.next(frame))
             if (seen[frame]++ != 0) return false;
@@ -156,8 +159,8 @@ class CacheRig {
                 if (seen[frame]++ != 0) return false;
         std::vector<u32> slots(shape_.frames, 0);
         for (u32 slot = 0; slot < shape_.frames; ++slot) {
-            const u32 frame = pool().slots[slot];
-            const bool probation = pool().frame(frame).state & kProbation;
+            const u32 frame = still().slots[slot];
+            const bool probation = still().frame(frame).state & kProbation;
             if (slots[frame]++ != 0 || probation != (slot < shape_.probation)) return false;
         }
         for (const u32 count : seen)

@@ -3,86 +3,55 @@
 // Threads are fibres of one real thread; each operation of the platform is a step, and steps of different threads are
 // interleaved in every way that can matter: depth-first, each schedule run anew from the start, leaving out those that
 // differ only in the order of independent steps (dynamic partial-order reduction with sleep sets: steps depend on each
-// other when they touch one word and one writes). `pause` means: nothing more until a word read since the last pause
-// has another value; so polling loops end, and a schedule in which nobody can go on is a failure.
+// other when they touch one word and one writes). `pause` means: nothing more until a word changes that was touched
+// since the last pause, counters aside, if none has changed yet; so polling loops end, and a schedule in which nobody
+// can go on is a failure.
 // What it covers: all sequentially consistent orders of the atomic steps, and the order of plain data: each access told
 // to Watch must be ordered, by releases and acquires alone, with the conflicting ones (vector clocks). So a publication
 // that lacks its release fails in every schedule, not by luck. What it does not: two atomic words seen in different
-// orders by different threads (store buffering), and scopes.
+// orders by different threads (store buffering), and scopes. Programs too long for every order are tried in every order
+// in which a thread that could go on is left at most so many times: faults seldom need more than two such switches.
 #pragma once
 
 #include <ucontext.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 #include <algorithm>
-#include <array>
 #include <bitset>
-#include <functional>
 #include <map>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "penstock/ondevice/request.hpp"
+#include "ondevice/model_program_rig.hpp"
+#include "ondevice/model_stack_rig.hpp"
 
 namespace penstock::ondevice::model {
-
-constexpr unsigned most_threads = 4;
-constexpr std::size_t most_steps = 512;
-using Clock = std::array<u32, most_threads>;
-
-struct Step {
-    unsigned thread;
-    const void* word;
-    bool writes;
-    const char* what;
-    std::vector<const void*> gate;  // words whose change let the thread go on
-    bool touches(const void* other) const {
-        return word == other || std::find(gate.begin(), gate.end(), other) != gate.end();
-    }
-    bool depends(const Step& other) const {
-        return (writes && other.touches(word)) || (other.writes && touches(other.word));
-    }
-};
-
-struct Program {
-    std::vector<std::function<void()>> threads;
-    std::function<void()> after;  // when all have ended
-};
-
-struct Report {
-    u64 schedules = 0;
-    u64 steps = 0;
-    std::size_t longest = 0;
-    bool complete = false;  // no schedule is left
-    std::string failure;    // of the first schedule that failed, with its trace; empty: none did
-};
 
 struct Stop {};  // unwinds a fibre whose schedule is over
 
 class Explorer {
   public:
-    Report run(const std::function<Program()>& make, u64 most_schedules);
+    static constexpr unsigned any_number = ~0u;
+    Report run(const std::function<Program()>& make, u64 most_schedules, unsigned switches = any_number);
 
     // Of the fibres.
     void step(const void* word, bool writes, const char* what);
     void pause();
     void fail(const std::string& cause);
     void seen(const void* word, u64 value, unsigned bytes);
+    void made(const void* word, u64 value, unsigned bytes);  // by the thread's own write
+    void counted(const void* word);                          // added to: a change that nobody waits for
     void acquire(const void* word);
     void release(const void* word, bool keeps);  // keeps: joins what was released there before
     void forget(const void* word) { released_.erase(word); }
     void plain(const void* memory, u64 bytes, bool writes);
+
+    unsigned running() const { return running_; }
 
     static inline Explorer* current = nullptr;
 
   private:
     struct Watched {
         const void* word;
-        u64 value;
+        u64 first, value;
         unsigned bytes;
     };
     struct Fibre {
@@ -93,33 +62,22 @@ class Explorer {
         bool ended = false;
         Step pending{};
         std::vector<Watched> reads, gate;
+        bool changed = false;  // a word that it touched, by others, since the last pause
         Clock clock{};
+        std::vector<Watched>::iterator read_of(const void* word) {
+            return std::find_if(reads.begin(), reads.end(), [&](const Watched& read) { return read.word == word; });
+        }
     };
     struct Node {
         unsigned chosen = 0;
         unsigned enabled = 0, backtrack = 0, done = 0, sleep = 0;  // a bit for each thread
+        unsigned goes_on = 0;   // the bit of the thread of the step before, if it can go on
+        unsigned switches = 0;  // away from such threads, before this step
     };
     struct Access {
         Clock written{};
         Clock read{};
     };
-
-    // The address sanitizer is told of each change of stack.
-    struct Place {
-        const void* bottom = nullptr;
-        std::size_t bytes = 0;
-    };
-    static void leaving([[maybe_unused]] void** kept, [[maybe_unused]] const Place& to) {
-#if defined(__SANITIZE_ADDRESS__)
-        __sanitizer_start_switch_fiber(kept, to.bottom, to.bytes);
-#endif
-    }
-    static void arrived([[maybe_unused]] void* kept, [[maybe_unused]] Place* from) {
-#if defined(__SANITIZE_ADDRESS__)
-        __sanitizer_finish_switch_fiber(kept, from == nullptr ? nullptr : &from->bottom,
-                                        from == nullptr ? nullptr : &from->bytes);
-#endif
-    }
 
     static void enter(unsigned low, unsigned high);
     void start(const Program& program);
@@ -127,6 +85,7 @@ class Explorer {
     void run_once(const Program& program);
     unsigned enabled() const;
     bool choose(std::size_t depth, unsigned enabled, unsigned sleep);
+    Node node_of_few(std::size_t depth, unsigned enabled) const;
     unsigned sleep_after(const Node& node) const;
     void note_races();
     bool next_schedule();
@@ -136,6 +95,7 @@ class Explorer {
     ucontext_t main_{};
     Place main_place_;
     unsigned running_ = 0;
+    unsigned switches_ = any_number;
     bool over_ = false;
     std::vector<Node> nodes_;
     std::vector<Step> steps_;
@@ -178,6 +138,7 @@ inline void Explorer::start(const Program& program) {
         fibre.ended = false;
         fibre.reads.clear();
         fibre.gate.clear();
+        fibre.changed = false;
         fibre.clock.fill(0);
         fibre.clock[thread] = 1;
         getcontext(&fibre.context);
@@ -212,8 +173,12 @@ inline void Explorer::step(const void* word, bool writes, const char* what) {
 
 inline void Explorer::pause() {
     Fibre& fibre = *fibres_[running_];
-    fibre.gate = std::move(fibre.reads);
+    const bool changed = std::any_of(fibre.reads.begin(), fibre.reads.end(), [](const Watched& watched) {
+        return watched.value != watched.first;
+    });
+    if (!changed && !fibre.changed) fibre.gate = std::move(fibre.reads);
     fibre.reads.clear();
+    fibre.changed = false;
 }
 
 inline void Explorer::fail(const std::string& cause) {
@@ -223,10 +188,24 @@ inline void Explorer::fail(const std::string& cause) {
 }
 
 inline void Explorer::seen(const void* word, u64 value, unsigned bytes) {
-    auto& reads = fibres_[running_]->reads;
-    const auto known = std::find_if(reads.begin(), reads.end(), [&](const Watched& read) { return read.word == word; });
-    if (known != reads.end()) known->value = value;
-    else reads.push_back({word, value, bytes});
+    Fibre& fibre = *fibres_[running_];
+    const auto known = fibre.read_of(word);
+    if (known == fibre.reads.end()) return fibre.reads.push_back({word, value, value, bytes});
+    fibre.changed = fibre.changed || known->value != value;
+    known->value = value;
+}
+
+inline void Explorer::made(const void* word, u64 value, unsigned bytes) {
+    Fibre& fibre = *fibres_[running_];
+    const auto known = fibre.read_of(word);
+    if (known == fibre.reads.end()) fibre.reads.push_back({word, value, value, bytes});
+    else known->value = value;
+}
+
+inline void Explorer::counted(const void* word) {
+    Fibre& fibre = *fibres_[running_];
+    const auto known = fibre.read_of(word);
+    if (known != fibre.reads.end()) fibre.reads.erase(known);
 }
 
 inline void Explorer::acquire(const void* word) {
@@ -283,6 +262,10 @@ inline bool Explorer::choose(std::size_t depth, unsigned enabled, unsigned sleep
         nodes_[depth].sleep = sleep;
         return true;
     }
+    if (switches_ != any_number) {
+        nodes_.push_back(node_of_few(depth, enabled));
+        return true;
+    }
     const unsigned awake = enabled & ~sleep;
     if (awake == 0) return false;
     Node node;
@@ -293,6 +276,21 @@ inline bool Explorer::choose(std::size_t depth, unsigned enabled, unsigned sleep
     node.done = node.backtrack;
     nodes_.push_back(node);
     return true;
+}
+
+// The thread before goes on, or any other while there are switches left; where it cannot go on, any other for nothing.
+inline Explorer::Node Explorer::node_of_few(std::size_t depth, unsigned enabled) const {
+    Node node;
+    if (depth != 0) {
+        const Node& last = nodes_[depth - 1];
+        node.goes_on = enabled & 1u << last.chosen;
+        node.switches = last.switches + (last.goes_on != 0 && last.goes_on != 1u << last.chosen ? 1 : 0);
+    }
+    node.enabled = enabled;
+    node.chosen = lowest(node.goes_on != 0 ? node.goes_on : enabled);
+    node.done = 1u << node.chosen;
+    node.backtrack = node.goes_on == 0 || node.switches < switches_ ? enabled : node.done;
+    return node;
 }
 
 inline unsigned Explorer::sleep_after(const Node& node) const {
@@ -318,9 +316,11 @@ inline void Explorer::run_once(const Program& program) {
             break;
         }
         const Node& node = nodes_[depth];
-        sleep = sleep_after(node);
         steps_.push_back(fibres_[node.chosen]->pending);
-        note_races();
+        if (switches_ == any_number) {
+            sleep = sleep_after(node);
+            note_races();
+        }
         resume(node.chosen);
     }
     const bool whole = !over_;
@@ -386,8 +386,9 @@ inline std::string Explorer::trace() const {
     return text;
 }
 
-inline Report Explorer::run(const std::function<Program()>& make, u64 most_schedules) {
+inline Report Explorer::run(const std::function<Program()>& make, u64 most_schedules, unsigned switches) {
     report_ = {};
+    switches_ = switches;
     nodes_.clear();
     current = this;
     do {

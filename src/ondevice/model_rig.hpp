@@ -7,7 +7,7 @@
 namespace penstock::ondevice {
 
 // What a mutant lacks.
-enum class Broken { nothing, release_of_stores, acquire_of_loads, one_step_of_exchanges };
+enum class Broken { nothing, release_of_stores, release_of_exchanges, acquire_of_loads, one_step_of_exchanges };
 
 template <Broken broken>
 struct ModelOf {
@@ -24,11 +24,13 @@ struct ModelOf {
         if (O == Order::relaxed || broken == Broken::release_of_stores) at().forget(word);
         else at().release(word, false);
         *word = value;
-        at().seen(word, value, sizeof(T));
+        at().made(word, value, sizeof(T));
     }
     template <Scope S, Order O = Order::both, class T>
     static T add(T* word, T value) {
-        return exchange<O>(word, "adds to", [value](T before) { return static_cast<T>(before + value); });
+        const T before = exchange<O>(word, "adds to", [value](T there) { return static_cast<T>(there + value); });
+        at().counted(word);
+        return before;
     }
     template <Scope S, Order O = Order::both, class T>
     static T set_bits(T* word, T bits) {
@@ -77,11 +79,13 @@ struct ModelOf {
     static T exchange(T* word, const char* what, const Change& change) {
         at().step(word, true, what);
         const T before = *word;
+        at().seen(word, before, sizeof(T));
         if (O == Order::acquire || O == Order::both) at().acquire(word);
         if (broken == Broken::one_step_of_exchanges) at().step(word, true, what);
         *word = change(before);
-        if (*word != before && (O == Order::release || O == Order::both)) at().release(word, true);
-        at().seen(word, *word, sizeof(T));
+        const bool releases = (O == Order::release || O == Order::both) && broken != Broken::release_of_exchanges;
+        if (*word != before && releases) at().release(word, true);
+        at().made(word, *word, sizeof(T));
         return before;
     }
 };
