@@ -21,7 +21,7 @@ struct Hits {
     // Gives references back. The last one of a failed load frees the frame.
     PENSTOCK_ONDEVICE void drop(u32 frame, u32 references) const {
         const u32 before = P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - references);
-        if (before & kFailed && (before & kReferences) == references) give(pool.directory, frame);
+        if (before & kFailed && (before & kReferences) == references) give(pool.directory, frame, before - references);
     }
 
     // The frame of a page that is here, with references, or none. References are added before it is known whether the
@@ -80,8 +80,12 @@ struct Hits {
     }
 
   private:
-    // By value, so that the caller's own may stay in registers.
-    static PENSTOCK_ONDEVICE_SLOW void give(Directory<P> directory, u32 frame) { directory.give(frame); }
+    // By value, so that the caller's own may stay in registers. A hit that comes too late may also find itself the last:
+    // only one of them leaves the failed state behind.
+    static PENSTOCK_ONDEVICE_SLOW void give(Directory<P> directory, u32 frame, u32 failed) {
+        u32* const state = &directory.frames[frame].state;
+        if (P::template swap_if<Scope::device>(state, failed, (failed & ~kFailed) | kBusy)) directory.give(frame);
+    }
 };
 
 }  // namespace penstock::ondevice
