@@ -41,8 +41,9 @@ TEST(FileStoreTest, more_pages_are_prefetched_than_there_are_slots) {
     StoreServer server({2, kPage, {20 * kPage}});
     Rig rig(shape_of(16, kPage), server.store());
     auto cache = rig.cache();
-    for (u64 page = 0; page < 10; ++page) ASSERT_EQ(cache.prefetch(page, soon(2000)), Status::ok) << page;
-    EXPECT_EQ(loaded(cache, 15), 0u) << "and others can load";
+    for (u64 page = 0; page < 10; ++page)
+        ASSERT_EQ(cache.prefetch(page, soon(2000)), page < 2 ? Status::ok : Status::busy) << page;
+    EXPECT_EQ(loaded(cache, 15), 0u) << "others can load";
     EXPECT_EQ(cache.settle(soon()), Status::ok);
 }
 
@@ -53,6 +54,7 @@ TEST(FileStoreTest, flush_finds_a_slot_when_loads_that_nobody_waits_for_have_the
     ASSERT_EQ(stored(cache, 9, 77), Status::ok);
     for (u64 page = 0; page < 2; ++page) ASSERT_EQ(cache.prefetch(page, soon(2000)), Status::ok);
     EXPECT_EQ(cache.flush(soon(2000)), Status::ok);
+    EXPECT_EQ(cache.settle(soon()), Status::ok);
     for (u64 page = 2; page < 4; ++page) ASSERT_EQ(cache.prefetch(page, soon(2000)), Status::ok);
     EXPECT_EQ(cache.commit(soon(2000)), Status::ok);
     EXPECT_EQ(cache.settle(soon()), Status::ok);
@@ -131,7 +133,7 @@ TEST(FileStoreTest, when_no_answer_comes_every_wait_ends) {
     EXPECT_EQ(cache.acquire(1, soon(20), frame), Status::timed_out);
     EXPECT_EQ(cache.flush(soon(20)), Status::timed_out);
     EXPECT_EQ(cache.acquire(2, soon(20), frame), Status::timed_out);
-    EXPECT_EQ(cache.prefetch(3, soon(20)), Status::timed_out);
+    EXPECT_EQ(cache.prefetch(3, soon(20)), Status::busy);
     EXPECT_EQ(cache.pin(4, 2, soon(20)), Status::timed_out);
     EXPECT_EQ(cache.settle(soon(20)), Status::timed_out);
     EXPECT_EQ(loaded(cache, 0), 5u) << "what is here stays";
