@@ -130,8 +130,7 @@ TEST_F(ArrayOverCache, a_failing_disk_is_told) {
 TEST_F(ArrayOverCache, callers_store_their_own_pages_together) {
     std::vector<std::thread> threads;
     for (u32 self = 0; self < 4; ++self)
-        threads.emplace_back([&, self] {
-            const Numbers numbers = array(0, true, self);
+        threads.emplace_back([self, numbers = array(0, true, self)] {
             for (u64 index = 0; index < kItems; ++index)
                 if (index / 64 % 4 == self) numbers[index] = index + 1;
         });
