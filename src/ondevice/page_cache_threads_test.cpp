@@ -5,11 +5,11 @@
 // controls: platforms and stores with one defect each, which the same check reports.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <random>
 #include <thread>
 
 #include "ondevice/cache_rig.hpp"
+#include "ondevice/watchdog_rig.hpp"
 
 namespace penstock::ondevice {
 namespace {
@@ -104,32 +104,6 @@ struct Caller {
     }
 };
 
-// Fails the test, and ends the program, when nothing was done for a long time: a hang has no other end.
-class Watchdog {
-  public:
-    explicit Watchdog(const Findings& findings)
-        : thread_([this, &findings] {
-              u64 before = ~0ull;
-              for (u32 still = 0; !over_; ++still) {
-                  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-                  if (findings.done != before) still = 0;
-                  before = findings.done;
-                  if (still > 3000) {
-                      std::fprintf(stderr, "nothing done for a minute\n");
-                      std::abort();
-                  }
-              }
-          }) {}
-    ~Watchdog() {
-        over_ = true;
-        thread_.join();
-    }
-
-  private:
-    std::atomic<bool> over_{false};
-    std::thread thread_;
-};
-
 struct Outcome {
     u32 wrong, refused, lost, misused;
     bool whole;
@@ -150,7 +124,7 @@ Outcome run(const Load& load) {
     std::vector<Caller<Cache>> callers;
     for (u32 self = 0; self < kCallers; ++self) callers.emplace_back(rig.cache(self), disk, load, findings, self);
     {
-        Watchdog watchdog(findings);
+        const Watchdog watchdog(findings.done);
         std::vector<std::thread> threads;
         for (auto& caller : callers)
             threads.emplace_back([&caller, &load] {

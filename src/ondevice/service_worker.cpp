@@ -1,6 +1,8 @@
 // See service_worker.hpp.
 #include "ondevice/service_worker.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::size_t kTakenAtOnce = 32;  // before completions are looked for
 constexpr std::chrono::microseconds kReapWait{20};
+const std::uint64_t kSystemPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 constexpr int kRetriesMax = 200;
 
 std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>(alignment, 1); }
@@ -87,7 +90,9 @@ bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>
 bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) const noexcept {
     const FileHandle& handle = file.handle();
     if (!direct_ || handle.direct_fd < 0) return false;
-    const std::uint64_t offsets = multiple(handle.offset_alignment);
+    std::uint64_t offsets = multiple(handle.offset_alignment);
+    // A part of a page of the system's cache: beside a write of the rest through the cache, one of them would be lost.
+    if (request.operation == ondevice::Operation::write) offsets = std::max(offsets, kSystemPage);
     if (request.offset_bytes % offsets != 0 || request.bytes % offsets != 0) return false;
     const auto* memory = mailbox_.slot_data(0);
     const std::uint64_t slot_bytes = mailbox_.ref().slot_bytes;

@@ -20,6 +20,7 @@ struct Fate {
     static constexpr u64 held = std::numeric_limits<u64>::max();
     u64 delay_ns = 0;  // held: until let_go
     bool fails = false;
+    bool dropped = false;  // for controls: says that it was carried out, and was not
 };
 
 class StoreServer {
@@ -62,7 +63,7 @@ class StoreServer {
         u32 slot;
         Request request;
         u64 due_ns;
-        bool fails;
+        bool fails, dropped;
     };
 
     void serve() {
@@ -74,6 +75,7 @@ class StoreServer {
             if (came) {
                 const Fate fate = fate_ ? fate_(work.request) : Fate{};
                 work.fails = fate.fails;
+                work.dropped = fate.dropped;
                 work.due_ns = fate.delay_ns == Fate::held ? Fate::held : Native::now_ns() + fate.delay_ns;
                 works.push_back(work);
                 ++taken;
@@ -92,7 +94,7 @@ class StoreServer {
     void end(MailboxServer<Native>& server, const Work& work) {
         const Request& request = work.request;
         u8* const slot = mailbox_.slot_data(work.slot);
-        if (!work.fails && request.operation != Operation::flush) {
+        if (!work.fails && !work.dropped && request.operation != Operation::flush) {
             u8* const at = files_[request.file].data() + request.offset_bytes;
             if (request.operation == Operation::read) std::memcpy(slot, at, request.bytes);
             else std::memcpy(at, slot, request.bytes);

@@ -80,8 +80,8 @@ struct Hits {
     }
 
   private:
-    // By value, so that the caller's own may stay in registers. A hit that comes too late may also find itself the last:
-    // only one of them leaves the failed state behind.
+    // By value, so that the caller's own may stay in registers. A hit that comes too late may also find itself the
+    // last: only one of them leaves the failed state behind.
     static PENSTOCK_ONDEVICE_SLOW void give(Directory<P> directory, u32 frame, u32 failed) {
         u32* const state = &directory.frames[frame].state;
         if (P::template swap_if<Scope::device>(state, failed, (failed & ~kFailed) | kBusy)) directory.give(frame);

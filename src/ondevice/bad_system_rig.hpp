@@ -1,0 +1,55 @@
+// A machine with bad days, for tests: calls that are interrupted, short, slow, fail, or find the disk full.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "os/system.hpp"
+
+namespace penstock::ondevice {
+
+class BadDays : public os::System {
+  public:
+    // Each n-th call; 0: none.
+    std::atomic<unsigned> interrupts{0}, shortens{0}, delays{0}, fails_read{0}, fails_write{0}, fails_sync{0};
+    std::atomic<bool> full{false};
+    std::atomic<bool> full_at_times{false};  // for 32 calls of 64
+    std::atomic<unsigned> injected{0};
+
+    void good() {
+        interrupts = shortens = delays = fails_read = fails_write = fails_sync = 0;
+        full = full_at_times = false;
+    }
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        const unsigned call = ++calls_;
+        if (nth(fails_read, call)) return errno = EIO, -1;
+        if (nth(interrupts, call)) return errno = EINTR, -1;
+        wait(call);
+        return System::pread(fd, memory, nth(shortens, call) ? bytes / 2 + 1 : bytes, offset);
+    }
+    ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
+        const unsigned call = ++calls_;
+        if (full || (full_at_times && call % 64 < 32)) return ++injected, errno = ENOSPC, -1;
+        if (nth(fails_write, call)) return errno = EIO, -1;
+        if (nth(interrupts, call)) return errno = EINTR, -1;
+        wait(call);
+        return System::pwrite(fd, memory, nth(shortens, call) ? bytes / 2 + 1 : bytes, offset);
+    }
+    int fdatasync(int fd) override {
+        const unsigned call = ++calls_;
+        if (nth(fails_sync, call)) return errno = EIO, -1;
+        if (nth(interrupts, call)) return errno = EINTR, -1;
+        return System::fdatasync(fd);
+    }
+
+  private:
+    bool nth(unsigned each, unsigned call) { return each != 0 && call % each == 0 && ++injected != 0; }
+    void wait(unsigned call) {
+        if (nth(delays, call)) ::usleep(300);
+    }
+    std::atomic<unsigned> calls_{0};
+};
+
+}  // namespace penstock::ondevice
