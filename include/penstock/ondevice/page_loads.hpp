@@ -53,7 +53,8 @@ struct PageLoads : Hits<P, Policy> {
     PENSTOCK_ONDEVICE void filled(Lanes group, u32 frame) const {
         P::sync(group);
         if (P::lane() == lowest(group)) {
-            P::template store<Scope::device>(&pool.frame(frame).note, 0u);  // no pins; a failed load may have left a status
+            // No pins; a failed load may have left a status.
+            P::template store<Scope::device>(&pool.frame(frame).note, 0u);
             State::change(pool.frame(frame), kBusy, kValid | kDirty, 0);
         }
         P::sync(group);
