@@ -5,6 +5,7 @@
 // controls: platforms and stores with one defect each, which the same check reports.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -175,11 +176,12 @@ TYPED_TEST(PageCacheThreads, reads_alone_are_never_written_back) {
 }
 
 // Plain reads, so that ThreadSanitizer judges that the load of a page, and of the next in its frame, is ordered with
-// every use.
-TEST(PageCacheThreads, plain_reads_are_ordered_with_loads) {
+// every use. How many words were wrong.
+template <class P>
+u32 read_plainly() {
     Disk disk(12, kPage);
     disk.slow = 1;
-    CacheRig<> rig(shape_of(4, kPage), DiskStore{&disk}, kCallers);
+    CacheRig<SweepResistant, P> rig(shape_of(4, kPage), DiskStore{&disk}, kCallers);
     std::atomic<u32> wrong{0};
     std::vector<std::thread> threads;
     for (u32 self = 0; self < kCallers; ++self)
@@ -199,8 +201,26 @@ TEST(PageCacheThreads, plain_reads_are_ordered_with_loads) {
             }
         });
     for (auto& thread : threads) thread.join();
-    EXPECT_EQ(wrong, 0u);
+    return wrong;
 }
+TEST(PageCacheThreads, plain_reads_are_ordered_with_loads) { EXPECT_EQ(read_plainly<Native>(), 0u); }
+
+#if defined(__SANITIZE_THREAD__)
+struct RelaxedExchanges : Native {
+    template <Scope S, Order O = Order::both, class T>
+    static bool swap_if(T* word, T& expected, T desired) {
+        return Native::swap_if<S, Order::relaxed>(word, expected, desired);
+    }
+};
+TEST(PageCacheDeathTest, control_an_exchange_without_order_is_reported) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto relaxed = [] {
+        read_plainly<RelaxedExchanges>();
+        std::exit(0);
+    };
+    EXPECT_EXIT(relaxed(), testing::ExitedWithCode(66), "data race");
+}
+#endif
 
 // Callers that each hold a page and want another: the cache is too small for all, and some are refused, none hangs.
 TEST(PageCacheThreads, holding_one_page_while_wanting_another_ends) {

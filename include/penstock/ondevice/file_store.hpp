@@ -59,13 +59,14 @@ struct FileStore {
         return status;
     }
 
+    // Users may store to the page meanwhile; they make it dirty again when they have.
     PENSTOCK_ONDEVICE Status put(Lanes group, u64 key, const void* page, u64 deadline) const {
         Request request{};
         const Status wrong = place(key, Operation::write, request);
         if (wrong != Status::ok) return wrong;
         if (!files[request.file].writable) return Status::read_only;
         if (files[request.file].mapping != nullptr) {
-            copy_together<P>(group, files[request.file].mapping + request.offset_bytes, page, request.bytes);
+            copy_unsettled<P>(group, files[request.file].mapping + request.offset_bytes, page, request.bytes);
             return Status::ok;
         }
         const u32 leader = lowest(group);
@@ -76,7 +77,7 @@ struct FileStore {
         status = static_cast<Status>(P::from(group, static_cast<int>(status), leader));
         if (status != Status::ok) return status;
         ticket = P::from(group, ticket, leader);
-        copy_together<P>(group, mailbox.slot_data(ticket), page, request.bytes);
+        copy_unsettled<P>(group, mailbox.slot_data(ticket), page, request.bytes);
         P::sync(group);  // the leader's publishing also publishes what the other lanes copied
         if (P::lane() != leader) return Status::ok;
         mailbox.mark(ticket, mark_of(key));
