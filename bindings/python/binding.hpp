@@ -167,6 +167,7 @@ void bind_context(nb::module_& module);
 void bind_stamp(nb::module_& module);
 void bind_baseline(nb::module_& module);
 void bind_load(nb::module_& module);
+void bind_storm(nb::module_& module);
 void bind_profile(nb::module_& module);
 void bind_table(nb::module_& module);
 void bind_boxes(nb::module_& module);

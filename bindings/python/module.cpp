@@ -79,6 +79,7 @@ NB_MODULE(_core, module) {
     python::bind_stamp(module);
     python::bind_baseline(module);
     python::bind_load(module);
+    python::bind_storm(module);
     python::bind_profile(module);
     python::bind_table(module);
     python::bind_boxes(module);

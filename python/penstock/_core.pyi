@@ -207,6 +207,38 @@ def run_copies(context: Context, device: Any, host: Any, **options: Any) -> dict
 
     Returns copies, bytes, seconds, cpu_user_s, cpu_system_s and `each`: latencies as of run_load, or None."""
 
+class Storm:
+    """Requests that the device's own threads make; see storm()."""
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        """Options, with their defaults: blocks (128), threads of a block (32), in_flight of a warp (1), rings (0: one
+        for each warp), request_bytes (4096), seconds (0.5), requests of each warp (0: time alone ends it), seed of the
+        file's stamps, turn (storms of one turn and shape ask for the same pages; 0: new ones), writes, sequential,
+        checked (True: stamps).
+
+        Returns seconds, warps, requests, bad_words, failures, busy, turn, cycles (of all requests together),
+        cycles_per_ns, latency: (low, high, count) in cycles, served: {source: (requests, bytes)} by the service, its
+        failed_requests and direct_by."""
+
+    def warps(self, **options: Any) -> int:
+        """That make requests in a run with these options: on the emulated device, threads."""
+
+    def close(self) -> None: ...
+
+def storm(context: Context, file: FileName, **options: Any) -> Storm:
+    """Options, with their defaults: source ("service", "mapping": the device reads the file itself, "memory":
+    page-locked memory that a part of the file was read into), slots (4096), slot_bytes (4096), service_threads (4),
+    window_bytes of "memory" (256 MiB), writable (False)."""
+
+def loads_seconds(context: Context, ref: int, plain: Any, items: int, **options: Any) -> float:
+    """Seconds in which the device adds up float32 elements: of the cached array `ref`, or, where that is 0, of `plain`
+    memory. Options, with their defaults: blocks (1056), threads (256), rounds (4), tile (1: single elements; more:
+    so many at once for a warp), blocked (False)."""
+
+def wrong_words(context: Context, rows: Any, memory: Any, seed: int) -> int:
+    """Words of 8 bytes, in rows gathered from a stamped file, that are wrong. `rows`: their 64-bit numbers, on the
+    device as the memory is."""
+
 def load_memory_bytes(span_bytes: int, **options: Any) -> int:
     """The memory that run_load needs for these options and files whose spans have this many bytes."""
 

@@ -118,7 +118,7 @@ StormWork Storm::work_for(const StormOptions& options, std::uint64_t warps) {
     work.request_bytes = options.request_bytes;
     work.file_bytes = bytes_;
     work.seed = options.seed;
-    work.turn = ++turn_;
+    work.turn = options.turn != 0 ? options.turn : ++turn_;
     work.nanoseconds = static_cast<u64>(options.seconds * 1e9);
     work.requests = options.requests;
     work.in_flight = options.in_flight;
@@ -129,10 +129,13 @@ StormWork Storm::work_for(const StormOptions& options, std::uint64_t warps) {
     return work;
 }
 
+std::uint64_t Storm::warps(const StormOptions& options) const {
+    return storm_workers(device_, {options.blocks, options.threads});
+}
+
 StormReport Storm::run(const StormOptions& options) {
     check(setup_, options, bytes_);
-    const std::uint64_t warps = warps_of({options.blocks, options.threads});
-    const StormWork work = work_for(options, warps);
+    const StormWork work = work_for(options, warps(options));
     stream_->fill(counts_.data, counts_.bytes, 0);
     stream_->synchronize();
     const ondevice::ServiceEvidence before = service_ ? service_->evidence() : ondevice::ServiceEvidence{};
@@ -141,20 +144,22 @@ StormReport Storm::run(const StormOptions& options) {
     stream_->synchronize();
     StormReport report;
     report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    report.warps = warps;
+    report.warps = warps(options);
+    report.turn = work.turn;
     if (service_) report.served = difference(service_->evidence(), before);
     std::vector<StormCounts> counts(kStripes);
     std::array<u64, 2> clocks{};
     stream_->copy(CopyDirection::to_host, counts.data(), counts_.data, counts_.bytes);
     stream_->copy(CopyDirection::to_host, clocks.data(), clocks_.data, clocks_.bytes);
     stream_->synchronize();
-    report.latency.resize(ondevice::kWaitBuckets);
+    report.latency.resize(kCycleBuckets);
     for (const StormCounts& one : counts) {
         report.requests += one.requests;
         report.bad_words += one.bad_words;
         report.failures += one.failures;
         report.busy += one.busy;
-        for (u32 bucket = 0; bucket < ondevice::kWaitBuckets; ++bucket) report.latency[bucket] += one.latency[bucket];
+        report.cycles += one.cycles;
+        for (u32 bucket = 0; bucket < kCycleBuckets; ++bucket) report.latency[bucket] += one.latency[bucket];
     }
     if (clocks[1] != 0) report.cycles_per_ns = static_cast<double>(clocks[0]) / static_cast<double>(clocks[1]);
     return report;
@@ -192,6 +197,19 @@ double time_loads(Device& device, const ondevice::StoredRef* ref, const float* p
     const auto status = static_cast<Status>(*reinterpret_cast<const int*>(failed.data));
     if (status != Status::ok) throw Error(ErrorCode::io_error, "load elements", ondevice::words(status), "");
     return seconds;
+}
+
+std::uint64_t wrong_words(Device& device, const RowsWork& work) {
+    ondevice::DeviceMemory own(device, MemoryKind::device);
+    const ondevice::DmaBlock wrong = own.allocate(sizeof(u64));
+    RowsWork whole = work;
+    whole.wrong = reinterpret_cast<u64*>(wrong.data);
+    const auto stream = device.make_stream();
+    run_rows(device, *stream, whole);
+    u64 found = 0;
+    stream->copy(CopyDirection::to_host, &found, wrong.data, sizeof found);
+    stream->synchronize();
+    return found;
 }
 
 }  // namespace penstock::load

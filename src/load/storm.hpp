@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "load/loads_work.hpp"
+#include "load/rows_work.hpp"
 #include "load/storm_work.hpp"
 #include "ondevice/device_memory.hpp"
 #include "ondevice/file_mapping.hpp"
@@ -44,6 +45,7 @@ struct StormOptions {
     double seconds = 0.5;
     std::uint64_t requests = 0;    // of each warp, at most; 0: time alone ends it
     std::uint64_t seed = 0;        // of the file's stamps
+    std::uint64_t turn = 0;        // storms of one turn and shape ask for the same pages; 0: one that was not yet
     bool writes = false;
     bool sequential = false;
     bool checked = true;
@@ -52,8 +54,10 @@ struct StormOptions {
 struct StormReport {
     double seconds = 0;
     std::uint64_t warps = 0, requests = 0, bad_words = 0, failures = 0, busy = 0;
+    std::uint64_t turn = 0;
     double cycles_per_ns = 0;
-    std::vector<std::uint64_t> latency;  // counts; wait_bucket of cycles
+    std::uint64_t cycles = 0;            // of all requests, each from the post until its page was taken
+    std::vector<std::uint64_t> latency;  // counts; see cycle_bucket. Of a mapping or memory there are none
     ondevice::ServiceEvidence served;    // of this run
 };
 
@@ -65,6 +69,8 @@ class Storm {
 
     // Throws Error for sizes that do not fit; what storage did is in the report.
     StormReport run(const StormOptions& options);
+    // How many make requests in a run of this shape: warps, or threads of the emulated device.
+    std::uint64_t warps(const StormOptions& options) const;
 
   private:
     void open(const std::string& name);
@@ -99,5 +105,9 @@ struct LoadsOptions {
 // Throws Error when a load fails.
 double time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
                   const LoadsOptions& options);
+
+// Words of rows, gathered from a stamped file, that are not the stamps of the rows asked for. Memory is the device's;
+// `work` without `wrong`.
+std::uint64_t wrong_words(Device& device, const RowsWork& work);
 
 }  // namespace penstock::load

@@ -18,6 +18,10 @@ __global__ void __launch_bounds__(kLoadsThreads, resident) loads(const __grid_co
     loads_share<kind>(work, {u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x, kWarp});
 }
 
+__global__ void __launch_bounds__(256) rows(RowsWork work) {
+    rows_share(work, (u64{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp, u64{gridDim.x} * blockDim.x / kWarp);
+}
+
 template <LoadsKind kind>
 cudaError_t launch_resident(const LoadsWork& work, const Grid& grid, cudaStream_t stream) {
     switch (work.resident) {
@@ -30,6 +34,12 @@ cudaError_t launch_resident(const LoadsWork& work, const Grid& grid, cudaStream_
 }
 
 }  // namespace
+
+cudaError_t launch_rows(const RowsWork& work, cudaStream_t stream) {
+    constexpr unsigned blocks = 1024, threads = 256;
+    rows<<<blocks, threads, 0, stream>>>(work);
+    return cudaGetLastError();
+}
 
 cudaError_t launch_storm(const StormWork& work, const Grid& grid, cudaStream_t stream) {
     storm<<<grid.blocks, grid.threads, 0, stream>>>(work);

@@ -5,11 +5,13 @@
 #include <cuda_runtime_api.h>
 
 #include "load/loads_work.hpp"
+#include "load/rows_work.hpp"
 #include "load/storm_work.hpp"
 
 namespace penstock::load {
 
 cudaError_t launch_storm(const StormWork& work, const Grid& grid, cudaStream_t stream);
 cudaError_t launch_loads(const LoadsWork& work, const Grid& grid, cudaStream_t stream);
+cudaError_t launch_rows(const RowsWork& work, cudaStream_t stream);
 
 }  // namespace penstock::load

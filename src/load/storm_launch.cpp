@@ -8,9 +8,13 @@
 namespace penstock::load {
 namespace {
 
+u64 threads_of(u64 most) {
+    return std::clamp<u64>(std::thread::hardware_concurrency(), 1, std::max<u64>(most, 1));
+}
+
 template <class Share>
 void on_threads(u64 most, const Share& share) {
-    const u64 workers = std::clamp<u64>(std::thread::hardware_concurrency(), 1, std::max<u64>(most, 1));
+    const u64 workers = threads_of(most);
     std::vector<std::thread> threads;
     for (u64 worker = 1; worker < workers; ++worker) threads.emplace_back([&, worker] { share(worker, workers); });
     share(0, workers);
@@ -18,6 +22,16 @@ void on_threads(u64 most, const Share& share) {
 }
 
 }  // namespace
+
+u64 storm_workers(Device& device, const Grid& grid) {
+    return device.info().emulated ? threads_of(warps_of(grid)) : warps_of(grid);
+}
+
+void run_rows(Device& device, Stream& stream, const RowsWork& work) {
+    const DeviceInfo info = device.info();
+    if (!info.emulated) return rows_on_gpu(info, stream, work);
+    on_threads(work.count, [&](u64 worker, u64 workers) { rows_share(work, worker, workers); });
+}
 
 void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid& grid) {
     const DeviceInfo info = device.info();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "load/loads_work.hpp"
+#include "load/rows_work.hpp"
 #include "load/storm_work.hpp"
 #include "penstock/device.hpp"
 
@@ -10,9 +11,13 @@ namespace penstock::load {
 
 void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid& grid);
 void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid& grid);
+void run_rows(Device& device, Stream& stream, const RowsWork& work);
+// Who take part in run_storm.
+u64 storm_workers(Device& device, const Grid& grid);
 
 // The part of real GPUs; a build without CUDA throws.
 void storm_on_gpu(const DeviceInfo& info, Stream& stream, const StormWork& work, const Grid& grid);
 void loads_on_gpu(const DeviceInfo& info, Stream& stream, const LoadsWork& work, const Grid& grid);
+void rows_on_gpu(const DeviceInfo& info, Stream& stream, const RowsWork& work);
 
 }  // namespace penstock::load

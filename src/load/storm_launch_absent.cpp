@@ -13,5 +13,6 @@ namespace {
 
 void storm_on_gpu(const DeviceInfo&, Stream&, const StormWork&, const Grid&) { refuse(); }
 void loads_on_gpu(const DeviceInfo&, Stream&, const LoadsWork&, const Grid&) { refuse(); }
+void rows_on_gpu(const DeviceInfo&, Stream&, const RowsWork&) { refuse(); }
 
 }  // namespace penstock::load

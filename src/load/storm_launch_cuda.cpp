@@ -17,4 +17,9 @@ void loads_on_gpu(const DeviceInfo& info, Stream& stream, const LoadsWork& work,
     cuda_check(launch_loads(work, grid, static_cast<cudaStream_t>(stream.native_handle())), "launch of loads");
 }
 
+void rows_on_gpu(const DeviceInfo& info, Stream& stream, const RowsWork& work) {
+    const device::ScopedCudaDevice scope(info.index);
+    cuda_check(launch_rows(work, static_cast<cudaStream_t>(stream.native_handle())), "launch of a check of rows");
+}
+
 }  // namespace penstock::load

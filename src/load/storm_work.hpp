@@ -5,7 +5,7 @@
 // ceiling of the first: the same loop without a host.
 #pragma once
 
-#include "penstock/ondevice/frame.hpp"
+#include "load/cycle_histogram.hpp"
 #include "penstock/ondevice/lanes.hpp"
 #include "penstock/ondevice/mailbox.hpp"
 #include "penstock/stamp.hpp"
@@ -34,8 +34,9 @@ struct alignas(64) StormCounts {
     u64 requests;
     u64 bad_words;
     u64 failures;
-    u64 busy;  // turns in which there was no slot
-    u32 latency[ondevice::kWaitBuckets];  // cycles; see ondevice::wait_bucket
+    u64 busy;    // turns in which there was no slot
+    u64 cycles;  // of all requests through the mailbox, from the post until the page was taken
+    u32 latency[kCycleBuckets];
 };
 
 struct StormWork {
@@ -48,7 +49,7 @@ struct StormWork {
     u32 request_bytes;
     u64 file_bytes;
     u64 seed;  // of the file's stamps
-    u64 turn;  // makes each storm ask for other pages
+    u64 turn;  // storms of one turn and as many workers ask for the same pages, others for other ones
     u64 nanoseconds;
     u64 requests;  // of each worker, at most; 0: no limit but time
     u32 in_flight;
@@ -122,7 +123,9 @@ struct StormWorker {
 
     PENSTOCK_ONDEVICE void note(u64 began) const {
         StormCounts& counts = work.counts[P::processor() % work.stripes];
-        P::tick(&counts.latency[ondevice::wait_bucket(P::cycles() - began)], 1u);
+        const u64 cycles = P::cycles() - began;
+        P::tick(&counts.latency[cycle_bucket(cycles)], 1u);
+        P::tick(&counts.cycles, cycles);
     }
 
     PENSTOCK_ONDEVICE void through_mapping() {

@@ -107,6 +107,24 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
         "samples that differ by more than a factor of two.",
         "report.figure_rows:of_copies",
     ),
+    "gpu-io-blocks": Drawing(
+        "report.gpu_io_figures:blocks_figure",
+        "Random 4 KiB reads that the device makes of a file in memory, by threads a block at a constant number of "
+        "threads: how many a second, and how long one takes. Dashed: what the device reads itself, without a host.",
+        "report.figure_rows:of_gpu_io_blocks",
+    ),
+    "gpu-io-latency": Drawing(
+        "report.gpu_io_figures:latency_figure",
+        "How long requests of the device take, all rounds together: the share that took no longer, by threads a block, "
+        "in cycles of the device's clock (below) and in microseconds (above). Left: one request alone.",
+        "report.figure_rows:of_gpu_io_latency",
+    ),
+    "gpu-io-rates": Drawing(
+        "report.gpu_io_figures:rates_figure",
+        "What the device reaches by itself, beside ceilings and other ways measured in the same rounds (grey). "
+        "Medians; whiskers span the rounds.",
+        "report.figure_rows:of_gpu_io_rates",
+    ),
 }
 KINDS: dict[str, Kind] = {
     GRID: Kind(
@@ -185,6 +203,18 @@ KINDS: dict[str, Kind] = {
         figures=("multiplicity", "copies"),
         says="report.suite_verdict:of_multiplicity",
         file_count=2,
+        makes_files=False,
+    ),
+    "gpu-io": Kind(
+        "bench.gpu_io:run_suite",
+        "gpu-io",
+        NAMED | LOAD | {"subject": str, "request_bytes": int, "order": str},
+        heading="Requests that the device makes",
+        tables="bench.gpu_io_table:tables",
+        checks="bench.gpu_io_judge:checks",
+        figures=("gpu-io-blocks", "gpu-io-latency", "gpu-io-rates"),
+        says="report.gpu_io_words:of_gpu_io",
+        peers=("cufile", "numpy"),
         makes_files=False,
     ),
 }

@@ -26,6 +26,7 @@ class Probe:
 
     name: str
     measure: Callable[[int], Sample]  # round number -> sample
+    group: str = ""  # probes of one group follow each other in a round, for they share what is dear to make
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def run_rounds(results: Results, kind: str, probes: list[Probe], rounds: Rounds 
     missing = {probe.name for probe in probes if results.has("missing", name=probe.name)}
     for turn in range(repeats):
         order.shuffle(probes)
+        _gather(probes)
         for index, probe in enumerate(probes):
             done = turn * len(probes) + index
             if probe.name in missing or results.has(kind, name=probe.name, round=turn):
@@ -64,3 +66,11 @@ def run_rounds(results: Results, kind: str, probes: list[Probe], rounds: Rounds 
             rate = sample["bytes"] / sample["seconds"]
             results.add(kind, name=probe.name, round=turn, bytes_per_second=rate, **sample)
     return True
+
+
+def _gather(probes: list[Probe]) -> None:
+    """Each group at the place of its first probe, in the order that its probes have."""
+    places: dict[str, int] = {}
+    for place, probe in enumerate(probes):
+        places.setdefault(probe.group or probe.name, place)
+    probes.sort(key=lambda probe: places[probe.group or probe.name])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.report import figures, first_touch_figure, peers
+from penstock.report import figures, first_touch_figure, gpu_io_figures, peers
 
 Rows = list[dict[str, Any]]
 
@@ -50,3 +50,15 @@ def of_reads(rows: Rows) -> Rows:
 
 def of_copies(rows: Rows) -> Rows:
     return [row for row in rows if row["kind"] == "multiplicity" and row["subject"] == "copy"]
+
+
+def of_gpu_io_blocks(rows: Rows) -> Rows:
+    return gpu_io_figures.of_blocks(rows) + gpu_io_figures.of_ceilings(rows)
+
+
+def of_gpu_io_latency(rows: Rows) -> Rows:
+    return gpu_io_figures.of_latency(rows)
+
+
+def of_gpu_io_rates(rows: Rows) -> Rows:
+    return gpu_io_figures.of_rates(rows)

@@ -1,0 +1,176 @@
+"""The page cache in the device's memory, as samples of the suite `gpu-io`: hits, misses, sweeps and gathers.
+
+What must stay true: what a cell is of (all hits, all misses) is what the cache counted while it ran, and what lies in
+the cache afterwards, or was gathered from it, is checked on the device.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import Error, _core, gpu
+from penstock.bench.gpu_io_host import ROW_BYTES, check_rows, rows_sample
+from penstock.bench.grid import check
+from penstock.bench.results import Stopwatch
+from penstock.bench.rounds import Sample
+from penstock.bench.workspace import FILE_SEED, make_resident
+
+if TYPE_CHECKING:
+    from penstock.bench.gpu_io import Bench
+
+PAGE_BYTES = 4096
+ITEM_BYTES = 4  # float32
+TILE_ITEMS = PAGE_BYTES // ITEM_BYTES
+WARM_SWEEPS = 10
+COUNTS = ("hits", "misses", "joined", "evictions")
+MISS_PART = 8  # the file by the cache
+
+
+def loads(bench: Bench, tile: int, cached: bool) -> Sample:
+    """Element loads (`tile` 1) or tiles of a page, every one a hit; or the same from the device's memory."""
+    items = bench.cache_bytes // ITEM_BYTES
+    shape = {"rounds": bench.load_rounds, "tile": tile}
+    if not cached:
+        plain = bench.buffer(bench.cache_bytes)
+        _core.loads_seconds(bench.context._raw, 0, plain, items, **shape | {"rounds": 1})
+        with Stopwatch() as watch:
+            seconds = _core.loads_seconds(bench.context._raw, 0, plain, items, **shape)
+        return _loads_sample(bench, seconds, watch) | {"took": "memory"}
+    with _cache(bench, bench.ram, 2 * bench.cache_bytes) as cache:
+        _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, **shape | {"rounds": 1})
+        before = _counts(cache)
+        with Stopwatch() as watch:
+            seconds = _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, **shape)
+        counts = _since(cache, before)
+        if counts["misses"]:
+            raise _not_as_meant(bench.ram, f"{counts['misses']} of the loads that were to be hits were none")
+        memory = bench.buffer(bench.cache_bytes)
+        cache.read(0, 0, memory)
+        check(bench.context, bench.ram, memory, FILE_SEED, " in the page cache")
+    return _loads_sample(bench, seconds, watch) | counts | {"took": "cache"}
+
+
+def misses(bench: Bench, turn: int) -> Sample:
+    """Whole pages gathered at random, none of them twice, none of them there before."""
+    import numpy as np
+
+    pages = bench.ram_bytes // PAGE_BYTES
+    numbers = np.random.default_rng(turn).permutation(pages)[: bench.miss_rows].astype(np.int64)
+    memory = bench.buffer(numbers.size * PAGE_BYTES)
+    with _cache(bench, bench.ram, max(bench.ram_bytes // MISS_PART, 64 * PAGE_BYTES)) as cache:
+        placed = bench.context.allocate(numbers.nbytes)
+        rows = (PAGE_BYTES, 0, pages)
+        bench.context.copy_to_device(placed, np.arange(pages)[::-1][: numbers.size].astype(np.int64).view("u1"))
+        cache.gather(0, placed, memory, rows)  # the service has mapped the file then
+        cache.invalidate(0, 0, bench.ram_bytes)
+        bench.context.copy_to_device(placed, numbers.view("u1"))
+        before = _counts(cache)
+        with Stopwatch() as watch:
+            start = time.perf_counter()
+            cache.gather(0, placed, memory, rows)
+            seconds = time.perf_counter() - start
+        counts = _since(cache, before)
+    if counts["misses"] != numbers.size:
+        raise _not_as_meant(bench.ram, f"{counts['misses']} of {numbers.size} pages were misses")
+    check_rows(bench, numbers, memory, bench.ram)
+    return rows_sample(numbers.size, seconds, watch, PAGE_BYTES) | counts | {"took": "cache"}
+
+
+def sweep(bench: Bench, advice: str) -> Sample:
+    """Every page again and again in about the same order, with a cache of half of them. `hit_rate` is of visits to
+    pages, after the first sweeps."""
+    data = bench.sweep_bytes
+    items, pages = data // ITEM_BYTES, data // PAGE_BYTES
+    shape = {"tile": TILE_ITEMS}
+    with _cache(bench, bench.ram, data // 2) as cache:
+        cache.advise(0, advice)
+        _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, rounds=WARM_SWEEPS, **shape)
+        before = _counts(cache)
+        with Stopwatch() as watch:
+            seconds = _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, rounds=bench.sweeps, **shape)
+        counts = _since(cache, before)
+        memory = bench.buffer(data)
+        cache.read(0, 0, memory)
+        check(bench.context, bench.ram, memory, FILE_SEED, " in the page cache")
+    visits = bench.sweeps * pages
+    return (
+        rows_sample(visits, seconds, watch, PAGE_BYTES)
+        | counts
+        | {
+            "order": "sequential",
+            "hit_rate": 1 - counts["misses"] / visits,
+            "took": "cache",
+        }
+    )
+
+
+def gather(bench: Bench, file: Path, turn: int) -> Sample:
+    """Random rows through penstock.gpu with its settings by default, from a file twice the cache."""
+    numbers = bench.row_numbers(bench.gather_rows, turn)
+    bench.storms.rest()
+    with bench.context.open(file) as opened:
+        make_resident(opened, bench.bytes)
+    cache_bytes = numbers_span(bench) // 2
+    shape = (-1, ROW_BYTES // 8)
+    with gpu.open(file, "uint64", shape, context=bench.context, cache_bytes=cache_bytes) as rows:
+        rows.gather(bench.row_numbers(bench.peer_rows, turn + 1000))  # what is there then is as in the middle of work
+        before = _tally(rows.stats())
+        with Stopwatch() as watch:
+            start = time.perf_counter()
+            found = rows.gather(numbers)
+            seconds = time.perf_counter() - start
+        after = rows.stats()
+        check_rows(bench, numbers, found.as_bytes(), file)
+    counts = {name: after[name] - before[name] for name in COUNTS}
+    mapped = after["served"]["gpu_pages"]
+    return (
+        rows_sample(numbers.size, seconds, watch)
+        | counts
+        | {
+            "took": "device, mapping" if mapped else "service",
+            "cache": "hot",
+        }
+    )
+
+
+def numbers_span(bench: Bench) -> int:
+    """Bytes of the rows that are gathered: of the file, those that both kinds of places hold."""
+    return bench.bytes // ROW_BYTES * ROW_BYTES
+
+
+@contextmanager
+def _cache(bench: Bench, file: Path, cache_bytes: int) -> Iterator[_core.DeviceCache]:
+    """Over a file in memory that host threads serve, as many as the fastest storm has."""
+    bench.storms.rest()
+    with bench.context.open(file) as opened:
+        options = {"page_bytes": PAGE_BYTES, "cache_bytes": cache_bytes, "threads": bench.most_threads, "map": False}
+        cache = _core.device_cache(bench.context._raw, [opened._raw], slots=bench.cache_slots, **options)
+    try:
+        yield cache
+    finally:
+        cache.close()
+
+
+def _tally(statistics: dict[str, Any]) -> dict[str, int]:
+    return {name: statistics[name] for name in COUNTS}
+
+
+def _counts(cache: _core.DeviceCache) -> dict[str, int]:
+    return _tally(cache.statistics())
+
+
+def _since(cache: _core.DeviceCache, before: dict[str, int]) -> dict[str, int]:
+    return {name: value - before[name] for name, value in _counts(cache).items()}
+
+
+def _loads_sample(bench: Bench, seconds: float, watch: Stopwatch) -> Sample:
+    count = bench.load_rounds * (bench.cache_bytes // ITEM_BYTES)
+    return rows_sample(count, seconds, watch, ITEM_BYTES) | {"order": "sequential"}
+
+
+def _not_as_meant(file: Path, cause: str) -> Error:
+    return Error(code="io_error", operation="bench", file=str(file), cause=cause, advice="report this as a bug")

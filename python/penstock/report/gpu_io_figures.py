@@ -1,0 +1,246 @@
+"""The figures of the suite `gpu-io`: requests by threads a block, how long they take, and rates beside ceilings.
+
+Each function takes rows of a results file and returns a matplotlib Figure, or None when the rows do not hold what it
+shows. Medians.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from penstock.bench import gpu_io_judge as judge
+from penstock.bench.gpu_io import LARGE, SIZES, SMALL, name_of
+from penstock.bench.suite_tables import thousands
+from penstock.report import style
+
+Rows = list[dict[str, Any]]
+RINGS = {0: ("a ring for each warp", style.HOT, "o"), 1: ("one ring", style.DIRECT, "s")}
+CEILINGS = {
+    name_of(judge.LOCKED, (SMALL, False)): ("page-locked memory", style.INK),
+    name_of(judge.REGISTERED, (SMALL, False)): ("registered file", style.FAINT),
+}
+PEER = "#b8b8b8"
+HALO = [withStroke(linewidth=2.6, foreground="white")]
+ALONE = "one request alone, not checked"
+# Panels of rates: title, and bars: name in the results, label, whether the device makes the requests through Penstock.
+Bar = tuple[str, str, bool]
+
+
+def of_blocks(rows: Rows) -> Rows:
+    return [row for row in rows if row["kind"] == "gpu-io" and row["subject"] == "blocks"]
+
+
+def of_ceilings(rows: Rows) -> Rows:
+    return [row for row in rows if row["kind"] == "gpu-io" and row["name"] in CEILINGS]
+
+
+def of_latency(rows: Rows) -> Rows:
+    shown = [row for row in of_blocks(rows) if row["rings"] == 0]
+    alone = [row for row in rows if row["kind"] == "gpu-io" and row["name"] == ALONE]
+    return [row for row in shown + alone if "latency_cycles" in row]
+
+
+def of_rates(rows: Rows) -> Rows:
+    names = {name for _, _, bars in _panels(rows) for name, _, _ in bars}
+    return [row for row in rows if row["kind"] == "gpu-io" and row["name"] in names]
+
+
+def blocks_figure(rows: Rows) -> Figure | None:
+    """Left how many a second, right how long one takes; both against threads a block."""
+    cells = of_blocks(rows)
+    if len({row["threads"] for row in cells}) < 2:
+        return None
+    figure = Figure(figsize=(7.2, 3.7), layout="constrained")
+    rates, times = figure.subplots(1, 2)
+    for rings, (label, colour, marker) in RINGS.items():
+        mine = [row for row in cells if row["rings"] == rings]
+        drawn = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.6}
+        rates.plot(*_line(mine, lambda row: row["operations_per_second"] / 1e6), label=label, **drawn)
+        times.plot(*_line(mine, lambda row: row["p50_us"]), **drawn)
+        times.plot(*_line(mine, lambda row: row["p99_us"]), linestyle=(0, (3.5, 2)), **drawn)
+    for name, (label, colour) in CEILINGS.items():
+        group = [row["operations_per_second"] / 1e6 for row in of_ceilings(rows) if row["name"] == name]
+        if group:
+            rates.axhline(statistics.median(group), color=colour, linewidth=1.1, linestyle=(0, (4, 3)), label=label)
+    rates.set_title("Requests, millions a second")
+    times.set_title("Time of one: median, and p99 (dashed)")
+    times.set_ylabel("microseconds")
+    clock = statistics.median(row["cycles_per_ns"] for row in cells if "cycles_per_ns" in row)
+    cycles = times.secondary_yaxis("right", functions=(lambda us: us * clock, lambda kilo: kilo / clock))
+    cycles.set_ylabel("thousand cycles")
+    for axes in (rates, times):
+        axes.set_ylim(0, None)
+        _block_axis(axes, sorted({row["threads"] for row in cells}))
+    handles, labels = rates.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _line(rows: Rows, value: Callable[[dict[str, Any]], float]) -> tuple[list[int], list[float]]:
+    groups: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        groups[row["threads"]].append(value(row))
+    places = sorted(groups)
+    return places, [statistics.median(groups[place]) for place in places]
+
+
+def _block_axis(axes: Axes, places: list[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(places)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("threads a block")
+
+
+def latency_figure(rows: Rows) -> Figure | None:
+    """The share of requests that took no longer, over cycles of the device's clock."""
+    found = of_latency(rows)
+    if not found:
+        return None
+    figure = Figure(figsize=(7.2, 3.7), layout="constrained")
+    axes = figure.add_subplot()
+    groups: dict[str, Rows] = defaultdict(list)
+    for row in found:
+        groups["one request alone" if row["name"] == ALONE else f"{row['threads']}"].append(row)
+    ordered = sorted(groups, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0))
+    for turn, name in enumerate(ordered):
+        alone = not name.isdigit()
+        style_of = {"color": style.INK if alone else style.LINE_COLOURS[turn % 7], "linewidth": 1.5}
+        axes.step(*_shares(groups[name]), where="post", label=name, linestyle=(0, (3, 2)) if alone else "-", **style_of)
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("cycles of the device's clock")
+    axes.set_ylabel("share of requests")
+    clock = statistics.median(row["cycles_per_ns"] for row in found) * 1e3
+    above = axes.secondary_xaxis("top", functions=(lambda cycles: cycles / clock, lambda us: us * clock))
+    above.set_xlabel("microseconds")
+    above.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.legend(title="threads a block", loc="lower right")
+    return figure
+
+
+def _shares(rows: Rows) -> tuple[list[float], list[float]]:
+    counts: dict[float, int] = defaultdict(int)
+    for row in rows:
+        for low, many in row["latency_cycles"]:
+            counts[max(low, 1)] += many
+    whole, so_far, shares = sum(counts.values()), 0, []
+    for low in sorted(counts):
+        so_far += counts[low]
+        shares.append(so_far / whole)
+    return sorted(counts), shares
+
+
+def rates_figure(rows: Rows) -> Figure | None:
+    """Bars in panels, each with a scale of its own."""
+    panels = _panels(rows)
+    if not panels:
+        return None
+    counts = [len(bars) for _, _, bars in panels]
+    figure = Figure(figsize=(5.6, 0.27 * sum(counts) + 0.72 * len(panels) + 0.4), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=counts)[:, 0]
+    cells = _by_name(rows)
+    for one, (title, field, bars) in zip(axes, panels, strict=True):
+        _bars(one, [(label, [row[field] for row in cells[name]], ours) for name, label, ours in bars[::-1]], field)
+        one.set_title(title)
+    handles = [Patch(color=style.HOT, label="the device, by Penstock"), Patch(color=PEER, label="ceilings and others")]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, columnspacing=1.2, handlelength=1.4)
+    return figure
+
+
+def _by_name(rows: Rows) -> dict[str, Rows]:
+    cells: dict[str, Rows] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "gpu-io":
+            cells[row["name"]].append(row)
+    return cells
+
+
+def _panels(rows: Rows) -> list[tuple[str, str, list[Bar]]]:
+    """Title, field of the rows, and bars; only what was measured."""
+    cells, small, large = _by_name(rows), (SMALL, False), (LARGE, True)
+    each, rate = "operations_per_second", "bytes_per_second"
+    by_threads = sorted(
+        (cells[name][0]["service_threads"], name) for name in cells if name.startswith(f"{judge.IN_MEMORY}, ")
+    )
+    memory: list[Bar] = [(name, f"{count} host threads serve", True) for count, name in by_threads]
+    memory.append((name_of(judge.REGISTERED, small), "file registered with the device", True))
+    memory.append((name_of(judge.LOCKED, small), "page-locked memory", False))
+    stream: list[Bar] = [
+        (judge.STREAMED, "host threads serve", True),
+        (name_of(judge.REGISTERED, large), "file registered with the device", True),
+        (name_of(judge.LOCKED, large), "page-locked memory", False),
+    ]
+    hot: list[Bar] = [
+        ("cached file, 4 KiB", "the device", True),
+        ("pread and copy, 4 KiB", "threads, pread and copy", False),
+        ("cuFile compat, 4 KiB", "threads, cuFile compat", False),
+    ]
+    loads: list[Bar] = [
+        (f"{what}, {how}", f"{what}, {how}", how == "all hits")
+        for what in ("element loads", "tiles")
+        for how in ("all hits", "plain memory")
+    ]
+    gathers: list[Bar] = [
+        ("rows gathered", "page cache of the host", True),
+        ("rows gathered from tmpfs", "tmpfs", True),
+        ("rows by numpy.memmap and copy", "numpy.memmap, then copy", False),
+        ("rows by cuFile compat", "threads, cuFile compat", False),
+    ]
+    named = [
+        ("Random 4 KiB of a file in memory, a second", each, memory),
+        ("Sequential 128 KiB of a file in memory, GB/s", rate, stream),
+        ("Random 4 KiB of a file in the page cache, a second", each, hot),
+        ("Random 4 KiB of the disk, a second", each, _beside_host("disk", small)),
+        ("Sequential 128 KiB of the disk, GB/s", rate, _beside_host("disk", large)),
+        *(
+            (
+                f"Writes, {'sequential' if one[1] else 'random'} {one[0] >> 10} KiB, GB/s",
+                rate,
+                _beside_host("write", one),
+            )
+            for one in SIZES
+        ),
+        ("Loads from the page cache in device memory, GB/s", rate, loads),
+        ("Random rows of 512 bytes, a second", each, gathers),
+    ]
+    panels = [(title, field, [bar for bar in bars if bar[0] in cells]) for title, field, bars in named]
+    return [panel for panel in panels if panel[2]]
+
+
+def _beside_host(what: str, request: tuple[int, bool]) -> list[Bar]:
+    name = name_of(what, request)
+    return [(name, "the device", True), *((f"{name}, {way}", f"{way} alone", False) for way in judge.HOSTS)]
+
+
+def _bars(axes: Axes, bars: list[tuple[str, list[float], bool]], field: str) -> None:
+    each = field == "operations_per_second"
+    for place, (_, values, ours) in enumerate(bars):
+        shown = values if each else [value / 1e9 for value in values]
+        middle = statistics.median(shown)
+        axes.barh(place, middle, height=0.66, color=style.HOT if ours else PEER)
+        axes.plot([min(shown), max(shown)], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
+        axes.annotate(
+            thousands(middle) if each else f"{middle:.3g}",
+            (max(shown), place),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            path_effects=HALO,
+        )
+    most = max(max(values) for _, values, _ in bars) / (1 if each else 1e9)
+    axes.set_xlim(0, most * 1.15 or 1.0)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if value else "0"))
+    axes.set_yticks(range(len(bars)), [label for label, _, _ in bars])
+    axes.grid(axis="y", visible=False)
+    axes.set_ylim(-0.6, len(bars) - 0.4)
