@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-
+#include <mutex>
 #include <numeric>
 #include <thread>
 #include <type_traits>
@@ -128,9 +128,14 @@ TEST_F(ArrayOverCache, a_failing_disk_is_told) {
 }
 
 TEST_F(ArrayOverCache, callers_store_their_own_pages_together) {
+    std::mutex making;
     std::vector<std::thread> threads;
     for (u32 self = 0; self < 4; ++self)
-        threads.emplace_back([self, numbers = array(0, true, self)] {
+        threads.emplace_back([&, self] {
+            const Numbers numbers = [&] {
+                const std::scoped_lock lock(making);
+                return array(0, true, self);
+            }();
             for (u64 index = 0; index < kItems; ++index)
                 if (index / 64 % 4 == self) numbers[index] = index + 1;
         });
