@@ -91,6 +91,8 @@ class TinyCache {
         for (const Act& act : acts) one(cache, self, act);
     }
 
+    const Frame& frame(u32 number) { return rig_.still().frame(number); }
+
     // When all have ended.
     void check() {
         model::check(rig_.references() == 0, "a reference is left");
