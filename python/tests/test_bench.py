@@ -204,6 +204,7 @@ def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> No
         "core",
         "first-touch",
         "formats",
+        "gpu-io",
         "grid",
         "io-size",
         "multiplicity",

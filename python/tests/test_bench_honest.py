@@ -385,7 +385,7 @@ def test_all_runs_the_suites_that_say_so_and_each_has_its_file(
 
 def test_suites_of_penstock_in_all_are_those_that_exist() -> None:
     names = [one.name for one in suite.all_suites(True)]
-    assert names[0] == "report" and {"report", "first-touch", "formats", "io-size", "multiplicity"} <= set(
+    assert names[0] == "report" and {"report", "first-touch", "formats", "gpu-io", "io-size", "multiplicity"} <= set(
         names
     ) <= set(suite.known_suites())
 

@@ -95,6 +95,60 @@ TEST_F(StormTest, writes_carry_stamps_that_reads_then_find) {
     EXPECT_EQ(storm.run(options).bad_words, 0u);
 }
 
+TEST_F(StormTest, a_turn_asks_for_the_same_pages_again) {
+    Storm storm(*device_, name_, {.slots = 64, .service_threads = 2, .writable = true});
+    StormOptions options = some();
+    options.writes = true;
+    options.seed = kSeed + 1;
+    const StormReport written = storm.run(options);
+    EXPECT_EQ(written.requests, 200 * storm.warps(options));
+    options.writes = false;
+    options.turn = written.turn;
+    EXPECT_EQ(storm.run(options).bad_words, 0u) << "these were written, at random";
+    options.turn = written.turn + 100;
+    EXPECT_GT(storm.run(options).bad_words, 0u) << "others were not all";
+}
+
+TEST_F(StormTest, cycles_are_in_the_bucket_that_holds_them) {
+    for (u32 bucket = 0; bucket + 1 < kCycleBuckets; ++bucket) {
+        const u64 low = cycle_bucket_low(bucket), next = cycle_bucket_low(bucket + 1);
+        ASSERT_LT(low, next);
+        ASSERT_EQ(cycle_bucket(low), bucket);
+        ASSERT_EQ(cycle_bucket(next - 1), bucket);
+        if (bucket != 0) {
+            ASSERT_LE(next - low, low / 16);
+        }
+    }
+    EXPECT_EQ(cycle_bucket(~u64{0}), kCycleBuckets - 1);
+    Storm storm(*device_, name_, {.slots = 64});
+    const StormReport report = storm.run(some());
+    u64 least = 0;
+    for (u32 bucket = 0; bucket < kCycleBuckets; ++bucket) least += cycle_bucket_low(bucket) * report.latency[bucket];
+    EXPECT_LE(least, report.cycles);
+}
+
+TEST_F(StormTest, wrong_rows_are_counted) {
+    ondevice::DeviceMemory own(*device_, MemoryKind::device);
+    constexpr u64 rows = 1000, row_bytes = 512;
+    std::vector<u64> numbers(rows);
+    std::vector<unsigned char> gathered;
+    for (u64 row = 0; row < rows; ++row) {
+        numbers[row] = row * 7919 % (kBytes / row_bytes);
+        const auto from = content_.begin() + static_cast<std::ptrdiff_t>(numbers[row] * row_bytes);
+        gathered.insert(gathered.end(), from, from + row_bytes);
+    }
+    gathered[5 * row_bytes] ^= 1;
+    gathered.back() ^= 1;
+    const ondevice::DmaBlock which = own.allocate(rows * sizeof(u64)), memory = own.allocate(rows * row_bytes);
+    own.write(which, numbers.data(), rows * sizeof(u64));
+    own.write(memory, gathered.data(), gathered.size());
+    RowsWork work{reinterpret_cast<const u64*>(which.data), reinterpret_cast<const u64*>(memory.data), rows,
+                  row_bytes / sizeof(u64), kSeed, nullptr};
+    EXPECT_EQ(wrong_words(*device_, work), 2u);
+    work.seed = kSeed + 1;
+    EXPECT_EQ(wrong_words(*device_, work), rows * work.row_words);
+}
+
 TEST_F(StormTest, memory_that_the_device_reads_itself) {
     Storm storm(*device_, name_, {.source = StormSource::memory, .window_bytes = 1 << 20});
     const StormReport report = storm.run(some());

@@ -329,7 +329,7 @@ def _cache(bench: Bench) -> list[Probe]:
         "element loads, plain memory": lambda _: cached.loads(bench, 1, False),
         "tiles, all hits": lambda _: cached.loads(bench, tiles, True),
         "tiles, plain memory": lambda _: cached.loads(bench, tiles, False),
-        "pages gathered, all misses": lambda turn: cached.misses(bench, turn),
+        "rows gathered, all misses": lambda turn: cached.misses(bench, turn),
         "sweep with advice": lambda _: cached.sweep(bench, "sweep"),
         "sweep without advice": lambda _: cached.sweep(bench, "none"),
     }

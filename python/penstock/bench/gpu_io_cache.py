@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PAGE_BYTES = 4096
 ITEM_BYTES = 4  # float32
 TILE_ITEMS = PAGE_BYTES // ITEM_BYTES
-WARM_SWEEPS = 10
 COUNTS = ("hits", "misses", "joined", "evictions")
 MISS_PART = 8  # the file by the cache
 
@@ -55,17 +54,19 @@ def loads(bench: Bench, tile: int, cached: bool) -> Sample:
 
 
 def misses(bench: Bench, turn: int) -> Sample:
-    """Whole pages gathered at random, none of them twice, none of them there before."""
+    """Rows gathered at random, each of a page of its own that was not there before. Bytes are those of the pages."""
     import numpy as np
 
-    pages = bench.ram_bytes // PAGE_BYTES
-    numbers = np.random.default_rng(turn).permutation(pages)[: bench.miss_rows].astype(np.int64)
-    memory = bench.buffer(numbers.size * PAGE_BYTES)
+    pages, in_page = bench.ram_bytes // PAGE_BYTES, PAGE_BYTES // ROW_BYTES
+    random = np.random.default_rng(turn)
+    numbers = random.permutation(pages)[: bench.miss_rows] * in_page + random.integers(0, in_page, bench.miss_rows)
+    memory = bench.buffer(numbers.size * ROW_BYTES)
     with _cache(bench, bench.ram, max(bench.ram_bytes // MISS_PART, 64 * PAGE_BYTES)) as cache:
-        placed = bench.context.allocate(numbers.nbytes)
-        rows = (PAGE_BYTES, 0, pages)
-        bench.context.copy_to_device(placed, np.arange(pages)[::-1][: numbers.size].astype(np.int64).view("u1"))
-        cache.gather(0, placed, memory, rows)  # the service has mapped the file then
+        placed, rows = bench.context.allocate(numbers.nbytes), (ROW_BYTES, 0, pages * in_page)
+        for first in range(0, pages, numbers.size):  # then the service has mapped all of the file
+            every = np.arange(first, first + numbers.size) % pages * in_page
+            bench.context.copy_to_device(placed, every.view("u1"))
+            cache.gather(0, placed, memory, rows)
         cache.invalidate(0, 0, bench.ram_bytes)
         bench.context.copy_to_device(placed, numbers.view("u1"))
         before = _counts(cache)
@@ -88,7 +89,7 @@ def sweep(bench: Bench, advice: str) -> Sample:
     shape = {"tile": TILE_ITEMS}
     with _cache(bench, bench.ram, data // 2) as cache:
         cache.advise(0, advice)
-        _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, rounds=WARM_SWEEPS, **shape)
+        _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, rounds=max(1, bench.sweeps // 2), **shape)
         before = _counts(cache)
         with Stopwatch() as watch:
             seconds = _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, rounds=bench.sweeps, **shape)
@@ -114,9 +115,8 @@ def gather(bench: Bench, file: Path, turn: int) -> Sample:
     bench.storms.rest()
     with bench.context.open(file) as opened:
         make_resident(opened, bench.bytes)
-    cache_bytes = numbers_span(bench) // 2
     shape = (-1, ROW_BYTES // 8)
-    with gpu.open(file, "uint64", shape, context=bench.context, cache_bytes=cache_bytes) as rows:
+    with gpu.open(file, "uint64", shape, context=bench.context, cache_bytes=bench.bytes // 2) as rows:
         rows.gather(bench.row_numbers(bench.peer_rows, turn + 1000))  # what is there then is as in the middle of work
         before = _tally(rows.stats())
         with Stopwatch() as watch:
@@ -135,11 +135,6 @@ def gather(bench: Bench, file: Path, turn: int) -> Sample:
             "cache": "hot",
         }
     )
-
-
-def numbers_span(bench: Bench) -> int:
-    """Bytes of the rows that are gathered: of the file, those that both kinds of places hold."""
-    return bench.bytes // ROW_BYTES * ROW_BYTES
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def _disk(medians: Medians) -> list[Check]:
 
 def _cache(medians: Medians) -> list[Check]:
     hits = medians.rate("element loads, all hits")
-    raw = medians.ratio("as many warps as for misses", "pages gathered, all misses")
+    raw = medians.ratio("as many warps as for misses", "rows gathered, all misses")
     found = [
         _gpu("element loads, all hits", hits / 1e9 if hits else None, 250, unit="GB/s"),
         _gpu("tiles, all hits / plain memory", medians.ratio("tiles, all hits", "tiles, plain memory"), 0.60),

@@ -116,7 +116,7 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
     "gpu-io-latency": Drawing(
         "report.gpu_io_figures:latency_figure",
         "How long requests of the device take, all rounds together: the share that took no longer, by threads a block, "
-        "in cycles of the device's clock (below) and in microseconds (above). Left: one request alone.",
+        "in cycles of the device's clock (below) and in microseconds (above). Dashed: one request alone.",
         "report.figure_rows:of_gpu_io_latency",
     ),
     "gpu-io-rates": Drawing(

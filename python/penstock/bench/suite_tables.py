@@ -122,8 +122,8 @@ def _rate_text(rates: list[float]) -> str:
 
 
 def thousands(value: float) -> str:
-    """Three figures: 467, 95.6k, 1.25M."""
-    for unit, factor in (("M", 1e6), ("k", 1e3)):
+    """Three figures: 467, 95.6k, 1.25M, 2.5G."""
+    for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= factor * 0.9995:
             return f"{number(value / factor)}{unit}"
     return number(value)

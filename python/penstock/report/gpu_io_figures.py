@@ -15,11 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 
 from penstock.bench import gpu_io_judge as judge
-from penstock.bench.gpu_io import LARGE, SIZES, SMALL, name_of
-from penstock.bench.suite_tables import thousands
+from penstock.bench.gpu_io import LARGE, SMALL, name_of
+from penstock.bench.suite_tables import number, thousands
 from penstock.report import style
 
 Rows = list[dict[str, Any]]
@@ -29,6 +29,12 @@ CEILINGS = {
     name_of(judge.REGISTERED, (SMALL, False)): ("registered file", style.FAINT),
 }
 PEER = "#b8b8b8"
+DISK = (
+    "Disk, random 4 KiB, a second",
+    "Disk, sequential 128 KiB, GB/s",
+    "Writes of 4 KiB, GB/s",
+    "Writes of 128 KiB, GB/s",
+)
 HALO = [withStroke(linewidth=2.6, foreground="white")]
 ALONE = "one request alone, not checked"
 # Panels of rates: title, and bars: name in the results, label, whether the device makes the requests through Penstock.
@@ -57,48 +63,44 @@ def of_rates(rows: Rows) -> Rows:
 def blocks_figure(rows: Rows) -> Figure | None:
     """Left how many a second, right how long one takes; both against threads a block."""
     cells = of_blocks(rows)
-    if len({row["threads"] for row in cells}) < 2:
+    places = sorted({row["threads"] for row in cells})
+    if len(places) < 2:
         return None
-    figure = Figure(figsize=(7.2, 3.7), layout="constrained")
+    figure = Figure(figsize=(7.2, 3.5), layout="constrained")
     rates, times = figure.subplots(1, 2)
     for rings, (label, colour, marker) in RINGS.items():
         mine = [row for row in cells if row["rings"] == rings]
         drawn = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.6}
-        rates.plot(*_line(mine, lambda row: row["operations_per_second"] / 1e6), label=label, **drawn)
-        times.plot(*_line(mine, lambda row: row["p50_us"]), **drawn)
-        times.plot(*_line(mine, lambda row: row["p99_us"]), linestyle=(0, (3.5, 2)), **drawn)
+        rates.plot(*_line(mine, places, lambda row: row["operations_per_second"] / 1e6), label=label, **drawn)
+        times.plot(*_line(mine, places, lambda row: row["p50_us"]), **drawn)
+        times.plot(*_line(mine, places, lambda row: row["p99_us"]), linestyle=(0, (3.5, 2)), **drawn)
     for name, (label, colour) in CEILINGS.items():
         group = [row["operations_per_second"] / 1e6 for row in of_ceilings(rows) if row["name"] == name]
         if group:
             rates.axhline(statistics.median(group), color=colour, linewidth=1.1, linestyle=(0, (4, 3)), label=label)
     rates.set_title("Requests, millions a second")
-    times.set_title("Time of one: median, and p99 (dashed)")
-    times.set_ylabel("microseconds")
+    times.set_title("Time of one request")
+    times.set_ylabel("microseconds: median, dashed p99", fontsize=9)
     clock = statistics.median(row["cycles_per_ns"] for row in cells if "cycles_per_ns" in row)
     cycles = times.secondary_yaxis("right", functions=(lambda us: us * clock, lambda kilo: kilo / clock))
-    cycles.set_ylabel("thousand cycles")
+    cycles.set_ylabel("thousand cycles", fontsize=9)
+    cycles.tick_params(labelsize=9)
     for axes in (rates, times):
         axes.set_ylim(0, None)
-        _block_axis(axes, sorted({row["threads"] for row in cells}))
+        axes.set_xticks(range(len(places)), [str(place) for place in places])
+        axes.tick_params(labelsize=9)
+        axes.set_xlabel("threads a block")
     handles, labels = rates.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
 
 
-def _line(rows: Rows, value: Callable[[dict[str, Any]], float]) -> tuple[list[int], list[float]]:
+def _line(rows: Rows, places: list[int], value: Callable[[dict[str, Any]], float]) -> tuple[list[int], list[float]]:
+    """Medians, at the number that a place has among all."""
     groups: dict[int, list[float]] = defaultdict(list)
     for row in rows:
-        groups[row["threads"]].append(value(row))
-    places = sorted(groups)
-    return places, [statistics.median(groups[place]) for place in places]
-
-
-def _block_axis(axes: Axes, places: list[int]) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(places)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("threads a block")
+        groups[places.index(row["threads"])].append(value(row))
+    return sorted(groups), [statistics.median(groups[place]) for place in sorted(groups)]
 
 
 def latency_figure(rows: Rows) -> Figure | None:
@@ -115,7 +117,7 @@ def latency_figure(rows: Rows) -> Figure | None:
     for turn, name in enumerate(ordered):
         alone = not name.isdigit()
         style_of = {"color": style.INK if alone else style.LINE_COLOURS[turn % 7], "linewidth": 1.5}
-        axes.step(*_shares(groups[name]), where="post", label=name, linestyle=(0, (3, 2)) if alone else "-", **style_of)
+        axes.plot(*_shares(groups[name]), label=name, linestyle=(0, (3, 2)) if alone else "-", **style_of)
     axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("cycles of the device's clock")
@@ -124,7 +126,7 @@ def latency_figure(rows: Rows) -> Figure | None:
     above = axes.secondary_xaxis("top", functions=(lambda cycles: cycles / clock, lambda us: us * clock))
     above.set_xlabel("microseconds")
     above.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.legend(title="threads a block", loc="lower right")
+    figure.legend(*axes.get_legend_handles_labels(), title="threads a block", loc="outside right")
     return figure
 
 
@@ -141,17 +143,21 @@ def _shares(rows: Rows) -> tuple[list[float], list[float]]:
 
 
 def rates_figure(rows: Rows) -> Figure | None:
-    """Bars in panels, each with a scale of its own."""
+    """Bars in panels, each with a scale of its own: memory on the left, the disk on the right."""
     panels = _panels(rows)
     if not panels:
         return None
-    counts = [len(bars) for _, _, bars in panels]
-    figure = Figure(figsize=(5.6, 0.27 * sum(counts) + 0.72 * len(panels) + 0.4), layout="constrained")
-    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=counts)[:, 0]
+    columns = [[one for one in panels if one[0] in DISK], [one for one in panels if one[0] not in DISK]]
+    columns = [column for column in columns[::-1] if column]
+    tallest = max(sum(len(bars) + 2.6 for _, _, bars in column) for column in columns)
+    figure = Figure(figsize=(4.9 * len(columns), 0.25 * tallest + 0.3), layout="constrained")
     cells = _by_name(rows)
-    for one, (title, field, bars) in zip(axes, panels, strict=True):
-        _bars(one, [(label, [row[field] for row in cells[name]], ours) for name, label, ours in bars[::-1]], field)
-        one.set_title(title)
+    for part, column in zip(figure.subfigures(1, len(columns), squeeze=False)[0], columns, strict=True):
+        counts = [len(bars) + 0.2 for _, _, bars in column]
+        axes = part.subplots(len(column), 1, squeeze=False, height_ratios=counts)[:, 0]
+        for one, (title, field, bars) in zip(axes, column, strict=True):
+            _bars(one, [(label, [row[field] for row in cells[name]], ours) for name, label, ours in bars[::-1]], field)
+            one.set_title(title, fontsize=10, pad=5)
     handles = [Patch(color=style.HOT, label="the device, by Penstock"), Patch(color=PEER, label="ceilings and others")]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, columnspacing=1.2, handlelength=1.4)
     return figure
@@ -173,11 +179,11 @@ def _panels(rows: Rows) -> list[tuple[str, str, list[Bar]]]:
         (cells[name][0]["service_threads"], name) for name in cells if name.startswith(f"{judge.IN_MEMORY}, ")
     )
     memory: list[Bar] = [(name, f"{count} host threads serve", True) for count, name in by_threads]
-    memory.append((name_of(judge.REGISTERED, small), "file registered with the device", True))
+    memory.append((name_of(judge.REGISTERED, small), "registered file", True))
     memory.append((name_of(judge.LOCKED, small), "page-locked memory", False))
     stream: list[Bar] = [
         (judge.STREAMED, "host threads serve", True),
-        (name_of(judge.REGISTERED, large), "file registered with the device", True),
+        (name_of(judge.REGISTERED, large), "registered file", True),
         (name_of(judge.LOCKED, large), "page-locked memory", False),
     ]
     hot: list[Bar] = [
@@ -197,20 +203,13 @@ def _panels(rows: Rows) -> list[tuple[str, str, list[Bar]]]:
         ("rows by cuFile compat", "threads, cuFile compat", False),
     ]
     named = [
-        ("Random 4 KiB of a file in memory, a second", each, memory),
-        ("Sequential 128 KiB of a file in memory, GB/s", rate, stream),
-        ("Random 4 KiB of a file in the page cache, a second", each, hot),
-        ("Random 4 KiB of the disk, a second", each, _beside_host("disk", small)),
-        ("Sequential 128 KiB of the disk, GB/s", rate, _beside_host("disk", large)),
-        *(
-            (
-                f"Writes, {'sequential' if one[1] else 'random'} {one[0] >> 10} KiB, GB/s",
-                rate,
-                _beside_host("write", one),
-            )
-            for one in SIZES
-        ),
-        ("Loads from the page cache in device memory, GB/s", rate, loads),
+        ("File in memory, random 4 KiB, a second", each, memory),
+        ("File in memory, sequential 128 KiB, GB/s", rate, stream),
+        ("Page cache, random 4 KiB, a second", each, hot),
+        (DISK[0], each, _beside_host("disk", small)),
+        (DISK[1], rate, _beside_host("disk", large)),
+        *((title, rate, _writes(size)) for title, size in ((DISK[2], SMALL), (DISK[3], LARGE))),
+        ("Loads by way of the cache, GB/s", rate, loads),
         ("Random rows of 512 bytes, a second", each, gathers),
     ]
     panels = [(title, field, [bar for bar in bars if bar[0] in cells]) for title, field, bars in named]
@@ -219,7 +218,15 @@ def _panels(rows: Rows) -> list[tuple[str, str, list[Bar]]]:
 
 def _beside_host(what: str, request: tuple[int, bool]) -> list[Bar]:
     name = name_of(what, request)
-    return [(name, "the device", True), *((f"{name}, {way}", f"{way} alone", False) for way in judge.HOSTS)]
+    return [(name, "the device", True), *((f"{name}, {way}", way, False) for way in judge.HOSTS)]
+
+
+def _writes(size: int) -> list[Bar]:
+    bars: list[Bar] = []
+    for sequential in (False, True):
+        order = "sequential" if sequential else "random"
+        bars += [(name, f"{label}, {order}", ours) for name, label, ours in _beside_host("write", (size, sequential))]
+    return bars
 
 
 def _bars(axes: Axes, bars: list[tuple[str, list[float], bool]], field: str) -> None:
@@ -230,7 +237,7 @@ def _bars(axes: Axes, bars: list[tuple[str, list[float], bool]], field: str) -> 
         axes.barh(place, middle, height=0.66, color=style.HOT if ours else PEER)
         axes.plot([min(shown), max(shown)], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
         axes.annotate(
-            thousands(middle) if each else f"{middle:.3g}",
+            thousands(middle) if each else number(middle),
             (max(shown), place),
             xytext=(5, 0),
             textcoords="offset points",
@@ -239,7 +246,9 @@ def _bars(axes: Axes, bars: list[tuple[str, list[float], bool]], field: str) -> 
             path_effects=HALO,
         )
     most = max(max(values) for _, values, _ in bars) / (1 if each else 1e9)
-    axes.set_xlim(0, most * 1.15 or 1.0)
+    axes.set_xlim(0, most * 1.22 or 1.0)
+    axes.tick_params(labelsize=9)
+    axes.locator_params(axis="x", nbins=5)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if value else "0"))
     axes.set_yticks(range(len(bars)), [label for label, _, _ in bars])
     axes.grid(axis="y", visible=False)

@@ -96,7 +96,7 @@ def lead(rows: Rows) -> str:
     partly = sorted(
         {row["kind"] for row in rows if row.get("verified_bytes", row.get("bytes", 0)) < row.get("bytes", 0)}
     )
-    but = f" (of {', '.join(partly)}: what memory held at the end)" if partly else ""
+    but = f" (of {', '.join(partly)}: a part, which the rows tell)" if partly else ""
     text = (
         f"Measured by Penstock {__version__}: {', '.join(dict.fromkeys(runs))}. Rounds are interleaved; every byte was "
         f"checked on the device{but}, and every state of the page cache was proved before it was timed."
