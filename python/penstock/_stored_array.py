@@ -308,6 +308,10 @@ class StoredArray:
         device = self._cache.context._place[0]
         if target.device not in (device, "host"):
             raise ValueError(f"the value lies on {target.device}, the array is written from {device}")
+        if self._is_elsewhere(target) and isinstance(target.memory, _core.DLPackMemory):
+            import numpy as np
+
+            target = target_of(np.from_dlpack(values), stream)  # bytes that can be uploaded piece by piece
         self._settle(target, stream)
         return target
 
