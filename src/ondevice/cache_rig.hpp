@@ -152,8 +152,9 @@ class CacheRig {
         std::vector<u32> seen(shape_.frames, 0);
         const auto directory = still().directory;
         for (u64 frame = *directory.unused; frame < shape_.frames; ++frame) ++seen[frame];
-        for (u32 frame = static_cast<u32>(*directory.free); frame != kNoFrame; frame = directory.next(frame))
-            if (seen[frame]++ != 0) return false;
+        for (u32 stack = 0; stack <= directory.free_mask; ++stack)
+            for (u32 frame = static_cast<u32>(directory.free[stack]); frame != kNoFrame; frame = directory.next(frame))
+                if (seen[frame]++ != 0) return false;
         for (u32 bucket = 0; bucket <= directory.bucket_mask; ++bucket)
             for (u32 frame = directory.first(bucket); frame != kNoFrame; frame = directory.next(frame))
                 if (seen[frame]++ != 0) return false;

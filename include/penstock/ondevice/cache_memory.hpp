@@ -1,5 +1,5 @@
 // How the memory of a page cache is laid out in one allocation, and how it starts. It follows the cache's size alone:
-// besides its bytes a page costs 28 B, a directory entry 16 B, and the cache 384 B.
+// besides its bytes a page costs 28 B, a directory entry 16 B, and the cache 896 B.
 #pragma once
 
 #include "penstock/ondevice/page_cache.hpp"
@@ -40,7 +40,7 @@ PENSTOCK_ONDEVICE Pool<P> pool_of(const CacheShape& shape, void* states) {
     u8* const base = static_cast<u8*>(states);
     Shared* const shared = reinterpret_cast<Shared*>(base + shape.shared_at());
     return {{reinterpret_cast<Frame*>(base + shape.frames_at()), reinterpret_cast<Bucket*>(base + shape.buckets_at()),
-             &shared->free, &shared->unused, shape.buckets - 1, shape.frames},
+             shared->free, shared->unused, shape.buckets - 1, shape.frames, free_stacks(shape.frames) - 1},
             reinterpret_cast<u32*>(base + shape.slots_at()),
             shared,
             shape.probation};
@@ -59,8 +59,8 @@ PENSTOCK_ONDEVICE void format(const Pool<P>& pool, u64 thread, u64 threads) {
         pool.directory.buckets[at] = {kNoFrame, 0, 0};
     for (u64 at = thread; at < kAdvisedArrays; at += threads) pool.shared->advice[at] = 0;
     if (thread != 0) return;
-    pool.shared->free = kNoFrame;
-    pool.shared->unused = 0;
+    for (u64& top : pool.shared->free) top = kNoFrame;
+    pool.shared->unused[0] = pool.shared->unused[1] = 0;
     pool.shared->main_hand = pool.shared->probation_hand = pool.shared->draws = pool.shared->pins = 0;
     pool.shared->keep_first = pool.shared->keep_end = 0;
 }

@@ -20,10 +20,11 @@ template <class P>
 struct Directory {
     Frame* frames;
     Bucket* buckets;
-    u64* free;    // top of the stack: a turn that makes every top different, and the frame
-    u64* unused;  // frames from this one on were never used
+    u64* free;    // tops of the stacks: a turn that makes every top different, and the frame
+    u64* unused;  // frames from this one on were never used; behind it, where there are many stacks, how many they hold
     u32 bucket_mask;
     u32 frame_count;
+    u32 free_mask;  // one less than there are stacks, a power of two; a frame always returns to the same one
 
     static PENSTOCK_ONDEVICE u64 mixed(u64 key) {
         key *= 0x9e3779b97f4a7c15ull;
@@ -109,10 +110,12 @@ struct Directory {
     PENSTOCK_ONDEVICE void give(u32 frame) const {
         P::template store<Scope::device>(&frames[frame].key, kNoKey);
         FrameState<P>::change(frames[frame], ~(kProbation | kReferences), kBusy, 0);
-        u64 top = P::template load<Scope::device>(free);
+        u64* const stack = free + (frame & free_mask);
+        u64 top = P::template load<Scope::device>(stack);
         do {
             P::template store<Scope::device>(&frames[frame].next, static_cast<u32>(top));
-        } while (!P::template swap_if<Scope::device>(free, top, after(top, frame)));
+        } while (!P::template swap_if<Scope::device>(stack, top, after(top, frame)));
+        if (free_mask != 0) P::tick(unused + 1, u64{1});
     }
 
     // Frames that were never used come first: to count on is cheaper than to pop where all begin at once.
@@ -121,15 +124,32 @@ struct Directory {
             const u64 frame = P::template add<Scope::device, Order::relaxed>(unused, u64{1});
             if (frame < frame_count) return static_cast<u32>(frame);
         }
-        u64 top = P::template load<Scope::device>(free);
-        for (;;) {
-            const u32 frame = static_cast<u32>(top);
-            if (frame == kNoFrame) return kNoFrame;
-            if (P::template swap_if<Scope::device>(free, top, after(top, next(frame)))) return frame;
+        if (free_mask == 0) return pop(free);
+        const u32 first = P::caller();
+        for (u32 turn = 0; turn <= free_mask && some_free(); ++turn) {
+            const u32 frame = pop(free + ((first + turn) & free_mask));
+            if (frame == kNoFrame) continue;
+            P::tick(unused + 1, ~u64{0});
+            return frame;
         }
+        return kNoFrame;
     }
 
   private:
+    // By a count that is a little late: who misses a frame takes another's place, and the next caller finds it.
+    PENSTOCK_ONDEVICE bool some_free() const {
+        return static_cast<long long>(P::template load<Scope::device, Order::relaxed>(unused + 1)) > 0;
+    }
+
+    PENSTOCK_ONDEVICE u32 pop(u64* stack) const {
+        u64 top = P::template load<Scope::device>(stack);
+        for (;;) {
+            const u32 frame = static_cast<u32>(top);
+            if (frame == kNoFrame) return kNoFrame;
+            if (P::template swap_if<Scope::device>(stack, top, after(top, next(frame)))) return frame;
+        }
+    }
+
     static PENSTOCK_ONDEVICE u64 after(u64 top, u32 frame) { return ((top >> 32) + 1) << 32 | frame; }
 };
 

@@ -16,10 +16,15 @@ enum class Advice : u8 { none, sweep, random, once };
 inline constexpr u32 kAdvisedArrays = 64;  // arrays of higher numbers go without advice
 inline constexpr u32 kScan = 256;          // slots that one search for a victim looks at
 
+// So many stacks of free frames has a cache of many pages: with one, thousands of warps that fill an emptied cache
+// stand in line for its top.
+inline constexpr u32 kFreeStacks = 64;
+PENSTOCK_ONDEVICE u32 free_stacks(u32 frames) { return frames < 64 * kFreeStacks ? 1 : kFreeStacks; }
+
 // One per cache, in GPU memory. Starts as zeros but for `free`.
 struct alignas(64) Shared {
-    u64 free;
-    u64 unused;
+    u64 free[kFreeStacks];
+    u64 unused[2];
     u32 main_hand;
     u32 probation_hand;
     u32 draws;
