@@ -55,7 +55,8 @@ TEST(SmallRequests, of_a_caller_who_waits_are_done_when_they_are_started) {
     TransferOptions waits;
     waits.caller_waits = true;
     const MemoryView block = buffer.view().slice(0, 4096);
-    EXPECT_FALSE(file.start_read(block, 0).done());
+    const Transfer begun = file.start_read(buffer.view().slice(4096, 4096), 0);
+    EXPECT_FALSE(begun.done());
     const Transfer read = file.start_read(block, 8192, waits);
     EXPECT_TRUE(read.done());
     EXPECT_EQ(read.result().bytes, 4096u);
