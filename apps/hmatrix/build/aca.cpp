@@ -1,0 +1,171 @@
+// Choosing the pivots of a cross approximation, and checking what came out.
+#include "hmatrix/build/aca.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "hmatrix/build/cross.hpp"
+#include "hmatrix/build/references.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+namespace {
+
+// A wrong entry is one that is off by this many times what entries are off by on average when the block meets eps:
+// kernels that are not smooth on a block miss by orders of magnitude, and smooth ones stay below 10.
+constexpr double kWrong = 30;
+constexpr int kRepairs = 16;
+constexpr std::int64_t kExactRank = 512;
+
+// Numbers that look random and are the same in each run (splitmix64).
+class Draws {
+  public:
+    explicit Draws(std::uint64_t seed) : state_(seed) {}
+    std::int64_t below(std::int64_t bound) {
+        std::uint64_t x = state_ += 0x9e3779b97f4a7c15u;
+        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+        x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+        return static_cast<std::int64_t>((x ^ (x >> 31)) % static_cast<std::uint64_t>(bound));
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
+class Approximation {
+  public:
+    Approximation(const Entries& entries, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns,
+                  const AcaOptions& options)
+        : cross_(entries, rows, columns),
+          options_(options),
+          draws_(static_cast<std::uint64_t>(rows[0]) << 32 ^ static_cast<std::uint64_t>(columns[0])) {}
+
+    AcaResult run() {
+        AcaResult result;
+        std::int64_t row = options_.from_last_row ? cross_.rows() - 1 : 0;
+        bool converged = options_.plus ? with_references() : from(row);
+        while (converged && result.repairs < kRepairs) {
+            const auto wrong = wrong_row();
+            if (!wrong) break;
+            ++result.repairs;
+            converged = from(*wrong);
+        }
+        result.converged = converged && result.repairs < kRepairs;
+        if (!result.converged) finish();
+        result.evaluated = cross_.evaluated();
+        result.factors = cross_.take();
+        return result;
+    }
+
+  private:
+    std::int64_t full_rank() const { return std::min(cross_.rows(), cross_.columns()); }
+
+    std::int64_t unused_row() const {
+        for (std::int64_t row = 0; row < cross_.rows(); ++row) {
+            if (!cross_.row_used(row)) return row;
+        }
+        return -1;
+    }
+
+    // Adds the cross through the largest entry left in a row. False: nothing is left in it.
+    bool add_through(std::int64_t row) {
+        cross_.row(row, v_);
+        const std::int64_t column = cross_.largest_column(v_);
+        const double pivot = column < 0 ? 0 : v_[column];
+        if (std::abs(pivot) <= options_.zero * options_.eps * largest_pivot_) {
+            cross_.skip_row(row);
+            return false;
+        }
+        largest_pivot_ = std::max(largest_pivot_, std::abs(pivot));
+        for (double& value : v_) value /= pivot;
+        cross_.column(column, u_);
+        norm_ = cross_.add(row, column, u_, v_);
+        first_norm_ = std::max(first_norm_, cross_.rank() == 1 ? norm_ : 0.0);
+        return true;
+    }
+
+    // Crosses from a row on, each through the largest entry of the column before. True: the last one was small, or
+    // there is nothing left. False: the rank is that of the whole block.
+    bool from(std::int64_t row) {
+        int empty = 0;
+        while (cross_.rank() < full_rank() && row >= 0) {
+            if (add_through(row)) {
+                if (norm_ < options_.eps * first_norm_) return true;
+                row = cross_.largest_row(u_);
+            } else {
+                if (cross_.rank() > 0 && ++empty > 1) return true;
+                row = unused_row();
+            }
+        }
+        return cross_.rank() < full_rank();
+    }
+
+    bool with_references() {
+        References references(cross_);
+        while (cross_.rank() < full_rank()) {
+            const auto pivot = references.pivot();
+            if (!pivot) return true;
+            if (pivot->by_row) {
+                if (!add_through(pivot->row)) return true;
+            } else if (!add_through_column(pivot->column)) {
+                return true;
+            }
+            references.update(u_, v_);
+            const double small = options_.eps * first_norm_;
+            if (norm_ < small && references.row_norm() < small && references.column_norm() < small) return true;
+        }
+        return false;
+    }
+
+    bool add_through_column(std::int64_t column) {
+        cross_.column(column, u_);
+        const std::int64_t row = cross_.largest_row(u_);
+        return row >= 0 && add_through(row);
+    }
+
+    // The row of an entry that is wrong, if the draw hits one.
+    std::optional<std::int64_t> wrong_row() {
+        const double usual = options_.eps * first_norm_ /
+                             std::sqrt(static_cast<double>(cross_.rows()) * static_cast<double>(cross_.columns()));
+        for (std::int64_t i = 0; i < options_.check_entries; ++i) {
+            const std::int64_t row = draws_.below(cross_.rows());
+            if (std::abs(cross_.entry(row, draws_.below(cross_.columns()))) <= kWrong * usual) continue;
+            if (!cross_.row_used(row)) return row;
+        }
+        return std::nullopt;
+    }
+
+    // Up to full rank, where the product is the block itself: affordable for small blocks only.
+    void finish() {
+        if (full_rank() > kExactRank) {
+            throw Error(ErrorCode::unsupported, "approximate a block",
+                        "a block of " + std::to_string(cross_.rows()) + " x " + std::to_string(cross_.columns()) +
+                            " is not of low rank: after rank " + std::to_string(cross_.rank()) +
+                            " entries were still wrong",
+                        "lower eta, so that blocks lie further apart, or look at the function that gives entries");
+        }
+        for (std::int64_t row = unused_row(); row >= 0 && cross_.rank() < full_rank(); row = unused_row()) {
+            add_through(row);
+        }
+    }
+
+    Cross cross_;
+    AcaOptions options_;
+    Draws draws_;
+    double largest_pivot_ = 0;
+    double first_norm_ = 0;
+    double norm_ = 0;
+    std::vector<double> u_;
+    std::vector<double> v_;
+};
+
+}  // namespace
+
+AcaResult approximate(const Entries& entries, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns,
+                      const AcaOptions& options) {
+    return Approximation(entries, rows, columns, options).run();
+}
+
+}  // namespace penstock::hmatrix

@@ -1,0 +1,131 @@
+// QR of the factors and SVD of what joins them.
+#include "hmatrix/build/recompress.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace penstock::hmatrix {
+namespace {
+
+double dot(const double* __restrict x, const double* __restrict y, std::int64_t count) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += x[i] * y[i];
+    return sum;
+}
+
+void add(double factor, const double* __restrict x, double* __restrict y, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) y[i] += factor * x[i];
+}
+
+void rotate(double c, double s, double* __restrict x, double* __restrict y, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+        const double first = c * x[i] - s * y[i];
+        y[i] = s * x[i] + c * y[i];
+        x[i] = first;
+    }
+}
+
+// q = QR in place; R is k x k, column-major. A column that depends on those before it becomes zero, and so does its
+// place on the diagonal.
+std::vector<double> orthonormalise(double* q, std::int64_t rows, std::int64_t k) {
+    std::vector<double> r(k * k);
+    for (std::int64_t j = 0; j < k; ++j) {
+        double* column = q + j * rows;
+        const double before = std::sqrt(dot(column, column, rows));
+        for (int pass = 0; pass < 2; ++pass) {
+            for (std::int64_t i = 0; i < j; ++i) {
+                const double part = dot(q + i * rows, column, rows);
+                r[j * k + i] += part;
+                add(-part, q + i * rows, column, rows);
+            }
+        }
+        const double left = std::sqrt(dot(column, column, rows));
+        const bool independent = left > 1e-15 * before;
+        r[j * k + j] = independent ? left : 0;
+        for (std::int64_t i = 0; i < rows; ++i) column[i] = independent ? column[i] / left : 0;
+    }
+    return r;
+}
+
+// a = W diag(norms) Z^T with a's columns left as W diag(norms): rotates pairs of columns until all are orthogonal.
+std::vector<double> jacobi(std::vector<double>& a, std::int64_t k) {
+    std::vector<double> z(k * k);
+    for (std::int64_t i = 0; i < k; ++i) z[i * k + i] = 1;
+    constexpr int kSweeps = 40;  // six are usual: it converges quadratically
+    bool rotated = true;
+    for (int sweep = 0; rotated && sweep < kSweeps; ++sweep) {
+        rotated = false;
+        for (std::int64_t p = 0; p + 1 < k; ++p) {
+            for (std::int64_t q = p + 1; q < k; ++q) {
+                double *x = a.data() + p * k, *y = a.data() + q * k;
+                const double xx = dot(x, x, k), yy = dot(y, y, k), xy = dot(x, y, k);
+                if (std::abs(xy) <= 1e-15 * std::sqrt(xx * yy)) continue;
+                rotated = true;
+                const double zeta = (yy - xx) / (2 * xy);
+                const double t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::hypot(1.0, zeta));
+                const double c = 1 / std::hypot(1.0, t);
+                rotate(c, c * t, x, y, k);
+                rotate(c, c * t, z.data() + p * k, z.data() + q * k, k);
+            }
+        }
+    }
+    return z;
+}
+
+// One column of q times the k x k matrix's column.
+void expand(const std::vector<double>& q, std::int64_t rows, const double* weights, std::int64_t k, double* out) {
+    std::fill_n(out, rows, 0.0);
+    for (std::int64_t i = 0; i < k; ++i) add(weights[i], q.data() + i * rows, out, rows);
+}
+
+}  // namespace
+
+double SingularFactors::norm() const noexcept {
+    return std::sqrt(std::inner_product(sigma.begin(), sigma.end(), sigma.begin(), 0.0));
+}
+
+SingularFactors decompose(Factors factors) {
+    const std::int64_t k = factors.rank, m = factors.rows, n = factors.columns;
+    const std::vector<double> r_u = orthonormalise(factors.u.data(), m, k);
+    const std::vector<double> r_v = orthonormalise(factors.v.data(), n, k);
+    std::vector<double> core(k * k);  // R_u R_v^T
+    for (std::int64_t j = 0; j < k; ++j) {
+        for (std::int64_t i = 0; i < k; ++i) add(r_v[i * k + j], r_u.data() + i * k, core.data() + j * k, k);
+    }
+    const std::vector<double> z = jacobi(core, k);
+    std::vector<double> norms(k);
+    for (std::int64_t j = 0; j < k; ++j) norms[j] = std::sqrt(dot(core.data() + j * k, core.data() + j * k, k));
+    std::vector<std::int64_t> order(k);
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return norms[a] > norms[b]; });
+
+    SingularFactors made{m, n, {}, {}, {}};
+    made.u.resize(m * k);
+    made.v.resize(n * k);
+    for (std::int64_t place = 0; place < k; ++place) {
+        const std::int64_t j = order[place];
+        if (norms[j] == 0) break;
+        made.sigma.push_back(norms[j]);
+        for (std::int64_t i = 0; i < k; ++i) core[j * k + i] /= norms[j];
+        expand(factors.u, m, core.data() + j * k, k, made.u.data() + place * m);
+        expand(factors.v, n, z.data() + j * k, k, made.v.data() + place * n);
+    }
+    made.u.resize(m * made.rank());
+    made.v.resize(n * made.rank());
+    return made;
+}
+
+std::int64_t rank_within(const std::vector<double>& sigma, double bound) noexcept {
+    auto rank = static_cast<std::int64_t>(sigma.size());
+    double left = 0;
+    while (rank > 0) {
+        left += sigma[rank - 1] * sigma[rank - 1];
+        if (left > bound * bound) break;
+        --rank;
+    }
+    return rank;
+}
+
+}  // namespace penstock::hmatrix

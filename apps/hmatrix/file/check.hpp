@@ -1,0 +1,19 @@
+// What must be true of a .hmat file's header and tables before anything follows their numbers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "hmatrix/file/format.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+
+Error broken_file(const std::string& name, const std::string& cause);
+
+void check_head(const std::string& name, const FileHeader& head, std::int64_t file_bytes);
+void check_tables(const std::string& name, const FileHeader& head, std::span<const LeafRecord> leaves,
+                  std::span<const BatchRecord> batches, std::span<const std::int64_t> order);
+
+}  // namespace penstock::hmatrix

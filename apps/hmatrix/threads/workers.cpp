@@ -1,0 +1,89 @@
+// A pool whose threads sleep between loops. A loop of one item, or on one core, never leaves the calling thread.
+#include "hmatrix/threads/workers.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::hmatrix {
+namespace {
+
+int usable_cores() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+Workers::Workers(int count) {
+    const int wanted = (count > 0 ? count : usable_cores()) - 1;
+    threads_.reserve(wanted);
+    try {
+        for (int i = 0; i < wanted; ++i) threads_.emplace_back([this, i] { serve(i + 1); });
+    } catch (const std::system_error&) {
+        // Fewer threads than cores do the same work; the caller alone can.
+    }
+}
+
+Workers::~Workers() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    begun_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+}
+
+void Workers::take_items(int worker) noexcept {
+    while (true) {
+        const std::int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+        if (index >= items_) return;
+        try {
+            (*item_)(worker, index);
+        } catch (...) {
+            next_.store(items_, std::memory_order_relaxed);
+            const std::lock_guard lock(mutex_);
+            if (!failure_) failure_ = std::current_exception();
+        }
+    }
+}
+
+void Workers::serve(int worker) {
+    std::uint64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    while (true) {
+        begun_.wait(lock, [&] { return stop_ || round_ != seen; });
+        if (stop_) return;
+        seen = round_;
+        lock.unlock();
+        take_items(worker);
+        lock.lock();
+        if (--busy_ == 0) ended_.notify_one();
+    }
+}
+
+void Workers::for_each(std::int64_t items, const std::function<void(int, std::int64_t)>& item) {
+    if (items <= 0) return;
+    const bool alone = items == 1 || threads_.empty();
+    {
+        const std::lock_guard lock(mutex_);
+        item_ = &item;
+        items_ = items;
+        next_.store(0, std::memory_order_relaxed);
+        failure_ = nullptr;
+        if (!alone) {
+            ++round_;
+            busy_ = static_cast<int>(threads_.size());
+        }
+    }
+    if (!alone) begun_.notify_all();
+    take_items(0);
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return busy_ == 0; });
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+}  // namespace penstock::hmatrix
