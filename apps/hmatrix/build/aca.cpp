@@ -55,6 +55,7 @@ class Approximation {
         result.converged = converged && result.repairs < kRepairs;
         if (!result.converged) finish();
         result.evaluated = cross_.evaluated();
+        result.told_rank = told_rank_ > 0 ? told_rank_ : cross_.rank();
         result.factors = cross_.take();
         return result;
     }
@@ -83,6 +84,7 @@ class Approximation {
         cross_.column(column, u_);
         norm_ = cross_.add(row, column, u_, v_);
         first_norm_ = std::max(first_norm_, cross_.rank() == 1 ? norm_ : 0.0);
+        if (told_rank_ == 0 && norm_ < options_.told_eps * first_norm_) told_rank_ = cross_.rank();
         return true;
     }
 
@@ -154,6 +156,7 @@ class Approximation {
     Cross cross_;
     AcaOptions options_;
     Draws draws_;
+    std::int64_t told_rank_ = 0;
     double largest_pivot_ = 0;
     double first_norm_ = 0;
     double norm_ = 0;

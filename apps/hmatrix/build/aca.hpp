@@ -19,10 +19,12 @@ struct AcaOptions {
     bool plus = false;              // ACA+: pivots by a reference row and a reference column
     bool from_last_row = false;     // where partial pivoting begins
     std::int64_t check_entries = 8; // drawn afterwards; 0: trust the stopping rule
+    double told_eps = 0;            // told_rank is where this eps would have stopped; 0: where eps did
 };
 
 struct AcaResult {
     Factors factors;
+    std::int64_t told_rank = 0;
     std::int64_t evaluated = 0;  // entries
     std::int64_t repairs = 0;    // times the check found a wrong entry and the approximation went on
     bool converged = false;      // else the rank reached the smaller side: the block is exact, and no smaller for it

@@ -70,11 +70,14 @@ void sum_of(const Columns<Value>& columns, const Real* __restrict t, Real weight
 // y that nobody looks at (see kRowsTogether). No loop has a remainder, and most blocks are small enough for one turn.
 typedef float Singles __attribute__((vector_size(kRowsTogether * sizeof(float))));
 typedef std::int8_t Digits __attribute__((vector_size(kRowsTogether)));
+typedef std::int16_t Words __attribute__((vector_size(kRowsTogether * sizeof(std::int16_t))));
+typedef std::int32_t Integers __attribute__((vector_size(kRowsTogether * sizeof(std::int32_t))));
 
 Singles digits_at(const std::int8_t* from) {
     Digits digits;
     std::memcpy(&digits, from, sizeof digits);
-    return __builtin_convertvector(digits, Singles);
+    // Step by step: compilers have an instruction for each, and take elements one by one for all at once.
+    return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(digits, Words), Integers), Singles);
 }
 
 Singles singles_at(const float* from) {

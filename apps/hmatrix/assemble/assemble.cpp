@@ -1,0 +1,254 @@
+// The assembly loop: a batch of leaves is approximated and encoded by all workers, then handed to the writer.
+#include "hmatrix/assemble/assemble.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "hmatrix/assemble/sample.hpp"
+#include "hmatrix/build/aca.hpp"
+#include "hmatrix/file/writer.hpp"
+#include "hmatrix/tree/blocks.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+namespace {
+
+// Tiers leave room for both errors, that of the cross approximation and that of the digits, below eps.
+constexpr double kApproximateTo = 0.5;
+constexpr double kEncodeTo = 0.6;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+[[noreturn]] void refuse(const std::string& cause, const std::string& advice = {}) {
+    throw Error(ErrorCode::invalid_argument, "assemble a matrix", cause, advice);
+}
+
+void check(const Problem& problem, const AssembleOptions& options) {
+    if (!(options.eps >= 1e-12 && options.eps <= 0.5)) {
+        refuse("eps " + std::to_string(options.eps) + " is not between 1e-12 and 0.5");
+    }
+    if (problem.points.empty() || problem.entries == nullptr) refuse("there are no points, or no entries");
+    if (options.batch_bytes < 1) refuse("a batch of " + std::to_string(options.batch_bytes) + " bytes holds nothing");
+    if (options.accuracies.size() > kMaxTiers) refuse("more than " + std::to_string(kMaxTiers) + " tiers");
+    for (std::size_t i = 0; i < options.accuracies.size(); ++i) {
+        const double before = i == 0 ? 1 : options.accuracies[i - 1];
+        if (!(options.accuracies[i] > 0 && options.accuracies[i] < before)) {
+            refuse("accuracies of tiers must fall, and lie between 0 and 1");
+        }
+    }
+}
+
+std::vector<double> default_accuracies(double eps) {
+    std::vector<double> steps;
+    const double last = kEncodeTo * eps;
+    for (double step = 0.1; step > 1.5 * eps && steps.size() + 1 < kMaxTiers; step /= 10) steps.push_back(step);
+    steps.push_back(last);
+    return steps;
+}
+
+FileHeader first_head(const Problem& problem, const AssembleOptions& options, const std::vector<double>& accuracies) {
+    FileHeader head{};
+    head.encoding = static_cast<std::uint32_t>(options.encoding);
+    head.tiers = options.encoding == Encoding::tiers ? static_cast<std::uint32_t>(accuracies.size()) : 1;
+    head.unknowns = static_cast<std::int64_t>(problem.points.size());
+    head.eps = options.eps;
+    head.eta = options.eta;
+    head.leaf_size = options.leaf_size;
+    head.accuracies[0] = options.eps;
+    if (options.encoding == Encoding::tiers) std::copy(accuracies.begin(), accuracies.end(), head.accuracies);
+    return head;
+}
+
+// What a worker counts of the leaves it made; joined at the end.
+struct Counts {
+    std::int64_t evaluated = 0;
+    std::int64_t repairs = 0;
+    std::int64_t full_rank = 0;
+    std::int64_t rank_sum = 0;
+    std::int64_t fp64_bytes = 0;
+    std::int64_t low_rank_columns = 0;  // rank * (rows + columns): says what ranks to expect
+    std::int64_t low_rank_sides = 0;    // rows + columns
+};
+
+class Assembly {
+  public:
+    Assembly(Workers& workers, const Problem& problem, const AssembleOptions& options)
+        : workers_(workers),
+          problem_(problem),
+          options_(options),
+          accuracies_(options.accuracies.empty() ? default_accuracies(options.eps) : options.accuracies),
+          tree_(build_cluster_tree(problem.points, options.leaf_size)),
+          leaves_(partition(tree_, {options.eta, options.leaf_size})),
+          sample_(static_cast<std::int64_t>(problem.points.size()), options.check_rows),
+          counts_(workers.count()) {}
+
+    Assembled run(const Context& context, const std::string& path) {
+        const auto begin = Clock::now();
+        Assembled made;
+        MatrixWriter writer(context, workers_, path, first_head(problem_, options_, accuracies_));
+        for (std::size_t first = 0; first < leaves_.size();) {
+            const std::span<const Leaf> places = next_batch(first);
+            std::vector<TieredLeaf> leaves = build(places);
+            const auto wait_begin = Clock::now();
+            writer.add(places, leaves);
+            made.write_s += seconds_since(wait_begin);
+            first += places.size();
+            tell(first, writer.bytes());
+        }
+        finish(writer, made);
+        made.assemble_s = seconds_since(begin) - made.write_s;
+        return made;
+    }
+
+  private:
+    // Leaves that together would take about batch_bytes as doubles, at the ranks met so far.
+    std::span<const Leaf> next_batch(std::size_t first) const {
+        const Counts met = joined();
+        const auto sides = static_cast<double>(met.low_rank_sides);
+        const double rank = sides == 0 ? 8 : static_cast<double>(met.low_rank_columns) / sides;
+        double bytes = 0;
+        std::size_t last = first;
+        while (last < leaves_.size() && (last == first || bytes < static_cast<double>(options_.batch_bytes))) {
+            bytes += expected_bytes(leaves_[last++], rank);
+        }
+        return std::span(leaves_).subspan(first, last - first);
+    }
+
+    static double expected_bytes(const Leaf& leaf, double rank) {
+        const double values = leaf.low_rank ? rank * static_cast<double>(leaf.rows + leaf.columns)
+                                            : static_cast<double>(leaf.entries());
+        return 8 * values;
+    }
+
+    std::vector<TieredLeaf> build(std::span<const Leaf> places) {
+        std::vector<TieredLeaf> leaves(places.size());
+        std::vector<std::int64_t> order(places.size());
+        std::iota(order.begin(), order.end(), std::int64_t{0});
+        std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {  // the dear ones first
+            return expected_bytes(places[a], 8) > expected_bytes(places[b], 8);
+        });
+        constexpr std::int64_t kAtOnce = 8;  // small leaves take microseconds
+        const auto many = static_cast<std::int64_t>(order.size());
+        workers_.for_each((many + kAtOnce - 1) / kAtOnce, [&](int worker, std::int64_t group) {
+            for (std::int64_t i = group * kAtOnce; i < std::min(many, (group + 1) * kAtOnce); ++i) {
+                leaves[order[i]] = build_one(places[order[i]], counts_[worker]);
+            }
+        });
+        return leaves;
+    }
+
+    TieredLeaf build_one(const Leaf& place, Counts& counts) {
+        const std::span<const std::int64_t> order(tree_.order);
+        const auto rows = order.subspan(place.row, place.rows), columns = order.subspan(place.column, place.columns);
+        Factors factors{place.rows, place.columns, 0, place.low_rank, {}, {}};
+        if (place.low_rank) {
+            AcaResult found = approximate(*problem_.entries, rows, columns, aca_options(place));
+            count(found, place, counts);
+            factors = std::move(found.factors);
+        } else {
+            factors.u.resize(place.entries());
+            for (std::int64_t j = 0; j < place.columns; ++j) {
+                problem_.entries->column(rows, columns[j], factors.u.data() + j * place.rows);
+            }
+            check_finite(factors, rows, columns);
+            counts.evaluated += place.entries();
+            counts.fp64_bytes += 8 * place.entries();
+        }
+        const bool tiers = options_.encoding == Encoding::tiers;
+        TieredLeaf leaf = tiers ? encode(std::move(factors), accuracies_) : encode_doubles(std::move(factors));
+        sample_.take(place, leaf, options_.encoding);
+        return leaf;
+    }
+
+    AcaOptions aca_options(const Leaf& place) const {
+        AcaOptions aca;
+        aca.eps = options_.encoding == Encoding::tiers ? kApproximateTo * options_.eps : options_.eps;
+        aca.told_eps = options_.eps;
+        aca.plus = options_.aca_plus;
+        aca.from_last_row = place.row <= place.column;  // as HACApK: from the side that faces the other cluster
+        return aca;
+    }
+
+    static void count(const AcaResult& found, const Leaf& place, Counts& counts) {
+        counts.evaluated += found.evaluated;
+        counts.repairs += found.repairs;
+        counts.full_rank += found.converged ? 0 : 1;
+        counts.rank_sum += found.factors.rank;
+        counts.fp64_bytes += 8 * found.told_rank * (place.rows + place.columns);
+        counts.low_rank_columns += found.factors.values();
+        counts.low_rank_sides += place.rows + place.columns;
+    }
+
+    static void check_finite(const Factors& block, std::span<const std::int64_t> rows,
+                             std::span<const std::int64_t> columns) {
+        for (std::size_t i = 0; i < block.u.size(); ++i) {
+            if (std::isfinite(block.u[i])) continue;
+            refuse("the entry in row " + std::to_string(rows[i % rows.size()]) + ", column " +
+                       std::to_string(columns[i / rows.size()]) + " is not a finite number",
+                   "look for triangles that coincide, or mend the function that gives entries");
+        }
+    }
+
+    void tell(std::size_t done, std::int64_t bytes) const {
+        if (!options_.progress) return;
+        const auto all = static_cast<std::int64_t>(leaves_.size());
+        if (options_.progress({static_cast<std::int64_t>(done), all, bytes})) return;
+        throw Error(ErrorCode::cancelled, "assemble a matrix", "the caller's progress function said so");
+    }
+
+    Counts joined() const {
+        Counts all;
+        for (const Counts& one : counts_) {
+            all.evaluated += one.evaluated;
+            all.repairs += one.repairs;
+            all.full_rank += one.full_rank;
+            all.rank_sum += one.rank_sum;
+            all.fp64_bytes += one.fp64_bytes;
+            all.low_rank_columns += one.low_rank_columns;
+            all.low_rank_sides += one.low_rank_sides;
+        }
+        return all;
+    }
+
+    void finish(MatrixWriter& writer, Assembled& made) {
+        const Counts all = joined();
+        const double error = sample_.error(workers_, *problem_.entries, tree_.order);
+        if (error > options_.refuse_error * options_.eps) {
+            refuse("the matrix is off by " + std::to_string(error) + " on sampled rows, and eps is " +
+                       std::to_string(options_.eps),
+                   "lower eta, or look at the function that gives entries: it may jump where blocks are approximated");
+        }
+        writer.head().fp64_bytes = all.fp64_bytes;
+        writer.head().rank_sum = all.rank_sum;
+        const auto wait_begin = Clock::now();
+        writer.head().sampled_error = error;
+        made.head = writer.finish(tree_.order, options_.about);
+        made.write_s += seconds_since(wait_begin);
+        made.evaluated = all.evaluated;
+        made.repairs = all.repairs;
+        made.full_rank = all.full_rank;
+    }
+
+    Workers& workers_;
+    const Problem& problem_;
+    const AssembleOptions& options_;
+    std::vector<double> accuracies_;
+    ClusterTree tree_;
+    std::vector<Leaf> leaves_;
+    RowSample sample_;
+    std::vector<Counts> counts_;
+};
+
+}  // namespace
+
+Assembled assemble(const Context& context, Workers& workers, const Problem& problem, const std::string& path,
+                   const AssembleOptions& options) {
+    check(problem, options);
+    return Assembly(workers, problem, options).run(context, path);
+}
+
+}  // namespace penstock::hmatrix

@@ -1,0 +1,58 @@
+// From entries to a .hmat file, batch by batch: memory holds two batches, never the matrix.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hmatrix/file/format.hpp"
+#include "hmatrix/geometry/mesh.hpp"
+#include "hmatrix/kernel/entries.hpp"
+#include "hmatrix/threads/workers.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock::hmatrix {
+
+struct AssembleProgress {
+    std::int64_t leaves_done = 0;
+    std::int64_t leaves = 0;
+    std::int64_t bytes_written = 0;
+};
+
+struct AssembleOptions {
+    double eps = 1e-4;           // relative accuracy of a product, of each leaf in the Frobenius norm; 1e-12 to 0.5
+    double eta = 2;
+    std::int64_t leaf_size = 15;
+    bool aca_plus = false;
+    Encoding encoding = Encoding::tiers;
+    std::vector<double> accuracies{};      // of tiers; empty: tenfold steps from 0.1 to eps
+    std::int64_t batch_bytes = 64 * kMiB;  // of doubles that a batch of leaves would take, about
+    std::int64_t check_rows = 32;          // compared with the true matrix at the end; 0: no check
+    double refuse_error = 10;              // times eps: a sampled error above this is an Error and no file
+    std::string about = "{}";              // JSON text, kept in the file
+    std::function<bool(const AssembleProgress&)> progress{};  // after each batch; false: stop, Error{cancelled}
+};
+
+struct Assembled {
+    FileHeader head{};
+    std::int64_t evaluated = 0;  // entries
+    std::int64_t repairs = 0;    // see AcaResult
+    std::int64_t full_rank = 0;  // low-rank leaves whose rank is their smaller side
+    double assemble_s = 0;
+    double write_s = 0;          // waiting for storage
+};
+
+// What is assembled: a point for each unknown, and entries in the numbering of these points.
+struct Problem {
+    std::span<const Point> points;
+    const Entries* entries = nullptr;
+};
+
+// The matrix as a file at `path`. Throws Error: options out of range, entries that are not finite, a sampled error
+// above refuse_error * eps, and whatever writing throws; there is no file of that name then, or the one before.
+Assembled assemble(const Context& context, Workers& workers, const Problem& problem, const std::string& path,
+                   const AssembleOptions& options);
+
+}  // namespace penstock::hmatrix

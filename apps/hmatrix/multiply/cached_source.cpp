@@ -1,0 +1,263 @@
+// The cache of batches. All of it is driven by the thread that multiplies; what runs beside it are transfers.
+#include "hmatrix/multiply/cached_source.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "hmatrix/file/writer.hpp"
+#include "hmatrix/multiply/kernels.hpp"
+#include "penstock/checksum.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::int64_t up(std::int64_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
+std::int64_t down(std::int64_t bytes) noexcept { return bytes / kPage * kPage; }
+
+[[noreturn]] void too_small(std::int64_t cache, std::int64_t pinned, std::int64_t batch) {
+    throw Error(ErrorCode::invalid_argument, "open a matrix for products",
+                "a cache of " + std::to_string(cache) + " bytes cannot hold " + std::to_string(pinned) +
+                    " pinned bytes and a batch of " + std::to_string(batch),
+                "give more memory, pin less, or build the matrix with smaller batches");
+}
+
+}  // namespace
+
+CachedSource::CachedSource(const Context& context, Workers& workers, const MatrixFile& file,
+                           const CacheOptions& options)
+    : context_(context), workers_(workers), file_(file), options_(options), pinned_(file.head().batches) {
+    options_.pinned_tiers = std::clamp(options_.pinned_tiers, 0, file.tiers());
+    options_.read_ahead = std::max(0, options_.read_ahead);
+    verified_.resize(file.head().batches);
+    if (options_.memory == MemoryKind::device) stream_ = context_.device().make_stream();
+    std::int64_t slot_bytes = 0;
+    for (std::int64_t b = 0; b < file.head().batches; ++b) {
+        slot_bytes = std::max(slot_bytes, up(file.tables().batches[b].bytes) - slot_begin(b));
+    }
+    choose_pinned(slot_bytes);
+    load_pinned();
+    make_slots(slot_bytes);
+}
+
+CachedSource::~CachedSource() {
+    for (Slot& slot : slots_) {
+        if (slot.reading) slot.transfer.wait();  // it writes into memory that goes away here
+    }
+}
+
+std::int64_t CachedSource::pinned_prefix(std::int64_t batch) const noexcept {
+    return batch < pinned_batches_ ? file_.tables().batches[batch].bytes
+                                   : file_.prefix_bytes(batch, options_.pinned_tiers);
+}
+
+// What the slots hold of a batch begins at a page, at or before the end of what is pinned.
+std::int64_t CachedSource::slot_begin(std::int64_t batch) const noexcept {
+    return options_.pinned_tiers == 0 ? 0 : down(file_.prefix_bytes(batch, options_.pinned_tiers));
+}
+
+std::int64_t CachedSource::pinned_bytes() const noexcept {
+    std::int64_t bytes = 0;
+    for (std::int64_t b = 0; b < file_.head().batches; ++b) bytes += up(pinned_prefix(b));
+    return bytes;
+}
+
+// With room for everything, everything is pinned. Otherwise a few slots are kept for what passes through.
+void CachedSource::choose_pinned(std::int64_t slot_bytes) {
+    const std::int64_t batches = file_.head().batches;
+    const bool all_tiers = options_.pinned_tiers == file_.tiers();
+    if (options_.cache_bytes == 0 || all_tiers) {
+        pinned_batches_ = batches;
+        if (options_.cache_bytes > 0 && pinned_bytes() > options_.cache_bytes) {
+            too_small(options_.cache_bytes, pinned_bytes(), 0);
+        }
+        return;
+    }
+    const bool as_many_as_fit = options_.pinned_batches < 0;
+    pinned_batches_ = as_many_as_fit ? batches : std::min(options_.pinned_batches, batches);
+    const auto left = [&] { return options_.cache_bytes - pinned_bytes(); };
+    const std::int64_t passing = slot_bytes * (1 + options_.read_ahead);
+    while (as_many_as_fit && pinned_batches_ > 0 && left() < (pinned_batches_ < batches ? passing : 0)) {
+        --pinned_batches_;
+    }
+    if (left() < (pinned_batches_ < batches ? slot_bytes : 0)) {
+        too_small(options_.cache_bytes, pinned_bytes(), slot_bytes);
+    }
+}
+
+void CachedSource::load_pinned() {
+    const std::int64_t bytes = pinned_bytes();
+    if (bytes == 0) return;
+    pinned_memory_ = context_.allocate(bytes + kRowsTogether, options_.memory);
+    auto* at = static_cast<std::byte*>(pinned_memory_.data());
+    std::vector<Range> ranges;
+    for (std::int64_t b = 0; b < file_.head().batches; ++b) {
+        const std::int64_t size = up(pinned_prefix(b));
+        if (size == 0) continue;
+        pinned_[b] = {at, 0};
+        const auto offset = static_cast<std::uint64_t>(file_.tables().batches[b].offset);
+        ranges.push_back({&file_.file(), offset, at, static_cast<std::uint64_t>(size)});
+        at += size;
+    }
+    TransferOptions options;
+    options.path = options_.path;
+    const auto begin = Clock::now();
+    count(context_.start(Direction::read, ranges, options_.memory, options).result().or_throw());
+    counts_.wait_s += std::chrono::duration<double>(Clock::now() - begin).count();
+    for (std::int64_t b = 0; b < file_.head().batches; ++b) {
+        const int tiers = b < pinned_batches_ ? file_.tiers() : options_.pinned_tiers;
+        if (pinned_[b].memory != nullptr) verify(b, 0, tiers, pinned_[b]);
+    }
+}
+
+void CachedSource::make_slots(std::int64_t slot_bytes) {
+    const std::int64_t unpinned = file_.head().batches - pinned_batches_;
+    if (unpinned == 0) return;
+    const std::int64_t fit = (options_.cache_bytes - pinned_bytes()) / slot_bytes;
+    slots_.resize(std::min(fit, unpinned + 1 + options_.read_ahead));
+    slot_memory_ = context_.allocate(slot_bytes * slots() + kRowsTogether, options_.memory);
+    for (std::int64_t i = 0; i < slots(); ++i) {
+        slots_[i].region.memory = static_cast<std::byte*>(slot_memory_.data()) + i * slot_bytes;
+    }
+}
+
+void CachedSource::begin(const Sweep& sweep) {
+    sweep_ = sweep;
+    position_ = 0;
+    read_ahead();
+}
+
+CachedSource::Slot* CachedSource::find(std::int64_t batch) noexcept {
+    for (Slot& slot : slots_) {
+        if (slot.batch == batch) return &slot;
+    }
+    return nullptr;
+}
+
+// The batch `steps` takes from now; -1 when nobody knows.
+std::int64_t CachedSource::upcoming(std::int64_t steps) const noexcept {
+    const std::int64_t at = position_ + steps;
+    const auto now = static_cast<std::int64_t>(sweep_.order.size());
+    if (at < now) return sweep_.order[at];
+    return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
+}
+
+bool CachedSource::wanted_soon(std::int64_t batch) const noexcept {
+    for (int step = 0; step <= options_.read_ahead; ++step) {
+        if (upcoming(step) == batch) return true;
+    }
+    return false;
+}
+
+CachedSource::Slot* CachedSource::victim(bool ahead) noexcept {
+    Slot* found = nullptr;
+    for (Slot& slot : slots_) {
+        if (slot.in_use || slot.reading || (ahead && slot.batch >= 0 && wanted_soon(slot.batch))) continue;
+        if (found == nullptr || slot.batch < 0 || (found->batch >= 0 && slot.used < found->used)) found = &slot;
+    }
+    return found;
+}
+
+void CachedSource::start_read(Slot& slot, std::int64_t batch) {
+    const BatchRecord& record = file_.tables().batches[batch];
+    slot.region.begin = slot_begin(batch);
+    slot.batch = batch;
+    slot.tiers = sweep_.tiers;
+    slot.reading = true;
+    const std::int64_t bytes = up(file_.prefix_bytes(batch, sweep_.tiers)) - slot.region.begin;
+    TransferOptions options;
+    options.path = options_.path;
+    slot.transfer = file_.file().start_read({slot.region.memory, static_cast<std::uint64_t>(bytes), options_.memory},
+                                            record.offset + slot.region.begin, options);
+}
+
+void CachedSource::finish_read(Slot& slot) {
+    slot.reading = false;
+    const auto begin = Clock::now();
+    const Outcome outcome = slot.transfer.result();
+    counts_.wait_s += std::chrono::duration<double>(Clock::now() - begin).count();
+    if (!outcome.ok()) {
+        slot.batch = -1;
+        throw Error(outcome.error);
+    }
+    count(outcome);
+    verify(slot.batch, options_.pinned_tiers, slot.tiers, slot.region);
+}
+
+void CachedSource::read_ahead() {
+    if (slots_.empty() || sweep_.tiers <= options_.pinned_tiers) return;
+    for (int step = 0; step <= options_.read_ahead; ++step) {
+        const std::int64_t batch = upcoming(step);
+        if (batch < pinned_batches_) continue;  // pinned, or nobody knows
+        Slot* slot = find(batch);
+        if (slot != nullptr && (slot->reading || slot->in_use || slot->tiers >= sweep_.tiers)) continue;
+        if (slot == nullptr) slot = victim(true);
+        if (slot == nullptr) return;
+        start_read(*slot, batch);
+    }
+}
+
+BatchView CachedSource::take(std::int64_t batch) {
+    ++takes_;
+    ++counts_.batches_taken;
+    const bool pinned = batch < pinned_batches_ || sweep_.tiers <= options_.pinned_tiers;
+    Slot* slot = pinned ? nullptr : find(batch);
+    if (pinned || (slot != nullptr && !slot->reading && slot->tiers >= sweep_.tiers)) ++counts_.batches_hit;
+    if (!pinned) {
+        if (slot != nullptr && slot->reading) finish_read(*slot);
+        if (slot == nullptr || slot->tiers < sweep_.tiers) {
+            if (slot == nullptr) slot = victim(false);
+            if (slot == nullptr) {
+                throw Error(ErrorCode::internal, "take a batch", "all slots of the cache are in use");
+            }
+            start_read(*slot, batch);
+            finish_read(*slot);
+        }
+        slot->in_use = true;
+        slot->used = takes_;
+    }
+    ++position_;
+    read_ahead();
+    const BatchRecord& record = file_.tables().batches[batch];
+    BatchView view;
+    for (int tier = 0; tier < sweep_.tiers; ++tier) {
+        const bool in_pinned = batch < pinned_batches_ || tier < options_.pinned_tiers;
+        const Region& region = in_pinned ? pinned_[batch] : slot->region;
+        view.tiers[tier] = region.memory + (record.tier_begin[tier] - region.begin);
+    }
+    return view;
+}
+
+void CachedSource::give_back(std::int64_t batch) {
+    Slot* slot = find(batch);
+    if (slot != nullptr) slot->in_use = false;
+    read_ahead();
+}
+
+void CachedSource::count(const Outcome& outcome) {
+    counts_.bytes_read += static_cast<std::int64_t>(outcome.bytes);
+    for (const PathShare& share : outcome.evidence.paths) {
+        counts_.bytes_by_path[to_string(share.path)] += static_cast<std::int64_t>(share.bytes);
+    }
+}
+
+void CachedSource::verify(std::int64_t batch, int first_tier, int tiers, const Region& region) {
+    if (options_.verify == Verify::never) return;
+    const BatchRecord& record = file_.tables().batches[batch];
+    for (int tier = first_tier; tier < tiers; ++tier) {
+        if (options_.verify == Verify::first && tier < verified_[batch]) continue;
+        const std::byte* bytes = region.memory + (record.tier_begin[tier] - region.begin);
+        const auto size = static_cast<std::uint64_t>(record.tier_bytes[tier]);
+        const ChecksumRange range{bytes, size};
+        const std::uint32_t sum = stream_ ? stream_->checksums(ChecksumKind::crc32, {&range, 1}).front()
+                                          : checksum_by(workers_, {bytes, size});
+        if (sum != record.checksums[tier]) throw file_.damaged(batch, tier);
+        verified_[batch] = static_cast<std::uint8_t>(std::max<int>(verified_[batch], tier + 1));
+    }
+}
+
+}  // namespace penstock::hmatrix

@@ -1,0 +1,93 @@
+// Batches by way of memory of a given size: part of it pinned, the rest a cache that reads ahead.
+//
+// Pinned memory holds either the first tiers of every batch, the most significant few percent, or the first batches
+// whole. What is left holds whole batches, the one used longest ago replaced first. Runs on any device: the memory is
+// the device's where products run on a GPU, and page-locked memory of the host otherwise.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hmatrix/file/reader.hpp"
+#include "hmatrix/multiply/source.hpp"
+#include "hmatrix/threads/workers.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock::hmatrix {
+
+enum class Verify : std::uint8_t { first, never, always };  // checksums of what was read: at its first time
+
+struct CacheOptions {
+    std::int64_t cache_bytes = 0;     // of memory for matrix bytes; 0: as much as the whole matrix takes
+    int pinned_tiers = 0;             // of every batch
+    std::int64_t pinned_batches = 0;  // whole, from the first on; -1: as many as fit
+    int read_ahead = 2;               // batches under way beside the one in use
+    PathKind path = PathKind::automatic;
+    Verify verify = Verify::first;
+    MemoryKind memory = MemoryKind::pinned;
+};
+
+class CachedSource final : public BatchSource {
+  public:
+    // Reads what is pinned. Throws Error{invalid_argument} when the cache cannot hold what is pinned and one batch.
+    CachedSource(const Context& context, Workers& workers, const MatrixFile& file, const CacheOptions& options);
+    ~CachedSource() override;
+
+    void begin(const Sweep& sweep) override;
+    BatchView take(std::int64_t batch) override;
+    void give_back(std::int64_t batch) override;
+    const SourceCounts& counts() const noexcept override { return counts_; }
+
+    std::int64_t pinned_bytes() const noexcept;
+    std::int64_t pinned_batches() const noexcept { return pinned_batches_; }
+    std::int64_t slots() const noexcept { return static_cast<std::int64_t>(slots_.size()); }
+
+  private:
+    struct Region {  // part of a batch in memory: its first byte is `begin` bytes into the batch
+        std::byte* memory = nullptr;
+        std::int64_t begin = 0;
+    };
+    struct Slot {
+        Region region;
+        std::int64_t batch = -1;
+        int tiers = 0;
+        bool reading = false;
+        bool in_use = false;
+        std::uint64_t used = 0;  // when last, in takes
+        Transfer transfer;
+    };
+
+    std::int64_t pinned_prefix(std::int64_t batch) const noexcept;  // bytes
+    std::int64_t slot_begin(std::int64_t batch) const noexcept;
+    void choose_pinned(std::int64_t slot_bytes);
+    void load_pinned();
+    void make_slots(std::int64_t slot_bytes);
+    Slot* find(std::int64_t batch) noexcept;
+    Slot* victim(bool ahead) noexcept;
+    bool wanted_soon(std::int64_t batch) const noexcept;
+    void start_read(Slot& slot, std::int64_t batch);
+    void finish_read(Slot& slot);
+    void read_ahead();
+    std::int64_t upcoming(std::int64_t steps) const noexcept;
+    void count(const Outcome& outcome);
+    void verify(std::int64_t batch, int first_tier, int tiers, const Region& region);
+
+    Context context_;
+    Workers& workers_;
+    const MatrixFile& file_;
+    CacheOptions options_;
+    std::int64_t pinned_batches_ = 0;
+    Buffer pinned_memory_;
+    std::vector<Region> pinned_;  // of each batch; memory is null where nothing is pinned
+    Buffer slot_memory_;
+    std::vector<Slot> slots_;
+    std::unique_ptr<Stream> stream_;  // for checksums in device memory
+    std::vector<std::uint8_t> verified_;  // tiers of each batch that were, from the first on
+    Sweep sweep_;
+    std::int64_t position_ = 0;  // in sweep_.order
+    std::uint64_t takes_ = 0;
+    SourceCounts counts_;
+};
+
+}  // namespace penstock::hmatrix
