@@ -19,15 +19,12 @@ constexpr double kVerySmooth = 24; // from here on with three points
 
 // Integral over both of 1 / |x - y| of one triangle with itself, in cubic metres.
 PENSTOCK_HMATRIX_SHARED double self_energy(const Panel& p) {
-    const double l[3] = {p.base, p.length[0], p.length[1]};
-    const double s = (l[0] + l[1] + l[2]) / 2, a = area(p);
-    // ln(s / (s - l)) with s - l from the other two: no cancellation where the triangle is thin is left but their own.
-    double sum = 0;
-    for (int k = 0; k < 3; ++k) {
-        const double shorter = (l[(k + 1) % 3] + l[(k + 2) % 3] - l[k]) / 2;
-        sum += std::log(s / shorter) / l[k];
-    }
-    return 4 * a * a / 3 * sum;
+    const double s = (p.base + p.length[0] + p.length[1]) / 2, a = area(p);
+    // s - l of each edge; that of the longest, which cancels in thin triangles, by Heron's formula from the others.
+    const double first = (p.base + p.length[1] - p.length[0]) / 2, second = (p.base + p.length[0] - p.length[1]) / 2;
+    const double longest = a * a / (s * first * second);
+    return 4 * a * a / 3 *
+           (std::log(s / longest) / p.base + std::log(s / first) / p.length[0] + std::log(s / second) / p.length[1]);
 }
 
 // A point of the panel's plane in space.

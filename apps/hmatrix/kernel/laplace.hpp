@@ -39,14 +39,19 @@ PENSTOCK_HMATRIX_SHARED Seen seen(const Panel& p, const double* at) {
 // The area, in square metres.
 PENSTOCK_HMATRIX_SHARED double area(const Panel& p) { return p.base * p.apex[1] / 2; }
 
-// What one edge adds: its distance in the plane, outward, times ln[(Rb + lp) / (Ra + lm)], where lm and lp are the
-// edge's ends along itself as the observer sees them. Each of Rb + lp and Ra + lm is taken in the form that does not
-// cancel, (R - l) and R0^2 if need be. An observer on the edge or its line adds nothing.
-PENSTOCK_HMATRIX_SHARED double edge_term(double out, double squared, double lm, double lp, double ra, double rb) {
-    const double a = ra + std::fabs(lm), b = rb + std::fabs(lp);
-    const double above = lp > 0 ? b : a;
-    const double below = lm < 0 ? (lp > 0 ? squared / a : b) : a;
-    return squared > 0 && below > 0 ? out * std::log(above / below) : 0.0;
+// An edge as the observer sees it: how far its line lies in the plane, outward, and where its ends lie along it.
+struct Edge {
+    double out, from, to;
+};
+
+// What an edge adds: out times ln[(Rb + to) / (Ra + from)], the distances of its ends being Ra and Rb. Each sum is in
+// the form that does not cancel, R - l for negative l, with out^2 + h^2 = (Ra + from) (Ra - from). An observer on the
+// edge or its line is given nothing.
+PENSTOCK_HMATRIX_SHARED double edge_term(const Edge& e, double hh, double ra, double rb) {
+    const double squared = e.out * e.out + hh, a = ra + std::fabs(e.from), b = rb + std::fabs(e.to);
+    const double above = e.to > 0 ? b : a;
+    const double below = e.from < 0 ? (e.to > 0 ? squared / a : b) : a;
+    return squared > 0 && below > 0 ? e.out * std::log(above / below) : 0.0;
 }
 
 // Radon's rule of seven points and degree 5: weights of the centroid and of the two triples, which lie at these
@@ -79,9 +84,9 @@ PENSTOCK_HMATRIX_SHARED double exact_potential(const Panel& p, const Seen& from)
     const double r2 = std::sqrt(x2 * x2 + y2 * y2 + hh);
     const double out1 = x1 * p.ty[0] - y0 * p.tx[0], lm1 = x1 * p.tx[0] + y0 * p.ty[0];
     const double out2 = x2 * p.ty[1] - y2 * p.tx[1], lm2 = x2 * p.tx[1] + y2 * p.ty[1];
-    const double logs = edge_term(-y0, y0 * y0 + hh, x0, x1, r0, r1) +
-                        edge_term(out1, out1 * out1 + hh, lm1, lm1 + p.length[0], r1, r2) +
-                        edge_term(out2, out2 * out2 + hh, lm2, lm2 + p.length[1], r2, r0);
+    const double logs = edge_term({-y0, x0, x1}, hh, r0, r1) +
+                        edge_term({out1, lm1, lm1 + p.length[0]}, hh, r1, r2) +
+                        edge_term({out2, lm2, lm2 + p.length[1]}, hh, r2, r0);
     const double height = std::fabs(from.height), triple = p.base * p.apex[1] * height;
     const double facing = r0 * r1 * r2 + (x0 * x1 + y0 * y0 + hh) * r2 + (x1 * x2 + y0 * y2 + hh) * r0 +
                           (x2 * x0 + y2 * y0 + hh) * r1;

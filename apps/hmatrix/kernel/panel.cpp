@@ -52,8 +52,8 @@ void set_frame(Panel& made, const double* base, const double* apex) {
     }
 }
 
-// The exact sum cancels by the square of the distance, and by the thinness of the triangle; the far rule is wrong by the
-// sixth power of the distance. They meet here, in longest edges.
+// The exact sum cancels by the square of the distance, and by the thinness of the triangle; the far rule's error falls
+// with the sixth power of the distance. They meet here, in longest edges.
 double reach(const Panel& p) { return kFarEdges * std::pow(p.apex[1] / p.base, 1.0 / 8); }
 
 void set_edge(Panel& made, int edge, double dx, double dy) {

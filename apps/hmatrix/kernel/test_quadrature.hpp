@@ -42,22 +42,32 @@ inline double seven_points(const Corners& t, double area, const Integrand& f) {
     return sum * area;
 }
 
-// `coarse` is the rule's value on the whole triangle.
-inline double refine(const Corners& t, double area, double coarse, double tolerance, const Integrand& f, int depth) {
+// A triangle and the rule's value on it.
+struct Piece {
+    Corners corners;
+    double area, value;
+};
+
+constexpr int kDepth = 60;
+
+inline double refine(const Piece& piece, const Integrand& f, double tolerance, int depth) {
+    const Corners& t = piece.corners;
     const double edge[3] = {apart(t[0], t[1]), apart(t[1], t[2]), apart(t[2], t[0])};
     const int longest = static_cast<int>(std::max_element(edge, edge + 3) - edge);
     const Point &p = t[longest], &q = t[(longest + 1) % 3], &r = t[(longest + 2) % 3];
     const Point middle{(p.x + q.x) / 2, (p.y + q.y) / 2, (p.z + q.z) / 2};
-    const Corners left{p, middle, r}, right{middle, q, r};
-    const double a = seven_points(left, area / 2, f), b = seven_points(right, area / 2, f);
-    if (std::fabs(a + b - coarse) < tolerance || depth == 0) return a + b;
-    return refine(left, area / 2, a, tolerance / 1.4, f, depth - 1) +
-           refine(right, area / 2, b, tolerance / 1.4, f, depth - 1);
+    Piece left{{p, middle, r}, piece.area / 2, 0}, right{{middle, q, r}, piece.area / 2, 0};
+    left.value = seven_points(left.corners, left.area, f);
+    right.value = seven_points(right.corners, right.area, f);
+    const double found = left.value + right.value;
+    const bool agreed = std::fabs(found - piece.value) < tolerance && depth < kDepth - 7;  // not by chance, early
+    if (agreed || depth == 0) return found;
+    return refine(left, f, tolerance / 1.4, depth - 1) + refine(right, f, tolerance / 1.4, depth - 1);
 }
 
 inline double integrate(const Corners& t, double tolerance, const Integrand& f) {
     const double area = area_of(t);
-    return refine(t, area, seven_points(t, area, f), tolerance, f, 90);
+    return refine({t, area, seven_points(t, area, f)}, f, tolerance, kDepth);
 }
 
 inline double potential_by_bisection(const Corners& t, const Point& at, double relative) {
