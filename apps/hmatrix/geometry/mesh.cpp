@@ -1,9 +1,23 @@
 // Centroids and areas: the two things of a mesh that everything above asks for.
 #include "hmatrix/geometry/mesh.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace penstock::hmatrix {
+namespace {
+
+constexpr double kRounding = 1e-14;
+
+double doubled_area(const Point& p, const Point& q, const Point& r) {
+    const double ux = q.x - p.x, uy = q.y - p.y, uz = q.z - p.z;
+    const double vx = r.x - p.x, vy = r.y - p.y, vz = r.z - p.z;
+    return std::hypot(uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx);
+}
+
+double distance(const Point& p, const Point& q) { return std::hypot(q.x - p.x, q.y - p.y, q.z - p.z); }
+
+}  // namespace
 
 std::vector<Point> centroids(const Mesh& mesh) {
     std::vector<Point> found;
@@ -19,12 +33,15 @@ std::vector<double> areas(const Mesh& mesh) {
     std::vector<double> found;
     found.reserve(mesh.triangles.size());
     for (const auto& [a, b, c] : mesh.triangles) {
-        const Point &p = mesh.vertices[a], &q = mesh.vertices[b], &r = mesh.vertices[c];
-        const double ux = q.x - p.x, uy = q.y - p.y, uz = q.z - p.z;
-        const double vx = r.x - p.x, vy = r.y - p.y, vz = r.z - p.z;
-        found.push_back(std::hypot(uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx) / 2);
+        found.push_back(doubled_area(mesh.vertices[a], mesh.vertices[b], mesh.vertices[c]) / 2);
     }
     return found;
+}
+
+bool has_area(const Point& a, const Point& b, const Point& c) {
+    const double longest = std::max({distance(a, b), distance(b, c), distance(c, a)});
+    const double doubled = doubled_area(a, b, c);
+    return std::isfinite(doubled) && std::isfinite(longest * longest) && doubled > kRounding * longest * longest;
 }
 
 }  // namespace penstock::hmatrix

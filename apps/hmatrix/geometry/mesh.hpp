@@ -30,4 +30,7 @@ struct Mesh {
 std::vector<Point> centroids(const Mesh& mesh);
 std::vector<double> areas(const Mesh& mesh);  // square metres
 
+// Whether three corners are finite and span a triangle: its height over the longest edge is above rounding.
+bool has_area(const Point& a, const Point& b, const Point& c);
+
 }  // namespace penstock::hmatrix

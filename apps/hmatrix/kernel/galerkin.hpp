@@ -1,0 +1,140 @@
+// The Laplace single layer tested by Galerkin: a symmetric matrix, of integrals over both triangles.
+//
+// Single source for host and nvcc. Symmetric to the last bit, for a pair is always integrated in the same order. By the
+// distance of the centroids in longest edges of the larger triangle: the same triangle, exact (Eibert and Hansen 1995);
+// near, seven points outside and the exact potential inside, both ways round and averaged, with four times seven points
+// where the triangles may touch; then seven times seven points; far, three times three.
+#pragma once
+
+#include "hmatrix/kernel/laplace.hpp"
+
+namespace penstock::hmatrix {
+
+namespace detail {
+
+// Where the rules begin, in longest edges.
+constexpr double kApart = 1.5;     // closer triangles may touch: the outer one is cut in four
+constexpr double kSmooth = 4;      // from here on product quadrature
+constexpr double kVerySmooth = 24; // from here on with three points
+
+// Integral over both of 1 / |x - y| of one triangle with itself, in cubic metres.
+PENSTOCK_HMATRIX_SHARED double self_energy(const Panel& p) {
+    const double s = (p.base + p.length[0] + p.length[1]) / 2, a = area(p);
+    // s - l of each edge; that of the longest, which cancels in thin triangles, by Heron's formula from the others.
+    const double first = (p.base + p.length[1] - p.length[0]) / 2, second = (p.base + p.length[0] - p.length[1]) / 2;
+    const double longest = a * a / (s * first * second);
+    return 4 * a * a / 3 *
+           (std::log(s / longest) / p.base + std::log(s / first) / p.length[0] + std::log(s / second) / p.length[1]);
+}
+
+// A point of the panel's plane in space.
+PENSTOCK_HMATRIX_SHARED void place(const Panel& p, double x, double y, double* at) {
+    for (int k = 0; k < 3; ++k) at[k] = p.origin[k] + x * p.axis[0][k] + y * p.axis[1][k];
+}
+
+// A triangle in the plane of a panel: where its corners are.
+struct Piece {
+    double x[3], y[3];
+};
+
+PENSTOCK_HMATRIX_SHARED Piece whole(const Panel& p) { return {{0, p.base, p.apex[0]}, {0, 0, p.apex[1]}}; }
+
+// One of four like pieces: that at a corner, or (3) the middle one.
+PENSTOCK_HMATRIX_SHARED Piece quarter(const Piece& t, int which) {
+    Piece cut{};
+    for (int k = 0; k < 3; ++k) {
+        const int a = which == 3 ? (k + 1) % 3 : which, b = which == 3 ? (k + 2) % 3 : k;
+        cut.x[k] = (t.x[a] + t.x[b]) / 2;
+        cut.y[k] = (t.y[a] + t.y[b]) / 2;
+    }
+    return cut;
+}
+
+// The seven points of a piece in space, and the weight of each, of a sum of 1.
+struct Points {
+    double at[7][3];
+    double weight[7];
+};
+
+PENSTOCK_HMATRIX_SHARED void put(const Panel& p, const Piece& t, Points& points, int which) {
+    const double cx = (t.x[0] + t.x[1] + t.x[2]) / 3, cy = (t.y[0] + t.y[1] + t.y[2]) / 3;
+    const double shift = which < 3 ? kInnerShift : kOuterShift;
+    const double x = which == 6 ? cx : cx + shift * (t.x[which % 3] - cx);
+    const double y = which == 6 ? cy : cy + shift * (t.y[which % 3] - cy);
+    place(p, x, y, points.at[which]);
+    points.weight[which] = which == 6 ? kCentroidWeight : which < 3 ? kInnerWeight : kOuterWeight;
+}
+
+PENSTOCK_HMATRIX_SHARED Points seven_points(const Panel& p, const Piece& t) {
+    Points points{};
+    for (int k = 0; k < 7; ++k) put(p, t, points, k);
+    return points;
+}
+
+// The mean over `outer` of the potential of `inner`.
+PENSTOCK_HMATRIX_SHARED double mean_potential(const Panel& outer, const Panel& inner, bool cut) {
+    double sum = 0;
+    for (int piece = 0; piece < (cut ? 4 : 1); ++piece) {
+        const Points points = seven_points(outer, cut ? quarter(whole(outer), piece) : whole(outer));
+        for (int k = 0; k < 7; ++k) sum += points.weight[k] * potential(inner, points.at[k]);
+    }
+    return cut ? sum / 4 : sum;
+}
+
+PENSTOCK_HMATRIX_SHARED double inverse_distance(const double* a, const double* b) {
+    const double x = a[0] - b[0], y = a[1] - b[1], z = a[2] - b[2];
+    return 1 / std::sqrt(x * x + y * y + z * z);
+}
+
+// The mean over both of 1 / |x - y|, by seven points each.
+PENSTOCK_HMATRIX_SHARED double mean_by_seven(const Panel& a, const Panel& b) {
+    const Points outer = seven_points(a, whole(a)), inner = seven_points(b, whole(b));
+    double sum = 0;
+    for (int i = 0; i < 7; ++i) {
+        double row = 0;
+        for (int j = 0; j < 7; ++j) row += inner.weight[j] * inverse_distance(outer.at[i], inner.at[j]);
+        sum += outer.weight[i] * row;
+    }
+    return sum;
+}
+
+// The same by three points each, halfway from the centroid to the corners.
+PENSTOCK_HMATRIX_SHARED double mean_by_three(const Panel& a, const Panel& b) {
+    double at[2][3][3];
+    for (int side = 0; side < 2; ++side) {
+        const Panel& p = side == 0 ? a : b;
+        const Piece t = whole(p);
+        const double cx = (t.x[1] + t.x[2]) / 3, cy = t.y[2] / 3;
+        for (int k = 0; k < 3; ++k) place(p, (cx + t.x[k]) / 2, (cy + t.y[k]) / 2, at[side][k]);
+    }
+    double sum = 0;
+    for (int i = 0; i < 3; ++i) {
+        for (int j = 0; j < 3; ++j) sum += inverse_distance(at[0][i], at[1][j]);
+    }
+    return sum / 9;
+}
+
+PENSTOCK_HMATRIX_SHARED double mean_of_pair(const Panel& a, const Panel& b) {
+    double ca[3], cb[3];
+    place(a, (a.base + a.apex[0]) / 3, a.apex[1] / 3, ca);
+    place(b, (b.base + b.apex[0]) / 3, b.apex[1] / 3, cb);
+    const double h = a.base > b.base ? a.base : b.base, edges = 1 / (h * inverse_distance(ca, cb));
+    if (edges >= kVerySmooth) return mean_by_three(a, b);
+    if (edges >= kSmooth) return mean_by_seven(a, b);
+    const bool cut = !(edges >= kApart);
+    return (mean_potential(a, b, cut) / area(b) + mean_potential(b, a, cut) / area(a)) / 2;
+}
+
+}  // namespace detail
+
+struct LaplaceGalerkin {
+    const Panel* panels;
+
+    PENSTOCK_HMATRIX_SHARED double operator()(std::int64_t row, std::int64_t column) const {
+        const Panel &a = panels[row < column ? row : column], &b = panels[row < column ? column : row];
+        if (row == column) return kInverse4Pi * detail::self_energy(a);
+        return kInverse4Pi * detail::area(a) * detail::area(b) * detail::mean_of_pair(a, b);
+    }
+};
+
+}  // namespace penstock::hmatrix

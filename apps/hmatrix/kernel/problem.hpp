@@ -1,0 +1,35 @@
+// The surface charge problem of a mesh: what the Laplace functors point into, owned in one place on the host.
+//
+// Functors made here are valid while the problem lives and is not moved. For a GPU, copy panels() and centroids() there
+// and make the functors with pointers to the copies.
+#pragma once
+
+#include <vector>
+
+#include "hmatrix/kernel/galerkin.hpp"
+#include "hmatrix/kernel/laplace.hpp"
+
+namespace penstock::hmatrix {
+
+class LaplaceProblem {
+  public:
+    explicit LaplaceProblem(const Mesh& mesh);  // throws Error{invalid_argument} naming a triangle of no area
+
+    LaplaceCollocation collocation() const noexcept { return {panels_.data(), &centroids_.data()->x}; }
+    LaplaceGalerkin galerkin() const noexcept { return {panels_.data()}; }
+
+    std::int64_t unknowns() const noexcept { return static_cast<std::int64_t>(panels_.size()); }
+    const std::vector<Panel>& panels() const noexcept { return panels_; }
+    const std::vector<Point>& centroids() const noexcept { return centroids_; }
+    const std::vector<double>& areas() const noexcept { return areas_; }  // square metres
+
+    // C / (4 pi eps0) in metres, of charge density over eps0 (V/m) on each triangle of a body at 1 V.
+    double capacitance_over_4pi_eps0(const std::vector<double>& density) const;
+
+  private:
+    std::vector<Panel> panels_;
+    std::vector<Point> centroids_;
+    std::vector<double> areas_;
+};
+
+}  // namespace penstock::hmatrix
