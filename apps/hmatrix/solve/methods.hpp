@@ -20,7 +20,7 @@ Task gmres(Column& column);
 Task fgmres(Column& column);
 
 // One product an iteration, 2 s + 3 vectors and s that all right-hand sides share: IDR(s) with vectors kept orthogonal
-// to the shadow space as they are made (van Gijzen and Sonneveld, ACM Transactions on Mathematical Software 38(1), 2011).
+// to the shadow space as they are made (van Gijzen and Sonneveld, ACM Trans. Math. Software 38(1), 2011).
 Task idr(Column& column);
 // Its shadow space: `s` orthonormal vectors from a fixed seed.
 std::shared_ptr<double> idr_shadow(VectorSpace& space, std::int64_t s);
