@@ -35,7 +35,8 @@ std::unique_ptr<VectorSpace> make_host_vectors(std::int64_t size);
 class LinearOperator {
   public:
     virtual ~LinearOperator() = default;
-    // For `count` columns of x and y: ||y - A x|| <= accuracy * ||A|| ||x|| (Frobenius), 0: as exact as it is stored.
+    // For each of `count` columns of x and y: ||y - A x|| <= accuracy * ||A|| ||x|| (Frobenius), 0: as exact as it is
+    // stored. x and y are vectors of the VectorSpace that solves, and do not overlap.
     virtual void apply(const double* x, double* y, std::int64_t count, double accuracy) = 0;
 };
 

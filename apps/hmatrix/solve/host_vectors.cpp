@@ -1,0 +1,175 @@
+// Vectors in host memory, summed in an order that nothing but their length decides.
+//
+// A vector is cut into pieces of kPiece; a piece is summed in kLanes lanes that the compiler turns into vector
+// instructions, pieces are added in their order. Threads only ever take whole pieces, so a result is the same bit for
+// bit on every run and for every number of threads. Within a piece, blocks short enough for the nearest cache meet all
+// columns of a basis before the next block: the basis and the vector each come from memory once.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "hmatrix/solve/team.hpp"
+#include "hmatrix/solve/vectors.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+namespace {
+
+constexpr std::int64_t kBlock = 4096;        // 32 KiB: what all columns meet stays in a near cache
+constexpr std::int64_t kPiece = 8 * kBlock;
+constexpr std::int64_t kAlone = 4 * kPiece;  // shorter vectors are not worth waking a thread for
+constexpr int kLanes = 4;
+constexpr unsigned kThreads = 8;             // more than that only queue for the same memory
+
+double sum_of_products(const double* x, const double* y, std::int64_t count) noexcept {
+    double lane[kLanes] = {};
+    std::int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+        for (int l = 0; l < kLanes; ++l) lane[l] += x[i + l] * y[i + l];
+    }
+    for (int l = 0; i < count; ++i, ++l) lane[l] += x[i] * y[i];
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+        for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+    }
+    return lane[0];
+}
+
+// The same sums for four columns, `stride` apart: one pass over x, and memory is asked for four streams at once.
+void sums_of_four(const double* columns, std::int64_t stride, const double* x, std::int64_t count,
+                  double* sums) noexcept {
+    double lane[4][kLanes] = {};
+    const std::int64_t whole = count - count % kLanes;
+    for (std::int64_t i = 0; i < whole; i += kLanes) {
+        for (int l = 0; l < kLanes; ++l) {
+            const double value = x[i + l];
+            lane[0][l] += columns[i + l] * value;
+            lane[1][l] += columns[stride + i + l] * value;
+            lane[2][l] += columns[2 * stride + i + l] * value;
+            lane[3][l] += columns[3 * stride + i + l] * value;
+        }
+    }
+    for (int c = 0; c < 4; ++c) {
+        for (std::int64_t i = whole; i < count; ++i) lane[c][i - whole] += columns[c * stride + i] * x[i];
+        sums[c] += (lane[c][0] + lane[c][2]) + (lane[c][1] + lane[c][3]);
+    }
+}
+
+void add_one(double factor, const double* __restrict x, double* __restrict y, std::int64_t count) noexcept {
+    for (std::int64_t i = 0; i < count; ++i) y[i] += factor * x[i];
+}
+
+// Four columns, `stride` apart, in one pass over y.
+void add_four(const double* factors, const double* __restrict columns, std::int64_t stride, double* __restrict y,
+              std::int64_t count) noexcept {
+    const double* __restrict second = columns + stride;
+    const double* __restrict third = columns + 2 * stride;
+    const double* __restrict fourth = columns + 3 * stride;
+    const double f0 = factors[0], f1 = factors[1], f2 = factors[2], f3 = factors[3];
+    for (std::int64_t i = 0; i < count; ++i) {
+        y[i] += (f0 * columns[i] + f1 * second[i]) + (f2 * third[i] + f3 * fourth[i]);
+    }
+}
+
+class HostVectors final : public VectorSpace {
+  public:
+    explicit HostVectors(std::int64_t size)
+        : size_(size), team_(size < kAlone ? 1 : threads_of_this_machine(kThreads)) {}
+
+    std::int64_t size() const noexcept override { return size_; }
+
+    std::shared_ptr<double> allocate(std::int64_t count) override {
+        try {
+            if (count > std::numeric_limits<std::int64_t>::max() / 8 / size_) throw std::bad_alloc();
+            const auto owner = std::make_shared<std::vector<double>>(static_cast<std::size_t>(count * size_));
+            return {owner, owner->data()};
+        } catch (const std::bad_alloc&) {
+            throw Error(ErrorCode::out_of_memory, "allocate vectors",
+                        "no memory for " + std::to_string(count) + " vectors of " + std::to_string(size_) + " doubles",
+                        "restart sooner (option restart), or solve for fewer right-hand sides at once");
+        }
+    }
+    void upload(std::span<const double> host, double* to) override {
+        std::copy_n(host.data(), std::min<std::int64_t>(size_, static_cast<std::int64_t>(host.size())), to);
+    }
+    void download(const double* from, std::span<double> host) override {
+        std::copy_n(from, std::min<std::int64_t>(size_, static_cast<std::int64_t>(host.size())), host.data());
+    }
+    void copy(const double* from, double* to) override {
+        for_pieces([=](std::int64_t first, std::int64_t count) { std::copy_n(from + first, count, to + first); });
+    }
+    void scale(double factor, double* x) override {
+        for_pieces([=](std::int64_t first, std::int64_t count) {
+            for (std::int64_t i = first; i < first + count; ++i) x[i] *= factor;
+        });
+    }
+    void add(double factor, const double* x, double* y) override {
+        for_pieces([=](std::int64_t first, std::int64_t count) { add_one(factor, x + first, y + first, count); });
+    }
+    double dot(const double* x, const double* y) override {
+        double result = 0;
+        dots(x, y, std::span(&result, 1));
+        return result;
+    }
+    void dots(const double* basis, const double* x, std::span<double> result) override;
+    void combine(const double* basis, std::span<const double> factors, double* y) override;
+
+  private:
+    std::int64_t pieces() const noexcept { return (size_ + kPiece - 1) / kPiece; }
+    template <class Work>
+    void for_pieces(const Work& work) {
+        team_.run(pieces(), [&](std::int64_t piece) {
+            work(piece * kPiece, std::min(kPiece, size_ - piece * kPiece));
+        });
+    }
+
+    std::int64_t size_;
+    Team team_;
+    std::vector<double> sums_;  // of pieces, column by column within a piece
+};
+
+void HostVectors::dots(const double* basis, const double* x, std::span<double> result) {
+    const auto columns = static_cast<std::int64_t>(result.size());
+    sums_.assign(static_cast<std::size_t>(pieces() * columns), 0.0);
+    for_pieces([&](std::int64_t first, std::int64_t count) {
+        double* sums = sums_.data() + first / kPiece * columns;
+        for (std::int64_t at = first; at < first + count; at += kBlock) {
+            const std::int64_t length = std::min(kBlock, first + count - at);
+            std::int64_t c = 0;
+            for (; c + 4 <= columns; c += 4) sums_of_four(basis + c * size_ + at, size_, x + at, length, sums + c);
+            for (; c < columns; ++c) {
+                sums[c] += sum_of_products(basis + c * size_ + at, x + at, length);
+            }
+        }
+    });
+    std::fill(result.begin(), result.end(), 0.0);
+    for (std::int64_t piece = 0; piece < pieces(); ++piece) {
+        for (std::int64_t c = 0; c < columns; ++c) result[c] += sums_[piece * columns + c];
+    }
+}
+
+void HostVectors::combine(const double* basis, std::span<const double> factors, double* y) {
+    const auto columns = static_cast<std::int64_t>(factors.size());
+    for_pieces([&](std::int64_t first, std::int64_t count) {
+        for (std::int64_t at = first; at < first + count; at += kBlock) {
+            const std::int64_t length = std::min(kBlock, first + count - at);
+            std::int64_t c = 0;
+            for (; c + 4 <= columns; c += 4) add_four(&factors[c], basis + c * size_ + at, size_, y + at, length);
+            for (; c < columns; ++c) add_one(factors[c], basis + c * size_ + at, y + at, length);
+        }
+    });
+}
+
+}  // namespace
+
+std::unique_ptr<VectorSpace> make_host_vectors(std::int64_t size) {
+    if (size < 1) {
+        throw Error(ErrorCode::invalid_argument, "make vectors",
+                    "a vector of " + std::to_string(size) + " numbers has no meaning", "give at least one unknown");
+    }
+    return std::make_unique<HostVectors>(size);
+}
+
+}  // namespace penstock::hmatrix
