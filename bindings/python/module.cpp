@@ -1,5 +1,6 @@
 // The module penstock._core: the C++ API as Python sees it, without policy or convenience of its own. The typed and
 // documented face is python/penstock/_api.py.
+#include "apps/hmatrix/python/binding.hpp"
 #include "binding.hpp"
 #include "penstock/survey.hpp"
 
@@ -85,6 +86,7 @@ NB_MODULE(_core, module) {
     python::bind_boxes(module);
     python::bind_device_cache(module);
     python::bind_dlpack(module);
+    python::bind_hmatrix_system(module);
     module.def("parse_bytes", [](const std::string& text) { return penstock::parse_bytes(text); });
     module.def("path_names", &python::path_names);
     module.def("build_facts", &python::build_facts);

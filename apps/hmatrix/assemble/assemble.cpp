@@ -27,12 +27,13 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
     throw Error(ErrorCode::invalid_argument, "assemble a matrix", cause, advice);
 }
 
-void check(const Problem& problem, const AssembleOptions& options) {
+void check(const MatrixProblem& problem, const AssembleOptions& options) {
     if (!(options.eps >= 1e-12 && options.eps <= 0.5)) {
         refuse("eps " + std::to_string(options.eps) + " is not between 1e-12 and 0.5");
     }
     if (problem.points.empty() || problem.entries == nullptr) refuse("there are no points, or no entries");
     if (options.batch_bytes < 1) refuse("a batch of " + std::to_string(options.batch_bytes) + " bytes holds nothing");
+    if (options.batches < 0) refuse(std::to_string(options.batches) + " batches");
     if (options.accuracies.size() > kMaxTiers) refuse("more than " + std::to_string(kMaxTiers) + " tiers");
     for (std::size_t i = 0; i < options.accuracies.size(); ++i) {
         const double before = i == 0 ? 1 : options.accuracies[i - 1];
@@ -50,7 +51,8 @@ std::vector<double> default_accuracies(double eps) {
     return steps;
 }
 
-FileHeader first_head(const Problem& problem, const AssembleOptions& options, const std::vector<double>& accuracies) {
+FileHeader first_head(const MatrixProblem& problem, const AssembleOptions& options,
+                      const std::vector<double>& accuracies) {
     FileHeader head{};
     head.encoding = static_cast<std::uint32_t>(options.encoding);
     head.tiers = options.encoding == Encoding::tiers ? static_cast<std::uint32_t>(accuracies.size()) : 1;
@@ -70,13 +72,11 @@ struct Counts {
     std::int64_t full_rank = 0;
     std::int64_t rank_sum = 0;
     std::int64_t fp64_bytes = 0;
-    std::int64_t low_rank_columns = 0;  // rank * (rows + columns): says what ranks to expect
-    std::int64_t low_rank_sides = 0;    // rows + columns
 };
 
 class Assembly {
   public:
-    Assembly(Workers& workers, const Problem& problem, const AssembleOptions& options)
+    Assembly(Workers& workers, const MatrixProblem& problem, const AssembleOptions& options)
         : workers_(workers),
           problem_(problem),
           options_(options),
@@ -90,14 +90,14 @@ class Assembly {
         const auto begin = Clock::now();
         Assembled made;
         MatrixWriter writer(context, workers_, path, first_head(problem_, options_, accuracies_));
-        for (std::size_t first = 0; first < leaves_.size();) {
-            const std::span<const Leaf> places = next_batch(first);
-            std::vector<TieredLeaf> leaves = build(places);
+        const std::vector<std::size_t> begins = cut();
+        for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+            const auto places = std::span<const Leaf>(leaves_).subspan(begins[i], begins[i + 1] - begins[i]);
+            const std::vector<TieredLeaf> leaves = build(places);
             const auto wait_begin = Clock::now();
             writer.add(places, leaves);
             made.write_s += seconds_since(wait_begin);
-            first += places.size();
-            tell(first, writer.bytes());
+            tell(begins[i + 1], writer.bytes());
         }
         finish(writer, made);
         made.assemble_s = seconds_since(begin) - made.write_s;
@@ -105,17 +105,46 @@ class Assembly {
     }
 
   private:
-    // Leaves that together would take about batch_bytes as doubles, at the ranks met so far.
-    std::span<const Leaf> next_batch(std::size_t first) const {
-        const Counts met = joined();
-        const auto sides = static_cast<double>(met.low_rank_sides);
-        const double rank = sides == 0 ? 8 : static_cast<double>(met.low_rank_columns) / sides;
-        double bytes = 0;
-        std::size_t last = first;
-        while (last < leaves_.size() && (last == first || bytes < static_cast<double>(options_.batch_bytes))) {
-            bytes += expected_bytes(leaves_[last++], rank);
+    // Rank of a low-rank leaf, as met in some of them, spread evenly: what a batch's bytes are expected by.
+    double pilot_rank() {
+        constexpr std::int64_t kSome = 256;
+        std::vector<const Leaf*> low_rank;
+        for (const Leaf& leaf : leaves_) {
+            if (leaf.low_rank) low_rank.push_back(&leaf);
         }
-        return std::span(leaves_).subspan(first, last - first);
+        const std::int64_t some = std::min<std::int64_t>(kSome, static_cast<std::int64_t>(low_rank.size()));
+        std::vector<std::int64_t> values(some), sides(some);
+        workers_.for_each(some, [&](int, std::int64_t i) {
+            const Leaf& leaf = *low_rank[i * low_rank.size() / some];
+            const std::span<const std::int64_t> order(tree_.order);
+            values[i] = approximate(*problem_.entries, order.subspan(leaf.row, leaf.rows),
+                                    order.subspan(leaf.column, leaf.columns), aca_options(leaf)).factors.values();
+            sides[i] = leaf.rows + leaf.columns;
+        });
+        const auto sum = [](const std::vector<std::int64_t>& of) {
+            return static_cast<double>(std::accumulate(of.begin(), of.end(), std::int64_t{0}));
+        };
+        return some == 0 ? 0 : sum(values) / sum(sides);
+    }
+
+    // Where batches begin, of about equal bytes each; and the end.
+    std::vector<std::size_t> cut() {
+        const double rank = pilot_rank();
+        double total = 0;
+        for (const Leaf& leaf : leaves_) total += expected_bytes(leaf, rank);
+        const auto most = static_cast<double>(leaves_.size());
+        const double wanted = options_.batches > 0 ? static_cast<double>(options_.batches)
+                                                   : std::ceil(total / static_cast<double>(options_.batch_bytes));
+        const double batches = std::clamp(wanted, 1.0, most);
+        std::vector<std::size_t> begins{0};
+        double passed = 0;
+        for (std::size_t i = 0; i < leaves_.size(); ++i) {
+            const auto made = static_cast<double>(begins.size());
+            if (made < batches && i > begins.back() && passed >= total * made / batches) begins.push_back(i);
+            passed += expected_bytes(leaves_[i], rank);
+        }
+        begins.push_back(leaves_.size());
+        return begins;
     }
 
     static double expected_bytes(const Leaf& leaf, double rank) {
@@ -179,8 +208,6 @@ class Assembly {
         counts.full_rank += found.converged ? 0 : 1;
         counts.rank_sum += found.factors.rank;
         counts.fp64_bytes += 8 * found.told_rank * (place.rows + place.columns);
-        counts.low_rank_columns += found.factors.values();
-        counts.low_rank_sides += place.rows + place.columns;
     }
 
     static void check_finite(const Factors& block, std::span<const std::int64_t> rows,
@@ -208,8 +235,6 @@ class Assembly {
             all.full_rank += one.full_rank;
             all.rank_sum += one.rank_sum;
             all.fp64_bytes += one.fp64_bytes;
-            all.low_rank_columns += one.low_rank_columns;
-            all.low_rank_sides += one.low_rank_sides;
         }
         return all;
     }
@@ -234,7 +259,7 @@ class Assembly {
     }
 
     Workers& workers_;
-    const Problem& problem_;
+    const MatrixProblem& problem_;
     const AssembleOptions& options_;
     std::vector<double> accuracies_;
     ClusterTree tree_;
@@ -245,7 +270,7 @@ class Assembly {
 
 }  // namespace
 
-Assembled assemble(const Context& context, Workers& workers, const Problem& problem, const std::string& path,
+Assembled assemble(const Context& context, Workers& workers, const MatrixProblem& problem, const std::string& path,
                    const AssembleOptions& options) {
     check(problem, options);
     return Assembly(workers, problem, options).run(context, path);

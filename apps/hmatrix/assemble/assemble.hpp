@@ -29,6 +29,7 @@ struct AssembleOptions {
     Encoding encoding = Encoding::tiers;
     std::vector<double> accuracies{};      // of tiers; empty: tenfold steps from 0.1 to eps
     std::int64_t batch_bytes = 64 * kMiB;  // of doubles that a batch of leaves would take, about
+    std::int64_t batches = 0;              // instead: this many, of about as many bytes each
     std::int64_t check_rows = 32;          // compared with the true matrix at the end; 0: no check
     double refuse_error = 10;              // times eps: a sampled error above this is an Error and no file
     std::string about = "{}";              // JSON text, kept in the file
@@ -45,14 +46,14 @@ struct Assembled {
 };
 
 // What is assembled: a point for each unknown, and entries in the numbering of these points.
-struct Problem {
+struct MatrixProblem {
     std::span<const Point> points;
     const Entries* entries = nullptr;
 };
 
 // The matrix as a file at `path`. Throws Error: options out of range, entries that are not finite, a sampled error
 // above refuse_error * eps, and whatever writing throws; there is no file of that name then, or the one before.
-Assembled assemble(const Context& context, Workers& workers, const Problem& problem, const std::string& path,
+Assembled assemble(const Context& context, Workers& workers, const MatrixProblem& problem, const std::string& path,
                    const AssembleOptions& options);
 
 }  // namespace penstock::hmatrix

@@ -32,7 +32,6 @@ CachedSource::CachedSource(const Context& context, Workers& workers, const Matri
                            const CacheOptions& options)
     : context_(context), workers_(workers), file_(file), options_(options), pinned_(file.head().batches) {
     options_.pinned_tiers = std::clamp(options_.pinned_tiers, 0, file.tiers());
-    options_.read_ahead = std::max(0, options_.read_ahead);
     verified_.resize(file.head().batches);
     if (options_.memory == MemoryKind::device) stream_ = context_.device().make_stream();
     std::int64_t slot_bytes = 0;
@@ -80,7 +79,8 @@ void CachedSource::choose_pinned(std::int64_t slot_bytes) {
     const bool as_many_as_fit = options_.pinned_batches < 0;
     pinned_batches_ = as_many_as_fit ? batches : std::min(options_.pinned_batches, batches);
     const auto left = [&] { return options_.cache_bytes - pinned_bytes(); };
-    const std::int64_t passing = slot_bytes * (1 + options_.read_ahead);
+    constexpr int kAheadAtLeast = 2;
+    const std::int64_t passing = slot_bytes * (1 + (options_.read_ahead < 0 ? kAheadAtLeast : options_.read_ahead));
     while (as_many_as_fit && pinned_batches_ > 0 && left() < (pinned_batches_ < batches ? passing : 0)) {
         --pinned_batches_;
     }
@@ -118,7 +118,7 @@ void CachedSource::make_slots(std::int64_t slot_bytes) {
     const std::int64_t unpinned = file_.head().batches - pinned_batches_;
     if (unpinned == 0) return;
     const std::int64_t fit = (options_.cache_bytes - pinned_bytes()) / slot_bytes;
-    slots_.resize(std::min(fit, unpinned + 1 + options_.read_ahead));
+    slots_.resize(std::min(fit, unpinned));
     slot_memory_ = context_.allocate(slot_bytes * slots() + kRowsTogether, options_.memory);
     for (std::int64_t i = 0; i < slots(); ++i) {
         slots_[i].region.memory = static_cast<std::byte*>(slot_memory_.data()) + i * slot_bytes;
@@ -146,8 +146,12 @@ std::int64_t CachedSource::upcoming(std::int64_t steps) const noexcept {
     return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
 }
 
+int CachedSource::steps_ahead() const noexcept {
+    return options_.read_ahead >= 0 ? options_.read_ahead : static_cast<int>(slots()) - 1;
+}
+
 bool CachedSource::wanted_soon(std::int64_t batch) const noexcept {
-    for (int step = 0; step <= options_.read_ahead; ++step) {
+    for (int step = 0; step <= steps_ahead(); ++step) {
         if (upcoming(step) == batch) return true;
     }
     return false;
@@ -190,7 +194,7 @@ void CachedSource::finish_read(Slot& slot) {
 
 void CachedSource::read_ahead() {
     if (slots_.empty() || sweep_.tiers <= options_.pinned_tiers) return;
-    for (int step = 0; step <= options_.read_ahead; ++step) {
+    for (int step = 0; step <= steps_ahead(); ++step) {
         const std::int64_t batch = upcoming(step);
         if (batch < pinned_batches_) continue;  // pinned, or nobody knows
         Slot* slot = find(batch);
@@ -229,6 +233,14 @@ BatchView CachedSource::take(std::int64_t batch) {
         const Region& region = in_pinned ? pinned_[batch] : slot->region;
         view.tiers[tier] = region.memory + (record.tier_begin[tier] - region.begin);
     }
+    return view;
+}
+
+BatchView CachedSource::pinned(std::int64_t batch) const noexcept {
+    const BatchRecord& record = file_.tables().batches[batch];
+    BatchView view;
+    const int tiers = batch < pinned_batches_ ? file_.tiers() : options_.pinned_tiers;
+    for (int tier = 0; tier < tiers; ++tier) view.tiers[tier] = pinned_[batch].memory + record.tier_begin[tier];
     return view;
 }
 

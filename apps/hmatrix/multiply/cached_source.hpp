@@ -22,7 +22,7 @@ struct CacheOptions {
     std::int64_t cache_bytes = 0;     // of memory for matrix bytes; 0: as much as the whole matrix takes
     int pinned_tiers = 0;             // of every batch
     std::int64_t pinned_batches = 0;  // whole, from the first on; -1: as many as fit
-    int read_ahead = 2;               // batches under way beside the one in use
+    int read_ahead = -1;              // batches under way beside the one in use; -1: as many as there is room for
     PathKind path = PathKind::automatic;
     Verify verify = Verify::first;
     MemoryKind memory = MemoryKind::pinned;
@@ -37,9 +37,12 @@ class CachedSource final : public BatchSource {
     void begin(const Sweep& sweep) override;
     BatchView take(std::int64_t batch) override;
     void give_back(std::int64_t batch) override;
+    // The pinned tiers of a batch, without a sweep.
+    BatchView pinned(std::int64_t batch) const noexcept;
     const SourceCounts& counts() const noexcept override { return counts_; }
 
     std::int64_t pinned_bytes() const noexcept;
+    int pinned_tiers() const noexcept { return options_.pinned_tiers; }
     std::int64_t pinned_batches() const noexcept { return pinned_batches_; }
     std::int64_t slots() const noexcept { return static_cast<std::int64_t>(slots_.size()); }
 
@@ -69,6 +72,7 @@ class CachedSource final : public BatchSource {
     void start_read(Slot& slot, std::int64_t batch);
     void finish_read(Slot& slot);
     void read_ahead();
+    int steps_ahead() const noexcept;
     std::int64_t upcoming(std::int64_t steps) const noexcept;
     void count(const Outcome& outcome);
     void verify(std::int64_t batch, int first_tier, int tiers, const Region& region);

@@ -1,0 +1,295 @@
+// Assembly, products and solves in Python.
+#include <optional>
+
+#include "apps/hmatrix/python/options.hpp"
+#include "hmatrix/kernel/problem.hpp"
+#include "hmatrix/solve/checkpoint.hpp"
+
+namespace penstock::python {
+namespace {
+
+// Calls Python on the thread that holds no GIL at the moment. False: the caller wants an end. What Python raises goes
+// through the work, which cleans up, to whoever asked for it.
+template <class... Arguments>
+bool told(nb::handle function, Arguments... arguments) {
+    const nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (function.is_none()) return true;
+    const nb::object answer = function(arguments...);
+    return !answer.is(nb::handle(Py_False));
+}
+
+// Entries by a Python function of two arrays of numbers of points, which returns a 2-D array. Called on the thread that
+// assembles, one block of rows or columns at a time.
+class PythonEntries final : public hmatrix::Entries {
+  public:
+    explicit PythonEntries(nb::object function) : function_(std::move(function)) {}
+    ~PythonEntries() override {
+        const nb::gil_scoped_acquire acquire;
+        function_.reset();
+    }
+    void row(std::int64_t row, std::span<const std::int64_t> columns, double* out) const override {
+        ask({&row, 1}, columns, out);
+    }
+    void column(std::span<const std::int64_t> rows, std::int64_t column, double* out) const override {
+        ask(rows, {&column, 1}, out);
+    }
+
+  private:
+    void ask(std::span<const std::int64_t> rows, std::span<const std::int64_t> columns, double* out) const {
+        const nb::gil_scoped_acquire acquire;
+        const nb::object answer = function_(numbers(rows), numbers(columns));
+        Doubles values;
+        if (!nb::try_cast<Doubles>(answer, values) || values.size() != rows.size() * columns.size()) {
+            PyErr_Clear();
+            throw nb::type_error("entries(rows, columns) must return a C-contiguous float64 array of that shape");
+        }
+        std::copy_n(values.data(), values.size(), out);
+    }
+    static nb::object numbers(std::span<const std::int64_t> from) {
+        return nb::cast(to_numpy(std::vector<std::int64_t>(from.begin(), from.end()), {from.size()}));
+    }
+    nb::object function_;
+};
+
+nb::dict head_to_dict(const hmatrix::FileHeader& head) {
+    nb::dict fields;
+    fields["unknowns"] = head.unknowns;
+    fields["leaves"] = head.leaves;
+    fields["low_rank_leaves"] = head.low_rank_leaves;
+    fields["dense_leaves"] = head.leaves - head.low_rank_leaves;
+    fields["rank_sum"] = head.rank_sum;
+    fields["batches"] = head.batches;
+    fields["bytes_fp64"] = head.fp64_bytes;
+    fields["bytes_stored"] = head.file_bytes;
+    fields["encoding"] = head.encoding == static_cast<std::uint32_t>(hmatrix::Encoding::tiers) ? "tiers" : "fp64";
+    fields["accuracies"] = std::vector<double>(head.accuracies, head.accuracies + head.tiers);
+    fields["eps"] = head.eps;
+    fields["eta"] = head.eta;
+    fields["leaf_size"] = head.leaf_size;
+    fields["sampled_error"] = head.sampled_error;
+    return fields;
+}
+
+nb::dict assembled_to_dict(const hmatrix::Assembled& made) {
+    nb::dict fields = head_to_dict(made.head);
+    fields["entries_evaluated"] = made.evaluated;
+    fields["repairs"] = made.repairs;
+    fields["full_rank_leaves"] = made.full_rank;
+    fields["assemble_s"] = made.assemble_s;
+    fields["write_s"] = made.write_s;
+    return fields;
+}
+
+struct AssembleJob {
+    const Context& context;
+    std::string path;
+    hmatrix::AssembleOptions options;
+    int workers;
+
+    nb::dict run(std::span<const hmatrix::Point> points, const hmatrix::Entries& entries, nb::handle progress) {
+        options.progress = [progress](const hmatrix::AssembleProgress& at) {
+            return told(progress, at.leaves_done, at.leaves, at.bytes_written);
+        };
+        hmatrix::Assembled made;
+        {
+            const nb::gil_scoped_release release;
+            hmatrix::Workers threads(workers);
+            made = hmatrix::assemble(context, threads, {points, &entries}, path, options);
+        }
+        return assembled_to_dict(made);
+    }
+};
+
+nb::dict assemble_mesh(const Context& context, nb::handle path, const Doubles& vertices, const Integers& triangles,
+                       const nb::dict& how) {
+    nb::dict keywords(how);
+    const nb::object progress = keywords["progress"];
+    const bool galerkin = nb::cast<bool>(keywords["galerkin"]);
+    const int workers = nb::cast<int>(keywords["workers"]);
+    nb::dict rest;
+    for (const auto& [key, value] : keywords) {
+        const auto name = nb::cast<std::string>(key);
+        if (name != "progress" && name != "galerkin" && name != "workers") rest[key] = value;
+    }
+    AssembleJob job{context, file_name(path, "assemble a matrix"), assemble_options(rest), workers};
+    const hmatrix::LaplaceProblem problem(mesh_of(vertices, triangles));
+    if (galerkin) {
+        return job.run(problem.centroids(), hmatrix::FunctorEntries(problem.galerkin()), progress);
+    }
+    return job.run(problem.centroids(), hmatrix::FunctorEntries(problem.collocation()), progress);
+}
+
+nb::dict assemble_entries(const Context& context, nb::handle path, const Doubles& points, nb::object entries,
+                          const nb::dict& how) {
+    nb::dict rest;
+    nb::object progress = nb::none();
+    for (const auto& [key, value] : how) {
+        if (nb::cast<std::string>(key) == "progress") {
+            progress = nb::borrow(value);
+        } else {
+            rest[key] = value;
+        }
+    }
+    AssembleJob job{context, file_name(path, "assemble a matrix"), assemble_options(rest), 1};
+    std::vector<hmatrix::Point> places(points.size() / 3);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        places[i] = {points.data()[3 * i], points.data()[3 * i + 1], points.data()[3 * i + 2]};
+    }
+    const PythonEntries asked(std::move(entries));
+    return job.run(places, asked, progress);
+}
+
+nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {
+    const hmatrix::SourceCounts& counts = self.source().counts();
+    nb::dict fields;
+    fields["bytes_read"] = counts.bytes_read;
+    fields["batches_taken"] = counts.batches_taken;
+    fields["batches_hit"] = counts.batches_hit;
+    fields["read_s"] = counts.wait_s;
+    fields["sweeps"] = self.sweeps();
+    fields["pinned_bytes"] = self.source().pinned_bytes();
+    fields["pinned_tiers"] = self.source().pinned_tiers();
+    fields["pinned_batches"] = self.source().pinned_batches();
+    fields["slots"] = self.source().slots();
+    nb::dict paths;
+    for (const auto& [path, bytes] : counts.bytes_by_path) paths[path.c_str()] = bytes;
+    fields["bytes_by_path"] = paths;
+    return fields;
+}
+
+nb::object multiply(hmatrix::StoredSystem& self, const Doubles& x, double accuracy) {
+    std::vector<double> y(x.size());
+    {
+        const nb::gil_scoped_release release;
+        self.multiply(values_of(x), y, accuracy);
+    }
+    std::vector<std::size_t> shape;
+    for (std::size_t i = 0; i < x.ndim(); ++i) shape.push_back(x.shape(i));
+    return nb::cast(to_numpy(std::move(y), shape));
+}
+
+nb::dict result_to_dict(const hmatrix::SolveResult& result) {
+    nb::dict fields;
+    fields["converged"] = result.converged;
+    fields["stopped_by"] = result.stopped_by;
+    fields["iterations"] = result.iterations;
+    fields["inner_iterations"] = result.inner_iterations;
+    fields["sweeps"] = result.sweeps;
+    fields["relative_residual"] = result.relative_residual;
+    fields["residuals"] = result.residuals;
+    fields["history"] = result.history;
+    return fields;
+}
+
+// A solver's checkpoint file: written on the way, and continued from when it is there.
+class Checkpoints {
+  public:
+    Checkpoints(const Context& context, std::string file, hmatrix::Problem problem)
+        : context_(context), file_(std::move(file)), problem_(problem) {}
+
+    void continue_into(hmatrix::SolveOptions& options, std::vector<double>& x) const {
+        try {
+            const hmatrix::SolverState state = hmatrix::read_checkpoint(context_, file_, problem_);
+            hmatrix::continue_from(state, options);
+            x = state.x;
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::not_found) throw;
+        }
+    }
+    void write_from(hmatrix::SolveOptions& options) const {
+        const hmatrix::Method method = options.method;
+        options.checkpoint = [this, method](std::span<const double> x, const hmatrix::Progress& progress) {
+            write_checkpoint(context_, file_, {problem_, method, progress, {x.begin(), x.end()}});
+        };
+    }
+
+  private:
+    const Context& context_;
+    std::string file_;
+    hmatrix::Problem problem_;
+};
+
+// Returns (x, result). `b` and `x0` of shape (columns, n).
+nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubles& b, const Doubles& x0,
+                const nb::dict& how) {
+    nb::dict rest;
+    nb::object progress = nb::none(), checkpoint = nb::none();
+    for (const auto& [key, value] : how) {
+        const auto name = nb::cast<std::string>(key);
+        if (name == "progress") {
+            progress = nb::borrow(value);
+        } else if (name == "checkpoint") {
+            checkpoint = nb::borrow(value);
+        } else {
+            rest[key] = value;
+        }
+    }
+    hmatrix::SystemSolve asked = solve_options(rest);
+    asked.options.progress = [progress](const hmatrix::Progress& at) {
+        return told(progress, at.iteration, at.sweeps, at.relative_residual);
+    };
+    std::vector<double> x(values_of(x0).begin(), values_of(x0).end());
+    std::optional<Checkpoints> states;
+    if (!checkpoint.is_none()) {
+        const hmatrix::FileHeader& head = self.file().head();
+        states.emplace(context, file_name(checkpoint, "solve"),
+                       hmatrix::Problem{head.unknowns, static_cast<std::int64_t>(b.size()) / head.unknowns,
+                                        hmatrix::checksum_of(values_of(b)), head.tables_checksum});
+        states->continue_into(asked.options, x);
+        states->write_from(asked.options);
+    }
+    hmatrix::SolveResult result;
+    {
+        const nb::gil_scoped_release release;
+        result = self.solve(values_of(b), x, asked);
+    }
+    return nb::make_tuple(to_numpy(std::move(x), {b.shape(0), b.shape(1)}), result_to_dict(result));
+}
+
+void open_system(hmatrix::StoredSystem* self, const Context& context, nb::handle path, const nb::dict& keywords) {
+    const std::string name = file_name(path, "open a matrix");
+    const hmatrix::SystemOptions options = system_options(keywords);
+    const nb::gil_scoped_release release;
+    new (self) hmatrix::StoredSystem(context, name, options);
+}
+
+}  // namespace
+
+hmatrix::Mesh mesh_of(const Doubles& vertices, const Integers& triangles) {
+    hmatrix::Mesh mesh;
+    const auto corners = static_cast<std::int64_t>(vertices.size() / 3);
+    for (std::int64_t i = 0; i < corners; ++i) {
+        mesh.vertices.push_back({vertices.data()[3 * i], vertices.data()[3 * i + 1], vertices.data()[3 * i + 2]});
+    }
+    for (std::size_t t = 0; t < triangles.size() / 3; ++t) {
+        hmatrix::Triangle triangle{};
+        for (int c = 0; c < 3; ++c) {
+            const std::int64_t corner = triangles.data()[3 * t + c];
+            if (corner < 0 || corner >= corners) {
+                throw Error(ErrorCode::invalid_argument, "take a mesh",
+                            "triangle " + std::to_string(t) + " has corner " + std::to_string(corner) + " of " +
+                                std::to_string(corners));
+            }
+            triangle[c] = static_cast<std::int32_t>(corner);
+        }
+        mesh.triangles.push_back(triangle);
+    }
+    return mesh;
+}
+
+void bind_hmatrix_system(nb::module_& module) {
+    module.def("hmatrix_assemble_mesh", &assemble_mesh, any("context"), any("path"), any("vertices"), any("triangles"),
+               any("how"));
+    module.def("hmatrix_assemble_entries", &assemble_entries, any("context"), any("path"), any("points"),
+               any("entries"), any("how"));
+    nb::class_<hmatrix::StoredSystem>(module, "HMatrixSystem")
+        .def("__init__", &open_system)
+        .def_prop_ro("head", [](const hmatrix::StoredSystem& self) { return head_to_dict(self.file().head()); })
+        .def_prop_ro("about", [](const hmatrix::StoredSystem& self) { return text(self.file().tables().about); })
+        .def_prop_ro("counts", &counts_to_dict)
+        .def("multiply", &multiply)
+        .def("solve", &solve);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,100 @@
+// Cutting the diagonal into blocks, and adding to each the parts of the leaves that lie in it.
+#include "hmatrix/system/diagonal.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace penstock::hmatrix {
+namespace {
+
+// Where clusters that were not divided begin: the dense leaves that lie on the diagonal.
+std::vector<std::int64_t> cluster_begins(const MatrixFile& file) {
+    std::vector<std::int64_t> begins;
+    for (const LeafPlace& leaf : file.tables().leaves) {
+        if (!leaf.shape.low_rank && leaf.row == leaf.column && leaf.shape.rows == leaf.shape.columns) {
+            begins.push_back(leaf.row);
+        }
+    }
+    std::sort(begins.begin(), begins.end());
+    if (begins.empty() || begins.front() != 0) begins.insert(begins.begin(), 0);
+    begins.push_back(file.head().unknowns);
+    return begins;
+}
+
+std::vector<DiagonalBlock> cut(const MatrixFile& file, std::int64_t block_size) {
+    std::vector<DiagonalBlock> blocks;
+    const std::vector<std::int64_t> begins = cluster_begins(file);
+    for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+        const std::int64_t size = begins[i + 1] - begins[i];
+        if (blocks.empty() || blocks.back().size + size > block_size) blocks.push_back({begins[i], 0, {}});
+        blocks.back().size += size;
+    }
+    for (DiagonalBlock& block : blocks) block.values.resize(block.size * block.size);
+    return blocks;
+}
+
+Factors numbers(const MatrixFile& file, const LeafPlace& leaf, const BatchView& view) {
+    std::vector<std::span<const std::byte>> tiers;
+    for (int tier = 0; tier < file.tiers() && view.tiers[tier] != nullptr; ++tier) {
+        tiers.emplace_back(view.tiers[tier] + leaf.tier_offset[tier], leaf.shape.tier_bytes(tier));
+    }
+    if (file.encoding() == Encoding::tiers) return decode(leaf.shape, tiers);
+    const std::int64_t rank = leaf.shape.low_rank ? leaf.shape.counts[0][0] : 0;
+    Factors made{leaf.shape.rows, leaf.shape.columns, rank, leaf.shape.low_rank, {}, {}};
+    const auto* values = reinterpret_cast<const double*>(view.tiers[0] + leaf.tier_offset[0]);
+    made.v.assign(values, values + rank * made.columns);
+    values += made.v.size();
+    made.u.assign(values, values + made.rows * (made.low_rank ? rank : made.columns));
+    return made;
+}
+
+double entry(const Factors& leaf, std::int64_t row, std::int64_t column) {
+    if (!leaf.low_rank) return leaf.u[column * leaf.rows + row];
+    double sum = 0;
+    for (std::int64_t k = 0; k < leaf.rank; ++k) sum += leaf.u[k * leaf.rows + row] * leaf.v[k * leaf.columns + column];
+    return sum;
+}
+
+void add(const Factors& leaf, const LeafPlace& place, DiagonalBlock& block) {
+    const std::int64_t end = block.offset + block.size;
+    const std::int64_t first_row = std::max(place.row, block.offset), last_row = std::min(place.row + leaf.rows, end);
+    const std::int64_t first = std::max(place.column, block.offset), last = std::min(place.column + leaf.columns, end);
+    for (std::int64_t column = first; column < last; ++column) {
+        for (std::int64_t row = first_row; row < last_row; ++row) {
+            block.values[(column - block.offset) * block.size + (row - block.offset)] =
+                entry(leaf, row - place.row, column - place.column);
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, const CachedSource& source, Workers& workers,
+                                           std::int64_t block_size) {
+    std::vector<DiagonalBlock> blocks = cut(file, block_size);
+    std::vector<std::int64_t> block_of(file.head().unknowns);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        std::fill_n(block_of.begin() + blocks[i].offset, blocks[i].size, static_cast<std::int64_t>(i));
+    }
+    // Every entry lies in one leaf, so batches write to different places and need no lock.
+    workers.for_each(file.head().batches, [&](int, std::int64_t batch) {
+        const BatchRecord& record = file.tables().batches[batch];
+        const BatchView view = source.pinned(batch);
+        for (std::int64_t i = record.first_leaf; i < record.first_leaf + record.leaves; ++i) {
+            const LeafPlace& place = file.tables().leaves[i];
+            const std::int64_t begin = std::max(place.row, place.column);
+            const std::int64_t end = std::min(place.row + place.shape.rows, place.column + place.shape.columns);
+            // Blocks that rows and columns of the leaf share: those of both ranges' first to last.
+            const std::int64_t from = std::max(block_of[place.row], block_of[place.column]);
+            const std::int64_t to = std::min(block_of[place.row + place.shape.rows - 1],
+                                             block_of[place.column + place.shape.columns - 1]);
+            if (from > to || (begin >= end && from != to)) continue;
+            const Factors leaf = numbers(file, place, view);
+            for (std::int64_t block = from; block <= to; ++block) add(leaf, place, blocks[block]);
+        }
+    });
+    return blocks;
+}
+
+}  // namespace penstock::hmatrix

@@ -1,0 +1,64 @@
+// A stored matrix ready for products and solves, in the numbering of the user's unknowns.
+//
+// Joins the parts: the file, the cache its batches come through, the operator, and for solves a surrogate (the tiers
+// kept in memory) with block-Jacobi inside. One thread uses it at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "hmatrix/multiply/cached_source.hpp"
+#include "hmatrix/multiply/stored_matrix.hpp"
+#include "hmatrix/solve/block_jacobi.hpp"
+#include "hmatrix/solve/solve.hpp"
+
+namespace penstock::hmatrix {
+
+struct SystemOptions {
+    CacheOptions cache;          // pinned_tiers -1 here: as many as fit and help (kSurrogateAccuracy)
+    bool zig_zag = false;
+    int workers = 0;             // threads; 0: one a core
+    std::int64_t block_size = 256;  // of block-Jacobi; 0: no preconditioner
+};
+
+constexpr double kSurrogateAccuracy = 1e-2;  // coarser costs more sweeps, finer more memory
+
+// How a solve is to be done, beside the method's own options.
+struct SystemSolve {
+    SolveOptions options;
+    bool surrogate = true;       // for fgmres, where tiers are pinned
+    bool preconditioner = true;  // block-Jacobi: inside of fgmres, or right of the others
+};
+
+class StoredSystem {
+  public:
+    StoredSystem(const Context& context, const std::string& path, const SystemOptions& options);
+
+    const MatrixFile& file() const noexcept { return file_; }
+    const CachedSource& source() const noexcept { return *source_; }
+    std::int64_t sweeps() const noexcept { return matrix_->sweeps(); }
+
+    // y = A x for `count` columns; `accuracy` as LinearOperator::apply has it.
+    void multiply(std::span<const double> x, std::span<double> y, double accuracy);
+    SolveResult solve(std::span<const double> b, std::span<double> x, const SystemSolve& how);
+
+  private:
+    CacheOptions cache_options(const SystemOptions& options) const;
+    void to_matrix(std::span<const double> from, std::span<double> to) const;
+    void to_user(std::span<const double> from, std::span<double> to) const;
+    LinearOperator* preconditioner();
+    void need_columns(std::size_t values, const char* what) const;
+
+    Workers workers_;
+    MatrixFile file_;
+    std::int64_t block_size_;
+    std::unique_ptr<CachedSource> source_;
+    std::unique_ptr<StoredMatrix> matrix_;
+    std::unique_ptr<StoredMatrix> surrogate_;  // null when no tiers are pinned
+    std::unique_ptr<VectorSpace> vectors_;
+    std::unique_ptr<LinearOperator> jacobi_;   // made when first asked for
+};
+
+}  // namespace penstock::hmatrix
