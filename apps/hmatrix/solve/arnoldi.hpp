@@ -22,8 +22,11 @@ class Arnoldi {
     // The newest basis vector, to be multiplied next, and where its image is to be put.
     const double* newest() { return basis_.column(size()); }
     double* image() { return basis_.column(size() + 1); }
-    // Takes the image in. Returns the norm of the residual that is left, not a number when the image holds one.
-    double extend();
+    // Takes in the image of a vector of this length. Returns the norm of the residual that is left, not a number when
+    // the image holds one.
+    double extend(double length_of_multiplied = 1);
+    // The most that a vector grew when it was multiplied, of all cycles: no more than the norm of the matrix.
+    double largest_gain() const noexcept { return largest_gain_; }
     // Nothing can be added any more: the space holds its own image. The residual is then 0, or the matrix is singular.
     bool exhausted() const noexcept { return exhausted_; }
     double residual() const noexcept { return small_->residual(); }
@@ -39,6 +42,7 @@ class Arnoldi {
     Basis basis_;
     std::optional<LeastSquares> small_;
     bool exhausted_ = false;
+    double largest_gain_ = 0;
 };
 
 }  // namespace penstock::hmatrix

@@ -95,11 +95,11 @@ std::string bytes_of(const std::string& file) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Another after each replacement.
-ino_t number_of(const std::string& file) {
+// When the file got its name, in nanoseconds.
+std::int64_t named_at(const std::string& file) {
     struct stat found {};
     EXPECT_EQ(::stat(file.c_str(), &found), 0);
-    return found.st_ino;
+    return found.st_ctim.tv_sec * std::int64_t{1000000000} + found.st_ctim.tv_nsec;
 }
 
 void replace_bytes(const std::string& file, const std::string& bytes) {
@@ -150,13 +150,13 @@ TEST_F(Checkpoint, a_process_killed_at_any_time_leaves_a_whole_one) {
     const std::int64_t unknowns = 100000;
     write_checkpoint(host_context(), file_, state_number(1, unknowns));
     for (int round = 0; round < 8; ++round) {
-        const ino_t before = number_of(file_);
+        const std::int64_t before = named_at(file_);
         const auto write_for_ever = [&] {
             const Context context = host_context();
             for (std::int64_t i = 1;; ++i) write_checkpoint(context, file_, state_number(i, unknowns));
         };
         const auto kill_it = [&](pid_t child) {
-            while (number_of(file_) == before) ::usleep(100);  // until it has written its first
+            while (named_at(file_) == before) ::usleep(100);  // until it has written its first
             ::usleep(static_cast<useconds_t>(717 * round));
             ::kill(child, SIGKILL);
         };

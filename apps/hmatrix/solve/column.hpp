@@ -63,6 +63,7 @@ class Column {
     double b_norm = 0;
     double residual = 1;       // relative, as the method believes
     double true_residual = 1;  // relative, of the last check
+    double caution = 1;        // relaxed products: times this as exact as the rule says; falls where the rule fails
     std::int64_t iterations = 0;
     std::string stopped;       // why; empty while it runs
     bool converged = false;

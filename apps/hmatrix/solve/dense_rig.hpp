@@ -124,7 +124,7 @@ class DenseOperator final : public LinearOperator {
         for (std::int64_t c = 0; c < count; ++c) {
             const std::span<const double> from(x + c * matrix_.size, static_cast<std::size_t>(matrix_.size));
             std::vector<double> image = matrix_.times(from);
-            if (perturb) disturb(image, accuracy * norm_ * norm_of(from));
+            if (wrong_by > 0) disturb(image, wrong_by * accuracy * norm_ * norm_of(from));
             std::copy(image.begin(), image.end(), y + c * matrix_.size);
         }
         columns += count;
@@ -132,7 +132,7 @@ class DenseOperator final : public LinearOperator {
     }
     std::int64_t applies() const { return static_cast<std::int64_t>(accuracies.size()); }
 
-    bool perturb = false;  // every product is wrong by all of the accuracy asked for
+    double wrong_by = 0;  // of the accuracy asked for: what every product is wrong by, in a new direction each time
     std::vector<double> accuracies;
     std::int64_t columns = 0;
     std::function<void(std::int64_t applies, double* y)> after_apply;

@@ -15,6 +15,10 @@ namespace {
 
 // A cycle that leaves more than this of the residual is followed by others that leave as much.
 constexpr double kStagnant = 1 - 1e-6;
+// Relaxed products that err by more than kCoarse may be what keeps the residual from falling: where kPatience
+// iterations do not halve it, the next products are made ten times as exact.
+constexpr double kCoarse = 1e-3;
+constexpr int kPatience = 3;
 
 class Gmres final : public HiddenIterate {
   public:
@@ -34,7 +38,8 @@ class Gmres final : public HiddenIterate {
     Task solve_inside(double* z);
     // out = M times the sum of factors times the basis of `arnoldi`.
     Task preconditioned_sum(const Arnoldi& arnoldi, std::vector<double> factors, double* out);
-    double accuracy() const noexcept;
+    double accuracy() const;
+    void notice_slowness(double asked);
 
     Column& column_;
     VectorSpace& space_;
@@ -46,6 +51,8 @@ class Gmres final : public HiddenIterate {
     std::shared_ptr<double> memory_;  // of the preconditioned newest vector, of a sum, and of a preconditioned sum
     const double* direction_ = nullptr;
     bool in_cycle_ = false;
+    int watched_ = 0;  // iterations with coarse products since residual_when_watched_
+    double residual_when_watched_ = 0;
 };
 
 std::int64_t cycle_length_of(const Column& column) {
@@ -67,10 +74,24 @@ Gmres::Gmres(Column& column, bool flexible)
     column.hidden = this;
 }
 
-double Gmres::accuracy() const noexcept {
+// Of the next product. An inner solve makes directions so long that A shrinks them to length 1, and an error in
+// proportion to their length would drown that: there it is made relative to the image.
+double Gmres::accuracy() const {
     const SolveOptions& options = column_.options();
     if (!options.relaxed) return 0;
-    return options.relaxed_factor * std::min(1.0, options.tolerance / column_.residual);
+    const double rule = options.relaxed_factor * std::min(1.0, options.tolerance / column_.residual);
+    const double shrinks = inner_ ? inner_->largest_gain() * column_.context.norm(direction_) : 1;
+    return column_.caution * rule / std::max(1.0, shrinks);
+}
+
+void Gmres::notice_slowness(double asked) {
+    if (asked < kCoarse || watched_ == 0) {
+        watched_ = 1;
+        residual_when_watched_ = column_.residual;
+    } else if (++watched_ > kPatience) {
+        if (column_.residual > 0.5 * residual_when_watched_) column_.caution *= 0.1;
+        watched_ = 0;
+    }
 }
 
 Task Gmres::solve() {
@@ -99,12 +120,14 @@ Task Gmres::cycle() {
         Task choice = choose_direction();
         co_await column_.run(choice);
         if (!column_.stopped.empty()) co_return;
-        if (!co_await column_.multiply(direction_, outer_.image(), accuracy())) co_return;
+        const double asked = accuracy();
+        if (!co_await column_.multiply(direction_, outer_.image(), asked)) co_return;
         const double left = outer_.extend();
         if (column_.lost(left, "a product with the matrix")) co_return;
         if (column_.iteration_done(left)) co_return;
         if (outer_.exhausted()) column_.stop("breakdown: the Krylov space is exhausted, the matrix is singular on it");
         if (outer_.exhausted()) co_return;
+        notice_slowness(asked);
     }
 }
 
@@ -130,7 +153,7 @@ Task Gmres::solve_inside(double* z) {
         if (column_.preconditioned()) co_await column_.apply(Source::preconditioner, from, memory_.get());
         from = column_.right(from, memory_.get());
         co_await column_.apply(Source::surrogate, from, inner_->image());
-        const double left = inner_->extend();
+        const double left = inner_->extend(column_.preconditioned() ? column_.context.norm(from) : 1);
         if (column_.lost(left, "a product with the surrogate")) co_return;
         if (left < options.inner_tolerance || inner_->exhausted()) break;
     }

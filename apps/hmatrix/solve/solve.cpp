@@ -17,6 +17,9 @@ constexpr std::array kMethods{Method::fgmres, Method::gmres, Method::bicgstab, M
 constexpr std::int64_t kShadowSize = 4;
 // A method that was wrong about its residual may go on while each attempt leaves at most this of the true one.
 constexpr double kProgress = 0.9;
+// Where products were relaxed too much for this matrix, they are made better by this much before that is a failure.
+constexpr double kMoreCautious = 0.1;
+constexpr double kMostCautious = 1e-6;
 
 Task start_method(Column& column) {
     switch (column.options().method) {
@@ -74,7 +77,9 @@ Task solve_column(Column& column, bool guess_is_zero) {
         take_back_if_lost(column, good_x.get(), before);
         if (column.true_residual < tolerance || !column.stopped.empty()) break;
         column.lost(column.true_residual, "the true residual");
-        if (!(column.true_residual < kProgress * before)) {
+        if (column.options().relaxed && column.caution > kMostCautious) {
+            column.caution *= kMoreCautious;
+        } else if (!(column.true_residual < kProgress * before)) {
             column.stop("stagnation: the method believes in a residual of " + text_of(column.residual) +
                         ", the true one is " + text_of(column.true_residual));
         }
