@@ -200,7 +200,7 @@ class Checkpoints {
     void write_from(hmatrix::SolveOptions& options) const {
         const hmatrix::Method method = options.method;
         options.checkpoint = [this, method](std::span<const double> x, const hmatrix::Progress& progress) {
-            write_checkpoint(context_, file_, {problem_, method, progress, {x.begin(), x.end()}});
+            hmatrix::write_checkpoint(context_, file_, {problem_, method, progress, {x.begin(), x.end()}});
         };
     }
 
