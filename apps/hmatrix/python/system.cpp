@@ -256,28 +256,6 @@ void open_system(hmatrix::StoredSystem* self, const Context& context, nb::handle
 
 }  // namespace
 
-hmatrix::Mesh mesh_of(const Doubles& vertices, const Integers& triangles) {
-    hmatrix::Mesh mesh;
-    const auto corners = static_cast<std::int64_t>(vertices.size() / 3);
-    for (std::int64_t i = 0; i < corners; ++i) {
-        mesh.vertices.push_back({vertices.data()[3 * i], vertices.data()[3 * i + 1], vertices.data()[3 * i + 2]});
-    }
-    for (std::size_t t = 0; t < triangles.size() / 3; ++t) {
-        hmatrix::Triangle triangle{};
-        for (int c = 0; c < 3; ++c) {
-            const std::int64_t corner = triangles.data()[3 * t + c];
-            if (corner < 0 || corner >= corners) {
-                throw Error(ErrorCode::invalid_argument, "take a mesh",
-                            "triangle " + std::to_string(t) + " has corner " + std::to_string(corner) + " of " +
-                                std::to_string(corners));
-            }
-            triangle[c] = static_cast<std::int32_t>(corner);
-        }
-        mesh.triangles.push_back(triangle);
-    }
-    return mesh;
-}
-
 void bind_hmatrix_system(nb::module_& module) {
     module.def("hmatrix_assemble_mesh", &assemble_mesh, any("context"), any("path"), any("vertices"), any("triangles"),
                any("how"));
