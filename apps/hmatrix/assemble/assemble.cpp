@@ -10,6 +10,7 @@
 #include "hmatrix/build/aca.hpp"
 #include "hmatrix/file/writer.hpp"
 #include "hmatrix/tree/blocks.hpp"
+#include "hmatrix/text/number.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -29,7 +30,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 void check(const MatrixProblem& problem, const AssembleOptions& options) {
     if (!(options.eps >= 1e-12 && options.eps <= 0.5)) {
-        refuse("eps " + std::to_string(options.eps) + " is not between 1e-12 and 0.5");
+        refuse("eps " + text_of(options.eps) + " is not between 1e-12 and 0.5");
     }
     if (problem.points.empty() || problem.entries == nullptr) refuse("there are no points, or no entries");
     if (options.batch_bytes < 1) refuse("a batch of " + std::to_string(options.batch_bytes) + " bytes holds nothing");
@@ -243,8 +244,8 @@ class Assembly {
         const Counts all = joined();
         const double error = sample_.error(workers_, *problem_.entries, tree_.order);
         if (error > options_.refuse_error * options_.eps) {
-            refuse("the matrix is off by " + std::to_string(error) + " on sampled rows, and eps is " +
-                       std::to_string(options_.eps),
+            refuse("the matrix is off by " + text_of(error) + " on sampled rows, and eps is " +
+                       text_of(options_.eps),
                    "lower eta, or look at the function that gives entries: it may jump where blocks are approximated");
         }
         writer.head().fp64_bytes = all.fp64_bytes;

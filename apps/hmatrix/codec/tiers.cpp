@@ -7,6 +7,7 @@
 #include <string>
 
 #include "hmatrix/build/recompress.hpp"
+#include "hmatrix/text/number.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -14,7 +15,7 @@ namespace {
 
 [[noreturn]] void too_fine(double accuracy, const char* what) {
     throw Error(ErrorCode::unsupported, "encode a block",
-                "an accuracy of " + std::to_string(accuracy) + " needs more than " + what,
+                "an accuracy of " + text_of(accuracy) + " needs more than " + what,
                 "store the matrix as fp64, or ask for less accuracy");
 }
 

@@ -76,7 +76,9 @@ def assemble(  # noqa: PLR0913 - one keyword a choice
             further off than refuse_error * eps, a full disk. There is no file then, or the one before.
     """
     if kernel not in ("collocation", "galerkin"):
-        raise Error(operation="assemble a matrix", cause=f"there is no kernel '{kernel}'", advice="collocation, galerkin")
+        raise Error(
+            operation="assemble a matrix", cause=f"there is no kernel '{kernel}'", advice="collocation, galerkin"
+        )
     how: dict[str, Any] = dict(options, eps=eps, progress=progress)
     if "batch_bytes" in how and isinstance(how["batch_bytes"], str):
         how["batch_bytes"] = parse_bytes(how["batch_bytes"])
@@ -95,5 +97,7 @@ def assemble(  # noqa: PLR0913 - one keyword a choice
         how.pop("workers", None)
         built = _core.hmatrix_assemble_entries(context._raw, store, points, entries, how)
     else:
-        raise Error(operation="assemble a matrix", cause="points alone have no entries", advice="pass entries=, or a Mesh")
+        raise Error(
+            operation="assemble a matrix", cause="points alone have no entries", advice="pass entries=, or a Mesh"
+        )
     return HMatrix(context, store, open or {}, built)

@@ -66,10 +66,17 @@ class HMatrix:
         return self._system
 
     def reopen(self, **options: Unpack[OpenOptions]) -> None:
-        """Opens the file again with these options in place of those given before: another cache, another path."""
-        self._options |= options
+        """Opens the file again with these options in place of those given before: another cache, another path. When that
+        fails the matrix is open as it was before.
+        """
+        before = self._options
         self._system = None  # its memory goes first
-        self._system = self._open(self._options)
+        try:
+            self._system = self._open(before | options)
+            self._options = before | options
+        except Error:
+            self._system = self._open(before)
+            raise
 
     def close(self) -> None:
         """Lets go of memory and file. Idempotent."""
