@@ -25,7 +25,6 @@ def bar(what: str) -> Iterator[Tell]:
         Progress,
         TaskProgressColumn,
         TextColumn,
-        TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
