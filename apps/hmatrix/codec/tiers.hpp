@@ -23,9 +23,6 @@
 
 namespace penstock::hmatrix {
 
-constexpr int kMaxTiers = 6;
-constexpr std::int64_t kPad = 4;
-
 inline std::int64_t padded(std::int64_t bytes) noexcept { return (bytes + kPad - 1) / kPad * kPad; }
 
 using DigitCounts = std::array<std::uint16_t, kDigits>;
