@@ -21,7 +21,7 @@ StoredSystem::StoredSystem(const Context& context, const std::string& path, cons
     if (pinned > 0 && file_.tiers() > 1) {
         surrogate_ = std::make_unique<StoredMatrix>(file_, *source_, workers_, StoredOptions{pinned, false});
     }
-    vectors_ = make_host_vectors(file_.head().unknowns);
+    vectors_ = make_host_vectors(file_.head().unknowns, &workers_);
 }
 
 // As many tiers as a surrogate needs, as long as two thirds of the memory are left for what passes through.
@@ -70,7 +70,7 @@ LinearOperator* StoredSystem::preconditioner() {
     if (block_size_ <= 0 || source_->pinned(0).tiers[0] == nullptr) return nullptr;
     if (!jacobi_) {
         const auto blocks = diagonal_blocks(file_, *source_, workers_, block_size_);
-        jacobi_ = make_host_block_jacobi(factor_blocks(file_.head().unknowns, blocks));
+        jacobi_ = make_host_block_jacobi(factor_blocks(file_.head().unknowns, blocks, &workers_), &workers_);
     }
     return jacobi_.get();
 }
