@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -27,7 +28,11 @@ bool stays_dense(const Cluster& rows, const Cluster& columns, const PartitionOpt
 std::vector<Leaf> partition(const ClusterTree& tree, const PartitionOptions& options) {
     if (!(options.eta > 0) || !std::isfinite(options.eta)) {
         throw Error(ErrorCode::invalid_argument, "divide a matrix into blocks",
-                    "eta " + std::to_string(options.eta) + " is not a positive number", "2 is customary");
+                    "eta " + text_of(options.eta) + " is not a positive number", "2 is customary");
+    }
+    if (options.leaf_size < 1) {
+        throw Error(ErrorCode::invalid_argument, "divide a matrix into blocks",
+                    "leaf size " + std::to_string(options.leaf_size) + " is below 1", "15 is customary");
     }
     std::vector<Leaf> leaves;
     std::vector<std::pair<std::int64_t, std::int64_t>> left{{0, 0}};
