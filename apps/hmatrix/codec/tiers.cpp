@@ -7,7 +7,7 @@
 #include <string>
 
 #include "hmatrix/build/recompress.hpp"
-#include "hmatrix/text/number.hpp"
+#include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {

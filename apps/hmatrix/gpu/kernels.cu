@@ -128,6 +128,20 @@ __global__ void combine(const __grid_constant__ Combination what) {
     }
 }
 
+__global__ void __launch_bounds__(kThreads) block_diagonal(const __grid_constant__ BlockDiagonal what) {
+    const std::int64_t begin = what.offsets[blockIdx.x];
+    const int size = static_cast<int>(what.offsets[blockIdx.x + 1] - begin);
+    const float* const matrix = what.matrices + what.places[blockIdx.x];
+    extern __shared__ float x[];
+    for (int i = threadIdx.x; i < size; i += kThreads) x[i] = static_cast<float>(what.x[begin + i]);
+    __syncthreads();
+    for (int row = threadIdx.x; row < size; row += kThreads) {
+        float sum = 0;
+        for (int j = 0; j < size; ++j) sum += matrix[std::int64_t{j} * size + row] * x[j];
+        what.y[begin + row] = sum;
+    }
+}
+
 }  // namespace
 
 cudaError_t allow_shared_memory() {
@@ -157,6 +171,12 @@ cudaError_t launch_dots(const Dots& what, cudaStream_t stream) {
     if (what.columns == 0) return cudaSuccess;
     dots_by_block<<<kDotBlocks, kThreads, 0, stream>>>(what);
     join_dots<<<static_cast<unsigned>(what.columns), kThreads, 0, stream>>>(what);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_block_diagonal(const BlockDiagonal& what, cudaStream_t stream) {
+    constexpr int kLargest = 1024;  // kLargestBlock of block_jacobi.hpp
+    block_diagonal<<<static_cast<unsigned>(what.blocks), kThreads, kLargest * sizeof(float), stream>>>(what);
     return cudaGetLastError();
 }
 

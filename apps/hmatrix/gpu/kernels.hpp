@@ -48,4 +48,15 @@ struct Combination {
 };
 cudaError_t launch_combine(const Combination& what, cudaStream_t stream);
 
+// y of block b = matrix b * x of block b; column-major at places[b], of offsets[b + 1] - offsets[b] rows.
+struct BlockDiagonal {
+    const float* matrices;
+    const std::int64_t* offsets;
+    const std::int64_t* places;
+    std::int64_t blocks;
+    const double* x;
+    double* y;
+};
+cudaError_t launch_block_diagonal(const BlockDiagonal& what, cudaStream_t stream);
+
 }  // namespace penstock::hmatrix::gpu

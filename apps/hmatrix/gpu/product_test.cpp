@@ -20,6 +20,7 @@
 #include "hmatrix/gpu/plan.hpp"
 #include "hmatrix/kernel/problem.hpp"
 #include "hmatrix/multiply/cached_source.hpp"
+#include "hmatrix/multiply/host_product.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 
 namespace penstock::hmatrix {
@@ -95,7 +96,8 @@ class GpuProduct : public testing::TestWithParam<Encoding> {
     std::string path() const { return directory_.file("matrix.hmat"); }
 
     std::vector<double> by_the_host(int tiers) {
-        StoredMatrix matrix(*file_, *source_, workers_, StoredOptions{tiers, false});
+        HostProduct product(*file_, workers_);
+        StoredMatrix matrix(*file_, *source_, product, StoredOptions{tiers, false});
         std::vector<double> y(kTriangles);
         matrix.apply(x_.data(), y.data(), 1, 0);
         return y;

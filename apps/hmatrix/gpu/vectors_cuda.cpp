@@ -53,9 +53,10 @@ class GpuVectors final : public VectorSpace {
     }
     void combine(const double* basis, std::span<const double> factors, double* y) override {
         for (std::size_t first = 0; first < factors.size(); first += gpu::kCombineAtOnce) {
-            const auto part = factors.subspan(first, std::min<std::size_t>(gpu::kCombineAtOnce, factors.size() - first));
-            gpu::Combination what{basis + static_cast<std::int64_t>(first) * size_, size_, static_cast<int>(part.size()),
-                                  y, {}};
+            const std::size_t count = std::min<std::size_t>(gpu::kCombineAtOnce, factors.size() - first);
+            const auto part = factors.subspan(first, count);
+            const double* const columns = basis + static_cast<std::int64_t>(first) * size_;
+            gpu::Combination what{columns, size_, static_cast<int>(count), y, {}};
             std::copy(part.begin(), part.end(), what.factor);
             gpu::check(gpu::launch_combine(what, handle()), "combine vectors");
         }

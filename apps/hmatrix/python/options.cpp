@@ -83,6 +83,8 @@ hmatrix::SystemOptions system_options(const nb::dict& keywords) {
             options.cache.path = path_kind(option<std::string>(name, value));
         else if (name == "verify")
             options.cache.verify = verify_of(option<std::string>(name, value));
+        else if (name == "on_host")
+            options.on_host = option<bool>(name, value);
         else if (name == "zig_zag")
             options.zig_zag = option<bool>(name, value);
         else if (name == "workers")

@@ -13,11 +13,14 @@
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "hmatrix/solve/block_jacobi.hpp"
 #include "hmatrix/solve/solve.hpp"
+#include "hmatrix/system/compute.hpp"
 
 namespace penstock::hmatrix {
 
 struct SystemOptions {
-    CacheOptions cache;          // pinned_tiers -1 here: as many as fit and help (kSurrogateAccuracy)
+    // pinned_tiers -1 here: as many as fit and help (kSurrogateAccuracy). `memory` is set by where products run.
+    CacheOptions cache;
+    bool on_host = false;        // products on the host though the context has a GPU
     bool zig_zag = false;
     int workers = 0;             // threads; 0: one a core
     std::int64_t block_size = 256;  // of block-Jacobi; 0: no preconditioner
@@ -55,9 +58,9 @@ class StoredSystem {
     MatrixFile file_;
     std::int64_t block_size_;
     std::unique_ptr<CachedSource> source_;
+    std::unique_ptr<Compute> compute_;
     std::unique_ptr<StoredMatrix> matrix_;
     std::unique_ptr<StoredMatrix> surrogate_;  // null when no tiers are pinned
-    std::unique_ptr<VectorSpace> vectors_;
     std::unique_ptr<LinearOperator> jacobi_;   // made when first asked for
 };
 
