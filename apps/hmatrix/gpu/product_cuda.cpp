@@ -35,6 +35,7 @@ GpuProduct::GpuProduct(const Context& context, Stream& stream, const MatrixFile&
 }
 
 void GpuProduct::begin(const Vectors& vectors, int tiers) {
+    static_cast<void>(end());  // of a sweep that an error ended
     vectors_ = vectors;
     tiers_ = tiers;
     const std::int64_t values = unknowns_ * vectors.count;

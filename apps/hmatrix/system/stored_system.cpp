@@ -17,14 +17,37 @@ StoredSystem::StoredSystem(const Context& context, const std::string& path, cons
       block_size_(std::min(options.block_size, kLargestBlock)) {
     const bool gpu = !options.on_host && !context.device().info().emulated;
     compute_ = gpu ? make_gpu_compute(context, file_) : make_host_compute(file_, workers_);
+    open_source(context, options);
+    BatchProduct& product = compute_->product();
+    matrix_ = std::make_unique<StoredMatrix>(file_, *batches_, product, StoredOptions{0, options.zig_zag});
+    const int pinned = cached_ == nullptr ? 0 : std::min(cached_->pinned_tiers(), file_.tiers_for(kSurrogateAccuracy));
+    if (pinned > 0 && file_.tiers() > 1) {
+        surrogate_ = std::make_unique<StoredMatrix>(file_, *batches_, product, StoredOptions{pinned, false});
+    }
+}
+
+void StoredSystem::open_source(const Context& context, const SystemOptions& options) {
+    if (options.gpu_initiated) {
+        PageCacheOptions pages;
+        pages.cache_bytes = options.cache.cache_bytes;
+        pages.pinned_batches = std::max<std::int64_t>(0, options.cache.pinned_batches);
+        auto source = std::make_unique<PageCacheSource>(context, file_, pages);
+        page_cache_ = source.get();
+        batches_ = std::move(source);
+        return;
+    }
     CacheOptions cache = cache_options(options);
     cache.memory = compute_->memory();
-    source_ = std::make_unique<CachedSource>(context, workers_, file_, cache);
-    matrix_ = std::make_unique<StoredMatrix>(file_, *source_, compute_->product(), StoredOptions{0, options.zig_zag});
-    const int pinned = std::min(source_->pinned_tiers(), file_.tiers_for(kSurrogateAccuracy));
-    if (pinned > 0 && file_.tiers() > 1) {
-        surrogate_ = std::make_unique<StoredMatrix>(file_, *source_, compute_->product(), StoredOptions{pinned, false});
+    auto source = std::make_unique<CachedSource>(context, workers_, file_, cache);
+    cached_ = source.get();
+    batches_ = std::move(source);
+}
+
+StoredSystem::InMemory StoredSystem::in_memory() const noexcept {
+    if (cached_ != nullptr) {
+        return {cached_->pinned_bytes(), cached_->pinned_tiers(), cached_->pinned_batches(), cached_->slots()};
     }
+    return {page_cache_->pinned_bytes(), 0, page_cache_->pinned_batches(), 0};
 }
 
 // As many tiers as a surrogate needs, as long as two thirds of the memory are left for what passes through.
@@ -76,9 +99,9 @@ void StoredSystem::multiply(std::span<const double> x, std::span<double> y, doub
 }
 
 LinearOperator* StoredSystem::preconditioner() {
-    if (block_size_ <= 0 || !source_->pins_all_batches()) return nullptr;
+    if (block_size_ <= 0 || cached_ == nullptr || !cached_->pins_all_batches()) return nullptr;
     if (!jacobi_) {
-        const auto blocks = diagonal_blocks(file_, *source_, workers_, block_size_);
+        const auto blocks = diagonal_blocks(file_, *cached_, workers_, block_size_);
         jacobi_ = make_host_block_jacobi(factor_blocks(file_.head().unknowns, blocks, &workers_), &workers_);
     }
     return jacobi_.get();
