@@ -131,7 +131,8 @@ TEST(Partition, low_rank_leaves_are_admissible_and_longer_than_a_leaf_cluster) {
                 const Box rows = box_of(given, tree, leaf.row, leaf.row + leaf.rows);
                 const Box columns = box_of(given, tree, leaf.column, leaf.column + leaf.columns);
                 const double gap = distance(rows, columns);
-                const bool far = gap > 0 && std::min(diameter_of(rows), diameter_of(columns)) <= eta * gap * (1 + 1e-12);
+                const double diameter = std::min(diameter_of(rows), diameter_of(columns));
+                const bool far = gap > 0 && diameter <= eta * gap * (1 + 1e-12);
                 const std::int64_t side = std::min(leaf.rows, leaf.columns);
                 if (leaf.low_rank) {
                     EXPECT_TRUE(far && side > given.leaf_size) << given.name;
@@ -153,12 +154,15 @@ TEST(Partition, a_sphere_is_mostly_low_rank_and_its_leaves_are_as_they_were) {
     std::int64_t far = 0;
     for (const Leaf& leaf : leaves) far += leaf.low_rank ? leaf.entries() : 0;
     EXPECT_GT(far, 1280 * 1280 / 2);
-    std::vector<Point> moved = points;  // neither place nor unit matters
-    for (Point& point : moved) point = {std::ldexp(point.x, -600), std::ldexp(point.y, -600), std::ldexp(point.z, -600)};
-    const std::vector<Leaf> small = partition(build_cluster_tree(moved, 15), {});
+    const auto in_units = [&](int power) {  // the unit of length does not matter
+        std::vector<Point> scaled = points;
+        for (Point& point : scaled) {
+            point = {std::ldexp(point.x, power), std::ldexp(point.y, power), std::ldexp(point.z, power)};
+        }
+        return partition(build_cluster_tree(scaled, 15), {});
+    };
+    const std::vector<Leaf> small = in_units(-600), large = in_units(600);
     ASSERT_EQ(small.size(), leaves.size());
-    for (Point& point : moved) point = {std::ldexp(point.x, 1200), std::ldexp(point.y, 1200), std::ldexp(point.z, 1200)};
-    const std::vector<Leaf> large = partition(build_cluster_tree(moved, 15), {});
     ASSERT_EQ(large.size(), leaves.size());
     for (std::size_t i = 0; i < leaves.size(); ++i) {
         EXPECT_TRUE(small[i].row == leaves[i].row && small[i].low_rank == leaves[i].low_rank);
