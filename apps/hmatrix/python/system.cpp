@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "apps/hmatrix/python/options.hpp"
+#include "hmatrix/file/reader.hpp"
 #include "hmatrix/kernel/problem.hpp"
 #include "hmatrix/solve/checkpoint.hpp"
 
@@ -248,6 +249,26 @@ nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubl
     return nb::make_tuple(to_numpy(std::move(x), {b.shape(0), b.shape(1)}), result_to_dict(result));
 }
 
+// Of the file alone: nothing but its header and tables is read.
+nb::dict info(const Context& context, nb::handle path) {
+    const std::string name = file_name(path, "open a matrix");
+    std::optional<hmatrix::MatrixFile> file;
+    {
+        const nb::gil_scoped_release release;
+        hmatrix::Workers workers(1);
+        file.emplace(hmatrix::MatrixFile::open(context, workers, name));
+    }
+    nb::dict fields = head_to_dict(file->head());
+    fields["about"] = text(file->tables().about);
+    fields["largest_batch_bytes"] = file->largest_batch();
+    std::vector<std::int64_t> tier_bytes(file->tiers());
+    for (const hmatrix::BatchRecord& batch : file->tables().batches) {
+        for (int tier = 0; tier < file->tiers(); ++tier) tier_bytes[tier] += batch.tier_bytes[tier];
+    }
+    fields["tier_bytes"] = tier_bytes;
+    return fields;
+}
+
 void open_system(hmatrix::StoredSystem* self, const Context& context, nb::handle path, const nb::dict& keywords) {
     const std::string name = file_name(path, "open a matrix");
     const hmatrix::SystemOptions options = system_options(keywords);
@@ -262,6 +283,7 @@ void bind_hmatrix_system(nb::module_& module) {
                any("how"));
     module.def("hmatrix_assemble_entries", &assemble_entries, any("context"), any("path"), any("points"),
                any("entries"), any("how"));
+    module.def("hmatrix_info", &info, any("context"), any("path"));
     nb::class_<hmatrix::StoredSystem>(module, "HMatrixSystem")
         .def("__init__", &open_system)
         .def_prop_ro("head", [](const hmatrix::StoredSystem& self) { return head_to_dict(self.file().head()); })

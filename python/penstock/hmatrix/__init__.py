@@ -14,8 +14,9 @@ matrix from storage as far as it does not fit in `cache_bytes`; see docs/applica
 """
 
 from penstock.hmatrix._assemble import assemble
-from penstock.hmatrix._matrix import HMatrix, open
+from penstock.hmatrix._matrix import HMatrix, info, open
 from penstock.hmatrix._mesh import Mesh, MeshReport, capacitance, read_mesh, shape, shape_names
+from penstock.hmatrix._picture import View, picture
 from penstock.hmatrix._solve import Solution, solve
 
 __all__ = [
@@ -23,9 +24,12 @@ __all__ = [
     "Mesh",
     "MeshReport",
     "Solution",
+    "View",
     "assemble",
     "capacitance",
+    "info",
     "open",
+    "picture",
     "read_mesh",
     "shape",
     "shape_names",

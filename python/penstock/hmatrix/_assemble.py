@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import index
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -14,12 +15,17 @@ from penstock._shared import shared_context
 from penstock._sizes import parse_bytes
 from penstock.hmatrix._matrix import HMatrix, OpenOptions
 from penstock.hmatrix._mesh import Mesh
+from penstock.hmatrix._numbers import reals
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from penstock._api import Context, FileName
 
+PROBLEM = "Laplace single layer"
+KERNELS = ("collocation", "galerkin")
+BATCH_BYTES = 64 << 20
+_OPERATION = "assemble a matrix"
 Entries = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Progress = Callable[[int, int, int], "bool | None"]
 
@@ -32,7 +38,7 @@ class AssembleOptions(TypedDict, total=False):
     aca_plus: bool  # pivots of the cross approximation by reference rows and columns (ACA+): False
     encoding: str  # "tiers" (compressed, most significant bytes first) or "fp64" (doubles, as published codes): "tiers"
     accuracies: list[float]  # of the tiers, falling, at most 6: tenfold steps from 0.1 to eps
-    batch_bytes: int | str  # of doubles that one batch of leaves would take: 64 MiB
+    batch_bytes: int | str  # of doubles that one batch of leaves would take: 64 MiB, or a tenth of open's cache_bytes
     batches: int  # instead: this many batches of about equal bytes: 0
     check_rows: int  # compared with the true matrix at the end; 0 for no check: 32
     refuse_error: float  # a sampled error above this many eps is an error, and no file: 10
@@ -75,29 +81,50 @@ def assemble(  # noqa: PLR0913 - one keyword a choice
         Error: options out of range, triangles that make no sound matrix, entries that are not finite, a matrix that is
             further off than refuse_error * eps, a full disk. There is no file then, or the one before.
     """
-    if kernel not in ("collocation", "galerkin"):
-        raise Error(
-            operation="assemble a matrix", cause=f"there is no kernel '{kernel}'", advice="collocation, galerkin"
-        )
-    how: dict[str, Any] = dict(options, eps=eps, progress=progress)
-    if "batch_bytes" in how and isinstance(how["batch_bytes"], str):
-        how["batch_bytes"] = parse_bytes(how["batch_bytes"])
+    if kernel not in KERNELS:
+        raise Error(operation=_OPERATION, cause=f"there is no kernel '{kernel}'", advice="use " + ", ".join(KERNELS))
+    how = _options(dict(options), open or {}) | {"eps": eps, "progress": progress}
     context = context or shared_context()
-    if isinstance(problem, Mesh) and entries is None:
-        how["about"] = json.dumps({"problem": "Laplace single layer", "kernel": kernel, "unknowns": problem.unknowns})
-        how |= {"galerkin": kernel == "galerkin", "workers": how.get("workers", 0)}
-        raw = context._raw
-        built = _core.hmatrix_assemble_mesh(raw, store, problem.vertices, problem.triangles, how)
-    elif entries is not None:
-        points = problem.centroids if isinstance(problem, Mesh) else problem
-        points = np.ascontiguousarray(points, dtype=np.float64)
-        if points.ndim != 2 or points.shape[1] != 3:
-            raise Error(operation="assemble a matrix", cause=f"points have shape {points.shape}, and need (n, 3)")
-        how["about"] = json.dumps({"problem": "entries by a function", "unknowns": len(points)})
-        how.pop("workers", None)
-        built = _core.hmatrix_assemble_entries(context._raw, store, points, entries, how)
+    if entries is None:
+        built = _of_mesh(context, problem, kernel, store, how)
     else:
-        raise Error(
-            operation="assemble a matrix", cause="points alone have no entries", advice="pass entries=, or a Mesh"
-        )
+        built = _of_entries(context, problem, entries, store, how)
     return HMatrix(context, store, open or {}, built)
+
+
+def _of_mesh(context: Context, mesh: Any, kernel: str, store: FileName, how: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(mesh, Mesh):
+        raise Error(operation=_OPERATION, cause="points alone have no entries", advice="pass entries=, or a Mesh")
+    about = {"problem": PROBLEM, "kernel": kernel, "unknowns": mesh.unknowns, "mesh": mesh.digest}
+    how |= {"about": json.dumps(about), "galerkin": kernel == "galerkin"}
+    return _core.hmatrix_assemble_mesh(context._raw, store, mesh.vertices, mesh.triangles, how)
+
+
+def _of_entries(
+    context: Context, problem: Any, entries: Entries, store: FileName, how: dict[str, Any]
+) -> dict[str, Any]:
+    points = problem.centroids if isinstance(problem, Mesh) else reals("the points", problem)
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise Error(operation=_OPERATION, cause=f"points have shape {points.shape}", advice="give (n, 3)")
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise Error(operation=_OPERATION, cause=f"point {row} is not finite", advice="leave it out")
+    if not callable(entries):
+        raise TypeError(f"entries must be a function of two arrays, not {type(entries).__name__}")
+    how["about"] = json.dumps({"problem": "entries by a function", "unknowns": len(points)})
+    how.pop("workers")
+    return _core.hmatrix_assemble_entries(context._raw, store, points, entries, how)
+
+
+def _options(options: dict[str, Any], open_with: OpenOptions) -> dict[str, Any]:
+    """As the compiled module takes them. Batches are small enough for the cache that is asked for."""
+    options["workers"] = index(options.get("workers", 0))
+    if "accuracies" in options:
+        options["accuracies"] = reals("accuracies", options["accuracies"]).tolist()
+    if isinstance(options.get("batch_bytes"), str):
+        options["batch_bytes"] = parse_bytes(options["batch_bytes"])
+    cache = open_with.get("cache_bytes", 0)
+    cache = 0 if cache == "auto" else parse_bytes(cache) if isinstance(cache, str) else index(cache)
+    if cache > 0 and not {"batch_bytes", "batches"} & set(options):
+        options["batch_bytes"] = min(BATCH_BYTES, max(1, cache // 10))
+    return options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -12,6 +13,8 @@ from penstock import _core
 from penstock._error import Error
 from penstock._shared import shared_context
 from penstock._sizes import parse_bytes
+from penstock.hmatrix._memory import cache_by_memory
+from penstock.hmatrix._numbers import is_complex, reals
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 class OpenOptions(TypedDict, total=False):
     """Of an open matrix; what is left out has the value after the colon."""
 
-    cache_bytes: int | str  # memory for matrix bytes; 0 for as much as the matrix takes: 0
+    cache_bytes: int | str  # memory for matrix bytes, as "8 GiB"; 0 for what the whole matrix takes: half of the free
     path: str  # how batches are read: "auto", "buffered", "direct", ...: "auto"
     pinned_tiers: int  # first tiers of every batch that stay in memory; -1 for as many as help: -1
     pinned_batches: int  # batches, from the first, that stay in memory whole; -1 for as many as fit: -1
@@ -35,52 +38,61 @@ class OpenOptions(TypedDict, total=False):
 
 class HMatrix:
     """A stored matrix. Made by open() and assemble(); `A @ x`, `A.shape` and `A.dtype` are what SciPy asks of an
-    operator (scipy.sparse.linalg.aslinearoperator(A)). One thread uses it at a time.
+    operator (scipy.sparse.linalg.aslinearoperator(A)). Threads may share it: they wait for each other.
 
     Attributes:
         path: its file.
         built: what assembly counted, when this object assembled it; else {}.
     """
 
+    __array_ufunc__ = None  # x @ A is a TypeError: products are from the left only
+
     def __init__(self, context: Context, path: FileName, options: OpenOptions, built: dict[str, Any]) -> None:
         self.path = os.fsdecode(path)
         self.built = built
         self._context = context
         self._options: dict[str, Any] = dict(options)
-        self._system: _core.HMatrixSystem | None = self._open(self._options)
+        self._lock = threading.RLock()  # of the system: its products and solves; a solve's callback may multiply
+        self._closed = False
+        self._system: _core.HMatrixSystem | None = None  # opened when first needed
 
     def _open(self, options: dict[str, Any]) -> _core.HMatrixSystem:
         how = dict(options)
-        if isinstance(how.get("cache_bytes"), str):
-            how["cache_bytes"] = parse_bytes(how["cache_bytes"])
+        cache = how.get("cache_bytes", "auto")
+        if isinstance(cache, str):
+            how["cache_bytes"] = cache_by_memory() if cache == "auto" else parse_bytes(cache)
         return _core.HMatrixSystem(self._context._raw, self.path, how)
 
     def __repr__(self) -> str:
-        state = "closed" if self._system is None else f"{self.shape[0]} x {self.shape[1]}"
+        state = "closed" if self._closed else f"{self.shape[0]} x {self.shape[1]}"
         return f"<penstock.hmatrix.HMatrix {self.path!r}, {state}>"
 
     @property
     def _raw(self) -> _core.HMatrixSystem:
-        if self._system is None:
-            raise Error(operation="use a matrix", file=self.path, cause="it is closed")
-        return self._system
+        with self._lock:
+            if self._closed:
+                raise Error(operation="use a matrix", file=self.path, cause="it is closed", advice="open it again")
+            if self._system is None:
+                self._system = self._open(self._options)
+            return self._system
 
     def reopen(self, **options: Unpack[OpenOptions]) -> None:
-        """Opens the file again with these options in place of those given before: another cache, another path. When that
-        fails the matrix is open as it was before.
+        """Opens the file again with these options in place of those given before: another cache, another path. When
+        that fails the options are as they were before.
         """
-        before = self._options
-        self._system = None  # its memory goes first
-        try:
-            self._system = self._open(before | options)
+        with self._lock:
+            before, self._system = self._options, None  # its memory goes first
             self._options = before | options
-        except Error:
-            self._system = self._open(before)
-            raise
+            try:
+                _ = self._raw
+            except BaseException:
+                self._options = before
+                raise
 
     def close(self) -> None:
         """Lets go of memory and file. Idempotent."""
-        self._system = None
+        with self._lock:
+            self._system, self._closed = None, True
 
     def __enter__(self) -> HMatrix:
         return self
@@ -91,7 +103,7 @@ class HMatrix:
     @property
     def shape(self) -> tuple[int, int]:
         """(unknowns, unknowns)."""
-        unknowns = self._raw.head["unknowns"]
+        unknowns = self.facts["unknowns"]
         return (unknowns, unknowns)
 
     @property
@@ -101,10 +113,10 @@ class HMatrix:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Of the file: unknowns, low_rank_leaves, dense_leaves, batches, bytes_fp64 (of the factors as doubles, at eps),
-        bytes_stored (of the file), encoding, accuracies of its tiers, eps, sampled_error, ...
+        """Of the file: unknowns, low_rank_leaves, dense_leaves, batches, bytes_fp64 (of the factors as doubles, at
+        eps), bytes_stored (of the file), encoding, accuracies of its tiers, eps, sampled_error, ...
         """
-        return self._raw.head
+        return self._raw.head if not self.built or self._system is not None else dict(self.built)
 
     @property
     def about(self) -> dict[str, Any]:
@@ -122,17 +134,22 @@ class HMatrix:
         """A x.
 
         Args:
-            x: (n,) or (n, k): k vectors at once cost one sweep.
+            x: (n,) or (n, k): k vectors at once cost one sweep. Complex vectors count as two.
             accuracy: 0 for all that is stored; else only as much is read as this relative accuracy needs.
         """
-        given = np.asarray(x, dtype=np.float64)
+        if is_complex(x):
+            given = np.asarray(x)
+            parts = self.matvec(np.stack([given.real, given.imag], -1).reshape(len(given), -1), accuracy=accuracy)
+            return (parts[:, 0::2] + 1j * parts[:, 1::2]).reshape(given.shape)
+        given = reals("x", x)
         if given.ndim not in (1, 2) or given.shape[0] != self.shape[1]:
             cause = f"x has shape {given.shape}, and the matrix {self.shape}"
-            raise Error(operation="multiply", file=self.path, cause=cause)
+            raise Error(operation="multiply", file=self.path, cause=cause, advice="give (n,) or (n, k)")
         columns = np.ascontiguousarray(given.reshape(given.shape[0], -1).T)
         if columns.size == 0:
             return np.empty(given.shape)
-        made = self._raw.multiply(columns, accuracy).T
+        with self._lock:
+            made = self._raw.multiply(columns, accuracy).T
         return made[:, 0] if given.ndim == 1 else np.asfortranarray(made)
 
     matmat = matvec
@@ -150,4 +167,17 @@ def open(  # noqa: A001 - the name says what it does
         Error: not_found, ...; invalid_argument for a file that is none, was cut short or is damaged, and for a cache
             that cannot hold a batch; unsupported for one of another version.
     """
-    return HMatrix(context or shared_context(), path, options, {})
+    matrix = HMatrix(context or shared_context(), path, options, {})
+    _ = matrix._raw  # what is wrong with file or options is said now
+    return matrix
+
+
+def info(path: FileName, *, context: Context | None = None) -> dict[str, Any]:
+    """What a .hmat file is, without its batches: HMatrix.facts, and `about`, `largest_batch_bytes` and `tier_bytes`,
+    of all batches by tier.
+
+    Raises:
+        Error: as open().
+    """
+    found = _core.hmatrix_info((context or shared_context())._raw, path)
+    return found | {"about": json.loads(found["about"])}

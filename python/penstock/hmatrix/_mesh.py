@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._error import Error
+from penstock.hmatrix._numbers import reals, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,9 +44,20 @@ class Mesh:
     """
 
     def __init__(self, vertices: Any, triangles: Any, values: Any = None) -> None:
-        self.vertices = np.ascontiguousarray(vertices, dtype=np.float64)
-        self.triangles = np.ascontiguousarray(triangles, dtype=np.int64)
-        self.values = None if values is None else np.ascontiguousarray(values, dtype=np.float64)
+        self.vertices = reals("vertices", vertices)
+        self.triangles = whole_numbers("triangles", triangles)
+        self.values = None if values is None else reals("values", values)
+        for name, array, wanted in (("vertices", self.vertices, "(n, 3)"), ("triangles", self.triangles, "(m, 3)")):
+            if array.ndim != 2 or array.shape[1] != 3:
+                raise Error(operation="make a mesh", cause=f"{name} have shape {array.shape}", advice=f"give {wanted}")
+        bad = ((self.triangles < 0) | (self.triangles >= len(self.vertices))).any(axis=1)
+        if bad.any():
+            first = int(np.flatnonzero(bad)[0])
+            cause = f"triangle {first} has corners {self.triangles[first].tolist()} of {len(self.vertices)} vertices"
+            raise Error(operation="make a mesh", cause=cause, advice="number vertices from 0")
+        if self.values is not None and self.values.shape != (self.unknowns,):
+            cause = f"values have shape {self.values.shape}, and there are {self.unknowns} triangles"
+            raise Error(operation="make a mesh", cause=cause, advice="give one number a triangle")
 
     def __repr__(self) -> str:
         return f"<penstock.hmatrix.Mesh of {len(self.triangles)} triangles>"
@@ -63,6 +76,12 @@ class Mesh:
     def areas(self) -> np.ndarray:
         """(m,), square metres."""
         return _core.hmatrix_areas(self.vertices, self.triangles)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the corners of all triangles in their order: equal for meshes that make equal matrices."""
+        corners = np.ascontiguousarray(self.vertices[self.triangles]) + 0.0  # -0 is 0
+        return hashlib.sha256(corners.astype("<f8").tobytes()).hexdigest()
 
     def inspect(self) -> MeshReport:
         """What is wrong with it, and what it is like."""
@@ -85,9 +104,7 @@ class Mesh:
 
             mesh.write("charge.vtk", surface_charge=sigma)
         """
-        faces: Mapping[str, np.ndarray] = {
-            name: np.ascontiguousarray(values, dtype=np.float64) for name, values in numbers.items()
-        }
+        faces: Mapping[str, np.ndarray] = {name: reals(name, values) for name, values in numbers.items()}
         for name, values in faces.items():
             if values.shape != (self.unknowns,):
                 cause = f"'{name}' has shape {values.shape}, and there are {self.unknowns} triangles"
@@ -129,7 +146,7 @@ def capacitance(mesh: Mesh, density: Any) -> float:
     """C / (4 pi eps0) in metres, of a conductor at 1 V with this charge density over eps0 (V/m) on its triangles; of
     several bodies, their charges together. A sphere has its radius.
     """
-    density = np.asarray(density, dtype=np.float64)
+    density = reals("density", density)
     if density.shape != (mesh.unknowns,):
         cause = f"the density has shape {density.shape}, and the mesh {mesh.unknowns} triangles"
         raise Error(operation="capacitance", cause=cause)

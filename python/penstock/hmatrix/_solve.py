@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from penstock._error import Error
+from penstock.hmatrix._numbers import reals
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -93,8 +94,8 @@ def solve(  # noqa: PLR0913 - one keyword a choice
         x0: the first guess, of the shape of b; None for 0.
         cache_bytes, path: open the matrix again with this memory, or this path, before the solve.
         callback: called after each iteration with (iteration, sweeps, residual); False ends the solve.
-        checkpoint: a file to keep the state in every `checkpoint_sweeps` sweeps. When it is there and of this matrix and
-            right-hand side, the solve goes on from it; it is removed when the solve has converged.
+        checkpoint: a file to keep the state in every `checkpoint_sweeps` sweeps. When it is there and of this matrix
+            and right-hand side, the solve goes on from it; it is removed when the solve has converged.
 
     Raises:
         Error: unknown methods, options out of range, numbers that are not finite, a checkpoint of another problem, and
@@ -103,18 +104,19 @@ def solve(  # noqa: PLR0913 - one keyword a choice
     if method not in METHODS:
         raise Error(operation="solve", cause=f"there is no method '{method}'", advice="use " + ", ".join(METHODS))
     _reopen(matrix, cache_bytes, path)
-    given = np.asarray(b, dtype=np.float64)
+    given = reals("b", b)
     if given.ndim not in (1, 2) or given.shape[0] != matrix.shape[0] or given.size == 0:
         raise Error(operation="solve", cause=f"b has shape {given.shape}, and the matrix {matrix.shape}")
-    first = np.zeros(given.shape) if x0 is None else np.asarray(x0, dtype=np.float64)
+    first = np.zeros(given.shape) if x0 is None else reals("x0", x0)
     if first.shape != given.shape:
         raise Error(operation="solve", cause=f"x0 has shape {first.shape}, and b {given.shape}")
     how: dict[str, Any] = dict(options, method=method, tol=tol, progress=callback)
     if checkpoint is not None:
         how |= {"checkpoint": checkpoint, "checkpoint_sweeps": checkpoint_sweeps}
-    before, began = matrix.counts, time.monotonic()
-    x, found = matrix._raw.solve(matrix._context._raw, _columns(given), _columns(first), how)
-    seconds, after = time.monotonic() - began, matrix.counts
+    with matrix._lock:
+        before, began = matrix.counts, time.monotonic()
+        x, found = matrix._raw.solve(matrix._context._raw, _columns(given), _columns(first), how)
+        seconds, after = time.monotonic() - began, matrix.counts
     if checkpoint is not None and found["converged"]:
         _remove(checkpoint)
     return Solution(
