@@ -169,14 +169,15 @@ CachedSource::Slot* CachedSource::victim(bool ahead) noexcept {
 void CachedSource::start_read(Slot& slot, std::int64_t batch) {
     const BatchRecord& record = file_.tables().batches[batch];
     slot.region.begin = slot_begin(batch);
-    slot.batch = batch;
-    slot.tiers = sweep_.tiers;
-    slot.reading = true;
+    slot.batch = -1;  // nobody's, should the read not begin
     const std::int64_t bytes = up(file_.prefix_bytes(batch, sweep_.tiers)) - slot.region.begin;
     TransferOptions options;
     options.path = options_.path;
     slot.transfer = file_.file().start_read({slot.region.memory, static_cast<std::uint64_t>(bytes), options_.memory},
                                             record.offset + slot.region.begin, options);
+    slot.batch = batch;
+    slot.tiers = sweep_.tiers;
+    slot.reading = true;
 }
 
 void CachedSource::finish_read(Slot& slot) {

@@ -159,7 +159,7 @@ class HMatrix:
 
 
 def open(  # noqa: A001 - the name says what it does
-    path: FileName, *, context: Context | None = None, **options: Unpack[OpenOptions]
+    file: FileName, /, *, context: Context | None = None, **options: Unpack[OpenOptions]
 ) -> HMatrix:
     """Opens a .hmat file for products and solves.
 
@@ -167,7 +167,7 @@ def open(  # noqa: A001 - the name says what it does
         Error: not_found, ...; invalid_argument for a file that is none, was cut short or is damaged, and for a cache
             that cannot hold a batch; unsupported for one of another version.
     """
-    matrix = HMatrix(context or shared_context(), path, options, {})
+    matrix = HMatrix(context or shared_context(), file, options, {})
     _ = matrix._raw  # what is wrong with file or options is said now
     return matrix
 
