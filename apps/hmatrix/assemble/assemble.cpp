@@ -10,7 +10,7 @@
 #include "hmatrix/build/aca.hpp"
 #include "hmatrix/file/writer.hpp"
 #include "hmatrix/tree/blocks.hpp"
-#include "hmatrix/text/number.hpp"
+#include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {

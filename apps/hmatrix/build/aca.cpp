@@ -17,7 +17,10 @@ namespace {
 // kernels that are not smooth on a block miss by orders of magnitude, and smooth ones stay below 10.
 constexpr double kWrong = 30;
 constexpr int kRepairs = 16;
+// A block up to this smaller side that is not of low rank is stored exactly. A larger one is given up at kMostRank: the
+// work grows with the square of the rank.
 constexpr std::int64_t kExactRank = 512;
+constexpr std::int64_t kMostRank = 1000;
 
 // Numbers that look random and are the same in each run (splitmix64).
 class Draws {
@@ -46,6 +49,7 @@ class Approximation {
         AcaResult result;
         std::int64_t row = options_.from_last_row ? cross_.rows() - 1 : 0;
         bool converged = options_.plus ? with_references() : from(row);
+        if (converged && told_rank_ == 0) told_rank_ = cross_.rank();  // what is repaired comes after it
         while (converged && result.repairs < kRepairs) {
             const auto wrong = wrong_row();
             if (!wrong) break;
@@ -62,6 +66,9 @@ class Approximation {
 
   private:
     std::int64_t full_rank() const { return std::min(cross_.rows(), cross_.columns()); }
+    bool rank_left() const {
+        return cross_.rank() < (full_rank() <= kExactRank ? full_rank() : std::min(full_rank(), kMostRank));
+    }
 
     std::int64_t unused_row() const {
         for (std::int64_t row = 0; row < cross_.rows(); ++row) {
@@ -84,15 +91,16 @@ class Approximation {
         cross_.column(column, u_);
         norm_ = cross_.add(row, column, u_, v_);
         first_norm_ = std::max(first_norm_, cross_.rank() == 1 ? norm_ : 0.0);
-        if (told_rank_ == 0 && norm_ < options_.told_eps * first_norm_) told_rank_ = cross_.rank();
+        const double told_eps = options_.told_eps > 0 ? options_.told_eps : options_.eps;
+        if (told_rank_ == 0 && norm_ < told_eps * first_norm_) told_rank_ = cross_.rank();
         return true;
     }
 
     // Crosses from a row on, each through the largest entry of the column before. True: the last one was small, or
-    // there is nothing left. False: the rank is that of the whole block.
+    // there is nothing left. False: no rank is left.
     bool from(std::int64_t row) {
         int empty = 0;
-        while (cross_.rank() < full_rank() && row >= 0) {
+        while (rank_left() && row >= 0) {
             if (add_through(row)) {
                 if (norm_ < options_.eps * first_norm_) return true;
                 row = cross_.largest_row(u_);
@@ -101,12 +109,12 @@ class Approximation {
                 row = unused_row();
             }
         }
-        return cross_.rank() < full_rank();
+        return rank_left();
     }
 
     bool with_references() {
         References references(cross_);
-        while (cross_.rank() < full_rank()) {
+        while (rank_left()) {
             const auto pivot = references.pivot();
             if (!pivot) return true;
             if (pivot->by_row) {
@@ -148,7 +156,7 @@ class Approximation {
                             " entries were still wrong",
                         "lower eta, so that blocks lie further apart, or look at the function that gives entries");
         }
-        for (std::int64_t row = unused_row(); row >= 0 && cross_.rank() < full_rank(); row = unused_row()) {
+        for (std::int64_t row = unused_row(); row >= 0 && rank_left(); row = unused_row()) {
             add_through(row);
         }
     }

@@ -61,7 +61,7 @@ std::vector<double> jacobi(std::vector<double>& a, std::int64_t k) {
             for (std::int64_t q = p + 1; q < k; ++q) {
                 double *x = a.data() + p * k, *y = a.data() + q * k;
                 const double xx = dot(x, x, k), yy = dot(y, y, k), xy = dot(x, y, k);
-                if (std::abs(xy) <= 1e-15 * std::sqrt(xx * yy)) continue;
+                if (std::abs(xy) <= 1e-15 * (std::sqrt(xx) * std::sqrt(yy))) continue;
                 rotated = true;
                 const double zeta = (yy - xx) / (2 * xy);
                 const double t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::hypot(1.0, zeta));

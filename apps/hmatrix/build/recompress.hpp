@@ -1,7 +1,7 @@
 // Singular values of a low-rank block, from its factors: what says how much of the block each vector is.
 //
 // U and V are orthonormalised (Gram-Schmidt, twice), and the small product of the triangles is decomposed by one-sided
-// Jacobi rotations: short loops that need no library, with singular values right to full relative precision.
+// Jacobi rotations: short loops that need no library. Singular values are right to rounding of the largest.
 #pragma once
 
 #include <cstdint>

@@ -21,4 +21,19 @@ void split_digits(const double* values, std::int64_t count, double scale, std::i
     }
 }
 
+void add_squares_left(const double* values, std::int64_t count, double scale,
+                      const std::int8_t* const (&digits)[kDigits], double (&squares)[kDigits]) noexcept {
+    const double steps = 1 / scale;
+    double sums[kDigits] = {};
+    for (std::int64_t i = 0; i < count; ++i) {
+        double left = values[i] * steps;
+        double weight = 1;
+        for (int d = 0; d < kDigits; ++d, weight /= 256) {
+            left -= weight * digits[d][i];
+            sums[d] += left * left;
+        }
+    }
+    for (int d = 0; d < kDigits; ++d) squares[d] += sums[d] * scale * scale;
+}
+
 }  // namespace penstock::hmatrix

@@ -11,12 +11,18 @@ namespace penstock::hmatrix {
 
 constexpr int kDigits = 4;
 constexpr double kTopDigit = 126;
+constexpr int kMaxTiers = 6;  // of a leaf, see tiers.hpp
+constexpr int kPad = 4;       // columns of digits are padded to this many bytes
 
 // scale for values up to `largest` in magnitude; 1 for none.
 inline double digit_scale(double largest) noexcept { return largest > 0 ? largest / kTopDigit : 1; }
 
-// Root mean square of what the first `digits` digits leave out, in units of value.
+// What the first `digits` digits leave out of a value: root mean square, to be expected before values are split.
 double digit_error(double scale, int digits) noexcept;
+
+// Sums of squares of what the first digit, the first two, ... leave out of `count` values, in units of value.
+void add_squares_left(const double* values, std::int64_t count, double scale,
+                      const std::int8_t* const (&digits)[kDigits], double (&squares)[kDigits]) noexcept;
 
 // Digit d of value i goes to out[d][i], for `count` values and all digits. `scale` must be that of the largest value.
 void split_digits(const double* values, std::int64_t count, double scale, std::int8_t* const (&out)[kDigits]) noexcept;

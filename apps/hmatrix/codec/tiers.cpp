@@ -1,17 +1,24 @@
 // Encoding: how many digits each vector deserves, and where they go.
+//
+// Errors are measured, not only expected: once a vector is split, what each digit leaves out of it is known. Errors of
+// different vectors are all but orthogonal, so they add up as squares; kMeasured leaves room for what is not.
 #include "hmatrix/codec/tiers.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "hmatrix/build/recompress.hpp"
-#include "hmatrix/text/number.hpp"
+#include "hmatrix/codec/split_columns.hpp"
+#include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
 namespace {
+
+constexpr double kMeasured = 0.95;
 
 [[noreturn]] void too_fine(double accuracy, const char* what) {
     throw Error(ErrorCode::unsupported, "encode a block",
@@ -19,68 +26,31 @@ namespace {
                 "store the matrix as fp64, or ask for less accuracy");
 }
 
+// Scales are single precision, and products are, so entries must not come near its limits.
+void need_size(double size) {
+    if (size <= kLargestEntry) return;
+    throw Error(ErrorCode::unsupported, "encode a block",
+                "entries of " + text_of(size) + " are too large for tiers, which end at " + text_of(kLargestEntry),
+                "store the matrix as fp64, or take other units");
+}
+
+float scale_of(double size) {
+    need_size(size * kTopDigit);
+    return static_cast<float>(size);
+}
+
+// Below it a scale has lost digits, or is zero.
+bool negligible(float scale) { return scale < std::numeric_limits<float>::min(); }
+
 double largest(const double* values, std::int64_t count) {
     double found = 0;
     for (std::int64_t i = 0; i < count; ++i) found = std::max(found, std::abs(values[i]));
     return found;
 }
 
-// One vector pair: its scales, and what is left out of its term with 0 to kDigits digits.
-struct Term {
-    double scale_u = 1;
-    double scale_v = 1;
-    std::array<double, kDigits + 1> error{};
-
-    int digits_within(double bound) const {
-        int digits = 0;
-        while (digits <= kDigits && error[digits] > bound) ++digits;
-        return digits;
-    }
-};
-
-Term term(const SingularFactors& factors, std::int64_t i) {
-    Term made;
-    made.scale_u = digit_scale(largest(factors.u.data() + i * factors.rows, factors.rows));
-    made.scale_v = digit_scale(largest(factors.v.data() + i * factors.columns, factors.columns));
-    made.error[0] = factors.sigma[i];
-    for (int digits = 1; digits <= kDigits; ++digits) {
-        const double of_u = digit_error(made.scale_u, digits) * std::sqrt(factors.rows);
-        const double of_v = digit_error(made.scale_v, digits) * std::sqrt(factors.columns);
-        made.error[digits] = factors.sigma[i] * std::hypot(of_u, of_v);
-    }
-    return made;
-}
-
-// Digits of each vector so that all errors together are at most `bound`, with about the same error left in each:
-// nothing cheaper reaches it. Falling from vector to vector, for one count a digit must say it.
-std::vector<int> share(const std::vector<Term>& terms, double bound, double accuracy) {
-    std::vector<int> digits(terms.size());
-    for (double each = bound;; each *= 0.8) {
-        double sum = 0;
-        int least = 0;
-        for (std::size_t i = terms.size(); i-- > 0;) {
-            least = std::max(least, terms[i].digits_within(each));
-            if (least > kDigits) too_fine(accuracy, "four digits");
-            digits[i] = least;
-            sum += terms[i].error[least] * terms[i].error[least];
-        }
-        if (sum <= bound * bound) return digits;
-    }
-}
-
-std::vector<DigitCounts> count(const std::vector<Term>& terms, std::span<const double> accuracies, double norm) {
-    std::vector<DigitCounts> counts;
-    DigitCounts before{};
-    for (const double accuracy : accuracies) {
-        const std::vector<int> digits = share(terms, accuracy * norm, accuracy);
-        DigitCounts now{};
-        for (int d = 0; d < kDigits; ++d) {
-            const auto have = std::count_if(digits.begin(), digits.end(), [&](int n) { return n > d; });
-            now[d] = std::max(before[d], static_cast<std::uint16_t>(have));
-        }
-        counts.push_back(before = now);
-    }
-    return counts;
+void append_scale(float scale, std::vector<std::byte>& to) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&scale);
+    to.insert(to.end(), bytes, bytes + sizeof scale);
 }
 
 void set_counts(LeafShape& shape, const std::vector<DigitCounts>& counts) {
@@ -89,74 +59,125 @@ void set_counts(LeafShape& shape, const std::vector<DigitCounts>& counts) {
     }
 }
 
-// All digits of columns of equal length, each column with a scale of its own.
-class SplitColumns {
+// One vector pair: its scales, and what is left out of its term with 0 to kDigits digits.
+struct Term {
+    float scale = 0;  // of the pair: sigma * scale_u * scale_v to the last bit
+    double scale_u = 1;
+    double scale_v = 1;
+    std::array<double, kDigits + 1> error{};  // expected, until it is measured
+    bool measured = false;
+
+    int digits_within(double bound) const {
+        int digits = 0;
+        while (digits <= kDigits && error[digits] > bound) ++digits;
+        return digits;
+    }
+};
+
+class LowRank {
   public:
-    SplitColumns(const std::vector<double>& values, std::int64_t rows) : rows_(rows), stride_(padded(rows)) {
-        const auto columns = rows == 0 ? 0 : static_cast<std::int64_t>(values.size()) / rows;
-        for (auto& plane : planes_) plane.resize(columns * stride_);
-        values_ = values.data();
+    explicit LowRank(SingularFactors factors)
+        : factors_(std::move(factors)), u_(factors_.u, factors_.rows), v_(factors_.v, factors_.columns) {
+        for (std::int64_t i = 0; i < factors_.rank(); ++i) terms_.push_back(term(i));
     }
-    void split(std::int64_t column, double scale) {
-        std::int8_t* out[kDigits];
-        for (int d = 0; d < kDigits; ++d) out[d] = planes_[d].data() + column * stride_;
-        split_digits(values_ + column * rows_, rows_, scale, {out[0], out[1], out[2], out[3]});
-    }
-    void append(int digit, std::int64_t begin, std::int64_t end, std::vector<std::byte>& to) const {
-        const auto* bytes = reinterpret_cast<const std::byte*>(planes_[digit].data());
-        to.insert(to.end(), bytes + begin * stride_, bytes + end * stride_);
+
+    TieredLeaf encoded(std::span<const double> accuracies) {
+        TieredLeaf leaf{{factors_.rows, factors_.columns, true, {}}, {}};
+        set_counts(leaf.shape, count(accuracies));
+        for (int tier = 0; tier < static_cast<int>(accuracies.size()); ++tier) {
+            std::vector<std::byte>& to = leaf.tiers[tier];
+            to.reserve(leaf.shape.tier_bytes(tier));
+            for (std::int64_t i = leaf.shape.before(tier, 0); i < leaf.shape.counts[tier][0]; ++i) {
+                append_scale(terms_[i].scale, to);
+            }
+            for (int d = 0; d < kDigits; ++d) {
+                v_.append(d, leaf.shape.before(tier, d), leaf.shape.counts[tier][d], to);
+                u_.append(d, leaf.shape.before(tier, d), leaf.shape.counts[tier][d], to);
+            }
+        }
+        return leaf;
     }
 
   private:
-    const double* values_ = nullptr;
-    std::int64_t rows_;
-    std::int64_t stride_;
-    std::array<std::vector<std::int8_t>, kDigits> planes_;
+    Term term(std::int64_t i) const {
+        Term made;
+        made.scale_u = digit_scale(largest(factors_.u.data() + i * factors_.rows, factors_.rows));
+        made.scale_v = digit_scale(largest(factors_.v.data() + i * factors_.columns, factors_.columns));
+        made.scale = scale_of(factors_.sigma[i] * made.scale_u * made.scale_v);
+        if (negligible(made.scale)) return made;
+        made.scale_v = made.scale / (factors_.sigma[i] * made.scale_u);  // what rounding the scale did, v makes up for
+        made.error[0] = factors_.sigma[i];
+        for (int digits = 1; digits <= kDigits; ++digits) {
+            const double of_u = digit_error(made.scale_u, digits) * std::sqrt(factors_.rows);
+            const double of_v = digit_error(made.scale_v, digits) * std::sqrt(factors_.columns);
+            made.error[digits] = factors_.sigma[i] * std::hypot(of_u, of_v);
+        }
+        return made;
+    }
+
+    void measure(std::int64_t i) {
+        Term& one = terms_[i];
+        if (one.measured) return;
+        one.measured = true;
+        const auto of_u = u_.split(i, one.scale_u), of_v = v_.split(i, one.scale_v);
+        for (int d = 0; d < kDigits; ++d) one.error[d + 1] = factors_.sigma[i] * std::sqrt(of_u[d] + of_v[d]);
+    }
+
+    // Digits of each vector so that all errors together are at most `bound`, with about the same error left in each:
+    // nothing cheaper reaches it. Falling from vector to vector, for one count a digit must say it.
+    std::vector<int> share(double bound, double accuracy) {
+        std::vector<int> digits(terms_.size());
+        for (double each = bound;; each *= 0.8) {
+            double sum = 0;
+            int least = 0;
+            for (std::size_t i = terms_.size(); i-- > 0;) {
+                least = std::max(least, terms_[i].digits_within(each));
+                if (least > kDigits) too_fine(accuracy, "four digits");
+                if (least > 0) measure(static_cast<std::int64_t>(i));
+                digits[i] = least;
+                sum += terms_[i].error[least] * terms_[i].error[least];
+            }
+            if (sum <= bound * bound) return digits;
+        }
+    }
+
+    std::vector<DigitCounts> count(std::span<const double> accuracies) {
+        std::vector<DigitCounts> counts;
+        DigitCounts before{};
+        for (const double accuracy : accuracies) {
+            const std::vector<int> digits = share(kMeasured * accuracy * factors_.norm(), accuracy);
+            DigitCounts now{};
+            for (int d = 0; d < kDigits; ++d) {
+                const auto have = std::count_if(digits.begin(), digits.end(), [&](int n) { return n > d; });
+                if (have > std::numeric_limits<std::uint16_t>::max()) too_fine(accuracy, "65,535 vectors");
+                now[d] = std::max(before[d], static_cast<std::uint16_t>(have));
+            }
+            counts.push_back(before = now);
+        }
+        return counts;
+    }
+
+    SingularFactors factors_;
+    SplitColumns u_;
+    SplitColumns v_;
+    std::vector<Term> terms_;
 };
-
-void append_scale(double scale, std::vector<std::byte>& to) {
-    const auto value = static_cast<float>(scale);
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    to.insert(to.end(), bytes, bytes + sizeof value);
-}
-
-TieredLeaf encode_low_rank(Factors factors, std::span<const double> accuracies) {
-    const SingularFactors singular = decompose(std::move(factors));
-    if (singular.rank() > 0xffff) too_fine(accuracies.back(), "65,535 vectors");
-    std::vector<Term> terms;
-    for (std::int64_t i = 0; i < singular.rank(); ++i) terms.push_back(term(singular, i));
-    TieredLeaf leaf{{singular.rows, singular.columns, true, {}}, {}};
-    set_counts(leaf.shape, count(terms, accuracies, singular.norm()));
-
-    SplitColumns u(singular.u, singular.rows), v(singular.v, singular.columns);
-    for (std::int64_t i = 0; i < leaf.shape.counts.back()[0]; ++i) {
-        u.split(i, terms[i].scale_u);
-        v.split(i, terms[i].scale_v);
-    }
-    for (int tier = 0; tier < static_cast<int>(accuracies.size()); ++tier) {
-        std::vector<std::byte>& to = leaf.tiers[tier];
-        to.reserve(leaf.shape.tier_bytes(tier));
-        for (std::int64_t i = leaf.shape.before(tier, 0); i < leaf.shape.counts[tier][0]; ++i) {
-            append_scale(singular.sigma[i] * terms[i].scale_u * terms[i].scale_v, to);
-        }
-        for (int d = 0; d < kDigits; ++d) {
-            v.append(d, leaf.shape.before(tier, d), leaf.shape.counts[tier][d], to);
-            u.append(d, leaf.shape.before(tier, d), leaf.shape.counts[tier][d], to);
-        }
-    }
-    return leaf;
-}
 
 TieredLeaf encode_dense(const Factors& factors, std::span<const double> accuracies) {
     const std::vector<double>& block = factors.u;
-    const double scale = digit_scale(largest(block.data(), factors.values()));
-    double square = 0;
+    const float scale = scale_of(digit_scale(largest(block.data(), factors.values())));
+    double square = 0, left[kDigits] = {};
     for (const double value : block) square += value * value;
-    const double root = std::sqrt(static_cast<double>(factors.values()));
+    if (negligible(scale)) square = 0;
+    SplitColumns split(block, factors.rows);
+    for (std::int64_t j = 0; square > 0 && j < factors.columns; ++j) {
+        const auto of_column = split.split(j, scale);
+        for (int d = 0; d < kDigits; ++d) left[d] += of_column[d];
+    }
     std::vector<DigitCounts> counts;
     for (const double accuracy : accuracies) {
         int digits = square > 0 ? 1 : 0;
-        while (digits > 0 && root * digit_error(scale, digits) > accuracy * std::sqrt(square)) {
+        while (digits > 0 && left[digits - 1] > accuracy * accuracy * square) {
             if (++digits > kDigits) too_fine(accuracy, "four digits");
         }
         DigitCounts now{};
@@ -165,8 +186,6 @@ TieredLeaf encode_dense(const Factors& factors, std::span<const double> accuraci
     }
     TieredLeaf leaf{{factors.rows, factors.columns, false, {}}, {}};
     set_counts(leaf.shape, counts);
-    SplitColumns split(block, factors.rows);
-    for (std::int64_t j = 0; j < factors.columns; ++j) split.split(j, scale);
     for (int tier = 0; tier < static_cast<int>(accuracies.size()); ++tier) {
         std::vector<std::byte>& to = leaf.tiers[tier];
         if (leaf.shape.before(tier, 0) < leaf.shape.counts[tier][0]) append_scale(scale, to);
@@ -175,10 +194,6 @@ TieredLeaf encode_dense(const Factors& factors, std::span<const double> accuraci
         }
     }
     return leaf;
-}
-
-void add_digit(const std::byte* bytes, std::int64_t rows, double weight, double* to) {
-    for (std::int64_t i = 0; i < rows; ++i) to[i] += weight * static_cast<std::int8_t>(bytes[i]);
 }
 
 }  // namespace
@@ -191,43 +206,8 @@ std::int64_t LeafShape::tier_bytes(int tier) const noexcept {
 }
 
 TieredLeaf encode(Factors factors, std::span<const double> accuracies) {
-    return factors.low_rank ? encode_low_rank(std::move(factors), accuracies) : encode_dense(factors, accuracies);
-}
-
-Factors decode(const LeafShape& shape, std::span<const std::span<const std::byte>> tiers) {
-    const auto& last = shape.counts[tiers.size() - 1];
-    const std::int64_t rank = shape.low_rank ? last[0] : 0;
-    Factors made{shape.rows, shape.columns, rank, shape.low_rank, {}, {}};
-    made.u.resize(shape.low_rank ? rank * shape.rows : shape.rows * shape.columns);
-    made.v.resize(rank * shape.columns);
-    std::vector<float> scales;
-    for (int tier = 0; tier < static_cast<int>(tiers.size()); ++tier) {
-        const std::byte* at = tiers[tier].data();
-        for (std::int64_t i = shape.before(tier, 0); i < shape.counts[tier][0]; ++i, at += sizeof(float)) {
-            std::memcpy(&scales.emplace_back(), at, sizeof(float));
-        }
-        const auto columns_of = [&](std::vector<double>& to, std::int64_t rows, std::int64_t begin, std::int64_t end,
-                                    int digit) {
-            for (std::int64_t j = begin; j < end; ++j, at += padded(rows)) {
-                add_digit(at, rows, std::ldexp(1.0, -8 * digit), to.data() + j * rows);
-            }
-        };
-        for (int d = 0; d < kDigits; ++d) {
-            const std::int64_t begin = shape.before(tier, d), end = shape.counts[tier][d];
-            if (shape.low_rank) {
-                columns_of(made.v, shape.columns, begin, end, d);
-                columns_of(made.u, shape.rows, begin, end, d);
-            } else if (begin < end) {
-                columns_of(made.u, shape.rows, 0, shape.columns, d);
-            }
-        }
-    }
-    const std::int64_t pieces = shape.low_rank ? rank : static_cast<std::int64_t>(scales.size());
-    const std::int64_t values = pieces == 0 ? 0 : static_cast<std::int64_t>(made.u.size()) / pieces;
-    for (std::int64_t i = 0; i < pieces; ++i) {
-        for (std::int64_t r = 0; r < values; ++r) made.u[i * values + r] *= scales[i];
-    }
-    return made;
+    if (!factors.low_rank) return encode_dense(factors, accuracies);
+    return LowRank(decompose(std::move(factors))).encoded(accuracies);
 }
 
 }  // namespace penstock::hmatrix

@@ -23,8 +23,8 @@
 
 namespace penstock::hmatrix {
 
-constexpr int kMaxTiers = 6;
-constexpr std::int64_t kPad = 4;
+constexpr double kLargestEntry = 1e30;
+constexpr double kSmallestMatrix = 1e-20;
 
 inline std::int64_t padded(std::int64_t bytes) noexcept { return (bytes + kPad - 1) / kPad * kPad; }
 
@@ -48,7 +48,9 @@ struct TieredLeaf {
 };
 
 // `accuracies`: of each tier, relative to the leaf in the Frobenius norm, falling; at most kMaxTiers. Throws
-// Error{unsupported} when four digits or 65,535 vectors do not reach the last.
+// Error{unsupported} when four digits or 65,535 vectors do not reach the last, and for entries above kLargestEntry.
+// What is below the normal numbers of single precision is left out: a matrix in units that make all of it smaller than
+// kSmallestMatrix is not for tiers.
 TieredLeaf encode(Factors factors, std::span<const double> accuracies);
 
 // The leaf as tiers 0 to `tier` say: U V^T, or the block. For tests and for readers who want numbers.

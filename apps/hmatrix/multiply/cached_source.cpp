@@ -169,14 +169,15 @@ CachedSource::Slot* CachedSource::victim(bool ahead) noexcept {
 void CachedSource::start_read(Slot& slot, std::int64_t batch) {
     const BatchRecord& record = file_.tables().batches[batch];
     slot.region.begin = slot_begin(batch);
-    slot.batch = batch;
-    slot.tiers = sweep_.tiers;
-    slot.reading = true;
+    slot.batch = -1;  // nobody's, should the read not begin
     const std::int64_t bytes = up(file_.prefix_bytes(batch, sweep_.tiers)) - slot.region.begin;
     TransferOptions options;
     options.path = options_.path;
     slot.transfer = file_.file().start_read({slot.region.memory, static_cast<std::uint64_t>(bytes), options_.memory},
                                             record.offset + slot.region.begin, options);
+    slot.batch = batch;
+    slot.tiers = sweep_.tiers;
+    slot.reading = true;
 }
 
 void CachedSource::finish_read(Slot& slot) {
@@ -236,11 +237,22 @@ BatchView CachedSource::take(std::int64_t batch) {
     return view;
 }
 
-BatchView CachedSource::pinned(std::int64_t batch) const noexcept {
+bool CachedSource::pins_all_batches() const noexcept {
+    return options_.pinned_tiers > 0 || pinned_batches_ == file_.head().batches;
+}
+
+BatchView CachedSource::pinned(std::int64_t batch, std::vector<std::byte>& scratch) const {
     const BatchRecord& record = file_.tables().batches[batch];
-    BatchView view;
     const int tiers = batch < pinned_batches_ ? file_.tiers() : options_.pinned_tiers;
-    for (int tier = 0; tier < tiers; ++tier) view.tiers[tier] = pinned_[batch].memory + record.tier_begin[tier];
+    const std::byte* memory = pinned_[batch].memory;
+    if (stream_ && memory != nullptr) {
+        scratch.resize(pinned_prefix(batch));
+        stream_->copy(CopyDirection::to_host, scratch.data(), memory, scratch.size());
+        stream_->synchronize();
+        memory = scratch.data();
+    }
+    BatchView view;
+    for (int tier = 0; tier < tiers; ++tier) view.tiers[tier] = memory + record.tier_begin[tier];
     return view;
 }
 

@@ -142,17 +142,18 @@ nb::dict assemble_entries(const Context& context, nb::handle path, const Doubles
 }
 
 nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {
-    const hmatrix::SourceCounts& counts = self.source().counts();
+    const hmatrix::SourceCounts& counts = self.counts();
     nb::dict fields;
     fields["bytes_read"] = counts.bytes_read;
     fields["batches_taken"] = counts.batches_taken;
     fields["batches_hit"] = counts.batches_hit;
     fields["read_s"] = counts.wait_s;
     fields["sweeps"] = self.sweeps();
-    fields["pinned_bytes"] = self.source().pinned_bytes();
-    fields["pinned_tiers"] = self.source().pinned_tiers();
-    fields["pinned_batches"] = self.source().pinned_batches();
-    fields["slots"] = self.source().slots();
+    const hmatrix::StoredSystem::InMemory kept = self.in_memory();
+    fields["pinned_bytes"] = kept.bytes;
+    fields["pinned_tiers"] = kept.tiers;
+    fields["pinned_batches"] = kept.batches;
+    fields["slots"] = kept.slots;
     nb::dict paths;
     for (const auto& [path, bytes] : counts.bytes_by_path) paths[path.c_str()] = bytes;
     fields["bytes_by_path"] = paths;

@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "hmatrix/solve/team.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -18,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kPanel = 32;
 constexpr double kSingular = 2.2e-16;  // a pivot below this part of its column, times the rows, is rounding
-constexpr unsigned kThreads = 64;
 constexpr std::int64_t kAlone = 1 << 16;  // numbers of all factors that are not worth waking a thread for
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
@@ -152,12 +150,11 @@ void solve_block(std::int64_t n, const double* factors, const std::int32_t* pivo
 
 class HostBlockJacobi final : public LinearOperator {
   public:
-    explicit HostBlockJacobi(FactoredBlocks blocks)
-        : blocks_(std::move(blocks)),
-          team_(blocks_.places.back() < kAlone ? 1 : threads_of_this_machine(kThreads)) {}
+    HostBlockJacobi(FactoredBlocks blocks, Workers* workers)
+        : blocks_(std::move(blocks)), workers_(workers, blocks_.places.back() >= kAlone) {}
 
     void apply(const double* x, double* y, std::int64_t count, double) override {
-        team_.run(blocks_.count(), [&](std::int64_t i) {
+        workers_.for_each(blocks_.count(), [&](int, std::int64_t i) {
             const std::int64_t offset = blocks_.offsets[i];
             const std::int64_t size = blocks_.offsets[i + 1] - offset;
             for (std::int64_t c = 0; c < count; ++c) {
@@ -170,12 +167,12 @@ class HostBlockJacobi final : public LinearOperator {
 
   private:
     FactoredBlocks blocks_;
-    Team team_;
+    LentWorkers workers_;
 };
 
 }  // namespace
 
-FactoredBlocks factor_blocks(std::int64_t unknowns, const std::vector<DiagonalBlock>& blocks) {
+FactoredBlocks factor_blocks(std::int64_t unknowns, const std::vector<DiagonalBlock>& blocks, Workers* workers) {
     check_tiling(unknowns, blocks);
     FactoredBlocks made{.unknowns = unknowns, .offsets = {0}, .places = {0}, .factors = {}, .pivots = {}};
     for (const DiagonalBlock& block : blocks) {
@@ -185,8 +182,7 @@ FactoredBlocks factor_blocks(std::int64_t unknowns, const std::vector<DiagonalBl
     made.factors.resize(static_cast<std::size_t>(made.places.back()));
     made.pivots.resize(static_cast<std::size_t>(unknowns));
     std::vector<char> regular(blocks.size());
-    Team team(made.places.back() < kAlone ? 1 : threads_of_this_machine(kThreads));
-    team.run(made.count(), [&](std::int64_t i) {
+    LentWorkers(workers, made.places.back() >= kAlone).for_each(made.count(), [&](int, std::int64_t i) {
         const DiagonalBlock& block = blocks[i];
         double* const place = &made.factors[made.places[i]];
         std::copy(block.values.begin(), block.values.end(), place);
@@ -200,8 +196,8 @@ FactoredBlocks factor_blocks(std::int64_t unknowns, const std::vector<DiagonalBl
     return made;
 }
 
-std::unique_ptr<LinearOperator> make_host_block_jacobi(FactoredBlocks blocks) {
-    return std::make_unique<HostBlockJacobi>(std::move(blocks));
+std::unique_ptr<LinearOperator> make_host_block_jacobi(FactoredBlocks blocks, Workers* workers) {
+    return std::make_unique<HostBlockJacobi>(std::move(blocks), workers);
 }
 
 }  // namespace penstock::hmatrix

@@ -33,10 +33,11 @@ struct FactoredBlocks {
 };
 
 // Throws Error{invalid_argument} for blocks that do not tile [0, unknowns), hold what is not a number, or are singular;
-// names the block.
-FactoredBlocks factor_blocks(std::int64_t unknowns, const std::vector<DiagonalBlock>& blocks);
+// names the block. `workers` here and below as make_host_vectors has them.
+FactoredBlocks factor_blocks(std::int64_t unknowns, const std::vector<DiagonalBlock>& blocks,
+                             Workers* workers = nullptr);
 
 // y = M x in host memory, M the inverse of the blocks; accuracy is not asked about. Same bits on every run.
-std::unique_ptr<LinearOperator> make_host_block_jacobi(FactoredBlocks blocks);
+std::unique_ptr<LinearOperator> make_host_block_jacobi(FactoredBlocks blocks, Workers* workers = nullptr);
 
 }  // namespace penstock::hmatrix

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hmatrix/solve/column.hpp"
+#include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {

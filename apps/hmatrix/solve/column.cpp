@@ -2,18 +2,11 @@
 #include "hmatrix/solve/column.hpp"
 
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 namespace penstock::hmatrix {
 
 double larger_residual(double a, double b) noexcept { return std::isnan(a) || a > b ? a : b; }
-
-std::string text_of(double value) {
-    char buffer[32];
-    std::snprintf(buffer, sizeof buffer, "%.3g", value);
-    return buffer;
-}
 
 double SolveContext::norm(const double* x) const { return std::sqrt(space.dot(x, x)); }
 

@@ -35,7 +35,6 @@ class HiddenIterate {
 
 // The larger of two residuals; one that is not a number is larger than any that is.
 double larger_residual(double a, double b) noexcept;
-std::string text_of(double value);  // short, for messages
 
 // What all columns share.
 struct SolveContext {

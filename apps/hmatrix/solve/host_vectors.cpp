@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "hmatrix/solve/team.hpp"
 #include "hmatrix/solve/vectors.hpp"
 #include "penstock/error.hpp"
 
@@ -22,7 +21,6 @@ constexpr std::int64_t kBlock = 4096;        // 32 KiB: what all columns meet st
 constexpr std::int64_t kPiece = 8 * kBlock;
 constexpr std::int64_t kAlone = 4 * kPiece;  // shorter vectors are not worth waking a thread for
 constexpr int kLanes = 4;
-constexpr unsigned kThreads = 8;             // more than that only queue for the same memory
 
 double sum_of_products(const double* x, const double* y, std::int64_t count) noexcept {
     double lane[kLanes] = {};
@@ -75,8 +73,7 @@ void add_four(const double* factors, const double* __restrict columns, std::int6
 
 class HostVectors final : public VectorSpace {
   public:
-    explicit HostVectors(std::int64_t size)
-        : size_(size), team_(size < kAlone ? 1 : threads_of_this_machine(kThreads)) {}
+    HostVectors(std::int64_t size, Workers* workers) : size_(size), workers_(workers, size >= kAlone) {}
 
     std::int64_t size() const noexcept override { return size_; }
 
@@ -120,13 +117,13 @@ class HostVectors final : public VectorSpace {
     std::int64_t pieces() const noexcept { return (size_ + kPiece - 1) / kPiece; }
     template <class Work>
     void for_pieces(const Work& work) {
-        team_.run(pieces(), [&](std::int64_t piece) {
+        workers_.for_each(pieces(), [&](int, std::int64_t piece) {
             work(piece * kPiece, std::min(kPiece, size_ - piece * kPiece));
         });
     }
 
     std::int64_t size_;
-    Team team_;
+    LentWorkers workers_;
     std::vector<double> sums_;  // of pieces, column by column within a piece
 };
 
@@ -164,12 +161,12 @@ void HostVectors::combine(const double* basis, std::span<const double> factors, 
 
 }  // namespace
 
-std::unique_ptr<VectorSpace> make_host_vectors(std::int64_t size) {
+std::unique_ptr<VectorSpace> make_host_vectors(std::int64_t size, Workers* workers) {
     if (size < 1) {
         throw Error(ErrorCode::invalid_argument, "make vectors",
                     "a vector of " + std::to_string(size) + " numbers has no meaning", "give at least one unknown");
     }
-    return std::make_unique<HostVectors>(size);
+    return std::make_unique<HostVectors>(size, workers);
 }
 
 }  // namespace penstock::hmatrix

@@ -2,13 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <random>
-#include <stdexcept>
 #include <vector>
 
-#include "hmatrix/solve/team.hpp"
 #include "hmatrix/solve/vectors.hpp"
 #include "penstock/error.hpp"
 
@@ -70,12 +67,16 @@ TEST(HostVectors, single_vector_operations_do_what_they_say) {
     }
 }
 
-TEST(HostVectors, sums_are_the_same_bits_on_every_run) {
+TEST(HostVectors, sums_are_the_same_bits_on_every_run_and_for_every_number_of_threads) {
     const std::int64_t size = 1000003;
     const std::vector<double> x = random_numbers(size, 4), y = random_numbers(size, 5);
     const double once = make_host_vectors(size)->dot(x.data(), y.data());
     const auto space = make_host_vectors(size);
     for (int run = 0; run < 20; ++run) ASSERT_EQ(space->dot(x.data(), y.data()), once);
+    for (const int threads : {1, 2, 3, 7}) {
+        Workers workers(threads);
+        ASSERT_EQ(make_host_vectors(size, &workers)->dot(x.data(), y.data()), once) << threads << " threads";
+    }
 }
 
 TEST(HostVectors, what_cannot_be_is_refused) {
@@ -85,24 +86,6 @@ TEST(HostVectors, what_cannot_be_is_refused) {
         FAIL() << "memory nobody has was given";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
-    }
-}
-
-TEST(Team, each_part_runs_once_and_an_exception_reaches_the_caller) {
-    for (const unsigned threads : {1u, 2u, 5u}) {
-        Team team(threads);
-        for (int run = 0; run < 50; ++run) {
-            std::vector<std::atomic<int>> seen(37);
-            team.run(37, [&](std::int64_t part) { ++seen[static_cast<std::size_t>(part)]; });
-            for (const auto& count : seen) ASSERT_EQ(count, 1);
-        }
-        const auto third_throws = [](std::int64_t part) {
-            if (part == 3) throw std::runtime_error("third");
-        };
-        EXPECT_THROW(team.run(1000, third_throws), std::runtime_error);
-        std::atomic<int> after = 0;
-        team.run(10, [&](std::int64_t) { ++after; });
-        EXPECT_EQ(after, 10);
     }
 }
 

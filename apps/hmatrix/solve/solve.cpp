@@ -8,6 +8,7 @@
 #include "hmatrix/solve/check_options.hpp"
 #include "hmatrix/solve/lockstep.hpp"
 #include "hmatrix/solve/methods.hpp"
+#include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {

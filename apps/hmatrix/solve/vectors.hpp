@@ -9,6 +9,8 @@
 #include <memory>
 #include <span>
 
+#include "hmatrix/threads/workers.hpp"
+
 namespace penstock::hmatrix {
 
 class VectorSpace {
@@ -29,7 +31,9 @@ class VectorSpace {
     virtual void combine(const double* basis, std::span<const double> factors, double* y) = 0;
 };
 
-std::unique_ptr<VectorSpace> make_host_vectors(std::int64_t size);
+// `workers`: threads that are not busy while a vector operation runs, and outlive the vectors; null: threads of their
+// own. Results are the same bits on every run and for every number of threads.
+std::unique_ptr<VectorSpace> make_host_vectors(std::int64_t size, Workers* workers = nullptr);
 
 // y = A x, to an accuracy asked for: a stored matrix may read less of itself when little is needed.
 class LinearOperator {

@@ -68,6 +68,17 @@ void add(const Factors& leaf, const LeafPlace& place, DiagonalBlock& block) {
     }
 }
 
+// Blocks that rows and columns of the leaf share: those of both ranges' first to last.
+void add_leaf(const MatrixFile& file, const LeafPlace& place, const BatchView& view,
+              const std::vector<std::int64_t>& block_of, std::vector<DiagonalBlock>& blocks) {
+    const std::int64_t from = std::max(block_of[place.row], block_of[place.column]);
+    const std::int64_t to = std::min(block_of[place.row + place.shape.rows - 1],
+                                     block_of[place.column + place.shape.columns - 1]);
+    if (from > to) return;
+    const Factors leaf = numbers(file, place, view);
+    for (std::int64_t block = from; block <= to; ++block) add(leaf, place, blocks[block]);
+}
+
 }  // namespace
 
 std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, const CachedSource& source, Workers& workers,
@@ -77,23 +88,19 @@ std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, const CachedS
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         std::fill_n(block_of.begin() + blocks[i].offset, blocks[i].size, static_cast<std::int64_t>(i));
     }
-    // Every entry lies in one leaf, so batches write to different places and need no lock.
-    workers.for_each(file.head().batches, [&](int, std::int64_t batch) {
+    std::vector<std::byte> scratch;
+    for (std::int64_t batch = 0; batch < file.head().batches; ++batch) {
         const BatchRecord& record = file.tables().batches[batch];
-        const BatchView view = source.pinned(batch);
-        for (std::int64_t i = record.first_leaf; i < record.first_leaf + record.leaves; ++i) {
-            const LeafPlace& place = file.tables().leaves[i];
-            const std::int64_t begin = std::max(place.row, place.column);
-            const std::int64_t end = std::min(place.row + place.shape.rows, place.column + place.shape.columns);
-            // Blocks that rows and columns of the leaf share: those of both ranges' first to last.
-            const std::int64_t from = std::max(block_of[place.row], block_of[place.column]);
-            const std::int64_t to = std::min(block_of[place.row + place.shape.rows - 1],
-                                             block_of[place.column + place.shape.columns - 1]);
-            if (from > to || (begin >= end && from != to)) continue;
-            const Factors leaf = numbers(file, place, view);
-            for (std::int64_t block = from; block <= to; ++block) add(leaf, place, blocks[block]);
-        }
-    });
+        const BatchView view = source.pinned(batch, scratch);
+        // Every entry lies in one leaf, so leaves write to different places and need no lock.
+        constexpr std::int64_t kAtOnce = 64;
+        workers.for_each((record.leaves + kAtOnce - 1) / kAtOnce, [&](int, std::int64_t group) {
+            const std::int64_t end = std::min(record.leaves, (group + 1) * kAtOnce);
+            for (std::int64_t i = group * kAtOnce; i < end; ++i) {
+                add_leaf(file, file.tables().leaves[record.first_leaf + i], view, block_of, blocks);
+            }
+        });
+    }
     return blocks;
 }
 

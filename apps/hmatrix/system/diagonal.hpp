@@ -14,7 +14,7 @@
 namespace penstock::hmatrix {
 
 // Neighbouring leaf clusters together, at most `block_size` unknowns a block (or one cluster, where that is larger).
-// The first `tiers` tiers of all batches must be pinned, in host memory.
+// The first `tiers` tiers of all batches must be pinned.
 std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, const CachedSource& source, Workers& workers,
                                            std::int64_t block_size);
 

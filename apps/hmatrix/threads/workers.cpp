@@ -1,10 +1,15 @@
-// A pool whose threads sleep between loops. A loop of one item, or on one core, never leaves the calling thread.
+// A pool whose threads sleep between loops. A loop of one item, or on one core, never leaves the calling thread, and a
+// loop that is over before a thread woke does not wait for it.
 #include "hmatrix/threads/workers.hpp"
 
 #include <sched.h>
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 #include <utility>
+
+#include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
 namespace {
@@ -19,12 +24,16 @@ int usable_cores() {
 }  // namespace
 
 Workers::Workers(int count) {
+    if (count < 0 || count > kMost) {
+        throw Error(ErrorCode::invalid_argument, "start threads", std::to_string(count) + " threads cannot be had",
+                    "give 1 to " + std::to_string(kMost) + ", or 0 for one a core");
+    }
     const int wanted = (count > 0 ? count : usable_cores()) - 1;
     threads_.reserve(wanted);
     try {
         for (int i = 0; i < wanted; ++i) threads_.emplace_back([this, i] { serve(i + 1); });
     } catch (const std::system_error&) {
-        // Fewer threads than cores do the same work; the caller alone can.
+        // The system gives no more: those there are do the same work, and the caller alone can.
     }
 }
 
@@ -55,9 +64,10 @@ void Workers::serve(int worker) {
     std::uint64_t seen = 0;
     std::unique_lock lock(mutex_);
     while (true) {
-        begun_.wait(lock, [&] { return stop_ || round_ != seen; });
+        begun_.wait(lock, [&] { return stop_ || (open_ && round_ != seen); });
         if (stop_) return;
         seen = round_;
+        ++busy_;
         lock.unlock();
         take_items(worker);
         lock.lock();
@@ -66,22 +76,22 @@ void Workers::serve(int worker) {
 }
 
 void Workers::for_each(std::int64_t items, const std::function<void(int, std::int64_t)>& item) {
-    if (items <= 0) return;
-    const bool alone = items == 1 || threads_.empty();
+    if (items <= 1 || threads_.empty()) {
+        for (std::int64_t i = 0; i < items; ++i) item(0, i);
+        return;
+    }
     {
         const std::lock_guard lock(mutex_);
         item_ = &item;
         items_ = items;
         next_.store(0, std::memory_order_relaxed);
-        failure_ = nullptr;
-        if (!alone) {
-            ++round_;
-            busy_ = static_cast<int>(threads_.size());
-        }
+        ++round_;
+        open_ = true;
     }
-    if (!alone) begun_.notify_all();
+    begun_.notify_all();
     take_items(0);
     std::unique_lock lock(mutex_);
+    open_ = false;
     ended_.wait(lock, [&] { return busy_ == 0; });
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }

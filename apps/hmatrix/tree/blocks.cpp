@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "hmatrix/text/number.hpp"
+#include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -29,6 +29,10 @@ std::vector<Leaf> partition(const ClusterTree& tree, const PartitionOptions& opt
     if (!(options.eta > 0) || !std::isfinite(options.eta)) {
         throw Error(ErrorCode::invalid_argument, "divide a matrix into blocks",
                     "eta " + text_of(options.eta) + " is not a positive number", "2 is customary");
+    }
+    if (options.leaf_size < 1) {
+        throw Error(ErrorCode::invalid_argument, "divide a matrix into blocks",
+                    "leaf size " + std::to_string(options.leaf_size) + " is below 1", "15 is customary");
     }
     std::vector<Leaf> leaves;
     std::vector<std::pair<std::int64_t, std::int64_t>> left{{0, 0}};

@@ -63,12 +63,10 @@ void check(std::span<const Point> points, std::int64_t leaf_size) {
 }  // namespace
 
 double distance(const Box& one, const Box& other) noexcept {
-    double square = 0;
-    for (const auto axis : kAxes) {
-        const double gap = std::max({0.0, one.low.*axis - other.high.*axis, other.low.*axis - one.high.*axis});
-        square += gap * gap;
-    }
-    return std::sqrt(square);
+    const auto gap = [&](double Point::*axis) {
+        return std::max({0.0, one.low.*axis - other.high.*axis, other.low.*axis - one.high.*axis});
+    };
+    return std::hypot(gap(&Point::x), gap(&Point::y), gap(&Point::z));
 }
 
 ClusterTree build_cluster_tree(std::span<const Point> points, std::int64_t leaf_size) {
