@@ -220,6 +220,10 @@ def _method(command: str, how: dict[str, Any]) -> dict[str, Any]:
     found |= {name: how[name] for name in ("relaxed", "preconditioner")}
     sweeps = options.count(command, "--checkpoint-sweeps", how["checkpoint_sweeps"], given.MOST)
     found["checkpoint_sweeps"] = sweeps
+    if how["relaxed"] and how["method"] not in ("gmres", "fgmres"):
+        raise options.refusal(command, f"--relaxed means nothing to {how['method']}", "use gmres or fgmres")
+    if how["restart"] is not None and how["method"] == "bicgstab":
+        raise options.refusal(command, "--restart means nothing to bicgstab", "leave it out")
     found["max_iterations"] = options.count(command, "--max-iterations", how["max_iterations"], given.MOST)
     if how["restart"] is not None:
         found["restart"] = options.count(command, "--restart", how["restart"], given.MOST)

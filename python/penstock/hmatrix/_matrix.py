@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -61,7 +62,9 @@ class HMatrix:
         how = dict(options)
         cache = how.get("cache_bytes", "auto")
         if cache == "auto":
-            how["cache_bytes"] = cache_by_memory(self._context.device, bool(how.get("on_host")))
+            how["cache_bytes"] = min(
+                cache_by_memory(self._context.device, bool(how.get("on_host"))), _enough_for(self.path)
+            )
         elif isinstance(cache, str):
             how["cache_bytes"] = parse_bytes(cache)
         return _core.HMatrixSystem(self._context._raw, self.path, how)
@@ -159,6 +162,13 @@ class HMatrix:
 
     def __matmul__(self, x: Any) -> np.ndarray:
         return self.matvec(x)
+
+
+def _enough_for(path: str) -> int:
+    """Memory that holds all of a file in pages of any size: a page cache takes all that it is given."""
+    with suppress(OSError):  # opening it will say what is wrong
+        return 2 * os.stat(path).st_size + (64 << 20)  # noqa: PTH116 - the name may be bytes
+    return 64 << 20
 
 
 def open(  # noqa: A001 - the name says what it does
