@@ -13,20 +13,24 @@ centroids (or Galerkin), all integrals exact. A function of your own gives other
 matrix from storage as far as it does not fit in `cache_bytes`; see docs/applications/hmatrix.md.
 """
 
-from penstock.hmatrix._assemble import assemble
-from penstock.hmatrix._matrix import HMatrix, info, open
+from penstock.hmatrix._assemble import ENCODINGS, KERNELS, assemble
+from penstock.hmatrix._matrix import HMatrix, info, open, verify
 from penstock.hmatrix._mesh import Mesh, MeshReport, capacitance, read_mesh, shape, shape_names
-from penstock.hmatrix._picture import View, picture
-from penstock.hmatrix._solve import Solution, solve
+from penstock.hmatrix._picture import View, check_picture, picture
+from penstock.hmatrix._solve import METHODS, Solution, solve
 
 __all__ = [
+    "ENCODINGS",
     "HMatrix",
+    "KERNELS",
+    "METHODS",
     "Mesh",
     "MeshReport",
     "Solution",
     "View",
     "assemble",
     "capacitance",
+    "check_picture",
     "info",
     "open",
     "picture",
@@ -34,4 +38,5 @@ __all__ = [
     "shape",
     "shape_names",
     "solve",
+    "verify",
 ]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock._api import Context, FileName
 
 PROBLEM = "Laplace single layer"
+ENCODINGS = ("tiers", "fp64")
 KERNELS = ("collocation", "galerkin")
 BATCH_BYTES = 64 << 20
 _OPERATION = "assemble a matrix"

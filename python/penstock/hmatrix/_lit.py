@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.hmatrix._mesh import Mesh
 
 OPERATION = "draw a surface"
+_BAND = 256  # rows lit at a time, to take little memory
 _FINER = 2  # pixels drawn for one shown, each way
 _EYE = 4.0  # distance of the eye, in radii of the surface
 _CREASE = 0.8  # cosine of the angle to the mean of the neighbours beyond which an edge is sharp
@@ -65,25 +66,29 @@ def draw(mesh: Mesh, colours: np.ndarray, view: View, width: int) -> np.ndarray:
     size = (finer, _FINER * int(np.ceil(zoom * (high[1] - low[1]) / 0.98 / _FINER)))
     screen = (flat - (low + high) / 2) * zoom + np.array(size) / 2
     seen = raster.look(screen[mesh.triangles], (1 / depth)[mesh.triangles], size)
-    image = np.zeros((size[1], size[0], 4))
     hit = seen.triangle != raster.NOTHING
-    image[hit, :3] = _light(mesh, colours, places, screen, seen) * _hollows(seen, hit, size)[hit, None]
-    image[hit, 3] = 1
+    image = np.zeros((size[1], size[0], 4), np.float32)
+    image[..., 3] = hit
+    normals = _normals(mesh, places)
+    for begin in range(0, size[1], _BAND):
+        rows, columns = np.nonzero(hit[begin : begin + _BAND])
+        triangle = seen.triangle[rows + begin, columns]
+        at = np.stack([columns + 0.5, rows + begin + 0.5], axis=1)
+        weights = raster.shares(screen[mesh.triangles[triangle]], at)
+        normal = (normals[triangle] * weights[:, :, None]).sum(axis=1)
+        image[rows + begin, columns, :3] = _light(colours[triangle], normal)
+    image[..., :3] *= _hollows(seen, hit)[..., None]
     return _smaller(image)
 
 
-def _light(mesh: Mesh, colours: np.ndarray, places: np.ndarray, screen: np.ndarray, seen: raster.Seen) -> np.ndarray:
-    """Colours of the pixels where there is a surface, in the light of a lamp at the upper left and a softer one."""
-    rows, columns = np.nonzero(seen.triangle != raster.NOTHING)
-    triangle = seen.triangle[rows, columns]
-    weights = raster.shares(screen[mesh.triangles[triangle]], np.stack([columns + 0.5, rows + 0.5], axis=1))
-    normal = (_normals(mesh, places)[triangle] * weights[:, :, None]).sum(axis=1)
-    normal /= np.linalg.norm(normal, axis=1, keepdims=True) + 1e-30
+def _light(colours: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    """Of points with these normals, in the light of a lamp at the upper left and a softer one from the right."""
+    normal = normal / (np.linalg.norm(normal, axis=1, keepdims=True) + 1e-30)
     normal *= np.where(normal[:, 2:] < 0, -1, 1)  # of an open surface the back is seen, too
     lamp, fill = _unit(-0.45, 0.65, 0.8), _unit(0.8, 0.1, 0.5)
     light = 0.34 + 0.62 * np.clip(normal @ lamp, 0, None) + 0.16 * np.clip(normal @ fill, 0, None)
     shine = 0.16 * np.clip(normal @ _unit(*(lamp + [0, 0, 1])), 0, None) ** 40
-    return np.clip(colours[triangle] * light[:, None] + shine[:, None], 0, 1)
+    return np.clip(colours * light[:, None] + shine[:, None], 0, 1)
 
 
 def _unit(*direction: float) -> np.ndarray:
@@ -105,13 +110,15 @@ def _normals(mesh: Mesh, places: np.ndarray) -> np.ndarray:
     return np.where(sharp[:, :, None], faces[:, None], found)
 
 
-def _hollows(seen: raster.Seen, hit: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+def _hollows(seen: raster.Seen, hit: np.ndarray) -> np.ndarray:
     """How much light comes to each pixel: less where what surrounds it lies nearer (Luft and others 2006)."""
-    reach = max(2, size[0] // 60)
-    covered = _blurred(hit.astype(float), reach)
-    around = _blurred(np.where(hit, seen.nearness, 0), reach) / np.maximum(covered, 1e-6)
-    span = float(np.ptp(seen.nearness[hit])) if hit.any() else 1.0
-    return 1 - np.clip((around - seen.nearness) / (span or 1.0) * 2.2, 0, 0.45)
+    coarse = (slice(None, None, _FINER),) * 2
+    near, there = seen.nearness[coarse], hit[coarse]
+    reach = max(2, near.shape[1] // 60)
+    around = _blurred(np.where(there, near, 0), reach) / np.maximum(_blurred(there.astype(float), reach), 1e-6)
+    span = float(np.ptp(near[there])) if there.any() else 0.0
+    found = 1 - np.clip((around - near) / (span or 1.0) * 2.2, 0, 0.45)
+    return np.repeat(np.repeat(found, _FINER, axis=0), _FINER, axis=1)
 
 
 def _blurred(values: np.ndarray, reach: int) -> np.ndarray:

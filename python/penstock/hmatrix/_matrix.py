@@ -163,6 +163,8 @@ def open(  # noqa: A001 - the name says what it does
 ) -> HMatrix:
     """Opens a .hmat file for products and solves.
 
+        A = ps.hmatrix.open("dragon.hmat", cache_bytes="8 GiB", path="direct")
+
     Raises:
         Error: not_found, ...; invalid_argument for a file that is none, was cut short or is damaged, and for a cache
             that cannot hold a batch; unsupported for one of another version.
@@ -172,12 +174,24 @@ def open(  # noqa: A001 - the name says what it does
     return matrix
 
 
-def info(path: FileName, *, context: Context | None = None) -> dict[str, Any]:
+def info(file: FileName, /, *, context: Context | None = None) -> dict[str, Any]:
     """What a .hmat file is, without its batches: HMatrix.facts, and `about`, `largest_batch_bytes` and `tier_bytes`,
     of all batches by tier.
 
     Raises:
         Error: as open().
     """
-    found = _core.hmatrix_info((context or shared_context())._raw, path)
+    found = _core.hmatrix_info((context or shared_context())._raw, file)
     return found | {"about": json.loads(found["about"])}
+
+
+def verify(file: FileName, /, *, context: Context | None = None) -> int:
+    """Reads all of a .hmat file and checks every checksum, with memory for a few batches. Returns the bytes of batches.
+
+    Raises:
+        Error: as open(); io_error that names the batch that is damaged.
+    """
+    room = 3 * (info(file, context=context)["largest_batch_bytes"] + 4096)
+    with open(file, context=context, cache_bytes=room, pinned_tiers=0, pinned_batches=0, verify="always") as matrix:
+        matrix @ np.zeros(matrix.shape[1])
+        return matrix.counts["bytes_read"]

@@ -33,7 +33,7 @@ def picture(  # noqa: PLR0913 - one keyword a choice
     unit: str = "",
     view: View | None = None,
     title: str = "",
-    width: int = 1600,
+    width: int = 1200,
 ) -> None:
     """Draws the surface with its triangles coloured by `numbers`, into a .png, .pdf or .svg file that appears whole or
     not at all. Colours span what the middle 98 % of the numbers span; beyond, the bar ends in arrows. Numbers of both
@@ -43,14 +43,14 @@ def picture(  # noqa: PLR0913 - one keyword a choice
         label, unit: of the numbers, for the colour bar; the unit is given a prefix that fits, as in "nC/m²".
         view: where from.
         title: above the surface.
-        width: of the picture, in pixels, 200 to 10,000.
+        width: of the surface, in pixels, 200 to 10,000; the colour bar stands beside it.
 
     Raises:
         Error: no triangles, numbers of another shape or not finite, an ending that is not known, a file that cannot be
             written.
     """
     name = os.fsdecode(path)
-    check_picture(name)
+    check_picture(path)
     values = reals("numbers", numbers)
     if mesh.unknowns == 0 or values.shape != (mesh.unknowns,):
         cause = f"numbers have shape {values.shape}, and there are {mesh.unknowns} triangles"
@@ -70,8 +70,9 @@ def picture(  # noqa: PLR0913 - one keyword a choice
     publish(Path(name), content, OPERATION, _ADVICE)
 
 
-def check_picture(name: str) -> None:
-    """Raises the Error that picture() would for this name."""
+def check_picture(path: FileName) -> None:
+    """Raises the Error that picture() would for this name: ask before what is to be drawn takes long to make."""
+    name = os.fsdecode(path)
     if Path(name).suffix.lower() not in ENDINGS:
         raise Error(
             operation=OPERATION, file=name, cause="its ending says no kind of picture", advice="use .png, .pdf or .svg"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_AT_ONCE = 2_000_000  # pixels of boxes around triangles
+_AT_ONCE = 1_000_000  # rows of triangles, and about as many pixels
 NOTHING = -1
 
 
@@ -34,16 +34,25 @@ def look(corners: np.ndarray, nearness: np.ndarray, size: tuple[int, int]) -> Se
     width, height = size
     triangle = np.full(width * height, NOTHING, np.int64)
     best = np.zeros(width * height, np.float32)
-    boxes = _boxes(corners, size)
-    wide, high = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
-    wanted = np.flatnonzero((wide > 0) & (high > 0) & (np.abs(doubled_area(corners)) > 0))
-    pixels = np.cumsum(wide[wanted] * high[wanted])
+    first = np.clip(np.ceil(corners[:, :, 1].min(axis=1) - 0.5), 0, height).astype(np.int64)
+    last = np.clip(np.ceil(corners[:, :, 1].max(axis=1) - 0.5), 0, height).astype(np.int64)
+    drawn = np.flatnonzero((last > first) & (doubled_area(corners) != 0))
+    cost = np.cumsum((last - first)[drawn] * (1 + np.ptp(corners[drawn, :, 0], axis=1) / 2))
     begin = 0
-    while begin < len(wanted):
-        passed = pixels[begin - 1] if begin else 0
-        end = max(begin + 1, int(np.searchsorted(pixels, passed + _AT_ONCE)))
-        some = wanted[begin:end]
-        _draw(some, corners[some], nearness[some], boxes[some], (width, triangle, best))
+    while begin < len(drawn):
+        passed = cost[begin - 1] if begin else 0
+        end = max(begin + 1, int(np.searchsorted(cost, passed + _AT_ONCE)))
+        some = drawn[begin:end]
+        which, row = _runs(first[some], (last - first)[some])
+        left, right = _crossings(corners[some][which], row + 0.5, width)
+        spot, column = _runs(left, right - left)
+        which, row = which[spot], row[spot]
+        near = _nearness(corners[some], nearness[some], which, column + 0.5, row + 0.5)
+        place = row * width + column
+        order = np.argsort(near, kind="stable")  # where several meet in a pixel, the nearest is assigned last and stays
+        order = order[near[order] > best[place[order]]]
+        best[place[order]] = near[order]
+        triangle[place[order]] = some[which[order]]
         begin = end
     return Seen(triangle.reshape(height, width), best.reshape(height, width))
 
@@ -66,33 +75,34 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
 
 
-def _boxes(corners: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Pixels whose middles may lie inside: columns from, rows from, columns to, rows to."""
-    low = np.ceil(corners.min(axis=1) - 0.5)
-    high = np.floor(corners.max(axis=1) - 0.5) + 1
-    limit = np.array(size)
-    return np.concatenate([np.clip(low, 0, limit), np.clip(high, 0, limit)], axis=1).astype(np.int64)
+def _runs(first: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All numbers of runs: which run, and the number; run i is first[i], first[i] + 1, ... of counts[i]."""
+    which = np.repeat(np.arange(len(first)), counts)
+    return which, np.arange(len(which)) + np.repeat(first - np.cumsum(counts) + counts, counts)
 
 
-def _draw(
-    numbers: np.ndarray,
-    corners: np.ndarray,
-    nearness: np.ndarray,
-    boxes: np.ndarray,
-    onto: tuple[int, np.ndarray, np.ndarray],
-) -> None:
-    width, triangle, best = onto
-    wide = boxes[:, 2] - boxes[:, 0]
-    counts = wide * (boxes[:, 3] - boxes[:, 1])
-    which = np.repeat(np.arange(len(numbers)), counts)
-    within = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-    column = boxes[which, 0] + within % wide[which]
-    row = boxes[which, 1] + within // wide[which]
-    weights = shares(corners[which], np.stack([column + 0.5, row + 0.5], axis=1))
-    inside = (weights >= 0).all(axis=1)
-    which, place = which[inside], (row * width + column)[inside]
-    near = (weights[inside] * nearness[which]).sum(axis=1).astype(np.float32)
-    order = np.argsort(near, kind="stable")  # where several meet in a pixel, the nearest is assigned last and stays
-    order = order[near[order] > best[place[order]]]
-    best[place[order]] = near[order]
-    triangle[place[order]] = numbers[which[order]]
+def _crossings(corners: np.ndarray, height: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns from and to of each triangle (k, 3, 2) at a height of its own, (k,): pixels whose middle is inside."""
+    left, right = np.full(len(height), np.inf), np.full(len(height), -np.inf)
+    for i in range(3):
+        a, b = corners[:, i], corners[:, (i + 1) % 3]
+        crosses = (a[:, 1] <= height) != (b[:, 1] <= height)
+        rise = np.where(crosses, b[:, 1] - a[:, 1], 1)
+        at = a[:, 0] + (height - a[:, 1]) / rise * (b[:, 0] - a[:, 0])
+        left = np.where(crosses, np.minimum(left, at), left)
+        right = np.where(crosses, np.maximum(right, at), right)
+    columns = (np.clip(np.ceil(bound - 0.5), 0, width).astype(np.int64) for bound in (left, right))
+    begin, end = columns
+    return begin, np.maximum(begin, end)
+
+
+def _nearness(corners: np.ndarray, nearness: np.ndarray, which: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """At points of the triangles `which`, (k,): the plane through their corners, no further than these."""
+    b, c = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    rise_b, rise_c = nearness[:, 1] - nearness[:, 0], nearness[:, 2] - nearness[:, 0]
+    area = doubled_area(corners)
+    slope_x = (rise_b * c[:, 1] - rise_c * b[:, 1]) / area
+    slope_y = (rise_c * b[:, 0] - rise_b * c[:, 0]) / area
+    level = nearness[:, 0] - slope_x * corners[:, 0, 0] - slope_y * corners[:, 0, 1]
+    found = level[which] + slope_x[which] * x + slope_y[which] * y
+    return np.clip(found, nearness.min(axis=1)[which], nearness.max(axis=1)[which]).astype(np.float32)
