@@ -151,7 +151,8 @@ class Assembly {
         double passed = 0;
         for (std::size_t i = 0; i < leaves_.size(); ++i) {
             const auto made = static_cast<double>(begins.size());
-            const bool due = passed >= total * made / batches || static_cast<double>(leaves_.size() - i) <= batches - made;
+            const bool one_each = static_cast<double>(leaves_.size() - i) <= batches - made;
+            const bool due = passed >= total * made / batches || one_each;
             if (made < batches && i > begins.back() && due) begins.push_back(i);
             passed += expected_bytes(leaves_[i], rank);
         }
