@@ -52,7 +52,7 @@ def test_counts_add_up(rows: Rows) -> None:
     assert plain["sweeps"] == 3 and plain["hit_rate"] == 0 and plain["took"] == "buffered"
     assert 0.8 * stored < plain["bytes_read"] / plain["sweeps"] < 1.6 * stored  # the next sweep's first batches too
     pinned = found["0.5 of the matrix: buffered, hot, pinned"]
-    assert pinned["pinned_batches"] > 0 and pinned["hit_rate"] > 0.1 and pinned["bytes_read"] < plain["bytes_read"]
+    assert pinned["pinned_batches"] > 0 and pinned["hit_rate"] > 0.05 and pinned["bytes_read"] < plain["bytes_read"]
     for row in found.values():
         if row["subject"] in ("path", "pins"):
             assert row["seconds"] == pytest.approx(row["read_s"] + row["other_s"])
