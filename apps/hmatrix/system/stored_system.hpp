@@ -27,7 +27,7 @@ struct SystemOptions {
     bool gpu_initiated = false;
     bool zig_zag = false;
     int workers = 0;             // threads; 0: one a core
-    std::int64_t block_size = 256;  // of block-Jacobi; 0: no preconditioner
+    std::int64_t block_size = 64;  // of block-Jacobi; 0: no preconditioner
 };
 
 constexpr double kSurrogateAccuracy = 1e-2;  // coarser costs more sweeps, finer more memory
