@@ -170,7 +170,7 @@ def test_out_of_core_tells_what_in_core_tells(tmp_path: Path) -> None:
             found = H.solve(other, b, **plain)
             assert off(found.x, solution.x) < 1e-12
             assert np.array_equal(found.x, solution.x) or "zig_zag" in way, "sums in another order"
-            assert off(H.solve(other, b).x, preconditioned.x) < 1e-4
+            assert off(H.solve(other, b).x, preconditioned.x) < 2e-3
             counts = other.counts
             assert counts["bytes_read"] > matrix.counts["bytes_read"]
             assert sum(counts["bytes_by_path"].values()) == counts["bytes_read"]
@@ -276,7 +276,7 @@ def test_a_checkpoint_is_gone_on_from(tmp_path: Path) -> None:
     first = H.solve(matrix, b, checkpoint=state, checkpoint_sweeps=2, callback=lambda i, *_: i < 9, **how)
     assert first.stopped_by == "callback" and state.is_file()
     rest = H.solve(matrix, b, checkpoint=state, **how)
-    assert rest.converged and off(rest.x, whole.x) < 1e-7
+    assert rest.converged and off(rest.x, whole.x) < 1e-6
     assert rest.iterations >= 8 and not state.exists(), "what went before is counted, and the state is removed"
     H.solve(matrix, b, checkpoint=state, checkpoint_sweeps=2, callback=lambda i, *_: i < 9, **how)
     with pytest.raises(ps.Error, match="state"):
@@ -311,12 +311,14 @@ def test_what_is_not_given_is_chosen_by_memory(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:    4000 kB\n")
     monkeypatch.setattr(_memory, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(_memory, "_GROUP_LIMIT", tmp_path / "absent")
-    assert _memory.cache_by_memory() == 2000 << 10
+    emulated, gpu = {"emulated": True, "free_bytes": 5}, {"emulated": False, "free_bytes": 1 << 33}
+    assert _memory.cache_by_memory(gpu) == 1 << 32
+    assert _memory.cache_by_memory(emulated) == _memory.cache_by_memory(gpu, on_host=True) == 2000 << 10
     (tmp_path / "max").write_text("max\n")
     monkeypatch.setattr(_memory, "_GROUP_LIMIT", tmp_path / "max")
-    assert _memory.cache_by_memory() == 2000 << 10
+    assert _memory.cache_by_memory(emulated) == 2000 << 10
     (tmp_path / "max").write_text("1048576\n")
-    assert _memory.cache_by_memory() == 1 << 19
+    assert _memory.cache_by_memory(emulated) == 1 << 19
 
 
 INTERRUPTED = """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock import Error
+from penstock import Error, path_names
 from penstock.cli import hmatrix_options as given
 from penstock.cli import one_line, options, show
 
@@ -72,6 +72,7 @@ def solve(
     kernel: given.Kernel = None,
     store: Annotated[str | None, typer.Option("--store", help="Keep the matrix here.")] = None,
     directory: Annotated[str, typer.Option("--dir", help="Where it is otherwise, and removed afterwards.")] = ".",
+    device: Annotated[str, typer.Option("--device", help="Where products run: auto, host, cuda:0, ...")] = "auto",
     tol: Annotated[float, typer.Option("--tol", help="Of the true residual, relative.")] = TOL,
     method: Annotated[str, typer.Option("--method", help="fgmres, gmres, bicgstab, gcr or idr.")] = METHOD,
     max_iterations: Annotated[str, typer.Option("--max-iterations", help="Of the outer method.")] = "500",
@@ -81,7 +82,9 @@ def solve(
     cache: Annotated[
         str, typer.Option("--cache", help="Memory for the matrix; auto is half of what is free.")
     ] = "auto",
-    path: Annotated[str, typer.Option("--path", help="How batches are read: auto, buffered, direct, ...")] = "auto",
+    path: Annotated[
+        str, typer.Option("--path", help="How batches are read: auto, buffered, ..., gpu (by its own threads).")
+    ] = "auto",
     pin: Annotated[
         str | None, typer.Option("--pin", help="Keep the first K batches, and nothing else, in memory.")
     ] = None,
@@ -147,6 +150,7 @@ def _solve_work(command: str, asked: dict[str, Any]) -> Work:
     return Work(
         command,
         _surface(command, asked, needed),
+        device=asked["device"],
         matrix=None if asked["matrix"] is None else options.place(command, "--matrix", asked["matrix"]),
         store=places.get("--store"),
         directory=options.place(command, "--dir", asked["directory"]),
@@ -185,7 +189,7 @@ def _check_kinds(command: str, places: dict[str, Path]) -> None:
 
 def _opened(command: str, how: dict[str, Any]) -> dict[str, Any]:
     """For open()."""
-    found: dict[str, Any] = {"path": options.path(command, how["path"]), "zig_zag": how["zig_zag"]}
+    found: dict[str, Any] = {"path": _path(command, how["path"]), "zig_zag": how["zig_zag"]}
     found["workers"] = given.workers(command, how["workers"])
     found["cache_bytes"] = "auto"
     if how["cache"] != "auto":
@@ -198,6 +202,14 @@ def _opened(command: str, how: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _path(command: str, name: str) -> str:
+    """A path's name, or "gpu": fetched by the device's own threads."""
+    known = (*path_names(), "gpu")
+    if name not in known:
+        raise options.refusal(command, f"--path: there is no path named '{name}'", "use one of " + ", ".join(known))
+    return name
+
+
 def _method(command: str, how: dict[str, Any]) -> dict[str, Any]:
     """For solve()."""
     from penstock.hmatrix import METHODS
@@ -208,6 +220,10 @@ def _method(command: str, how: dict[str, Any]) -> dict[str, Any]:
     found |= {name: how[name] for name in ("relaxed", "preconditioner")}
     sweeps = options.count(command, "--checkpoint-sweeps", how["checkpoint_sweeps"], given.MOST)
     found["checkpoint_sweeps"] = sweeps
+    if how["relaxed"] and how["method"] not in ("gmres", "fgmres"):
+        raise options.refusal(command, f"--relaxed means nothing to {how['method']}", "use gmres or fgmres")
+    if how["restart"] is not None and how["method"] == "bicgstab":
+        raise options.refusal(command, "--restart means nothing to bicgstab", "leave it out")
     found["max_iterations"] = options.count(command, "--max-iterations", how["max_iterations"], given.MOST)
     if how["restart"] is not None:
         found["restart"] = options.count(command, "--restart", how["restart"], given.MOST)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock import Error, hmatrix
+from penstock._shared import shared_context
 from penstock.bench.workspace import Scratch
 from penstock.cli.hmatrix_options import KERNEL, Surface
 from penstock.cli.hmatrix_show import VACUUM, assembling, bar, solving
@@ -29,6 +30,7 @@ class Work:
 
     Attributes:
         surface: None with a matrix that is there, where nobody asks for charges.
+        device: where products run.
         matrix: a file that is there; None to build one.
         store: where the built one stays; None for a scratch file under `directory`.
         build: for assemble().
@@ -38,6 +40,7 @@ class Work:
 
     command: str
     surface: Surface | None
+    device: str = "auto"
     matrix: Path | None = None
     store: Path | None = None
     directory: Path = Path()
@@ -74,7 +77,7 @@ def run(work: Work) -> dict[str, Any]:
 @contextmanager
 def _matrix(work: Work, mesh: Mesh | None) -> Iterator[HMatrix]:
     if work.matrix is not None or mesh is None:
-        with hmatrix.open(work.matrix or "", **work.opened) as matrix:
+        with hmatrix.open(work.matrix or "", context=shared_context(work.device), **work.opened) as matrix:
             yield matrix
     elif work.store is not None:
         with _built(work, mesh, work.store) as matrix:
@@ -88,8 +91,10 @@ def _matrix(work: Work, mesh: Mesh | None) -> Iterator[HMatrix]:
 
 
 def _built(work: Work, mesh: Mesh, store: Path) -> HMatrix:
+    context = shared_context(work.device)
     with bar("assemble") as tell:
-        return hmatrix.assemble(mesh, store=store, progress=assembling(tell), open=work.opened, **work.build)
+        progress = assembling(tell)
+        return hmatrix.assemble(mesh, store=store, context=context, progress=progress, open=work.opened, **work.build)
 
 
 def _check_problem(work: Work, matrix: HMatrix, mesh: Mesh | None) -> str:

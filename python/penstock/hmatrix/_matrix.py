@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
@@ -26,7 +27,8 @@ class OpenOptions(TypedDict, total=False):
     """Of an open matrix; what is left out has the value after the colon."""
 
     cache_bytes: int | str  # memory for matrix bytes, as "8 GiB"; 0 for what the whole matrix takes: half of the free
-    path: str  # how batches are read: "auto", "buffered", "direct", ...: "auto"
+    path: str  # how batches are read: "auto", "buffered", ..., "gpu" (by the device's own threads): "auto"
+    on_host: bool  # products on the host though the context has a GPU: False
     pinned_tiers: int  # first tiers of every batch that stay in memory; -1 for as many as help: -1
     pinned_batches: int  # batches, from the first, that stay in memory whole; -1 for as many as fit: -1
     read_ahead: int  # batches under way beside the one in use; -1 for as many as there is room for: -1
@@ -59,8 +61,12 @@ class HMatrix:
     def _open(self, options: dict[str, Any]) -> _core.HMatrixSystem:
         how = dict(options)
         cache = how.get("cache_bytes", "auto")
-        if isinstance(cache, str):
-            how["cache_bytes"] = cache_by_memory() if cache == "auto" else parse_bytes(cache)
+        if cache == "auto":
+            how["cache_bytes"] = min(
+                cache_by_memory(self._context.device, bool(how.get("on_host"))), _enough_for(self.path)
+            )
+        elif isinstance(cache, str):
+            how["cache_bytes"] = parse_bytes(cache)
         return _core.HMatrixSystem(self._context._raw, self.path, how)
 
     def __repr__(self) -> str:
@@ -156,6 +162,13 @@ class HMatrix:
 
     def __matmul__(self, x: Any) -> np.ndarray:
         return self.matvec(x)
+
+
+def _enough_for(path: str) -> int:
+    """Memory that holds all of a file in pages of any size: a page cache takes all that it is given."""
+    with suppress(OSError):  # opening it will say what is wrong
+        return 2 * os.stat(path).st_size + (64 << 20)  # noqa: PTH116 - the name may be bytes
+    return 64 << 20
 
 
 def open(  # noqa: A001 - the name says what it does

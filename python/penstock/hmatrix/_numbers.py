@@ -18,7 +18,10 @@ def whole_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def is_complex(values: Any) -> bool:
-    return np.iscomplexobj(values)
+    try:
+        return np.iscomplexobj(values)
+    except ValueError:  # rows of different lengths
+        return False
 
 
 def _taken(name: str, values: Any, kinds: str, wanted: np.dtype, what: str) -> np.ndarray:
