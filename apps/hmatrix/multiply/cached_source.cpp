@@ -294,7 +294,7 @@ BatchView CachedSource::take(std::int64_t batch) {
         // Beyond what is pinned there are no bytes where there is no slot: nobody follows the pointer.
         const bool in_slot = slot != nullptr && tier >= options_.pinned_tiers;
         const Region& region = in_slot ? slot->region : pinned_[batch];
-        view.tiers[tier] = region.memory == nullptr ? nullptr : region.memory + (record.tier_begin[tier] - region.begin);
+        if (region.memory != nullptr) view.tiers[tier] = region.memory + (record.tier_begin[tier] - region.begin);
     }
     return view;
 }

@@ -29,7 +29,9 @@ class StoredMatrix final : public LinearOperator {
     std::int64_t sweeps() const noexcept { return sweeps_; }
 
   private:
-    void multiply(std::int64_t batch, const BatchView& view, int tiers);
+    void round_vectors(const double* x);
+    void multiply_leaf(const LeafPlace& leaf, const BatchView& view, LeafProduct& product, double* y) const;
+    void multiply(std::int64_t batch, const BatchView& view);
     std::vector<std::int64_t> cuts(const BatchRecord& batch) const;
     void add_parts(double* y) const;
 
@@ -39,12 +41,17 @@ class StoredMatrix final : public LinearOperator {
     StoredOptions options_;
     std::vector<std::vector<std::int64_t>> cuts_;  // of each batch: leaves at which parts begin
     std::vector<LeafProduct> products_;            // of each worker
-    std::vector<std::vector<double>> parts_;       // of each part: its result
+    std::vector<std::vector<double>> parts_;       // of each part: its result, columns stride_ apart
+    std::int64_t stride_;                          // of columns with what kRowsTogether wants behind them
     std::vector<std::int64_t> forward_;
     std::vector<std::int64_t> backward_;
+    // Of the product under way.
     const double* x_ = nullptr;
     std::int64_t count_ = 0;
-    Arithmetic arithmetic_ = Arithmetic::single;
+    int tiers_ = 0;
+    bool single_ = false;            // precision of the loops
+    std::vector<float> rounded_;     // x in it, columns stride_ apart
+    std::vector<int> exponents_;     // of the power of two each of its columns was divided by
     std::int64_t sweeps_ = 0;
 };
 
