@@ -20,7 +20,7 @@ struct SystemOptions {
     CacheOptions cache;          // pinned_tiers -1 here: as many as fit and help (kSurrogateAccuracy)
     bool zig_zag = false;
     int workers = 0;             // threads; 0: one a core
-    std::int64_t block_size = 256;  // of block-Jacobi; 0: no preconditioner
+    std::int64_t block_size = 256;  // of block-Jacobi, at most kLargestBlock; 0: no preconditioner
 };
 
 constexpr double kSurrogateAccuracy = 1e-2;  // coarser costs more sweeps, finer more memory
@@ -29,7 +29,8 @@ constexpr double kSurrogateAccuracy = 1e-2;  // coarser costs more sweeps, finer
 struct SystemSolve {
     SolveOptions options;
     bool surrogate = true;       // for fgmres, where tiers are pinned
-    bool preconditioner = true;  // block-Jacobi: inside of fgmres, or right of the others
+    // Block-Jacobi: inside of fgmres, or right of the others. What it needs and is not in memory is read once.
+    bool preconditioner = true;
 };
 
 class StoredSystem {
@@ -49,7 +50,7 @@ class StoredSystem {
     void to_matrix(std::span<const double> from, std::span<double> to) const;
     void to_user(std::span<const double> from, std::span<double> to) const;
     LinearOperator* preconditioner();
-    void need_columns(std::size_t values, const char* what) const;
+    void need_columns(std::span<const double> given, std::span<const double> made) const;
 
     Workers workers_;
     MatrixFile file_;
