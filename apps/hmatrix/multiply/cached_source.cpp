@@ -299,25 +299,6 @@ BatchView CachedSource::take(std::int64_t batch) {
     return view;
 }
 
-bool CachedSource::pins_all_batches() const noexcept {
-    return options_.pinned_tiers > 0 || pinned_batches_ == file_.head().batches;
-}
-
-BatchView CachedSource::pinned(std::int64_t batch, std::vector<std::byte>& scratch) const {
-    const BatchRecord& record = file_.tables().batches[batch];
-    const int tiers = batch < pinned_batches_ ? file_.tiers() : options_.pinned_tiers;
-    const std::byte* memory = pinned_[batch].memory;
-    if (stream_ && memory != nullptr) {
-        scratch.resize(pinned_prefix(batch));
-        stream_->copy(CopyDirection::to_host, scratch.data(), memory, scratch.size());
-        stream_->synchronize();
-        memory = scratch.data();
-    }
-    BatchView view;
-    for (int tier = 0; tier < tiers; ++tier) view.tiers[tier] = memory + record.tier_begin[tier];
-    return view;
-}
-
 void CachedSource::give_back(std::int64_t batch) {
     if (slot_of_[batch] != nullptr) slot_of_[batch]->in_use = false;
     read_ahead();

@@ -38,10 +38,6 @@ class CachedSource final : public BatchSource {
     void begin(const Sweep& sweep) override;
     BatchView take(std::int64_t batch) override;
     void give_back(std::int64_t batch) override;
-    // Something of every batch stays in memory.
-    bool pins_all_batches() const noexcept;
-    // The pinned tiers of a batch, without a sweep. In host memory: where products run on a GPU, a copy in `scratch`.
-    BatchView pinned(std::int64_t batch, std::vector<std::byte>& scratch) const;
     const SourceCounts& counts() const noexcept override { return counts_; }
 
     std::int64_t pinned_bytes() const noexcept;
