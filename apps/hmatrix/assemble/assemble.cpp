@@ -9,8 +9,8 @@
 #include "hmatrix/assemble/sample.hpp"
 #include "hmatrix/build/aca.hpp"
 #include "hmatrix/file/writer.hpp"
-#include "hmatrix/tree/blocks.hpp"
 #include "hmatrix/text.hpp"
+#include "hmatrix/tree/blocks.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -73,6 +73,16 @@ struct Counts {
     std::int64_t full_rank = 0;
     std::int64_t rank_sum = 0;
     std::int64_t fp64_bytes = 0;
+    double largest_dense = 0;  // entry of a dense leaf
+
+    void add(const Counts& other) {
+        evaluated += other.evaluated;
+        repairs += other.repairs;
+        full_rank += other.full_rank;
+        rank_sum += other.rank_sum;
+        fp64_bytes += other.fp64_bytes;
+        largest_dense = std::max(largest_dense, other.largest_dense);
+    }
 };
 
 class Assembly {
@@ -141,7 +151,9 @@ class Assembly {
         double passed = 0;
         for (std::size_t i = 0; i < leaves_.size(); ++i) {
             const auto made = static_cast<double>(begins.size());
-            if (made < batches && i > begins.back() && passed >= total * made / batches) begins.push_back(i);
+            const bool one_each = static_cast<double>(leaves_.size() - i) <= batches - made;
+            const bool due = passed >= total * made / batches || one_each;
+            if (made < batches && i > begins.back() && due) begins.push_back(i);
             passed += expected_bytes(leaves_[i], rank);
         }
         begins.push_back(leaves_.size());
@@ -187,6 +199,7 @@ class Assembly {
             check_finite(factors, rows, columns);
             counts.evaluated += place.entries();
             counts.fp64_bytes += 8 * place.entries();
+            for (const double value : factors.u) counts.largest_dense = std::max(counts.largest_dense, std::abs(value));
         }
         const bool tiers = options_.encoding == Encoding::tiers;
         TieredLeaf leaf = tiers ? encode(std::move(factors), accuracies_) : encode_doubles(std::move(factors));
@@ -230,22 +243,21 @@ class Assembly {
 
     Counts joined() const {
         Counts all;
-        for (const Counts& one : counts_) {
-            all.evaluated += one.evaluated;
-            all.repairs += one.repairs;
-            all.full_rank += one.full_rank;
-            all.rank_sum += one.rank_sum;
-            all.fp64_bytes += one.fp64_bytes;
-        }
+        for (const Counts& one : counts_) all.add(one);
         return all;
     }
 
     void finish(MatrixWriter& writer, Assembled& made) {
         const Counts all = joined();
+        const bool small = all.largest_dense > 0 && all.largest_dense < kSmallestMatrix;
+        if (options_.encoding == Encoding::tiers && small) {
+            refuse("no entry near the diagonal is above " + text_of(all.largest_dense) +
+                       ": too small for tiers, which hold single precision",
+                   "take other units, or store the matrix as fp64");
+        }
         const double error = sample_.error(workers_, *problem_.entries, tree_.order);
-        if (error > options_.refuse_error * options_.eps) {
-            refuse("the matrix is off by " + text_of(error) + " on sampled rows, and eps is " +
-                       text_of(options_.eps),
+        if (!(error <= options_.refuse_error * options_.eps)) {  // neither above nor no number at all
+            refuse("the matrix is off by " + text_of(error) + " on sampled rows, and eps is " + text_of(options_.eps),
                    "lower eta, or look at the function that gives entries: it may jump where blocks are approximated");
         }
         writer.head().fp64_bytes = all.fp64_bytes;

@@ -51,7 +51,7 @@ RowSample::RowSample(std::int64_t unknowns, std::int64_t rows) : x_(unknowns) {
     }
     std::sort(rows_.begin(), rows_.end());
     rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
-    sums_.resize(rows_.size());
+    parts_.resize(rows_.size());
 }
 
 void RowSample::take(const Leaf& place, const TieredLeaf& leaf, Encoding encoding) {
@@ -61,7 +61,7 @@ void RowSample::take(const Leaf& place, const TieredLeaf& leaf, Encoding encodin
     for (; at != rows_.end() && *at < place.row + place.rows; ++at) {
         const double part = row_times(block, *at - place.row, x_.data() + place.column);
         const std::lock_guard lock(mutex_);
-        sums_[at - rows_.begin()] += part;
+        parts_[at - rows_.begin()].emplace_back(place.column, part);
     }
 }
 
@@ -72,7 +72,10 @@ double RowSample::error(Workers& workers, const Entries& entries, const std::vec
         std::vector<double> row(x_.size());
         entries.row(order[rows_[i]], order, row.data());
         for (std::size_t j = 0; j < row.size(); ++j) right[i] += row[j] * x_[j];
-        wrong[i] = sums_[i] - right[i];
+        auto parts = parts_[i];
+        std::sort(parts.begin(), parts.end());  // sums depend on their order, and leaves came in any
+        wrong[i] = -right[i];
+        for (const auto& part : parts) wrong[i] += part.second;
     });
     double wrong_square = 0, right_square = 0;
     for (std::size_t i = 0; i < rows_.size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "hmatrix/file/format.hpp"
@@ -19,15 +20,16 @@ class RowSample {
   public:
     // `rows` of them, spread by a fixed rule; none when 0.
     RowSample(std::int64_t unknowns, std::int64_t rows);
-    // From any thread: what this leaf gives to the sampled rows.
+    // From any thread, in any order: what this leaf gives to the sampled rows.
     void take(const Leaf& place, const TieredLeaf& leaf, Encoding encoding);
-    // ||(H - A) x|| / ||A x|| on the sampled rows; -1 when there are none.
+    // ||(H - A) x|| / ||A x|| on the sampled rows; -1 when there are none. The same on every run.
     double error(Workers& workers, const Entries& entries, const std::vector<std::int64_t>& order) const;
 
   private:
     std::vector<double> x_;
     std::vector<std::int64_t> rows_;  // positions, rising
-    std::vector<double> sums_;        // under mutex_
+    // Of each row: the column a leaf begins at, and what the leaf gives; under mutex_.
+    std::vector<std::vector<std::pair<std::int64_t, double>>> parts_;
     std::mutex mutex_;
 };
 

@@ -31,9 +31,11 @@ bool tables_fit(const FileHeader& head, std::int64_t file_bytes) noexcept {
 }
 
 void check_leaf(const std::string& name, const FileHeader& head, const LeafRecord& leaf, std::size_t number) {
+    constexpr std::int64_t kMostEntries = std::int64_t{1} << 56;  // bytes of a leaf cannot overflow
     const bool inside = within(leaf.row, 0, head.unknowns) && within(leaf.column, 0, head.unknowns) &&
                         within(leaf.rows, 1, head.unknowns - leaf.row) &&
-                        within(leaf.columns, 1, head.unknowns - leaf.column) && leaf.low_rank <= 1;
+                        within(leaf.columns, 1, head.unknowns - leaf.column) && leaf.low_rank <= 1 &&
+                        leaf.rows <= kMostEntries / leaf.columns;
     bool counts = true;
     const bool dense_digits = leaf.low_rank == 0 && head.encoding == static_cast<std::uint32_t>(Encoding::tiers);
     for (int tier = 0; tier < kMaxTiers; ++tier) {
@@ -57,6 +59,27 @@ void check_batch(const std::string& name, const FileHeader& head, const BatchRec
         if (right) end = batch.tier_begin[tier] + batch.tier_bytes[tier];
     }
     if (!right) throw broken_file(name, "the place of batch " + std::to_string(number) + " makes no sense");
+}
+
+void check_accuracies(const std::string& name, const FileHeader& head) {
+    for (std::uint32_t tier = 0; tier < head.tiers; ++tier) {
+        const double before = tier == 0 ? 1 : head.accuracies[tier - 1];
+        if (head.accuracies[tier] > 0 && head.accuracies[tier] < before) continue;
+        throw broken_file(name, "the accuracy of its tier " + std::to_string(tier) + " makes no sense");
+    }
+}
+
+// Leaves that cover each entry once have as many entries as the matrix, modulo 2^64 too.
+void check_cover(const std::string& name, const FileHeader& head, std::span<const LeafRecord> leaves) {
+    std::uint64_t entries = 0;
+    std::int64_t low_rank = 0;
+    for (const LeafRecord& leaf : leaves) {
+        entries += static_cast<std::uint64_t>(leaf.rows) * static_cast<std::uint64_t>(leaf.columns);
+        low_rank += leaf.low_rank;
+    }
+    const auto unknowns = static_cast<std::uint64_t>(head.unknowns);
+    if (entries != unknowns * unknowns) throw broken_file(name, "its leaves do not cover the matrix once");
+    if (low_rank != head.low_rank_leaves) throw broken_file(name, "it does not have the low-rank leaves it speaks of");
 }
 
 }  // namespace
@@ -94,11 +117,13 @@ void check_head(const std::string& name, const FileHeader& head, std::int64_t fi
     if (head.unknowns < 1 || !tables_fit(head, file_bytes)) {
         throw broken_file(name, "its tables overlap or leave the file");
     }
+    check_accuracies(name, head);
 }
 
 void check_tables(const std::string& name, const FileHeader& head, std::span<const LeafRecord> leaves,
                   std::span<const BatchRecord> batches, std::span<const std::int64_t> order) {
     for (std::size_t i = 0; i < leaves.size(); ++i) check_leaf(name, head, leaves[i], i);
+    check_cover(name, head, leaves);
     std::int64_t next = 0;
     for (std::size_t i = 0; i < batches.size(); ++i) {
         check_batch(name, head, batches[i], i);

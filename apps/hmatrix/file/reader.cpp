@@ -43,6 +43,10 @@ std::vector<LeafPlace> place(const FileHeader& head, const std::vector<LeafRecor
                              const std::vector<BatchRecord>& batches, const std::string& name) {
     const auto encoding = static_cast<Encoding>(head.encoding);
     std::vector<LeafPlace> places(records.size());
+    const auto other_length = [&](const BatchRecord& batch) {
+        return broken_file(name, "batch " + std::to_string(&batch - batches.data()) +
+                                     " is not as long as its leaves say");
+    };
     for (const BatchRecord& batch : batches) {
         std::int64_t at[kMaxTiers] = {};
         for (std::int64_t i = batch.first_leaf; i < batch.first_leaf + batch.leaves; ++i) {
@@ -50,12 +54,11 @@ std::vector<LeafPlace> place(const FileHeader& head, const std::vector<LeafRecor
             for (std::uint32_t tier = 0; tier < head.tiers; ++tier) {
                 places[i].tier_offset[tier] = at[tier];
                 at[tier] += tier_bytes(encoding, places[i].shape, static_cast<int>(tier));
+                if (at[tier] > batch.tier_bytes[tier]) throw other_length(batch);
             }
         }
         for (std::uint32_t tier = 0; tier < head.tiers; ++tier) {
-            if (at[tier] == batch.tier_bytes[tier]) continue;
-            throw broken_file(name, "batch " + std::to_string(&batch - batches.data()) +
-                                        " is not as long as its leaves say");
+            if (at[tier] != batch.tier_bytes[tier]) throw other_length(batch);
         }
     }
     return places;

@@ -34,7 +34,7 @@ GpuProduct::GpuProduct(const Context& context, Stream& stream, const MatrixFile&
     batches_ = std::move(made.batches);
 }
 
-void GpuProduct::begin(const Vectors& vectors, int tiers) {
+void GpuProduct::begin(const Operands& vectors, int tiers) {
     static_cast<void>(end());  // of a sweep that an error ended
     vectors_ = vectors;
     tiers_ = tiers;

@@ -19,7 +19,7 @@ class GpuProduct final : public BatchProduct {
     // All work goes to `stream`, which must outlive it. Throws as plan(); Error{unsupported} too for tiers finer than
     // single precision.
     GpuProduct(const Context& context, Stream& stream, const MatrixFile& file);
-    void begin(const Vectors& vectors, int tiers) override;
+    void begin(const Operands& vectors, int tiers) override;
     std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) override;
     std::vector<std::int64_t> end() override;
 
@@ -40,7 +40,7 @@ class GpuProduct final : public BatchProduct {
     DeviceArray<Job> warp_jobs_;
     DeviceArray<Job> block_jobs_;
     DeviceArray<float> single_x_;  // of digits
-    Vectors vectors_;
+    Operands vectors_;
     int tiers_ = 0;
     std::deque<UnderWay> under_way_;
     std::vector<std::unique_ptr<Event>> spare_events_;

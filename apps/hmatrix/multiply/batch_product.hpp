@@ -15,12 +15,12 @@ class BatchProduct {
   public:
     virtual ~BatchProduct() = default;
     // y = 0; then add() adds to it. x and y stay until end().
-    struct Vectors {
+    struct Operands {
         const double* x = nullptr;
         double* y = nullptr;
         std::int64_t count = 0;
     };
-    virtual void begin(const Vectors& vectors, int tiers) = 0;
+    virtual void begin(const Operands& vectors, int tiers) = 0;
     // y += batch * x. Returns the batches whose bytes are no longer needed: this one, or earlier ones.
     virtual std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) = 0;
     // y is complete. Returns the batches not told of before.

@@ -34,9 +34,12 @@ CachedSource::CachedSource(const Context& context, Workers& workers, const Matri
     options_.pinned_tiers = std::clamp(options_.pinned_tiers, 0, file.tiers());
     verified_.resize(file.head().batches);
     if (options_.memory == MemoryKind::device) stream_ = context_.device().make_stream();
-    std::int64_t slot_bytes = 0;
+    slot_of_.resize(file.head().batches, nullptr);
+    std::int64_t slot_bytes = 0;  // of the largest batch, and of none when all there is is pinned
     for (std::int64_t b = 0; b < file.head().batches; ++b) {
-        slot_bytes = std::max(slot_bytes, up(file.tables().batches[b].bytes) - slot_begin(b));
+        const std::int64_t bytes = file.tables().batches[b].bytes;
+        if (bytes <= file.prefix_bytes(b, options_.pinned_tiers)) continue;
+        slot_bytes = std::max(slot_bytes, up(bytes) - slot_begin(b));
     }
     choose_pinned(slot_bytes);
     load_pinned();
@@ -68,8 +71,7 @@ std::int64_t CachedSource::pinned_bytes() const noexcept {
 // With room for everything, everything is pinned. Otherwise a few slots are kept for what passes through.
 void CachedSource::choose_pinned(std::int64_t slot_bytes) {
     const std::int64_t batches = file_.head().batches;
-    const bool all_tiers = options_.pinned_tiers == file_.tiers();
-    if (options_.cache_bytes == 0 || all_tiers) {
+    if (options_.cache_bytes == 0 || slot_bytes == 0) {
         pinned_batches_ = batches;
         if (options_.cache_bytes > 0 && pinned_bytes() > options_.cache_bytes) {
             too_small(options_.cache_bytes, pinned_bytes(), 0);
@@ -106,8 +108,10 @@ void CachedSource::load_pinned() {
     TransferOptions options;
     options.path = options_.path;
     const auto begin = Clock::now();
-    count(context_.start(Direction::read, ranges, options_.memory, options).result().or_throw());
+    const Outcome outcome = context_.start(Direction::read, ranges, options_.memory, options).result().or_throw();
     counts_.wait_s += std::chrono::duration<double>(Clock::now() - begin).count();
+    count(outcome);
+    if (static_cast<std::int64_t>(outcome.bytes) != bytes) throw ends_early();
     for (std::int64_t b = 0; b < file_.head().batches; ++b) {
         const int tiers = b < pinned_batches_ ? file_.tiers() : options_.pinned_tiers;
         if (pinned_[b].memory != nullptr) verify(b, 0, tiers, pinned_[b]);
@@ -128,14 +132,21 @@ void CachedSource::make_slots(std::int64_t slot_bytes) {
 void CachedSource::begin(const Sweep& sweep) {
     sweep_ = sweep;
     position_ = 0;
+    for (Slot& slot : slots_) slot.in_use = false;  // what a sweep that failed had taken
+    const auto places = [&](std::span<const std::int64_t> order) {
+        std::vector<std::int64_t> made(file_.head().batches, -1);
+        for (std::size_t i = 0; i < order.size(); ++i) made[order[i]] = static_cast<std::int64_t>(i);
+        return made;
+    };
+    place_now_ = places(sweep.order);
+    place_next_ = places(sweep.next);
     read_ahead();
 }
 
-CachedSource::Slot* CachedSource::find(std::int64_t batch) noexcept {
-    for (Slot& slot : slots_) {
-        if (slot.batch == batch) return &slot;
-    }
-    return nullptr;
+// Whether a batch needs more than what is pinned of it.
+bool CachedSource::passes_through(std::int64_t batch) const noexcept {
+    return batch >= pinned_batches_ &&
+           file_.prefix_bytes(batch, sweep_.tiers) > file_.prefix_bytes(batch, options_.pinned_tiers);
 }
 
 // The batch `steps` takes from now; -1 when nobody knows.
@@ -146,15 +157,20 @@ std::int64_t CachedSource::upcoming(std::int64_t steps) const noexcept {
     return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
 }
 
+// Takes until a batch is wanted again; -1 when nobody knows.
+std::int64_t CachedSource::steps_until(std::int64_t batch) const noexcept {
+    if (place_now_[batch] >= position_) return place_now_[batch] - position_;
+    const auto now = static_cast<std::int64_t>(sweep_.order.size());
+    return place_next_[batch] >= 0 ? now - position_ + place_next_[batch] : -1;
+}
+
 int CachedSource::steps_ahead() const noexcept {
     return options_.read_ahead >= 0 ? options_.read_ahead : static_cast<int>(slots()) - 1;
 }
 
 bool CachedSource::wanted_soon(std::int64_t batch) const noexcept {
-    for (int step = 0; step <= steps_ahead(); ++step) {
-        if (upcoming(step) == batch) return true;
-    }
-    return false;
+    const std::int64_t steps = steps_until(batch);
+    return steps >= 0 && steps <= steps_ahead();
 }
 
 CachedSource::Slot* CachedSource::victim(bool ahead) noexcept {
@@ -166,39 +182,76 @@ CachedSource::Slot* CachedSource::victim(bool ahead) noexcept {
     return found;
 }
 
-void CachedSource::start_read(Slot& slot, std::int64_t batch) {
-    const BatchRecord& record = file_.tables().batches[batch];
-    slot.region.begin = slot_begin(batch);
-    slot.batch = -1;  // nobody's, should the read not begin
-    const std::int64_t bytes = up(file_.prefix_bytes(batch, sweep_.tiers)) - slot.region.begin;
-    TransferOptions options;
-    options.path = options_.path;
-    slot.transfer = file_.file().start_read({slot.region.memory, static_cast<std::uint64_t>(bytes), options_.memory},
-                                            record.offset + slot.region.begin, options);
-    slot.batch = batch;
-    slot.tiers = sweep_.tiers;
-    slot.reading = true;
+// A slot for a batch that is wanted now. Where all are being read ahead, in an order that did not come, one of those is
+// waited for and given up.
+CachedSource::Slot& CachedSource::slot_for_now() {
+    if (Slot* slot = victim(false)) return *slot;
+    for (Slot& slot : slots_) {
+        if (slot.in_use) continue;
+        slot.reading = false;
+        const Outcome outcome = slot.transfer.result();
+        if (outcome.ok()) count(outcome);
+        leave(slot);
+        return slot;
+    }
+    throw Error(ErrorCode::internal, "take a batch", "all slots of the cache are in use");
 }
 
+void CachedSource::leave(Slot& slot) noexcept {
+    if (slot.batch >= 0) slot_of_[slot.batch] = nullptr;
+    slot.batch = -1;
+}
+
+std::int64_t CachedSource::slot_part(std::int64_t batch, int tiers) const noexcept {
+    return up(file_.prefix_bytes(batch, tiers)) - slot_begin(batch);
+}
+
+void CachedSource::start_read(Slot& slot, std::int64_t batch) {
+    leave(slot);
+    slot.region.begin = slot_begin(batch);
+    const auto bytes = static_cast<std::uint64_t>(slot_part(batch, sweep_.tiers));
+    TransferOptions options;
+    options.path = options_.path;
+    slot.transfer = file_.file().start_read({slot.region.memory, bytes, options_.memory},
+                                            file_.tables().batches[batch].offset + slot.region.begin, options);
+    slot.reading = true;
+    slot.tiers = sweep_.tiers;
+    slot.batch = batch;
+    slot_of_[batch] = &slot;
+}
+
+// Until all of it is known to be right, the slot holds no batch.
 void CachedSource::finish_read(Slot& slot) {
+    const std::int64_t batch = slot.batch;
     slot.reading = false;
+    leave(slot);
     const auto begin = Clock::now();
     const Outcome outcome = slot.transfer.result();
     counts_.wait_s += std::chrono::duration<double>(Clock::now() - begin).count();
-    if (!outcome.ok()) {
-        slot.batch = -1;
-        throw Error(outcome.error);
-    }
+    if (!outcome.ok()) throw Error(outcome.error);
     count(outcome);
-    verify(slot.batch, options_.pinned_tiers, slot.tiers, slot.region);
+    if (static_cast<std::int64_t>(outcome.bytes) != slot_part(batch, slot.tiers)) throw ends_early();
+    verify(batch, options_.pinned_tiers, slot.tiers, slot.region);
+    slot.batch = batch;
+    slot_of_[batch] = &slot;
+}
+
+Error CachedSource::ends_early() const {
+    ErrorInfo info;
+    info.code = ErrorCode::end_of_file;
+    info.operation = "read a matrix";
+    info.file = file_.file().name();
+    info.cause = "the file ends before its batches do: it was cut short after it was opened";
+    return Error(std::move(info));
 }
 
 void CachedSource::read_ahead() {
-    if (slots_.empty() || sweep_.tiers <= options_.pinned_tiers) return;
+    if (slots_.empty()) return;
     for (int step = 0; step <= steps_ahead(); ++step) {
         const std::int64_t batch = upcoming(step);
-        if (batch < pinned_batches_) continue;  // pinned, or nobody knows
-        Slot* slot = find(batch);
+        if (batch < 0) return;  // nobody knows what comes then
+        if (!passes_through(batch)) continue;
+        Slot* slot = slot_of_[batch];
         if (slot != nullptr && (slot->reading || slot->in_use || slot->tiers >= sweep_.tiers)) continue;
         if (slot == nullptr) slot = victim(true);
         if (slot == nullptr) return;
@@ -206,59 +259,48 @@ void CachedSource::read_ahead() {
     }
 }
 
+// The slot that holds a batch with the tiers of this sweep, once it does.
+CachedSource::Slot& CachedSource::fetch(std::int64_t batch) {
+    Slot* slot = slot_of_[batch];
+    if (slot != nullptr && !slot->reading && slot->tiers >= sweep_.tiers) {
+        ++counts_.batches_hit;
+        return *slot;
+    }
+    if (slot != nullptr && slot->reading) finish_read(*slot);
+    if (slot == nullptr || slot->tiers < sweep_.tiers) {
+        if (slot == nullptr) slot = &slot_for_now();
+        start_read(*slot, batch);
+        finish_read(*slot);
+    }
+    return *slot;
+}
+
 BatchView CachedSource::take(std::int64_t batch) {
     ++takes_;
     ++counts_.batches_taken;
-    const bool pinned = batch < pinned_batches_ || sweep_.tiers <= options_.pinned_tiers;
-    Slot* slot = pinned ? nullptr : find(batch);
-    if (pinned || (slot != nullptr && !slot->reading && slot->tiers >= sweep_.tiers)) ++counts_.batches_hit;
-    if (!pinned) {
-        if (slot != nullptr && slot->reading) finish_read(*slot);
-        if (slot == nullptr || slot->tiers < sweep_.tiers) {
-            if (slot == nullptr) slot = victim(false);
-            if (slot == nullptr) {
-                throw Error(ErrorCode::internal, "take a batch", "all slots of the cache are in use");
-            }
-            start_read(*slot, batch);
-            finish_read(*slot);
-        }
+    Slot* slot = nullptr;
+    if (passes_through(batch)) {
+        slot = &fetch(batch);
         slot->in_use = true;
         slot->used = takes_;
+    } else {
+        ++counts_.batches_hit;
     }
     ++position_;
     read_ahead();
     const BatchRecord& record = file_.tables().batches[batch];
     BatchView view;
     for (int tier = 0; tier < sweep_.tiers; ++tier) {
-        const bool in_pinned = batch < pinned_batches_ || tier < options_.pinned_tiers;
-        const Region& region = in_pinned ? pinned_[batch] : slot->region;
-        view.tiers[tier] = region.memory + (record.tier_begin[tier] - region.begin);
+        // Beyond what is pinned there are no bytes where there is no slot: nobody follows the pointer.
+        const bool in_slot = slot != nullptr && tier >= options_.pinned_tiers;
+        const Region& region = in_slot ? slot->region : pinned_[batch];
+        if (region.memory != nullptr) view.tiers[tier] = region.memory + (record.tier_begin[tier] - region.begin);
     }
-    return view;
-}
-
-bool CachedSource::pins_all_batches() const noexcept {
-    return options_.pinned_tiers > 0 || pinned_batches_ == file_.head().batches;
-}
-
-BatchView CachedSource::pinned(std::int64_t batch, std::vector<std::byte>& scratch) const {
-    const BatchRecord& record = file_.tables().batches[batch];
-    const int tiers = batch < pinned_batches_ ? file_.tiers() : options_.pinned_tiers;
-    const std::byte* memory = pinned_[batch].memory;
-    if (stream_ && memory != nullptr) {
-        scratch.resize(pinned_prefix(batch));
-        stream_->copy(CopyDirection::to_host, scratch.data(), memory, scratch.size());
-        stream_->synchronize();
-        memory = scratch.data();
-    }
-    BatchView view;
-    for (int tier = 0; tier < tiers; ++tier) view.tiers[tier] = memory + record.tier_begin[tier];
     return view;
 }
 
 void CachedSource::give_back(std::int64_t batch) {
-    Slot* slot = find(batch);
-    if (slot != nullptr) slot->in_use = false;
+    if (slot_of_[batch] != nullptr) slot_of_[batch]->in_use = false;
     read_ahead();
 }
 

@@ -13,6 +13,7 @@
 #include "hmatrix/multiply/source.hpp"
 #include "hmatrix/threads/workers.hpp"
 #include "penstock/context.hpp"
+#include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
 
@@ -37,10 +38,6 @@ class CachedSource final : public BatchSource {
     void begin(const Sweep& sweep) override;
     BatchView take(std::int64_t batch) override;
     void give_back(std::int64_t batch) override;
-    // Something of every batch stays in memory.
-    bool pins_all_batches() const noexcept;
-    // The pinned tiers of a batch, without a sweep. In host memory: where products run on a GPU, a copy in `scratch`.
-    BatchView pinned(std::int64_t batch, std::vector<std::byte>& scratch) const;
     const SourceCounts& counts() const noexcept override { return counts_; }
 
     std::int64_t pinned_bytes() const noexcept;
@@ -68,14 +65,20 @@ class CachedSource final : public BatchSource {
     void choose_pinned(std::int64_t slot_bytes);
     void load_pinned();
     void make_slots(std::int64_t slot_bytes);
-    Slot* find(std::int64_t batch) noexcept;
-    Slot* victim(bool ahead) noexcept;
+    bool passes_through(std::int64_t batch) const noexcept;
+    std::int64_t upcoming(std::int64_t steps) const noexcept;
+    std::int64_t steps_until(std::int64_t batch) const noexcept;
+    int steps_ahead() const noexcept;
     bool wanted_soon(std::int64_t batch) const noexcept;
+    Slot* victim(bool ahead) noexcept;
+    Slot& slot_for_now();
+    Slot& fetch(std::int64_t batch);
+    void leave(Slot& slot) noexcept;
+    std::int64_t slot_part(std::int64_t batch, int tiers) const noexcept;  // bytes
     void start_read(Slot& slot, std::int64_t batch);
     void finish_read(Slot& slot);
     void read_ahead();
-    int steps_ahead() const noexcept;
-    std::int64_t upcoming(std::int64_t steps) const noexcept;
+    Error ends_early() const;
     void count(const Outcome& outcome);
     void verify(std::int64_t batch, int first_tier, int tiers, const Region& region);
 
@@ -88,10 +91,13 @@ class CachedSource final : public BatchSource {
     std::vector<Region> pinned_;  // of each batch; memory is null where nothing is pinned
     Buffer slot_memory_;
     std::vector<Slot> slots_;
+    std::vector<Slot*> slot_of_;  // of each batch; null: in none
     std::unique_ptr<Stream> stream_;  // for checksums in device memory
     std::vector<std::uint8_t> verified_;  // tiers of each batch that were, from the first on
     Sweep sweep_;
-    std::int64_t position_ = 0;  // in sweep_.order
+    std::int64_t position_ = 0;              // in sweep_.order
+    std::vector<std::int64_t> place_now_;    // of each batch in sweep_.order; -1: not there
+    std::vector<std::int64_t> place_next_;   // in sweep_.next
     std::uint64_t takes_ = 0;
     SourceCounts counts_;
 };

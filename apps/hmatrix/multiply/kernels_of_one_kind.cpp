@@ -2,6 +2,10 @@
 //
 // Nothing here may be inline or a template of another header: the linker would keep one copy for all kinds, perhaps the
 // one with instructions this machine lacks.
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 #include <cstring>
 
@@ -66,18 +70,36 @@ void sum_of(const Columns<Value>& columns, const Real* __restrict t, Real weight
     }
 }
 
-// Sixteen rows at a time, past the end of a column if need be: what is read there meets a zero of x, or adds to rows of
-// y that nobody looks at (see kRowsTogether). No loop has a remainder, and most blocks are small enough for one turn.
+// Sixteen rows at a time, past the end of a column if need be: what is read there is masked out (see kRowsTogether). No
+// loop has a remainder, and most blocks are small enough for one turn.
 typedef float Singles __attribute__((vector_size(kRowsTogether * sizeof(float))));
 typedef std::int8_t Digits __attribute__((vector_size(kRowsTogether)));
 typedef std::int16_t Words __attribute__((vector_size(kRowsTogether * sizeof(std::int16_t))));
 typedef std::int32_t Integers __attribute__((vector_size(kRowsTogether * sizeof(std::int32_t))));
 
+constexpr int kDigitsOfOne = 4;
+constexpr float kWeights[kDigitsOfOne] = {1.0f, 1.0f / 256, 1.0f / 65536, 1.0f / 16777216};
+constexpr std::int32_t kMask[2 * kRowsTogether] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+std::int64_t up_to_four(std::int64_t bytes) { return (bytes + 3) / 4 * 4; }
+
+// Compilers miss the one instruction for it, or take elements one by one.
 Singles digits_at(const std::int8_t* from) {
+#if defined(__AVX512F__)
+    const __m128i digits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return reinterpret_cast<Singles>(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(digits)));
+#elif defined(__AVX2__)
+    const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadu_si64(from)));
+    const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadu_si64(from + kRowsTogether / 2)));
+    const __m256 both[2] = {low, high};
+    Singles made;
+    std::memcpy(&made, both, sizeof made);
+    return made;
+#else
     Digits digits;
     std::memcpy(&digits, from, sizeof digits);
-    // Step by step: compilers have an instruction for each, and take elements one by one for all at once.
     return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(digits, Words), Integers), Singles);
+#endif
 }
 
 Singles singles_at(const float* from) {
@@ -86,49 +108,157 @@ Singles singles_at(const float* from) {
     return values;
 }
 
+// The first `left` of 1 to kRowsTogether values, and zeros.
+Singles first_of(const Singles& values, std::int64_t left) {
+    Integers bits, mask;
+    std::memcpy(&bits, &values, sizeof bits);
+    std::memcpy(&mask, kMask + kRowsTogether - left, sizeof mask);
+    bits &= mask;
+    Singles made;
+    std::memcpy(&made, &bits, sizeof made);
+    return made;
+}
+
+void add_first(const Singles& values, std::int64_t left, double* y) {
+    typedef float HalfSingles __attribute__((vector_size(sizeof values / 2)));
+    typedef double HalfDoubles __attribute__((vector_size(sizeof values)));
+    const Singles kept = left < kRowsTogether ? first_of(values, left) : values;
+    HalfSingles halves[2];
+    std::memcpy(halves, &kept, sizeof kept);
+    for (int half = 0; half < 2; ++half, y += kRowsTogether / 2) {
+        HalfDoubles sum;
+        std::memcpy(&sum, y, sizeof sum);
+        sum += __builtin_convertvector(halves[half], HalfDoubles);
+        std::memcpy(y, &sum, sizeof sum);
+    }
+}
+
 float total(const Singles& values) {
-    float sum[8], quarter[4];
-    for (int i = 0; i < 8; ++i) sum[i] = values[i] + values[i + 8];
-    for (int i = 0; i < 4; ++i) quarter[i] = sum[i] + sum[i + 4];
-    return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
+    typedef float Half __attribute__((vector_size(sizeof values / 2)));
+    typedef float Quarter __attribute__((vector_size(sizeof values / 4)));
+    Half halves[2];
+    std::memcpy(halves, &values, sizeof values);
+    halves[0] += halves[1];
+    Quarter quarters[2];
+    std::memcpy(quarters, &halves[0], sizeof quarters);
+    quarters[0] += quarters[1];
+    return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
 }
 
-void dots_of_digits(const Columns<std::int8_t>& columns, const float* x, float weight, float* t) {
-    const std::int8_t* at = columns.values;
-    std::int64_t j = 0;
-    for (; j + kTogether <= columns.count; j += kTogether, at += kTogether * columns.stride) {
-        Singles sums[kTogether] = {};
-        for (std::int64_t i = 0; i < columns.rows; i += kRowsTogether) {
-            const Singles part = singles_at(x + i);
-            for (int k = 0; k < kTogether; ++k) sums[k] += digits_at(at + k * columns.stride + i) * part;
+// The columns of a low-rank leaf, of whatever tier and digit, one behind the other; their number, up to four.
+std::int64_t list_columns(const TieredBytes& leaf, const TierScratch& to) {
+    const std::int64_t v_stride = up_to_four(leaf.columns), u_stride = up_to_four(leaf.rows);
+    constexpr std::uint16_t kNone[kDigitsOfOne] = {};
+    const std::uint16_t* before = kNone;
+    DigitColumn* next = to.columns;
+    for (int tier = 0; tier < leaf.tiers; ++tier) {
+        const std::uint16_t* now = leaf.counts + tier * kDigitsOfOne;
+        const auto* at = reinterpret_cast<const std::int8_t*>(leaf.bytes[tier]);
+        for (std::int64_t i = before[0]; i < now[0]; ++i, at += sizeof(float)) {
+            std::memcpy(to.scales + i, at, sizeof(float));
         }
-        for (int k = 0; k < kTogether; ++k) t[j + k] += weight * total(sums[k]);
+        for (int d = 0; d < kDigitsOfOne; ++d) {
+            const std::int8_t* u = at + (now[d] - before[d]) * v_stride;
+            for (std::int64_t i = before[d]; i < now[d]; ++i, at += v_stride, u += u_stride) {
+                *next++ = {at, u, i, kWeights[d], 0};
+            }
+            at = u;
+        }
+        before = now;
     }
-    for (; j < columns.count; ++j, at += columns.stride) {
-        Singles sum = {};
-        for (std::int64_t i = 0; i < columns.rows; i += kRowsTogether) sum += digits_at(at + i) * singles_at(x + i);
-        t[j] += weight * total(sum);
+    while ((next - to.columns) % kTogether != 0) *next++ = {to.columns->v, to.columns->u, 0, 0, 0};
+    return next - to.columns;
+}
+
+void dots_of_list(const TierScratch& list, std::int64_t listed, std::int64_t rows, const float* x) {
+    const std::int64_t last = (rows - 1) / kRowsTogether * kRowsTogether;
+    const Singles end = first_of(singles_at(x + last), rows - last);
+    for (const DigitColumn* column = list.columns; column < list.columns + listed; column += kTogether) {
+        Singles sums[kTogether];
+        for (int k = 0; k < kTogether; ++k) sums[k] = digits_at(column[k].v + last) * end;
+        for (std::int64_t i = 0; i < last; i += kRowsTogether) {
+            const Singles part = singles_at(x + i);
+            for (int k = 0; k < kTogether; ++k) sums[k] += digits_at(column[k].v + i) * part;
+        }
+        for (int k = 0; k < kTogether; ++k) list.t[column[k].vector] += column[k].weight * total(sums[k]);
     }
 }
 
-void sum_of_digits(const Columns<std::int8_t>& columns, const float* t, float weight, float* y) {
-    for (std::int64_t i = 0; i < columns.rows; i += kRowsTogether) {
-        Singles sum = {};
-        const std::int8_t* at = columns.values + i;
-        for (std::int64_t j = 0; j < columns.count; ++j, at += columns.stride) sum += digits_at(at) * t[j];
-        const Singles made = singles_at(y + i) + sum * weight;
-        std::memcpy(y + i, &made, sizeof made);
+void sum_of_list(const TierScratch& list, std::int64_t listed, std::int64_t rows, double* y) {
+    for (std::int64_t i = 0; i < rows; i += kRowsTogether) {
+        Singles sums[kTogether] = {};
+        for (const DigitColumn* column = list.columns; column < list.columns + listed; column += kTogether) {
+            for (int k = 0; k < kTogether; ++k) sums[k] += digits_at(column[k].u + i) * column[k].factor;
+        }
+        add_first((sums[0] + sums[1]) + (sums[2] + sums[3]), rows - i, y + i);
     }
+}
+
+void low_rank(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count,
+              const TierScratch& scratch) {
+    const std::int64_t vectors = leaf.counts[(leaf.tiers - 1) * kDigitsOfOne];
+    if (vectors == 0) return;
+    const std::int64_t listed = list_columns(leaf, scratch);
+    for (std::int64_t c = 0; c < count; ++c) {
+        for (std::int64_t i = 0; i < vectors; ++i) scratch.t[i] = 0;
+        dots_of_list(scratch, listed, leaf.columns, x.values + c * x.stride);
+        for (std::int64_t i = 0; i < vectors; ++i) scratch.t[i] *= scratch.scales[i];
+        for (DigitColumn* column = scratch.columns; column < scratch.columns + listed; ++column) {
+            column->factor = column->weight * scratch.t[column->vector];
+        }
+        sum_of_list(scratch, listed, leaf.rows, y.values + c * y.stride);
+    }
+}
+
+template <int kCount>
+void dense_of(const TieredBytes& leaf, const std::int8_t* const* digits, float scale, const float* x, double* y) {
+    const std::int64_t stride = up_to_four(leaf.rows);
+    for (std::int64_t i = 0; i < leaf.rows; i += kRowsTogether) {
+        Singles sums[kCount] = {};
+        for (std::int64_t j = 0; j < leaf.columns; ++j) {
+            for (int d = 0; d < kCount; ++d) sums[d] += digits_at(digits[d] + j * stride + i) * x[j];
+        }
+        Singles sum = sums[0];
+        for (int d = 1; d < kCount; ++d) sum += sums[d] * kWeights[d];
+        add_first(sum * scale, leaf.rows - i, y + i);
+    }
+}
+
+void dense(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count) {
+    const std::int8_t* digits[kDigitsOfOne];
+    const std::int64_t bytes = leaf.columns * up_to_four(leaf.rows);
+    int found = 0;
+    for (int tier = 0; tier < leaf.tiers; ++tier) {
+        const auto* at = reinterpret_cast<const std::int8_t*>(leaf.bytes[tier]) + (tier == 0 ? sizeof(float) : 0);
+        for (int d = found; d < kDigitsOfOne && leaf.counts[tier * kDigitsOfOne + d] != 0; ++d, at += bytes) {
+            digits[found++] = at;
+        }
+    }
+    if (found == 0) return;
+    float scale;
+    std::memcpy(&scale, leaf.bytes[0], sizeof scale);  // a dense block has its scale, and a digit, in tier 0
+    for (std::int64_t c = 0; c < count; ++c) {
+        const float* from = x.values + c * x.stride;
+        double* to = y.values + c * y.stride;
+        if (found == 1) dense_of<1>(leaf, digits, scale, from, to);
+        if (found == 2) dense_of<2>(leaf, digits, scale, from, to);
+        if (found == 3) dense_of<3>(leaf, digits, scale, from, to);
+        if (found == 4) dense_of<4>(leaf, digits, scale, from, to);
+    }
+}
+
+void tiers_of(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count,
+              const TierScratch& scratch) {
+    return leaf.low_rank ? low_rank(leaf, x, y, count, scratch) : dense(leaf, x, y, count);
 }
 
 }  // namespace
 
 Kernels PENSTOCK_KERNELS() noexcept {
     return {PENSTOCK_KERNELS_NAME,
-            dots_of_digits,
+            tiers_of,
             dots_of<std::int8_t, double>,
             dots_of<double, double>,
-            sum_of_digits,
             sum_of<std::int8_t, double>,
             sum_of<double, double>};
 }

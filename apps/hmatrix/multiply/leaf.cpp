@@ -1,7 +1,9 @@
-// Walking through the pieces of a leaf: V first, for all tiers and digits, and then U with what came of it.
+// Single precision is the kernels' own business; in double precision this walks through the pieces of a leaf: V first,
+// for all tiers and digits, and then U with what came of it.
 #include "hmatrix/multiply/leaf.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -14,17 +16,8 @@ struct Piece {
     const std::int8_t* u = nullptr;
     std::int64_t begin = 0;
     std::int64_t count = 0;
-    int digit = 0;
+    double weight = 1;
 };
-
-std::int64_t rounded_up(std::int64_t rows) noexcept {
-    return (rows + kRowsTogether - 1) / kRowsTogether * kRowsTogether;
-}
-
-float digit_weight(int digit) noexcept {
-    constexpr float kWeights[kDigits] = {1.0f, 1.0f / 256, 1.0f / 65536, 1.0f / 16777216};
-    return kWeights[digit];
-}
 
 template <class Visit>
 void each_piece(const LeafTiers& leaf, const Visit& visit) {
@@ -36,11 +29,12 @@ void each_piece(const LeafTiers& leaf, const Visit& visit) {
         for (int d = 0; d < kDigits; ++d) {
             const std::int64_t begin = shape.before(tier, d), count = shape.counts[tier][d] - begin;
             if (count == 0) continue;
+            const double weight = std::ldexp(1.0, -8 * d);
             if (shape.low_rank) {
-                visit(Piece{at, at + count * v_stride, begin, count, d});
+                visit(Piece{at, at + count * v_stride, begin, count, weight});
                 at += count * (v_stride + u_stride);
             } else {
-                visit(Piece{nullptr, at, 0, shape.columns, d});
+                visit(Piece{nullptr, at, 0, shape.columns, weight});
                 at += shape.columns * u_stride;
             }
         }
@@ -48,78 +42,77 @@ void each_piece(const LeafTiers& leaf, const Visit& visit) {
 }
 
 // Multiplies t by the scales of the vectors.
-template <class Real>
-void apply_scales(const LeafTiers& leaf, Real* t) {
+void apply_scales(const LeafTiers& leaf, double* t) {
     for (int tier = 0; tier < leaf.tiers; ++tier) {
         const std::int64_t begin = leaf.shape.before(tier, 0);
         for (std::int64_t i = begin; i < leaf.shape.counts[tier][0]; ++i) {
             float scale;
             std::memcpy(&scale, leaf.bytes[tier] + (i - begin) * sizeof scale, sizeof scale);
-            t[i] *= static_cast<Real>(scale);
+            t[i] *= scale;
         }
     }
 }
 
 float dense_scale(const LeafTiers& leaf) {
     float scale;
-    std::memcpy(&scale, leaf.bytes[0], sizeof scale);  // a dense block has its scale, and a digit, in tier 0
+    std::memcpy(&scale, leaf.bytes[0], sizeof scale);
     return scale;
-}
-
-template <class Real>
-struct Loops {
-    void (*dots)(const Columns<std::int8_t>&, const Real*, Real, Real*);
-    void (*sum)(const Columns<std::int8_t>&, const Real*, Real, Real*);
-};
-
-template <class Real>
-void multiply(const Loops<Real>& loops, const LeafTiers& leaf, const Real* x, Real* t, Real* y) {
-    const LeafShape& shape = leaf.shape;
-    const std::int64_t v_stride = padded(shape.columns), u_stride = padded(shape.rows);
-    if (!shape.low_rank) {
-        const Real scale = dense_scale(leaf);
-        each_piece(leaf, [&](const Piece& piece) {
-            loops.sum({piece.u, shape.rows, piece.count, u_stride}, x, scale * digit_weight(piece.digit), y);
-        });
-        return;
-    }
-    each_piece(leaf, [&](const Piece& piece) {
-        loops.dots({piece.v, shape.columns, piece.count, v_stride}, x, digit_weight(piece.digit), t + piece.begin);
-    });
-    apply_scales(leaf, t);
-    each_piece(leaf, [&](const Piece& piece) {
-        loops.sum({piece.u, shape.rows, piece.count, u_stride}, t + piece.begin, digit_weight(piece.digit), y);
-    });
 }
 
 }  // namespace
 
-void LeafProduct::tiers(const LeafTiers& leaf, Arithmetic arithmetic, const double* x, double* y) {
-    const std::int64_t vectors = leaf.tiers == 0 ? 0 : leaf.shape.counts[leaf.tiers - 1][0];
-    if (vectors == 0) return;
-    if (arithmetic == Arithmetic::exact) {
-        exact_t_.assign(vectors, 0);
-        const Loops<double> loops{kernels_.dots_digits_exact, kernels_.sum_digits_exact};
-        return multiply(loops, leaf, x, exact_t_.data(), y);
+void LeafProduct::single(const LeafTiers& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count) {
+    if (leaf.tiers == 0) return;
+    const DigitCounts& last = leaf.shape.counts[leaf.tiers - 1];
+    const std::size_t columns = std::size_t{last[0]} + last[1] + last[2] + last[3] + 3;
+    if (leaf.shape.low_rank && columns_.size() < columns) {
+        columns_.resize(2 * columns);
+        scales_.resize(2 * columns);
+        singles_.resize(2 * columns);
     }
-    t_.assign(vectors, 0);
-    x_.assign(rounded_up(leaf.shape.columns), 0);
-    std::copy_n(x, leaf.shape.columns, x_.begin());
-    y_.assign(rounded_up(leaf.shape.rows), 0);
-    const Loops<float> loops{kernels_.dots_digits, kernels_.sum_digits};
-    multiply(loops, leaf, x_.data(), t_.data(), y_.data());
-    for (std::int64_t i = 0; i < leaf.shape.rows; ++i) y[i] += y_[i];
+    const TieredBytes bytes{leaf.shape.rows, leaf.shape.columns,          leaf.shape.low_rank,
+                            leaf.tiers,      leaf.shape.counts[0].data(), leaf.bytes};
+    kernels_.tiers(bytes, x, y, count, {scales_.data(), singles_.data(), columns_.data()});
 }
 
-void LeafProduct::doubles(const LeafShape& shape, const double* values, const double* x, double* y) {
-    const std::int64_t rank = shape.counts[0][0];
-    if (!shape.low_rank) {
-        kernels_.sum({values, shape.rows, shape.columns, shape.rows}, x, 1, y);
-        return;
+void LeafProduct::exact(const LeafTiers& leaf, Vectors<const double> x, Vectors<double> y, std::int64_t count) {
+    const LeafShape& shape = leaf.shape;
+    const std::int64_t vectors = leaf.tiers == 0 ? 0 : shape.counts[leaf.tiers - 1][0];
+    if (vectors == 0) return;
+    const std::int64_t v_stride = padded(shape.columns), u_stride = padded(shape.rows);
+    for (std::int64_t c = 0; c < count; ++c) {
+        const double* from = x.values + c * x.stride;
+        double* to = y.values + c * y.stride;
+        t_.assign(vectors, shape.low_rank ? 0.0 : dense_scale(leaf));
+        if (shape.low_rank) {
+            each_piece(leaf, [&](const Piece& piece) {
+                kernels_.dots_digits({piece.v, shape.columns, piece.count, v_stride}, from, piece.weight,
+                                     t_.data() + piece.begin);
+            });
+            apply_scales(leaf, t_.data());
+        }
+        each_piece(leaf, [&](const Piece& piece) {
+            const double* factors = shape.low_rank ? t_.data() + piece.begin : from;
+            const double weight = shape.low_rank ? piece.weight : piece.weight * t_[0];
+            kernels_.sum_digits({piece.u, shape.rows, piece.count, u_stride}, factors, weight, to);
+        });
     }
-    exact_t_.assign(rank, 0);
-    kernels_.dots({values, shape.columns, rank, shape.columns}, x, 1, exact_t_.data());
-    kernels_.sum({values + rank * shape.columns, shape.rows, rank, shape.rows}, exact_t_.data(), 1, y);
+}
+
+void LeafProduct::doubles(const LeafShape& shape, const double* values, Vectors<const double> x, Vectors<double> y,
+                          std::int64_t count) {
+    const std::int64_t rank = shape.counts[0][0];
+    for (std::int64_t c = 0; c < count; ++c) {
+        const double* from = x.values + c * x.stride;
+        double* to = y.values + c * y.stride;
+        if (!shape.low_rank) {
+            kernels_.sum({values, shape.rows, shape.columns, shape.rows}, from, 1, to);
+            continue;
+        }
+        t_.assign(rank, 0);
+        kernels_.dots({values, shape.columns, rank, shape.columns}, from, 1, t_.data());
+        kernels_.sum({values + rank * shape.columns, shape.rows, rank, shape.rows}, t_.data(), 1, to);
+    }
 }
 
 }  // namespace penstock::hmatrix

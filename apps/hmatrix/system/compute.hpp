@@ -19,6 +19,7 @@ class Compute {
   public:
     virtual ~Compute() = default;
     virtual MemoryKind memory() const noexcept = 0;  // of batches
+    virtual Stream* stream() noexcept = 0;           // of all work; null on the host
     virtual BatchProduct& product() noexcept = 0;
     virtual VectorSpace& vectors() noexcept = 0;
     virtual std::unique_ptr<LinearOperator> block_jacobi(FactoredBlocks blocks) = 0;

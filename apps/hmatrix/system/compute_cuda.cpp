@@ -15,6 +15,7 @@ class GpuCompute final : public Compute {
           product_(context_, *stream_, file),
           vectors_(make_gpu_vectors(context_, *stream_, file.head().unknowns)) {}
     MemoryKind memory() const noexcept override { return MemoryKind::device; }
+    Stream* stream() noexcept override { return stream_.get(); }
     BatchProduct& product() noexcept override { return product_; }
     VectorSpace& vectors() noexcept override { return *vectors_; }
     std::unique_ptr<LinearOperator> block_jacobi(FactoredBlocks blocks) override {

@@ -2,8 +2,7 @@
 #include "hmatrix/system/diagonal.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <map>
+#include <numeric>
 
 namespace penstock::hmatrix {
 namespace {
@@ -28,18 +27,25 @@ std::vector<DiagonalBlock> cut(const MatrixFile& file, std::int64_t block_size) 
     for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
         const std::int64_t size = begins[i + 1] - begins[i];
         if (blocks.empty() || blocks.back().size + size > block_size) blocks.push_back({begins[i], 0, {}});
-        blocks.back().size += size;
+        const std::int64_t pieces = (size + block_size - 1) / block_size;  // of a cluster that is larger than a block
+        for (std::int64_t piece = 0; piece < pieces; ++piece) {
+            const std::int64_t begin = size * piece / pieces, end = size * (piece + 1) / pieces;
+            if (piece > 0) blocks.push_back({begins[i] + begin, 0, {}});
+            blocks.back().size += end - begin;
+        }
     }
     for (DiagonalBlock& block : blocks) block.values.resize(block.size * block.size);
     return blocks;
 }
 
-Factors numbers(const MatrixFile& file, const LeafPlace& leaf, const BatchView& view) {
-    std::vector<std::span<const std::byte>> tiers;
-    for (int tier = 0; tier < file.tiers() && view.tiers[tier] != nullptr; ++tier) {
-        tiers.emplace_back(view.tiers[tier] + leaf.tier_offset[tier], leaf.shape.tier_bytes(tier));
+Factors numbers(const MatrixFile& file, const LeafPlace& leaf, const BatchView& view, int tiers) {
+    if (file.encoding() == Encoding::tiers) {
+        std::vector<std::span<const std::byte>> parts;
+        for (int tier = 0; tier < tiers; ++tier) {
+            parts.emplace_back(view.tiers[tier] + leaf.tier_offset[tier], leaf.shape.tier_bytes(tier));
+        }
+        return decode(leaf.shape, parts);
     }
-    if (file.encoding() == Encoding::tiers) return decode(leaf.shape, tiers);
     const std::int64_t rank = leaf.shape.low_rank ? leaf.shape.counts[0][0] : 0;
     Factors made{leaf.shape.rows, leaf.shape.columns, rank, leaf.shape.low_rank, {}, {}};
     const auto* values = reinterpret_cast<const double*>(view.tiers[0] + leaf.tier_offset[0]);
@@ -68,38 +74,62 @@ void add(const Factors& leaf, const LeafPlace& place, DiagonalBlock& block) {
     }
 }
 
-// Blocks that rows and columns of the leaf share: those of both ranges' first to last.
-void add_leaf(const MatrixFile& file, const LeafPlace& place, const BatchView& view,
-              const std::vector<std::int64_t>& block_of, std::vector<DiagonalBlock>& blocks) {
-    const std::int64_t from = std::max(block_of[place.row], block_of[place.column]);
-    const std::int64_t to = std::min(block_of[place.row + place.shape.rows - 1],
-                                     block_of[place.column + place.shape.columns - 1]);
-    if (from > to) return;
-    const Factors leaf = numbers(file, place, view);
-    for (std::int64_t block = from; block <= to; ++block) add(leaf, place, blocks[block]);
+BatchView on_host(const BatchRecord& record, const BatchView& view, const DiagonalOptions& options,
+                  std::vector<std::byte>& scratch) {
+    if (options.from_device == nullptr) return view;
+    scratch.resize(record.bytes);
+    BatchView copied;
+    for (int tier = 0; tier < options.tiers; ++tier) {
+        std::byte* const to = scratch.data() + record.tier_begin[tier];
+        const auto bytes = static_cast<std::uint64_t>(record.tier_bytes[tier]);
+        if (bytes > 0) options.from_device->copy(CopyDirection::to_host, to, view.tiers[tier], bytes);
+        copied.tiers[tier] = to;
+    }
+    options.from_device->synchronize();
+    return copied;
+}
+
+// Blocks that a leaf lies in: those of both its rows and its columns, from the first to the last.
+struct Touched {
+    std::int64_t first = 0;
+    std::int64_t last = -1;
+};
+
+Touched touched(const LeafPlace& leaf, const std::vector<std::int64_t>& block_of) {
+    return {std::max(block_of[leaf.row], block_of[leaf.column]),
+            std::min(block_of[leaf.row + leaf.shape.rows - 1], block_of[leaf.column + leaf.shape.columns - 1])};
 }
 
 }  // namespace
 
-std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, const CachedSource& source, Workers& workers,
-                                           std::int64_t block_size) {
-    std::vector<DiagonalBlock> blocks = cut(file, block_size);
+std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, BatchSource& source, Workers& workers,
+                                           const DiagonalOptions& options) {
+    std::vector<DiagonalBlock> blocks = cut(file, options.block_size);
     std::vector<std::int64_t> block_of(file.head().unknowns);
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         std::fill_n(block_of.begin() + blocks[i].offset, blocks[i].size, static_cast<std::int64_t>(i));
     }
+    std::vector<std::int64_t> order(file.head().batches);
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    source.begin({order, {}, options.tiers});
     std::vector<std::byte> scratch;
-    for (std::int64_t batch = 0; batch < file.head().batches; ++batch) {
+    for (const std::int64_t batch : order) {
         const BatchRecord& record = file.tables().batches[batch];
-        const BatchView view = source.pinned(batch, scratch);
-        // Every entry lies in one leaf, so leaves write to different places and need no lock.
+        const BatchView view = on_host(record, source.take(batch), options, scratch);
         constexpr std::int64_t kAtOnce = 64;
+        // Every entry lies in one leaf, so leaves write to different places and need no lock.
         workers.for_each((record.leaves + kAtOnce - 1) / kAtOnce, [&](int, std::int64_t group) {
-            const std::int64_t end = std::min(record.leaves, (group + 1) * kAtOnce);
-            for (std::int64_t i = group * kAtOnce; i < end; ++i) {
-                add_leaf(file, file.tables().leaves[record.first_leaf + i], view, block_of, blocks);
+            const std::int64_t begin = record.first_leaf + group * kAtOnce;
+            const std::int64_t end = std::min(begin + kAtOnce, record.first_leaf + record.leaves);
+            for (std::int64_t i = begin; i < end; ++i) {
+                const LeafPlace& place = file.tables().leaves[i];
+                const Touched found = touched(place, block_of);
+                if (found.first > found.last) continue;
+                const Factors leaf = numbers(file, place, view, options.tiers);
+                for (std::int64_t block = found.first; block <= found.last; ++block) add(leaf, place, blocks[block]);
             }
         });
+        source.give_back(batch);
     }
     return blocks;
 }

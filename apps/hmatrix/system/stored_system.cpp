@@ -50,23 +50,33 @@ StoredSystem::InMemory StoredSystem::in_memory() const noexcept {
     return {page_cache_->pinned_bytes(), 0, page_cache_->pinned_batches(), 0};
 }
 
-// As many tiers as a surrogate needs, as long as two thirds of the memory are left for what passes through.
+// As many tiers as a surrogate needs, as long as a third of the memory, and a batch, are left for what passes through.
 CacheOptions StoredSystem::cache_options(const SystemOptions& options) const {
     CacheOptions cache = options.cache;
     if (cache.pinned_tiers >= 0) return cache;
-    const bool all_fits = cache.cache_bytes == 0 || file_.prefix_bytes(file_.tiers()) <= cache.cache_bytes;
     cache.pinned_tiers = file_.tiers() > 1 ? file_.tiers_for(kSurrogateAccuracy) : 0;
-    const auto fits = [&] { return file_.prefix_bytes(cache.pinned_tiers) <= cache.cache_bytes / 3 * 2; };
-    while (!all_fits && cache.pinned_tiers > 0 && !fits()) --cache.pinned_tiers;
+    if (cache.cache_bytes == 0 || file_.prefix_bytes(file_.tiers()) <= cache.cache_bytes) {
+        cache.pinned_batches = -1;
+        return cache;
+    }
+    const std::int64_t to_pages = file_.head().batches * kPage;
+    const auto fits = [&] {
+        const std::int64_t pinned = file_.prefix_bytes(cache.pinned_tiers) + to_pages;
+        const std::int64_t left = cache.cache_bytes - pinned;
+        return left >= cache.cache_bytes / 3 && left >= file_.largest_batch() + 2 * kPage;
+    };
+    while (cache.pinned_tiers > 0 && !fits()) --cache.pinned_tiers;
     return cache;
 }
 
-void StoredSystem::need_columns(std::size_t values, const char* what) const {
+void StoredSystem::need_columns(std::span<const double> given, std::span<const double> made) const {
     const auto n = static_cast<std::size_t>(file_.head().unknowns);
-    if (values > 0 && values % n == 0) return;
+    if (!given.empty() && given.size() % n == 0 && made.size() == given.size()) return;
+    const bool first = given.empty() || given.size() % n != 0;
     throw Error(ErrorCode::invalid_argument, "multiply with a matrix",
-                std::string(what) + " has " + std::to_string(values) + " numbers, and the matrix " + std::to_string(n) +
-                    " unknowns");
+                first ? std::to_string(given.size()) + " numbers are no columns of " + std::to_string(n) + " unknowns"
+                      : "there is room for " + std::to_string(made.size()) + " numbers of the result, and " +
+                            std::to_string(given.size()) + " are needed");
 }
 
 void StoredSystem::to_matrix(std::span<const double> from, std::span<double> to) const {
@@ -84,8 +94,7 @@ void StoredSystem::to_user(std::span<const double> from, std::span<double> to) c
 }
 
 void StoredSystem::multiply(std::span<const double> x, std::span<double> y, double accuracy) {
-    need_columns(x.size(), "x");
-    if (y.size() != x.size()) need_columns(0, "y");
+    need_columns(x, y);
     std::vector<double> from(x.size()), to(x.size());
     to_matrix(x, from);
     const std::int64_t n = file_.head().unknowns, count = static_cast<std::int64_t>(x.size()) / n;
@@ -99,17 +108,19 @@ void StoredSystem::multiply(std::span<const double> x, std::span<double> y, doub
 }
 
 LinearOperator* StoredSystem::preconditioner() {
-    if (block_size_ <= 0 || cached_ == nullptr || !cached_->pins_all_batches()) return nullptr;
+    if (block_size_ <= 0) return nullptr;
     if (!jacobi_) {
-        const auto blocks = diagonal_blocks(file_, *cached_, workers_, block_size_);
-        jacobi_ = make_host_block_jacobi(factor_blocks(file_.head().unknowns, blocks, &workers_), &workers_);
+        const int pinned = cached_ == nullptr ? 0 : cached_->pinned_tiers();
+        const int tiers = pinned > 0 ? pinned : file_.tiers_for(kSurrogateAccuracy);
+        const DiagonalOptions how{block_size_, tiers, compute_->stream()};
+        const auto blocks = diagonal_blocks(file_, *batches_, workers_, how);
+        jacobi_ = compute_->block_jacobi(factor_blocks(file_.head().unknowns, blocks, &workers_));
     }
     return jacobi_.get();
 }
 
 SolveResult StoredSystem::solve(std::span<const double> b, std::span<double> x, const SystemSolve& how) {
-    need_columns(b.size(), "b");
-    if (x.size() != b.size()) need_columns(0, "x");
+    need_columns(b, x);
     SolveOptions options = how.options;
     if (how.preconditioner) options.preconditioner = preconditioner();
     if (how.surrogate && options.method == Method::fgmres) options.surrogate = surrogate_.get();

@@ -23,11 +23,11 @@ struct SystemOptions {
     CacheOptions cache;
     bool on_host = false;        // products on the host though the context has a GPU
     // Batches are fetched by the device's own threads through a page cache; cache.pinned_batches and cache_bytes hold
-    // for it. There are no tiers in memory then, and so neither surrogate nor preconditioner.
+    // for it. There are no tiers in memory then, and so no surrogate.
     bool gpu_initiated = false;
     bool zig_zag = false;
     int workers = 0;             // threads; 0: one a core
-    std::int64_t block_size = 256;  // of block-Jacobi; 0: no preconditioner
+    std::int64_t block_size = 64;  // of block-Jacobi, at most kLargestBlock; 0: no preconditioner
 };
 
 constexpr double kSurrogateAccuracy = 1e-2;  // coarser costs more sweeps, finer more memory
@@ -36,7 +36,8 @@ constexpr double kSurrogateAccuracy = 1e-2;  // coarser costs more sweeps, finer
 struct SystemSolve {
     SolveOptions options;
     bool surrogate = true;       // for fgmres, where tiers are pinned
-    bool preconditioner = true;  // block-Jacobi: inside of fgmres, or right of the others
+    // Block-Jacobi: inside of fgmres, or right of the others. What it needs and is not in memory is read once.
+    bool preconditioner = true;
 };
 
 class StoredSystem {
@@ -64,7 +65,7 @@ class StoredSystem {
     void to_matrix(std::span<const double> from, std::span<double> to) const;
     void to_user(std::span<const double> from, std::span<double> to) const;
     LinearOperator* preconditioner();
-    void need_columns(std::size_t values, const char* what) const;
+    void need_columns(std::span<const double> given, std::span<const double> made) const;
 
     Workers workers_;
     MatrixFile file_;

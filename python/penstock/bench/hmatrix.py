@@ -82,6 +82,11 @@ class Bench:
         return hmatrix.open(self.files[name], context=self.context, **options)
 
 
+def power(tolerance: float) -> str:
+    """1e-4, as people write it."""
+    return f"{tolerance:.0e}".replace("e-0", "e-")
+
+
 def run_suite(run_of: Run) -> None:
     settings = run_of.suite.settings[KIND]
     run_of.step(0, 0, "making the mesh")
@@ -89,7 +94,7 @@ def run_suite(run_of: Run) -> None:
     bench = Bench(run_of.context, run_of.workspace, settings, mesh)
     _build(run_of, bench, "fp64", float(settings["eps"]), encoding="fp64", batches=int(settings["batches"]))
     for tolerance in settings["tolerances"]:
-        _build(run_of, bench, f"tiers {tolerance:g}", float(tolerance))
+        _build(run_of, bench, f"tiers {power(tolerance)}", float(tolerance))
     probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench)]
     rounds = Rounds(run_of.suite.repeats, run_of.suite.seconds)
     run_rounds(run_of.results, KIND, probes, rounds, run_of.step)
@@ -261,15 +266,18 @@ def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], cpu: flo
 def _best(bench: Bench) -> list[Probe]:
     probes = []
     for tolerance in bench.settings["tolerances"]:
-        probes.append(Probe(f"to {tolerance:g}: best", partial(_to, bench, tolerance, True), f"to {tolerance:g}"))
-        probes.append(Probe(f"to {tolerance:g}: parity", partial(_to, bench, tolerance, False), f"to {tolerance:g}"))
+        group = f"to {power(tolerance)}"
+        probes += [
+            Probe(f"{group}: {mode}", partial(_to, bench, tolerance, mode), group) for mode in ("best", "parity")
+        ]
     return probes
 
 
-def _to(bench: Bench, tolerance: float, best: bool, _turn: int) -> Sample:
+def _to(bench: Bench, tolerance: float, mode: str, _turn: int) -> Sample:
     """Cold, in the least memory of the suite."""
+    best = mode == "best"
     cache = bench.cache_bytes(min(bench.settings["ratios"]))
-    name = f"tiers {tolerance:g}" if best else "fp64"
+    name = f"tiers {power(tolerance)}" if best else "fp64"
     state = _prepare(bench, name, cold=True)
     options: dict[str, Any] = {"cache_bytes": cache, "path": "direct", "verify": "never"}
     options |= {} if best else {"pinned_tiers": 0, "pinned_batches": 0}
@@ -279,14 +287,14 @@ def _to(bench: Bench, tolerance: float, best: bool, _turn: int) -> Sample:
         found = hmatrix.solve(matrix, bench.ones(), tol=tolerance, max_iterations=1000, **method)
         cpu, counts = time.process_time() - before, matrix.counts
     if not found.converged:
-        raise NotPossible(f"no solution to {tolerance:g}: {found.stopped_by}, at {found.relative_residual:.1e}")
+        raise NotPossible(f"no solution to {power(tolerance)}: {found.stopped_by}, at {found.relative_residual:.1e}")
     sample = _sample(found, opened, counts, cpu)
     read = counts["bytes_read"]  # what was pinned at opening is read too
     sample |= {"bytes": read, "bytes_read": read, "seconds": found.seconds + opened["read_s"]}
     return sample | {
         "subject": "best",
         "tolerance": tolerance,
-        "mode": "best" if best else "parity",
+        "mode": mode,
         "cache_bytes": cache,
         "matrices_read": read / bench.fp64_bytes,
         "inner_iterations": found.inner_iterations,

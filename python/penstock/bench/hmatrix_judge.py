@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.bench.hmatrix import power
 from penstock.bench.promises import Check, Medians, Rows, judged
 
 PUBLISHED_READ, PUBLISHED_TOTAL = 1.71, 1.31  # gains of pinned batches over a CPU path, as published
@@ -39,13 +40,13 @@ def _gain(medians: Medians, slow: str, fast: str, field: str) -> float | None:
 
 
 def _best(medians: Medians) -> list[Check]:
-    gain = _gain(medians, "to 0.0001: parity", "to 0.0001: best", "seconds")
+    gain = _gain(medians, "to 1e-4: parity", "to 1e-4: best", "seconds")
     found = [Check("to 1e-4, parity / best, seconds", gain, 10, only="gpu")]
     for tolerance, matrices, sweeps in ((1e-4, 1.1, 5), (1e-6, 3.2, 9)):
-        name = f"to {tolerance:g}: best"
+        name = f"to {power(tolerance)}: best"
         read, count = medians.field(name, "matrices_read"), medians.field(name, "sweeps")
-        found.append(Check(f"to {tolerance:g}, matrices read", read, matrices, at_least=False))
-        found.append(Check(f"to {tolerance:g}, sweeps", count, sweeps, at_least=False))
+        found.append(Check(f"to {power(tolerance)}, matrices read", read, matrices, at_least=False))
+        found.append(Check(f"to {power(tolerance)}, sweeps", count, sweeps, at_least=False))
     return found
 
 

@@ -35,7 +35,7 @@ class OpenOptions(TypedDict, total=False):
     zig_zag: bool  # every other sweep backwards: False
     verify: str  # checksums of what is read: "first" time, "always", "never": "first"
     workers: int  # threads; 0 for one a core: 0
-    block_size: int  # of the block-Jacobi preconditioner, at most 1024; 0 for none: 256
+    block_size: int  # of the block-Jacobi preconditioner, at most 1024; 0 for none: 64
 
 
 class HMatrix:

@@ -12,7 +12,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
+from penstock.bench.hmatrix import power
 from penstock.report import style
 
 Rows = list[dict[str, Any]]
@@ -64,7 +66,7 @@ def read_figure(rows: Rows) -> Figure | None:
             for mode, colour in (("parity", READ), ("best", style.HOT)):
                 group = [row[field] for row in found if row["tolerance"] == tolerance and row["mode"] == mode]
                 if group:
-                    labels.append(f"to {tolerance:g}, {mode}")
+                    labels.append(f"to {power(tolerance)}, {mode}")
                     values.append(statistics.median(group))
                     colours.append(colour)
         places = range(len(values))
@@ -97,4 +99,5 @@ def _draw(axes: Axes, bars: list[tuple[str, float, float]]) -> None:
     axes.barh(places, others, left=reads, color=OTHER, height=0.66)
     axes.set_yticks(places, [bar[0] for bar in bars])
     axes.invert_yaxis()
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.grid(axis="y", visible=False)
