@@ -34,7 +34,7 @@ def surface_of(path: Path, count: int) -> np.ndarray:
 
 
 def test_a_solve_tells_everything(penstock: Run, tmp_path: Path) -> None:
-    out = ("--out", "q.vtk", "--picture", "q.png", "--store", "m.hmat")
+    out = ("--out", "q.vtk", "--picture", "q.png", "--width", "300", "--store", "m.hmat")
     ran = penstock("hmatrix", "solve", "--shape", "sphere", "--triangles", "1280", *out, "--json", cwd=tmp_path)
     assert ran.code == 0, ran.err
     found = ran.json

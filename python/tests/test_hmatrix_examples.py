@@ -16,12 +16,12 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_error_of_the_sphere_is_of_second_order(tmp_path: Path) -> None:
-    done = run(tmp_path, "--finest", "5120")
+    done = run(tmp_path, "--finest", "1280")
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"^ +(\d+) +([\d.]+)m +(-[\d.e-]+) +([\d.]*) ", done.stdout, re.M)
-    assert [int(row[0]) for row in rows] == [80, 320, 1280, 5120]
+    assert [int(row[0]) for row in rows] == [80, 320, 1280]
     assert all(1.85 < float(row[3]) < 2.1 for row in rows[1:])
-    assert abs(float(rows[-1][2])) < 1e-3
+    assert abs(float(rows[-1][2])) < 4e-3
     assert sorted(one.name for one in tmp_path.iterdir()) == ["sphere.png"]
 
 
