@@ -23,17 +23,15 @@ LENGTHS = {"nm": 1e-9, "um": 1e-6, "mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, 
 EPS, ENCODING, KERNEL = 1e-4, "tiers", "collocation"
 
 MeshFile = Annotated[
-    str | None, typer.Argument(metavar="[MESH]", help="PLY, OBJ, STL, OFF or .pbf (HACApK), told by content.")
+    str | None, typer.Argument(metavar="MESH", help="PLY, OBJ, STL, OFF or .pbf (HACApK), told by content.")
 ]
 Shape = Annotated[str | None, typer.Option("--shape", help="Instead: sphere, cube, torus, bumpy, mirrored-spheres.")]
 Triangles = Annotated[str, typer.Option("--triangles", help="Of the shape, at least.")]
 Unit = Annotated[str, typer.Option("--unit", help="Length of the file's unit: 1mm, 0.0254m, in, ...")]
-Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix. [default: 1e-4]")]
-Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="tiers (compressed) or fp64 (doubles). [default: tiers]")
-]
+Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix: 1e-4.")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="tiers (compressed) or fp64 (doubles): tiers.")]
 Batches = Annotated[str | None, typer.Option("--batches", help="Parts of the file, each read as a whole.")]
-Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation or galerkin. [default: collocation]")]
+Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation or galerkin: collocation.")]
 Workers = Annotated[str, typer.Option("--workers", help="Threads; auto is one a core.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
