@@ -7,7 +7,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 STAMPS  := build/stamps
 PRESET  ?= host
-PACKAGE := $(shell find python/penstock bindings src include cmake bench/suites \( -name '*.py' -o -name '*.[ch]pp' \
+PACKAGE := $(shell find python/penstock bindings apps src include cmake bench/suites \( -name '*.py' -o -name '*.[ch]pp' \
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 

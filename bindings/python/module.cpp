@@ -86,6 +86,7 @@ NB_MODULE(_core, module) {
     python::bind_boxes(module);
     python::bind_device_cache(module);
     python::bind_dlpack(module);
+    python::bind_hmatrix_geometry(module);
     python::bind_hmatrix_system(module);
     module.def("parse_bytes", [](const std::string& text) { return penstock::parse_bytes(text); });
     module.def("path_names", &python::path_names);

@@ -19,7 +19,7 @@ Everything runs without a GPU too: the device "host" is an emulated one on ordin
 
 TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
-    from penstock import gpu, torch
+    from penstock import gpu, hmatrix, torch
     from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
     from penstock._array import Array
     from penstock._core import path_names
@@ -55,6 +55,7 @@ __all__ = [
     "create",
     "get_include",
     "gpu",
+    "hmatrix",
     "load",
     "open",
     "parse_bytes",
@@ -88,7 +89,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> object:
     import importlib
 
-    if name in ("gpu", "torch"):
+    if name in ("gpu", "hmatrix", "torch"):
         return importlib.import_module(f"penstock.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")

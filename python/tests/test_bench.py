@@ -206,6 +206,7 @@ def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> No
         "formats",
         "gpu-io",
         "grid",
+        "hmatrix",
         "io-size",
         "multiplicity",
         "report",

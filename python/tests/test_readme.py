@@ -33,6 +33,8 @@ PAGES = (
     "docs/formats.md",
     "docs/gpu.md",
     "docs/python.md",
+    "docs/applications/hmatrix.md",
+    "docs/formats/hmat.md",
     *(f"docs/formats/{one}.md" for one in FORMATS),
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

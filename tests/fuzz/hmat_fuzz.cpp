@@ -12,6 +12,7 @@
 
 #include "hmatrix/assemble/small_problem_rig.hpp"
 #include "hmatrix/multiply/cached_source.hpp"
+#include "hmatrix/multiply/host_product.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "input.hpp"
 #include "penstock/checksum.hpp"
@@ -102,7 +103,8 @@ void try_file(Rig& rig, const std::string& bytes, fuzz::Input& input) {
         options.pinned_tiers = static_cast<int>(input.between(0, 3));
         if (input.coin()) options.cache_bytes = 1 << 20;
         CachedSource source(rig.context, rig.workers, file, options);
-        StoredMatrix matrix(file, source, rig.workers, {static_cast<int>(input.between(0, 6)), input.coin()});
+        HostProduct product(file, rig.workers);
+        StoredMatrix matrix(file, source, product, {static_cast<int>(input.between(0, 6)), input.coin()});
         const std::vector<double> x(head.unknowns, 1.0);
         std::vector<double> y(head.unknowns);
         for (int sweep = 0; sweep < 2; ++sweep) matrix.apply(x.data(), y.data(), 1, input.coin() ? 0 : 1e-2);

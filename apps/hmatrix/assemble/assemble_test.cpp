@@ -9,6 +9,7 @@
 #include "hmatrix/assemble/small_problem_rig.hpp"
 #include "hmatrix/file/reader.hpp"
 #include "hmatrix/multiply/cached_source.hpp"
+#include "hmatrix/multiply/host_product.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "penstock/error.hpp"
 
@@ -24,7 +25,8 @@ class Assembly : public testing::Test {
     std::vector<double> product(const std::vector<double>& x) {
         const MatrixFile file = MatrixFile::open(context_, workers_, name_);
         CachedSource source(context_, workers_, file, {});
-        StoredMatrix matrix(file, source, workers_, {});
+        HostProduct matrix_product(file, workers_);
+        StoredMatrix matrix(file, source, matrix_product, {});
         const auto& order = file.tables().order;
         std::vector<double> from(x.size()), to(x.size()), y(x.size());
         for (std::size_t i = 0; i < x.size(); ++i) from[i] = x[order[i]];

@@ -11,6 +11,8 @@ namespace penstock::hmatrix {
 
 constexpr int kDigits = 4;
 constexpr double kTopDigit = 126;
+constexpr int kMaxTiers = 6;  // of a leaf, see tiers.hpp
+constexpr int kPad = 4;       // columns of digits are padded to this many bytes
 
 // scale for values up to `largest` in magnitude; 1 for none.
 inline double digit_scale(double largest) noexcept { return largest > 0 ? largest / kTopDigit : 1; }

@@ -23,8 +23,6 @@
 
 namespace penstock::hmatrix {
 
-constexpr int kMaxTiers = 6;
-constexpr std::int64_t kPad = 4;
 constexpr double kLargestEntry = 1e30;
 constexpr double kSmallestMatrix = 1e-20;
 

@@ -299,14 +299,6 @@ BatchView CachedSource::take(std::int64_t batch) {
     return view;
 }
 
-BatchView CachedSource::pinned(std::int64_t batch) const noexcept {
-    const BatchRecord& record = file_.tables().batches[batch];
-    BatchView view;
-    const int tiers = batch < pinned_batches_ ? file_.tiers() : options_.pinned_tiers;
-    for (int tier = 0; tier < tiers; ++tier) view.tiers[tier] = pinned_[batch].memory + record.tier_begin[tier];
-    return view;
-}
-
 void CachedSource::give_back(std::int64_t batch) {
     if (slot_of_[batch] != nullptr) slot_of_[batch]->in_use = false;
     read_ahead();

@@ -38,8 +38,6 @@ class CachedSource final : public BatchSource {
     void begin(const Sweep& sweep) override;
     BatchView take(std::int64_t batch) override;
     void give_back(std::int64_t batch) override;
-    // The pinned tiers of a batch, without a sweep.
-    BatchView pinned(std::int64_t batch) const noexcept;
     const SourceCounts& counts() const noexcept override { return counts_; }
 
     std::int64_t pinned_bytes() const noexcept;

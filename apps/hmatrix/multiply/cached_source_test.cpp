@@ -146,7 +146,6 @@ TEST_F(Cache, everything_is_pinned_where_there_is_room) {
     source.begin({all, all, file_.tiers()});
     for (const std::int64_t batch : all) {
         EXPECT_TRUE(right(source.take(batch), batch, file_.tiers()));
-        EXPECT_TRUE(right(source.pinned(batch), batch, file_.tiers()));
         source.give_back(batch);
     }
     EXPECT_EQ(source.counts().bytes_read, read);

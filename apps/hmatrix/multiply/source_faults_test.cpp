@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "hmatrix/multiply/cached_source.hpp"
+#include "hmatrix/multiply/host_product.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "hmatrix/multiply/stored_rig.hpp"
 #include "os/system.hpp"
@@ -71,7 +72,8 @@ TEST_F(SourceFaults, a_read_that_fails_is_the_error_of_its_product_and_the_next_
     for (const std::int64_t batch : {0, 3, 7}) {
         for (const bool zig_zag : {false, true}) {
             CachedSource source(context, rig_.workers, file, small_cache());
-            StoredMatrix matrix(file, source, rig_.workers, {0, zig_zag});
+            HostProduct matrix_product(file, rig_.workers);
+            StoredMatrix matrix(file, source, matrix_product, {0, zig_zag});
             ASSERT_TRUE(product(matrix).ok());
             const std::vector<double> right = y_;
             system.from = static_cast<std::uint64_t>(file.tables().batches[batch].offset);
@@ -108,7 +110,8 @@ TEST_F(SourceFaults, short_counts_and_interruptions_do_not_show) {
     const Context context = host_context(options);
     const MatrixFile file = MatrixFile::open(context, rig_.workers, rig_.name);
     CachedSource source(context, rig_.workers, file, small_cache());
-    StoredMatrix matrix(file, source, rig_.workers, {});
+    HostProduct matrix_product(file, rig_.workers);
+    StoredMatrix matrix(file, source, matrix_product, {});
     for (int sweep = 0; sweep < 3; ++sweep) ASSERT_TRUE(product(matrix).ok());
     EXPECT_LE(difference(y_, rig_.product(file, x_, file.tiers())), 1e-6);
 }
@@ -129,7 +132,8 @@ TEST_F(SourceFaults, a_damaged_batch_is_named_with_its_tier_each_time_and_not_ot
                 }
             } else {
                 CachedSource source(rig_.context, rig_.workers, file_, small_cache());
-                StoredMatrix matrix(file_, source, rig_.workers, {});
+                HostProduct matrix_product(file_, rig_.workers);
+                StoredMatrix matrix(file_, source, matrix_product, {});
                 for (int sweep = 0; sweep < 3; ++sweep) {  // what was refused once is not taken from the cache later
                     const ErrorInfo error = product(matrix);
                     EXPECT_EQ(error.code, ErrorCode::io_error);
@@ -142,7 +146,8 @@ TEST_F(SourceFaults, a_damaged_batch_is_named_with_its_tier_each_time_and_not_ot
                     options.verify = Verify::never;
                     return options;
                 }());
-                StoredMatrix wrong(file_, careless, rig_.workers, {});
+                HostProduct wrong_product(file_, rig_.workers);
+                StoredMatrix wrong(file_, careless, wrong_product, {});
                 EXPECT_TRUE(product(wrong).ok());
                 EXPECT_GT(difference(y_, rig_.product(file_, x_, file_.tiers())), 0) << "the damage is real";
                 restore();
@@ -158,7 +163,8 @@ TEST_F(SourceFaults, what_is_damaged_after_its_first_read_is_seen_by_those_who_a
         CacheOptions options = small_cache();
         options.verify = verify;
         CachedSource source(rig_.context, rig_.workers, file_, options);
-        StoredMatrix matrix(file_, source, rig_.workers, {});
+        HostProduct matrix_product(file_, rig_.workers);
+        StoredMatrix matrix(file_, source, matrix_product, {});
         ASSERT_TRUE(product(matrix).ok());
         change_byte(file_.tables().batches[4].offset + 5);
         const ErrorInfo error = product(matrix);
@@ -169,7 +175,8 @@ TEST_F(SourceFaults, what_is_damaged_after_its_first_read_is_seen_by_those_who_a
 
 TEST_F(SourceFaults, a_file_cut_short_while_it_is_open_is_an_error_not_old_bytes) {
     CachedSource source(rig_.context, rig_.workers, file_, small_cache());
-    StoredMatrix matrix(file_, source, rig_.workers, {});
+    HostProduct matrix_product(file_, rig_.workers);
+    StoredMatrix matrix(file_, source, matrix_product, {});
     ASSERT_TRUE(product(matrix).ok());
     std::filesystem::resize_file(rig_.name, file_.tables().batches[7].offset + 100);
     const ErrorInfo error = product(matrix);

@@ -1,4 +1,5 @@
 // Sweeps over a stored matrix: against its numbers, by tiers, for several vectors, and the same bits from any source.
+#include "hmatrix/multiply/host_product.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ TEST(StoredMatrix, products_are_those_of_the_leaves_for_every_accuracy) {
         StoredRig rig(Encoding::tiers, 400, 5, eps);
         const MatrixFile file = rig.open();
         CachedSource source(rig.context, rig.workers, file, {});
-        StoredMatrix matrix(file, source, rig.workers, {});
+        HostProduct matrix_product(file, rig.workers);
+        StoredMatrix matrix(file, source, matrix_product, {});
         const std::vector<double> x = random_vector(400, 1);
         for (int tiers = 1; tiers <= file.tiers(); ++tiers) {
             std::vector<double> y(400);
@@ -28,7 +30,8 @@ TEST(StoredMatrix, products_are_those_of_the_leaves_for_every_accuracy) {
         std::vector<double> most(400), limited(400);
         matrix.apply(x.data(), most.data(), 1, 0);
         EXPECT_LE(difference(most, rig.product(file, x, file.tiers())), 1e-6) << "0: as exact as it is stored";
-        StoredMatrix coarse(file, source, rig.workers, {2, false});
+        HostProduct coarse_product(file, rig.workers);
+        StoredMatrix coarse(file, source, coarse_product, {2, false});
         coarse.apply(x.data(), limited.data(), 1, 0);
         EXPECT_LE(difference(limited, rig.product(file, x, 2)), 1e-6) << "never more than two tiers";
     }
@@ -38,7 +41,8 @@ TEST(StoredMatrix, doubles_are_exact) {
     StoredRig rig(Encoding::fp64);
     const MatrixFile file = rig.open();
     CachedSource source(rig.context, rig.workers, file, {});
-    StoredMatrix matrix(file, source, rig.workers, {});
+    HostProduct matrix_product(file, rig.workers);
+    StoredMatrix matrix(file, source, matrix_product, {});
     const std::vector<double> x = random_vector(300, 2);
     std::vector<double> y(300);
     matrix.apply(x.data(), y.data(), 1, 0.1);
@@ -50,7 +54,8 @@ TEST(StoredMatrix, several_vectors_are_several_products_of_one_sweep) {
         StoredRig rig(encoding);
         const MatrixFile file = rig.open();
         CachedSource source(rig.context, rig.workers, file, {});
-        StoredMatrix matrix(file, source, rig.workers, {});
+        HostProduct matrix_product(file, rig.workers);
+        StoredMatrix matrix(file, source, matrix_product, {});
         for (const std::int64_t count : {1, 2, 3, 9}) {
             const std::vector<double> x = random_vector(300 * count, 3);
             std::vector<double> together(300 * count), alone(300);
@@ -69,7 +74,8 @@ TEST(StoredMatrix, the_size_of_vectors_does_not_matter) {
     StoredRig rig(Encoding::tiers);
     const MatrixFile file = rig.open();
     CachedSource source(rig.context, rig.workers, file, {});
-    StoredMatrix matrix(file, source, rig.workers, {});
+    HostProduct matrix_product(file, rig.workers);
+    StoredMatrix matrix(file, source, matrix_product, {});
     const std::vector<double> x = random_vector(300, 4);
     std::vector<double> right(300);
     matrix.apply(x.data(), right.data(), 1, 0);
@@ -92,7 +98,8 @@ TEST(StoredMatrix, the_same_bits_from_memory_and_through_caches_of_any_size) {
         StoredRig rig(encoding);
         const MatrixFile file = rig.open();
         CachedSource whole(rig.context, rig.workers, file, {});
-        StoredMatrix in_memory(file, whole, rig.workers, {});
+        HostProduct in_memory_product(file, rig.workers);
+        StoredMatrix in_memory(file, whole, in_memory_product, {});
         const std::vector<double> x = random_vector(600, 5);
         std::vector<double> right(600), y(600);
         in_memory.apply(x.data(), right.data(), 2, 0);
@@ -104,7 +111,8 @@ TEST(StoredMatrix, the_same_bits_from_memory_and_through_caches_of_any_size) {
                     options.pinned_batches = pinned;
                     options.cache_bytes = slots * largest + pinned * largest;
                     CachedSource source(rig.context, rig.workers, file, options);
-                    StoredMatrix matrix(file, source, rig.workers, {0, zig_zag});
+                    HostProduct matrix_product(file, rig.workers);
+                    StoredMatrix matrix(file, source, matrix_product, {0, zig_zag});
                     for (int sweep = 0; sweep < 4; ++sweep) {
                         matrix.apply(x.data(), y.data(), 2, 0);
                         // Backwards, parts of a result are added in another order.
@@ -129,7 +137,8 @@ TEST(StoredMatrix, any_number_of_workers_gives_the_same_product) {
     for (const int threads : {1, 2, 3, 16}) {
         Workers workers(threads);
         CachedSource source(rig.context, workers, file, {});
-        StoredMatrix matrix(file, source, workers, {});
+        HostProduct matrix_product(file, workers);
+        StoredMatrix matrix(file, source, matrix_product, {});
         std::vector<double> y(200), again(200);
         matrix.apply(x.data(), y.data(), 1, 0);
         matrix.apply(x.data(), again.data(), 1, 0);

@@ -31,6 +31,12 @@ hmatrix::Verify verify_of(const std::string& name) {
                 "use first, always or never");
 }
 
+// "gpu": the device's own threads ask for the batches.
+void set_path(hmatrix::SystemOptions& options, const std::string& name) {
+    options.gpu_initiated = name == "gpu";
+    if (!options.gpu_initiated) options.cache.path = path_kind(name);
+}
+
 }  // namespace
 
 hmatrix::AssembleOptions assemble_options(const nb::dict& keywords) {
@@ -80,9 +86,11 @@ hmatrix::SystemOptions system_options(const nb::dict& keywords) {
         else if (name == "read_ahead")
             options.cache.read_ahead = number<int>(name, value);
         else if (name == "path")
-            options.cache.path = path_kind(option<std::string>(name, value));
+            set_path(options, option<std::string>(name, value));
         else if (name == "verify")
             options.cache.verify = verify_of(option<std::string>(name, value));
+        else if (name == "on_host")
+            options.on_host = option<bool>(name, value);
         else if (name == "zig_zag")
             options.zig_zag = option<bool>(name, value);
         else if (name == "workers")

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "apps/hmatrix/python/options.hpp"
+#include "hmatrix/file/reader.hpp"
 #include "hmatrix/kernel/problem.hpp"
 #include "hmatrix/solve/checkpoint.hpp"
 
@@ -141,17 +142,18 @@ nb::dict assemble_entries(const Context& context, nb::handle path, const Doubles
 }
 
 nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {
-    const hmatrix::SourceCounts& counts = self.source().counts();
+    const hmatrix::SourceCounts& counts = self.counts();
     nb::dict fields;
     fields["bytes_read"] = counts.bytes_read;
     fields["batches_taken"] = counts.batches_taken;
     fields["batches_hit"] = counts.batches_hit;
     fields["read_s"] = counts.wait_s;
     fields["sweeps"] = self.sweeps();
-    fields["pinned_bytes"] = self.source().pinned_bytes();
-    fields["pinned_tiers"] = self.source().pinned_tiers();
-    fields["pinned_batches"] = self.source().pinned_batches();
-    fields["slots"] = self.source().slots();
+    const hmatrix::StoredSystem::InMemory kept = self.in_memory();
+    fields["pinned_bytes"] = kept.bytes;
+    fields["pinned_tiers"] = kept.tiers;
+    fields["pinned_batches"] = kept.batches;
+    fields["slots"] = kept.slots;
     nb::dict paths;
     for (const auto& [path, bytes] : counts.bytes_by_path) paths[path.c_str()] = bytes;
     fields["bytes_by_path"] = paths;
@@ -247,6 +249,26 @@ nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubl
     return nb::make_tuple(to_numpy(std::move(x), {b.shape(0), b.shape(1)}), result_to_dict(result));
 }
 
+// Of the file alone: nothing but its header and tables is read.
+nb::dict info(const Context& context, nb::handle path) {
+    const std::string name = file_name(path, "open a matrix");
+    std::optional<hmatrix::MatrixFile> file;
+    {
+        const nb::gil_scoped_release release;
+        hmatrix::Workers workers(1);
+        file.emplace(hmatrix::MatrixFile::open(context, workers, name));
+    }
+    nb::dict fields = head_to_dict(file->head());
+    fields["about"] = text(file->tables().about);
+    fields["largest_batch_bytes"] = file->largest_batch();
+    std::vector<std::int64_t> tier_bytes(file->tiers());
+    for (const hmatrix::BatchRecord& batch : file->tables().batches) {
+        for (int tier = 0; tier < file->tiers(); ++tier) tier_bytes[tier] += batch.tier_bytes[tier];
+    }
+    fields["tier_bytes"] = tier_bytes;
+    return fields;
+}
+
 void open_system(hmatrix::StoredSystem* self, const Context& context, nb::handle path, const nb::dict& keywords) {
     const std::string name = file_name(path, "open a matrix");
     const hmatrix::SystemOptions options = system_options(keywords);
@@ -256,33 +278,12 @@ void open_system(hmatrix::StoredSystem* self, const Context& context, nb::handle
 
 }  // namespace
 
-hmatrix::Mesh mesh_of(const Doubles& vertices, const Integers& triangles) {
-    hmatrix::Mesh mesh;
-    const auto corners = static_cast<std::int64_t>(vertices.size() / 3);
-    for (std::int64_t i = 0; i < corners; ++i) {
-        mesh.vertices.push_back({vertices.data()[3 * i], vertices.data()[3 * i + 1], vertices.data()[3 * i + 2]});
-    }
-    for (std::size_t t = 0; t < triangles.size() / 3; ++t) {
-        hmatrix::Triangle triangle{};
-        for (int c = 0; c < 3; ++c) {
-            const std::int64_t corner = triangles.data()[3 * t + c];
-            if (corner < 0 || corner >= corners) {
-                throw Error(ErrorCode::invalid_argument, "take a mesh",
-                            "triangle " + std::to_string(t) + " has corner " + std::to_string(corner) + " of " +
-                                std::to_string(corners));
-            }
-            triangle[c] = static_cast<std::int32_t>(corner);
-        }
-        mesh.triangles.push_back(triangle);
-    }
-    return mesh;
-}
-
 void bind_hmatrix_system(nb::module_& module) {
     module.def("hmatrix_assemble_mesh", &assemble_mesh, any("context"), any("path"), any("vertices"), any("triangles"),
                any("how"));
     module.def("hmatrix_assemble_entries", &assemble_entries, any("context"), any("path"), any("points"),
                any("entries"), any("how"));
+    module.def("hmatrix_info", &info, any("context"), any("path"));
     nb::class_<hmatrix::StoredSystem>(module, "HMatrixSystem")
         .def("__init__", &open_system)
         .def_prop_ro("head", [](const hmatrix::StoredSystem& self) { return head_to_dict(self.file().head()); })

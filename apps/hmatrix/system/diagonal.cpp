@@ -74,6 +74,21 @@ void add(const Factors& leaf, const LeafPlace& place, DiagonalBlock& block) {
     }
 }
 
+BatchView on_host(const BatchRecord& record, const BatchView& view, const DiagonalOptions& options,
+                  std::vector<std::byte>& scratch) {
+    if (options.from_device == nullptr) return view;
+    scratch.resize(record.bytes);
+    BatchView copied;
+    for (int tier = 0; tier < options.tiers; ++tier) {
+        std::byte* const to = scratch.data() + record.tier_begin[tier];
+        const auto bytes = static_cast<std::uint64_t>(record.tier_bytes[tier]);
+        if (bytes > 0) options.from_device->copy(CopyDirection::to_host, to, view.tiers[tier], bytes);
+        copied.tiers[tier] = to;
+    }
+    options.from_device->synchronize();
+    return copied;
+}
+
 // Blocks that a leaf lies in: those of both its rows and its columns, from the first to the last.
 struct Touched {
     std::int64_t first = 0;
@@ -97,9 +112,10 @@ std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, BatchSource& 
     std::vector<std::int64_t> order(file.head().batches);
     std::iota(order.begin(), order.end(), std::int64_t{0});
     source.begin({order, {}, options.tiers});
+    std::vector<std::byte> scratch;
     for (const std::int64_t batch : order) {
         const BatchRecord& record = file.tables().batches[batch];
-        const BatchView view = source.take(batch);
+        const BatchView view = on_host(record, source.take(batch), options, scratch);
         constexpr std::int64_t kAtOnce = 64;
         // Every entry lies in one leaf, so leaves write to different places and need no lock.
         workers.for_each((record.leaves + kAtOnce - 1) / kAtOnce, [&](int, std::int64_t group) {

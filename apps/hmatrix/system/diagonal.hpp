@@ -17,10 +17,10 @@ namespace penstock::hmatrix {
 struct DiagonalOptions {
     std::int64_t block_size = 256;  // at least 1
     int tiers = 1;                  // of each leaf
+    Stream* from_device = nullptr;  // copies batches to the host, where the source's memory is a GPU's
 };
 
-// Neighbouring leaf clusters together, at most `block_size` unknowns a block; a larger cluster makes several. The
-// source must give memory of the host.
+// Neighbouring leaf clusters together, at most `block_size` unknowns a block; a larger cluster makes several.
 std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, BatchSource& source, Workers& workers,
                                            const DiagonalOptions& options);
 

@@ -15,13 +15,39 @@ StoredSystem::StoredSystem(const Context& context, const std::string& path, cons
     : workers_(options.workers),
       file_(MatrixFile::open(context, workers_, path)),
       block_size_(std::min(options.block_size, kLargestBlock)) {
-    source_ = std::make_unique<CachedSource>(context, workers_, file_, cache_options(options));
-    matrix_ = std::make_unique<StoredMatrix>(file_, *source_, workers_, StoredOptions{0, options.zig_zag});
-    const int pinned = std::min(source_->pinned_tiers(), file_.tiers_for(kSurrogateAccuracy));
+    const bool gpu = !options.on_host && !context.device().info().emulated;
+    compute_ = gpu ? make_gpu_compute(context, file_) : make_host_compute(file_, workers_);
+    open_source(context, options);
+    BatchProduct& product = compute_->product();
+    matrix_ = std::make_unique<StoredMatrix>(file_, *batches_, product, StoredOptions{0, options.zig_zag});
+    const int pinned = cached_ == nullptr ? 0 : std::min(cached_->pinned_tiers(), file_.tiers_for(kSurrogateAccuracy));
     if (pinned > 0 && file_.tiers() > 1) {
-        surrogate_ = std::make_unique<StoredMatrix>(file_, *source_, workers_, StoredOptions{pinned, false});
+        surrogate_ = std::make_unique<StoredMatrix>(file_, *batches_, product, StoredOptions{pinned, false});
     }
-    vectors_ = make_host_vectors(file_.head().unknowns, &workers_);
+}
+
+void StoredSystem::open_source(const Context& context, const SystemOptions& options) {
+    if (options.gpu_initiated) {
+        PageCacheOptions pages;
+        pages.cache_bytes = options.cache.cache_bytes;
+        pages.pinned_batches = std::max<std::int64_t>(0, options.cache.pinned_batches);
+        auto source = std::make_unique<PageCacheSource>(context, file_, pages);
+        page_cache_ = source.get();
+        batches_ = std::move(source);
+        return;
+    }
+    CacheOptions cache = cache_options(options);
+    cache.memory = compute_->memory();
+    auto source = std::make_unique<CachedSource>(context, workers_, file_, cache);
+    cached_ = source.get();
+    batches_ = std::move(source);
+}
+
+StoredSystem::InMemory StoredSystem::in_memory() const noexcept {
+    if (cached_ != nullptr) {
+        return {cached_->pinned_bytes(), cached_->pinned_tiers(), cached_->pinned_batches(), cached_->slots()};
+    }
+    return {page_cache_->pinned_bytes(), 0, page_cache_->pinned_batches(), 0};
 }
 
 // As many tiers as a surrogate needs, as long as a third of the memory, and a batch, are left for what passes through.
@@ -71,17 +97,24 @@ void StoredSystem::multiply(std::span<const double> x, std::span<double> y, doub
     need_columns(x, y);
     std::vector<double> from(x.size()), to(x.size());
     to_matrix(x, from);
-    matrix_->apply(from.data(), to.data(), static_cast<std::int64_t>(x.size()) / file_.head().unknowns, accuracy);
+    const std::int64_t n = file_.head().unknowns, count = static_cast<std::int64_t>(x.size()) / n;
+    VectorSpace& vectors = compute_->vectors();
+    const auto there = vectors.allocate(2 * count);
+    double* const product = there.get() + n * count;
+    for (std::int64_t c = 0; c < count; ++c) vectors.upload(std::span(from).subspan(c * n, n), there.get() + c * n);
+    matrix_->apply(there.get(), product, count, accuracy);
+    for (std::int64_t c = 0; c < count; ++c) vectors.download(product + c * n, std::span(to).subspan(c * n, n));
     to_user(to, y);
 }
 
 LinearOperator* StoredSystem::preconditioner() {
     if (block_size_ <= 0) return nullptr;
     if (!jacobi_) {
-        const int pinned = source_->pinned_tiers();
-        const DiagonalOptions how{block_size_, pinned > 0 ? pinned : file_.tiers_for(kSurrogateAccuracy)};
-        const auto blocks = diagonal_blocks(file_, *source_, workers_, how);
-        jacobi_ = make_host_block_jacobi(factor_blocks(file_.head().unknowns, blocks, &workers_), &workers_);
+        const int pinned = cached_ == nullptr ? 0 : cached_->pinned_tiers();
+        const int tiers = pinned > 0 ? pinned : file_.tiers_for(kSurrogateAccuracy);
+        const DiagonalOptions how{block_size_, tiers, compute_->stream()};
+        const auto blocks = diagonal_blocks(file_, *batches_, workers_, how);
+        jacobi_ = compute_->block_jacobi(factor_blocks(file_.head().unknowns, blocks, &workers_));
     }
     return jacobi_.get();
 }
@@ -102,7 +135,7 @@ SolveResult StoredSystem::solve(std::span<const double> b, std::span<double> x, 
             told(in_users_order, progress);
         };
     }
-    const SolveResult result = hmatrix::solve(*vectors_, *matrix_, right, solution, options);
+    const SolveResult result = hmatrix::solve(compute_->vectors(), *matrix_, right, solution, options);
     to_user(solution, x);
     return result;
 }

@@ -10,17 +10,24 @@
 #include <string>
 
 #include "hmatrix/multiply/cached_source.hpp"
+#include "hmatrix/multiply/page_cache_source.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "hmatrix/solve/block_jacobi.hpp"
 #include "hmatrix/solve/solve.hpp"
+#include "hmatrix/system/compute.hpp"
 
 namespace penstock::hmatrix {
 
 struct SystemOptions {
-    CacheOptions cache;          // pinned_tiers -1 here: as many as fit and help (kSurrogateAccuracy)
+    // pinned_tiers -1 here: as many as fit and help (kSurrogateAccuracy). `memory` is set by where products run.
+    CacheOptions cache;
+    bool on_host = false;        // products on the host though the context has a GPU
+    // Batches are fetched by the device's own threads through a page cache; cache.pinned_batches and cache_bytes hold
+    // for it. There are no tiers in memory then, and so no surrogate.
+    bool gpu_initiated = false;
     bool zig_zag = false;
     int workers = 0;             // threads; 0: one a core
-    std::int64_t block_size = 256;  // of block-Jacobi, at most kLargestBlock; 0: no preconditioner
+    std::int64_t block_size = 64;  // of block-Jacobi, at most kLargestBlock; 0: no preconditioner
 };
 
 constexpr double kSurrogateAccuracy = 1e-2;  // coarser costs more sweeps, finer more memory
@@ -38,7 +45,14 @@ class StoredSystem {
     StoredSystem(const Context& context, const std::string& path, const SystemOptions& options);
 
     const MatrixFile& file() const noexcept { return file_; }
-    const CachedSource& source() const noexcept { return *source_; }
+    const SourceCounts& counts() const noexcept { return batches_->counts(); }
+    struct InMemory {
+        std::int64_t bytes = 0;
+        int tiers = 0;
+        std::int64_t batches = 0;
+        std::int64_t slots = 0;  // for batches that pass through
+    };
+    InMemory in_memory() const noexcept;
     std::int64_t sweeps() const noexcept { return matrix_->sweeps(); }
 
     // y = A x for `count` columns; `accuracy` as LinearOperator::apply has it.
@@ -47,6 +61,7 @@ class StoredSystem {
 
   private:
     CacheOptions cache_options(const SystemOptions& options) const;
+    void open_source(const Context& context, const SystemOptions& options);
     void to_matrix(std::span<const double> from, std::span<double> to) const;
     void to_user(std::span<const double> from, std::span<double> to) const;
     LinearOperator* preconditioner();
@@ -55,10 +70,12 @@ class StoredSystem {
     Workers workers_;
     MatrixFile file_;
     std::int64_t block_size_;
-    std::unique_ptr<CachedSource> source_;
+    std::unique_ptr<Compute> compute_;
+    std::unique_ptr<BatchSource> batches_;
+    CachedSource* cached_ = nullptr;        // batches_, unless the device fetches for itself
+    PageCacheSource* page_cache_ = nullptr;  // batches_, if it does
     std::unique_ptr<StoredMatrix> matrix_;
     std::unique_ptr<StoredMatrix> surrogate_;  // null when no tiers are pinned
-    std::unique_ptr<VectorSpace> vectors_;
     std::unique_ptr<LinearOperator> jacobi_;   // made when first asked for
 };
 

@@ -152,7 +152,7 @@ TEST(System, out_of_core_equals_in_core) {
                 std::vector<double> out_of_core(b.size());
                 ASSERT_TRUE(small.solve(b, out_of_core, by(Method::fgmres, 1e-4)).converged);
                 EXPECT_LE(difference(out_of_core, in_core), zig_zag ? 1e-10 : 0) << "zig-zag sums in another order";
-                EXPECT_GT(small.source().counts().bytes_read, all) << "it did go through the cache";
+                EXPECT_GT(small.counts().bytes_read, all) << "it did go through the cache";
             }
         }
     }

@@ -125,6 +125,18 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
         "Medians; whiskers span the rounds.",
         "report.figure_rows:of_gpu_io_rates",
     ),
+    "hmatrix-time": Drawing(
+        "report.hmatrix_figures:time_figure",
+        "Seconds of a solver whose matrix is larger than its memory, by how its batches come, and what of it is "
+        "waiting for storage. Left by path, in each share of memory; right by batches that stay in memory.",
+        "report.hmatrix_figures:of_time",
+    ),
+    "hmatrix-read": Drawing(
+        "report.hmatrix_figures:read_figure",
+        "What a solve reads from storage and how long it takes, from cold files in the same memory: BiCGSTAB on "
+        "doubles, as published codes run it, and the default of penstock.hmatrix.",
+        "report.hmatrix_figures:of_best",
+    ),
 }
 KINDS: dict[str, Kind] = {
     GRID: Kind(
@@ -215,6 +227,17 @@ KINDS: dict[str, Kind] = {
         figures=("gpu-io-blocks", "gpu-io-latency", "gpu-io-rates"),
         says="report.gpu_io_words:of_gpu_io",
         peers=("cufile", "numpy"),
+        makes_files=False,
+    ),
+    "hmatrix": Kind(
+        "bench.hmatrix:run_suite",
+        "hmatrix",
+        NAMED | {"subject": str, "seconds": NUMBER},
+        heading="A solver larger than its memory",
+        tables="bench.hmatrix_table:tables",
+        checks="bench.hmatrix_judge:checks",
+        figures=("hmatrix-time", "hmatrix-read"),
+        says="report.hmatrix_words:of_hmatrix",
         makes_files=False,
     ),
 }

@@ -15,11 +15,15 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock import Context, Error, _core
 from penstock import _windows as windows
 from penstock._api import File, Progress
 from penstock.bench.media import Media
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SPARE_BYTES = 1 << 30
 MARGIN = 1.2
@@ -34,29 +38,21 @@ UNBORN = ".new-"  # before the name of a folder that has no lock yet
 UNBORN_S = 60.0  # no folder is without one for longer, unless its run was killed
 
 
-class Workspace:
-    """A scratch directory with one stamped file to read (`source`), one of the same size to overwrite (`target`), and
-    room for a third."""
+class Scratch:
+    """A folder under a directory, with a lock while this process lives: `directory`."""
 
-    def __init__(
-        self, context: Context, directory: Path, file_bytes: int, files: int = 3, named: Named = NAMED
-    ) -> None:
-        self.context = context
-        self.file_bytes = file_bytes
-        self._parent = directory
+    def __init__(self, parent: Path, named: Named = NAMED) -> None:
+        self._parent = parent
         self._named = named
-        self._needed = int(files * file_bytes * MARGIN) + SPARE_BYTES
 
-    def __enter__(self) -> Workspace:
+    def __enter__(self) -> Self:
         remove_dead(self._parent)
-        check_space(self._parent, self._needed, self._named)
         try:
             self._make()
         except OSError as error:
             command, option = self._named
             advice = f"name a directory you can write to with {option}"
             raise Error.of(error, command, str(self._parent), advice) from None
-        self.media = Media(self.directory)
         return self
 
     def _make(self) -> None:
@@ -71,6 +67,26 @@ class Workspace:
     def __exit__(self, *_: object) -> None:
         _remove(self.directory)
         os.close(self._lock)
+
+
+class Workspace(Scratch):
+    """A scratch folder with one stamped file to read (`source`), one of the same size to overwrite (`target`), and
+    room for a third."""
+
+    def __init__(
+        self, context: Context, directory: Path, file_bytes: int, files: int = 3, named: Named = NAMED
+    ) -> None:
+        super().__init__(directory, named)
+        self.context = context
+        self.file_bytes = file_bytes
+        self._needed = int(files * file_bytes * MARGIN) + SPARE_BYTES
+
+    def __enter__(self) -> Self:
+        remove_dead(self._parent)
+        check_space(self._parent, self._needed, self._named)
+        super().__enter__()
+        self.media = Media(self.directory)
+        return self
 
     @property
     def source(self) -> Path:

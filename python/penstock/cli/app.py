@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from penstock import __version__
-from penstock.cli import bench, calibrate, compare, doctor, explain, export, gdsio, h5bench, read, report, write
+from penstock.cli import (
+    bench,
+    calibrate,
+    compare,
+    doctor,
+    explain,
+    export,
+    gdsio,
+    h5bench,
+    hmatrix,
+    read,
+    report,
+    write,
+)
 
 app = typer.Typer(
     name="penstock",
@@ -33,6 +46,7 @@ COMMANDS = (
 )
 for _run in COMMANDS:
     app.command(_run.__name__)(_run)
+app.add_typer(hmatrix.app)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,90 @@
+// What the readers of single formats share, and the readers themselves, for read.cpp.
+//
+// A Source walks a file's bytes, line by line, word by word or number by number, and knows where it is, so that every
+// refusal names the place. A MeshBuilder takes vertices and faces and checks what is true of every mesh. Neither
+// allocates more than in proportion to the bytes that were really there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "hmatrix/geometry/mesh.hpp"
+
+namespace penstock::hmatrix {
+
+class Source {
+  public:
+    Source(std::string_view bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
+
+    std::string_view bytes() const noexcept { return bytes_; }
+    const std::string& name() const noexcept { return name_; }
+    std::size_t offset() const noexcept { return at_; }
+    std::size_t left() const noexcept { return bytes_.size() - at_; }
+    std::int64_t line() const noexcept { return line_; }  // of the last word or line, from 1
+
+    // Text. Lines end with LF, CRLF or CR. A comment runs from `comment` (0: none) to the end of its line.
+    bool next_line(std::string_view& line);
+    std::optional<std::string_view> next_word(char comment = 0);  // separated by white space, over lines
+    std::string_view word(const char* what, char comment = 0);    // refuses the end of the file
+    double number(const char* what, char comment = 0);            // finite
+    std::int64_t integer(const char* what, char comment = 0);
+    // A count of things that take at least `least_bytes` each of what is left.
+    std::int64_t count(const char* what, std::size_t least_bytes, char comment = 0);
+
+    // Binary.
+    void begin_binary() noexcept { binary_ = true; }  // places are byte offsets from here on
+    std::string_view take(std::size_t bytes, const char* what);
+    void skip_line_end();  // after a header: LF, CRLF or CR
+
+    [[noreturn]] void refuse(const std::string& cause, const std::string& advice = {}) const;          // whole file
+    [[noreturn]] void refuse_line(const std::string& cause, const std::string& advice = {}) const;     // at line()
+    [[noreturn]] void refuse_here(const std::string& cause, const std::string& advice = {}) const;  // line, or offset
+    [[noreturn]] void refuse_offset(std::size_t offset, const std::string& cause, const std::string& advice = {}) const;
+
+    double to_number(std::string_view text, const char* what) const;
+    std::int64_t to_integer(std::string_view text, const char* what) const;
+    void check_count(std::int64_t count, const char* what, std::size_t least_bytes) const;
+
+  private:
+    std::string_view bytes_;
+    std::string name_;
+    std::size_t at_ = 0;
+    std::int64_t line_ = 1;
+    std::int64_t next_line_ = 1;
+    bool binary_ = false;
+};
+
+// A word as a message shows it: printable, and not too long.
+std::string shown(std::string_view word);
+// Splits off the first word of a line; empty when there is none.
+std::string_view first_word(std::string_view& line);
+
+class MeshBuilder {
+  public:
+    explicit MeshBuilder(const Source& source) : source_(source) {}
+    Mesh& mesh() noexcept { return mesh_; }
+
+    void vertex(double x, double y, double z);
+    // Corners from 0; checked against the vertices in finish(), for faces may come first.
+    void face(std::span<const std::int64_t> corners);
+    // Checks indices and numbers; scales. Refuses a mesh without triangles.
+    Mesh finish(double unit_metres);
+
+  private:
+    // In words, with advice; `triangle` is the one that names it.
+    std::string bad_index(std::size_t triangle, std::int64_t index) const;
+    const Source& source_;
+    Mesh mesh_;
+};
+
+Mesh read_ply(Source& source, double unit_metres);
+Mesh read_obj(Source& source, double unit_metres);
+Mesh read_stl_text(Source& source, double unit_metres);
+Mesh read_stl_binary(Source& source, double unit_metres);
+Mesh read_off(Source& source, double unit_metres);
+Mesh read_pbf(Source& source, double unit_metres);
+
+}  // namespace penstock::hmatrix

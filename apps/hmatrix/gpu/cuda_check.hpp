@@ -1,0 +1,23 @@
+// CUDA's return codes as Errors. None is left pending for other users of the runtime in this thread.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix::gpu {
+
+inline void check(cudaError_t code, const char* operation) {
+    if (code == cudaSuccess) return;
+    static_cast<void>(cudaGetLastError());
+    ErrorInfo info;
+    info.code = code == cudaErrorMemoryAllocation ? ErrorCode::out_of_memory : ErrorCode::device_error;
+    info.system_code = static_cast<int>(code);
+    info.operation = operation;
+    info.cause = std::string(cudaGetErrorName(code)) + " (" + cudaGetErrorString(code) + ")";
+    throw Error(std::move(info));
+}
+
+}  // namespace penstock::hmatrix::gpu

@@ -1,0 +1,188 @@
+// Kernels of products and vectors.
+//
+// Sums of vectors are formed in a fixed order, so that a solve gives the same bits in each run as far as products do;
+// products add rows of different leaves in the order in which blocks happen to end.
+#include "hmatrix/gpu/kernels.hpp"
+#include "hmatrix/gpu/product.hpp"
+
+namespace penstock::hmatrix::gpu {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kWarpsOfBlock = kBlockThreads / kWarp;
+constexpr Room kWarpRoom{kWarpColumns, kWarpRank};
+constexpr Room kBlockRoom{kBlockColumns, kBlockRank};
+
+template <class Encoding>
+constexpr int room_bytes(Room room, int teams) {
+    return teams * (room.columns + room.vectors) * static_cast<int>(sizeof(typename Encoding::Real));
+}
+
+template <class Encoding>
+__global__ void __launch_bounds__(kBlockThreads)
+    warp_jobs(const __grid_constant__ Batch batch, const typename Encoding::Real* x, double* y) {
+    using Real = typename Encoding::Real;
+    extern __shared__ double shared[];
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int job = static_cast<int>(blockIdx.x) * kWarpsOfBlock + warp;
+    if (job >= batch.warp_job_count) return;
+    Real* const mine = reinterpret_cast<Real*>(shared) + warp * (kWarpRoom.columns + kWarpRoom.vectors);
+    LeafTeam<Encoding, OneWarp> team(OneWarp{}, batch, mine, kWarpRoom);
+    team.run(batch.warp_jobs[job], x, y);
+}
+
+template <class Encoding>
+__global__ void __launch_bounds__(kBlockThreads)
+    block_jobs(const __grid_constant__ Batch batch, const typename Encoding::Real* x, double* y) {
+    extern __shared__ double shared[];
+    using Real = typename Encoding::Real;
+    LeafTeam<Encoding, OneBlock> team(OneBlock{}, batch, reinterpret_cast<Real*>(shared), kBlockRoom);
+    team.run(batch.block_jobs[blockIdx.x], x, y);
+}
+
+template <class Encoding>
+cudaError_t product(const Batch& batch, const typename Encoding::Real* x, double* y, cudaStream_t stream) {
+    // Large leaves first: small ones fill what they leave idle.
+    if (batch.block_job_count > 0) {
+        const int bytes = room_bytes<Encoding>(kBlockRoom, 1);
+        block_jobs<Encoding><<<batch.block_job_count, kBlockThreads, bytes, stream>>>(batch, x, y);
+    }
+    if (batch.warp_job_count > 0) {
+        const int blocks = (batch.warp_job_count + kWarpsOfBlock - 1) / kWarpsOfBlock;
+        const int bytes = room_bytes<Encoding>(kWarpRoom, kWarpsOfBlock);
+        warp_jobs<Encoding><<<blocks, kBlockThreads, bytes, stream>>>(batch, x, y);
+    }
+    return cudaGetLastError();
+}
+
+template <class Encoding>
+cudaError_t allow() {
+    constexpr auto kWhat = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    const cudaError_t first =
+        cudaFuncSetAttribute(block_jobs<Encoding>, kWhat, room_bytes<Encoding>(kBlockRoom, 1));
+    if (first != cudaSuccess) return first;
+    return cudaFuncSetAttribute(warp_jobs<Encoding>, kWhat, room_bytes<Encoding>(kWarpRoom, kWarpsOfBlock));
+}
+
+constexpr int kThreads = 256;
+
+int blocks_for(std::int64_t count) {
+    constexpr std::int64_t kMost = 4096;
+    const std::int64_t blocks = (count + kThreads - 1) / kThreads;
+    return static_cast<int>(blocks < kMost ? blocks : kMost);
+}
+
+__device__ std::int64_t first_item() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+__device__ std::int64_t stride() { return std::int64_t{gridDim.x} * blockDim.x; }
+
+__global__ void to_single(const double* from, float* to, std::int64_t count) {
+    for (std::int64_t i = first_item(); i < count; i += stride()) to[i] = static_cast<float>(from[i]);
+}
+
+__global__ void axpby(Axpby what, std::int64_t count) {
+    for (std::int64_t i = first_item(); i < count; i += stride()) {
+        what.y[i] = what.a * what.x[i] + (what.b == 0 ? 0 : what.b * what.y[i]);
+    }
+}
+
+// The sum over a block, at thread 0.
+__device__ double block_sum(double value) {
+    __shared__ double of_warp[kThreads / kWarp];
+    for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_down_sync(0xffffffffu, value, step);
+    __syncthreads();  // the last sum has been read
+    if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
+    __syncthreads();
+    double sum = 0;
+    if (threadIdx.x == 0) {
+        for (int warp = 0; warp < kThreads / kWarp; ++warp) sum += of_warp[warp];
+    }
+    return sum;
+}
+
+// Each block sums its own rows of every column.
+__global__ void __launch_bounds__(kThreads) dots_by_block(const __grid_constant__ Dots what) {
+    const std::int64_t share = (what.rows + kDotBlocks - 1) / kDotBlocks;
+    const std::int64_t begin = share * blockIdx.x;
+    const std::int64_t end = begin + share < what.rows ? begin + share : what.rows;
+    for (std::int64_t j = 0; j < what.columns; ++j) {
+        const double* const column = what.basis + j * what.rows;
+        double sum = 0;
+        for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) sum += column[i] * what.x[i];
+        sum = block_sum(sum);
+        if (threadIdx.x == 0) what.partial[j * kDotBlocks + blockIdx.x] = sum;
+    }
+}
+
+__global__ void __launch_bounds__(kThreads) join_dots(const __grid_constant__ Dots what) {
+    double sum = 0;
+    for (int i = threadIdx.x; i < kDotBlocks; i += kThreads) sum += what.partial[blockIdx.x * kDotBlocks + i];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) what.result[blockIdx.x] = sum;
+}
+
+__global__ void combine(const __grid_constant__ Combination what) {
+    for (std::int64_t i = first_item(); i < what.rows; i += stride()) {
+        double sum = what.y[i];
+        for (int j = 0; j < what.columns; ++j) sum += what.factor[j] * what.basis[j * what.rows + i];
+        what.y[i] = sum;
+    }
+}
+
+__global__ void __launch_bounds__(kThreads) block_diagonal(const __grid_constant__ BlockDiagonal what) {
+    const std::int64_t begin = what.offsets[blockIdx.x];
+    const int size = static_cast<int>(what.offsets[blockIdx.x + 1] - begin);
+    const float* const matrix = what.matrices + what.places[blockIdx.x];
+    extern __shared__ float x[];
+    for (int i = threadIdx.x; i < size; i += kThreads) x[i] = static_cast<float>(what.x[begin + i]);
+    __syncthreads();
+    for (int row = threadIdx.x; row < size; row += kThreads) {
+        float sum = 0;
+        for (int j = 0; j < size; ++j) sum += matrix[std::int64_t{j} * size + row] * x[j];
+        what.y[begin + row] = sum;
+    }
+}
+
+}  // namespace
+
+cudaError_t allow_shared_memory() {
+    const cudaError_t first = allow<Digits>();
+    return first == cudaSuccess ? allow<Doubles>() : first;
+}
+
+cudaError_t launch_product(const Batch& batch, const float* x, double* y, cudaStream_t stream) {
+    return product<Digits>(batch, x, y, stream);
+}
+
+cudaError_t launch_product(const Batch& batch, const double* x, double* y, cudaStream_t stream) {
+    return product<Doubles>(batch, x, y, stream);
+}
+
+cudaError_t launch_to_single(const double* from, float* to, std::int64_t count, cudaStream_t stream) {
+    to_single<<<blocks_for(count), kThreads, 0, stream>>>(from, to, count);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_axpby(const Axpby& what, std::int64_t count, cudaStream_t stream) {
+    axpby<<<blocks_for(count), kThreads, 0, stream>>>(what, count);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_dots(const Dots& what, cudaStream_t stream) {
+    if (what.columns == 0) return cudaSuccess;
+    dots_by_block<<<kDotBlocks, kThreads, 0, stream>>>(what);
+    join_dots<<<static_cast<unsigned>(what.columns), kThreads, 0, stream>>>(what);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_block_diagonal(const BlockDiagonal& what, cudaStream_t stream) {
+    constexpr int kLargest = 1024;  // kLargestBlock of block_jacobi.hpp
+    block_diagonal<<<static_cast<unsigned>(what.blocks), kThreads, kLargest * sizeof(float), stream>>>(what);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_combine(const Combination& what, cudaStream_t stream) {
+    combine<<<blocks_for(what.rows), kThreads, 0, stream>>>(what);
+    return cudaGetLastError();
+}
+
+}  // namespace penstock::hmatrix::gpu

@@ -1,0 +1,62 @@
+// Starting the kernels of this folder. What nvcc compiles stands behind these functions; errors are CUDA's own.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "hmatrix/gpu/leaf.hpp"
+
+namespace penstock::hmatrix::gpu {
+
+// y += batch * x. Once for a process and device before the first: kernels of blocks want more shared memory than usual.
+cudaError_t allow_shared_memory();
+cudaError_t launch_product(const Batch& batch, const float* x, double* y, cudaStream_t stream);
+cudaError_t launch_product(const Batch& batch, const double* x, double* y, cudaStream_t stream);
+
+cudaError_t launch_to_single(const double* from, float* to, std::int64_t count, cudaStream_t stream);
+
+// y = a x + b y, elementwise; b = 0 does not read y.
+struct Axpby {
+    double a;
+    const double* x;
+    double b;
+    double* y;
+};
+cudaError_t launch_axpby(const Axpby& what, std::int64_t count, cudaStream_t stream);
+
+// result[j] = column j . x for `columns` columns of `rows` doubles. `partial` has room for columns * kDotBlocks.
+constexpr int kDotBlocks = 512;
+struct Dots {
+    const double* basis;
+    const double* x;
+    std::int64_t rows;
+    std::int64_t columns;
+    double* partial;
+    double* result;
+};
+cudaError_t launch_dots(const Dots& what, cudaStream_t stream);
+
+// y += sum of factor[j] * column j.
+constexpr int kCombineAtOnce = 64;
+struct Combination {
+    const double* basis;
+    std::int64_t rows;
+    int columns;
+    double* y;
+    double factor[kCombineAtOnce];
+};
+cudaError_t launch_combine(const Combination& what, cudaStream_t stream);
+
+// y of block b = matrix b * x of block b; column-major at places[b], of offsets[b + 1] - offsets[b] rows.
+struct BlockDiagonal {
+    const float* matrices;
+    const std::int64_t* offsets;
+    const std::int64_t* places;
+    std::int64_t blocks;
+    const double* x;
+    double* y;
+};
+cudaError_t launch_block_diagonal(const BlockDiagonal& what, cudaStream_t stream);
+
+}  // namespace penstock::hmatrix::gpu

@@ -1,0 +1,48 @@
+// What a GPU knows of the leaves of a matrix: tables made once when a matrix is opened, and where one batch lies now.
+//
+// PODs for nvcc (C++17) and g++. Leaves that share their rows and are small are joined in a job, which one warp does:
+// it keeps the rows' sums in registers and adds them to the result once. A large leaf is a job of its own for a block.
+#pragma once
+
+#include <cstdint>
+
+#include "hmatrix/codec/digits.hpp"
+
+namespace penstock::hmatrix::gpu {
+
+struct Leaf {
+    std::int64_t row;
+    std::int64_t column;
+    std::int32_t rows;
+    std::int32_t columns;
+    std::int32_t low_rank;
+    std::uint32_t tier_offset[kMaxTiers];  // in the batch's tier, in words: of 4 bytes (digits), of 8 (doubles)
+    std::uint16_t counts[kMaxTiers][kDigits];
+};
+
+struct Job {
+    std::int32_t first;  // of Batch::order
+    std::int32_t count;  // leaves
+};
+
+struct Batch {
+    const void* tiers[kMaxTiers];  // bytes in memory the kernel can reach
+    std::int32_t tiers_used;
+    const Leaf* leaves;
+    const std::int32_t* order;  // leaves in the order jobs name them
+    const Job* warp_jobs;
+    const Job* block_jobs;
+    std::int32_t warp_job_count;
+    std::int32_t block_job_count;
+};
+
+// What a warp's job may need at most; larger leaves go to blocks. Rows are those a warp's lanes cover at once.
+constexpr int kWarpRowsOfDigits = 128;
+constexpr int kWarpRowsOfDoubles = 32;
+constexpr int kWarpColumns = 512;
+constexpr int kWarpRank = 64;
+constexpr int kBlockThreads = 256;
+constexpr int kBlockColumns = 4096;  // at a time
+constexpr int kBlockRank = 2048;     // at most
+
+}  // namespace penstock::hmatrix::gpu

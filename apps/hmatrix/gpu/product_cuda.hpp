@@ -1,0 +1,49 @@
+// Products with batches on a GPU: kernels started one behind the other, while the next batch is being read.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "hmatrix/file/reader.hpp"
+#include "hmatrix/gpu/memory.hpp"
+#include "hmatrix/gpu/plan.hpp"
+#include "hmatrix/multiply/batch_product.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock::hmatrix::gpu {
+
+class GpuProduct final : public BatchProduct {
+  public:
+    // All work goes to `stream`, which must outlive it. Throws as plan(); Error{unsupported} too for tiers finer than
+    // single precision.
+    GpuProduct(const Context& context, Stream& stream, const MatrixFile& file);
+    void begin(const Operands& vectors, int tiers) override;
+    std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) override;
+    std::vector<std::int64_t> end() override;
+
+  private:
+    struct UnderWay {
+        std::int64_t batch = 0;
+        std::unique_ptr<Event> done;
+    };
+    void launch(const Batch& batch, std::int64_t column);
+
+    Context context_;
+    Stream& stream_;
+    Encoding encoding_;
+    std::int64_t unknowns_;
+    std::vector<BatchPlan> batches_;
+    DeviceArray<Leaf> leaves_;
+    DeviceArray<std::int32_t> order_;
+    DeviceArray<Job> warp_jobs_;
+    DeviceArray<Job> block_jobs_;
+    DeviceArray<float> single_x_;  // of digits
+    Operands vectors_;
+    int tiers_ = 0;
+    std::deque<UnderWay> under_way_;
+    std::vector<std::unique_ptr<Event>> spare_events_;
+};
+
+}  // namespace penstock::hmatrix::gpu

@@ -1,0 +1,386 @@
+"""The suite `hmatrix`: a solver whose matrix is larger than its memory, by path, by what is pinned, and by method.
+
+Parity mode is BiCGSTAB on doubles in batches, as published codes run it: every sweep reads what is not pinned. Best
+mode is the default of penstock.hmatrix. Both get the same memory. Files are hot (in the page cache) or cold (dropped
+before each trial, and read past the page cache); products of all are the same to rounding, which is checked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import Context, Error, hmatrix
+from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
+from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident
+
+if TYPE_CHECKING:
+    from penstock.bench.session import Run
+
+KIND = "hmatrix"
+SAME = 1e-9  # relative: products of one file by different ways differ by the order of sums
+NEVER = 1e-14  # a tolerance that no trial of a fixed number of sweeps reaches
+
+
+@dataclass(frozen=True)
+class Way:
+    """How batches come."""
+
+    name: str
+    path: str
+    cold: bool = False
+    pinned: bool = False  # as many batches as fit
+    zig_zag: bool = False
+
+
+WAYS = (
+    Way("buffered, hot", "buffered"),
+    Way("direct, cold", "direct", cold=True),
+    Way("auto, hot", "auto"),
+    Way("auto, cold", "auto", cold=True),
+    Way("gds-compat, cold", "gds-compat", cold=True),
+    Way("buffered, hot, zig-zag", "buffered", zig_zag=True),
+    Way("buffered, hot, pinned", "buffered", pinned=True),
+    Way("direct, cold, pinned", "direct", cold=True, pinned=True),
+    Way("gpu, hot", "gpu"),
+    Way("gpu, hot, pinned", "gpu", pinned=True),
+    Way("gpu, cold", "gpu", cold=True),
+    Way("gpu, cold, pinned", "gpu", cold=True, pinned=True),
+)
+
+
+@dataclass
+class Bench:
+    """What the cells share."""
+
+    context: Context
+    workspace: Workspace
+    settings: dict[str, Any]
+    mesh: hmatrix.Mesh
+    files: dict[str, Path] = field(default_factory=dict)  # "fp64", and tiers by their tolerance
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    reference: Any = None  # a product of the doubles
+
+    @property
+    def fp64_bytes(self) -> int:
+        return int(self.facts["fp64"]["bytes_fp64"])
+
+    def cache_bytes(self, ratio: float) -> int:
+        return int(ratio * self.fp64_bytes)
+
+    def ones(self) -> Any:
+        import numpy as np
+
+        return np.ones(self.mesh.unknowns)
+
+    def open(self, name: str, **options: Any) -> hmatrix.HMatrix:
+        return hmatrix.open(self.files[name], context=self.context, **options)
+
+
+def power(tolerance: float) -> str:
+    """1e-4, as people write it."""
+    return f"{tolerance:.0e}".replace("e-0", "e-")
+
+
+def run_suite(run_of: Run) -> None:
+    settings = run_of.suite.settings[KIND]
+    run_of.step(0, 0, "making the mesh")
+    mesh = _mesh(settings)
+    bench = Bench(run_of.context, run_of.workspace, settings, mesh)
+    _build(run_of, bench, "fp64", float(settings["eps"]), encoding="fp64", batches=int(settings["batches"]))
+    for tolerance in settings["tolerances"]:
+        _build(run_of, bench, f"tiers {power(tolerance)}", float(tolerance))
+    probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench)]
+    rounds = Rounds(run_of.suite.repeats, run_of.suite.seconds)
+    run_rounds(run_of.results, KIND, probes, rounds, run_of.step)
+
+
+def _mesh(settings: dict[str, Any]) -> hmatrix.Mesh:
+    if settings["mesh"] != "none":
+        return hmatrix.read_mesh(settings["mesh"]).clean()[0]
+    return hmatrix.shape(settings["shape"], int(settings["triangles"]))
+
+
+def _build(run_of: Run, bench: Bench, name: str, eps: float, **options: Any) -> None:
+    """Once: the matrix as a file in the workspace, with a row of its own."""
+    path = bench.workspace.directory / f"{name.replace(' ', '-')}.hmat"
+
+    def progress(done: int, leaves: int, _bytes: int) -> None:
+        run_of.step(done, leaves, f"building {name}")
+
+    with hmatrix.assemble(bench.mesh, store=path, eps=eps, context=bench.context, progress=progress, **options) as made:
+        facts, built = made.facts, made.built
+        if name == "fp64":
+            bench.reference = made @ bench.ones()
+    bench.files[name], bench.facts[name] = path, facts
+    row = f"build, {name}"
+    if not run_of.results.has(KIND, name=row, round=0):
+        seconds = built["assemble_s"] + built["write_s"]
+        kept = {key: built[key] for key in BUILT}
+        rate = facts["bytes_stored"] / seconds
+        about = {"subject": "build", "bytes": facts["bytes_stored"], "bytes_per_second": rate, "eps": eps}
+        run_of.results.add(KIND, name=row, round=0, seconds=seconds, **about, **NO_CPU, **kept)
+
+
+BUILT = (
+    "unknowns",
+    "low_rank_leaves",
+    "dense_leaves",
+    "batches",
+    "bytes_fp64",
+    "bytes_stored",
+    "entries_evaluated",
+    "sampled_error",
+    "assemble_s",
+    "write_s",
+)
+NO_CPU = {"cpu_user_s": 0.0, "cpu_system_s": 0.0}
+
+
+# -- parity mode
+
+
+def _paths(bench: Bench) -> list[Probe]:
+    probes = []
+    for ratio in bench.settings["ratios"]:
+        for way in WAYS:
+            name = f"{ratio:g} of the matrix: {way.name}"
+            probes.append(Probe(name, partial(_parity, bench, way, ratio, None, "path")))
+    return probes
+
+
+def _pins(bench: Bench) -> list[Probe]:
+    ratio = max(bench.settings["ratios"])
+    ways = (Way("gpu, hot", "gpu"), Way("gpu, cold", "gpu", cold=True))
+    return [
+        Probe(f"{pins} batches pinned: {way.name}", partial(_parity, bench, way, ratio, pins, "pins"))
+        for pins in bench.settings["pins"]
+        for way in ways
+    ]
+
+
+def _parity(bench: Bench, way: Way, ratio: float, pins: int | None, subject: str, _turn: int) -> Sample:
+    try:
+        return _swept(bench, way, ratio, pins) | {"subject": subject}
+    except Error as error:
+        if error.code in IMPOSSIBLE or error.operation.startswith("plan") or "cannot hold" in error.cause:
+            raise NotPossible(error.cause) from None
+        raise
+
+
+IMPOSSIBLE = ("unsupported", "fallback_refused")
+
+
+def _swept(bench: Bench, way: Way, ratio: float, pins: int | None) -> Sample:
+    cache = bench.cache_bytes(ratio)
+    state = _prepare(bench, "fp64", way.cold)
+    count = pins if pins is not None else _fitting(bench, cache, way) if way.pinned else 0
+    options: dict[str, Any] = {"cache_bytes": cache, "path": way.path, "pinned_batches": count, "pinned_tiers": 0}
+    with bench.open("fp64", zig_zag=way.zig_zag, verify="never", **options) as matrix:
+        opened = matrix.counts
+        _check_path(way, matrix)
+        before = time.process_time()
+        iterations = int(bench.settings["iterations"])
+        found = hmatrix.solve(
+            matrix, bench.ones(), method="bicgstab", tol=NEVER, max_iterations=iterations, preconditioner=False
+        )
+        cpu = time.process_time() - before
+        counts = matrix.counts
+        _check_product(bench, matrix)
+    return _sample(found, opened, counts, cpu) | {
+        "way": way.name,
+        "ratio": ratio,
+        "cache_bytes": cache,
+        "pinned_batches": counts["pinned_batches"],
+        "matrix_bytes": bench.fp64_bytes,
+        "write_s": 0.0,
+        **state,
+    }
+
+
+def _fitting(bench: Bench, cache: int, way: Way) -> int:
+    """Batches that fit beside those that pass through. The device's page cache counts whole pages."""
+    facts = bench.facts["fp64"]
+    batch = facts["bytes_stored"] / facts["batches"]
+    spare, page = (4, 2 << 17) if way.path == "gpu" else (4, 4096)
+    return max(0, int(cache / (batch + page)) - spare)
+
+
+def _prepare(bench: Bench, name: str, cold: bool) -> dict[str, Any]:
+    with bench.context.open(bench.files[name]) as file:
+        resident = (make_cold if cold else make_resident)(file, file.size_bytes)
+    return {"cache": "cold" if cold else "hot", "resident_fraction": resident}
+
+
+def _check_path(way: Way, matrix: hmatrix.HMatrix) -> None:
+    """A path that silently becomes another is no measurement of it."""
+    matrix.matvec(_zeros(matrix))
+    took = set(matrix.counts["bytes_by_path"])
+    wanted = {"auto": took, "gpu": {name for name in took if name.startswith("gpu")}}.get(way.path, {way.path})
+    if took - wanted:
+        raise NotPossible(f"{way.path} is not possible here: batches came by {', '.join(sorted(took - wanted))}")
+
+
+def _zeros(matrix: hmatrix.HMatrix) -> Any:
+    import numpy as np
+
+    return np.zeros(matrix.shape[1])
+
+
+def _check_product(bench: Bench, matrix: hmatrix.HMatrix) -> None:
+    import numpy as np
+
+    off = np.linalg.norm(matrix @ bench.ones() - bench.reference) / np.linalg.norm(bench.reference)
+    if off > SAME:
+        raise RuntimeError(f"a product is off by {off:g}: the bytes that came are not the matrix")
+
+
+def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], cpu: float) -> Sample:
+    """Of the solve: the first touch of pinned memory, at opening, is told apart as `pin_s`."""
+    taken = counts["batches_taken"]
+    return {
+        "bytes": max(found.bytes_read, 1),
+        "seconds": found.seconds,
+        "read_s": found.read_s,
+        "other_s": max(found.seconds - found.read_s, 0.0),
+        "pin_s": opened["read_s"],
+        "bytes_read": found.bytes_read,
+        "sweeps": found.sweeps,
+        "iterations": found.iterations,
+        "relative_residual": found.relative_residual,
+        "hit_rate": counts["batches_hit"] / taken if taken else 0.0,
+        "took": ", ".join(sorted(counts["bytes_by_path"])),
+        "cpu_user_s": cpu,
+        "cpu_system_s": 0.0,
+    }
+
+
+# -- best mode beside parity mode
+
+
+def _best(bench: Bench) -> list[Probe]:
+    probes = []
+    for tolerance in bench.settings["tolerances"]:
+        group = f"to {power(tolerance)}"
+        probes += [
+            Probe(f"{group}: {mode}", partial(_to, bench, tolerance, mode), group) for mode in ("best", "parity")
+        ]
+    return probes
+
+
+def _to(bench: Bench, tolerance: float, mode: str, _turn: int) -> Sample:
+    """Cold, in the least memory of the suite."""
+    best = mode == "best"
+    cache = bench.cache_bytes(min(bench.settings["ratios"]))
+    name = f"tiers {power(tolerance)}" if best else "fp64"
+    state = _prepare(bench, name, cold=True)
+    options: dict[str, Any] = {"cache_bytes": cache, "path": "direct", "verify": "never"}
+    options |= {} if best else {"pinned_tiers": 0, "pinned_batches": 0}
+    with bench.open(name, **options) as matrix:
+        opened, before = matrix.counts, time.process_time()
+        method = {"method": "fgmres"} if best else {"method": "bicgstab", "preconditioner": False}
+        found = hmatrix.solve(matrix, bench.ones(), tol=tolerance, max_iterations=1000, **method)
+        cpu, counts = time.process_time() - before, matrix.counts
+    if not found.converged:
+        raise NotPossible(f"no solution to {power(tolerance)}: {found.stopped_by}, at {found.relative_residual:.1e}")
+    sample = _sample(found, opened, counts, cpu)
+    read = counts["bytes_read"]  # what was pinned at opening is read too
+    sample |= {"bytes": read, "bytes_read": read, "seconds": found.seconds + opened["read_s"]}
+    return sample | {
+        "subject": "best",
+        "tolerance": tolerance,
+        "mode": mode,
+        "cache_bytes": cache,
+        "matrices_read": read / bench.fp64_bytes,
+        "inner_iterations": found.inner_iterations,
+        **state,
+    }
+
+
+# -- products in memory, and ceilings
+
+
+def _products(bench: Bench) -> list[Probe]:
+    return [Probe(f"product in memory: {name}", partial(_product, bench, name)) for name in bench.files]
+
+
+def _product(bench: Bench, name: str, _turn: int) -> Sample:
+    facts = bench.facts[name]
+    sweeps = int(bench.settings["product_sweeps"])
+    with bench.open(name, verify="never") as matrix:
+        x = bench.ones()
+        matrix.matvec(x)
+        cpu, began = time.process_time(), time.monotonic()
+        for _ in range(sweeps):
+            matrix.matvec(x)
+        seconds = time.monotonic() - began
+    used = {"cpu_user_s": time.process_time() - cpu, "cpu_system_s": 0.0}
+    return {"subject": "product", "bytes": facts["bytes_stored"] * sweeps, "seconds": seconds, "sweeps": sweeps, **used}
+
+
+def _ceilings(bench: Bench) -> list[Probe]:
+    probes = [
+        Probe(f"ceiling, the file {state}", partial(_whole_file, bench, state == "cold")) for state in ("hot", "cold")
+    ]
+    return [*probes, Probe("ceiling, copy in memory", partial(_copy, bench))]
+
+
+def _whole_file(bench: Bench, cold: bool, _turn: int) -> Sample:
+    """The matrix's file, or as much of it as memory is given, into the memory that products run in, by path "auto"."""
+    state = _prepare(bench, "fp64", cold)
+    size = min(bench.facts["fp64"]["bytes_stored"], bench.cache_bytes(max(bench.settings["ratios"])))
+    with bench.context.open(bench.files["fp64"]) as file:
+        memory = bench.context.allocate(size, first_touch="gpu")
+        before = time.process_time()
+        outcome = file.read(memory)
+    used = {"cpu_user_s": time.process_time() - before, "cpu_system_s": 0.0}
+    return {"subject": "ceiling", "bytes": outcome.bytes, "seconds": outcome.seconds, **used, **state}
+
+
+COPY_BYTES = 256 << 20
+
+
+def _copy(bench: Bench, _turn: int) -> Sample:
+    """Reads and writes of a copy within the memory that products run in, counted together."""
+    rate = _device_copy() if not bench.context.device["emulated"] else _host_copy()
+    return {"subject": "ceiling", "bytes": int(rate), "seconds": 1.0, **NO_CPU}
+
+
+def _device_copy() -> float:
+    try:
+        import torch
+    except ImportError:
+        raise NotPossible("PyTorch, which copies within GPU memory, is not installed") from None
+    source = torch.ones(COPY_BYTES * 4, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    rates = []
+    for _ in range(8):
+        torch.cuda.synchronize()
+        began = time.monotonic()
+        target.copy_(source)
+        torch.cuda.synchronize()
+        rates.append(2 * source.numel() / (time.monotonic() - began))
+    return max(rates)
+
+
+def _host_copy() -> float:
+    """By one thread a core, each with memory of its own."""
+    import numpy as np
+
+    count = len(os.sched_getaffinity(0))
+    pairs = [(np.ones(COPY_BYTES // count // 8), np.ones(COPY_BYTES // count // 8)) for _ in range(count)]
+    rates = []
+    for _ in range(5):
+        threads = [threading.Thread(target=np.copyto, args=(to, source)) for to, source in pairs]
+        began = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        rates.append(sum(2 * source.nbytes for _, source in pairs) / (time.monotonic() - began))
+    return max(rates)

@@ -1,0 +1,263 @@
+"""`penstock hmatrix`: conductors' surface charges by an H-matrix in a file, which may be larger than memory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock import Error, path_names
+from penstock.cli import hmatrix_options as given
+from penstock.cli import one_line, options, show
+
+if TYPE_CHECKING:
+    from penstock.cli.hmatrix_work import Work
+    from penstock.hmatrix import View
+
+METHOD, TOL = "fgmres", 1e-5
+app = typer.Typer(
+    name="hmatrix",
+    help="Solve boundary-element problems with an H-matrix that is built into a file and read from it on every sweep.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
+
+
+@app.command()
+def build(
+    mesh: given.MeshFile = None,
+    store: Annotated[str, typer.Option("--store", help="The file, conventionally .hmat.")] = "matrix.hmat",
+    shape: given.Shape = None,
+    triangles: given.Triangles = "5120",
+    unit: given.Unit = "1m",
+    eps: given.Eps = None,
+    encoding: given.Encoding = None,
+    batches: given.Batches = None,
+    kernel: given.Kernel = None,
+    workers: given.Workers = "auto",
+    json: given.Json = False,
+) -> int:
+    """Build the matrix of the Laplace single layer on a mesh into a file, which appears when it is complete."""
+    asked = locals()
+    from penstock.cli.hmatrix_work import Work, run
+
+    command = "hmatrix build"
+    surface = _surface(command, asked)
+    places = given.check_files(command, {"--store": store}, {"MESH": mesh})
+    fields = run(Work(command, surface, store=places["--store"], build=given.build_options(command, asked)))
+    _print(fields, json, solved=False)
+    return 0
+
+
+@app.command()
+def solve(
+    mesh: given.MeshFile = None,
+    shape: given.Shape = None,
+    triangles: given.Triangles = "5120",
+    unit: given.Unit = "1m",
+    matrix: Annotated[
+        str | None, typer.Option("--matrix", help="A .hmat file of this mesh, instead of building.")
+    ] = None,
+    eps: given.Eps = None,
+    encoding: given.Encoding = None,
+    batches: given.Batches = None,
+    kernel: given.Kernel = None,
+    store: Annotated[str | None, typer.Option("--store", help="Keep the matrix here.")] = None,
+    directory: Annotated[str, typer.Option("--dir", help="Where it is otherwise, and removed afterwards.")] = ".",
+    device: Annotated[str, typer.Option("--device", help="Where products run: auto, host, cuda:0, ...")] = "auto",
+    tol: Annotated[float, typer.Option("--tol", help="Of the true residual, relative.")] = TOL,
+    method: Annotated[str, typer.Option("--method", help="fgmres, gmres, bicgstab, gcr or idr.")] = METHOD,
+    max_iterations: Annotated[str, typer.Option("--max-iterations", help="Of the outer method.")] = "500",
+    restart: Annotated[str | None, typer.Option("--restart", help="gmres, fgmres: vectors; gcr: m; idr: s.")] = None,
+    relaxed: Annotated[bool, typer.Option("--relaxed", help="Read only as much as the residual needs.")] = False,
+    preconditioner: Annotated[bool, typer.Option("--preconditioner/--no-preconditioner", help="Block-Jacobi.")] = True,
+    cache: Annotated[
+        str, typer.Option("--cache", help="Memory for the matrix; auto is half of what is free.")
+    ] = "auto",
+    path: Annotated[
+        str, typer.Option("--path", help="How batches are read: auto, buffered, ..., gpu (by its own threads).")
+    ] = "auto",
+    pin: Annotated[
+        str | None, typer.Option("--pin", help="Keep the first K batches, and nothing else, in memory.")
+    ] = None,
+    zig_zag: Annotated[bool, typer.Option("--zig-zag", help="Every other sweep backwards.")] = False,
+    checkpoint: Annotated[str | None, typer.Option("--checkpoint", help="Keep the state here; go on from it.")] = None,
+    checkpoint_sweeps: Annotated[str, typer.Option("--checkpoint-sweeps", help="Sweeps from one to the next.")] = "5",
+    workers: given.Workers = "auto",
+    out: Annotated[str | None, typer.Option("--out", help="The surface charge: .vtk or .ply, for ParaView.")] = None,
+    picture: Annotated[str | None, typer.Option("--picture", help="The same as .png, .pdf or .svg.")] = None,
+    view: Annotated[str, typer.Option("--view", help="Of the picture: azimuth,elevation,upward axis.")] = "30,20,z",
+    json: given.Json = False,
+) -> int:
+    """Solve for the surface charge of a conductor at 1 V, or at the potentials that a .pbf file has for its faces.
+
+    The mesh is cleaned of duplicate triangles; then the matrix is built, stored, and read as often as the method takes
+    as far as it does not fit into --cache. The residual told is the true one. Exit code 1 when it is above --tol.
+    """
+    asked = locals()
+    from penstock.cli.hmatrix_work import run
+
+    work = _solve_work("hmatrix solve", asked)
+    fields = run(work)
+    _print(fields, json, solved=True)
+    return _refuse_unsolved(work.command, fields)
+
+
+@app.command()
+def info(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A .hmat file.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Read all of it and check every checksum.")] = False,
+    json: given.Json = False,
+) -> int:
+    """Say what a .hmat file holds. Its tables are always checked."""
+    from penstock import hmatrix
+    from penstock.cli.hmatrix_show import bar, info_lines
+
+    place = options.place("hmatrix info", "FILE", file)
+    found = hmatrix.info(place)
+    found["sampled_error"] = found["sampled_error"] if found["sampled_error"] >= 0 else None
+    if verify:
+        with bar("verify"):
+            found["verified_bytes"] = hmatrix.verify(place)
+    if json:
+        show.json_object({"file": str(place)} | found)
+        return 0
+    lines = [f"file      {one_line(str(place))}", *info_lines(found)]
+    if verify:
+        lines.append(f"verified  {show.bytes_text(found['verified_bytes'])}: every checksum fits")
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
+
+
+def _solve_work(command: str, asked: dict[str, Any]) -> Work:
+    """All of `penstock hmatrix solve`, refused where it makes no sense; `asked`: its options by name."""
+    from penstock.cli.hmatrix_work import Work
+
+    written = {f"--{name}": asked[name] for name in ("store", "checkpoint", "out", "picture")}
+    places = given.check_files(command, written, {"MESH": asked["mesh"], "--matrix": asked["matrix"]})
+    _check_kinds(command, places)
+    if asked["matrix"] is not None:
+        _refuse_beside_matrix(command, asked)
+    needed = asked["matrix"] is None or "--out" in places or "--picture" in places
+    return Work(
+        command,
+        _surface(command, asked, needed),
+        device=asked["device"],
+        matrix=None if asked["matrix"] is None else options.place(command, "--matrix", asked["matrix"]),
+        store=places.get("--store"),
+        directory=options.place(command, "--dir", asked["directory"]),
+        build=given.build_options(command, asked),
+        opened=_opened(command, asked),
+        solve=_method(command, asked) | {"checkpoint": places.get("--checkpoint")},
+        out=places.get("--out"),
+        picture=places.get("--picture"),
+        view=_view(command, asked["view"]),
+    )
+
+
+def _surface(command: str, asked: dict[str, Any], needed: bool = True) -> given.Surface | None:
+    found = given.Surface.of(command, asked["mesh"], asked["shape"], asked["triangles"], asked["unit"])
+    if found is None and needed:
+        raise options.refusal(command, "there is no mesh", "name a file, or give --shape")
+    return found
+
+
+def _refuse_beside_matrix(command: str, asked: dict[str, Any]) -> None:
+    named = [name for name in ("eps", "encoding", "batches", "kernel", "store") if asked[name] is not None]
+    if named:
+        cause = f"--{named[0]} is about building a matrix, and --matrix names one that is there"
+        raise options.refusal(command, cause, "leave one of them out")
+
+
+def _check_kinds(command: str, places: dict[str, Path]) -> None:
+    """Endings, before the work and not after it."""
+    from penstock.hmatrix import check_picture
+
+    if "--picture" in places:
+        check_picture(places["--picture"])
+    if "--out" in places and places["--out"].suffix not in (".vtk", ".ply"):
+        raise options.refusal(command, f"--out: {places['--out']} is neither .vtk nor .ply", "name one of them")
+
+
+def _opened(command: str, how: dict[str, Any]) -> dict[str, Any]:
+    """For open()."""
+    found: dict[str, Any] = {"path": _path(command, how["path"]), "zig_zag": how["zig_zag"]}
+    found["workers"] = given.workers(command, how["workers"])
+    found["cache_bytes"] = "auto"
+    if how["cache"] != "auto":
+        found["cache_bytes"] = options.size(command, "--cache", how["cache"])
+        if found["cache_bytes"] == 0:
+            raise options.refusal(command, "--cache: 0 bytes hold nothing", "leave it out, or use 1GiB, for example")
+    if how["pin"] is not None:
+        batches = 0 if how["pin"] == "0" else options.count(command, "--pin", how["pin"], given.MOST)
+        found |= {"pinned_batches": batches, "pinned_tiers": 0}
+    return found
+
+
+def _path(command: str, name: str) -> str:
+    """A path's name, or "gpu": fetched by the device's own threads."""
+    known = (*path_names(), "gpu")
+    if name not in known:
+        raise options.refusal(command, f"--path: there is no path named '{name}'", "use one of " + ", ".join(known))
+    return name
+
+
+def _method(command: str, how: dict[str, Any]) -> dict[str, Any]:
+    """For solve()."""
+    from penstock.hmatrix import METHODS
+
+    if not 0 < how["tol"] < 1:
+        raise options.refusal(command, f"--tol: {how['tol']:g} is out of range", "use a number above 0 and below 1")
+    found: dict[str, Any] = {"tol": how["tol"], "method": given.one_of(command, "--method", how["method"], METHODS)}
+    found |= {name: how[name] for name in ("relaxed", "preconditioner")}
+    sweeps = options.count(command, "--checkpoint-sweeps", how["checkpoint_sweeps"], given.MOST)
+    found["checkpoint_sweeps"] = sweeps
+    if how["relaxed"] and how["method"] not in ("gmres", "fgmres"):
+        raise options.refusal(command, f"--relaxed means nothing to {how['method']}", "use gmres or fgmres")
+    if how["restart"] is not None and how["method"] == "bicgstab":
+        raise options.refusal(command, "--restart means nothing to bicgstab", "leave it out")
+    found["max_iterations"] = options.count(command, "--max-iterations", how["max_iterations"], given.MOST)
+    if how["restart"] is not None:
+        found["restart"] = options.count(command, "--restart", how["restart"], given.MOST)
+    return found
+
+
+def _view(command: str, text: str) -> View:
+    from penstock.hmatrix import View
+
+    parts = text.split(",")
+    try:
+        found = View(float(parts[0]), float(parts[1]), parts[2] if len(parts) == 3 else "z")
+        found.axes()
+    except (ValueError, IndexError, Error):
+        raise options.refusal(command, f"--view: '{text}' is no view", "use 30,20,z, for example") from None
+    return found
+
+
+def _print(fields: dict[str, Any], json: bool, solved: bool) -> None:
+    from penstock.cli import hmatrix_show as lines
+
+    if json:
+        show.json_object(fields)
+        return
+    text = [*lines.matrix_lines(fields), *(lines.solve_lines(fields) if solved else []), lines.time_line(fields)]
+    sys.stdout.write("\n".join(text) + "\n")
+
+
+def _refuse_unsolved(command: str, fields: dict[str, Any]) -> int:
+    """What was found is printed; that it is not what was asked for is told after it."""
+    if fields["converged"]:
+        return 0
+    sys.stdout.flush()
+    above = f"the residual is {fields['relative_residual']:.1e}, above --tol {fields['tol']:g}"
+    cause = f"{above}; it ended by {fields['stopped_by']}"
+    advice = "allow more --max-iterations, use --method fgmres, or build with a smaller --eps"
+    raise Error(code="not_converged", operation=command, cause=cause, advice=advice)

@@ -1,0 +1,130 @@
+"""Options that the commands of `penstock hmatrix` share, and their values as the work takes them.
+
+All that can be refused is refused here, before a matrix is built for an hour.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock._publish import check_target
+from penstock.cli import options
+
+if TYPE_CHECKING:
+    from penstock.hmatrix import Mesh, MeshReport
+
+MOST = 1_000_000_000
+LENGTHS = {"nm": 1e-9, "um": 1e-6, "mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, "in": 0.0254, "ft": 0.3048}
+EPS, ENCODING, KERNEL = 1e-4, "tiers", "collocation"
+
+MeshFile = Annotated[
+    str | None, typer.Argument(metavar="[MESH]", help="PLY, OBJ, STL, OFF or .pbf (HACApK), told by content.")
+]
+Shape = Annotated[str | None, typer.Option("--shape", help="Instead: sphere, cube, torus, bumpy, mirrored-spheres.")]
+Triangles = Annotated[str, typer.Option("--triangles", help="Of the shape, at least.")]
+Unit = Annotated[str, typer.Option("--unit", help="Length of the file's unit: 1mm, 0.0254m, in, ...")]
+Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix. [default: 1e-4]")]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="tiers (compressed) or fp64 (doubles). [default: tiers]")
+]
+Batches = Annotated[str | None, typer.Option("--batches", help="Parts of the file, each read as a whole.")]
+Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation or galerkin. [default: collocation]")]
+Workers = Annotated[str, typer.Option("--workers", help="Threads; auto is one a core.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Where the mesh comes from: a file, or a shape made by rule."""
+
+    command: str
+    file: Path | None
+    shape: str
+    triangles: int
+    unit_metres: float
+
+    @classmethod
+    def of(cls, command: str, file: str | None, shape: str | None, triangles: str, unit: str) -> Surface | None:
+        """None when neither is given."""
+        if file is not None and shape is not None:
+            raise options.refusal(command, "both MESH and --shape are given", "give one of them")
+        if file is None and shape is None:
+            return None
+        from penstock.hmatrix import shape_names
+
+        if shape is not None and shape not in shape_names():
+            raise options.refusal(command, f"--shape: '{shape}' is not known", "use " + ", ".join(shape_names()))
+        number = options.count(command, "--triangles", triangles, MOST)
+        place = options.place(command, "MESH", file) if file is not None else None
+        return cls(command, place, shape or "", number, _metres(command, unit))
+
+    @property
+    def name(self) -> str:
+        return str(self.file) if self.file else f"{self.shape} of {self.triangles}"
+
+    def load(self) -> tuple[Mesh, MeshReport]:
+        """The mesh as a matrix can be made of it, and what it was like."""
+        from penstock import hmatrix
+
+        if self.file is None:
+            mesh = hmatrix.shape(self.shape, self.triangles)
+        else:
+            mesh = hmatrix.read_mesh(self.file, unit_metres=self.unit_metres)
+        return mesh.clean()
+
+
+def build_options(command: str, given: dict[str, Any]) -> dict[str, Any]:
+    """For assemble(), from the texts of --eps, --encoding, --batches, --kernel and --workers."""
+    from penstock.hmatrix import ENCODINGS, KERNELS
+
+    eps = EPS if given["eps"] is None else given["eps"]
+    if not 1e-12 <= eps <= 0.5:
+        raise options.refusal(command, f"--eps: {eps:g} is out of range", "use a number from 1e-12 to 0.5")
+    found: dict[str, Any] = {"eps": eps, "workers": workers(command, given["workers"])}
+    found["encoding"] = one_of(command, "--encoding", given["encoding"] or ENCODING, ENCODINGS)
+    found["kernel"] = one_of(command, "--kernel", given["kernel"] or KERNEL, KERNELS)
+    if given["batches"] is not None:
+        found["batches"] = options.count(command, "--batches", given["batches"], MOST)
+    return found
+
+
+def workers(command: str, text: str) -> int:
+    return 0 if text == "auto" else options.count(command, "--workers", text, options.MAX_WORKERS)
+
+
+def one_of(command: str, option: str, text: str, known: tuple[str, ...]) -> str:
+    if text not in known:
+        raise options.refusal(command, f"{option}: '{text}' is not known", "use " + ", ".join(known))
+    return text
+
+
+def check_files(command: str, written: dict[str, str | None], read: dict[str, str | None]) -> dict[str, Path]:
+    """Files to be written, by option, none of which is another or one that is read."""
+    places = {option: options.place(command, option, name) for option, name in read.items() if name is not None}
+    found = {option: options.place(command, option, name) for option, name in written.items() if name is not None}
+    for option, place in found.items():
+        for other, taken in places.items():
+            if place.resolve() == taken.resolve():
+                raise options.refusal(command, f"{option} and {other} are one file, {place}", "name another")
+        places[option] = place
+        check_target(place, command, f"name a file you can write with {option}")
+    return found
+
+
+def _metres(command: str, text: str) -> float:
+    """Of "1mm", "0.0254m", "in" or "0.001"."""
+    split = re.fullmatch(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)?\s*([a-z]*)", text)
+    if split and (split[1] or split[2]) and (split[2] or "m") in LENGTHS:
+        try:
+            metres = float(split[1] or 1) * LENGTHS[split[2] or "m"]
+        except ValueError:
+            metres = 0.0
+        if 0 < metres < float("inf"):
+            return metres
+    known = ", ".join(LENGTHS)
+    raise options.refusal(command, f"--unit: '{text}' is no length", f"use 1mm, for example; units are {known}")

@@ -1,0 +1,198 @@
+"""The work of `penstock hmatrix`: matrix, solve, files, and all that came of it as one dict."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock import Error, hmatrix
+from penstock._shared import shared_context
+from penstock.bench.workspace import Scratch
+from penstock.cli.hmatrix_options import KERNEL, Surface
+from penstock.cli.hmatrix_show import VACUUM, assembling, bar, solving
+
+if TYPE_CHECKING:
+    from penstock.hmatrix import HMatrix, Mesh, MeshReport, Solution, View
+
+_MOST_CHARGES = 16  # bodies at different potentials that are told apart
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be done.
+
+    Attributes:
+        surface: None with a matrix that is there, where nobody asks for charges.
+        device: where products run.
+        matrix: a file that is there; None to build one.
+        store: where the built one stays; None for a scratch file under `directory`.
+        build: for assemble().
+        opened: for open().
+        solve: for solve(); None to build only.
+    """
+
+    command: str
+    surface: Surface | None
+    device: str = "auto"
+    matrix: Path | None = None
+    store: Path | None = None
+    directory: Path = Path()
+    build: dict[str, Any] = field(default_factory=dict)
+    opened: dict[str, Any] = field(default_factory=dict)
+    solve: dict[str, Any] | None = None
+    out: Path | None = None
+    picture: Path | None = None
+    view: View | None = None
+
+
+def run(work: Work) -> dict[str, Any]:
+    """Does it, and tells all of it by the names that --json has."""
+    mesh, report = work.surface.load() if work.surface else (None, None)
+    began = time.monotonic()
+    with _matrix(work, mesh) as matrix:
+        kernel = _check_problem(work, matrix, mesh)
+        solution = None
+        if work.solve is not None:
+            with bar(f"solve, {work.solve['method']}") as tell:
+                told = solving(tell, work.solve["tol"])
+                solution = hmatrix.solve(matrix, _right_hand_side(mesh, kernel, matrix), callback=told, **work.solve)
+        fields = _facts(work, matrix, mesh, report)
+        fields |= _solve_facts(work, matrix, mesh, solution)
+    fields["total_s"] = time.monotonic() - began
+    fields["other_s"] = max(
+        0.0, fields["total_s"] - sum(fields[f"{phase}_s"] for phase in ("assemble", "write", "read"))
+    )
+    if mesh is not None and solution is not None:
+        _write(work, mesh, solution)
+    return fields
+
+
+@contextmanager
+def _matrix(work: Work, mesh: Mesh | None) -> Iterator[HMatrix]:
+    if work.matrix is not None or mesh is None:
+        with hmatrix.open(work.matrix or "", context=shared_context(work.device), **work.opened) as matrix:
+            yield matrix
+    elif work.store is not None:
+        with _built(work, mesh, work.store) as matrix:
+            yield matrix
+    else:
+        with (
+            Scratch(work.directory, (work.command, "--dir")) as scratch,
+            _built(work, mesh, scratch.directory / "matrix.hmat") as matrix,
+        ):
+            yield matrix
+
+
+def _built(work: Work, mesh: Mesh, store: Path) -> HMatrix:
+    context = shared_context(work.device)
+    with bar("assemble") as tell:
+        progress = assembling(tell)
+        return hmatrix.assemble(mesh, store=store, context=context, progress=progress, open=work.opened, **work.build)
+
+
+def _check_problem(work: Work, matrix: HMatrix, mesh: Mesh | None) -> str:
+    """The kernel. A matrix that was built of another mesh is refused."""
+    if work.matrix is None:
+        return work.build["kernel"]
+    about, name = matrix.about, str(work.matrix)
+    if mesh is not None and (mesh.unknowns != matrix.shape[0] or about.get("mesh", mesh.digest) != mesh.digest):
+        cause = f"it was built of another mesh than {work.surface.name if work.surface else ''}"
+        raise Error(
+            operation=work.command, file=name, cause=cause, advice="give that mesh, its --unit too, or build anew"
+        )
+    kernel = about.get("kernel", KERNEL)
+    if mesh is None and kernel != KERNEL:
+        cause = f"its kernel is {kernel}, and 1 V on that takes areas"
+        raise Error(operation=work.command, file=name, cause=cause, advice="give the mesh")
+    return kernel
+
+
+def _volts(mesh: Mesh) -> np.ndarray:
+    return np.ones(mesh.unknowns) if mesh.values is None else mesh.values
+
+
+def _right_hand_side(mesh: Mesh | None, kernel: str, matrix: HMatrix) -> np.ndarray:
+    if mesh is None:
+        return np.ones(matrix.shape[0])
+    return _volts(mesh) if kernel == KERNEL else _volts(mesh) * mesh.areas
+
+
+def _facts(work: Work, matrix: HMatrix, mesh: Mesh | None, report: MeshReport | None) -> dict[str, Any]:
+    """Of mesh, file and assembly."""
+    fields: dict[str, Any] = dict(matrix.facts)
+    error = fields["sampled_error"]
+    fields["sampled_error"] = error if error >= 0 else None
+    fields |= {"mesh": None, "mesh_report": [], "mesh_facts": None, "duplicates_removed": 0}
+    if work.surface is not None and report is not None:
+        fields["mesh"], fields["mesh_facts"] = work.surface.name, report.facts
+        fields["mesh_report"] = [line for line in report.text.splitlines() if line]
+        fields["duplicates_removed"] = report.facts["duplicate_triangles"]
+    kept = work.matrix or work.store
+    fields["store"] = None if kept is None else str(kept)
+    return fields | {name: matrix.built.get(name, 0.0) for name in ("assemble_s", "write_s")}
+
+
+def _solve_facts(work: Work, matrix: HMatrix, mesh: Mesh | None, solution: Solution | None) -> dict[str, Any]:
+    fields: dict[str, Any] = dict.fromkeys(
+        (
+            "method",
+            "tol",
+            "converged",
+            "stopped_by",
+            "relative_residual",
+            "cache_hit_rate",
+            "pinned_batches",
+            "pinned_tiers",
+        )
+    )
+    fields |= dict.fromkeys(("iterations", "inner_iterations", "sweeps", "bytes_read"), 0)
+    fields |= {"read_s": 0.0, "bytes_by_path": {}, "capacitance_over_4pi_eps0": None, "capacitance_farad": None}
+    fields |= {"charges": [], "history": []}
+    if solution is None or work.solve is None:
+        return fields
+    counts = matrix.counts
+    for name in ("converged", "stopped_by", "relative_residual", "iterations", "inner_iterations", "sweeps", "history"):
+        fields[name] = getattr(solution, name)
+    for name in ("bytes_read", "bytes_by_path", "read_s", "pinned_batches", "pinned_tiers", "pinned_bytes"):
+        fields[name] = counts[name]
+    fields |= {"method": work.solve["method"], "tol": work.solve["tol"]}
+    fields["cache_hit_rate"] = counts["batches_hit"] / max(1, counts["batches_taken"])
+    return fields | (_charges(mesh, solution.x) if mesh is not None else {})
+
+
+def _charges(mesh: Mesh, density: np.ndarray) -> dict[str, Any]:
+    """Of the triangles at each potential; a capacitance where there is one potential only, and it is not 0."""
+    volts, charge = _volts(mesh), density * mesh.areas / (4 * math.pi)
+    levels = np.unique(volts)
+    fields: dict[str, Any] = {}
+    if len(levels) <= _MOST_CHARGES:
+        fields["charges"] = [
+            {
+                "volts": float(level),
+                "triangles": int((volts == level).sum()),
+                "charge_over_4pi_eps0": float(charge[volts == level].sum()),
+                "coulombs": float(charge[volts == level].sum()) * 4 * math.pi * VACUUM,
+            }
+            for level in levels
+        ]
+    if len(levels) == 1 and levels[0] != 0:
+        fields["capacitance_over_4pi_eps0"] = float(charge.sum() / levels[0])
+        fields["capacitance_farad"] = fields["capacitance_over_4pi_eps0"] * 4 * math.pi * VACUUM
+    return fields
+
+
+def _write(work: Work, mesh: Mesh, solution: Solution) -> None:
+    """Charges in C/m²."""
+    charge = solution.x * VACUUM
+    if work.out is not None:
+        mesh.write(work.out, surface_charge=charge, potential=_volts(mesh))
+    if work.picture is not None:
+        at = f" at {_volts(mesh)[0]:g} V" if len(np.unique(_volts(mesh))) == 1 else ""
+        hmatrix.picture(mesh, charge, work.picture, label=f"surface charge density{at}", unit="C/m²", view=work.view)

@@ -1,0 +1,42 @@
+"""Boundary-element systems as H-matrices that may be larger than memory: built, stored, multiplied, solved.
+
+    import penstock as ps
+
+    mesh = ps.hmatrix.shape("sphere", 5120)                       # or ps.hmatrix.read_mesh("dragon.ply")
+    A = ps.hmatrix.assemble(mesh, eps=1e-5, store="sphere.hmat")  # or ps.hmatrix.open("sphere.hmat")
+    y = A @ x
+    charge = ps.hmatrix.solve(A, b, tol=1e-5, cache_bytes="1 GiB")
+    print(charge.x, charge.relative_residual, ps.hmatrix.capacitance(mesh, charge.x))
+
+The built-in problem is that of a conductor: the Laplace single layer with one unknown a triangle, collocation at
+centroids (or Galerkin), all integrals exact. A function of your own gives other entries. Products and solves read the
+matrix from storage as far as it does not fit in `cache_bytes`; see docs/applications/hmatrix.md.
+"""
+
+from penstock.hmatrix._assemble import ENCODINGS, KERNELS, assemble
+from penstock.hmatrix._matrix import HMatrix, info, open, verify
+from penstock.hmatrix._mesh import Mesh, MeshReport, capacitance, read_mesh, shape, shape_names
+from penstock.hmatrix._picture import View, check_picture, picture
+from penstock.hmatrix._solve import METHODS, Solution, solve
+
+__all__ = [
+    "ENCODINGS",
+    "HMatrix",
+    "KERNELS",
+    "METHODS",
+    "Mesh",
+    "MeshReport",
+    "Solution",
+    "View",
+    "assemble",
+    "capacitance",
+    "check_picture",
+    "info",
+    "open",
+    "picture",
+    "read_mesh",
+    "shape",
+    "shape_names",
+    "solve",
+    "verify",
+]

@@ -1,0 +1,210 @@
+"""An H-matrix in a file, as an operator."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from penstock import _core
+from penstock._error import Error
+from penstock._shared import shared_context
+from penstock._sizes import parse_bytes
+from penstock.hmatrix._memory import cache_by_memory
+from penstock.hmatrix._numbers import is_complex, reals
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from penstock._api import Context, FileName
+
+
+class OpenOptions(TypedDict, total=False):
+    """Of an open matrix; what is left out has the value after the colon."""
+
+    cache_bytes: int | str  # memory for matrix bytes, as "8 GiB"; 0 for what the whole matrix takes: half of the free
+    path: str  # how batches are read: "auto", "buffered", ..., "gpu" (by the device's own threads): "auto"
+    on_host: bool  # products on the host though the context has a GPU: False
+    pinned_tiers: int  # first tiers of every batch that stay in memory; -1 for as many as help: -1
+    pinned_batches: int  # batches, from the first, that stay in memory whole; -1 for as many as fit: -1
+    read_ahead: int  # batches under way beside the one in use; -1 for as many as there is room for: -1
+    zig_zag: bool  # every other sweep backwards: False
+    verify: str  # checksums of what is read: "first" time, "always", "never": "first"
+    workers: int  # threads; 0 for one a core: 0
+    block_size: int  # of the block-Jacobi preconditioner, at most 1024; 0 for none: 64
+
+
+class HMatrix:
+    """A stored matrix. Made by open() and assemble(); `A @ x`, `A.shape` and `A.dtype` are what SciPy asks of an
+    operator (scipy.sparse.linalg.aslinearoperator(A)). Threads may share it: they wait for each other.
+
+    Attributes:
+        path: its file.
+        built: what assembly counted, when this object assembled it; else {}.
+    """
+
+    __array_ufunc__ = None  # x @ A is a TypeError: products are from the left only
+
+    def __init__(self, context: Context, path: FileName, options: OpenOptions, built: dict[str, Any]) -> None:
+        self.path = os.fsdecode(path)
+        self.built = built
+        self._context = context
+        self._options: dict[str, Any] = dict(options)
+        self._lock = threading.RLock()  # of the system: its products and solves; a solve's callback may multiply
+        self._closed = False
+        self._system: _core.HMatrixSystem | None = None  # opened when first needed
+
+    def _open(self, options: dict[str, Any]) -> _core.HMatrixSystem:
+        how = dict(options)
+        cache = how.get("cache_bytes", "auto")
+        if cache == "auto":
+            how["cache_bytes"] = min(
+                cache_by_memory(self._context.device, bool(how.get("on_host"))), _enough_for(self.path)
+            )
+        elif isinstance(cache, str):
+            how["cache_bytes"] = parse_bytes(cache)
+        return _core.HMatrixSystem(self._context._raw, self.path, how)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{self.shape[0]} x {self.shape[1]}"
+        return f"<penstock.hmatrix.HMatrix {self.path!r}, {state}>"
+
+    @property
+    def _raw(self) -> _core.HMatrixSystem:
+        with self._lock:
+            if self._closed:
+                raise Error(operation="use a matrix", file=self.path, cause="it is closed", advice="open it again")
+            if self._system is None:
+                self._system = self._open(self._options)
+            return self._system
+
+    def reopen(self, **options: Unpack[OpenOptions]) -> None:
+        """Opens the file again with these options in place of those given before: another cache, another path. When
+        that fails the options are as they were before.
+        """
+        with self._lock:
+            before, self._system = self._options, None  # its memory goes first
+            self._options = before | options
+            try:
+                _ = self._raw
+            except BaseException:
+                self._options = before
+                raise
+
+    def close(self) -> None:
+        """Lets go of memory and file. Idempotent."""
+        with self._lock:
+            self._system, self._closed = None, True
+
+    def __enter__(self) -> HMatrix:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(unknowns, unknowns)."""
+        unknowns = self.facts["unknowns"]
+        return (unknowns, unknowns)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float64."""
+        return np.dtype(np.float64)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Of the file: unknowns, low_rank_leaves, dense_leaves, batches, bytes_fp64 (of the factors as doubles, at
+        eps), bytes_stored (of the file), encoding, accuracies of its tiers, eps, sampled_error, ...
+        """
+        return self._raw.head if not self.built or self._system is not None else dict(self.built)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The problem, as whoever built the file described it."""
+        return json.loads(self._raw.about)
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Since it was opened: bytes_read from storage, bytes_by_path (what the transfers' evidence says), sweeps,
+        batches_taken and batches_hit (those that needed no read), read_s (waiting for storage), pinned_bytes, ...
+        """
+        return self._raw.counts
+
+    def matvec(self, x: Any, *, accuracy: float = 0.0) -> np.ndarray:
+        """A x.
+
+        Args:
+            x: (n,) or (n, k): k vectors at once cost one sweep. Complex vectors count as two.
+            accuracy: 0 for all that is stored; else only as much is read as this relative accuracy needs.
+        """
+        if is_complex(x):
+            given = np.asarray(x)
+            parts = self.matvec(np.stack([given.real, given.imag], -1).reshape(len(given), -1), accuracy=accuracy)
+            return (parts[:, 0::2] + 1j * parts[:, 1::2]).reshape(given.shape)
+        given = reals("x", x)
+        if given.ndim not in (1, 2) or given.shape[0] != self.shape[1]:
+            cause = f"x has shape {given.shape}, and the matrix {self.shape}"
+            raise Error(operation="multiply", file=self.path, cause=cause, advice="give (n,) or (n, k)")
+        columns = np.ascontiguousarray(given.reshape(given.shape[0], -1).T)
+        if columns.size == 0:
+            return np.empty(given.shape)
+        with self._lock:
+            made = self._raw.multiply(columns, accuracy).T
+        return made[:, 0] if given.ndim == 1 else np.asfortranarray(made)
+
+    matmat = matvec
+
+    def __matmul__(self, x: Any) -> np.ndarray:
+        return self.matvec(x)
+
+
+def _enough_for(path: str) -> int:
+    """Memory that holds all of a file in pages of any size: a page cache takes all that it is given."""
+    with suppress(OSError):  # opening it will say what is wrong
+        return 2 * os.stat(path).st_size + (64 << 20)  # noqa: PTH116 - the name may be bytes
+    return 64 << 20
+
+
+def open(  # noqa: A001 - the name says what it does
+    file: FileName, /, *, context: Context | None = None, **options: Unpack[OpenOptions]
+) -> HMatrix:
+    """Opens a .hmat file for products and solves.
+
+        A = ps.hmatrix.open("dragon.hmat", cache_bytes="8 GiB", path="direct")
+
+    Raises:
+        Error: not_found, ...; invalid_argument for a file that is none, was cut short or is damaged, and for a cache
+            that cannot hold a batch; unsupported for one of another version.
+    """
+    matrix = HMatrix(context or shared_context(), file, options, {})
+    _ = matrix._raw  # what is wrong with file or options is said now
+    return matrix
+
+
+def info(file: FileName, /, *, context: Context | None = None) -> dict[str, Any]:
+    """What a .hmat file is, without its batches: HMatrix.facts, and `about`, `largest_batch_bytes` and `tier_bytes`,
+    of all batches by tier.
+
+    Raises:
+        Error: as open().
+    """
+    found = _core.hmatrix_info((context or shared_context())._raw, file)
+    return found | {"about": json.loads(found["about"])}
+
+
+def verify(file: FileName, /, *, context: Context | None = None) -> int:
+    """Reads all of a .hmat file and checks every checksum, with memory for a few batches. Returns the bytes of batches.
+
+    Raises:
+        Error: as open(); io_error that names the batch that is damaged.
+    """
+    room = 3 * (info(file, context=context)["largest_batch_bytes"] + 4096)
+    with open(file, context=context, cache_bytes=room, pinned_tiers=0, pinned_batches=0, verify="always") as matrix:
+        matrix @ np.zeros(matrix.shape[1])
+        return matrix.counts["bytes_read"]

@@ -1,0 +1,103 @@
+"""The figures of the suite `hmatrix`: seconds by path and by pinned batches, and best mode beside parity mode.
+
+Each function takes rows of a results file and returns a matplotlib Figure, or None when the rows do not hold what it
+shows. Medians; bars are split into waiting for storage and all else.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from penstock.bench.hmatrix import power
+from penstock.report import style
+
+Rows = list[dict[str, Any]]
+READ, OTHER = style.DIRECT, "#b8c4d4"
+
+
+def of_time(rows: Rows) -> Rows:
+    return [row for row in rows if row["kind"] == "hmatrix" and row["subject"] in ("path", "pins")]
+
+
+def of_best(rows: Rows) -> Rows:
+    return [row for row in rows if row["kind"] == "hmatrix" and row["subject"] == "best"]
+
+
+def time_figure(rows: Rows) -> Figure | None:
+    """A panel for each share of memory, one bar a path; and one for pinned batches."""
+    found = of_time(rows)
+    panels = []
+    for ratio in sorted({row["ratio"] for row in found if row["subject"] == "path"}):
+        mine = [row for row in found if row["subject"] == "path" and row["ratio"] == ratio]
+        panels.append((f"Memory for {ratio:.0%} of the matrix", _bars(mine, lambda row: row["way"])))
+    pins = [row for row in found if row["subject"] == "pins"]
+    if pins:
+        bars = _bars(pins, lambda row: f"{row['way'].removeprefix('gpu, ')}, {row['pinned_batches']}")
+        panels.append(("Batches that stay in memory", bars))
+    if not panels:
+        return None
+    tallest = max(len(bars) for _, bars in panels)
+    figure = Figure(figsize=(3.4 * len(panels) + 1.4, 0.27 * tallest + 1.5), layout="constrained")
+    for axes, (title, bars) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        _draw(axes, bars)
+        axes.set_title(title, fontsize=10, pad=5)
+        axes.set_xlabel("seconds")
+    handles = [Patch(color=READ, label="waiting for storage"), Patch(color=OTHER, label="all else")]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def read_figure(rows: Rows) -> Figure | None:
+    """Left what is read, in matrices of doubles; right seconds. One pair of bars a tolerance."""
+    found = of_best(rows)
+    if not found:
+        return None
+    figure = Figure(figsize=(7.2, 2.6), layout="constrained")
+    read, time = figure.subplots(1, 2)
+    for axes, field, what in ((read, "matrices_read", "matrices read, as doubles"), (time, "seconds", "seconds")):
+        labels, values, colours = [], [], []
+        for tolerance in sorted({row["tolerance"] for row in found}):
+            for mode, colour in (("parity", READ), ("best", style.HOT)):
+                group = [row[field] for row in found if row["tolerance"] == tolerance and row["mode"] == mode]
+                if group:
+                    labels.append(f"to {power(tolerance)}, {mode}")
+                    values.append(statistics.median(group))
+                    colours.append(colour)
+        places = range(len(values))
+        axes.barh(places, values, color=colours, height=0.62)
+        axes.set_yticks(places, labels)
+        axes.invert_yaxis()
+        axes.set_xlabel(what)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlim(0, max(values) * 1.18)
+        for place, value in zip(places, values, strict=True):
+            axes.annotate(f"{value:.3g}", (value, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
+    return figure
+
+
+def _bars(rows: Rows, label: Any) -> list[tuple[str, float, float]]:
+    """(label, seconds waiting, seconds of all else), in the order of the rows."""
+    groups: dict[str, Rows] = {}
+    for row in sorted(rows, key=lambda row: (row.get("way", ""), row["pinned_batches"])):
+        groups.setdefault(label(row), []).append(row)
+    return [
+        (name, statistics.median(row["read_s"] for row in group), statistics.median(row["other_s"] for row in group))
+        for name, group in groups.items()
+    ]
+
+
+def _draw(axes: Axes, bars: list[tuple[str, float, float]]) -> None:
+    places = range(len(bars))
+    reads, others = [bar[1] for bar in bars], [bar[2] for bar in bars]
+    axes.barh(places, reads, color=READ, height=0.66)
+    axes.barh(places, others, left=reads, color=OTHER, height=0.66)
+    axes.set_yticks(places, [bar[0] for bar in bars])
+    axes.invert_yaxis()
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.grid(axis="y", visible=False)
