@@ -162,6 +162,7 @@ WRONG = [
     ((*SMALL, "--picture", "q.gif"), "use .png"),
     ((*SMALL, "--picture", "no/q.png"), "no such directory"),
     ((*SMALL, "--view", "1,2,w"), "--view"),
+    ((*SMALL, "--width", "100"), "--width: 100 pixels"),
     ((*SMALL, "--out", "a.ply", "--store", "./a.ply"), "are one file"),
     (("a.ply", "--out", "a.ply"), "are one file"),
     ((*SMALL, "--matrix", "absent.hmat"), "absent.hmat"),

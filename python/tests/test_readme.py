@@ -82,7 +82,8 @@ def run_c(code: str, place: Path) -> None:
 
 
 def compile_block(language: str, code: str, place: Path) -> None:
-    """C++ and kernels against the headers inside the installed package, which has no C++ library to link."""
+    """C++ and kernels against the headers inside the installed package, which has no C++ library to link; headers of
+    applications are not among them, and come from this tree."""
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
     compiler = (shutil.which("c++") or shutil.which("g++")) if language == "cpp" else nvcc
     if compiler is None:
@@ -90,7 +91,8 @@ def compile_block(language: str, code: str, place: Path) -> None:
     source = place / ("program.cu" if language == "cuda" else "program.cpp")
     source.write_text(code)
     standard = "-std=c++17" if language == "cuda" else "-std=c++20"
-    run([compiler, standard, f"-I{penstock.get_include()}", "-c", str(source), "-o", "program.o"], place)
+    headers = [f"-I{penstock.get_include()}", f"-I{ROOT / 'apps'}"]
+    run([compiler, standard, *headers, "-c", str(source), "-o", "program.o"], place)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -95,6 +95,7 @@ def solve(
     out: Annotated[str | None, typer.Option("--out", help="The surface charge: .vtk or .ply, for ParaView.")] = None,
     picture: Annotated[str | None, typer.Option("--picture", help="The same as .png, .pdf or .svg.")] = None,
     view: Annotated[str, typer.Option("--view", help="Of the picture: azimuth,elevation,upward axis.")] = "30,20,z",
+    width: Annotated[str, typer.Option("--width", help="Of the surface in the picture, in pixels.")] = "1200",
     json: given.Json = False,
 ) -> int:
     """Solve for the surface charge of a conductor at 1 V, or at the potentials that a .pbf file has for its faces.
@@ -160,6 +161,7 @@ def _solve_work(command: str, asked: dict[str, Any]) -> Work:
         out=places.get("--out"),
         picture=places.get("--picture"),
         view=_view(command, asked["view"]),
+        width=_width(command, asked["width"]),
     )
 
 
@@ -239,6 +241,15 @@ def _view(command: str, text: str) -> View:
         found.axes()
     except (ValueError, IndexError, Error):
         raise options.refusal(command, f"--view: '{text}' is no view", "use 30,20,z, for example") from None
+    return found
+
+
+def _width(command: str, text: str) -> int:
+    from penstock.hmatrix import WIDTHS
+
+    found = options.count(command, "--width", text, given.MOST)
+    if not WIDTHS[0] <= found <= WIDTHS[1]:
+        raise options.refusal(command, f"--width: {found} pixels", f"use {WIDTHS[0]} to {WIDTHS[1]}")
     return found
 
 

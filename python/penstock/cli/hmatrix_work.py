@@ -50,6 +50,7 @@ class Work:
     out: Path | None = None
     picture: Path | None = None
     view: View | None = None
+    width: int = 1200
 
 
 def run(work: Work) -> dict[str, Any]:
@@ -195,4 +196,5 @@ def _write(work: Work, mesh: Mesh, solution: Solution) -> None:
         mesh.write(work.out, surface_charge=charge, potential=_volts(mesh))
     if work.picture is not None:
         at = f" at {_volts(mesh)[0]:g} V" if len(np.unique(_volts(mesh))) == 1 else ""
-        hmatrix.picture(mesh, charge, work.picture, label=f"surface charge density{at}", unit="C/m²", view=work.view)
+        label = f"surface charge density{at}"
+        hmatrix.picture(mesh, charge, work.picture, label=label, unit="C/m²", view=work.view, width=work.width)

@@ -16,7 +16,7 @@ matrix from storage as far as it does not fit in `cache_bytes`; see docs/applica
 from penstock.hmatrix._assemble import ENCODINGS, KERNELS, assemble
 from penstock.hmatrix._matrix import HMatrix, info, open, verify
 from penstock.hmatrix._mesh import Mesh, MeshReport, capacitance, read_mesh, shape, shape_names
-from penstock.hmatrix._picture import View, check_picture, picture
+from penstock.hmatrix._picture import WIDTHS, View, check_picture, picture
 from penstock.hmatrix._solve import METHODS, Solution, solve
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "MeshReport",
     "Solution",
     "View",
+    "WIDTHS",
     "assemble",
     "capacitance",
     "check_picture",

@@ -16,9 +16,12 @@ from penstock.hmatrix._lit import OPERATION, View, draw
 from penstock.hmatrix._numbers import reals
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from penstock._api import FileName
     from penstock.hmatrix._mesh import Mesh
 
+WIDTHS = (200, 10_000)  # pixels
 ENDINGS = (".png", ".pdf", ".svg")
 _ADVICE = "name a file that you can write"
 _INK, _FAINT = "#1a1c1f", "#8a9099"
@@ -59,8 +62,10 @@ def picture(  # noqa: PLR0913 - one keyword a choice
         raise Error(
             operation=OPERATION, file=name, cause="some numbers or corners are not finite", advice="look at them"
         )
-    if not 200 <= width <= 10_000:
-        raise Error(operation=OPERATION, file=name, cause=f"a width of {width} pixels", advice="use 200 to 10000")
+    if not WIDTHS[0] <= width <= WIDTHS[1]:
+        raise Error(
+            operation=OPERATION, file=name, cause=f"a width of {width} pixels", advice=f"use {WIDTHS[0]} to {WIDTHS[1]}"
+        )
     letter, factor = prefix(values) if unit else ("", 1.0)
     scale = Scale(values / factor)
     words = f"{label} ({letter}{unit})" if label and unit else label or f"{letter}{unit}"
@@ -105,11 +110,20 @@ def _compose(image: np.ndarray, scale: Scale, words: tuple[str, str], kind: str)
         place.tick_params(color=_FAINT, labelcolor=_INK, labelsize=10, length=3)
         if title:
             figure.text(0.02, 1 - 0.03 * 8.0 / inches[1], title, va="top", fontsize=12)
-        stream = io.BytesIO()
-        figure.savefig(stream, format=kind, dpi=wide / (1 - bar) / 8.0, metadata=_metadata(kind))
+        return _encoded(figure, kind, wide / (1 - bar) / 8.0)
+
+
+def _encoded(figure: Figure, kind: str, dots_per_inch: float) -> bytes:
+    """Without the time of making: equal pictures are equal files. PNG without transparency, which nothing in it has."""
+    stream = io.BytesIO()
+    if kind == "png":
+        from PIL import Image  # matplotlib's own
+
+        figure.set_dpi(dots_per_inch)
+        figure.canvas.draw()
+        pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3]
+        Image.fromarray(np.ascontiguousarray(pixels)).save(stream, "PNG", optimize=True)
+    else:
+        without_time = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}[kind]
+        figure.savefig(stream, format=kind, dpi=dots_per_inch, metadata=without_time)
     return stream.getvalue()
-
-
-def _metadata(kind: str) -> dict[str, Any]:
-    """No time of making: equal pictures are equal files."""
-    return {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}[kind]
