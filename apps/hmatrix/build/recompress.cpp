@@ -117,15 +117,4 @@ SingularFactors decompose(Factors factors) {
     return made;
 }
 
-std::int64_t rank_within(const std::vector<double>& sigma, double bound) noexcept {
-    auto rank = static_cast<std::int64_t>(sigma.size());
-    double left = 0;
-    while (rank > 0) {
-        left += sigma[rank - 1] * sigma[rank - 1];
-        if (left > bound * bound) break;
-        --rank;
-    }
-    return rank;
-}
-
 }  // namespace penstock::hmatrix

@@ -25,7 +25,4 @@ struct SingularFactors {
 
 SingularFactors decompose(Factors factors);
 
-// Of the singular values, falling, how many must stay so that the others together are at most `bound`.
-std::int64_t rank_within(const std::vector<double>& sigma, double bound) noexcept;
-
 }  // namespace penstock::hmatrix

@@ -130,16 +130,5 @@ TEST(Decompose, the_size_of_numbers_does_not_matter) {
     }
 }
 
-TEST(RankWithin, keeps_what_the_bound_needs) {
-    const std::vector<double> sigma{4, 3, 0.4, 0.3};
-    EXPECT_EQ(rank_within(sigma, 0), 4);
-    EXPECT_EQ(rank_within(sigma, 0.29), 4);
-    EXPECT_EQ(rank_within(sigma, 0.31), 3);
-    EXPECT_EQ(rank_within(sigma, 0.49), 3);
-    EXPECT_EQ(rank_within(sigma, 0.51), 2);
-    EXPECT_EQ(rank_within(sigma, 6), 0);
-    EXPECT_EQ(rank_within({}, 0), 0);
-}
-
 }  // namespace
 }  // namespace penstock::hmatrix

@@ -18,8 +18,8 @@ struct Columns {
     std::int64_t stride = 0;
 };
 
-// Loops in single precision take this many rows at a time: bytes behind a column are read, and x and y are read and y
-// written (with what it holds) up to this many values behind the leaf's.
+// Loops in single precision take up to this many rows at a time: bytes behind a column are read, and x and y are read
+// and y written (with what it holds) up to this many values behind the leaf's.
 constexpr int kRowsTogether = 16;
 
 // A leaf in tiers (codec/tiers.hpp): its first `tiers` tiers. Arrays, not containers, for the loops' sake: see

@@ -2,7 +2,7 @@
 //
 // Nothing here may be inline or a template of another header: the linker would keep one copy for all kinds, perhaps the
 // one with instructions this machine lacks.
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -70,12 +70,18 @@ void sum_of(const Columns<Value>& columns, const Real* __restrict t, Real weight
     }
 }
 
-// Sixteen rows at a time, past the end of a column if need be: what is read there is masked out (see kRowsTogether). No
-// loop has a remainder, and most blocks are small enough for one turn.
-typedef float Singles __attribute__((vector_size(kRowsTogether * sizeof(float))));
-typedef std::int8_t Digits __attribute__((vector_size(kRowsTogether)));
-typedef std::int16_t Words __attribute__((vector_size(kRowsTogether * sizeof(std::int16_t))));
-typedef std::int32_t Integers __attribute__((vector_size(kRowsTogether * sizeof(std::int32_t))));
+// As many rows at a time as this processor's registers hold, past the end of a column if need be: what is read there is
+// masked out (see kRowsTogether). No loop has a remainder, and most blocks are small enough for a few turns.
+#if defined(__AVX512F__)
+constexpr int kStep = 16;
+#elif defined(__AVX2__)
+constexpr int kStep = 8;
+#else
+constexpr int kStep = 4;
+#endif
+static_assert(kStep <= kRowsTogether);
+typedef float Singles __attribute__((vector_size(kStep * sizeof(float))));
+typedef std::int32_t Integers __attribute__((vector_size(kStep * sizeof(std::int32_t))));
 
 constexpr int kDigitsOfOne = 4;
 constexpr float kWeights[kDigitsOfOne] = {1.0f, 1.0f / 256, 1.0f / 65536, 1.0f / 16777216};
@@ -89,16 +95,16 @@ Singles digits_at(const std::int8_t* from) {
     const __m128i digits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
     return reinterpret_cast<Singles>(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(digits)));
 #elif defined(__AVX2__)
-    const __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadu_si64(from)));
-    const __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadu_si64(from + kRowsTogether / 2)));
-    const __m256 both[2] = {low, high};
-    Singles made;
-    std::memcpy(&made, both, sizeof made);
-    return made;
+    const __m128i digits = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+    return reinterpret_cast<Singles>(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(digits)));
+#elif defined(__SSE2__)
+    std::int32_t four;
+    std::memcpy(&four, from, sizeof four);
+    const __m128i bytes = _mm_cvtsi32_si128(four), words = _mm_unpacklo_epi8(bytes, bytes);
+    return reinterpret_cast<Singles>(_mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpacklo_epi16(words, words), 24)));
 #else
-    Digits digits;
-    std::memcpy(&digits, from, sizeof digits);
-    return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(digits, Words), Integers), Singles);
+    return Singles{static_cast<float>(from[0]), static_cast<float>(from[1]), static_cast<float>(from[2]),
+                   static_cast<float>(from[3])};
 #endif
 }
 
@@ -108,7 +114,7 @@ Singles singles_at(const float* from) {
     return values;
 }
 
-// The first `left` of 1 to kRowsTogether values, and zeros.
+// The first `left` of 1 to kStep values, and zeros.
 Singles first_of(const Singles& values, std::int64_t left) {
     Integers bits, mask;
     std::memcpy(&bits, &values, sizeof bits);
@@ -122,10 +128,10 @@ Singles first_of(const Singles& values, std::int64_t left) {
 void add_first(const Singles& values, std::int64_t left, double* y) {
     typedef float HalfSingles __attribute__((vector_size(sizeof values / 2)));
     typedef double HalfDoubles __attribute__((vector_size(sizeof values)));
-    const Singles kept = left < kRowsTogether ? first_of(values, left) : values;
+    const Singles kept = left < kStep ? first_of(values, left) : values;
     HalfSingles halves[2];
     std::memcpy(halves, &kept, sizeof kept);
-    for (int half = 0; half < 2; ++half, y += kRowsTogether / 2) {
+    for (int half = 0; half < 2; ++half, y += kStep / 2) {
         HalfDoubles sum;
         std::memcpy(&sum, y, sizeof sum);
         sum += __builtin_convertvector(halves[half], HalfDoubles);
@@ -134,15 +140,13 @@ void add_first(const Singles& values, std::int64_t left, double* y) {
 }
 
 float total(const Singles& values) {
-    typedef float Half __attribute__((vector_size(sizeof values / 2)));
-    typedef float Quarter __attribute__((vector_size(sizeof values / 4)));
-    Half halves[2];
-    std::memcpy(halves, &values, sizeof values);
-    halves[0] += halves[1];
-    Quarter quarters[2];
-    std::memcpy(quarters, &halves[0], sizeof quarters);
-    quarters[0] += quarters[1];
-    return (quarters[0][0] + quarters[0][2]) + (quarters[0][1] + quarters[0][3]);
+    typedef float Four __attribute__((vector_size(4 * sizeof(float))));
+    Four parts[kStep / 4];
+    std::memcpy(parts, &values, sizeof values);
+    for (int half = kStep / 8; half > 0; half /= 2) {
+        for (int i = 0; i < half; ++i) parts[i] += parts[i + half];
+    }
+    return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
 }
 
 // The columns of a low-rank leaf, of whatever tier and digit, one behind the other; their number, up to four.
@@ -171,12 +175,12 @@ std::int64_t list_columns(const TieredBytes& leaf, const TierScratch& to) {
 }
 
 void dots_of_list(const TierScratch& list, std::int64_t listed, std::int64_t rows, const float* x) {
-    const std::int64_t last = (rows - 1) / kRowsTogether * kRowsTogether;
+    const std::int64_t last = (rows - 1) / kStep * kStep;
     const Singles end = first_of(singles_at(x + last), rows - last);
     for (const DigitColumn* column = list.columns; column < list.columns + listed; column += kTogether) {
         Singles sums[kTogether];
         for (int k = 0; k < kTogether; ++k) sums[k] = digits_at(column[k].v + last) * end;
-        for (std::int64_t i = 0; i < last; i += kRowsTogether) {
+        for (std::int64_t i = 0; i < last; i += kStep) {
             const Singles part = singles_at(x + i);
             for (int k = 0; k < kTogether; ++k) sums[k] += digits_at(column[k].v + i) * part;
         }
@@ -185,7 +189,7 @@ void dots_of_list(const TierScratch& list, std::int64_t listed, std::int64_t row
 }
 
 void sum_of_list(const TierScratch& list, std::int64_t listed, std::int64_t rows, double* y) {
-    for (std::int64_t i = 0; i < rows; i += kRowsTogether) {
+    for (std::int64_t i = 0; i < rows; i += kStep) {
         Singles sums[kTogether] = {};
         for (const DigitColumn* column = list.columns; column < list.columns + listed; column += kTogether) {
             for (int k = 0; k < kTogether; ++k) sums[k] += digits_at(column[k].u + i) * column[k].factor;
@@ -213,7 +217,7 @@ void low_rank(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y
 template <int kCount>
 void dense_of(const TieredBytes& leaf, const std::int8_t* const* digits, float scale, const float* x, double* y) {
     const std::int64_t stride = up_to_four(leaf.rows);
-    for (std::int64_t i = 0; i < leaf.rows; i += kRowsTogether) {
+    for (std::int64_t i = 0; i < leaf.rows; i += kStep) {
         Singles sums[kCount] = {};
         for (std::int64_t j = 0; j < leaf.columns; ++j) {
             for (int d = 0; d < kCount; ++d) sums[d] += digits_at(digits[d] + j * stride + i) * x[j];
