@@ -35,7 +35,9 @@ PageCacheSource::PageCacheSource(const Context& context, const MatrixFile& file,
     }
     DeviceCacheOptions how;
     how.page_bytes = static_cast<std::uint64_t>(options_.page_bytes);
-    how.cache_bytes = static_cast<std::uint64_t>(pages);
+    // More than the file would be taken, and touched, for nothing.
+    const std::int64_t useful = up(file.head().file_bytes, options_.page_bytes) + 2 * options_.page_bytes;
+    how.cache_bytes = static_cast<std::uint64_t>(std::min(pages, std::max(useful, pinned_bytes_)));
     how.policy = options_.policy;
     cache_ = std::make_unique<DeviceCache>(context_, std::span(&file.file(), 1), how);
     cache_->advise(0, CacheAdvice::sweep);
