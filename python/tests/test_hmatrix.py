@@ -106,6 +106,14 @@ def test_vectors_of_any_kind_are_taken(tmp_path: Path) -> None:
         x.T @ matrix
 
 
+def test_products_are_timed_without_the_users_order(tmp_path: Path) -> None:
+    with ps.hmatrix.assemble(ps.hmatrix.shape("sphere", 320), store=tmp_path / "a.hmat", eps=1e-3) as matrix:
+        assert 0 < matrix.product_seconds(3) < 60
+        assert matrix.counts["sweeps"] == 3
+        with pytest.raises(ps.Error, match="products cannot be 0"):
+            matrix.product_seconds(0)
+
+
 def test_scipy_takes_it_as_an_operator(tmp_path: Path) -> None:
     linalg = pytest.importorskip("scipy.sparse.linalg")
     matrix = built(tmp_path, eps=1e-7)
@@ -174,7 +182,7 @@ def test_out_of_core_tells_what_in_core_tells(tmp_path: Path) -> None:
             counts = other.counts
             assert counts["bytes_read"] > matrix.counts["bytes_read"]
             assert sum(counts["bytes_by_path"].values()) == counts["bytes_read"]
-            assert 0 < counts["batches_hit"] < counts["batches_taken"]
+            assert 0 < counts["bytes_hit"] < counts["bytes_taken"] and 0 < counts["hit_rate"] < 1
     changed = H.solve(matrix, b, cache_bytes=room, **plain)
     assert np.array_equal(changed.x, solution.x) and changed.bytes_read > 0
 

@@ -75,8 +75,39 @@ int blocks_for(std::int64_t count) {
 __device__ std::int64_t first_item() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::int64_t stride() { return std::int64_t{gridDim.x} * blockDim.x; }
 
-__global__ void to_single(const double* from, float* to, std::int64_t count) {
-    for (std::int64_t i = first_item(); i < count; i += stride()) to[i] = static_cast<float>(from[i]);
+// Doubles without a sign compare as their bits do, and those that are no numbers are larger than all others.
+__global__ void __launch_bounds__(kThreads) largest_size(const __grid_constant__ Scaled what) {
+    const double* const from = what.from + blockIdx.y * what.rows;
+    unsigned long long most = 0;
+    for (std::int64_t i = first_item(); i < what.rows; i += stride()) {
+        const auto bits = static_cast<unsigned long long>(__double_as_longlong(fabs(from[i])));
+        most = bits > most ? bits : most;
+    }
+    for (int step = kWarp / 2; step > 0; step /= 2) {
+        const unsigned long long other = __shfl_down_sync(0xffffffffu, most, step);
+        most = other > most ? other : most;
+    }
+    if (threadIdx.x % kWarp == 0 && most > 0) atomicMax(what.largest + blockIdx.y, most);
+}
+
+__device__ int exponent_of(const Scaled& what) {
+    const double size = __longlong_as_double(static_cast<long long>(what.largest[blockIdx.y]));
+    if (!(size > 0) || !isfinite(size)) return 0;
+    const int exponent = ilogb(size);
+    return exponent < -1000 ? -1000 : (exponent > 1000 ? 1000 : exponent);
+}
+
+__global__ void to_single(const __grid_constant__ Scaled what) {
+    const double factor = scalbn(1.0, -exponent_of(what));
+    const std::int64_t column = blockIdx.y * what.rows;
+    for (std::int64_t i = first_item(); i < what.rows; i += stride()) {
+        what.to[column + i] = static_cast<float>(factor * what.from[column + i]);
+    }
+}
+
+__global__ void scale_back(const __grid_constant__ Scaled what, double* y) {
+    const double factor = scalbn(1.0, exponent_of(what));
+    for (std::int64_t i = first_item(); i < what.rows; i += stride()) y[blockIdx.y * what.rows + i] *= factor;
 }
 
 __global__ void axpby(Axpby what, std::int64_t count) {
@@ -157,8 +188,19 @@ cudaError_t launch_product(const Batch& batch, const double* x, double* y, cudaS
     return product<Doubles>(batch, x, y, stream);
 }
 
-cudaError_t launch_to_single(const double* from, float* to, std::int64_t count, cudaStream_t stream) {
-    to_single<<<blocks_for(count), kThreads, 0, stream>>>(from, to, count);
+cudaError_t launch_to_single(const Scaled& what, cudaStream_t stream) {
+    const auto columns = static_cast<unsigned>(what.columns);
+    const dim3 blocks(static_cast<unsigned>(blocks_for(what.rows)), columns);
+    const cudaError_t cleared = cudaMemsetAsync(what.largest, 0, columns * sizeof(*what.largest), stream);
+    if (cleared != cudaSuccess) return cleared;
+    largest_size<<<blocks, kThreads, 0, stream>>>(what);
+    to_single<<<blocks, kThreads, 0, stream>>>(what);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_scale_back(const Scaled& what, double* y, cudaStream_t stream) {
+    const dim3 blocks(static_cast<unsigned>(blocks_for(what.rows)), static_cast<unsigned>(what.columns));
+    scale_back<<<blocks, kThreads, 0, stream>>>(what, y);
     return cudaGetLastError();
 }
 

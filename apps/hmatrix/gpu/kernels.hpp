@@ -14,7 +14,18 @@ cudaError_t allow_shared_memory();
 cudaError_t launch_product(const Batch& batch, const float* x, double* y, cudaStream_t stream);
 cudaError_t launch_product(const Batch& batch, const double* x, double* y, cudaStream_t stream);
 
-cudaError_t launch_to_single(const double* from, float* to, std::int64_t count, cudaStream_t stream);
+// Vectors in single precision, each column divided by the power of two that is next below its largest number: sums
+// neither overflow nor lose small vectors, such as residuals, whatever their unit. At most 65,535 columns.
+struct Scaled {
+    const double* from;  // column-major
+    float* to;
+    std::int64_t rows;
+    std::int64_t columns;
+    unsigned long long* largest;  // of each column: its largest number's bits
+};
+cudaError_t launch_to_single(const Scaled& what, cudaStream_t stream);
+// y *= what the columns were divided by.
+cudaError_t launch_scale_back(const Scaled& what, double* y, cudaStream_t stream);
 
 // y = a x + b y, elementwise; b = 0 does not read y.
 struct Axpby {

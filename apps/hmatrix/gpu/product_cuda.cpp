@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "hmatrix/gpu/cuda_check.hpp"
-#include "hmatrix/gpu/kernels.hpp"
 #include "hmatrix/text.hpp"
 
 namespace penstock::hmatrix::gpu {
 namespace {
 
-constexpr std::size_t kUnderWay = 2;   // batches whose kernels may be queued before one is waited for
+constexpr std::int64_t kUnderWay = 2;      // batches whose kernels are queued, where there is room for so many
 constexpr double kSinglePrecision = 2e-7;  // accuracies below this would drown in the rounding of sums
 
 }  // namespace
@@ -34,25 +33,31 @@ GpuProduct::GpuProduct(const Context& context, Stream& stream, const MatrixFile&
     batches_ = std::move(made.batches);
 }
 
-void GpuProduct::begin(const Operands& vectors, int tiers) {
-    static_cast<void>(end());  // of a sweep that an error ended
+void GpuProduct::begin(const Operands& vectors, const Extent& extent) {
+    static_cast<void>(drain());  // of a sweep that an error ended
     vectors_ = vectors;
-    tiers_ = tiers;
+    tiers_ = extent.tiers;
+    most_under_way_ = static_cast<std::size_t>(std::clamp<std::int64_t>(extent.batches - 1, 0, kUnderWay));
     const std::int64_t values = unknowns_ * vectors.count;
     stream_.fill(vectors.y, static_cast<std::uint64_t>(values) * sizeof(double), 0);
     if (encoding_ != Encoding::tiers) return;
-    if (single_x_.size() < values) single_x_ = DeviceArray<float>(context_.device(), values);
-    check(launch_to_single(vectors.x, single_x_.data(), values, static_cast<cudaStream_t>(stream_.native_handle())),
-          "round a vector");
+    if (single_x_.size() < values) {
+        single_x_ = DeviceArray<float>(context_.device(), values);
+        largest_ = DeviceArray<unsigned long long>(context_.device(), vectors.count);
+    }
+    check(launch_to_single(scaled(), stream()), "round a vector");
+}
+
+Scaled GpuProduct::scaled() const noexcept {
+    return {vectors_.x, single_x_.data(), unknowns_, vectors_.count, largest_.data()};
 }
 
 void GpuProduct::launch(const Batch& batch, std::int64_t column) {
-    const auto stream = static_cast<cudaStream_t>(stream_.native_handle());
     double* const y = vectors_.y + column * unknowns_;
     if (encoding_ == Encoding::tiers) {
-        check(launch_product(batch, single_x_.data() + column * unknowns_, y, stream), "multiply");
+        check(launch_product(batch, single_x_.data() + column * unknowns_, y, stream()), "multiply");
     } else {
-        check(launch_product(batch, vectors_.x + column * unknowns_, y, stream), "multiply");
+        check(launch_product(batch, vectors_.x + column * unknowns_, y, stream()), "multiply");
     }
 }
 
@@ -80,7 +85,7 @@ std::vector<std::int64_t> GpuProduct::add(std::int64_t number, const BatchView& 
     under_way_.push_back(std::move(begun));
 
     std::vector<std::int64_t> free;
-    while (!under_way_.empty() && (under_way_.size() > kUnderWay || under_way_.front().done->done())) {
+    while (!under_way_.empty() && (under_way_.size() > most_under_way_ || under_way_.front().done->done())) {
         under_way_.front().done->wait(Deadline::never());
         free.push_back(under_way_.front().batch);
         spare_events_.push_back(std::move(under_way_.front().done));
@@ -90,6 +95,11 @@ std::vector<std::int64_t> GpuProduct::add(std::int64_t number, const BatchView& 
 }
 
 std::vector<std::int64_t> GpuProduct::end() {
+    if (encoding_ == Encoding::tiers) check(launch_scale_back(scaled(), vectors_.y, stream()), "scale a product");
+    return drain();
+}
+
+std::vector<std::int64_t> GpuProduct::drain() {
     stream_.synchronize();
     std::vector<std::int64_t> free;
     for (UnderWay& one : under_way_) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hmatrix/file/reader.hpp"
+#include "hmatrix/gpu/kernels.hpp"
 #include "hmatrix/gpu/memory.hpp"
 #include "hmatrix/gpu/plan.hpp"
 #include "hmatrix/multiply/batch_product.hpp"
@@ -19,7 +20,7 @@ class GpuProduct final : public BatchProduct {
     // All work goes to `stream`, which must outlive it. Throws as plan(); Error{unsupported} too for tiers finer than
     // single precision.
     GpuProduct(const Context& context, Stream& stream, const MatrixFile& file);
-    void begin(const Operands& vectors, int tiers) override;
+    void begin(const Operands& vectors, const Extent& extent) override;
     std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) override;
     std::vector<std::int64_t> end() override;
 
@@ -29,6 +30,9 @@ class GpuProduct final : public BatchProduct {
         std::unique_ptr<Event> done;
     };
     void launch(const Batch& batch, std::int64_t column);
+    std::vector<std::int64_t> drain();
+    Scaled scaled() const noexcept;
+    cudaStream_t stream() const noexcept { return static_cast<cudaStream_t>(stream_.native_handle()); }
 
     Context context_;
     Stream& stream_;
@@ -40,8 +44,10 @@ class GpuProduct final : public BatchProduct {
     DeviceArray<Job> warp_jobs_;
     DeviceArray<Job> block_jobs_;
     DeviceArray<float> single_x_;  // of digits
+    DeviceArray<unsigned long long> largest_;  // of single_x_'s columns
     Operands vectors_;
     int tiers_ = 0;
+    std::size_t most_under_way_ = 1;  // batches whose kernels may be queued before one is waited for
     std::deque<UnderWay> under_way_;
     std::vector<std::unique_ptr<Event>> spare_events_;
 };

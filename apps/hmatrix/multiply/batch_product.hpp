@@ -20,7 +20,12 @@ class BatchProduct {
         double* y = nullptr;
         std::int64_t count = 0;
     };
-    virtual void begin(const Operands& vectors, int tiers) = 0;
+    // At most `batches` of them are held at a time: add() leaves at most one less.
+    struct Extent {
+        int tiers = 0;
+        std::int64_t batches = 1;
+    };
+    virtual void begin(const Operands& vectors, const Extent& extent) = 0;
     // y += batch * x. Returns the batches whose bytes are no longer needed: this one, or earlier ones.
     virtual std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) = 0;
     // y is complete. Returns the batches not told of before.

@@ -6,9 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "hmatrix/file/writer.hpp"
 #include "hmatrix/multiply/kernels.hpp"
-#include "penstock/checksum.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -30,10 +28,12 @@ std::int64_t down(std::int64_t bytes) noexcept { return bytes / kPage * kPage; }
 
 CachedSource::CachedSource(const Context& context, Workers& workers, const MatrixFile& file,
                            const CacheOptions& options)
-    : context_(context), workers_(workers), file_(file), options_(options), pinned_(file.head().batches) {
+    : context_(context),
+      file_(file),
+      options_(options),
+      pinned_(file.head().batches),
+      verifier_(file, options.verify, {context, workers, options.memory}) {
     options_.pinned_tiers = std::clamp(options_.pinned_tiers, 0, file.tiers());
-    verified_.resize(file.head().batches);
-    if (options_.memory == MemoryKind::device) stream_ = context_.device().make_stream();
     slot_of_.resize(file.head().batches, nullptr);
     std::int64_t slot_bytes = 0;  // of the largest batch, and of none when all there is is pinned
     for (std::int64_t b = 0; b < file.head().batches; ++b) {
@@ -114,7 +114,7 @@ void CachedSource::load_pinned() {
     if (static_cast<std::int64_t>(outcome.bytes) != bytes) throw ends_early();
     for (std::int64_t b = 0; b < file_.head().batches; ++b) {
         const int tiers = b < pinned_batches_ ? file_.tiers() : options_.pinned_tiers;
-        if (pinned_[b].memory != nullptr) verify(b, 0, tiers, pinned_[b]);
+        if (pinned_[b].memory != nullptr) verifier_.check(b, {0, tiers}, {pinned_[b].memory, pinned_[b].begin});
     }
 }
 
@@ -231,7 +231,7 @@ void CachedSource::finish_read(Slot& slot) {
     if (!outcome.ok()) throw Error(outcome.error);
     count(outcome);
     if (static_cast<std::int64_t>(outcome.bytes) != slot_part(batch, slot.tiers)) throw ends_early();
-    verify(batch, options_.pinned_tiers, slot.tiers, slot.region);
+    verifier_.check(batch, {options_.pinned_tiers, slot.tiers}, {slot.region.memory, slot.region.begin});
     slot.batch = batch;
     slot_of_[batch] = &slot;
 }
@@ -263,9 +263,10 @@ void CachedSource::read_ahead() {
 CachedSource::Slot& CachedSource::fetch(std::int64_t batch) {
     Slot* slot = slot_of_[batch];
     if (slot != nullptr && !slot->reading && slot->tiers >= sweep_.tiers) {
-        ++counts_.batches_hit;
+        counts_.bytes_hit += file_.prefix_bytes(batch, sweep_.tiers);
         return *slot;
     }
+    counts_.bytes_hit += file_.prefix_bytes(batch, std::min(options_.pinned_tiers, sweep_.tiers));
     if (slot != nullptr && slot->reading) finish_read(*slot);
     if (slot == nullptr || slot->tiers < sweep_.tiers) {
         if (slot == nullptr) slot = &slot_for_now();
@@ -278,13 +279,14 @@ CachedSource::Slot& CachedSource::fetch(std::int64_t batch) {
 BatchView CachedSource::take(std::int64_t batch) {
     ++takes_;
     ++counts_.batches_taken;
+    counts_.bytes_taken += file_.prefix_bytes(batch, sweep_.tiers);
     Slot* slot = nullptr;
     if (passes_through(batch)) {
         slot = &fetch(batch);
         slot->in_use = true;
         slot->used = takes_;
     } else {
-        ++counts_.batches_hit;
+        counts_.bytes_hit += file_.prefix_bytes(batch, sweep_.tiers);
     }
     ++position_;
     read_ahead();
@@ -308,21 +310,6 @@ void CachedSource::count(const Outcome& outcome) {
     counts_.bytes_read += static_cast<std::int64_t>(outcome.bytes);
     for (const PathShare& share : outcome.evidence.paths) {
         counts_.bytes_by_path[to_string(share.path)] += static_cast<std::int64_t>(share.bytes);
-    }
-}
-
-void CachedSource::verify(std::int64_t batch, int first_tier, int tiers, const Region& region) {
-    if (options_.verify == Verify::never) return;
-    const BatchRecord& record = file_.tables().batches[batch];
-    for (int tier = first_tier; tier < tiers; ++tier) {
-        if (options_.verify == Verify::first && tier < verified_[batch]) continue;
-        const std::byte* bytes = region.memory + (record.tier_begin[tier] - region.begin);
-        const auto size = static_cast<std::uint64_t>(record.tier_bytes[tier]);
-        const ChecksumRange range{bytes, size};
-        const std::uint32_t sum = stream_ ? stream_->checksums(ChecksumKind::crc32, {&range, 1}).front()
-                                          : checksum_by(workers_, {bytes, size});
-        if (sum != record.checksums[tier]) throw file_.damaged(batch, tier);
-        verified_[batch] = static_cast<std::uint8_t>(std::max<int>(verified_[batch], tier + 1));
     }
 }
 

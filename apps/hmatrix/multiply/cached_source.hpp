@@ -11,13 +11,12 @@
 
 #include "hmatrix/file/reader.hpp"
 #include "hmatrix/multiply/source.hpp"
+#include "hmatrix/multiply/verifier.hpp"
 #include "hmatrix/threads/workers.hpp"
 #include "penstock/context.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
-
-enum class Verify : std::uint8_t { first, never, always };  // checksums of what was read: at its first time
 
 struct CacheOptions {
     std::int64_t cache_bytes = 0;     // of memory for matrix bytes; 0: as much as the whole matrix takes
@@ -37,6 +36,7 @@ class CachedSource final : public BatchSource {
 
     void begin(const Sweep& sweep) override;
     BatchView take(std::int64_t batch) override;
+    std::int64_t room() const noexcept override { return slots_.empty() ? file_.head().batches : slots(); }
     void give_back(std::int64_t batch) override;
     const SourceCounts& counts() const noexcept override { return counts_; }
 
@@ -80,10 +80,8 @@ class CachedSource final : public BatchSource {
     void read_ahead();
     Error ends_early() const;
     void count(const Outcome& outcome);
-    void verify(std::int64_t batch, int first_tier, int tiers, const Region& region);
 
     Context context_;
-    Workers& workers_;
     const MatrixFile& file_;
     CacheOptions options_;
     std::int64_t pinned_batches_ = 0;
@@ -92,8 +90,7 @@ class CachedSource final : public BatchSource {
     Buffer slot_memory_;
     std::vector<Slot> slots_;
     std::vector<Slot*> slot_of_;  // of each batch; null: in none
-    std::unique_ptr<Stream> stream_;  // for checksums in device memory
-    std::vector<std::uint8_t> verified_;  // tiers of each batch that were, from the first on
+    Verifier verifier_;
     Sweep sweep_;
     std::int64_t position_ = 0;              // in sweep_.order
     std::vector<std::int64_t> place_now_;    // of each batch in sweep_.order; -1: not there

@@ -45,10 +45,10 @@ std::vector<std::int64_t> HostProduct::cuts(const BatchRecord& batch) const {
     return found;
 }
 
-void HostProduct::begin(const Operands& vectors, int tiers) {
+void HostProduct::begin(const Operands& vectors, const Extent& extent) {
     vectors_ = vectors;
-    tiers_ = tiers;
-    single_ = file_.encoding() == Encoding::tiers && file_.head().accuracies[tiers - 1] >= kSingleIsEnough;
+    tiers_ = extent.tiers;
+    single_ = file_.encoding() == Encoding::tiers && file_.head().accuracies[tiers_ - 1] >= kSingleIsEnough;
     exponents_.assign(vectors.count, 0);
     if (single_) round_vectors();
     for (auto& part : parts_) part.assign(stride_ * vectors.count, 0);

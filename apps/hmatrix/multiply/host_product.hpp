@@ -19,7 +19,7 @@ class HostProduct final : public BatchProduct {
   public:
     // File and workers must outlive it.
     HostProduct(const MatrixFile& file, Workers& workers);
-    void begin(const Operands& vectors, int tiers) override;
+    void begin(const Operands& vectors, const Extent& extent) override;
     std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) override;
     std::vector<std::int64_t> end() override;
 

@@ -14,12 +14,22 @@ namespace {
 
 constexpr int kPieces = 2;
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point began) {
+    return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
 std::int64_t up(std::int64_t bytes, std::int64_t step) noexcept { return (bytes + step - 1) / step * step; }
 
 }  // namespace
 
-PageCacheSource::PageCacheSource(const Context& context, const MatrixFile& file, const PageCacheOptions& options)
-    : context_(context), file_(file), options_(options) {
+PageCacheSource::PageCacheSource(const Context& context, Workers& workers, const MatrixFile& file,
+                                 const PageCacheOptions& options)
+    : context_(context),
+      file_(file),
+      options_(options),
+      verifier_(file, options.verify, {context, workers, MemoryKind::device}) {
     options_.pinned_batches = std::clamp<std::int64_t>(options.pinned_batches, 0, file.head().batches);
     const std::int64_t piece = file.largest_batch() + kRowsTogether;
     for (std::int64_t b = 0; b < options_.pinned_batches; ++b) {
@@ -57,12 +67,15 @@ PageCacheSource::~PageCacheSource() {
 }
 
 void PageCacheSource::pin() {
+    const auto began = Clock::now();
     for (std::int64_t b = 0; b < options_.pinned_batches; ++b) {
         const BatchRecord& record = file_.tables().batches[b];
         if (record.bytes > 0) {
             cache_->pin(0, static_cast<std::uint64_t>(record.offset), static_cast<std::uint64_t>(record.bytes));
         }
     }
+    counts_.add(count_served());
+    counts_.wait_s += seconds_since(began);
 }
 
 void PageCacheSource::serve() {
@@ -80,23 +93,31 @@ void PageCacheSource::serve() {
         next->state = State::filling;
         lock.unlock();
         std::exception_ptr failure;
+        SourceCounts counts;
         try {
-            fetch(*next);
+            counts = fetch(*next);
         } catch (...) {
             failure = std::current_exception();
         }
         lock.lock();
         next->failure = failure;
+        next->counts.add(counts);
         next->state = State::ready;
         changed_.notify_all();
     }
 }
 
-void PageCacheSource::fetch(const Piece& piece) {
+// What the batch's pages brought from storage beyond the batch itself, its neighbours on the same pages, is read too.
+SourceCounts PageCacheSource::fetch(const Piece& piece) {
     const std::int64_t bytes = file_.prefix_bytes(piece.batch, piece.tiers);
-    if (bytes == 0) return;
+    if (bytes == 0) return {};
     const MemoryView to = piece.memory.view().slice(0, static_cast<std::uint64_t>(bytes));
     cache_->read(0, static_cast<std::uint64_t>(file_.tables().batches[piece.batch].offset), to);
+    verifier_.check(piece.batch, {0, piece.tiers}, {static_cast<const std::byte*>(piece.memory.data()), 0});
+    SourceCounts counts = count_served();
+    counts.bytes_taken = bytes;
+    counts.bytes_hit = std::max<std::int64_t>(0, bytes - counts.bytes_read);
+    return counts;
 }
 
 std::int64_t PageCacheSource::upcoming(std::int64_t steps) const noexcept {
@@ -151,17 +172,15 @@ BatchView PageCacheSource::take(std::int64_t batch) {
     Piece* piece = find(batch);
     if (piece == nullptr) throw Error(ErrorCode::internal, "take a batch", "both pieces of memory are in use");
     changed_.wait(lock, [&] { return piece->state == State::ready; });
-    counts_.wait_s += std::chrono::duration<double>(Clock::now() - began).count();
+    counts_.wait_s += seconds_since(began);
     ++counts_.batches_taken;
-    if (batch < options_.pinned_batches) ++counts_.batches_hit;
+    counts_.add(std::exchange(piece->counts, {}));
     if (piece->failure) {
         piece->state = State::free;
         std::rethrow_exception(std::exchange(piece->failure, nullptr));
     }
     piece->state = State::taken;
     ++position_;
-    lock.unlock();
-    count_pages();
     const BatchRecord& record = file_.tables().batches[batch];
     BatchView view;
     const auto* memory = static_cast<const std::byte*>(piece->memory.data());
@@ -176,17 +195,19 @@ void PageCacheSource::give_back(std::int64_t batch) {
 }
 
 // What the device asked of storage, by where it came from.
-void PageCacheSource::count_pages() {
+SourceCounts PageCacheSource::count_served() {
     const DeviceCacheStatistics statistics = cache_->statistics();
-    counts_.bytes_read = 0;
-    counts_.bytes_by_path.clear();
+    SourceCounts counts;
     const auto count = [&](const std::string& source, std::uint64_t bytes) {
-        if (bytes == 0) return;
-        counts_.bytes_read += static_cast<std::int64_t>(bytes);
-        counts_.bytes_by_path["gpu, served by " + source] += static_cast<std::int64_t>(bytes);
+        std::int64_t& before = bytes_served_[source];
+        const std::int64_t more = static_cast<std::int64_t>(bytes) - std::exchange(before, bytes);
+        if (more == 0) return;
+        counts.bytes_read += more;
+        counts.bytes_by_path["gpu, served by " + source] += more;
     };
     for (const auto& served : statistics.served) count(served.source, served.bytes);
     count("its own mapping", statistics.mapped_pages.value_or(0) * statistics.page_bytes);
+    return counts;
 }
 
 }  // namespace penstock::hmatrix

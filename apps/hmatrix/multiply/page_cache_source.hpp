@@ -8,13 +8,16 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "hmatrix/file/reader.hpp"
 #include "hmatrix/multiply/source.hpp"
+#include "hmatrix/multiply/verifier.hpp"
 #include "penstock/device_cache.hpp"
 
 namespace penstock::hmatrix {
@@ -24,16 +27,18 @@ struct PageCacheOptions {
     std::int64_t pinned_batches = 0;  // whole, from the first on
     std::int64_t page_bytes = 128 * kKiB;
     CachePolicy policy = CachePolicy::sweep_resistant;
+    Verify verify = Verify::first;
 };
 
 class PageCacheSource final : public BatchSource {
   public:
     // Loads what is pinned. Throws Error{invalid_argument} when the cache cannot hold that and two batches beside.
-    PageCacheSource(const Context& context, const MatrixFile& file, const PageCacheOptions& options);
+    PageCacheSource(const Context& context, Workers& workers, const MatrixFile& file, const PageCacheOptions& options);
     ~PageCacheSource() override;
 
     void begin(const Sweep& sweep) override;
     BatchView take(std::int64_t batch) override;
+    std::int64_t room() const noexcept override { return static_cast<std::int64_t>(pieces_.size()); }
     void give_back(std::int64_t batch) override;
     const SourceCounts& counts() const noexcept override { return counts_; }
 
@@ -48,15 +53,16 @@ class PageCacheSource final : public BatchSource {
         int tiers = 0;
         State state = State::free;
         std::exception_ptr failure;
+        SourceCounts counts;  // of what was fetched and not yet taken
     };
 
     void pin();
     void serve();
-    void fetch(const Piece& piece);
+    SourceCounts fetch(const Piece& piece);
     void want_next();  // under mutex_
     std::int64_t upcoming(std::int64_t steps) const noexcept;
     Piece* find(std::int64_t batch) noexcept;
-    void count_pages();
+    SourceCounts count_served();  // since the last call
 
     Context context_;
     const MatrixFile& file_;
@@ -66,6 +72,8 @@ class PageCacheSource final : public BatchSource {
     Sweep sweep_;
     std::int64_t position_ = 0;
     SourceCounts counts_;
+    Verifier verifier_;                                // the server's
+    std::map<std::string, std::int64_t> bytes_served_;  // the server's: at its last call of count_served()
     std::mutex mutex_;
     std::condition_variable changed_;
     bool stop_ = false;

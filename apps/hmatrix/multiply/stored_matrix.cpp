@@ -25,7 +25,7 @@ void StoredMatrix::apply(const double* x, double* y, std::int64_t count, double 
     const auto& order = back ? backward_ : forward_;
     const auto& next = options_.zig_zag && !back ? backward_ : forward_;
     source_.begin({order, next, tiers});
-    product_.begin({x, y, count}, tiers);
+    product_.begin({x, y, count}, {tiers, source_.room()});
     for (const std::int64_t batch : order) {
         for (const std::int64_t done : product_.add(batch, source_.take(batch))) source_.give_back(done);
     }

@@ -146,7 +146,9 @@ nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {
     nb::dict fields;
     fields["bytes_read"] = counts.bytes_read;
     fields["batches_taken"] = counts.batches_taken;
-    fields["batches_hit"] = counts.batches_hit;
+    fields["bytes_taken"] = counts.bytes_taken;
+    fields["bytes_hit"] = counts.bytes_hit;
+    fields["hit_rate"] = counts.hit_rate();
     fields["read_s"] = counts.wait_s;
     fields["sweeps"] = self.sweeps();
     const hmatrix::StoredSystem::InMemory kept = self.in_memory();
@@ -158,6 +160,11 @@ nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {
     for (const auto& [path, bytes] : counts.bytes_by_path) paths[path.c_str()] = bytes;
     fields["bytes_by_path"] = paths;
     return fields;
+}
+
+double product_seconds(hmatrix::StoredSystem& self, int products, double accuracy) {
+    const nb::gil_scoped_release release;
+    return self.product_seconds(products, accuracy);
 }
 
 nb::object multiply(hmatrix::StoredSystem& self, const Doubles& x, double accuracy) {
@@ -290,6 +297,7 @@ void bind_hmatrix_system(nb::module_& module) {
         .def_prop_ro("about", [](const hmatrix::StoredSystem& self) { return text(self.file().tables().about); })
         .def_prop_ro("counts", &counts_to_dict)
         .def("multiply", &multiply)
+        .def("product_seconds", &product_seconds)
         .def("solve", &solve);
 }
 

@@ -85,6 +85,45 @@ TEST_P(OnGpu, products_are_those_of_the_host_at_every_accuracy_and_for_several_v
     }
 }
 
+TEST_P(OnGpu, vectors_of_any_unit_keep_their_digits_and_zeros_stay_zero) {
+    const double rounding = GetParam() == Encoding::tiers ? 3e-6 : 1e-12;
+    std::vector<double> x = random_vectors(3);
+    for (std::int64_t i = 0; i < head_.unknowns; ++i) {
+        x[i] *= 1e-60;
+        x[head_.unknowns + i] *= 1e60;
+        x[2 * head_.unknowns + i] = 0;
+    }
+    const auto host = product(options(true, 0), x, 0), gpu = product(options(false, 0), x, 0);
+    for (int column = 0; column < 2; ++column) {
+        const auto part = [&](const std::vector<double>& all) {
+            const auto begin = all.begin() + column * head_.unknowns;
+            return std::vector<double>(begin, begin + head_.unknowns);
+        };
+        EXPECT_LT(difference(part(gpu), part(host)), rounding) << column;
+    }
+    for (std::int64_t i = 2 * head_.unknowns; i < 3 * head_.unknowns; ++i) ASSERT_EQ(gpu[i], 0) << i;
+}
+
+TEST_P(OnGpu, batches_pass_through_in_every_way_beside_one_another) {
+    const std::vector<double> x = random_vectors(1);
+    const auto all = product(options(false, 0), x, 0);
+    for (const PathKind path : {PathKind::automatic, PathKind::buffered, PathKind::direct}) {
+        for (const int ahead : {0, 3, -1}) {
+            SystemOptions how = options(false, head_.file_bytes / 2);
+            how.cache.pinned_tiers = 0;
+            how.cache.pinned_batches = 0;
+            how.cache.path = path;
+            how.cache.read_ahead = ahead;
+            EXPECT_LT(difference(product(how, x, 0), all), 1e-7) << to_string(path) << ", ahead " << ahead;
+        }
+    }
+    SystemOptions pages = options(false, head_.file_bytes);
+    pages.cache.pinned_tiers = 0;
+    pages.cache.pinned_batches = 0;
+    pages.gpu_initiated = true;
+    EXPECT_LT(difference(product(pages, x, 0), all), 1e-7) << "by the device's page cache";
+}
+
 TEST_P(OnGpu, a_small_cache_changes_nothing) {
     const std::vector<double> x = random_vectors(1);
     const auto all = product(options(false, 0), x, 0);

@@ -2,6 +2,7 @@
 #include "hmatrix/system/stored_system.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +31,9 @@ void StoredSystem::open_source(const Context& context, const SystemOptions& opti
     if (options.gpu_initiated) {
         PageCacheOptions pages;
         pages.cache_bytes = options.cache.cache_bytes;
+        pages.verify = options.cache.verify;
         pages.pinned_batches = std::max<std::int64_t>(0, options.cache.pinned_batches);
-        auto source = std::make_unique<PageCacheSource>(context, file_, pages);
+        auto source = std::make_unique<PageCacheSource>(context, workers_, file_, pages);
         page_cache_ = source.get();
         batches_ = std::move(source);
         return;
@@ -105,6 +107,17 @@ void StoredSystem::multiply(std::span<const double> x, std::span<double> y, doub
     matrix_->apply(there.get(), product, count, accuracy);
     for (std::int64_t c = 0; c < count; ++c) vectors.download(product + c * n, std::span(to).subspan(c * n, n));
     to_user(to, y);
+}
+
+double StoredSystem::product_seconds(int products, double accuracy) {
+    const std::int64_t n = file_.head().unknowns;
+    VectorSpace& vectors = compute_->vectors();
+    const auto there = vectors.allocate(2);
+    const std::vector<double> ones(n, 1.0);
+    vectors.upload(ones, there.get());
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < products; ++i) matrix_->apply(there.get(), there.get() + n, 1, accuracy);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
 LinearOperator* StoredSystem::preconditioner() {

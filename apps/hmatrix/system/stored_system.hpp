@@ -57,6 +57,8 @@ class StoredSystem {
 
     // y = A x for `count` columns; `accuracy` as LinearOperator::apply has it.
     void multiply(std::span<const double> x, std::span<double> y, double accuracy);
+    // What a solver waits for in a sweep: of products with one vector that is, and stays, in the device's memory.
+    double product_seconds(int products, double accuracy);
     SolveResult solve(std::span<const double> b, std::span<double> x, const SystemSolve& how);
 
   private:

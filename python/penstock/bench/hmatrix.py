@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import Context, Error, hmatrix
+from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.bench.session import Run
 
 KIND = "hmatrix"
+BARELY = 0.05  # of a file in the page cache, after sweeps that must have read storage
 SAME = 1e-9  # relative: products of one file by different ways differ by the order of sums
 NEVER = 1e-14  # a tolerance that no trial of a fixed number of sweeps reaches
 
@@ -64,6 +65,7 @@ class Bench:
     mesh: hmatrix.Mesh
     files: dict[str, Path] = field(default_factory=dict)  # "fp64", and tiers by their tolerance
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    write_s: dict[str, float] = field(default_factory=dict)  # of storing each, once
     reference: Any = None  # a product of the doubles
 
     @property
@@ -113,18 +115,21 @@ def _build(run_of: Run, bench: Bench, name: str, eps: float, **options: Any) -> 
     def progress(done: int, leaves: int, _bytes: int) -> None:
         run_of.step(done, leaves, f"building {name}")
 
-    with hmatrix.assemble(bench.mesh, store=path, eps=eps, context=bench.context, progress=progress, **options) as made:
+    watch = Stopwatch()
+    with watch:
+        made = hmatrix.assemble(bench.mesh, store=path, eps=eps, context=bench.context, progress=progress, **options)
+    with made:
         facts, built = made.facts, made.built
         if name == "fp64":
             bench.reference = made @ bench.ones()
-    bench.files[name], bench.facts[name] = path, facts
+    bench.files[name], bench.facts[name], bench.write_s[name] = path, facts, built["write_s"]
     row = f"build, {name}"
     if not run_of.results.has(KIND, name=row, round=0):
         seconds = built["assemble_s"] + built["write_s"]
         kept = {key: built[key] for key in BUILT}
         rate = facts["bytes_stored"] / seconds
         about = {"subject": "build", "bytes": facts["bytes_stored"], "bytes_per_second": rate, "eps": eps}
-        run_of.results.add(KIND, name=row, round=0, seconds=seconds, **about, **NO_CPU, **kept)
+        run_of.results.add(KIND, name=row, round=0, seconds=seconds, **about, **_cpu(watch), **kept)
 
 
 BUILT = (
@@ -139,7 +144,10 @@ BUILT = (
     "assemble_s",
     "write_s",
 )
-NO_CPU = {"cpu_user_s": 0.0, "cpu_system_s": 0.0}
+
+
+def _cpu(watch: Stopwatch) -> dict[str, float]:
+    return {"cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
 
 
 # -- parity mode
@@ -184,21 +192,22 @@ def _swept(bench: Bench, way: Way, ratio: float, pins: int | None) -> Sample:
     with bench.open("fp64", zig_zag=way.zig_zag, verify="never", **options) as matrix:
         opened = matrix.counts
         _check_path(way, matrix)
-        before = time.process_time()
         iterations = int(bench.settings["iterations"])
-        found = hmatrix.solve(
-            matrix, bench.ones(), method="bicgstab", tol=NEVER, max_iterations=iterations, preconditioner=False
-        )
-        cpu = time.process_time() - before
+        with Stopwatch() as watch:
+            found = hmatrix.solve(
+                matrix, bench.ones(), method="bicgstab", tol=NEVER, max_iterations=iterations, preconditioner=False
+            )
         counts = matrix.counts
         _check_product(bench, matrix)
-    return _sample(found, opened, counts, cpu) | {
+    if way.cold:
+        _still_cold(bench, "fp64")
+    return _sample(found, opened, counts, watch) | {
         "way": way.name,
         "ratio": ratio,
         "cache_bytes": cache,
         "pinned_batches": counts["pinned_batches"],
         "matrix_bytes": bench.fp64_bytes,
-        "write_s": 0.0,
+        "write_s": bench.write_s["fp64"],
         **state,
     }
 
@@ -215,6 +224,14 @@ def _prepare(bench: Bench, name: str, cold: bool) -> dict[str, Any]:
     with bench.context.open(bench.files[name]) as file:
         resident = (make_cold if cold else make_resident)(file, file.size_bytes)
     return {"cache": "cold" if cold else "hot", "resident_fraction": resident}
+
+
+def _still_cold(bench: Bench, name: str) -> None:
+    """A path that fills the page cache reads from storage once, and from memory in the sweeps that follow."""
+    with bench.context.open(bench.files[name]) as file:
+        resident = file.residency(0, file.size_bytes)["resident_fraction"]
+    if resident > BARELY:
+        raise NotPossible(f"{resident:.0%} of the file was in the page cache when the sweeps ended")
 
 
 def _check_path(way: Way, matrix: hmatrix.HMatrix) -> None:
@@ -240,11 +257,11 @@ def _check_product(bench: Bench, matrix: hmatrix.HMatrix) -> None:
         raise RuntimeError(f"a product is off by {off:g}: the bytes that came are not the matrix")
 
 
-def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], cpu: float) -> Sample:
+def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], watch: Stopwatch) -> Sample:
     """Of the solve: the first touch of pinned memory, at opening, is told apart as `pin_s`."""
-    taken = counts["batches_taken"]
+    taken = counts["bytes_taken"] - opened["bytes_taken"]
     return {
-        "bytes": max(found.bytes_read, 1),
+        "bytes": found.bytes_read,
         "seconds": found.seconds,
         "read_s": found.read_s,
         "other_s": max(found.seconds - found.read_s, 0.0),
@@ -253,10 +270,9 @@ def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], cpu: flo
         "sweeps": found.sweeps,
         "iterations": found.iterations,
         "relative_residual": found.relative_residual,
-        "hit_rate": counts["batches_hit"] / taken if taken else 0.0,
+        "hit_rate": (counts["bytes_hit"] - opened["bytes_hit"]) / taken if taken else 0.0,
         "took": ", ".join(sorted(counts["bytes_by_path"])),
-        "cpu_user_s": cpu,
-        "cpu_system_s": 0.0,
+        **_cpu(watch),
     }
 
 
@@ -282,13 +298,15 @@ def _to(bench: Bench, tolerance: float, mode: str, _turn: int) -> Sample:
     options: dict[str, Any] = {"cache_bytes": cache, "path": "direct", "verify": "never"}
     options |= {} if best else {"pinned_tiers": 0, "pinned_batches": 0}
     with bench.open(name, **options) as matrix:
-        opened, before = matrix.counts, time.process_time()
+        opened = matrix.counts
         method = {"method": "fgmres"} if best else {"method": "bicgstab", "preconditioner": False}
-        found = hmatrix.solve(matrix, bench.ones(), tol=tolerance, max_iterations=1000, **method)
-        cpu, counts = time.process_time() - before, matrix.counts
+        with Stopwatch() as watch:
+            found = hmatrix.solve(matrix, bench.ones(), tol=tolerance, max_iterations=1000, **method)
+        counts = matrix.counts
+    _still_cold(bench, name)
     if not found.converged:
         raise NotPossible(f"no solution to {power(tolerance)}: {found.stopped_by}, at {found.relative_residual:.1e}")
-    sample = _sample(found, opened, counts, cpu)
+    sample = _sample(found, opened, counts, watch)
     read = counts["bytes_read"]  # what was pinned at opening is read too
     sample |= {"bytes": read, "bytes_read": read, "seconds": found.seconds + opened["read_s"]}
     return sample | {
@@ -313,14 +331,11 @@ def _product(bench: Bench, name: str, _turn: int) -> Sample:
     facts = bench.facts[name]
     sweeps = int(bench.settings["product_sweeps"])
     with bench.open(name, verify="never") as matrix:
-        x = bench.ones()
-        matrix.matvec(x)
-        cpu, began = time.process_time(), time.monotonic()
-        for _ in range(sweeps):
-            matrix.matvec(x)
-        seconds = time.monotonic() - began
-    used = {"cpu_user_s": time.process_time() - cpu, "cpu_system_s": 0.0}
-    return {"subject": "product", "bytes": facts["bytes_stored"] * sweeps, "seconds": seconds, "sweeps": sweeps, **used}
+        matrix.product_seconds()
+        with Stopwatch() as watch:
+            seconds = matrix.product_seconds(sweeps)
+    read = {"bytes": facts["bytes_stored"] * sweeps, "seconds": seconds}
+    return {"subject": "product", "sweeps": sweeps, **read, **_cpu(watch)}
 
 
 def _ceilings(bench: Bench) -> list[Probe]:
@@ -336,51 +351,52 @@ def _whole_file(bench: Bench, cold: bool, _turn: int) -> Sample:
     size = min(bench.facts["fp64"]["bytes_stored"], bench.cache_bytes(max(bench.settings["ratios"])))
     with bench.context.open(bench.files["fp64"]) as file:
         memory = bench.context.allocate(size, first_touch="gpu")
-        before = time.process_time()
-        outcome = file.read(memory)
-    used = {"cpu_user_s": time.process_time() - before, "cpu_system_s": 0.0}
-    return {"subject": "ceiling", "bytes": outcome.bytes, "seconds": outcome.seconds, **used, **state}
+        with Stopwatch() as watch:
+            outcome = file.read(memory)
+    return {"subject": "ceiling", "bytes": outcome.bytes, "seconds": outcome.seconds, **_cpu(watch), **state}
 
 
 COPY_BYTES = 256 << 20
+COPIES = 16
 
 
 def _copy(bench: Bench, _turn: int) -> Sample:
-    """Reads and writes of a copy within the memory that products run in, counted together."""
-    rate = _device_copy() if not bench.context.device["emulated"] else _host_copy()
-    return {"subject": "ceiling", "bytes": int(rate), "seconds": 1.0, **NO_CPU}
+    """Reads and writes of copies within the memory that products run in, counted together."""
+    copied, watch = _device_copies() if not bench.context.device["emulated"] else _host_copies()
+    return {"subject": "ceiling", "bytes": 2 * copied, "seconds": watch.seconds, **_cpu(watch)}
 
 
-def _device_copy() -> float:
+def _device_copies() -> tuple[int, Stopwatch]:
     try:
         import torch
     except ImportError:
         raise NotPossible("PyTorch, which copies within GPU memory, is not installed") from None
     source = torch.ones(COPY_BYTES * 4, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    rates = []
-    for _ in range(8):
+    target.copy_(source)
+    torch.cuda.synchronize()
+    with Stopwatch() as watch:
+        for _ in range(COPIES):
+            target.copy_(source)
         torch.cuda.synchronize()
-        began = time.monotonic()
-        target.copy_(source)
-        torch.cuda.synchronize()
-        rates.append(2 * source.numel() / (time.monotonic() - began))
-    return max(rates)
+    return COPIES * source.numel(), watch
 
 
-def _host_copy() -> float:
+def _host_copies() -> tuple[int, Stopwatch]:
     """By one thread a core, each with memory of its own."""
     import numpy as np
 
     count = len(os.sched_getaffinity(0))
     pairs = [(np.ones(COPY_BYTES // count // 8), np.ones(COPY_BYTES // count // 8)) for _ in range(count)]
-    rates = []
-    for _ in range(5):
-        threads = [threading.Thread(target=np.copyto, args=(to, source)) for to, source in pairs]
-        began = time.monotonic()
+
+    def copies(to: Any, source: Any) -> None:
+        for _ in range(COPIES):
+            np.copyto(to, source)
+
+    threads = [threading.Thread(target=copies, args=pair) for pair in pairs]
+    with Stopwatch() as watch:
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        rates.append(sum(2 * source.nbytes for _, source in pairs) / (time.monotonic() - began))
-    return max(rates)
+    return COPIES * sum(source.nbytes for _, source in pairs), watch

@@ -37,9 +37,10 @@ def _small(value: float) -> str:
 
 
 TIMES: tuple[Column, ...] = (
-    ("total s", _median("seconds")),
+    ("solve s", _median("seconds")),
     ("read s", _median("read_s")),
     ("other s", _median("other_s")),
+    ("write s", _median("write_s")),
     ("GB read", _median("bytes_read", lambda value: number(value / 1e9))),
     ("GB/s", _rate),
     ("hit rate", _median("hit_rate", lambda value: f"{value:.3f}")),

@@ -238,6 +238,7 @@ KINDS: dict[str, Kind] = {
         checks="bench.hmatrix_judge:checks",
         figures=("hmatrix-time", "hmatrix-read"),
         says="report.hmatrix_words:of_hmatrix",
+        file_count=1,
         makes_files=False,
     ),
 }

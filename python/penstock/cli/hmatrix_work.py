@@ -164,7 +164,7 @@ def _solve_facts(work: Work, matrix: HMatrix, mesh: Mesh | None, solution: Solut
     for name in ("bytes_read", "bytes_by_path", "read_s", "pinned_batches", "pinned_tiers", "pinned_bytes"):
         fields[name] = counts[name]
     fields |= {"method": work.solve["method"], "tol": work.solve["tol"]}
-    fields["cache_hit_rate"] = counts["batches_hit"] / max(1, counts["batches_taken"])
+    fields["cache_hit_rate"] = counts["hit_rate"]
     return fields | (_charges(mesh, solution.x) if mesh is not None else {})
 
 

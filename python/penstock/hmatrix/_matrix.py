@@ -132,7 +132,8 @@ class HMatrix:
     @property
     def counts(self) -> dict[str, Any]:
         """Since it was opened: bytes_read from storage, bytes_by_path (what the transfers' evidence says), sweeps,
-        batches_taken and batches_hit (those that needed no read), read_s (waiting for storage), pinned_bytes, ...
+        batches_taken, bytes_taken and bytes_hit (those that needed no read), hit_rate (the share of them),
+        read_s (waiting for storage), pinned_bytes, ...
         """
         return self._raw.counts
 
@@ -159,6 +160,16 @@ class HMatrix:
         return made[:, 0] if given.ndim == 1 else np.asfortranarray(made)
 
     matmat = matvec
+
+    def product_seconds(self, products: int = 1, *, accuracy: float = 0.0) -> float:
+        """Seconds of so many products, one after the other, with a vector that is in the device's memory already: what
+        a sweep of a solver takes. `matvec` also turns vectors between the user's order and the matrix's.
+        """
+        if products < 1:
+            cause = f"products cannot be {products}"
+            raise Error(operation="time products", file=self.path, cause=cause, advice="give a number above 0")
+        with self._lock:
+            return self._raw.product_seconds(products, accuracy)
 
     def __matmul__(self, x: Any) -> np.ndarray:
         return self.matvec(x)

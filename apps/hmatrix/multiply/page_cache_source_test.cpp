@@ -1,0 +1,129 @@
+// Batches by the device's page cache: every byte, what is counted, and what is refused.
+#include "hmatrix/multiply/page_cache_source.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+#include "hmatrix/multiply/stored_rig.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+namespace {
+
+class PageCacheSourceTest : public testing::Test {
+  protected:
+    PageCacheOptions options(std::int64_t pages, std::int64_t pinned_batches = 0) const {
+        PageCacheOptions how;
+        how.page_bytes = 4096;
+        how.cache_bytes = 2 * (file_.largest_batch() + 64) + pages * how.page_bytes;
+        how.pinned_batches = pinned_batches;
+        return how;
+    }
+    PageCacheSource source(const PageCacheOptions& how) { return {rig_.context, rig_.workers, file_, how}; }
+
+    // Every byte of every batch, in each of `sweeps`.
+    void sweep(PageCacheSource& source, int sweeps, int tiers) {
+        for (int i = 0; i < sweeps; ++i) {
+            source.begin({order_, order_, tiers});
+            for (const std::int64_t batch : order_) {
+                const BatchView view = source.take(batch);
+                const BatchRecord& record = file_.tables().batches[batch];
+                for (int tier = 0; tier < tiers; ++tier) {
+                    if (record.tier_bytes[tier] == 0) continue;
+                    const unsigned char* const at = rig_.bytes.data() + record.offset + record.tier_begin[tier];
+                    ASSERT_EQ(std::memcmp(view.tiers[tier], at, record.tier_bytes[tier]), 0) << batch;
+                }
+                source.give_back(batch);
+            }
+        }
+    }
+    std::int64_t all() const { return file_.prefix_bytes(file_.tiers()); }
+    void change_byte(std::int64_t offset, unsigned char by) {
+        std::fstream file(rig_.name, std::ios::binary | std::ios::in | std::ios::out);
+        file.seekp(offset);
+        file.put(static_cast<char>(rig_.bytes[offset] ^ by));
+    }
+
+    StoredRig rig_{Encoding::tiers, 500, 10};
+    MatrixFile file_ = rig_.open();
+    std::vector<std::int64_t> order_ = [this] {
+        std::vector<std::int64_t> order(file_.head().batches);
+        std::iota(order.begin(), order.end(), std::int64_t{0});
+        return order;
+    }();
+};
+
+TEST_F(PageCacheSourceTest, gives_out_the_bytes_of_the_file_and_counts_them) {
+    PageCacheSource few = source(options(file_.largest_batch() / 4096 + 2));
+    sweep(few, 3, file_.tiers());
+    EXPECT_EQ(few.counts().batches_taken, 30);
+    EXPECT_EQ(few.counts().bytes_taken, 3 * all());
+    EXPECT_GE(few.counts().bytes_read, 3 * all() - few.counts().bytes_hit);
+    EXPECT_LT(few.counts().hit_rate(), 0.3) << "a scan of far more than the cache";
+    std::int64_t by_path = 0;
+    for (const auto& [path, bytes] : few.counts().bytes_by_path) by_path += bytes;
+    EXPECT_EQ(by_path, few.counts().bytes_read);
+
+    PageCacheSource part = source(options(file_.largest_batch() / 4096 + 2));
+    sweep(part, 1, 1);
+    EXPECT_LT(part.counts().bytes_read, all()) << "fewer tiers are fewer bytes";
+}
+
+TEST_F(PageCacheSourceTest, what_stays_in_the_cache_is_a_hit_though_nothing_is_pinned) {
+    PageCacheSource source = this->source(options(2 * rig_.bytes.size() / 4096));
+    sweep(source, 4, file_.tiers());
+    EXPECT_GT(source.counts().hit_rate(), 0.7);
+    EXPECT_LE(source.counts().bytes_read, static_cast<std::int64_t>(rig_.bytes.size()) + 8192);
+}
+
+TEST_F(PageCacheSourceTest, pinned_batches_are_read_once_and_told_apart) {
+    PageCacheSource source = this->source(options(3 * all() / 4096, 5));
+    const std::int64_t at_opening = source.counts().bytes_read;
+    EXPECT_GT(at_opening, 0);
+    EXPECT_EQ(source.counts().bytes_taken, 0);
+    for (int i = 0; i < 3; ++i) {
+        source.begin({std::span(order_).first(5), {}, file_.tiers()});
+        for (std::int64_t batch = 0; batch < 5; ++batch) {
+            source.take(batch);
+            source.give_back(batch);
+        }
+    }
+    EXPECT_EQ(source.counts().bytes_read, at_opening);
+    EXPECT_EQ(source.counts().hit_rate(), 1);
+}
+
+TEST_F(PageCacheSourceTest, a_damaged_batch_is_refused_by_name_unless_nobody_wants_to_know) {
+    const BatchRecord& record = file_.tables().batches[3];
+    change_byte(record.offset + record.tier_begin[1] + 1, 0x10);
+    const auto taken = [&](Verify verify) -> std::string {
+        PageCacheOptions how = options(2 * rig_.bytes.size() / 4096);
+        how.verify = verify;
+        PageCacheSource source = this->source(how);
+        source.begin({order_, {}, file_.tiers()});
+        for (const std::int64_t batch : order_) {
+            try {
+                source.take(batch);
+            } catch (const Error& error) {
+                return std::to_string(batch) + ": " + error.what();
+            }
+            source.give_back(batch);
+        }
+        return "";
+    };
+    for (const Verify verify : {Verify::first, Verify::always}) {
+        EXPECT_NE(taken(verify).find("3: "), std::string::npos);
+        EXPECT_NE(taken(verify).find("batch 3 is damaged: the checksum of its tier 1"), std::string::npos);
+    }
+    EXPECT_EQ(taken(Verify::never), "");
+}
+
+TEST_F(PageCacheSourceTest, one_that_is_too_small_says_so) {
+    EXPECT_THROW(source(options(1)), Error);
+    EXPECT_THROW(source(options(file_.largest_batch() / 4096 + 2, 10)), Error);
+}
+
+}  // namespace
+}  // namespace penstock::hmatrix
