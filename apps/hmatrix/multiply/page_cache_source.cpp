@@ -151,8 +151,8 @@ void PageCacheSource::want_next() {
         piece->batch = batch;
         piece->tiers = sweep_.tiers;
         piece->state = State::wanted;
+        changed_.notify_all();
     }
-    changed_.notify_all();
 }
 
 void PageCacheSource::begin(const Sweep& sweep) {

@@ -72,6 +72,23 @@ TEST_F(PageCacheSourceTest, gives_out_the_bytes_of_the_file_and_counts_them) {
     EXPECT_LT(part.counts().bytes_read, all()) << "fewer tiers are fewer bytes";
 }
 
+// As a GPU does, which is still at work with a batch when the next is taken.
+TEST_F(PageCacheSourceTest, a_batch_may_be_given_back_after_the_next_was_taken) {
+    PageCacheSource source = this->source(options(file_.largest_batch() / 4096 + 2));
+    EXPECT_EQ(source.room(), 2);
+    for (int i = 0; i < 3; ++i) {
+        source.begin({order_, order_, file_.tiers()});
+        std::int64_t held = -1;
+        for (const std::int64_t batch : order_) {
+            source.take(batch);
+            if (held >= 0) source.give_back(held);
+            held = batch;
+        }
+        source.give_back(held);
+    }
+    EXPECT_EQ(source.counts().batches_taken, 30);
+}
+
 TEST_F(PageCacheSourceTest, what_stays_in_the_cache_is_a_hit_though_nothing_is_pinned) {
     PageCacheSource source = this->source(options(2 * rig_.bytes.size() / 4096));
     sweep(source, 4, file_.tiers());
