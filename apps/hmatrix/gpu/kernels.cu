@@ -9,7 +9,6 @@ namespace penstock::hmatrix::gpu {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kWarpsOfBlock = kBlockThreads / kWarp;
 constexpr Room kWarpRoom{kWarpColumns, kWarpRank};
 constexpr Room kBlockRoom{kBlockColumns, kBlockRank};
 
@@ -19,12 +18,38 @@ constexpr int room_bytes(Room room, int teams) {
 }
 
 template <class Encoding>
+constexpr int kRoomBytes = room_bytes<Encoding>(kBlockRoom, 1) > room_bytes<Encoding>(kWarpRoom, kWarpsOfBlock)
+                               ? room_bytes<Encoding>(kBlockRoom, 1)
+                               : room_bytes<Encoding>(kWarpRoom, kWarpsOfBlock);
+
+// The batch that owns number `place`, where `ends` rise; and what comes before it.
+struct Owner {
+    int batch;
+    int before;
+};
+__device__ Owner owner(const std::int32_t* ends, int place) {
+    Owner found{0, 0};
+    while (ends[found.batch] <= place) found.before = ends[found.batch++];
+    return found;
+}
+
+template <class Encoding>
 __global__ void __launch_bounds__(kBlockThreads)
-    warp_jobs(const __grid_constant__ Batch batch, const typename Encoding::Real* x, double* y) {
+    multiply(const __grid_constant__ Group group, const typename Encoding::Real* x, double* y) {
     using Real = typename Encoding::Real;
     extern __shared__ double shared[];
+    const int block = static_cast<int>(blockIdx.x), large = group.block_jobs_end[group.count - 1];
+    if (block < large) {
+        const Owner of = owner(group.block_jobs_end, block);
+        const Batch& batch = group.batches[of.batch];
+        LeafTeam<Encoding, OneBlock> team(OneBlock{}, batch, reinterpret_cast<Real*>(shared), kBlockRoom);
+        team.run(batch.block_jobs[block - of.before], x, y);
+        return;
+    }
+    const Owner of = owner(group.warp_blocks_end, block - large);
+    const Batch& batch = group.batches[of.batch];
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
-    const int job = static_cast<int>(blockIdx.x) * kWarpsOfBlock + warp;
+    const int job = (block - large - of.before) * kWarpsOfBlock + warp;
     if (job >= batch.warp_job_count) return;
     Real* const mine = reinterpret_cast<Real*>(shared) + warp * (kWarpRoom.columns + kWarpRoom.vectors);
     LeafTeam<Encoding, OneWarp> team(OneWarp{}, batch, mine, kWarpRoom);
@@ -32,36 +57,16 @@ __global__ void __launch_bounds__(kBlockThreads)
 }
 
 template <class Encoding>
-__global__ void __launch_bounds__(kBlockThreads)
-    block_jobs(const __grid_constant__ Batch batch, const typename Encoding::Real* x, double* y) {
-    extern __shared__ double shared[];
-    using Real = typename Encoding::Real;
-    LeafTeam<Encoding, OneBlock> team(OneBlock{}, batch, reinterpret_cast<Real*>(shared), kBlockRoom);
-    team.run(batch.block_jobs[blockIdx.x], x, y);
-}
-
-template <class Encoding>
-cudaError_t product(const Batch& batch, const typename Encoding::Real* x, double* y, cudaStream_t stream) {
-    // Large leaves first: small ones fill what they leave idle.
-    if (batch.block_job_count > 0) {
-        const int bytes = room_bytes<Encoding>(kBlockRoom, 1);
-        block_jobs<Encoding><<<batch.block_job_count, kBlockThreads, bytes, stream>>>(batch, x, y);
-    }
-    if (batch.warp_job_count > 0) {
-        const int blocks = (batch.warp_job_count + kWarpsOfBlock - 1) / kWarpsOfBlock;
-        const int bytes = room_bytes<Encoding>(kWarpRoom, kWarpsOfBlock);
-        warp_jobs<Encoding><<<blocks, kBlockThreads, bytes, stream>>>(batch, x, y);
-    }
+cudaError_t product(const Group& group, const typename Encoding::Real* x, double* y, cudaStream_t stream) {
+    const int blocks = group.block_jobs_end[group.count - 1] + group.warp_blocks_end[group.count - 1];
+    if (blocks > 0) multiply<Encoding><<<blocks, kBlockThreads, kRoomBytes<Encoding>, stream>>>(group, x, y);
     return cudaGetLastError();
 }
 
 template <class Encoding>
 cudaError_t allow() {
     constexpr auto kWhat = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    const cudaError_t first =
-        cudaFuncSetAttribute(block_jobs<Encoding>, kWhat, room_bytes<Encoding>(kBlockRoom, 1));
-    if (first != cudaSuccess) return first;
-    return cudaFuncSetAttribute(warp_jobs<Encoding>, kWhat, room_bytes<Encoding>(kWarpRoom, kWarpsOfBlock));
+    return cudaFuncSetAttribute(multiply<Encoding>, kWhat, kRoomBytes<Encoding>);
 }
 
 constexpr int kThreads = 256;
@@ -180,12 +185,12 @@ cudaError_t allow_shared_memory() {
     return first == cudaSuccess ? allow<Doubles>() : first;
 }
 
-cudaError_t launch_product(const Batch& batch, const float* x, double* y, cudaStream_t stream) {
-    return product<Digits>(batch, x, y, stream);
+cudaError_t launch_product(const Group& group, const float* x, double* y, cudaStream_t stream) {
+    return product<Digits>(group, x, y, stream);
 }
 
-cudaError_t launch_product(const Batch& batch, const double* x, double* y, cudaStream_t stream) {
-    return product<Doubles>(batch, x, y, stream);
+cudaError_t launch_product(const Group& group, const double* x, double* y, cudaStream_t stream) {
+    return product<Doubles>(group, x, y, stream);
 }
 
 cudaError_t launch_to_single(const Scaled& what, cudaStream_t stream) {

@@ -36,12 +36,22 @@ struct Batch {
     std::int32_t block_job_count;
 };
 
+// Batches that one launch multiplies with. Blocks do the large leaves of all of them first, then the jobs of warps.
+constexpr int kGroup = 16;
+constexpr int kBlockThreads = 256;
+constexpr int kWarpsOfBlock = kBlockThreads / 32;
+struct Group {
+    Batch batches[kGroup];
+    std::int32_t count;
+    std::int32_t block_jobs_end[kGroup];   // of this batch and those before
+    std::int32_t warp_blocks_end[kGroup];  // likewise: blocks that do warps' jobs
+};
+
 // What a warp's job may need at most; larger leaves go to blocks. Rows are those a warp's lanes cover at once.
 constexpr int kWarpRowsOfDigits = 128;
 constexpr int kWarpRowsOfDoubles = 32;
 constexpr int kWarpColumns = 512;
 constexpr int kWarpRank = 64;
-constexpr int kBlockThreads = 256;
 constexpr int kBlockColumns = 4096;  // at a time
 constexpr int kBlockRank = 2048;     // at most
 

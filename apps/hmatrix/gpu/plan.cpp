@@ -84,6 +84,11 @@ void add_batch(const MatrixFile& file, const BatchRecord& record, Plan& made) {
         bytes += bytes_of(file, order[i]);
         open = true;
     }
+    // The largest first: small ones fill what they leave idle.
+    std::stable_sort(made.block_jobs.begin() + batch.first_block_job, made.block_jobs.end(),
+                     [&](const Job& a, const Job& b) {
+                         return bytes_of(file, order[a.first]) > bytes_of(file, order[b.first]);
+                     });
     made.order.insert(made.order.end(), order.begin(), order.end());
     batch.warp_jobs = static_cast<std::int64_t>(made.warp_jobs.size()) - batch.first_warp_job;
     batch.block_jobs = static_cast<std::int64_t>(made.block_jobs.size()) - batch.first_block_job;

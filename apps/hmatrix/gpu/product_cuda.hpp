@@ -26,10 +26,11 @@ class GpuProduct final : public BatchProduct {
 
   private:
     struct UnderWay {
-        std::int64_t batch = 0;
+        std::vector<std::int64_t> batches;
         std::unique_ptr<Event> done;
     };
-    void launch(const Batch& batch, std::int64_t column);
+    void launch();
+    void give_back(UnderWay&& done, std::vector<std::int64_t>& free);
     std::vector<std::int64_t> drain();
     Scaled scaled() const noexcept;
     cudaStream_t stream() const noexcept { return static_cast<cudaStream_t>(stream_.native_handle()); }
@@ -47,7 +48,10 @@ class GpuProduct final : public BatchProduct {
     DeviceArray<unsigned long long> largest_;  // of single_x_'s columns
     Operands vectors_;
     int tiers_ = 0;
-    std::size_t most_under_way_ = 1;  // batches whose kernels may be queued before one is waited for
+    std::int64_t most_held_ = 0;  // batches that may be kept when add() returns
+    std::int64_t held_ = 0;
+    Group group_{};                        // of batches that come with the next launch
+    std::vector<std::int64_t> collected_;  // their numbers
     std::deque<UnderWay> under_way_;
     std::vector<std::unique_ptr<Event>> spare_events_;
 };
