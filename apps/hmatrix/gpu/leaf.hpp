@@ -1,7 +1,8 @@
 // What a GPU knows of the leaves of a matrix: tables made once when a matrix is opened, and where one batch lies now.
 //
 // PODs for nvcc (C++17) and g++. Leaves that share their rows and are small are joined in a job, which one warp does:
-// it keeps the rows' sums in registers and adds them to the result once. A large leaf is a job of its own for a block.
+// it keeps the rows' sums in registers and adds them to the result once. A large leaf is a job of its own for a block, a
+// very large one several: each does some of its vectors.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +22,17 @@ struct Leaf {
 };
 
 struct Job {
-    std::int32_t first;  // of Batch::order
+    std::int32_t first;  // of Batch::leaves
     std::int32_t count;  // leaves
+    std::int32_t vectors_begin;  // of a low-rank leaf that several jobs share; else all: [0, kAllVectors)
+    std::int32_t vectors_end;
 };
+constexpr std::int32_t kAllVectors = 0x7fffffff;
 
 struct Batch {
     const void* tiers[kMaxTiers];  // bytes in memory the kernel can reach
     std::int32_t tiers_used;
-    const Leaf* leaves;
-    const std::int32_t* order;  // leaves in the order jobs name them
+    const Leaf* leaves;  // in the order of jobs
     const Job* warp_jobs;
     const Job* block_jobs;
     std::int32_t warp_job_count;
@@ -50,9 +53,10 @@ struct Group {
 // What a warp's job may need at most; larger leaves go to blocks. Rows are those a warp's lanes cover at once.
 constexpr int kWarpRowsOfDigits = 128;
 constexpr int kWarpRowsOfDoubles = 32;
+constexpr int kWarpRowsOfOne = 128;  // of a leaf that is a warp's only one
 constexpr int kWarpColumns = 512;
 constexpr int kWarpRank = 64;
 constexpr int kBlockColumns = 4096;  // at a time
-constexpr int kBlockRank = 2048;     // at most
+constexpr int kBlockRank = 2048;     // of a job at most
 
 }  // namespace penstock::hmatrix::gpu

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <tuple>
 
@@ -12,9 +11,6 @@
 
 namespace penstock::hmatrix::gpu {
 namespace {
-
-// A warp's job is ended beyond this: long ones would leave the rest of the GPU idle at the end of a batch.
-constexpr std::int64_t kJobBytes = 16 * 1024;
 
 [[noreturn]] void refuse(std::size_t leaf, const std::string& cause) {
     throw Error(ErrorCode::unsupported, "prepare products on the GPU", "leaf " + std::to_string(leaf) + " " + cause,
@@ -42,68 +38,113 @@ Leaf leaf_of(const MatrixFile& file, std::size_t number) {
     return leaf;
 }
 
-bool for_a_warp(const Leaf& leaf, Encoding encoding) {
-    const int rows = encoding == Encoding::tiers ? kWarpRowsOfDigits : kWarpRowsOfDoubles;
-    const bool rank_fits = !leaf.low_rank || leaf.counts[kMaxTiers - 1][0] <= kWarpRank;
-    return leaf.rows <= rows && leaf.columns <= kWarpColumns && rank_fits;
-}
-
-std::int64_t bytes_of(const MatrixFile& file, std::int64_t leaf) {
+// A leaf of the file and what a job needs to know of it.
+struct Entry {
+    Leaf leaf;
     std::int64_t bytes = 0;
+    int rank() const noexcept { return leaf.low_rank != 0 ? leaf.counts[kMaxTiers - 1][0] : 0; }
+};
+
+Entry entry_of(const MatrixFile& file, std::size_t number) {
+    Entry made{leaf_of(file, number)};
     for (int tier = 0; tier < file.tiers(); ++tier) {
-        bytes += tier_bytes(file.encoding(), file.tables().leaves[leaf].shape, tier);
+        made.bytes += tier_bytes(file.encoding(), file.tables().leaves[number].shape, tier);
     }
-    return bytes;
+    return made;
 }
 
-void add_batch(const MatrixFile& file, const BatchRecord& record, Plan& made) {
+// The jobs of a batch, from its leaves by rows.
+class BatchJobs {
+  public:
+    BatchJobs(Encoding encoding, const PlanOptions& options)
+        : options_(options), rows_together_(encoding == Encoding::tiers ? kWarpRowsOfDigits : kWarpRowsOfDoubles) {}
+
+    void add(std::int32_t place, const Entry& one) {
+        if (!for_a_warp(one)) return add_large(place, one);
+        const bool joins = bytes_ > 0 && bytes_ + one.bytes <= options_.warp_bytes && one.leaf.rows <= rows_together_ &&
+                           one.leaf.row == row_ && one.leaf.rows == rows_;
+        if (!joins) {
+            warps.push_back({place, 0, 0, kAllVectors});
+            bytes_ = 0;
+        }
+        ++warps.back().count;
+        bytes_ += one.bytes;
+        row_ = one.leaf.row;
+        rows_ = one.leaf.rows;
+    }
+
+    // The largest first: small ones fill what they leave idle.
+    std::vector<Job> blocks() {
+        std::stable_sort(large_.begin(), large_.end(), [](const Large& a, const Large& b) { return a.bytes > b.bytes; });
+        std::vector<Job> jobs;
+        for (const Large& one : large_) jobs.push_back(one.job);
+        return jobs;
+    }
+
+    std::vector<Job> warps;
+
+  private:
+    struct Large {
+        Job job;
+        std::int64_t bytes;
+    };
+
+    bool for_a_warp(const Entry& one) const {
+        return one.leaf.rows <= kWarpRowsOfOne && one.leaf.columns <= kWarpColumns && one.rank() <= kWarpRank &&
+               one.bytes <= options_.warp_bytes;
+    }
+
+    void add_large(std::int32_t place, const Entry& one) {
+        bytes_ = 0;  // the last job of a warp takes no more
+        const std::int64_t wanted = (one.bytes + options_.block_bytes - 1) / options_.block_bytes;
+        const auto parts = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, std::max(one.rank(), 1)));
+        for (int part = 0; part < parts; ++part) {
+            const int begin = one.rank() * part / parts, end = one.rank() * (part + 1) / parts;
+            const bool all = parts == 1;
+            large_.push_back({{place, 1, all ? 0 : begin, all ? kAllVectors : end}, one.bytes / parts});
+        }
+    }
+
+    PlanOptions options_;
+    int rows_together_;
+    std::vector<Large> large_;
+    std::int64_t bytes_ = 0;  // of the last job of a warp; 0: it takes no more
+    std::int64_t row_ = 0;
+    std::int32_t rows_ = 0;
+};
+
+void add_batch(const MatrixFile& file, const BatchRecord& record, const PlanOptions& options, Plan& made) {
+    std::vector<Entry> entries;
+    entries.reserve(record.leaves);
+    for (std::int64_t i = 0; i < record.leaves; ++i) entries.push_back(entry_of(file, record.first_leaf + i));
+    std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+        return std::tuple(a.leaf.row, a.leaf.rows) < std::tuple(b.leaf.row, b.leaf.rows);
+    });
     BatchPlan batch;
-    batch.first_order = static_cast<std::int64_t>(made.order.size());
+    batch.first_leaf = static_cast<std::int64_t>(made.leaves.size());
     batch.first_warp_job = static_cast<std::int64_t>(made.warp_jobs.size());
     batch.first_block_job = static_cast<std::int64_t>(made.block_jobs.size());
-    std::vector<std::int32_t> order(record.leaves);
-    std::iota(order.begin(), order.end(), static_cast<std::int32_t>(record.first_leaf));
-    const auto rows_of = [&](std::int32_t leaf) { return std::tuple(made.leaves[leaf].row, made.leaves[leaf].rows); };
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-        return std::tuple_cat(rows_of(a), std::tuple(a)) < std::tuple_cat(rows_of(b), std::tuple(b));
-    });
-    bool open = false;  // the last job of a warp may take more
-    std::int64_t bytes = 0;
-    for (std::int32_t i = 0; i < static_cast<std::int32_t>(order.size()); ++i) {
-        if (!for_a_warp(made.leaves[order[i]], file.encoding())) {
-            made.block_jobs.push_back({i, 1});
-            open = false;
-            continue;
-        }
-        const bool joins = open && bytes < kJobBytes && rows_of(order[i]) == rows_of(order[i - 1]);
-        if (!joins) {
-            made.warp_jobs.push_back({i, 0});
-            bytes = 0;
-        }
-        ++made.warp_jobs.back().count;
-        bytes += bytes_of(file, order[i]);
-        open = true;
+    BatchJobs jobs(file.encoding(), options);
+    for (const Entry& one : entries) {
+        jobs.add(static_cast<std::int32_t>(made.leaves.size() - batch.first_leaf), one);
+        made.leaves.push_back(one.leaf);
     }
-    // The largest first: small ones fill what they leave idle.
-    std::stable_sort(made.block_jobs.begin() + batch.first_block_job, made.block_jobs.end(),
-                     [&](const Job& a, const Job& b) {
-                         return bytes_of(file, order[a.first]) > bytes_of(file, order[b.first]);
-                     });
-    made.order.insert(made.order.end(), order.begin(), order.end());
-    batch.warp_jobs = static_cast<std::int64_t>(made.warp_jobs.size()) - batch.first_warp_job;
-    batch.block_jobs = static_cast<std::int64_t>(made.block_jobs.size()) - batch.first_block_job;
+    const std::vector<Job> blocks = jobs.blocks();
+    batch.warp_jobs = static_cast<std::int64_t>(jobs.warps.size());
+    batch.block_jobs = static_cast<std::int64_t>(blocks.size());
+    made.warp_jobs.insert(made.warp_jobs.end(), jobs.warps.begin(), jobs.warps.end());
+    made.block_jobs.insert(made.block_jobs.end(), blocks.begin(), blocks.end());
     made.batches.push_back(batch);
 }
 
 }  // namespace
 
-Plan plan(const MatrixFile& file) {
+Plan plan(const MatrixFile& file, const PlanOptions& options) {
     Plan made;
     const std::size_t leaves = file.tables().leaves.size();
     if (leaves > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) refuse(leaves, "is one too many");
     made.leaves.reserve(leaves);
-    for (std::size_t i = 0; i < leaves; ++i) made.leaves.push_back(leaf_of(file, i));
-    for (const BatchRecord& record : file.tables().batches) add_batch(file, record, made);
+    for (const BatchRecord& record : file.tables().batches) add_batch(file, record, options, made);
     return made;
 }
 

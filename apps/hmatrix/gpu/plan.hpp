@@ -10,7 +10,7 @@
 namespace penstock::hmatrix::gpu {
 
 struct BatchPlan {
-    std::int64_t first_order = 0;  // of Plan::order, as are the places that jobs name, from here on
+    std::int64_t first_leaf = 0;  // of Plan::leaves: places that jobs name are from here on
     std::int64_t first_warp_job = 0;
     std::int64_t warp_jobs = 0;
     std::int64_t first_block_job = 0;
@@ -18,15 +18,19 @@ struct BatchPlan {
 };
 
 struct Plan {
-    std::vector<Leaf> leaves;  // all of the matrix
-    std::vector<std::int32_t> order;
+    std::vector<Leaf> leaves;  // of the matrix, in each batch by rows
     std::vector<Job> warp_jobs;
     std::vector<Job> block_jobs;
     std::vector<BatchPlan> batches;
 };
 
+struct PlanOptions {
+    std::int64_t warp_bytes = 16 * 1024;    // of a warp's job at most: long ones would leave the rest of the GPU idle
+    std::int64_t block_bytes = 128 * 1024;  // beyond this, blocks share a leaf that has vectors to share
+};
+
 // Throws Error{unsupported} for a matrix beyond what the tables and kernels hold: leaves of rank above kBlockRank or of
 // 2^31 rows, tiers of batches of 16 GiB.
-Plan plan(const MatrixFile& file);
+Plan plan(const MatrixFile& file, const PlanOptions& options = {});
 
 }  // namespace penstock::hmatrix::gpu

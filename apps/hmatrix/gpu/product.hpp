@@ -33,15 +33,16 @@ class LeafTeam {
 
     // y[leaf rows] += leaf * x for leaves of the same rows.
     PENSTOCK_BOTH void run(const Job& job, const Real* x, double* y) {
-        const Leaf& first = batch_.leaves[batch_.order[job.first]];
+        const Leaf& first = batch_.leaves[job.first];
+        job_ = job;
         const int row_words = words<Encoding>(first.rows);
         const int group = power_of_two(row_words, team_.size());
         for (int tile = 0; tile < row_words; tile += group) {
             Real sums[kNumbers] = {};
             const int word = tile + team_.rank() % group;
             for (int i = 0; i < job.count; ++i) {
-                const Leaf& leaf = batch_.leaves[batch_.order[job.first + i]];
-                if (Encoding::vectors(batch_, leaf) == 0) continue;
+                const Leaf& leaf = batch_.leaves[job.first + i];
+                if (vectors(leaf) <= 0) continue;
                 // t of a single leaf stays from tile to tile.
                 if (leaf.low_rank && (tile == 0 || job.count > 1)) make_t(leaf, x + leaf.column);
                 if (leaf.low_rank) {
@@ -60,6 +61,31 @@ class LeafTeam {
         int group;
     };
 
+    // Those of the leaf that are this job's.
+    PENSTOCK_BOTH int vectors(const Leaf& leaf) const {
+        const int there = Encoding::vectors(batch_, leaf);
+        return (there < job_.vectors_end ? there : job_.vectors_end) - job_.vectors_begin;
+    }
+
+    // The parts of a leaf's pieces that are this job's, with vectors counted from its first on.
+    template <class Visit>
+    PENSTOCK_BOTH void pieces(const Leaf& leaf, const Visit& visit) {
+        Encoding::pieces(batch_, leaf, [&](const Piece<Encoding>& whole) {
+            Piece<Encoding> part = whole;
+            if (leaf.low_rank) {
+                const int begin = whole.begin < job_.vectors_begin ? job_.vectors_begin : whole.begin;
+                const int whole_end = whole.begin + whole.count;
+                part.count = (whole_end < job_.vectors_end ? whole_end : job_.vectors_end) - begin;
+                if (part.count <= 0) return;
+                const std::int64_t skipped = begin - whole.begin;
+                part.v += skipped * words<Encoding>(leaf.columns);
+                part.u += skipped * words<Encoding>(leaf.rows);
+                part.begin = begin - job_.vectors_begin;
+            }
+            visit(part);
+        });
+    }
+
     // x of `count` columns from `begin` on, padded with zeros to whole words.
     PENSTOCK_BOTH void stage_x(const Real* x, int begin, int count) {
         team_.sync();  // nobody reads the last ones any more
@@ -69,18 +95,20 @@ class LeafTeam {
     }
 
     PENSTOCK_BOTH void make_t(const Leaf& leaf, const Real* x) {
-        const int vectors = Encoding::vectors(batch_, leaf);
+        const int count_all = vectors(leaf);
         team_.sync();
-        for (int i = team_.rank(); i < vectors; i += team_.size()) t_[i] = 0;
+        for (int i = team_.rank(); i < count_all; i += team_.size()) t_[i] = 0;
         for (int begin = 0; begin < leaf.columns; begin += room_.columns) {
             const int count = leaf.columns - begin < room_.columns ? leaf.columns - begin : room_.columns;
             stage_x(x, begin, count);
-            Encoding::pieces(batch_, leaf, [&](const Piece<Encoding>& piece) {
+            pieces(leaf, [&](const Piece<Encoding>& piece) {
                 dots(piece, words<Encoding>(leaf.columns), begin / kNumbers, words<Encoding>(count));
             });
         }
         team_.sync();
-        for (int i = team_.rank(); i < vectors; i += team_.size()) t_[i] *= Encoding::scale(batch_, leaf, i);
+        for (int i = team_.rank(); i < count_all; i += team_.size()) {
+            t_[i] *= Encoding::scale(batch_, leaf, job_.vectors_begin + i);
+        }
         team_.sync();
     }
 
@@ -91,27 +119,40 @@ class LeafTeam {
         const int all = together * team_.workers();
         const int mine = team_.worker() * together + team_.lane() / group;
         const int end = piece.begin + piece.count;
-        // Whole rounds, so that all lanes take part in each sum.
-        for (int base = piece.begin / all * all; base < end; base += all) {
-            const int vector = base + mine;
-            const bool there = vector >= piece.begin && vector < end;
-            Real sum = 0;
-            if (there) {
-                const Word* const column = piece.v + static_cast<std::int64_t>(vector - piece.begin) * stride + first;
-                for (int word = team_.lane() % group; word < count; word += group) {
+        // Whole rounds, so that all lanes take part in each sum; some columns in one, so that loads overlap.
+        constexpr int kAtOnce = 4;
+        for (int base = piece.begin / all * all; base < end; base += kAtOnce * all) {
+            const Word* columns[kAtOnce];
+            bool there[kAtOnce];
+            Real sums[kAtOnce] = {};
+            PENSTOCK_ALL_AT_ONCE
+            for (int i = 0; i < kAtOnce; ++i) {
+                const int vector = base + i * all + mine;
+                there[i] = vector >= piece.begin && vector < end;
+                columns[i] = piece.v + static_cast<std::int64_t>(vector - piece.begin) * stride + first;
+            }
+            for (int word = team_.lane() % group; word < count; word += group) {
+                Word held[kAtOnce];
+                PENSTOCK_ALL_AT_ONCE
+                for (int i = 0; i < kAtOnce; ++i) held[i] = there[i] ? columns[i][word] : Word{0};
+                PENSTOCK_ALL_AT_ONCE
+                for (int i = 0; i < kAtOnce; ++i) {
                     Real numbers[kNumbers];
-                    Encoding::numbers(column[word], numbers);
-                    for (int k = 0; k < kNumbers; ++k) sum += numbers[k] * x_[word * kNumbers + k];
+                    Encoding::numbers(held[i], numbers);
+                    for (int k = 0; k < kNumbers; ++k) sums[i] += numbers[k] * x_[word * kNumbers + k];
                 }
             }
-            sum = team_.sum(sum, group);
-            if (there && team_.lane() % group == 0) t_[vector] += piece.weight * sum;
+            PENSTOCK_ALL_AT_ONCE
+            for (int i = 0; i < kAtOnce; ++i) {
+                const Real sum = team_.sum(sums[i], group);
+                if (there[i] && team_.lane() % group == 0) t_[base + i * all + mine] += piece.weight * sum;
+            }
         }
     }
 
     PENSTOCK_BOTH void add_low_rank(const Leaf& leaf, int word, int group, Real (&sums)[kNumbers]) {
         const int stride = words<Encoding>(leaf.rows);
-        Encoding::pieces(batch_, leaf, [&](const Piece<Encoding>& piece) {
+        pieces(leaf, [&](const Piece<Encoding>& piece) {
             add_columns(piece.u, stride, t_ + piece.begin, {piece.count, piece.weight, word, group}, sums);
         });
     }
@@ -122,7 +163,7 @@ class LeafTeam {
         for (int begin = 0; begin < leaf.columns; begin += room_.columns) {
             const int count = leaf.columns - begin < room_.columns ? leaf.columns - begin : room_.columns;
             stage_x(x, begin, count);
-            Encoding::pieces(batch_, leaf, [&](const Piece<Encoding>& piece) {
+            pieces(leaf, [&](const Piece<Encoding>& piece) {
                 const Word* const columns = piece.u + static_cast<std::int64_t>(begin) * stride;
                 add_columns(columns, stride, x_, {count, scale * piece.weight, place.word, place.group}, sums);
             });
@@ -141,11 +182,22 @@ class LeafTeam {
                                    Real (&sums)[kNumbers]) {
         if (all.word >= stride) return;
         const int apart = team_.size() / all.group;
+        constexpr int kAtOnce = 8;
         Real parts[kNumbers] = {};
-        for (int j = team_.rank() / all.group; j < all.count; j += apart) {
-            Real numbers[kNumbers];
-            Encoding::numbers(columns[static_cast<std::int64_t>(j) * stride + all.word], numbers);
-            for (int k = 0; k < kNumbers; ++k) parts[k] += numbers[k] * t[j];
+        for (int j = team_.rank() / all.group; j < all.count; j += kAtOnce * apart) {
+            Word held[kAtOnce];
+            PENSTOCK_ALL_AT_ONCE
+            for (int i = 0; i < kAtOnce; ++i) {
+                const int column = j + i * apart;
+                held[i] = column < all.count ? columns[static_cast<std::int64_t>(column) * stride + all.word] : Word{0};
+            }
+            PENSTOCK_ALL_AT_ONCE
+            for (int i = 0; i < kAtOnce; ++i) {
+                Real numbers[kNumbers];
+                Encoding::numbers(held[i], numbers);
+                const Real factor = j + i * apart < all.count ? t[j + i * apart] : Real{0};
+                for (int k = 0; k < kNumbers; ++k) parts[k] += numbers[k] * factor;
+            }
         }
         for (int k = 0; k < kNumbers; ++k) sums[k] += all.weight * parts[k];
     }
@@ -161,6 +213,7 @@ class LeafTeam {
 
     Team team_;
     const Batch& batch_;
+    Job job_{};
     Real* x_;
     Real* t_;
     Room room_;

@@ -111,7 +111,7 @@ class GpuProduct : public testing::TestWithParam<Encoding> {
 
     template <class E>
     std::vector<double> as_a_gpu(int tiers, gpu::Room room, bool crew) {
-        const gpu::Plan plan = gpu::plan(*file_);
+        const gpu::Plan plan = gpu::plan(*file_, how_);
         std::vector<double> y(kTriangles);
         const std::vector<typename E::Real> x(x_.begin(), x_.end());
         std::vector<typename E::Real> shared(room.columns + room.vectors);
@@ -123,8 +123,7 @@ class GpuProduct : public testing::TestWithParam<Encoding> {
             const gpu::BatchPlan& part = plan.batches[b];
             gpu::Batch batch{};
             batch.tiers_used = tiers;
-            batch.leaves = plan.leaves.data();
-            batch.order = plan.order.data() + part.first_order;
+            batch.leaves = plan.leaves.data() + part.first_leaf;
             std::copy(std::begin(view.tiers), std::end(view.tiers), batch.tiers);
             const auto run = [&](auto team) {
                 gpu::LeafTeam<E, decltype(team)> leaves(team, batch, shared.data(), room);
@@ -153,6 +152,7 @@ class GpuProduct : public testing::TestWithParam<Encoding> {
     std::optional<MatrixFile> file_;
     std::unique_ptr<CachedSource> source_;
     std::vector<double> x_ = std::vector<double>(kTriangles);
+    gpu::PlanOptions how_;
 };
 
 double difference(const std::vector<double>& one, const std::vector<double>& other) {
@@ -183,24 +183,39 @@ TEST_P(GpuProduct, is_the_same_by_many_threads) {
     EXPECT_LT(difference(crew, by_the_host(0)), rounding);
 }
 
+TEST_P(GpuProduct, leaves_are_shared_by_several_jobs_where_they_are_large) {
+    how_ = {256, 1024};
+    const gpu::Plan plan = gpu::plan(*file_, how_);
+    const auto shared = [](const gpu::Job& job) { return job.vectors_begin > 0; };
+    EXPECT_GT(std::count_if(plan.block_jobs.begin(), plan.block_jobs.end(), shared), 100);
+    const double rounding = GetParam() == Encoding::tiers ? 2e-6 : 1e-13;
+    for (int tiers = 1; tiers <= file_->tiers(); ++tiers) {
+        EXPECT_LT(difference(as_a_gpu(tiers, {64, gpu::kBlockRank}), by_the_host(tiers)), rounding) << tiers;
+    }
+    EXPECT_LT(difference(as_a_gpu(file_->tiers(), {64, gpu::kBlockRank}, true), by_the_host(0)), rounding);
+}
+
 TEST_P(GpuProduct, plan_names_each_leaf_once_and_joins_those_of_the_same_rows) {
     const gpu::Plan plan = gpu::plan(*file_);
     std::vector<int> seen(plan.leaves.size());
-    std::int64_t joined = 0;
+    std::int64_t joined = 0, shared = 0;
     for (const gpu::BatchPlan& part : plan.batches) {
         const auto visit = [&](const gpu::Job& job) {
-            const std::int32_t* order = plan.order.data() + part.first_order + job.first;
+            const std::int64_t first = part.first_leaf + job.first;
             joined += job.count > 1 ? 1 : 0;
             for (int i = 0; i < job.count; ++i) {
-                ++seen[order[i]];
-                EXPECT_EQ(plan.leaves[order[i]].row, plan.leaves[order[0]].row);
-                EXPECT_EQ(plan.leaves[order[i]].rows, plan.leaves[order[0]].rows);
+                // Of jobs that share a leaf, the one with its first vectors counts.
+                seen[first + i] += job.vectors_begin == 0 ? 1 : 0;
+                EXPECT_EQ(plan.leaves[first + i].row, plan.leaves[first].row);
+                EXPECT_EQ(plan.leaves[first + i].rows, plan.leaves[first].rows);
             }
+            shared += job.vectors_begin > 0 ? 1 : 0;
         };
         each_job(plan, part, visit);
     }
     EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<std::int64_t>(seen.size()));
     EXPECT_GT(joined, 100);
+    EXPECT_EQ(shared, 0) << "all leaves are small here";
 }
 
 INSTANTIATE_TEST_SUITE_P(Encodings, GpuProduct, testing::Values(Encoding::tiers, Encoding::fp64),

@@ -9,8 +9,10 @@
 
 #if defined(__CUDACC__)
 #define PENSTOCK_BOTH __host__ __device__ __forceinline__
+#define PENSTOCK_ALL_AT_ONCE _Pragma("unroll")
 #else
 #define PENSTOCK_BOTH inline
+#define PENSTOCK_ALL_AT_ONCE
 #endif
 
 namespace penstock::hmatrix::gpu {
