@@ -175,6 +175,7 @@ double time_loads(Device& device, const ondevice::StoredRef* ref, const float* p
     const Grid grid{options.blocks, options.threads};
     const ondevice::DmaBlock sums = own.allocate(std::uint64_t{grid.blocks} * grid.threads * sizeof(float));
     const ondevice::DmaBlock failed = shared.allocate(sizeof(int));
+    if (options.tile > 1 && options.tile % 4 != 0) refuse("tiles of no whole 16 bytes", "give a multiple of 4");
     const std::uint64_t step = std::max<std::uint64_t>(kWarp, options.tile);
     const auto stream = device.make_stream();
     LoadsWork work{};

@@ -44,6 +44,13 @@ u64 size_of(const FileHandle& file) {
     return static_cast<u64>(status.st_size);
 }
 
+// Pages that are not pinned, through which everything else comes: enough for what is under way at a time.
+u32 unpinned(const CacheShape& shape) {
+    constexpr u64 kPages = 256, kBytes = 8 * kMiB;
+    const u64 enough = std::max(kPages, kBytes / shape.page_bytes);
+    return static_cast<u32>(std::min<u64>((shape.frames + 7) / 8, enough));
+}
+
 }  // namespace
 
 FileCache::FileCache(Device& device, const std::vector<const FileHandle*>& files, const FileCacheOptions& options)
@@ -53,7 +60,7 @@ FileCache::FileCache(Device& device, const std::vector<const FileHandle*>& files
       own_(device, MemoryKind::device),
       shared_(device, MemoryKind::pinned) {
     if (files.empty()) refuse("no files", "name at least one");
-    quota_ = shape_.frames - (shape_.frames + 7) / 8;
+    quota_ = shape_.frames - unpinned(shape_);
     most_workers_ = ondevice::most_workers(device);
     states_ = own_.allocate(shape_.state_bytes());
     data_ = own_.allocate(shape_.data_bytes());

@@ -36,7 +36,8 @@ Service::Service(Mailbox& mailbox, const std::vector<const FileHandle*>& files, 
     for (std::uint32_t i = 0; i < options.threads; ++i) {
         const std::uint32_t first = static_cast<std::uint32_t>(std::uint64_t{slots} * i / options.threads);
         const std::uint32_t last = static_cast<std::uint32_t>(std::uint64_t{slots} * (i + 1) / options.threads);
-        workers_.push_back(std::make_unique<ServiceWorker>(mailbox, files_, options, mailbox.server(first, last)));
+        const ServiceWorker::Shared shared{mailbox, files_, turn_};
+        workers_.push_back(std::make_unique<ServiceWorker>(shared, options, mailbox.server(first, last)));
     }
     try {
         for (const auto& worker : workers_) {

@@ -53,9 +53,9 @@ class ServiceTest : public testing::Test {
         test::write_file(name_, stamped(kFileBytes));
         file_ = std::make_unique<OpenedFile>(name_);
     }
-    void start(ServiceOptions options = {}, u32 slots = 64) {
+    void start(ServiceOptions options = {}, u32 slots = 64, u32 slot_bytes = kPage) {
         service_.reset();
-        mailbox_ = std::make_unique<Mailbox>(memory_, memory_, MailboxSizes{slots, kPage});
+        mailbox_ = std::make_unique<Mailbox>(memory_, memory_, MailboxSizes{slots, slot_bytes});
         options.system = &system_;
         service_ = std::make_unique<Service>(*mailbox_, std::vector<const FileHandle*>{&file_->handle}, options);
     }
@@ -120,6 +120,29 @@ TEST_F(ServiceTest, what_is_not_cached_goes_past_the_cache_and_stays_out_of_it) 
     EXPECT_EQ(os::residency(file_->handle.buffered_fd, 0, kFileBytes).resident_pages, 0u);
     EXPECT_TRUE(reads_right(100, 50)) << "unaligned: through the cache";
     EXPECT_EQ(served(Source::buffered), 1u);
+}
+
+// They go to the disk by one thread at a time, which takes turns: none may be left when a turn ends.
+TEST_F(ServiceTest, large_requests_of_all_threads_are_all_answered_and_right) {
+    constexpr u32 kLarge = 64 * 1024;
+    static_assert(kLarge >= kLargeRequest && kFileBytes % kLarge == 0);
+    if (!make_cold() || file_->handle.direct_fd < 0) GTEST_SKIP() << "this file cannot be cold, or has no O_DIRECT";
+    ServiceOptions options;
+    options.threads = 4;
+    options.spin_us = 1;
+    start(options, 16, kLarge);
+    std::atomic<int> wrong{0};
+    const auto client = [&](unsigned seed) {
+        for (u64 n = 0; n < 150; ++n) {
+            wrong += reads_right((n * 7 + seed) * 31 % (kFileBytes / kLarge) * kLarge, kLarge) ? 0 : 1;
+            if (n % 16 == seed) std::this_thread::sleep_for(std::chrono::microseconds(300));  // turns end and begin
+        }
+    };
+    std::vector<std::thread> clients;
+    for (unsigned i = 0; i < 6; ++i) clients.emplace_back(client, i);
+    for (std::thread& one : clients) one.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(served(Source::direct), 6u * 150u);
 }
 
 TEST_F(ServiceTest, sources_that_are_switched_off_are_not_used) {

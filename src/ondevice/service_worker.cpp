@@ -22,20 +22,21 @@ std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>
 
 }  // namespace
 
-ServiceWorker::ServiceWorker(Mailbox& mailbox, std::vector<std::unique_ptr<ServedFile>>& files,
-                             const ServiceOptions& options, MailboxServer<Native> server)
-    : mailbox_(mailbox),
-      files_(files),
+ServiceWorker::ServiceWorker(const Shared& shared, const ServiceOptions& options, MailboxServer<Native> server)
+    : mailbox_(shared.mailbox),
+      files_(shared.files),
       options_(options),
       system_(options.system != nullptr ? *options.system : os::real_system()),
       server_(server),
-      under_way_(server.last - server.first) {}
+      turn_(shared.turn),
+      under_way_(shared.mailbox.ref().depth()) {}
 
 // By the thread that will use it: a path belongs to one.
 void ServiceWorker::make_direct() {
     if (!options_.direct) return;
     PathOptions path_options;
-    path_options.depth = server_.last - server_.first;
+    const bool large = mailbox_.ref().slot_bytes >= kLargeRequest;
+    path_options.depth = large ? mailbox_.ref().depth() : server_.last - server_.first;
     path_options.system = &system_;
     try {
         direct_ = make_path(PathKind::uring, path_options);
@@ -63,7 +64,10 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
             nap = std::min(nap * 2, std::chrono::microseconds(options_.sleep_us));
         }
     }
-    while (count_under_way_ != 0) reap(true);
+    while (my_turn_ || count_under_way_ != 0) {
+        if (my_turn_) collect_large();
+        reap(true);
+    }
     std::uint32_t slot = 0;
     for (Request request{}; server_.next(slot, request);) server_.complete(slot, Status::cancelled);
     direct_.reset();
@@ -83,7 +87,9 @@ bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>
         }
         sort(slot, request, guarded, now_ns);
     }
+    start_large();
     start_direct();
+    if (my_turn_) collect_large();
     copy_mapped(copies);
     return taken != 0;
 }
@@ -111,11 +117,12 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
     if (cached && guarded && request.operation == Operation::read) {
         pieces_.push_back({mailbox_.slot_data(slot), file.at(request.offset_bytes), request.bytes});
         piece_slots_.push_back(slot);
-        under_way_[slot - server_.first] = request;
+        under_way_[slot] = request;
     } else if (!cached && goes_direct(file, request)) {
+        if (request.bytes >= kLargeRequest) return large_.push_back({slot, request});
         plan_direct(slot, request);
     } else {
-        under_way_[slot - server_.first] = request;
+        under_way_[slot] = request;
         serve_by_descriptor(slot);
     }
 }
@@ -136,7 +143,7 @@ void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
 }
 
 void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
-    const Request& request = under_way_[slot - server_.first];
+    const Request& request = under_way_[slot];
     auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
     finish(slot, by_descriptor(*files_[request.file], request, memory), Source::buffered, request.bytes);
 }
@@ -150,8 +157,23 @@ void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
     one.bytes = request.bytes;
     one.tag = slot;
     one.staging = true;
-    under_way_[slot - server_.first] = request;
+    under_way_[slot] = request;
     operations_.push_back(one);
+}
+
+void ServiceWorker::start_large() {
+    if (large_.empty()) return;
+    my_turn_ = turn_.take_or_leave(this, large_);
+    for (const DiskTurn::Left& one : large_) plan_direct(one.slot, one.request);
+    large_.clear();
+}
+
+// What others left; or the end of the turn, when there is nothing more.
+void ServiceWorker::collect_large() {
+    const auto left = count_under_way_ == 0 ? turn_.resign() : turn_.collect();
+    my_turn_ = count_under_way_ != 0 || !left.empty();
+    for (const DiskTurn::Left& one : left) plan_direct(one.slot, one.request);
+    start_direct();
 }
 
 // In the order they lie in: the kernel joins neighbours that are submitted together.
@@ -175,7 +197,7 @@ bool ServiceWorker::reap(bool wait) {
     const std::size_t count = direct_->reap(ended, wait ? Deadline::after(kReapWait) : Deadline::now());
     for (std::size_t i = 0; i < count; ++i) {
         const auto slot = static_cast<std::uint32_t>(ended[i].tag);
-        const Request& request = under_way_[slot - server_.first];
+        const Request& request = under_way_[slot];
         --count_under_way_;
         if (ended[i].status == ErrorCode::ok && ended[i].bytes == request.bytes) {
             finish(slot, Status::ok, Source::direct, request.bytes);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "ondevice/disk_turn.hpp"
 #include "ondevice/service.hpp"
 #include "penstock/path.hpp"
 
@@ -11,8 +12,13 @@ namespace penstock::ondevice {
 
 class ServiceWorker {
   public:
-    ServiceWorker(Mailbox& mailbox, std::vector<std::unique_ptr<ServedFile>>& files, const ServiceOptions& options,
-                  MailboxServer<Native> server);
+    // What the workers of a service share; it outlives them.
+    struct Shared {
+        Mailbox& mailbox;
+        std::vector<std::unique_ptr<ServedFile>>& files;
+        DiskTurn& turn;
+    };
+    ServiceWorker(const Shared& shared, const ServiceOptions& options, MailboxServer<Native> server);
     ~ServiceWorker();
 
     void run(const std::atomic<bool>& stop);
@@ -29,6 +35,8 @@ class ServiceWorker {
     void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
     bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
     void plan_direct(std::uint32_t slot, const Request& request);
+    void start_large();
+    void collect_large();
     void copy_mapped(os::GuardedCopies& copies);
     void serve_by_descriptor(std::uint32_t slot);
     void start_direct();
@@ -43,7 +51,10 @@ class ServiceWorker {
     MailboxServer<Native> server_;
     std::unique_ptr<Path> direct_;
     std::string direct_by_;  // written before the first request is taken
-    std::vector<Request> under_way_;  // by slot - server_.first
+    DiskTurn& turn_;
+    bool my_turn_ = false;
+    std::vector<DiskTurn::Left> large_;  // to go past the page cache, and in order
+    std::vector<Request> under_way_;  // by slot: also those that others left
     std::size_t count_under_way_ = 0;
     // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
     std::vector<os::GuardedCopies::Piece> pieces_;

@@ -68,6 +68,14 @@ PageCacheSource::~PageCacheSource() {
 
 void PageCacheSource::pin() {
     const auto began = Clock::now();
+    const DeviceCacheStatistics room = cache_->statistics();
+    const auto most = static_cast<std::int64_t>(room.pages_to_pin * room.page_bytes);
+    if (pinned_bytes_ > most) {
+        throw Error(ErrorCode::invalid_argument, "open a matrix for products",
+                    "a page cache of " + std::to_string(room.pages * room.page_bytes) + " bytes cannot hold " +
+                        std::to_string(pinned_bytes_) + " pinned: " + std::to_string(most) + " can be",
+                    "give more memory, or pin less");
+    }
     for (std::int64_t b = 0; b < options_.pinned_batches; ++b) {
         const BatchRecord& record = file_.tables().batches[b];
         if (record.bytes > 0) {
