@@ -9,20 +9,11 @@
 
 namespace penstock::hmatrix::gpu {
 
-// Columns of one digit that one tier adds: places in words from the tier's part of the leaf.
-template <class Encoding>
-struct Piece {
-    const typename Encoding::Word* v;
-    const typename Encoding::Word* u;
-    int begin;  // vector (dense: 0)
-    int count;
-    typename Encoding::Real weight;
-};
-
 struct Digits {
     using Real = float;
     using Word = std::uint32_t;
     static constexpr int kNumbers = 4;  // in a word
+    static constexpr bool kScaled = true;
 
     // The word's signed bytes. A byte with its sign bit turned is a whole number from 0 on; behind the exponent of 2^23
     // it is a float without any conversion.
@@ -38,40 +29,32 @@ struct Digits {
 #endif
     }
 
-    static PENSTOCK_BOTH int vectors(const Batch& batch, const Leaf& leaf) {
-        return leaf.counts[batch.tiers_used - 1][0];
+    // x of one word, which begins at a multiple of 16 bytes.
+    static PENSTOCK_BOTH void load(const Real* from, Real (&out)[kNumbers]) {
+#if defined(__CUDA_ARCH__)
+        const float4 all = *reinterpret_cast<const float4*>(from);
+        out[0] = all.x, out[1] = all.y, out[2] = all.z, out[3] = all.w;
+#else
+        for (int i = 0; i < kNumbers; ++i) out[i] = from[i];
+#endif
     }
 
+    // 256^-digit.
+    static PENSTOCK_BOTH Real weight(int digit) {
+        const auto bits = static_cast<std::uint32_t>(127 - 8 * digit) << 23;
+        Real value;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+
+    // Of a vector, or of a dense leaf: 0. They lie before the digits of the tier that brought the vector.
     static PENSTOCK_BOTH Real scale(const Batch& batch, const Leaf& leaf, int vector) {
         int tier = 0, before = 0;
-        while (leaf.counts[tier][0] <= vector) before = leaf.counts[tier++][0];
+        while (leaf.vectors[tier] <= vector) before = leaf.vectors[tier++];
         const Word word = static_cast<const Word*>(batch.tiers[tier])[leaf.tier_offset[tier] + (vector - before)];
         Real value;
         memcpy(&value, &word, sizeof value);
         return value;
-    }
-
-    template <class Visit>
-    static PENSTOCK_BOTH void pieces(const Batch& batch, const Leaf& leaf, const Visit& visit) {
-        const int v_words = (leaf.columns + 3) / 4, u_words = (leaf.rows + 3) / 4;
-        for (int tier = 0; tier < batch.tiers_used; ++tier) {
-            const auto before = [&](int digit) { return tier == 0 ? 0 : int{leaf.counts[tier - 1][digit]}; };
-            const Word* at = static_cast<const Word*>(batch.tiers[tier]) + leaf.tier_offset[tier];
-            at += leaf.counts[tier][0] - before(0);
-            Real weight = 1;
-            for (int digit = 0; digit < kDigits; ++digit, weight /= 256) {
-                const int begin = before(digit), count = leaf.counts[tier][digit] - begin;
-                if (count == 0) continue;
-                if (leaf.low_rank) {
-                    const Word* const u = at + static_cast<std::int64_t>(count) * v_words;
-                    visit(Piece<Digits>{at, u, begin, count, weight});
-                    at = u + static_cast<std::int64_t>(count) * u_words;
-                } else {
-                    visit(Piece<Digits>{nullptr, at, 0, leaf.columns, weight});
-                    at += static_cast<std::int64_t>(leaf.columns) * u_words;
-                }
-            }
-        }
     }
 };
 
@@ -79,17 +62,12 @@ struct Doubles {
     using Real = double;
     using Word = double;
     static constexpr int kNumbers = 1;
+    static constexpr bool kScaled = false;
 
     static PENSTOCK_BOTH void numbers(Word word, Real (&out)[kNumbers]) { out[0] = word; }
-    static PENSTOCK_BOTH int vectors(const Batch&, const Leaf& leaf) { return leaf.low_rank ? leaf.counts[0][0] : 1; }
+    static PENSTOCK_BOTH void load(const Real* from, Real (&out)[kNumbers]) { out[0] = *from; }
+    static PENSTOCK_BOTH Real weight(int) { return 1; }
     static PENSTOCK_BOTH Real scale(const Batch&, const Leaf&, int) { return 1; }
-    template <class Visit>
-    static PENSTOCK_BOTH void pieces(const Batch& batch, const Leaf& leaf, const Visit& visit) {
-        const Word* const at = static_cast<const Word*>(batch.tiers[0]) + leaf.tier_offset[0];
-        if (!leaf.low_rank) return visit(Piece<Doubles>{nullptr, at, 0, leaf.columns, 1});
-        const int rank = leaf.counts[0][0];
-        visit(Piece<Doubles>{at, at + static_cast<std::int64_t>(rank) * leaf.columns, 0, rank, 1});
-    }
 };
 
 }  // namespace penstock::hmatrix::gpu

@@ -11,14 +11,26 @@
 
 namespace penstock::hmatrix::gpu {
 
+// Columns of one digit that one tier adds to a leaf: of V then of U, or of the leaf itself where it is dense.
+struct alignas(16) Piece {
+    std::uint32_t offset;  // in words, from the tier's part of the leaf
+    std::uint16_t begin;   // vector (dense: 0)
+    std::uint16_t count;   // of vectors (dense: 1)
+    std::uint16_t tier;
+    std::uint16_t digit;
+    std::uint32_t unused;
+};
+
 struct Leaf {
     std::int64_t row;
     std::int64_t column;
     std::int32_t rows;
     std::int32_t columns;
     std::int32_t low_rank;
+    std::uint32_t first_piece;
     std::uint32_t tier_offset[kMaxTiers];  // in the batch's tier, in words: of 4 bytes (digits), of 8 (doubles)
-    std::uint16_t counts[kMaxTiers][kDigits];
+    std::uint16_t pieces[kMaxTiers];       // of this tier and those before
+    std::uint16_t vectors[kMaxTiers];      // likewise (dense: 1, once there are digits)
 };
 
 struct Job {
@@ -33,6 +45,7 @@ struct Batch {
     const void* tiers[kMaxTiers];  // bytes in memory the kernel can reach
     std::int32_t tiers_used;
     const Leaf* leaves;  // in the order of jobs
+    const Piece* pieces;
     const Job* warp_jobs;
     const Job* block_jobs;
     std::int32_t warp_job_count;
@@ -57,6 +70,6 @@ constexpr int kWarpRowsOfOne = 128;  // of a leaf that is a warp's only one
 constexpr int kWarpColumns = 512;
 constexpr int kWarpRank = 64;
 constexpr int kBlockColumns = 4096;  // at a time
-constexpr int kBlockRank = 2048;     // of a job at most
+constexpr int kBlockRank = 256;      // of a job at most
 
 }  // namespace penstock::hmatrix::gpu

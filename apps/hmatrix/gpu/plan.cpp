@@ -17,38 +17,56 @@ namespace {
                 "multiply on the device host");
 }
 
-Leaf leaf_of(const MatrixFile& file, std::size_t number) {
+// A leaf of the file, its pieces, and what a job needs to know of it.
+struct Entry {
+    Leaf leaf;
+    std::vector<Piece> pieces;
+    std::int64_t bytes = 0;
+    int rank() const noexcept { return leaf.low_rank != 0 ? leaf.vectors[kMaxTiers - 1] : 0; }
+};
+
+// The pieces of digits that one tier adds, in the order of its bytes.
+void add_digits(const LeafShape& shape, int tier, Entry& made) {
+    constexpr std::int64_t kNumbers = 4;
+    const std::int64_t u_words = (shape.rows + kNumbers - 1) / kNumbers;
+    const std::int64_t words = shape.low_rank ? u_words + (shape.columns + kNumbers - 1) / kNumbers
+                                              : u_words * shape.columns;
+    std::int64_t offset = shape.counts[tier][0] - shape.before(tier, 0);  // scales
+    for (int digit = 0; digit < kDigits; ++digit) {
+        const std::int64_t before = shape.before(tier, digit), count = shape.counts[tier][digit] - before;
+        if (count == 0) continue;
+        made.pieces.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint16_t>(before),
+                               static_cast<std::uint16_t>(count), static_cast<std::uint16_t>(tier),
+                               static_cast<std::uint16_t>(digit), 0});
+        offset += count * words;
+    }
+}
+
+void add_doubles(const LeafShape& shape, Entry& made) {
+    const std::uint16_t count = shape.low_rank ? shape.counts[0][0] : std::uint16_t{1};
+    if (count > 0) made.pieces.push_back({0, 0, count, 0, 0, 0});
+}
+
+Entry entry_of(const MatrixFile& file, std::size_t number) {
     const LeafPlace& place = file.tables().leaves[number];
     const LeafShape& shape = place.shape;
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
     if (shape.rows > kMost || shape.columns > kMost) refuse(number, "has more than 2^31 rows or columns");
-    if (shape.low_rank && shape.counts[kMaxTiers - 1][0] > kBlockRank) {
-        refuse(number, "has rank " + std::to_string(shape.counts[kMaxTiers - 1][0]) + ", above " +
-                           std::to_string(kBlockRank));
-    }
-    Leaf leaf{place.row, place.column, static_cast<std::int32_t>(shape.rows), static_cast<std::int32_t>(shape.columns),
-              shape.low_rank ? 1 : 0, {}, {}};
-    const std::int64_t word = file.encoding() == Encoding::tiers ? 4 : 8;
+    Entry made{{place.row, place.column, static_cast<std::int32_t>(shape.rows),
+                static_cast<std::int32_t>(shape.columns), shape.low_rank ? 1 : 0, 0, {}, {}, {}}, {}, 0};
+    const bool digits = file.encoding() == Encoding::tiers;
     for (int tier = 0; tier < kMaxTiers; ++tier) {
-        const std::int64_t offset = place.tier_offset[tier] / word;
+        const std::int64_t offset = place.tier_offset[tier] / (digits ? 4 : 8);
         if (offset > std::numeric_limits<std::uint32_t>::max()) refuse(number, "lies too far into its batch");
-        leaf.tier_offset[tier] = static_cast<std::uint32_t>(offset);
-        std::copy(shape.counts[tier].begin(), shape.counts[tier].end(), leaf.counts[tier]);
-    }
-    return leaf;
-}
-
-// A leaf of the file and what a job needs to know of it.
-struct Entry {
-    Leaf leaf;
-    std::int64_t bytes = 0;
-    int rank() const noexcept { return leaf.low_rank != 0 ? leaf.counts[kMaxTiers - 1][0] : 0; }
-};
-
-Entry entry_of(const MatrixFile& file, std::size_t number) {
-    Entry made{leaf_of(file, number)};
-    for (int tier = 0; tier < file.tiers(); ++tier) {
-        made.bytes += tier_bytes(file.encoding(), file.tables().leaves[number].shape, tier);
+        made.leaf.tier_offset[tier] = static_cast<std::uint32_t>(offset);
+        if (tier < file.tiers()) {
+            if (digits) add_digits(shape, tier, made);
+            if (!digits && tier == 0) add_doubles(shape, made);
+            made.bytes += tier_bytes(file.encoding(), shape, tier);
+        }
+        made.leaf.pieces[tier] = static_cast<std::uint16_t>(made.pieces.size());
+        const bool whole = !digits && !shape.low_rank;
+        made.leaf.vectors[tier] = whole ? std::uint16_t{1} : shape.counts[tier][0];
     }
     return made;
 }
@@ -96,7 +114,8 @@ class BatchJobs {
 
     void add_large(std::int32_t place, const Entry& one) {
         bytes_ = 0;  // the last job of a warp takes no more
-        const std::int64_t wanted = (one.bytes + options_.block_bytes - 1) / options_.block_bytes;
+        const std::int64_t by_bytes = (one.bytes + options_.block_bytes - 1) / options_.block_bytes;
+        const std::int64_t wanted = std::max<std::int64_t>(by_bytes, (one.rank() + kBlockRank - 1) / kBlockRank);
         const auto parts = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, std::max(one.rank(), 1)));
         for (int part = 0; part < parts; ++part) {
             const int begin = one.rank() * part / parts, end = one.rank() * (part + 1) / parts;
@@ -128,6 +147,8 @@ void add_batch(const MatrixFile& file, const BatchRecord& record, const PlanOpti
     for (const Entry& one : entries) {
         jobs.add(static_cast<std::int32_t>(made.leaves.size() - batch.first_leaf), one);
         made.leaves.push_back(one.leaf);
+        made.leaves.back().first_piece = static_cast<std::uint32_t>(made.pieces.size());
+        made.pieces.insert(made.pieces.end(), one.pieces.begin(), one.pieces.end());
     }
     const std::vector<Job> blocks = jobs.blocks();
     batch.warp_jobs = static_cast<std::int64_t>(jobs.warps.size());

@@ -19,6 +19,7 @@ struct BatchPlan {
 
 struct Plan {
     std::vector<Leaf> leaves;  // of the matrix, in each batch by rows
+    std::vector<Piece> pieces;
     std::vector<Job> warp_jobs;
     std::vector<Job> block_jobs;
     std::vector<BatchPlan> batches;
@@ -29,8 +30,8 @@ struct PlanOptions {
     std::int64_t block_bytes = 128 * 1024;  // beyond this, blocks share a leaf that has vectors to share
 };
 
-// Throws Error{unsupported} for a matrix beyond what the tables and kernels hold: leaves of rank above kBlockRank or of
-// 2^31 rows, tiers of batches of 16 GiB.
+// Throws Error{unsupported} for a matrix beyond what the tables and kernels hold: leaves of 2^31
+// rows, tiers of batches of 16 GiB.
 Plan plan(const MatrixFile& file, const PlanOptions& options = {});
 
 }  // namespace penstock::hmatrix::gpu

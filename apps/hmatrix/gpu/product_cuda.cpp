@@ -27,6 +27,7 @@ GpuProduct::GpuProduct(const Context& context, Stream& stream, const MatrixFile&
     Plan made = plan(file);
     Device& device = context_.device();
     leaves_ = DeviceArray<Leaf>(device, stream_, made.leaves);
+    pieces_ = DeviceArray<Piece>(device, stream_, made.pieces);
     warp_jobs_ = DeviceArray<Job>(device, stream_, made.warp_jobs);
     block_jobs_ = DeviceArray<Job>(device, stream_, made.block_jobs);
     batches_ = std::move(made.batches);
@@ -89,6 +90,7 @@ std::vector<std::int64_t> GpuProduct::add(std::int64_t number, const BatchView& 
     std::copy(std::begin(view.tiers), std::end(view.tiers), batch.tiers);
     batch.tiers_used = tiers_;
     batch.leaves = leaves_.data() + part.first_leaf;
+    batch.pieces = pieces_.data();
     batch.warp_jobs = warp_jobs_.data() + part.first_warp_job;
     batch.block_jobs = block_jobs_.data() + part.first_block_job;
     batch.warp_job_count = static_cast<std::int32_t>(part.warp_jobs);

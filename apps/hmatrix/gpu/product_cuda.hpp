@@ -41,6 +41,7 @@ class GpuProduct final : public BatchProduct {
     std::int64_t unknowns_;
     std::vector<BatchPlan> batches_;
     DeviceArray<Leaf> leaves_;
+    DeviceArray<Piece> pieces_;
     DeviceArray<Job> warp_jobs_;
     DeviceArray<Job> block_jobs_;
     DeviceArray<float> single_x_;  // of digits

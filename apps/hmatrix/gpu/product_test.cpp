@@ -124,6 +124,7 @@ class GpuProduct : public testing::TestWithParam<Encoding> {
             gpu::Batch batch{};
             batch.tiers_used = tiers;
             batch.leaves = plan.leaves.data() + part.first_leaf;
+            batch.pieces = plan.pieces.data();
             std::copy(std::begin(view.tiers), std::end(view.tiers), batch.tiers);
             const auto run = [&](auto team) {
                 gpu::LeafTeam<E, decltype(team)> leaves(team, batch, shared.data(), room);
