@@ -145,7 +145,7 @@ nb::dict run(const PythonStorm& self, const nb::kwargs& keywords) {
     return fields;
 }
 
-double loads_seconds(const Context& context, std::uintptr_t ref, nb::handle plain, nb::handle items,
+nb::tuple time_loads(const Context& context, std::uintptr_t ref, nb::handle plain, nb::handle items,
                      const nb::kwargs& keywords) {
     const LoadsOptions options = loads_options(keywords);
     const std::uint64_t count = whole_number("items", items, kMostBytes / sizeof(float));
@@ -165,9 +165,14 @@ double loads_seconds(const Context& context, std::uintptr_t ref, nb::handle plai
         throw Error(ErrorCode::invalid_argument, "load elements", "give a cached array or plain memory, one of them",
                     "pass ref, or 0 and the memory");
     }
-    nb::gil_scoped_release release;
-    context.device().enter_thread();
-    return load::time_loads(context.device(), reinterpret_cast<const ondevice::StoredRef*>(ref), from, count, options);
+    load::Loads found;
+    {
+        const nb::gil_scoped_release release;
+        context.device().enter_thread();
+        const auto* array = reinterpret_cast<const ondevice::StoredRef*>(ref);
+        found = load::time_loads(context.device(), array, from, count, options);
+    }
+    return nb::make_tuple(found.seconds, found.sum);
 }
 
 std::uint64_t wrong_words(const Context& context, nb::handle rows, nb::handle memory, nb::handle seed) {
@@ -200,7 +205,7 @@ void bind_storm(nb::module_& module) {
         })
         .def("close", [](PythonStorm& self) { self.storm.reset(); }, nb::call_guard<nb::gil_scoped_release>());
     module.def("storm", &make, arg("context"), any("file"), arg("options"));
-    module.def("loads_seconds", &loads_seconds, arg("context"), arg("ref"), any("plain"), any("items"),
+    module.def("time_loads", &time_loads, arg("context"), arg("ref"), any("plain"), any("items"),
                arg("options"));
     module.def("wrong_words", &wrong_words, arg("context"), any("rows"), any("memory"), any("seed"));
 }

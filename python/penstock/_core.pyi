@@ -230,7 +230,7 @@ def storm(context: Context, file: FileName, **options: Any) -> Storm:
     page-locked memory that a part of the file was read into), slots (4096), slot_bytes (4096), service_threads (4),
     window_bytes of "memory" (256 MiB), writable (False)."""
 
-def loads_seconds(context: Context, ref: int, plain: Any, items: int, **options: Any) -> float:
+def time_loads(context: Context, ref: int, plain: Any, items: int, **options: Any) -> tuple[float, float]:
     """Seconds in which the device adds up float32 elements: of the cached array `ref`, or, where that is 0, of `plain`
     memory. Options, with their defaults: blocks (1056), threads (256), rounds (4), tile (1: single elements; more:
     so many at once for a warp), blocked (False)."""

@@ -260,9 +260,9 @@ def test_wrong_options_are_told(context: Context, stamped: Path, tmp_path: Path)
         storm.run(speed=1)
     memory = context.allocate(4096)
     with pytest.raises(penstock.Error, match="fewer elements"):
-        _core.loads_seconds(raw, 0, memory, 4096)
+        _core.time_loads(raw, 0, memory, 4096)
     with pytest.raises(penstock.Error, match="one of them"):
-        _core.loads_seconds(raw, 0, None, 1024)
+        _core.time_loads(raw, 0, None, 1024)
     with pytest.raises(penstock.Error, match="whole rows"):
         _core.wrong_words(raw, memory, memory.slice(0, 100), 1)
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <numeric>
+#include <vector>
 
 #include "load/storm_launch.hpp"
 
@@ -165,8 +167,8 @@ StormReport Storm::run(const StormOptions& options) {
     return report;
 }
 
-double time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
-                  const LoadsOptions& options) {
+Loads time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
+                 const LoadsOptions& options) {
     if (options.threads == 0 || options.threads > 512 || options.resident < 2 || options.resident > 4) {
         refuse("blocks of " + std::to_string(options.threads) + " threads, " + std::to_string(options.resident) +
                    " at once", "give 1 to 512 threads and 2 to 4 blocks at once");
@@ -197,7 +199,10 @@ double time_loads(Device& device, const ondevice::StoredRef* ref, const float* p
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
     const auto status = static_cast<Status>(*reinterpret_cast<const int*>(failed.data));
     if (status != Status::ok) throw Error(ErrorCode::io_error, "load elements", ondevice::words(status), "");
-    return seconds;
+    std::vector<float> parts(std::uint64_t{grid.blocks} * grid.threads);
+    stream->copy(CopyDirection::to_host, parts.data(), sums.data, parts.size() * sizeof(float));
+    stream->synchronize();
+    return {seconds, std::accumulate(parts.begin(), parts.end(), 0.0)};
 }
 
 std::uint64_t wrong_words(Device& device, const RowsWork& work) {

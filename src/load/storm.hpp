@@ -101,10 +101,15 @@ struct LoadsOptions {
     bool blocked = false;    // each warp goes through a range of its own; else all go side by side
 };
 
-// Seconds of one run of element loads through the cache of `ref`, or from `plain` memory of `items` floats.
-// Throws Error when a load fails.
-double time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
-                  const LoadsOptions& options);
+struct Loads {
+    double seconds = 0;
+    double sum = 0;  // of what all threads added up, each in single precision
+};
+
+// One run of element loads through the cache of `ref`, or from `plain` memory of `items` floats. Throws Error when a
+// load fails.
+Loads time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
+                 const LoadsOptions& options);
 
 // Words of rows, gathered from a stamped file, that are not the stamps of the rows asked for. Memory is the device's;
 // `work` without `wrong`.

@@ -116,11 +116,12 @@ class LeafTeam {
             }
         }
         team_.sync();
-        if (!Encoding::kScaled) return;
-        for (int i = team_.rank(); i < vectors; i += team_.size()) {
-            t_[i] *= Encoding::scale(batch_, leaf, job_.vectors_begin + i);
+        if constexpr (Encoding::kScaled) {
+            for (int i = team_.rank(); i < vectors; i += team_.size()) {
+                t_[i] *= Encoding::scale(batch_, leaf, job_.vectors_begin + i);
+            }
+            team_.sync();
         }
-        team_.sync();
     }
 
     // t += weight * (the first `count` words of each column) . x_

@@ -35,7 +35,7 @@ SHM = Path("/dev/shm")
 SHM_SPARE_BYTES = 2 << 30
 BUSY = (512, 32, 8)  # blocks, threads, in flight: many small requests
 STREAM = (256, 32, 2)  # large ones
-DISK = {SMALL: (256, 32, 1), LARGE: (64, 32, 2)}
+DISK = {SMALL: (256, 32, 4), LARGE: (64, 32, 2)}
 READERS = (1056, 128, 1)  # for memory that the device reads itself, and beside the page cache's own kernel
 MOST_BLOCKS = 4096  # that are at work at once: more would wait for their turn
 DISK_THREADS = 4  # of the service
@@ -262,7 +262,7 @@ def _host_cold(bench: Bench, request: tuple[int, bool], way: Callable[..., Any],
 
 def _disk_setup(bench: Bench, file: Path, size: int, writable: bool = False) -> Setup:
     threads = min(DISK_THREADS, bench.cores)
-    slots = 1024 if size == SMALL else 256
+    slots = 4096 if size == SMALL else 256
     return Setup(file, service_threads=threads, slots=slots, slot_bytes=size, writable=writable)
 
 

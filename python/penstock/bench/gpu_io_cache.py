@@ -24,26 +24,28 @@ if TYPE_CHECKING:
 
 PAGE_BYTES = 4096
 ITEM_BYTES = 4  # float32
-TILE_ITEMS = PAGE_BYTES // ITEM_BYTES
+PAGE_ITEMS = PAGE_BYTES // ITEM_BYTES
+TILE_ITEMS = 4 * PAGE_ITEMS  # 16 KiB: what a warp asks for at once
+TILE_BLOCKS = 2  # at once on a multiprocessor: registers for eight loads under way
 COUNTS = ("hits", "misses", "joined", "evictions")
 MISS_PART = 8  # the file by the cache
 
 
 def loads(bench: Bench, tile: int, cached: bool) -> Sample:
-    """Element loads (`tile` 1) or tiles of a page, every one a hit; or the same from the device's memory."""
+    """Element loads (`tile` 1) or tiles of some pages, every one a hit; or the same from the device's memory."""
     items = bench.cache_bytes // ITEM_BYTES
-    shape = {"rounds": bench.load_rounds, "tile": tile}
+    shape = {"rounds": bench.load_rounds, "tile": tile} | ({} if tile == 1 else {"resident": TILE_BLOCKS})
     if not cached:
         plain = bench.buffer(bench.cache_bytes)
-        _core.loads_seconds(bench.context._raw, 0, plain, items, **shape | {"rounds": 1})
+        _core.time_loads(bench.context._raw, 0, plain, items, **shape | {"rounds": 1})
         with Stopwatch() as watch:
-            seconds = _core.loads_seconds(bench.context._raw, 0, plain, items, **shape)
+            seconds, _ = _core.time_loads(bench.context._raw, 0, plain, items, **shape)
         return _loads_sample(bench, seconds, watch) | {"took": "memory"}
     with _cache(bench, bench.ram, 2 * bench.cache_bytes) as cache:
-        _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, **shape | {"rounds": 1})
+        _core.time_loads(bench.context._raw, cache.ref(0), None, items, **shape | {"rounds": 1})
         before = _counts(cache)
         with Stopwatch() as watch:
-            seconds = _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, **shape)
+            seconds, _ = _core.time_loads(bench.context._raw, cache.ref(0), None, items, **shape)
         counts = _since(cache, before)
         if counts["misses"]:
             raise _not_as_meant(bench.ram, f"{counts['misses']} of the loads that were to be hits were none")
@@ -86,13 +88,13 @@ def sweep(bench: Bench, advice: str) -> Sample:
     pages, after the first sweeps."""
     data = bench.sweep_bytes
     items, pages = data // ITEM_BYTES, data // PAGE_BYTES
-    shape = {"tile": TILE_ITEMS}
+    shape = {"tile": PAGE_ITEMS}
     with _cache(bench, bench.ram, data // 2) as cache:
         cache.advise(0, advice)
-        _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, rounds=max(1, bench.sweeps // 2), **shape)
+        _core.time_loads(bench.context._raw, cache.ref(0), None, items, rounds=max(1, bench.sweeps // 2), **shape)
         before = _counts(cache)
         with Stopwatch() as watch:
-            seconds = _core.loads_seconds(bench.context._raw, cache.ref(0), None, items, rounds=bench.sweeps, **shape)
+            seconds, _ = _core.time_loads(bench.context._raw, cache.ref(0), None, items, rounds=bench.sweeps, **shape)
         counts = _since(cache, before)
         memory = bench.buffer(data)
         cache.read(0, 0, memory)
