@@ -20,7 +20,7 @@ namespace penstock::hmatrix::gpu {
 struct Findings {
     double value;      // the number of the largest magnitude, and where it is; -1: none
     std::int32_t at;
-    std::int32_t bad;  // an entry was no number
+    std::int32_t bad;  // an entry or what is left of one was no number: threads may differ on `value` then
     double squares_u;
     double squares_v;
 };
@@ -186,8 +186,8 @@ class AcaTeam {
         Findings mine = nothing();
         for (int j = team_.rank(); j < task_.columns; j += team_.size()) {
             double value = functor_(rows_[row], columns_[j]);
-            mine.bad |= finite(value) ? 0 : 1;
             for (int k = 0; k < rank_; ++k) value -= u_at(row, k) * v_at(j, k);
+            mine.bad |= finite(value) ? 0 : 1;
             made[j] = value;
             consider(mine, value, j, column_used_[j] != 0);
         }
@@ -203,8 +203,8 @@ class AcaTeam {
         Findings mine = nothing();
         for (int i = team_.rank(); i < task_.rows; i += team_.size()) {
             double value = functor_(rows_[i], columns_[column]);
-            mine.bad |= finite(value) ? 0 : 1;
             for (int k = 0; k < rank_; ++k) value -= v_at(column, k) * u_at(i, k);
+            mine.bad |= finite(value) ? 0 : 1;
             made_u[i] = value;
             mine.squares_u += value * value;
             consider(mine, value, i, i == row || row_used_[i] != 0);
@@ -254,8 +254,8 @@ class AcaTeam {
         for (int i = team_.rank(); i < group_.check_entries && mine.at < 0; i += team_.size()) {
             const int row = draw(drawn_ + 2 * i, task_.rows), column = draw(drawn_ + 2 * i + 1, task_.columns);
             double value = functor_(rows_[row], columns_[column]);
-            mine.bad |= finite(value) ? 0 : 1;
             for (int k = 0; k < rank_; ++k) value -= u_at(row, k) * v_at(column, k);
+            mine.bad |= finite(value) ? 0 : 1;
             if (!(std::fabs(value) <= kWrong * usual) && !row_used_[row]) mine.at = i;
         }
         const int found = joined(mine).at;

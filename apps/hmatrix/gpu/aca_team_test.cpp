@@ -191,6 +191,13 @@ double smooth(std::int64_t i, std::int64_t j) {
     return 1 / (1 + 0.01 * static_cast<double>(i) + 0.013 * static_cast<double>(j));
 }
 
+std::vector<double> random_numbers(int count) {
+    std::mt19937_64 random(3);
+    std::vector<double> made(count);
+    for (double& value : made) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+    return made;
+}
+
 TEST_P(AcaTeam, leaves_of_surfaces_are_those_of_the_host) {
     for (const Mesh& mesh : {sphere(1280), cube(768), torus(900)}) {
         const LaplaceProblem problem(mesh);
@@ -229,9 +236,7 @@ TEST_P(AcaTeam, a_spike_is_found_and_mended_as_on_the_host) {
 }
 
 TEST_P(AcaTeam, noise_ends_at_full_rank_and_without_room_is_given_up) {
-    std::mt19937_64 random(3);
-    std::vector<double> noise(50 * 40);
-    for (double& value : noise) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
+    const std::vector<double> noise = random_numbers(50 * 40);
     const Function f = [&](std::int64_t i, std::int64_t j) { return noise[i * 40 + j]; };
     compare(50, 40, f, from_last());
     EXPECT_EQ(result(50, 40, f, 40).ending, gpu::Ending::full_rank);
@@ -247,6 +252,13 @@ TEST_P(AcaTeam, an_entry_that_is_no_number_ends_the_leaf) {
         EXPECT_EQ(result(40, 60, row, 40).ending, gpu::Ending::not_finite);
         EXPECT_EQ(result(40, 60, column, 40).ending, gpu::Ending::not_finite);
     }
+}
+
+// Threads that saw something else would wait for each other forever.
+TEST_P(AcaTeam, sums_that_overflow_end_the_leaf) {
+    const std::vector<double> noise = random_numbers(40 * 60);
+    const Function f = [&](std::int64_t i, std::int64_t j) { return 1.7e308 * noise[i * 60 + j]; };
+    EXPECT_EQ(result(40, 60, f, 40).ending, gpu::Ending::not_finite);
 }
 
 TEST_P(AcaTeam, the_size_of_entries_does_not_matter) {

@@ -24,7 +24,7 @@ enum class Ending : std::int32_t {
     converged,
     full_rank,   // the rank is the smaller side: the leaf is exact
     given_up,    // no room is left, or too many repairs: the host's turn
-    not_finite,  // an entry is no number: the host finds out which
+    not_finite,  // an entry is no number, or sums overflow: the host finds out which
 };
 
 struct LeafResult {

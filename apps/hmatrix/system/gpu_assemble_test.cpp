@@ -152,17 +152,27 @@ TEST_F(GpuAssembly, automatic_takes_the_gpu_where_there_is_a_functor_for_it) {
     EXPECT_THROW(made(with, {.aca_plus = true}, AssembleOn::gpu), Error);
 }
 
-TEST_F(GpuAssembly, entries_that_are_no_numbers_are_the_same_error) {
-    const LaplaceProblem problem(sphere(1280));
-    std::vector<Panel> panels = problem.panels();
-    panels[77].base = std::numeric_limits<double>::quiet_NaN();  // all of its column
-    const FunctorEntries entries(LaplaceCollocation{panels.data(), &problem.centroids().data()->x});
-    const FunctorOnGpu<LaplaceCollocation> on_gpu([&](gpu::Tables& tables) {
-        return LaplaceCollocation{tables.copy(panels), &tables.copy(problem.centroids())->x};
-    });
+// Column 77 is no number: for the GPU alone, or for the host too.
+class GpuAssemblySpoilt : public GpuAssembly {
+  protected:
+    GpuAssemblySpoilt() : problem_(sphere(1280)), panels_(problem_.panels()) {
+        panels_[77].base = std::numeric_limits<double>::quiet_NaN();
+    }
+    FunctorOnGpu<LaplaceCollocation> on_gpu() const {
+        return FunctorOnGpu<LaplaceCollocation>([this](gpu::Tables& tables) {
+            return LaplaceCollocation{tables.copy(panels_), &tables.copy(problem_.centroids())->x};
+        });
+    }
+    LaplaceProblem problem_;
+    std::vector<Panel> panels_;
+};
+
+TEST_F(GpuAssemblySpoilt, entries_that_are_no_numbers_are_the_same_error) {
+    const FunctorEntries entries(LaplaceCollocation{panels_.data(), &problem_.centroids().data()->x});
+    const auto there = on_gpu();
     for (const AssembleOn on : {AssembleOn::host, AssembleOn::gpu}) {
         try {
-            made({problem.centroids(), &entries, &on_gpu}, {.batches = 2}, on);
+            made({problem_.centroids(), &entries, &there}, {.batches = 2}, on);
             FAIL() << "accepted";
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
@@ -170,6 +180,18 @@ TEST_F(GpuAssembly, entries_that_are_no_numbers_are_the_same_error) {
                 << error.what();
         }
     }
+}
+
+TEST_F(GpuAssemblySpoilt, what_the_gpu_cannot_do_the_host_does_and_counts) {
+    const FunctorEntries entries(problem_.collocation());
+    const auto there = on_gpu();
+    const MatrixProblem problem{problem_.centroids(), &entries, &there};
+    const Assembled gpu = made(problem, {.eps = 1e-5}, AssembleOn::gpu);
+    made(problem, {.eps = 1e-5}, AssembleOn::host);
+    EXPECT_GT(gpu.left_to_host, 5);
+    EXPECT_LT(gpu.left_to_host, gpu.head.leaves / 4);
+    EXPECT_LT(gpu.head.sampled_error, 1e-5);
+    EXPECT_LT(products_apart(gpu.head.unknowns), 1e-5);
 }
 
 }  // namespace
