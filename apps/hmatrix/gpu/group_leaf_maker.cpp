@@ -56,7 +56,11 @@ struct Slot {
 class GroupLeafMaker final : public LeafMaker {
   public:
     GroupLeafMaker(const Context& context, Workers& workers, const LeafWork& work, Bound bound)
-        : context_(context), workers_(workers), work_(work), bound_(std::move(bound)) {
+        : context_(context),
+          workers_(workers),
+          work_(work),
+          bound_(std::move(bound)),
+          usual_room_(usual_room(work.aca.eps)) {
         Device& device = context_.device();
         device.enter_thread();
         const auto free = static_cast<std::int64_t>(device.info().free_bytes / 2);
@@ -92,7 +96,7 @@ class GroupLeafMaker final : public LeafMaker {
     std::int64_t room(const Leaf& leaf) const {
         if (std::max(leaf.rows, leaf.columns) > std::numeric_limits<std::int32_t>::max()) return 0;
         const std::int64_t full = std::min(leaf.rows, leaf.columns);
-        return std::min({full, usual_room(work_.aca.eps), most_values_ / (leaf.rows + leaf.columns)});
+        return std::min({full, usual_room_, most_values_ / (leaf.rows + leaf.columns)});
     }
 
     // Numbers on the device; 0: the leaf is the host's.
@@ -264,6 +268,7 @@ class GroupLeafMaker final : public LeafMaker {
     Workers& workers_;
     LeafWork work_;
     Bound bound_;
+    std::int64_t usual_room_;
     std::int64_t most_values_ = 1;         // of a slot
     std::vector<Range> groups_;
     std::vector<std::int64_t> group_end_;  // of each batch
