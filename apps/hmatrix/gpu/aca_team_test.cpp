@@ -215,9 +215,11 @@ TEST_P(AcaTeam, narrow_and_zero_blocks_and_blocks_with_zeros_are_those_of_the_ho
     const auto rows = [](std::int64_t i, std::int64_t j) { return i < 20 ? 0 : smooth(i, j); };
     const auto two = [](std::int64_t i, std::int64_t j) { return (i < 20) == (j < 30) ? smooth(i, j) : 0; };
     const auto last = [](std::int64_t i, std::int64_t j) { return i == 39 ? smooth(i, j) : 0; };
+    const auto diagonal = [](std::int64_t i, std::int64_t j) { return i == j ? 1.0 + static_cast<double>(i) : 0; };
     AcaOptions options = from_last();
     options.check_entries = 400;
-    for (const Function& f : {Function(zero), Function(rows), Function(two), Function(last), Function(smooth)}) {
+    for (const Function& f :
+         {Function(zero), Function(rows), Function(two), Function(last), Function(diagonal), Function(smooth)}) {
         compare(40, 60, f, options);
         compare(1, 60, f, options);
         compare(40, 1, f, options);
