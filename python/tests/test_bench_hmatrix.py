@@ -42,6 +42,7 @@ def test_every_way_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         assert (name in found) != (name in absent), name
     assert "cuFile" in absent["0.5 of the matrix: gds-compat, cold"]
     assert {"build, fp64", "to 1e-4: best", "to 1e-4: parity", "product in memory: fp64"} <= found.keys()
+    assert found["build, fp64"]["assembled_on"] == "host" and "build, fp64, on the host" not in found, "no GPU"
     assert {"0.5 of the matrix: buffered, hot", "0.5 of the matrix: gpu, hot, pinned"} <= found.keys()
 
 

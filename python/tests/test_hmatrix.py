@@ -207,6 +207,7 @@ def test_a_matrix_says_what_it_is(tmp_path: Path) -> None:
     assert facts["bytes_stored"] == (tmp_path / "m.hmat").stat().st_size < 0.5 * facts["bytes_fp64"]
     assert 0 <= facts["sampled_error"] <= 1e-3
     assert matrix.built["entries_evaluated"] > 0 and matrix.built["assemble_s"] > 0
+    assert matrix.built["assembled_on"] in ("host", "cuda:0") and matrix.built["leaves_left_to_host"] < 5
     assert matrix.about == {"problem": "Laplace single layer", "kernel": "collocation"} | {
         "unknowns": 720,
         "mesh": mesh.digest,

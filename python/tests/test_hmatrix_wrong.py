@@ -168,6 +168,17 @@ def test_options_of_assembly_of_another_type(tmp_path: Path, options: dict[str, 
         built(tmp_path, **options)
 
 
+def test_places_to_assemble_on(tmp_path: Path) -> None:
+    host, places = ps.Context(device="host"), points(100)
+    with nothing_new(tmp_path):
+        refuse("use auto, host or gpu", lambda: built(tmp_path, assemble_on="moon"))
+        refuse("is no GPU", lambda: built(tmp_path, context=host, assemble_on="gpu"), "unsupported")
+        with pytest.raises(ps.Error, match="is no GPU|a function of the host") as caught:
+            H.assemble(places, entries=kernel_of(places), store=tmp_path / "p.hmat", assemble_on="gpu")
+        assert caught.value.code == "unsupported"
+    assert built(tmp_path, context=host, assemble_on="host").built["assembled_on"] == "host"
+
+
 def test_files_that_cannot_be_made(tmp_path: Path) -> None:
     mesh = H.shape("sphere", 80)
     with nothing_new(tmp_path):

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "hmatrix/assemble/sample.hpp"
-#include "hmatrix/build/aca.hpp"
 #include "hmatrix/file/writer.hpp"
 #include "hmatrix/text.hpp"
 #include "hmatrix/tree/blocks.hpp"
@@ -34,6 +33,7 @@ void check(const MatrixProblem& problem, const AssembleOptions& options) {
     }
     if (problem.points.empty() || problem.entries == nullptr) refuse("there are no points, or no entries");
     if (options.batch_bytes < 1) refuse("a batch of " + std::to_string(options.batch_bytes) + " bytes holds nothing");
+    if (options.gpu_bytes < 1) refuse(std::to_string(options.gpu_bytes) + " bytes of a GPU's memory hold nothing");
     if (options.batches < 0) refuse(std::to_string(options.batches) + " batches");
     if (options.accuracies.size() > kMaxTiers) refuse("more than " + std::to_string(kMaxTiers) + " tiers");
     for (std::size_t i = 0; i < options.accuracies.size(); ++i) {
@@ -66,6 +66,29 @@ FileHeader first_head(const MatrixProblem& problem, const AssembleOptions& optio
     return head;
 }
 
+AcaOptions aca_options(const AssembleOptions& options) {
+    AcaOptions aca;
+    aca.eps = options.encoding == Encoding::tiers ? kApproximateTo * options.eps : options.eps;
+    aca.told_eps = options.eps;
+    aca.plus = options.aca_plus;
+    return aca;
+}
+
+// Whether leaves are made on the context's GPU.
+bool chosen_gpu(const Context& context, const MatrixProblem& problem, const AssembleOptions& options) {
+    const bool emulated = context.device().info().emulated;
+    if (options.on == AssembleOn::automatic) return !emulated && problem.on_gpu != nullptr && !options.aca_plus;
+    if (options.on == AssembleOn::host) return false;
+    constexpr const char* kAdvice = "assemble on the host, which is what auto does here";
+    const auto refuse_gpu = [](const std::string& why) {
+        throw Error(ErrorCode::unsupported, "assemble a matrix on a GPU", why, kAdvice);
+    };
+    if (emulated) refuse_gpu("the device '" + context.device().name() + "' is no GPU");
+    if (problem.on_gpu == nullptr) refuse_gpu("these entries are a function of the host; a GPU needs a C++ functor");
+    if (options.aca_plus) refuse_gpu("ACA+ runs on the host only");
+    return true;
+}
+
 // What a worker counts of the leaves it made; joined at the end.
 struct Counts {
     std::int64_t evaluated = 0;
@@ -87,30 +110,34 @@ struct Counts {
 
 class Assembly {
   public:
-    Assembly(Workers& workers, const MatrixProblem& problem, const AssembleOptions& options)
+    Assembly(Workers& workers, const MatrixProblem& problem, const AssembleOptions& options, bool on_gpu)
         : workers_(workers),
           problem_(problem),
           options_(options),
           accuracies_(options.accuracies.empty() ? default_accuracies(options.eps) : options.accuracies),
+          aca_(aca_options(options)),
           tree_(build_cluster_tree(problem.points, options.leaf_size)),
           leaves_(partition(tree_, {options.eta, options.leaf_size})),
           sample_(static_cast<std::int64_t>(problem.points.size()), options.check_rows),
-          counts_(workers.count()) {}
+          counts_(workers.count()),
+          on_gpu_(on_gpu) {}
 
     Assembled run(const Context& context, const std::string& path) {
         const auto begin = Clock::now();
         Assembled made;
         MatrixWriter writer(context, workers_, path, first_head(problem_, options_, accuracies_));
-        const std::vector<std::size_t> begins = cut();
-        for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
-            const auto places = std::span<const Leaf>(leaves_).subspan(begins[i], begins[i + 1] - begins[i]);
-            const std::vector<TieredLeaf> leaves = build(places);
+        prepare(context);
+        for (std::size_t i = 0; i + 1 < begins_.size(); ++i) {
+            const auto places = std::span<const Leaf>(leaves_).subspan(begins_[i], begins_[i + 1] - begins_[i]);
+            const std::vector<TieredLeaf> leaves = build(static_cast<std::int64_t>(i));
             const auto wait_begin = Clock::now();
             writer.add(places, leaves);
             made.write_s += seconds_since(wait_begin);
-            tell(begins[i + 1], writer.bytes());
+            tell(begins_[i + 1], writer.bytes());
         }
         finish(writer, made);
+        made.on = on_gpu_ ? context.device().name() : "host";
+        made.left_to_host = maker_->left_to_host();
         made.assemble_s = seconds_since(begin) - made.write_s;
         return made;
     }
@@ -127,9 +154,7 @@ class Assembly {
         std::vector<std::int64_t> values(some), sides(some);
         workers_.for_each(some, [&](int, std::int64_t i) {
             const Leaf& leaf = *low_rank[i * low_rank.size() / some];
-            const std::span<const std::int64_t> order(tree_.order);
-            values[i] = approximate(*problem_.entries, order.subspan(leaf.row, leaf.rows),
-                                    order.subspan(leaf.column, leaf.columns), aca_options(leaf)).factors.values();
+            values[i] = make_leaf({{}, {}, tree_.order, problem_.entries, aca_, 0}, leaf).factors.values();
             sides[i] = leaf.rows + leaf.columns;
         });
         const auto sum = [](const std::vector<std::int64_t>& of) {
@@ -166,72 +191,43 @@ class Assembly {
         return 8 * values;
     }
 
-    std::vector<TieredLeaf> build(std::span<const Leaf> places) {
-        std::vector<TieredLeaf> leaves(places.size());
-        std::vector<std::int64_t> order(places.size());
-        std::iota(order.begin(), order.end(), std::int64_t{0});
-        std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {  // the dear ones first
-            return expected_bytes(places[a], 8) > expected_bytes(places[b], 8);
-        });
-        constexpr std::int64_t kAtOnce = 8;  // small leaves take microseconds
-        const auto many = static_cast<std::int64_t>(order.size());
-        workers_.for_each((many + kAtOnce - 1) / kAtOnce, [&](int worker, std::int64_t group) {
-            for (std::int64_t i = group * kAtOnce; i < std::min(many, (group + 1) * kAtOnce); ++i) {
-                leaves[order[i]] = build_one(places[order[i]], counts_[worker]);
-            }
+    void prepare(const Context& context) {
+        begins_ = cut();
+        const LeafWork work{leaves_, begins_, tree_.order, problem_.entries, aca_, options_.gpu_bytes};
+        maker_ = on_gpu_ ? problem_.on_gpu->leaf_maker(context, workers_, work) : make_host_leaf_maker(workers_, work);
+    }
+
+    std::vector<TieredLeaf> build(std::int64_t batch) {
+        const std::size_t first = begins_[batch];
+        std::vector<TieredLeaf> leaves(begins_[batch + 1] - first);
+        maker_->make(batch, [&](int worker, std::int64_t leaf, AcaResult made) {
+            leaves[leaf - first] = encoded(leaves_[leaf], std::move(made), counts_[worker]);
         });
         return leaves;
     }
 
-    TieredLeaf build_one(const Leaf& place, Counts& counts) {
-        const std::span<const std::int64_t> order(tree_.order);
-        const auto rows = order.subspan(place.row, place.rows), columns = order.subspan(place.column, place.columns);
-        Factors factors{place.rows, place.columns, 0, place.low_rank, {}, {}};
-        if (place.low_rank) {
-            AcaResult found = approximate(*problem_.entries, rows, columns, aca_options(place));
-            count(found, place, counts);
-            factors = std::move(found.factors);
-        } else {
-            factors.u.resize(place.entries());
-            for (std::int64_t j = 0; j < place.columns; ++j) {
-                problem_.entries->column(rows, columns[j], factors.u.data() + j * place.rows);
-            }
-            check_finite(factors, rows, columns);
-            counts.evaluated += place.entries();
-            counts.fp64_bytes += 8 * place.entries();
-            for (const double value : factors.u) counts.largest_dense = std::max(counts.largest_dense, std::abs(value));
-        }
+    TieredLeaf encoded(const Leaf& place, AcaResult made, Counts& counts) {
+        count(made, place, counts);
         const bool tiers = options_.encoding == Encoding::tiers;
+        Factors& factors = made.factors;
         TieredLeaf leaf = tiers ? encode(std::move(factors), accuracies_) : encode_doubles(std::move(factors));
         sample_.take(place, leaf, options_.encoding);
         return leaf;
     }
 
-    AcaOptions aca_options(const Leaf& place) const {
-        AcaOptions aca;
-        aca.eps = options_.encoding == Encoding::tiers ? kApproximateTo * options_.eps : options_.eps;
-        aca.told_eps = options_.eps;
-        aca.plus = options_.aca_plus;
-        aca.from_last_row = place.row <= place.column;  // as HACApK: from the side that faces the other cluster
-        return aca;
-    }
-
     static void count(const AcaResult& found, const Leaf& place, Counts& counts) {
         counts.evaluated += found.evaluated;
+        if (!place.low_rank) {
+            counts.fp64_bytes += 8 * place.entries();
+            for (const double value : found.factors.u) {
+                counts.largest_dense = std::max(counts.largest_dense, std::abs(value));
+            }
+            return;
+        }
         counts.repairs += found.repairs;
         counts.full_rank += found.converged ? 0 : 1;
         counts.rank_sum += found.factors.rank;
         counts.fp64_bytes += 8 * found.told_rank * (place.rows + place.columns);
-    }
-
-    static void check_finite(const Factors& block, std::span<const std::int64_t> rows,
-                             std::span<const std::int64_t> columns) {
-        for (std::size_t i = 0; i < block.u.size(); ++i) {
-            if (std::isfinite(block.u[i])) continue;
-            refuse("the entry in row " + std::to_string(rows[i % rows.size()]) + ", column " +
-                       std::to_string(columns[i / rows.size()]) + " is not a finite number",
-                   "look for triangles that coincide, or mend the function that gives entries");
-        }
     }
 
     void tell(std::size_t done, std::int64_t bytes) const {
@@ -275,10 +271,14 @@ class Assembly {
     const MatrixProblem& problem_;
     const AssembleOptions& options_;
     std::vector<double> accuracies_;
+    AcaOptions aca_;
     ClusterTree tree_;
     std::vector<Leaf> leaves_;
     RowSample sample_;
     std::vector<Counts> counts_;
+    bool on_gpu_;
+    std::vector<std::size_t> begins_;
+    std::unique_ptr<LeafMaker> maker_;
 };
 
 }  // namespace
@@ -286,7 +286,7 @@ class Assembly {
 Assembled assemble(const Context& context, Workers& workers, const MatrixProblem& problem, const std::string& path,
                    const AssembleOptions& options) {
     check(problem, options);
-    return Assembly(workers, problem, options).run(context, path);
+    return Assembly(workers, problem, options, chosen_gpu(context, problem, options)).run(context, path);
 }
 
 }  // namespace penstock::hmatrix

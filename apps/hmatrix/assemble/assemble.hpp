@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hmatrix/assemble/leaf_maker.hpp"
 #include "hmatrix/file/format.hpp"
 #include "hmatrix/geometry/mesh.hpp"
 #include "hmatrix/kernel/entries.hpp"
@@ -21,6 +22,13 @@ struct AssembleProgress {
     std::int64_t bytes_written = 0;
 };
 
+// Where leaves are made. Encoding and writing are the host's either way.
+enum class AssembleOn {
+    automatic,  // on the context's GPU where there is one and the problem has a functor for it, and without ACA+
+    host,
+    gpu,
+};
+
 struct AssembleOptions {
     double eps = 1e-4;           // relative accuracy of a product, of each leaf in the Frobenius norm; 1e-12 to 0.5
     double eta = 2;
@@ -32,6 +40,8 @@ struct AssembleOptions {
     std::int64_t batches = 0;              // instead: this many, of about as many bytes each
     std::int64_t check_rows = 32;          // compared with the true matrix at the end; 0: no check
     double refuse_error = 10;              // times eps: a sampled error above this is an Error and no file
+    AssembleOn on = AssembleOn::automatic;
+    std::int64_t gpu_bytes = 512 * kMiB;   // of the GPU's memory for factors under way; at most half of what is free
     std::string about = "{}";              // JSON text, kept in the file
     std::function<bool(const AssembleProgress&)> progress{};  // after each batch; false: stop, Error{cancelled}
 };
@@ -41,6 +51,8 @@ struct Assembled {
     std::int64_t evaluated = 0;  // entries
     std::int64_t repairs = 0;    // see AcaResult
     std::int64_t full_rank = 0;  // low-rank leaves whose rank is their smaller side
+    std::string on;              // the device that made the leaves: "host", "cuda:0"
+    std::int64_t left_to_host = 0;  // see LeafMaker
     double assemble_s = 0;
     double write_s = 0;          // waiting for storage
 };
@@ -49,10 +61,12 @@ struct Assembled {
 struct MatrixProblem {
     std::span<const Point> points;
     const Entries* entries = nullptr;
+    const GpuEntries* on_gpu = nullptr;  // the same entries for a GPU; null: the host only, as for a Python function
 };
 
-// The matrix as a file at `path`. Throws Error: options out of range, entries that are not finite, a sampled error
-// above refuse_error * eps, and whatever writing throws; there is no file of that name then, or the one before.
+// The matrix as a file at `path`. Throws Error: options out of range, a GPU asked for that cannot do it, entries that
+// are not finite, a sampled error above refuse_error * eps, and whatever writing throws; there is no file of that name
+// then, or the one before.
 Assembled assemble(const Context& context, Workers& workers, const MatrixProblem& problem, const std::string& path,
                    const AssembleOptions& options);
 

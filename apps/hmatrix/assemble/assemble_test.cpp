@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "context/test_files.hpp"
@@ -152,7 +153,31 @@ TEST_F(Assembly, options_that_make_no_sense_are_refused_by_name) {
     EXPECT_NE(cause([](AssembleOptions& o) { o.accuracies = {1.5}; }).find("must fall"), std::string::npos);
     EXPECT_NE(cause([&](AssembleOptions& o) { o.accuracies = {nan}; }).find("must fall"), std::string::npos);
     EXPECT_NE(cause([](AssembleOptions& o) { o.accuracies.assign(7, 0.1); }).find("6 tiers"), std::string::npos);
+    EXPECT_NE(cause([](AssembleOptions& o) { o.gpu_bytes = 0; }).find("hold nothing"), std::string::npos);
     EXPECT_NE(refusal([&] { assemble(context_, workers_, {}, name_, {}); }).find("no points"), std::string::npos);
+    EXPECT_EQ(directory_.entries(), 0u);
+}
+
+TEST_F(Assembly, a_gpu_that_is_not_there_is_refused_and_auto_takes_the_host) {
+    const SmallProblem given(60);
+    for (const AssembleOn on : {AssembleOn::automatic, AssembleOn::host}) {
+        AssembleOptions options;
+        options.on = on;
+        const Assembled made = make(given, options);
+        EXPECT_EQ(made.on, "host");
+        EXPECT_EQ(made.left_to_host, 0);
+    }
+    std::filesystem::remove(name_);
+    AssembleOptions options;
+    options.on = AssembleOn::gpu;
+    try {
+        make(given, options);
+        FAIL() << "accepted";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::unsupported);
+        EXPECT_EQ(error.info().cause, "the device 'host' is no GPU");
+        EXPECT_FALSE(error.info().advice.empty());
+    }
     EXPECT_EQ(directory_.entries(), 0u);
 }
 

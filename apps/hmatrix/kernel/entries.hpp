@@ -1,9 +1,8 @@
 // What fills a matrix: the seam between the H-matrix and the physics.
 //
 // An Entries object gives one number for a row and a column, both in the numbering of the mesh. It is called from many
-// threads at once and must not change. Functors that also run on a GPU are PODs with a __host__ __device__ call
-// operator (see laplace.hpp) and are assembled without this virtual call; this class is for everything else, a user's
-// own C++ or Python function included.
+// threads at once and must not change: a functor, or a user's own C++ or Python function. Functors that also run on a
+// GPU are PODs with a __host__ __device__ call operator (see laplace.hpp, and gpu/functor_on_gpu.hpp).
 #pragma once
 
 #include <cstdint>

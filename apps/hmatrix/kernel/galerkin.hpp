@@ -83,7 +83,7 @@ PENSTOCK_HMATRIX_SHARED double mean_potential(const Panel& outer, const Panel& i
 
 PENSTOCK_HMATRIX_SHARED double inverse_distance(const double* a, const double* b) {
     const double x = a[0] - b[0], y = a[1] - b[1], z = a[2] - b[2];
-    return 1 / std::sqrt(x * x + y * y + z * z);
+    return inverse_root(x * x + y * y + z * z);
 }
 
 // The mean over both of 1 / |x - y|, by seven points each.

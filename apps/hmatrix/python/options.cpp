@@ -23,6 +23,14 @@ hmatrix::Encoding encoding_of(const std::string& name) {
                 "use tiers or fp64");
 }
 
+hmatrix::AssembleOn assemble_on(const std::string& name) {
+    if (name == "auto") return hmatrix::AssembleOn::automatic;
+    if (name == "host") return hmatrix::AssembleOn::host;
+    if (name == "gpu") return hmatrix::AssembleOn::gpu;
+    throw Error(ErrorCode::invalid_argument, "assemble a matrix", "assemble_on cannot be '" + name + "'",
+                "use auto, host or gpu");
+}
+
 hmatrix::Verify verify_of(const std::string& name) {
     if (name == "first") return hmatrix::Verify::first;
     if (name == "never") return hmatrix::Verify::never;
@@ -63,6 +71,10 @@ hmatrix::AssembleOptions assemble_options(const nb::dict& keywords) {
             options.check_rows = number<std::int64_t>(name, value);
         else if (name == "refuse_error")
             options.refuse_error = number<double>(name, value);
+        else if (name == "assemble_on")
+            options.on = assemble_on(option<std::string>(name, value));
+        else if (name == "gpu_bytes")
+            options.gpu_bytes = number<std::int64_t>(name, value);
         else if (name == "about")
             options.about = option<std::string>(name, value);
         else

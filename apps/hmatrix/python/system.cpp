@@ -3,6 +3,7 @@
 
 #include "apps/hmatrix/python/options.hpp"
 #include "hmatrix/file/reader.hpp"
+#include "hmatrix/gpu/functor_on_gpu.hpp"
 #include "hmatrix/kernel/problem.hpp"
 #include "hmatrix/solve/checkpoint.hpp"
 
@@ -77,6 +78,8 @@ nb::dict assembled_to_dict(const hmatrix::Assembled& made) {
     fields["entries_evaluated"] = made.evaluated;
     fields["repairs"] = made.repairs;
     fields["full_rank_leaves"] = made.full_rank;
+    fields["assembled_on"] = made.on;
+    fields["leaves_left_to_host"] = made.left_to_host;
     fields["assemble_s"] = made.assemble_s;
     fields["write_s"] = made.write_s;
     return fields;
@@ -88,7 +91,7 @@ struct AssembleJob {
     hmatrix::AssembleOptions options;
     int workers;
 
-    nb::dict run(std::span<const hmatrix::Point> points, const hmatrix::Entries& entries, nb::handle progress) {
+    nb::dict run(const hmatrix::MatrixProblem& problem, nb::handle progress) {
         options.progress = [progress](const hmatrix::AssembleProgress& at) {
             return told(progress, at.leaves_done, at.leaves, at.bytes_written);
         };
@@ -96,7 +99,7 @@ struct AssembleJob {
         {
             const nb::gil_scoped_release release;
             hmatrix::Workers threads(workers);
-            made = hmatrix::assemble(context, threads, {points, &entries}, path, options);
+            made = hmatrix::assemble(context, threads, problem, path, options);
         }
         return assembled_to_dict(made);
     }
@@ -116,9 +119,13 @@ nb::dict assemble_mesh(const Context& context, nb::handle path, const Doubles& v
     AssembleJob job{context, file_name(path, "assemble a matrix"), assemble_options(rest), workers};
     const hmatrix::LaplaceProblem problem(mesh_of(vertices, triangles));
     if (galerkin) {
-        return job.run(problem.centroids(), hmatrix::FunctorEntries(problem.galerkin()), progress);
+        const hmatrix::FunctorEntries entries(problem.galerkin());
+        const auto on_gpu = hmatrix::galerkin_on_gpu(problem);
+        return job.run({problem.centroids(), &entries, &on_gpu}, progress);
     }
-    return job.run(problem.centroids(), hmatrix::FunctorEntries(problem.collocation()), progress);
+    const hmatrix::FunctorEntries entries(problem.collocation());
+    const auto on_gpu = hmatrix::collocation_on_gpu(problem);
+    return job.run({problem.centroids(), &entries, &on_gpu}, progress);
 }
 
 nb::dict assemble_entries(const Context& context, nb::handle path, const Doubles& points, nb::object entries,
@@ -138,7 +145,7 @@ nb::dict assemble_entries(const Context& context, nb::handle path, const Doubles
         places[i] = {points.data()[3 * i], points.data()[3 * i + 1], points.data()[3 * i + 2]};
     }
     const PythonEntries asked(std::move(entries));
-    return job.run(places, asked, progress);
+    return job.run({places, &asked}, progress);
 }
 
 nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {

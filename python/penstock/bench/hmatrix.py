@@ -95,6 +95,8 @@ def run_suite(run_of: Run) -> None:
     mesh = _mesh(settings)
     bench = Bench(run_of.context, run_of.workspace, settings, mesh)
     _build(run_of, bench, "fp64", float(settings["eps"]), encoding="fp64", batches=int(settings["batches"]))
+    if not bench.context.device["emulated"]:
+        _build_on_host(run_of, bench)
     for tolerance in settings["tolerances"]:
         _build(run_of, bench, f"tiers {power(tolerance)}", float(tolerance))
     probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench)]
@@ -123,27 +125,33 @@ def _build(run_of: Run, bench: Bench, name: str, eps: float, **options: Any) -> 
         if name == "fp64":
             bench.reference = made @ bench.ones()
     bench.files[name], bench.facts[name], bench.write_s[name] = path, facts, built["write_s"]
-    row = f"build, {name}"
-    if not run_of.results.has(KIND, name=row, round=0):
-        seconds = built["assemble_s"] + built["write_s"]
-        kept = {key: built[key] for key in BUILT}
-        rate = facts["bytes_stored"] / seconds
-        about = {"subject": "build", "bytes": facts["bytes_stored"], "bytes_per_second": rate, "eps": eps}
-        run_of.results.add(KIND, name=row, round=0, seconds=seconds, **about, **_cpu(watch), **kept)
+    _build_row(run_of, f"build, {name}", eps, built, watch)
 
 
-BUILT = (
-    "unknowns",
-    "low_rank_leaves",
-    "dense_leaves",
-    "batches",
-    "bytes_fp64",
-    "bytes_stored",
-    "entries_evaluated",
-    "sampled_error",
-    "assemble_s",
-    "write_s",
-)
+def _build_on_host(run_of: Run, bench: Bench) -> None:
+    """The same doubles by the host's cores, beside those by the GPU. The file is not kept."""
+    name, eps, path = "build, fp64, on the host", float(bench.settings["eps"]), bench.workspace.directory / "host.hmat"
+    if run_of.results.has(KIND, name=name, round=0):
+        return
+    options: dict[str, Any] = {"encoding": "fp64", "batches": int(bench.settings["batches"]), "assemble_on": "host"}
+    run_of.step(0, 0, "building fp64 on the host")
+    with Stopwatch() as watch:
+        built = hmatrix.assemble(bench.mesh, store=path, eps=eps, context=bench.context, **options).built
+    path.unlink()
+    _build_row(run_of, name, eps, built, watch)
+
+
+def _build_row(run_of: Run, name: str, eps: float, built: dict[str, Any], watch: Stopwatch) -> None:
+    if run_of.results.has(KIND, name=name, round=0):
+        return
+    seconds, stored = built["assemble_s"] + built["write_s"], built["bytes_stored"]
+    kept = {key: built[key] for key in BUILT}
+    about = {"subject": "build", "bytes": stored, "bytes_per_second": stored / seconds, "eps": eps}
+    run_of.results.add(KIND, name=name, round=0, seconds=seconds, **about, **_cpu(watch), **kept)
+
+
+BUILT: tuple[str, ...] = ("unknowns", "low_rank_leaves", "dense_leaves", "batches", "bytes_fp64", "bytes_stored")
+BUILT += ("entries_evaluated", "sampled_error", "assembled_on", "assemble_s", "write_s")
 
 
 def _cpu(watch: Stopwatch) -> dict[str, float]:

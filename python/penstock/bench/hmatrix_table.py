@@ -51,6 +51,7 @@ SUBJECTS: dict[str, tuple[str, tuple[Column, ...]]] = {
         "Building",
         (
             ("total s", _median("seconds")),
+            ("assemble s", _median("assemble_s")),
             ("write s", _median("write_s")),
             ("unknowns", _median("unknowns", _count)),
             ("GB as doubles", _median("bytes_fp64", lambda value: number(value / 1e9))),

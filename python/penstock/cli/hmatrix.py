@@ -42,6 +42,8 @@ def build(
     encoding: given.Encoding = None,
     batches: given.Batches = None,
     kernel: given.Kernel = None,
+    device: Annotated[str, typer.Option("--device", help="auto, host, cuda:0, ...")] = "auto",
+    assemble_on: given.AssembleOn = None,
     workers: given.Workers = "auto",
     json: given.Json = False,
 ) -> int:
@@ -52,7 +54,8 @@ def build(
     command = "hmatrix build"
     surface = _surface(command, asked)
     places = given.check_files(command, {"--store": store}, {"MESH": mesh})
-    fields = run(Work(command, surface, store=places["--store"], build=given.build_options(command, asked)))
+    how = given.build_options(command, asked)
+    fields = run(Work(command, surface, device=device, store=places["--store"], build=how))
     _print(fields, json, solved=False)
     return 0
 
@@ -70,6 +73,7 @@ def solve(
     encoding: given.Encoding = None,
     batches: given.Batches = None,
     kernel: given.Kernel = None,
+    assemble_on: given.AssembleOn = None,
     store: Annotated[str | None, typer.Option("--store", help="Keep the matrix here.")] = None,
     directory: Annotated[str, typer.Option("--dir", help="Where it is otherwise, and removed afterwards.")] = ".",
     device: Annotated[str, typer.Option("--device", help="Where products run: auto, host, cuda:0, ...")] = "auto",
@@ -173,9 +177,10 @@ def _surface(command: str, asked: dict[str, Any], needed: bool = True) -> given.
 
 
 def _refuse_beside_matrix(command: str, asked: dict[str, Any]) -> None:
-    named = [name for name in ("eps", "encoding", "batches", "kernel", "store") if asked[name] is not None]
+    building = ("eps", "encoding", "batches", "kernel", "assemble_on", "store")
+    named = [name for name in building if asked[name] is not None]
     if named:
-        cause = f"--{named[0]} is about building a matrix, and --matrix names one that is there"
+        cause = f"--{named[0].replace('_', '-')} is about building a matrix, and --matrix names one that is there"
         raise options.refusal(command, cause, "leave one of them out")
 
 

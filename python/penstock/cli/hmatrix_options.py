@@ -32,6 +32,9 @@ Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of t
 Encoding = Annotated[str | None, typer.Option("--encoding", help="tiers (compressed) or fp64 (doubles): tiers.")]
 Batches = Annotated[str | None, typer.Option("--batches", help="Parts of the file, each read as a whole.")]
 Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation or galerkin: collocation.")]
+AssembleOn = Annotated[
+    str | None, typer.Option("--assemble-on", help="host, gpu, or auto: the GPU if --device has one.")
+]
 Workers = Annotated[str, typer.Option("--workers", help="Threads; auto is one a core.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -77,8 +80,8 @@ class Surface:
 
 
 def build_options(command: str, given: dict[str, Any]) -> dict[str, Any]:
-    """For assemble(), from the texts of --eps, --encoding, --batches, --kernel and --workers."""
-    from penstock.hmatrix import ENCODINGS, KERNELS
+    """For assemble(), from the texts of --eps, --encoding, --batches, --kernel, --assemble-on and --workers."""
+    from penstock.hmatrix import ENCODINGS, KERNELS, PLACES
 
     eps = EPS if given["eps"] is None else given["eps"]
     if not 1e-12 <= eps <= 0.5:
@@ -86,6 +89,7 @@ def build_options(command: str, given: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"eps": eps, "workers": workers(command, given["workers"])}
     found["encoding"] = one_of(command, "--encoding", given["encoding"] or ENCODING, ENCODINGS)
     found["kernel"] = one_of(command, "--kernel", given["kernel"] or KERNEL, KERNELS)
+    found["assemble_on"] = one_of(command, "--assemble-on", given["assemble_on"] or "auto", PLACES)
     if given["batches"] is not None:
         found["batches"] = options.count(command, "--batches", given["batches"], MOST)
     return found

@@ -72,13 +72,14 @@ def matrix_lines(fields: dict[str, Any]) -> list[str]:
     checked = "not sampled" if error is None else f"{error:.1e} on sampled rows"
     batches = "1 batch" if fields["batches"] == 1 else f"{fields['batches']:,} batches"
     smaller = fields["bytes_stored"] / fields["bytes_fp64"]
+    where = f", assembled on {fields['assembled_on']}" if fields.get("assembled_on") else ""
     return [
         *lines,
         f"matrix    {fields['unknowns']:,} unknowns, {fields['low_rank_leaves']:,} low-rank and "
         f"{fields['dense_leaves']:,} dense leaves, {batches}",
         f"          {show.bytes_text(fields['bytes_stored'])} stored ({fields['encoding']}), {smaller:.3f} of "
         f"{show.bytes_text(fields['bytes_fp64'])} as doubles",
-        f"          error {checked}, eps {fields['eps']:g}",
+        f"          error {checked}, eps {fields['eps']:g}{where}",
     ]
 
 

@@ -137,6 +137,7 @@ def _facts(work: Work, matrix: HMatrix, mesh: Mesh | None, report: MeshReport | 
         fields["duplicates_removed"] = report.facts["duplicate_triangles"]
     kept = work.matrix or work.store
     fields["store"] = None if kept is None else str(kept)
+    fields["assembled_on"] = matrix.built.get("assembled_on")
     return fields | {name: matrix.built.get(name, 0.0) for name in ("assemble_s", "write_s")}
 
 

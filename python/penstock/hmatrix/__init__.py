@@ -13,7 +13,7 @@ centroids (or Galerkin), all integrals exact. A function of your own gives other
 matrix from storage as far as it does not fit in `cache_bytes`; see docs/applications/hmatrix.md.
 """
 
-from penstock.hmatrix._assemble import ENCODINGS, KERNELS, assemble
+from penstock.hmatrix._assemble import ENCODINGS, KERNELS, PLACES, assemble
 from penstock.hmatrix._matrix import HMatrix, info, open, verify
 from penstock.hmatrix._mesh import Mesh, MeshReport, capacitance, read_mesh, shape, shape_names
 from penstock.hmatrix._picture import WIDTHS, View, check_picture, picture
@@ -26,6 +26,7 @@ __all__ = [
     "METHODS",
     "Mesh",
     "MeshReport",
+    "PLACES",
     "Solution",
     "View",
     "WIDTHS",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PROBLEM = "Laplace single layer"
 ENCODINGS = ("tiers", "fp64")
 KERNELS = ("collocation", "galerkin")
+PLACES = ("auto", "host", "gpu")
 BATCH_BYTES = 64 << 20
 _OPERATION = "assemble a matrix"
 Entries = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -43,6 +44,8 @@ class AssembleOptions(TypedDict, total=False):
     batches: int  # instead: this many batches of about equal bytes: 0
     check_rows: int  # compared with the true matrix at the end; 0 for no check: 32
     refuse_error: float  # a sampled error above this many eps is an error, and no file: 10
+    assemble_on: str  # "host", "gpu", or "auto": the context's GPU for a Mesh without aca_plus, else the host: "auto"
+    gpu_bytes: int | str  # of the GPU's memory for blocks under way, at most half of what is free: 512 MiB
     workers: int  # threads; 0 for one a core. A function of your own is called by one: 0
 
 
@@ -69,18 +72,20 @@ def assemble(  # noqa: PLR0913 - one keyword a choice
         store: the file, conventionally .hmat. It appears when it is complete.
         eps: relative accuracy of a product.
         entries: a function of two int64 arrays, rows (r,) and columns (c,), that returns their entries, (r, c) float64;
-            called on this thread, one row or one column at a time.
+            called on this thread, one row or one column at a time. Always on the host.
         kernel: of a Mesh: "collocation" (Laplace single layer at centroids) or "galerkin", both exact.
         context: used instead of the one that this process keeps.
         progress: called after each batch with (leaves done, leaves, bytes written); False ends the work.
         open: options for the matrix that is returned, see open().
 
     Returns:
-        The matrix. `matrix.built` holds what assembly counted: "entries_evaluated", "assemble_s", "write_s", ...
+        The matrix. `matrix.built` holds what assembly counted: "entries_evaluated", "assemble_s", "write_s",
+        "assembled_on" ("host", "cuda:0"), ...
 
     Raises:
         Error: options out of range, triangles that make no sound matrix, entries that are not finite, a matrix that is
-            further off than refuse_error * eps, a full disk. There is no file then, or the one before.
+            further off than refuse_error * eps, assemble_on="gpu" where that is not possible, a full disk. There is no
+            file then, or the one before.
     """
     if kernel not in KERNELS:
         raise Error(operation=_OPERATION, cause=f"there is no kernel '{kernel}'", advice="use " + ", ".join(KERNELS))
@@ -122,8 +127,9 @@ def _options(options: dict[str, Any], open_with: OpenOptions) -> dict[str, Any]:
     options["workers"] = index(options.get("workers", 0))
     if "accuracies" in options:
         options["accuracies"] = reals("accuracies", options["accuracies"]).tolist()
-    if isinstance(options.get("batch_bytes"), str):
-        options["batch_bytes"] = parse_bytes(options["batch_bytes"])
+    for name in ("batch_bytes", "gpu_bytes"):
+        if isinstance(options.get(name), str):
+            options[name] = parse_bytes(options[name])
     cache = open_with.get("cache_bytes", 0)
     cache = 0 if cache == "auto" else parse_bytes(cache) if isinstance(cache, str) else index(cache)
     if cache > 0 and not {"batch_bytes", "batches"} & set(options):

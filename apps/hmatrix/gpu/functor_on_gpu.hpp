@@ -1,0 +1,90 @@
+// Entries by a C++ functor that runs on host and GPU.
+//
+// The functor is a struct of numbers and pointers whose call operator is marked __host__ __device__
+// (PENSTOCK_BOTH of gpu/team.hpp, which is plain C++ too). nvcc compiles it in one source file of yours, by
+// leaf_kernels.hpp; in a build without CUDA that file is left out, and the host does all.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "hmatrix/assemble/leaf_maker.hpp"
+#include "hmatrix/gpu/leaf_group.hpp"
+#include "hmatrix/gpu/memory.hpp"
+#include "hmatrix/kernel/problem.hpp"
+
+namespace penstock::hmatrix {
+
+namespace gpu {
+
+// Copies in the device's memory of what a functor points into; there as long as this is.
+class Tables {
+  public:
+    explicit Tables(Device& device) : device_(device), stream_(device.make_stream()) {}
+    template <class Value>
+    const Value* copy(const std::vector<Value>& values) {
+        const auto made = std::make_shared<DeviceArray<Value>>(device_, *stream_, values);
+        kept_.push_back(made);
+        return made->data();
+    }
+
+  private:
+    Device& device_;
+    std::vector<std::shared_ptr<void>> kept_;
+    std::unique_ptr<Stream> stream_;
+};
+
+// A functor in terms of the device, with what it points into.
+struct Bound {
+    std::shared_ptr<const void> functor;
+    LaunchGroup launch = nullptr;
+};
+
+std::unique_ptr<LeafMaker> make_group_leaf_maker(const Context& context, Workers& workers, const LeafWork& work,
+                                                 const Bound& bound);
+
+#if defined(PENSTOCK_HAS_CUDA)
+template <class Functor>
+LaunchGroup group_launcher();  // defined where nvcc compiles the functor
+#else
+template <class Functor>
+LaunchGroup group_launcher() {
+    return nullptr;
+}
+#endif
+
+}  // namespace gpu
+
+template <class Functor>
+class FunctorOnGpu final : public GpuEntries {
+  public:
+    // Called when assembly begins: copies what the functor points into, and returns it with pointers to the copies.
+    using There = std::function<Functor(gpu::Tables&)>;
+
+    explicit FunctorOnGpu(There there, gpu::LaunchGroup launch = gpu::group_launcher<Functor>())
+        : there_(std::move(there)), launch_(launch) {}
+
+    std::unique_ptr<LeafMaker> leaf_maker(const Context& context, Workers& workers,
+                                          const LeafWork& work) const override {
+        struct Kept {
+            gpu::Tables tables;
+            Functor functor;
+        };
+        gpu::Tables tables(context.device());
+        const Functor functor = there_(tables);
+        const auto kept = std::make_shared<Kept>(Kept{std::move(tables), functor});
+        return gpu::make_group_leaf_maker(context, workers, work, {{kept, &kept->functor}, launch_});
+    }
+
+  private:
+    There there_;
+    gpu::LaunchGroup launch_;
+};
+
+// The Laplace kernels on a GPU. The problem outlives them.
+FunctorOnGpu<LaplaceCollocation> collocation_on_gpu(const LaplaceProblem& problem);
+FunctorOnGpu<LaplaceGalerkin> galerkin_on_gpu(const LaplaceProblem& problem);
+
+}  // namespace penstock::hmatrix

@@ -1,0 +1,6 @@
+// The Laplace functors as kernels.
+#include "hmatrix/gpu/leaf_kernels.hpp"
+#include "hmatrix/kernel/galerkin.hpp"
+
+PENSTOCK_HMATRIX_ON_GPU(penstock::hmatrix::LaplaceCollocation);
+PENSTOCK_HMATRIX_ON_GPU(penstock::hmatrix::LaplaceGalerkin);
