@@ -2,8 +2,9 @@
 //
 // Each thread has a range of the mailbox's slots to itself. Reads of cached ranges are copied from a mapping, other
 // aligned ones go past the page cache with as many under way as there are slots, large ones by one thread at a time
-// (disk_turn.hpp), the rest by pread and pwrite. A request is completed exactly once, also when the file is cut short, the disk fails or the service ends. Threads spin
-// while there is work and for a moment after it, then sleep ever longer, up to ServiceOptions::sleep_us.
+// (disk_turn.hpp), the rest by pread and pwrite. A request is completed exactly once, also when the file is cut short,
+// the disk fails or the service ends. Threads spin while there is work and for a moment after it, then sleep ever
+// longer, up to ServiceOptions::sleep_us.
 #pragma once
 
 #include <array>

@@ -9,7 +9,8 @@
 
 namespace penstock::hmatrix::gpu {
 
-// y += each batch of the group * x. Once for a process and device before the first: kernels of blocks want more shared memory than usual.
+// y += each batch of the group * x. allow_shared_memory() once for a process and device before the first: kernels of
+// blocks want more than usual.
 cudaError_t allow_shared_memory();
 cudaError_t launch_product(const Group& group, const float* x, double* y, cudaStream_t stream);
 cudaError_t launch_product(const Group& group, const double* x, double* y, cudaStream_t stream);

@@ -1,8 +1,8 @@
 // What a GPU knows of the leaves of a matrix: tables made once when a matrix is opened, and where one batch lies now.
 //
 // PODs for nvcc (C++17) and g++. Leaves that share their rows and are small are joined in a job, which one warp does:
-// it keeps the rows' sums in registers and adds them to the result once. A large leaf is a job of its own for a block, a
-// very large one several: each does some of its vectors.
+// it keeps the rows' sums in registers and adds them to the result once. A large leaf is a job of its own for a block,
+// a very large one several: each does some of its vectors.
 #pragma once
 
 #include <cstdint>

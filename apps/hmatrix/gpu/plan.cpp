@@ -93,7 +93,8 @@ class BatchJobs {
 
     // The largest first: small ones fill what they leave idle.
     std::vector<Job> blocks() {
-        std::stable_sort(large_.begin(), large_.end(), [](const Large& a, const Large& b) { return a.bytes > b.bytes; });
+        const auto larger = [](const Large& a, const Large& b) { return a.bytes > b.bytes; };
+        std::stable_sort(large_.begin(), large_.end(), larger);
         std::vector<Job> jobs;
         for (const Large& one : large_) jobs.push_back(one.job);
         return jobs;
