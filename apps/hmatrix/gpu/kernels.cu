@@ -9,6 +9,7 @@ namespace penstock::hmatrix::gpu {
 namespace {
 
 constexpr int kWarp = 32;
+constexpr int kBlocksAtOnce = 8;  // on a multiprocessor: 64 registers a thread
 constexpr Room kWarpRoom{kWarpColumns, kWarpRank};
 constexpr Room kBlockRoom{kBlockColumns, kBlockRank};
 
@@ -34,7 +35,7 @@ __device__ Owner owner(const std::int32_t* ends, int place) {
 }
 
 template <class Encoding>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kBlocksAtOnce)
     multiply(const __grid_constant__ Group group, const typename Encoding::Real* x, double* y) {
     using Real = typename Encoding::Real;
     extern __shared__ double shared[];

@@ -29,6 +29,7 @@ struct Leaf {
     std::int32_t low_rank;
     std::uint32_t first_piece;
     std::uint32_t tier_offset[kMaxTiers];  // in the batch's tier, in words: of 4 bytes (digits), of 8 (doubles)
+    std::uint32_t tier_words[kMaxTiers];   // of the tier's part of the leaf
     std::uint16_t pieces[kMaxTiers];       // of this tier and those before
     std::uint16_t vectors[kMaxTiers];      // likewise (dense: 1, once there are digits)
 };
@@ -54,7 +55,7 @@ struct Batch {
 
 // Batches that one launch multiplies with. Blocks do the large leaves of all of them first, then the jobs of warps.
 constexpr int kGroup = 16;
-constexpr int kBlockThreads = 256;
+constexpr int kBlockThreads = 128;
 constexpr int kWarpsOfBlock = kBlockThreads / 32;
 struct Group {
     Batch batches[kGroup];
@@ -67,9 +68,9 @@ struct Group {
 constexpr int kWarpRowsOfDigits = 128;
 constexpr int kWarpRowsOfDoubles = 32;
 constexpr int kWarpRowsOfOne = 128;  // of a leaf that is a warp's only one
-constexpr int kWarpColumns = 512;
+constexpr int kWarpColumns = 256;
 constexpr int kWarpRank = 64;
-constexpr int kBlockColumns = 4096;  // at a time
+constexpr int kBlockColumns = 2048;  // at a time
 constexpr int kBlockRank = 256;      // of a job at most
 
 }  // namespace penstock::hmatrix::gpu

@@ -53,7 +53,7 @@ Entry entry_of(const MatrixFile& file, std::size_t number) {
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
     if (shape.rows > kMost || shape.columns > kMost) refuse(number, "has more than 2^31 rows or columns");
     Entry made{{place.row, place.column, static_cast<std::int32_t>(shape.rows),
-                static_cast<std::int32_t>(shape.columns), shape.low_rank ? 1 : 0, 0, {}, {}, {}}, {}, 0};
+                static_cast<std::int32_t>(shape.columns), shape.low_rank ? 1 : 0, 0, {}, {}, {}, {}}, {}, 0};
     const bool digits = file.encoding() == Encoding::tiers;
     for (int tier = 0; tier < kMaxTiers; ++tier) {
         const std::int64_t offset = place.tier_offset[tier] / (digits ? 4 : 8);
@@ -62,7 +62,9 @@ Entry entry_of(const MatrixFile& file, std::size_t number) {
         if (tier < file.tiers()) {
             if (digits) add_digits(shape, tier, made);
             if (!digits && tier == 0) add_doubles(shape, made);
-            made.bytes += tier_bytes(file.encoding(), shape, tier);
+            const std::int64_t bytes = tier_bytes(file.encoding(), shape, tier);
+            made.leaf.tier_words[tier] = static_cast<std::uint32_t>(bytes / (digits ? 4 : 8));
+            made.bytes += bytes;
         }
         made.leaf.pieces[tier] = static_cast<std::uint16_t>(made.pieces.size());
         const bool whole = !digits && !shape.low_rank;

@@ -26,8 +26,8 @@ struct Plan {
 };
 
 struct PlanOptions {
-    std::int64_t warp_bytes = 16 * 1024;    // of a warp's job at most: long ones would leave the rest of the GPU idle
-    std::int64_t block_bytes = 128 * 1024;  // beyond this, blocks share a leaf that has vectors to share
+    std::int64_t warp_bytes = 8 * 1024;    // of a warp's job at most: long ones would leave the rest of the GPU idle
+    std::int64_t block_bytes = 64 * 1024;  // beyond this, blocks share a leaf that has vectors to share
 };
 
 // Throws Error{unsupported} for a matrix beyond what the tables and kernels hold: leaves of 2^31

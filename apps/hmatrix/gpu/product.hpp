@@ -40,6 +40,11 @@ class LeafTeam {
         const int row_words = words<Encoding>(rows);
         const int group = power_of_two(row_words, team_.size());
         job_ = job;
+        if (job.count > 1) {
+            for (int i = team_.lane(); i < job.count; i += team_.lanes()) expect_all(leaves[i], {0, 1});
+        } else {
+            expect_job(*leaves);
+        }
         for (int tile = 0; tile < row_words; tile += group) {
             const Place place{tile + (team_.rank() & (group - 1)), row_words, group};
             Real sums[kNumbers] = {};
@@ -74,6 +79,44 @@ class LeafTeam {
         int count;
         Real weight;
     };
+
+    // Bytes that follow each other, in words.
+    struct Extent {
+        const Word* first;
+        std::int64_t count;
+    };
+    struct Share {
+        int number, of;  // those who divide lines among them
+    };
+
+    // All that the job reads is asked for at its beginning: the loops then wait for the nearer memory.
+    PENSTOCK_BOTH void expect(const Extent& extent, const Share& share) const {
+        constexpr int kLine = 128 / static_cast<int>(sizeof(Word));
+        for (std::int64_t at = std::int64_t{share.number} * kLine; at < extent.count; at += share.of * kLine) {
+            team_.expect(extent.first + at);
+        }
+    }
+
+    PENSTOCK_BOTH void expect_all(const Leaf& leaf, const Share& share) const {
+        for (int tier = 0; tier < batch_.tiers_used; ++tier) {
+            const Word* const first = static_cast<const Word*>(batch_.tiers[tier]) + leaf.tier_offset[tier];
+            expect({first, leaf.tier_words[tier]}, share);
+        }
+    }
+
+    PENSTOCK_BOTH void expect_job(const Leaf& leaf) const {
+        const Share share{team_.rank(), team_.size()};
+        if (job_.vectors_begin == 0 && job_.vectors_end == kAllVectors) return expect_all(leaf, share);
+        const int v_words = words<Encoding>(leaf.columns), u_words = words<Encoding>(leaf.rows);
+        for (int p = 0; p < leaf.pieces[batch_.tiers_used - 1]; ++p) {
+            const Piece piece = batch_.pieces[leaf.first_piece + p];
+            const Part v = part_of(leaf, piece, v_words, 0);
+            const Part u = part_of(leaf, piece, u_words, static_cast<std::int64_t>(piece.count) * v_words);
+            if (v.count <= 0) continue;
+            expect({v.columns, static_cast<std::int64_t>(v.count) * v_words}, share);
+            expect({u.columns, static_cast<std::int64_t>(u.count) * u_words}, share);
+        }
+    }
 
     PENSTOCK_BOTH int job_vectors(const Leaf& leaf) const {
         const int there = leaf.vectors[batch_.tiers_used - 1];

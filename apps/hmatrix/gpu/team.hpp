@@ -36,6 +36,8 @@ struct Alone {
         return value;
     }
     PENSTOCK_BOTH void add(double* to, double value) const { *to += value; }
+    // The line at `place` will be read soon.
+    PENSTOCK_BOTH void expect(const void*) const {}
 };
 
 #if defined(__CUDACC__)
@@ -58,6 +60,9 @@ struct OneWarp {
         return value;
     }
     __device__ __forceinline__ void add(double* to, double value) const { atomicAdd(to, value); }
+    __device__ __forceinline__ void expect(const void* place) const {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(place));
+    }
 };
 
 struct OneBlock : OneWarp {

@@ -68,7 +68,7 @@ class Array {
     // All callers of a team, `member` of `members`, ask for the same items, and each copies its share of every page.
     // The team waits for itself before it reads what others copied.
     PENSTOCK_ONDEVICE Status load_tile(const Run& run, T* to, u32 member, u32 members) const {
-        return each_page_together(run, [&](T* items, u64 done, u64 count) {
+        return each_page(run, false, [&](T* items, u64 done, u64 count) {
             for (u64 item = member; item < count; item += members) to[done + item] = items[item];
         });
     }
@@ -77,7 +77,7 @@ class Array {
     // there until it returns.
     template <class Use>
     PENSTOCK_ONDEVICE Status visit_tile(const Run& run, const Use& use) const {
-        return each_page_together(run, [&](const T* items, u64 done, u64 count) { use(items, done, count); });
+        return each_page(run, false, [&](const T* items, u64 done, u64 count) { use(items, done, count); });
     }
 
     // Rows of `row_items` items, of which `rows[member]`, `rows[member + members]`, ... are the caller's.
@@ -147,76 +147,22 @@ class Array {
     // Items of a page as a power of two: items and pages are both, and divisions are slow.
     PENSTOCK_ONDEVICE u32 item_shift() const { return lowest(static_cast<u32>(quick_.page_bytes / sizeof(T))); }
 
-    // The part of a run that lies in one page.
-    struct Slice {
-        u64 page, place, count;
-    };
-    PENSTOCK_ONDEVICE Slice slice(const Run& run, u64 done) const {
-        const u32 shift = item_shift();
-        const u64 each = u64{1} << shift, at = run.first + done, place = at & (each - 1);
-        const u64 rest = each - place, left = run.items - done;
-        return {at >> shift, place, rest < left ? rest : left};
-    }
-    PENSTOCK_ONDEVICE T* items_of(u32 frame) const { return reinterpret_cast<T*>(quick_.bytes_of(frame)); }
-
-    // As each_page, for reading, where the lanes of a warp that ask for the same run look for its pages at once, a page
-    // each, so that all of them cost the wait for one. They hold those that are here up to the first that is not, and
-    // wait for none meanwhile: in a small cache, who waits with pages in hand would wait for others who do the same.
-    template <class Use>
-    PENSTOCK_ONDEVICE Status each_page_together(const Run& run, const Use& use) const {
-        using P = typename Cache::Platform;
-        if (!inside(run)) return Status::out_of_range;
-        const Lanes all = P::same(P::same(P::active(), run.first), run.items);
-        const u32 me = rank<P>(all), most = count(all) < kPagesAtOnce ? count(all) : kPagesAtOnce;
-        const u64 end = run.first + run.items;
-        for (u64 done = 0; done < run.items;) {
-            const u64 first = (run.first + done) >> item_shift(), pages = ((end - 1) >> item_shift()) - first + 1;
-            const u32 wanted = pages < most ? static_cast<u32>(pages) : most;
-            u32 held = me < wanted && wanted > 1 ? quick_.hit(key_of(options_.number, first + me), 1) : kNoFrame;
-            P::sync(all);  // what one lane may see, all may
-            const Lanes missing = P::ballot(all, me < wanted && held == kNoFrame);
-            const u32 here = missing == 0 ? wanted : count(all & ((Lanes{1} << lowest(missing)) - 1));
-            if (held != kNoFrame && me >= here) quick_.drop(held, 1);
-            for (u32 page = 0; page < here; ++page) {
-                const Slice part = slice(run, done);
-                use(items_of(P::from(all, held, lane_of(all, page))) + part.place, done, part.count);
-                done += part.count;
-            }
-            P::sync(all);
-            if (me < here) {
-                ++hits_;
-                quick_.drop(held, 1);
-            }
-            if (here != 0) continue;
-            const Slice part = slice(run, done);
-            u32 frame = kNoFrame;
-            const Status status = acquire(part.page, frame);
-            if (status != Status::ok) return status;
-            use(items_of(frame) + part.place, done, part.count);
-            quick_.release(frame);
-            done += part.count;
-        }
-        return Status::ok;
-    }
-
-    // The lane that is number `rank` of those in `all`.
-    static PENSTOCK_ONDEVICE u32 lane_of(Lanes all, u32 rank) {
-        for (; rank != 0; --rank) all &= all - 1;
-        return lowest(all);
-    }
-
     // Calls `use(items, done, count)` with the items of each page in turn, held meanwhile.
     template <class Use>
     PENSTOCK_ONDEVICE Status each_page(const Run& run, bool stores, const Use& use) const {
         if (!inside(run)) return Status::out_of_range;
+        const u32 shift = item_shift();
+        const u64 each = u64{1} << shift;
         for (u64 done = 0; done < run.items;) {
-            const Slice part = slice(run, done);
+            const u64 at = run.first + done, place = at & (each - 1);
+            const u64 rest = each - place;
+            const u64 count = rest < run.items - done ? rest : run.items - done;
             u32 frame = kNoFrame;
-            const Status status = acquire(part.page, frame);
+            const Status status = acquire(at >> shift, frame);
             if (status != Status::ok) return status;
-            use(items_of(frame) + part.place, done, part.count);
+            use(reinterpret_cast<T*>(quick_.bytes_of(frame)) + place, done, count);
             quick_.release(frame, stores);
-            done += part.count;
+            done += count;
         }
         return Status::ok;
     }
@@ -234,7 +180,6 @@ class Array {
     const Cache* cache_;
     Options options_;
     mutable u64 hits_ = 0;
-    static constexpr u32 kPagesAtOnce = 8;
 };
 
 }  // namespace penstock::ondevice
