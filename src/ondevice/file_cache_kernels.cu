@@ -7,9 +7,10 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kWarpsPerBlock = 4;
+constexpr unsigned kFewWorkers = 512;  // so many spread by blocks of their own
 
 __global__ void __launch_bounds__(kWarp* kWarpsPerBlock) cache_work(CacheWork work, u32 workers) {
-    const u64 worker = u64{blockIdx.x} * kWarpsPerBlock + threadIdx.x / kWarp;
+    const u64 worker = (u64{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
     if (worker < workers) do_share(work, worker, workers);
 }
 
@@ -26,8 +27,8 @@ cudaError_t cache_kernel_workers(int device_index, u32& workers) {
 }
 
 cudaError_t launch_cache_kernel(const CacheWork& work, u32 workers, cudaStream_t stream) {
-    const unsigned blocks = (workers + kWarpsPerBlock - 1) / kWarpsPerBlock;
-    cache_work<<<blocks, kWarp * kWarpsPerBlock, 0, stream>>>(work, workers);
+    const unsigned warps = workers <= kFewWorkers ? 1 : kWarpsPerBlock;
+    cache_work<<<(workers + warps - 1) / warps, kWarp * warps, 0, stream>>>(work, workers);
     return cudaGetLastError();
 }
 

@@ -38,7 +38,7 @@ class CachedSource final : public BatchSource {
     BatchView take(std::int64_t batch) override;
     std::int64_t room() const noexcept override { return slots_.empty() ? file_.head().batches : slots(); }
     void give_back(std::int64_t batch) override;
-    const SourceCounts& counts() const noexcept override { return counts_; }
+    SourceCounts counts() const override { return counts_; }
 
     std::int64_t pinned_bytes() const noexcept;
     int pinned_tiers() const noexcept { return options_.pinned_tiers; }

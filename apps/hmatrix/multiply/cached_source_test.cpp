@@ -154,7 +154,8 @@ TEST_F(Cache, everything_is_pinned_where_there_is_room) {
     EXPECT_EQ(source.counts().bytes_hit, file_.prefix_bytes(file_.tiers()));
     EXPECT_EQ(source.counts().hit_rate(), 1);
     std::int64_t by_path = 0;
-    for (const auto& [path, bytes] : source.counts().bytes_by_path) by_path += bytes;
+    const SourceCounts counts = source.counts();
+    for (const auto& [path, bytes] : counts.bytes_by_path) by_path += bytes;
     EXPECT_EQ(by_path, read);
 }
 

@@ -82,7 +82,7 @@ void PageCacheSource::pin() {
             cache_->pin(0, static_cast<std::uint64_t>(record.offset), static_cast<std::uint64_t>(record.bytes));
         }
     }
-    counts_.add(count_served());
+    read_at_opening_ = counts().bytes_read;
     counts_.wait_s += seconds_since(began);
 }
 
@@ -101,31 +101,25 @@ void PageCacheSource::serve() {
         next->state = State::filling;
         lock.unlock();
         std::exception_ptr failure;
-        SourceCounts counts;
         try {
-            counts = fetch(*next);
+            fetch(*next);
         } catch (...) {
             failure = std::current_exception();
         }
         lock.lock();
         next->failure = failure;
-        next->counts.add(counts);
         next->state = State::ready;
         changed_.notify_all();
     }
 }
 
-// What the batch's pages brought from storage beyond the batch itself, its neighbours on the same pages, is read too.
-SourceCounts PageCacheSource::fetch(const Piece& piece) {
+void PageCacheSource::fetch(const Piece& piece) {
     const std::int64_t bytes = file_.prefix_bytes(piece.batch, piece.tiers);
-    if (bytes == 0) return {};
+    if (bytes == 0) return;
     const MemoryView to = piece.memory.view().slice(0, static_cast<std::uint64_t>(bytes));
+    bytes_asked_ += bytes;
     cache_->read(0, static_cast<std::uint64_t>(file_.tables().batches[piece.batch].offset), to);
     verifier_.check(piece.batch, {0, piece.tiers}, {static_cast<const std::byte*>(piece.memory.data()), 0});
-    SourceCounts counts = count_served();
-    counts.bytes_taken = bytes;
-    counts.bytes_hit = std::max<std::int64_t>(0, bytes - counts.bytes_read);
-    return counts;
 }
 
 std::int64_t PageCacheSource::upcoming(std::int64_t steps) const noexcept {
@@ -182,7 +176,6 @@ BatchView PageCacheSource::take(std::int64_t batch) {
     changed_.wait(lock, [&] { return piece->state == State::ready; });
     counts_.wait_s += seconds_since(began);
     ++counts_.batches_taken;
-    counts_.add(std::exchange(piece->counts, {}));
     if (piece->failure) {
         piece->state = State::free;
         std::rethrow_exception(std::exchange(piece->failure, nullptr));
@@ -202,19 +195,20 @@ void PageCacheSource::give_back(std::int64_t batch) {
     want_next();
 }
 
-// What the device asked of storage, by where it came from.
-SourceCounts PageCacheSource::count_served() {
+// Pages are read whole, with what lies on them of the batches beside: a little more is read than missed.
+SourceCounts PageCacheSource::counts() const {
+    SourceCounts counts = counts_;
+    counts.bytes_taken = bytes_asked_;
     const DeviceCacheStatistics statistics = cache_->statistics();
-    SourceCounts counts;
     const auto count = [&](const std::string& source, std::uint64_t bytes) {
-        std::int64_t& before = bytes_served_[source];
-        const std::int64_t more = static_cast<std::int64_t>(bytes) - std::exchange(before, bytes);
-        if (more == 0) return;
-        counts.bytes_read += more;
-        counts.bytes_by_path["gpu, served by " + source] += more;
+        if (bytes == 0) return;
+        counts.bytes_read += static_cast<std::int64_t>(bytes);
+        counts.bytes_by_path["gpu, served by " + source] += static_cast<std::int64_t>(bytes);
     };
     for (const auto& served : statistics.served) count(served.source, served.bytes);
     count("its own mapping", statistics.mapped_pages.value_or(0) * statistics.page_bytes);
+    const std::int64_t missed = counts.bytes_read - read_at_opening_;
+    counts.bytes_hit = std::max<std::int64_t>(0, counts.bytes_taken - missed);
     return counts;
 }
 

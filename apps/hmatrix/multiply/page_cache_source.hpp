@@ -5,13 +5,12 @@
 // thread of the host keeps the next batch coming while the one before is multiplied with.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,7 +24,7 @@ namespace penstock::hmatrix {
 struct PageCacheOptions {
     std::int64_t cache_bytes = 0;     // of device memory, the pieces batches are handed out in included
     std::int64_t pinned_batches = 0;  // whole, from the first on
-    std::int64_t page_bytes = 128 * kKiB;
+    std::int64_t page_bytes = 32 * kKiB;  // each is a warp's work: enough of them in a batch to fill a GPU
     CachePolicy policy = CachePolicy::sweep_resistant;
     Verify verify = Verify::first;
 };
@@ -40,7 +39,7 @@ class PageCacheSource final : public BatchSource {
     BatchView take(std::int64_t batch) override;
     std::int64_t room() const noexcept override { return static_cast<std::int64_t>(pieces_.size()); }
     void give_back(std::int64_t batch) override;
-    const SourceCounts& counts() const noexcept override { return counts_; }
+    SourceCounts counts() const override;
 
     std::int64_t pinned_bytes() const noexcept { return pinned_bytes_; }
     std::int64_t pinned_batches() const noexcept { return options_.pinned_batches; }
@@ -53,16 +52,14 @@ class PageCacheSource final : public BatchSource {
         int tiers = 0;
         State state = State::free;
         std::exception_ptr failure;
-        SourceCounts counts;  // of what was fetched and not yet taken
     };
 
     void pin();
     void serve();
-    SourceCounts fetch(const Piece& piece);
+    void fetch(const Piece& piece);
     void want_next();  // under mutex_
     std::int64_t upcoming(std::int64_t steps) const noexcept;
     Piece* find(std::int64_t batch) noexcept;
-    SourceCounts count_served();  // since the last call
 
     Context context_;
     const MatrixFile& file_;
@@ -71,9 +68,10 @@ class PageCacheSource final : public BatchSource {
     std::int64_t pinned_bytes_ = 0;
     Sweep sweep_;
     std::int64_t position_ = 0;
-    SourceCounts counts_;
-    Verifier verifier_;                                // the server's
-    std::map<std::string, std::int64_t> bytes_served_;  // the server's: at its last call of count_served()
+    SourceCounts counts_;  // of takes
+    std::int64_t read_at_opening_ = 0;
+    std::atomic<std::int64_t> bytes_asked_{0};
+    Verifier verifier_;  // the server's
     std::mutex mutex_;
     std::condition_variable changed_;
     bool stop_ = false;

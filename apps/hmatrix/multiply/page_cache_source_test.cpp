@@ -60,12 +60,12 @@ TEST_F(PageCacheSourceTest, gives_out_the_bytes_of_the_file_and_counts_them) {
     PageCacheSource few = source(options(file_.largest_batch() / 4096 + 2));
     sweep(few, 3, file_.tiers());
     EXPECT_EQ(few.counts().batches_taken, 30);
-    EXPECT_EQ(few.counts().bytes_taken, 3 * all());
-    EXPECT_GE(few.counts().bytes_read, 3 * all() - few.counts().bytes_hit);
+    EXPECT_GE(few.counts().bytes_taken, 3 * all()) << "and what is read ahead";
     EXPECT_LT(few.counts().hit_rate(), 0.3) << "a scan of far more than the cache";
     std::int64_t by_path = 0;
-    for (const auto& [path, bytes] : few.counts().bytes_by_path) by_path += bytes;
-    EXPECT_EQ(by_path, few.counts().bytes_read);
+    const SourceCounts counts = few.counts();
+    for (const auto& [path, bytes] : counts.bytes_by_path) by_path += bytes;
+    EXPECT_EQ(by_path, counts.bytes_read);
 
     PageCacheSource part = source(options(file_.largest_batch() / 4096 + 2));
     sweep(part, 1, 1);

@@ -28,14 +28,6 @@ struct SourceCounts {
     std::int64_t bytes_hit = 0;      // of bytes_taken: those that needed no read, pinned or still in the cache
     double wait_s = 0;               // take() waiting for storage
     std::map<std::string, std::int64_t> bytes_by_path;  // of bytes_read, by the transfers' evidence
-    void add(const SourceCounts& more) {
-        bytes_read += more.bytes_read;
-        batches_taken += more.batches_taken;
-        bytes_taken += more.bytes_taken;
-        bytes_hit += more.bytes_hit;
-        wait_s += more.wait_s;
-        for (const auto& [path, bytes] : more.bytes_by_path) bytes_by_path[path] += bytes;
-    }
     double hit_rate() const noexcept {
         return bytes_taken > 0 ? static_cast<double>(bytes_hit) / static_cast<double>(bytes_taken) : 0;
     }
@@ -58,7 +50,8 @@ class BatchSource {
     virtual std::int64_t room() const noexcept = 0;
     // The product with it is done. In any order.
     virtual void give_back(std::int64_t batch) = 0;
-    virtual const SourceCounts& counts() const noexcept = 0;
+    // Since it was made; of what was given out and what is on its way.
+    virtual SourceCounts counts() const = 0;
 };
 
 }  // namespace penstock::hmatrix

@@ -149,7 +149,7 @@ nb::dict assemble_entries(const Context& context, nb::handle path, const Doubles
 }
 
 nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {
-    const hmatrix::SourceCounts& counts = self.counts();
+    const hmatrix::SourceCounts counts = self.counts();
     nb::dict fields;
     fields["bytes_read"] = counts.bytes_read;
     fields["batches_taken"] = counts.batches_taken;

@@ -45,7 +45,7 @@ class StoredSystem {
     StoredSystem(const Context& context, const std::string& path, const SystemOptions& options);
 
     const MatrixFile& file() const noexcept { return file_; }
-    const SourceCounts& counts() const noexcept { return batches_->counts(); }
+    SourceCounts counts() const { return batches_->counts(); }
     struct InMemory {
         std::int64_t bytes = 0;
         int tiers = 0;
