@@ -47,12 +47,22 @@ DeviceCacheOptions cache_options(const nb::kwargs& keywords) {
     return options;
 }
 
-std::unique_ptr<PythonDeviceCache> make(const Context& context, nb::list files, const nb::kwargs& keywords) {
+// An open file, or a pair: a list of open files and the bytes of a stripe.
+StripedFiles files_of(nb::handle array) {
+    if (!nb::isinstance<nb::tuple>(array)) return {{nb::cast<const PythonFile&>(array).file}};
+    const auto pair = nb::cast<nb::tuple>(array);
+    StripedFiles striped{{}, byte_count("stripe_bytes", pair[1])};
+    for (const nb::handle file : nb::cast<nb::list>(pair[0]))
+        striped.files.push_back(nb::cast<const PythonFile&>(file).file);
+    return striped;
+}
+
+std::unique_ptr<PythonDeviceCache> make(const Context& context, nb::list arrays, const nb::kwargs& keywords) {
     const DeviceCacheOptions options = cache_options(keywords);
-    std::vector<File> opened;
-    for (const nb::handle file : files) opened.push_back(nb::cast<const PythonFile&>(file).file);
+    std::vector<StripedFiles> striped;
+    for (const nb::handle array : arrays) striped.push_back(files_of(array));
     nb::gil_scoped_release release;
-    return std::make_unique<PythonDeviceCache>(PythonDeviceCache{context, DeviceCache(context, opened, options)});
+    return std::make_unique<PythonDeviceCache>(PythonDeviceCache{context, DeviceCache(context, striped, options)});
 }
 
 void heed_signals() {
@@ -124,16 +134,37 @@ nb::dict counts_to_dict(const DeviceCacheStatistics::Counts& counts) {
     return fields;
 }
 
-nb::dict served_to_dict(const DeviceCacheStatistics& found) {
+nb::dict served_to_dict(const std::vector<DeviceCacheStatistics::Served>& sources, std::uint64_t gpu_pages) {
     nb::dict served;
-    for (const auto& one : found.served) {
+    for (const auto& one : sources) {
         nb::dict fields;
         fields["requests"] = one.requests;
         fields["bytes"] = one.bytes;
         served[one.source.c_str()] = fields;
     }
-    served["gpu_pages"] = found.mapped_pages ? nb::cast(*found.mapped_pages) : nb::none();
+    served["gpu_pages"] = gpu_pages;
     return served;
+}
+
+nb::dict array_to_dict(const DeviceCacheStatistics::Array& array) {
+    nb::dict fields;
+    nb::list files;
+    fields["file"] = text(array.name);
+    fields["bytes"] = array.bytes;
+    fields["mapped"] = array.mapped;
+    fields["mapping_refusal"] = array.mapping_refusal;
+    fields["stripe_bytes"] = array.stripe_bytes != 0 ? nb::cast(array.stripe_bytes) : nb::none();
+    for (const auto& file : array.files) {
+        nb::dict one;
+        one["file"] = text(file.name);
+        one["bytes"] = file.bytes;
+        one["served"] = served_to_dict(file.served, file.mapped_pages);
+        one["gpu_bytes"] = file.mapped_bytes;
+        one["failed_requests"] = file.failed_requests;
+        files.append(one);
+    }
+    fields["files"] = files;
+    return fields;
 }
 
 nb::dict statistics(const PythonDeviceCache& self) {
@@ -150,17 +181,10 @@ nb::dict statistics(const PythonDeviceCache& self) {
         processors.append(counts);
     }
     for (const auto& bucket : found.waits) waits.append(nb::make_tuple(bucket.low_cycles, bucket.count));
-    for (const auto& array : found.arrays) {
-        nb::dict one;
-        one["file"] = text(array.name);
-        one["bytes"] = array.bytes;
-        one["mapped"] = array.mapped;
-        one["mapping_refusal"] = array.mapping_refusal;
-        arrays.append(one);
-    }
+    for (const auto& array : found.arrays) arrays.append(array_to_dict(array));
     fields["processors"] = processors;
     fields["wait_cycles"] = waits;
-    fields["served"] = served_to_dict(found);
+    fields["served"] = served_to_dict(found.served, found.mapped_pages.value_or(0));
     fields["failed_requests"] = found.failed_requests;
     fields["direct_by"] = found.direct_by;
     fields["arrays"] = arrays;
@@ -253,7 +277,7 @@ void bind_device_cache(nb::module_& module) {
     type.def("ref", [](Self self, std::uint32_t array) {
         return reinterpret_cast<std::uintptr_t>(self.cache.ref(array));
     });
-    module.def("device_cache", &make, arg("context"), arg("files"), arg("options"));
+    module.def("device_cache", &make, arg("context"), arg("arrays"), arg("options"));
 }
 
 }  // namespace penstock::python

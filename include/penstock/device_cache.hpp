@@ -7,8 +7,9 @@
 //     cache.gather(0, {.row_bytes = 512}, indices.view(), out.view());  // 64-bit row numbers in device memory
 //     my_kernel<<<blocks, threads>>>(cache.ref(0), ...);                // see penstock/ondevice/stored_array.hpp
 //
-// Array n is file n, from its first byte to the end it had when the cache was made. Calls return when their work is
-// done; what others queued on streams of their own for the memory that is named must be done before (see
+// Array n is file n, from its first byte to the end it had when the cache was made, or several files that it is dealt
+// out over (StripedFiles), so that one page comes from one disk while the next comes from another. Calls return when
+// their work is done; what others queued on streams of their own for the memory that is named must be done before (see
 // Context::synchronize_stream). What is written is in the cache until flush, close, or until its place is needed.
 // Copies share one cache, which keeps its context and files alive. All functions may be called from any thread and
 // throw Error; in a forked child they all do.
@@ -51,6 +52,15 @@ enum class CacheAdvice : std::uint8_t { none, sweep, random, once };
 const char* to_string(CacheAdvice value) noexcept;
 std::optional<CacheAdvice> cache_advice_from_string(std::string_view name) noexcept;
 
+// The files of one array, in stripes as by RAID 0: byte b is in file (b / stripe_bytes) % n, at
+// (b / (stripe_bytes * n)) * stripe_bytes + b % stripe_bytes. Nothing in the files tells their order or the size of a
+// stripe. All of them are writable or none, none is there twice, and their sizes are those of such an array. One file
+// is the array as it is.
+struct StripedFiles {
+    std::vector<File> files;
+    std::uint64_t stripe_bytes = kMiB;  // a power of two, at least the cache's page
+};
+
 struct DeviceCacheOptions {
     std::uint64_t page_bytes = 4096;  // a power of two, 512 B to 2 MiB
     std::uint64_t cache_bytes = 256 * kMiB;
@@ -91,21 +101,30 @@ struct DeviceCacheStatistics {
         std::uint64_t requests = 0;  // reads, writes and flushes
         std::uint64_t bytes = 0;
     };
-    struct Array {
+    // One of an array's files: who served how much of it.
+    struct StoredFile {
         std::string name;
         std::uint64_t bytes = 0;
-        bool mapped = false;          // the GPU reaches the file itself
-        std::string mapping_refusal;  // why not
+        std::vector<Served> served;
+        std::uint64_t failed_requests = 0;
+        std::uint64_t mapped_pages = 0;  // that the GPU moved through a mapping itself
+        std::uint64_t mapped_bytes = 0;
+    };
+    struct Array {
+        std::string name;  // of its first file
+        std::uint64_t bytes = 0;
+        bool mapped = false;             // the GPU reaches the files itself
+        std::string mapping_refusal;     // why not
+        std::uint64_t stripe_bytes = 0;  // 0: one file
+        std::vector<StoredFile> files;
     };
     Counts total;
     std::vector<Processor> processors;  // multiprocessors that did something
     std::vector<Bucket> waits;          // for pages, in clock cycles of the device; those that are not empty
-    std::vector<Served> served;
+    std::vector<Served> served;  // of all files
     std::uint64_t failed_requests = 0;
     std::string direct_by;  // "uring", or "direct" with the cause; empty: not used
-    // Pages that the GPU moved through mappings itself. Absent where some files are mapped and others are not: those
-    // are not counted apart.
-    std::optional<std::uint64_t> mapped_pages;
+    std::optional<std::uint64_t> mapped_pages;  // of all files, that the GPU moved through mappings itself
     std::vector<Array> arrays;
     std::uint64_t page_bytes = 0;
     std::uint64_t pages = 0;         // of the cache
@@ -118,6 +137,7 @@ class DeviceCache {
   public:
     // Files are open ones of the context, writable where they were opened so; not those being created.
     DeviceCache(const Context& context, std::span<const File> files, const DeviceCacheOptions& options = {});
+    DeviceCache(const Context& context, std::span<const StripedFiles> arrays, const DeviceCacheOptions& options = {});
 
     std::uint32_t arrays() const;
     std::uint64_t bytes(std::uint32_t array) const;

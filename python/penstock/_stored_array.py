@@ -29,11 +29,12 @@ _UPLOAD_BYTES = 64 << 20  # of a GPU's memory for values that come from the host
 class Place:
     """Where an array lies."""
 
-    file: str
+    files: tuple[str, ...]
     dtype: DType
     shape: Shape
     offset_bytes: int
     writable: bool
+    stripe_bytes: int = 0  # of several files
 
 
 class SharedCache:
@@ -67,8 +68,13 @@ class StoredArray:
 
     @property
     def name(self) -> str:
-        """Of the file."""
-        return self._place.file
+        """Of the file; of several, of the first."""
+        return self._place.files[0]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """That the array lies in: one, or those that it is dealt out over."""
+        return self._place.files
 
     @property
     def shape(self) -> Shape:
@@ -96,7 +102,8 @@ class StoredArray:
 
     @property
     def offset_bytes(self) -> int:
-        """Of the first element in the file. A kernel's StoredArray<T> counts elements from the file's first byte."""
+        """Of the first element in the file, or in all files put together. A kernel's StoredArray<T> counts elements
+        from the first byte."""
         return self._place.offset_bytes
 
     @property
@@ -234,7 +241,7 @@ class StoredArray:
         """What the cache did since it was made, for all its arrays: `hits`, `misses`, `joined`, `evictions`,
         `write_backs`, `failures`; the same of each multiprocessor in `processors`; `wait_cycles`, a histogram of
         (low, count); `served`: requests and bytes by mapping, buffered and direct, and `gpu_pages` that the GPU moved
-        itself (None: not known); memory in use. Kernels are counted when they end."""
+        itself; `arrays`, with `served` of each of their `files`; memory in use. Kernels are counted when they end."""
         return self._cache.raw.statistics()
 
     def close(self) -> None:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from penstock import _core
-from penstock._api import Context, FileName
-from penstock._dtype import DType
+from penstock._api import Context, File, FileName
 from penstock._error import Error
 from penstock._row_numbers import OutOfRange
 from penstock._shared import shared_context
@@ -45,24 +44,26 @@ class CacheOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Source:
-    """An array in a file, as open() names it."""
+    """An array in a file, or in several, as open() names it."""
 
-    path: FileName
+    path: FileName | Sequence[FileName]
     dtype: Any = None
     shape: Sequence[int] | int | None = None
     mode: str = "r"
     offset_bytes: int = 0
     dataset: str | None = None
+    stripe_bytes: int | str = "1 MiB"
 
 
 def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a choice
-    path: FileName,
+    path: FileName | Sequence[FileName],
     dtype: Any = None,
     shape: Sequence[int] | int | None = None,
     *,
     mode: str = "r",
     offset_bytes: int = 0,
     dataset: str | None = None,
+    stripe_bytes: int | str = "1 MiB",
     device: str = "auto",
     context: Context | None = None,
     **options: Unpack[CacheOptions],
@@ -71,18 +72,20 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
 
     Args:
         path: the file. Without `dtype` it is one that says itself what it holds (NPY, safetensors, HDF5, ...), and the
-            dataset is stored in one piece.
+            dataset is stored in one piece. A list names the files of one raw array that is dealt out over them.
         dtype, shape, offset_bytes: of a raw file: the type of an element, the extents, of which one may be -1, and
             where the first element lies. Without `shape`, as many elements as there are.
         mode: "r", or "r+" to write too.
         dataset: which one of a file of several.
+        stripe_bytes: of a list of files: as by RAID 0, so many bytes are in the first, the next so many in the second,
+            and so on. A power of two, at least page_bytes; also "4 MiB". Order and size are not told by the files.
         device: whose memory the cache and what is read lie in: "auto" (a GPU when there is one), "host", "cuda:0", ...
         context: used instead of the one that this process keeps for the device.
         options: of the cache; see CacheOptions.
 
     Raises Error (not found, too short, no memory), TypeError and ValueError of arguments that do not fit.
     """
-    source = Source(path, dtype, shape, mode, offset_bytes, dataset)
+    source = Source(path, dtype, shape, mode, offset_bytes, dataset, stripe_bytes)
     return open_many([source], device=device, context=context, **options)[0]
 
 
@@ -100,12 +103,17 @@ def open_many(
         raise ValueError("no array is named")
     context = context or shared_context(device)
     places = [_place_of(one) for one in wanted]
-    files = [context.open(place.file, write=place.writable) for place in places]
     settings: dict[str, Any] = dict(options)
     if isinstance(settings.get("cache_bytes"), str):
         settings["cache_bytes"] = parse_bytes(settings["cache_bytes"])
+    files: list[File] = []
     try:
-        raw = _core.device_cache(context._raw, [file._raw for file in files], **settings)
+        arrays: list[tuple[list[_core.File], int]] = []
+        for place in places:
+            opened = [context.open(name, write=place.writable) for name in place.files]
+            files += opened
+            arrays.append(([file._raw for file in opened], place.stripe_bytes))
+        raw = _core.device_cache(context._raw, arrays, **settings)
     finally:
         for file in files:
             file.abandon()  # the cache holds it
@@ -116,20 +124,31 @@ def open_many(
 def _place_of(source: Source) -> Place:
     if source.mode not in ("r", "r+"):
         raise ValueError(f"mode {source.mode!r} is neither 'r' nor 'r+'")
-    name = os.fspath(source.path)
+    one = isinstance(source.path, (str, bytes, os.PathLike))
+    names = [os.fsdecode(name) for name in ([source.path] if one else source.path)]
+    if not names:
+        raise ValueError("no file is named")
     if source.dtype is None:
-        return _place_of_dataset(os.fsdecode(name), source)
+        if not one:
+            raise TypeError("several files are a raw array, which needs dtype=")
+        return _place_of_dataset(names[0], source)
     if source.dataset is not None:
         raise TypeError("dataset= is of files that say themselves what they hold, dtype= of raw ones")
     from penstock._open import need_file
     from penstock.formats import registry
-    from penstock.formats.raw import DATASET, open_raw
+    from penstock.formats.raw import described
+    from penstock.formats.single import look_at
 
-    need_file(os.fsdecode(name), registry.FORMATS["raw"])
-    info = open_raw(name, dtype=source.dtype, shape=source.shape, offset_bytes=source.offset_bytes).info(DATASET)
+    for name in names:
+        need_file(name, registry.FORMATS["raw"])
+    all_bytes = sum(look_at(name).st_size for name in names)
+    offset = source.offset_bytes
+    said = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    info = described(said, all_bytes, dtype=source.dtype, shape=source.shape, offset_bytes=offset)
     if not info.shape:
         raise ValueError("an array without dimensions has no rows")
-    return Place(os.fsdecode(name), DType.of(source.dtype), info.shape, source.offset_bytes, source.mode == "r+")
+    stripe_bytes = parse_bytes(source.stripe_bytes) if isinstance(source.stripe_bytes, str) else source.stripe_bytes
+    return Place(tuple(names), info.dtype, info.shape, offset, source.mode == "r+", stripe_bytes)
 
 
 def _place_of_dataset(name: str, source: Source) -> Place:
@@ -157,4 +176,4 @@ def _place_of_dataset(name: str, source: Source) -> Place:
             cause=f"dataset {one.name!r} is not stored as rows in one piece",
             advice="write it contiguous and without filters",
         )
-    return Place(extents[0].file if extents else name, info.dtype, info.shape, at, source.mode == "r+")
+    return Place((extents[0].file if extents else name,), info.dtype, info.shape, at, source.mode == "r+")

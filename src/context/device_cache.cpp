@@ -121,6 +121,15 @@ void move_rows(DeviceCacheState& state, const CacheRequest& request, const RowsM
     });
 }
 
+constexpr const char* kMake = "make a device cache";
+
+// A file by itself is an array by itself.
+std::vector<StripedFiles> each_alone(std::span<const File> files) {
+    std::vector<StripedFiles> arrays;
+    for (const File& file : files) arrays.push_back({{file}});
+    return arrays;
+}
+
 }  // namespace
 
 const char* to_string(CachePolicy value) noexcept { return kPolicies[static_cast<std::size_t>(value)]; }
@@ -132,17 +141,25 @@ std::optional<CacheAdvice> cache_advice_from_string(std::string_view name) noexc
     return named<CacheAdvice>(kAdvice, name);
 }
 
-DeviceCache::DeviceCache(const Context& context, std::span<const File> files, const DeviceCacheOptions& options) {
-    context::OpenFiles opened;
-    for (const File& file : files) {
-        if (!file.state_ || file.state_->file->closed()) {
-            throw Error(ErrorCode::invalid_argument, "make a device cache", "a file is not open", "open it");
+DeviceCache::DeviceCache(const Context& context, std::span<const File> files, const DeviceCacheOptions& options)
+    : DeviceCache(context, each_alone(files), options) {}
+
+DeviceCache::DeviceCache(const Context& context, std::span<const StripedFiles> arrays,
+                         const DeviceCacheOptions& options) {
+    std::vector<context::OpenArray> opened;
+    for (const StripedFiles& array : arrays) {
+        context::OpenArray& one = opened.emplace_back();
+        one.stripe_bytes = array.stripe_bytes;
+        for (const File& file : array.files) {
+            if (!file.state_ || file.state_->file->closed()) {
+                throw Error(ErrorCode::invalid_argument, kMake, "a file is not open", "open it");
+            }
+            if (file.state_->context != context.state_) {
+                throw Error(ErrorCode::invalid_argument, std::string(kMake) + " of " + file.name(),
+                            "the file belongs to another context", "open it with the context of the cache");
+            }
+            one.files.push_back(file.state_->file);
         }
-        if (file.state_->context != context.state_) {
-            throw Error(ErrorCode::invalid_argument, "make a device cache of " + file.name(),
-                        "the file belongs to another context", "open it with the context of the cache");
-        }
-        opened.push_back(file.state_->file);
     }
     state_ = std::make_shared<DeviceCacheState>(context, *context.state_, std::move(opened), options);
 }

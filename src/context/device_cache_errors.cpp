@@ -1,5 +1,6 @@
 // What becomes of requests to a DeviceCache, as Errors: a status of device code with operation, file, range, cause in
 // words, and advice.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -51,19 +52,41 @@ Meaning meaning_of(Status status, const DeviceCacheOptions& options) {
     }
 }
 
+// All but the file.
+ErrorInfo failure_info(const CacheRequest& request, Meaning meaning) {
+    ErrorInfo info;
+    info.code = meaning.code;
+    info.operation = request.operation;
+    info.offset_bytes = request.offset_bytes;
+    info.length_bytes = request.bytes;
+    info.cause = std::move(meaning.cause);
+    info.advice = std::move(meaning.advice);
+    return info;
+}
+
 }  // namespace
 
-// Work on all files names the file only where there is but one.
+// Work on all arrays names one only where there is but one. Of an array of several files the first stands for all.
 std::string DeviceCacheState::name_of(const CacheRequest& request) const {
-    const bool of_all = request.bytes == 0 && files_.size() != 1;
-    return of_all ? std::string() : files_[request.array]->handle().name;
+    if (request.bytes == 0 && arrays_.size() != 1) return {};
+    const auto& files = arrays_[std::min<std::size_t>(request.array, arrays_.size() - 1)].files;
+    const std::string& first = files.front()->handle().name;
+    return files.size() == 1 ? first : first + " and " + std::to_string(files.size() - 1) + " more";
+}
+
+const OpenFile& DeviceCacheState::file_of(std::uint32_t number) const {
+    std::size_t array = 0;
+    for (; number >= arrays_[array].files.size(); ++array) {
+        number -= static_cast<std::uint32_t>(arrays_[array].files.size());
+    }
+    return *arrays_[array].files[number];
 }
 
 void DeviceCacheState::refuse(const CacheRequest& request, const std::string& cause, const std::string& advice) const {
     ErrorInfo info;
     info.code = ErrorCode::invalid_argument;
     info.operation = request.operation;
-    info.file = files_[std::min<std::size_t>(request.array, files_.size() - 1)]->handle().name;
+    info.file = name_of({request.operation, request.array, 0, 1});
     info.offset_bytes = request.offset_bytes;
     info.length_bytes = request.bytes;
     info.cause = cause;
@@ -72,27 +95,42 @@ void DeviceCacheState::refuse(const CacheRequest& request, const std::string& ca
 }
 
 void DeviceCacheState::fail(const CacheRequest& request, Status status) const {
-    Meaning meaning = meaning_of(status, options_);
-    ErrorInfo info;
-    info.code = meaning.code;
-    info.operation = request.operation;
+    ErrorInfo info = failure_info(request, meaning_of(status, options_));
     info.file = name_of(request);
-    info.offset_bytes = request.offset_bytes;
-    info.length_bytes = request.bytes;
-    info.cause = std::move(meaning.cause);
-    info.advice = std::move(meaning.advice);
+    throw Error(std::move(info));
+}
+
+// Of a range that may lie in one file: then it is named, with the place in it.
+void DeviceCacheState::fail_at(const CacheRequest& range, Status status) const {
+    const ondevice::Stripes stripes = cache_->layout(range.array).stripes;
+    if (stripes.files == 1 || range.bytes > stripes.together(range.offset_bytes)) fail(range, status);
+    const ondevice::FilePlace place = stripes.place(range.offset_bytes);
+    ErrorInfo info = failure_info(range, meaning_of(status, options_));
+    info.file = arrays_[range.array].files[place.file]->handle().name;
+    info.offset_bytes = place.offset_bytes;
+    throw Error(std::move(info));
+}
+
+// The storage said itself where it failed, which need not be what was asked for: other pages make room.
+void DeviceCacheState::fail_storage(const CacheRequest& request, const ondevice::ServedFailure& failure) const {
+    ErrorInfo info = failure_info(request, meaning_of(failure.status, options_));
+    info.file = file_of(failure.file).handle().name;
+    info.offset_bytes = failure.offset_bytes;
+    info.length_bytes = failure.bytes;
+    info.system_code = failure.system_code;
+    if (failure.system_code != 0) info.cause += std::string(": ") + std::strerror(failure.system_code);
     throw Error(std::move(info));
 }
 
 void DeviceCacheState::check(const CacheRequest& request, const ondevice::FileCache::Failure& failure) const {
     if (failure.status == Status::ok) return;
-    CacheRequest where = request;
+    if (failure.storage) fail_storage(request, *failure.storage);
     const bool inside = failure.where >= request.offset_bytes / options_.page_bytes;
-    if (request.bytes != 0 && inside && failure.status != Status::read_only) {
-        where.offset_bytes = failure.where * options_.page_bytes;
-        where.bytes = options_.page_bytes;
-    }
-    fail(where, failure.status);
+    if (request.bytes == 0 || !inside || failure.status == Status::read_only) fail(request, failure.status);
+    CacheRequest where = request;
+    where.offset_bytes = failure.where * options_.page_bytes;
+    where.bytes = options_.page_bytes;
+    fail_at(where, failure.status);
 }
 
 void DeviceCacheState::check(const RowsRequest& asked, const ondevice::FileCache::Failure& failure) const {
@@ -105,9 +143,10 @@ void DeviceCacheState::check(const RowsRequest& asked, const ondevice::FileCache
         refuse(where, "the indices name row " + named + "; there are " + std::to_string(asked.rows.count),
                "give rows of the array");
     }
+    if (failure.storage) fail_storage(where, *failure.storage);
     where.offset_bytes = asked.rows.offset_bytes + row * asked.rows.row_bytes;
     where.bytes = asked.rows.row_bytes;
-    fail(where, failure.status);
+    fail_at(where, failure.status);
 }
 
 std::uint64_t DeviceCacheState::index_at(const MemoryView& indices, std::uint64_t place) const {

@@ -2,13 +2,11 @@
 #include "context/device_cache_state.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace penstock::context {
 namespace {
 
-constexpr std::size_t kArraysMax = std::numeric_limits<ondevice::u16>::max() + 1u;  // that a request can name
 constexpr const char* kMake = "make a device cache";
 
 [[noreturn]] void refuse_to_make(const std::string& file, const std::string& cause, const std::string& advice) {
@@ -73,36 +71,42 @@ void add_counts(DeviceCacheStatistics& found, const std::vector<ondevice::CacheC
     }
 }
 
-void add_service(DeviceCacheStatistics& found, const ondevice::ServiceEvidence& evidence) {
+std::vector<DeviceCacheStatistics::Served> named(const std::array<ondevice::Served, ondevice::kSources>& by_source) {
+    std::vector<DeviceCacheStatistics::Served> served;
     for (std::size_t i = 0; i < ondevice::kSources; ++i) {
-        const ondevice::Served& served = evidence.by_source[i];
-        found.served.push_back({to_string(static_cast<ondevice::Source>(i)), served.requests, served.bytes});
+        served.push_back({to_string(static_cast<ondevice::Source>(i)), by_source[i].requests, by_source[i].bytes});
     }
+    return served;
+}
+
+void add_service(DeviceCacheStatistics& found, const ondevice::ServiceEvidence& evidence) {
+    found.served = named(evidence.by_source);
     found.failed_requests = evidence.failed;
     found.direct_by = evidence.direct_by;
 }
 
 }  // namespace
 
-DeviceCacheState::DeviceCacheState(const Context& owner, ContextState& context, OpenFiles files,
+DeviceCacheState::DeviceCacheState(const Context& owner, ContextState& context, std::vector<OpenArray> arrays,
                                    const DeviceCacheOptions& options)
-    : owner_(owner), context_(context), options_(options), files_(std::move(files)) {
+    : owner_(owner), context_(context), options_(options), arrays_(std::move(arrays)) {
     context_.check_process();
-    if (files_.size() > kArraysMax) {
-        refuse_to_make("", std::to_string(files_.size()) + " files", "use several caches");
-    }
-    std::vector<const FileHandle*> handles;
-    for (const auto& file : files_) {
-        const FileHandle& handle = file->handle();
-        if (file->is_new()) {
-            refuse_to_make(handle.name, "the file is being created",
-                           "close it, then open it with OpenMode::read_write");
+    std::vector<ondevice::FileSet> sets;
+    for (const OpenArray& array : arrays_) {
+        std::vector<const FileHandle*> handles;
+        for (const auto& file : array.files) {
+            const FileHandle& handle = file->handle();
+            if (file->is_new()) {
+                refuse_to_make(handle.name, "the file is being created",
+                               "close it, then open it with OpenMode::read_write");
+            }
+            writable_ |= handle.writable;
+            handles.push_back(&handle);
         }
-        writable_ |= handle.writable;
-        handles.push_back(&handle);
+        sets.emplace_back(std::move(handles), array.stripe_bytes);
     }
     context_.device->enter_thread();
-    cache_ = std::make_unique<ondevice::FileCache>(*context_.device, handles, cache_options(options, context_.system));
+    cache_ = std::make_unique<ondevice::FileCache>(*context_.device, sets, cache_options(options, context_.system));
 }
 
 DeviceCacheState::~DeviceCacheState() {
@@ -118,10 +122,10 @@ DeviceCacheState::~DeviceCacheState() {
 
 void DeviceCacheState::need_open(const CacheRequest& request) const {
     if (cache_ == nullptr) refuse(request, "the cache is closed", "make a new one");
-    if (request.array >= files_.size()) {
+    if (request.array >= arrays_.size()) {
         throw Error(ErrorCode::invalid_argument, request.operation,
                     "there is no array " + std::to_string(request.array) + "; there are " +
-                        std::to_string(files_.size()));
+                        std::to_string(arrays_.size()));
     }
 }
 
@@ -151,19 +155,34 @@ void DeviceCacheState::check_memory(const CacheRequest& request, const MemoryVie
     owner_.wrap(memory.data, memory.bytes, memory.kind);
 }
 
+void DeviceCacheState::add_arrays(DeviceCacheStatistics& found, ondevice::FileCache& cache) const {
+    const ondevice::ServiceEvidence evidence = cache.evidence();
+    const std::vector<ondevice::MovedByGpu> moved = cache.moved();
+    add_service(found, evidence);
+    found.mapped_pages = 0;
+    std::size_t number = 0;
+    for (std::uint32_t i = 0; i < arrays(); ++i) {
+        const auto& files = arrays_[i].files;
+        DeviceCacheStatistics::Array array;
+        array.name = files.front()->handle().name;
+        array.bytes = cache.bytes(i);
+        array.mapped = cache.mapped(i);
+        if (!array.mapped) array.mapping_refusal = cache.mapping_refusal(i);
+        if (files.size() > 1) array.stripe_bytes = arrays_[i].stripe_bytes;
+        for (std::size_t k = 0; k < files.size(); ++k, ++number) {
+            const ondevice::FileEvidence& one = evidence.files[number];
+            array.files.push_back({files[k]->handle().name, cache.layout(i).sizes[k], named(one.by_source), one.failed,
+                                   moved[number].pages, moved[number].bytes});
+            *found.mapped_pages += moved[number].pages;
+        }
+        found.arrays.push_back(std::move(array));
+    }
+}
+
 DeviceCacheStatistics DeviceCacheState::statistics(ondevice::FileCache& cache) const {
     DeviceCacheStatistics found;
     add_counts(found, cache.counts());
-    add_service(found, cache.evidence());
-    std::uint32_t mapped = 0;
-    for (std::uint32_t i = 0; i < files_.size(); ++i) {
-        const bool here = cache.mapped(i);
-        mapped += here ? 1 : 0;
-        found.arrays.push_back(
-            {files_[i]->handle().name, cache.bytes(i), here, here ? std::string() : cache.mapping_refusal(i)});
-    }
-    if (mapped == 0) found.mapped_pages = 0;
-    if (mapped == files_.size()) found.mapped_pages = found.total.misses + found.total.write_backs;
+    add_arrays(found, cache);
     found.page_bytes = cache.page_bytes();
     found.pages = cache.frames();
     found.pages_to_pin = cache.quota();

@@ -16,7 +16,11 @@
 
 namespace penstock::context {
 
-using OpenFiles = std::vector<std::shared_ptr<OpenFile>>;
+// The files of one array.
+struct OpenArray {
+    std::vector<std::shared_ptr<OpenFile>> files;
+    std::uint64_t stripe_bytes = 0;  // of one file: not used
+};
 
 // What somebody asked of an array, for errors.
 struct CacheRequest {
@@ -29,7 +33,8 @@ struct CacheRequest {
 class DeviceCacheState {
   public:
     // `context` is the state of `owner`.
-    DeviceCacheState(const Context& owner, ContextState& context, OpenFiles files, const DeviceCacheOptions& options);
+    DeviceCacheState(const Context& owner, ContextState& context, std::vector<OpenArray> arrays,
+                     const DeviceCacheOptions& options);
     ~DeviceCacheState();
     DeviceCacheState(const DeviceCacheState&) = delete;
     DeviceCacheState& operator=(const DeviceCacheState&) = delete;
@@ -62,18 +67,22 @@ class DeviceCacheState {
 
     void close();
     DeviceCacheStatistics statistics(ondevice::FileCache& cache) const;
-    std::uint32_t arrays() const noexcept { return static_cast<std::uint32_t>(files_.size()); }
+    std::uint32_t arrays() const noexcept { return static_cast<std::uint32_t>(arrays_.size()); }
     const DeviceCacheOptions& options() const noexcept { return options_; }
 
   private:
     void need_open(const CacheRequest& request) const;
     std::string name_of(const CacheRequest& request) const;
+    const OpenFile& file_of(std::uint32_t number) const;
+    void add_arrays(DeviceCacheStatistics& found, ondevice::FileCache& cache) const;
+    [[noreturn]] void fail_at(const CacheRequest& page, ondevice::Status status) const;
+    [[noreturn]] void fail_storage(const CacheRequest& request, const ondevice::ServedFailure& failure) const;
     std::uint64_t index_at(const MemoryView& indices, std::uint64_t place) const;
 
     const Context owner_;
     ContextState& context_;
     const DeviceCacheOptions options_;
-    const OpenFiles files_;
+    const std::vector<OpenArray> arrays_;
     bool writable_ = false;
     mutable std::shared_mutex closing_;
     std::unique_ptr<ondevice::FileCache> cache_;  // null: closed

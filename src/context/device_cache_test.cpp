@@ -249,7 +249,7 @@ TEST_F(DeviceCacheTest, what_makes_no_sense_is_refused) {
         EXPECT_TRUE(refused([&] { DeviceCache(context_, {&file, 1}, {.page_bytes = page_bytes}); }));
     EXPECT_TRUE(refused([&] { DeviceCache(context_, {&file, 1}, {.cache_bytes = 4095}); }));
     EXPECT_TRUE(refused([&] { DeviceCache(context_, {&file, 1}, {.timeout = {}}); }));
-    EXPECT_TRUE(refused([&] { DeviceCache(context_, {}, {}); }));
+    EXPECT_TRUE(refused([&] { DeviceCache(context_, std::span<const File>(), {}); }));
     EXPECT_TRUE(refused([&] { DeviceCache(Context({.device = device_of_test()}), {&file, 1}, {}); }));
     File made = context_.open(directory_.file("new"), {.mode = OpenMode::create, .size_bytes = 4096});
     EXPECT_TRUE(refused([&] { DeviceCache(context_, {&made, 1}, {}); }));

@@ -63,7 +63,7 @@ Storm::Storm(Device& device, const std::string& name, const StormSetup& setup)
         return;
     }
     if (setup.source == StormSource::mapping) {
-        mapping_ = std::make_unique<ondevice::FileMapping>(device, handle_, bytes_);
+        mapping_ = std::make_unique<ondevice::FileMapping>(device, &handle_, ondevice::layout_of(&handle_, 1));
         if (mapping_->data() == nullptr) {
             throw Error(ErrorCode::unsupported, "map for the device", mapping_->refusal(), "measure with the service");
         }
@@ -71,7 +71,7 @@ Storm::Storm(Device& device, const std::string& name, const StormSetup& setup)
     }
     mailbox_ = std::make_unique<ondevice::Mailbox>(shared_, own_,
                                                    ondevice::MailboxSizes{setup.slots, setup.slot_bytes});
-    service_ = std::make_unique<ondevice::Service>(*mailbox_, std::vector<const FileHandle*>{&handle_},
+    service_ = std::make_unique<ondevice::Service>(*mailbox_, std::vector<ondevice::FileSet>{&handle_},
                                                    ondevice::ServiceOptions{.threads = setup.service_threads});
 }
 

@@ -17,6 +17,7 @@ class BadDays : public os::System {
     std::atomic<bool> full{false};
     std::atomic<bool> full_at_times{false};  // for 32 calls of 64
     std::atomic<unsigned> injected{0};
+    std::atomic<int> only_fd{-1};  // the one that is bad; -1: all are
 
     void good() {
         interrupts = shortens = delays = fails_read = fails_write = fails_sync = 0;
@@ -24,6 +25,7 @@ class BadDays : public os::System {
     }
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
         const unsigned call = ++calls_;
+        if (spared(fd)) return System::pread(fd, memory, bytes, offset);
         if (nth(fails_read, call)) return errno = EIO, -1;
         if (nth(interrupts, call)) return errno = EINTR, -1;
         wait(call);
@@ -31,6 +33,7 @@ class BadDays : public os::System {
     }
     ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
         const unsigned call = ++calls_;
+        if (spared(fd)) return System::pwrite(fd, memory, bytes, offset);
         if (full || (full_at_times && call % 64 < 32)) return ++injected, errno = ENOSPC, -1;
         if (nth(fails_write, call)) return errno = EIO, -1;
         if (nth(interrupts, call)) return errno = EINTR, -1;
@@ -39,12 +42,14 @@ class BadDays : public os::System {
     }
     int fdatasync(int fd) override {
         const unsigned call = ++calls_;
+        if (spared(fd)) return System::fdatasync(fd);
         if (nth(fails_sync, call)) return errno = EIO, -1;
         if (nth(interrupts, call)) return errno = EINTR, -1;
         return System::fdatasync(fd);
     }
 
   private:
+    bool spared(int fd) const { return only_fd != -1 && only_fd != fd; }
     bool nth(unsigned each, unsigned call) { return each != 0 && call % each == 0 && ++injected != 0; }
     void wait(unsigned call) {
         if (nth(delays, call)) ::usleep(300);

@@ -10,8 +10,8 @@
 #include "ondevice/bad_system_rig.hpp"
 #include "ondevice/cache_users_rig.hpp"
 #include "ondevice/file_cache.hpp"
-#include "ondevice/opened_file_rig.hpp"
 #include "ondevice/store_server_rig.hpp"
+#include "ondevice/striped_rig.hpp"
 #include "os/residency.hpp"
 
 namespace penstock::ondevice {
@@ -33,24 +33,28 @@ CacheShape quarter(u32 page_bytes) { return shape_of(20, page_bytes); }
 
 class UsersOfFiles : public testing::Test {
   protected:
-    void write(const UsersPlan& plan) {
+    // Array n is in `first_parts` files, then one more for each, in stripes of a page.
+    void write(const UsersPlan& plan, u64 first_parts = 1) {
         for (u64 array = 0; array < plan.files.size(); ++array) {
-            names_.push_back(directory_.file(std::to_string(array)));
-            test::write_file(names_.back(), users_file(array, plan.files[array]));
-            files_.push_back(std::make_unique<OpenedFile>(names_.back()));
-            handles_.push_back(&files_.back()->handle);
-            table_.push_back({plan.files[array], nullptr, 1, 0});
+            const u64 parts = first_parts == 1 ? 1 : first_parts + array;
+            names_.push_back(striped_names(directory_.file(std::to_string(array) + "."), parts, plan.page_bytes));
+            names_.back().write(users_file(array, plan.files[array]));
+            opened_.push_back(std::make_unique<OpenedSet>(names_.back()));
+            sets_.push_back(opened_.back()->set);
+            for (const auto& file : opened_.back()->files) files_.push_back(file.get());
+            table_.push_back({plan.files[array], nullptr, 1});
         }
     }
     void expect_stored(const Users& users) const {
         for (u64 array = 0; array < names_.size(); ++array)
-            EXPECT_EQ(users.lost(array, test::read_file(names_[array])), 0u) << "array " << array;
+            EXPECT_EQ(users.lost(array, names_[array].read()), 0u) << "array " << array;
     }
 
     test::TempDirectory directory_;
-    std::vector<std::string> names_;
-    std::vector<std::unique_ptr<OpenedFile>> files_;
-    std::vector<const FileHandle*> handles_;
+    std::vector<StripedNames> names_;
+    std::vector<std::unique_ptr<OpenedSet>> opened_;
+    std::vector<OpenedFile*> files_;  // of all arrays
+    std::vector<FileSet> sets_;
     std::vector<StoredFile> table_;
     RigMemory memory_;
     BadDays system_;
@@ -62,7 +66,7 @@ class UsersOfAService : public UsersOfFiles {
 
     void run(const UsersPlan& plan, Users& users, bool direct = false) {
         Mailbox mailbox(memory_, memory_, {8, plan.page_bytes});
-        const Service service(mailbox, handles_,
+        const Service service(mailbox, sets_,
                               {.threads = 2, .mappings = false, .direct = direct, .system = &system_});
         const auto store = [&](u32 user) {
             return FileStore<Native>{mailbox.ref(user), table_.data(), static_cast<u32>(table_.size()),
@@ -93,7 +97,7 @@ TEST_F(UsersOfAService, small_pages_by_every_way_while_files_leave_the_systems_c
     std::atomic<u32> failed{0};
     std::thread dropper([&] {
         for (u64 turn = 0; !over; ++turn) {
-            const FileHandle& file = *handles_[turn % 2];
+            const FileHandle& file = files_[turn % 2]->handle;
             failed += ::fdatasync(file.buffered_fd) != 0;
             ::posix_fadvise(file.buffered_fd, 0, 0, POSIX_FADV_DONTNEED);
             char byte = 0;
@@ -201,8 +205,8 @@ TEST(UsersOfAServer, control_a_lost_write_is_found) {
 // pages come and go by every source.
 class UsersOfACache : public UsersOfFiles {
   protected:
-    void run(const UsersPlan& plan, Replacement policy) {
-        write(plan);
+    void run(const UsersPlan& plan, Replacement policy, u64 first_parts = 1) {
+        write(plan, first_parts);
         const auto device = make_device("host");
         FileCacheOptions options;
         options.page_bytes = plan.page_bytes;
@@ -211,7 +215,7 @@ class UsersOfACache : public UsersOfFiles {
         options.threads = 2;
         options.slots = 8;
         options.wait_ns = 60'000'000'000;
-        FileCache cache(*device, handles_, options);
+        FileCache cache(*device, sets_, options);
         Users users(plan);
         std::atomic<bool> over{false};
         std::atomic<u32> failed{0};
@@ -225,7 +229,7 @@ class UsersOfACache : public UsersOfFiles {
                 work.first = 1;
                 work.count = 2;
                 if (pinned == Status::ok) failed += cache.run(0, work).status != Status::ok;
-                for (const auto& file : files_)
+                for (const OpenedFile* file : files_)
                     os::drop_cache(os::real_system(), file->handle.buffered_fd, file->handle.name);
                 ::usleep(1000);
             }
@@ -246,6 +250,10 @@ class UsersOfACache : public UsersOfFiles {
 
 TEST_F(UsersOfACache, pages_of_4096_bytes) { run(plan_of(4096), Replacement::sweep_resistant); }
 TEST_F(UsersOfACache, pages_of_512_bytes) { run(plan_of(512), Replacement::clock); }
+TEST_F(UsersOfACache, pages_of_arrays_in_stripes_over_several_files) {
+    run(plan_of(4096), Replacement::sweep_resistant, 2);
+    EXPECT_EQ(files_.size(), 5u);
+}
 TEST_F(UsersOfACache, pages_of_64_kib) {
     UsersPlan plan = plan_of(65536);
     plan.turns = 500;

@@ -1,10 +1,7 @@
 // See file_cache.hpp.
 #include "ondevice/file_cache.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <thread>
 
 namespace penstock::ondevice {
@@ -38,12 +35,6 @@ u32 service_threads(const FileCacheOptions& options, u32 slots) {
     return std::min(wanted, slots);
 }
 
-u64 size_of(const FileHandle& file) {
-    struct stat status {};
-    if (::fstat(file.buffered_fd, &status) != 0) throw Error(errno_info("size of", file.name, errno));
-    return static_cast<u64>(status.st_size);
-}
-
 // Pages that are not pinned, through which everything else comes: enough for what is under way at a time.
 u32 unpinned(const CacheShape& shape) {
     constexpr u64 kPages = 256, kBytes = 8 * kMiB;
@@ -53,13 +44,13 @@ u32 unpinned(const CacheShape& shape) {
 
 }  // namespace
 
-FileCache::FileCache(Device& device, const std::vector<const FileHandle*>& files, const FileCacheOptions& options)
+FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options)
     : device_(device),
       options_(options),
       shape_(checked_shape(options)),
       own_(device, MemoryKind::device),
       shared_(device, MemoryKind::pinned) {
-    if (files.empty()) refuse("no files", "name at least one");
+    if (arrays.empty()) refuse("no files", "name at least one");
     quota_ = shape_.frames - unpinned(shape_);
     most_workers_ = ondevice::most_workers(device);
     states_ = own_.allocate(shape_.state_bytes());
@@ -70,16 +61,16 @@ FileCache::FileCache(Device& device, const std::vector<const FileHandle*>& files
     done_ = own_.allocate(u64{most_workers_} * sizeof(u32));
     stream_ = device.make_stream();
     event_ = device.make_event();
-    for (const FileHandle* file : files) {
-        sizes_.push_back(size_of(*file));
-        mappings_.push_back(options.map ? std::make_unique<FileMapping>(device, *file, sizes_.back()) : nullptr);
+    for (const FileSet& set : arrays) {
+        layouts_.push_back(layout_of(set, shape_.page_bytes));
+        mappings_.push_back(options.map ? std::make_unique<FileMapping>(device, set, layouts_.back()) : nullptr);
     }
     const u64 room = std::clamp<u64>(kSlotMemory / shape_.page_bytes, 16, kSlotsMax);
     const u32 slots = options.slots != 0 ? options.slots : static_cast<u32>(room);
     mailbox_ = std::make_unique<Mailbox>(shared_, own_, MailboxSizes{slots, shape_.page_bytes});
-    make_refs(files);
+    make_refs(arrays);
     service_ = std::make_unique<Service>(
-        *mailbox_, files,
+        *mailbox_, arrays,
         ServiceOptions{.threads = service_threads(options, slots), .system = options.system});
     CacheWork format{};
     format.task = CacheTask::format;
@@ -95,12 +86,17 @@ FileCache::~FileCache() {
     }
 }
 
-void FileCache::make_refs(const std::vector<const FileHandle*>& files) {
+void FileCache::make_refs(const std::vector<FileSet>& arrays) {
     std::vector<StoredFile> table;
-    std::vector<StoredRef> refs(files.size());
-    for (u32 i = 0; i < files.size(); ++i) {
+    std::vector<StoredRef> refs(arrays.size());
+    u64 files = 0;
+    for (const FileLayout& layout : layouts_) files += layout.stripes.files;
+    moved_ = own_.allocate(files * sizeof(MovedByGpu));
+    auto* moved = reinterpret_cast<MovedByGpu*>(moved_.data);
+    for (u32 i = 0; i < arrays.size(); ++i) {
         auto* const mapping = mapped(i) ? reinterpret_cast<u8*>(mappings_[i]->data()) : nullptr;
-        table.push_back({sizes_[i], mapping, files[i]->writable ? 1u : 0u, 0});
+        table.push_back({bytes(i), mapping, arrays[i].writable() ? 1u : 0u, layouts_[i].stripes, moved});
+        moved += layouts_[i].stripes.files;
     }
     files_ = own_.allocate(table.size() * sizeof(StoredFile));
     own_.write(files_, table.data(), table.size() * sizeof(StoredFile));
@@ -109,7 +105,7 @@ void FileCache::make_refs(const std::vector<const FileHandle*>& files) {
     cache.pool.chosen = options_.replacement;
     cache.bytes = data_.data;
     cache.page_bytes = shape_.page_bytes;
-    cache.store = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(files.size()),
+    cache.store = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(arrays.size()),
                    shape_.page_bytes};
     cache.quota = quota_;
     cache.counts = reinterpret_cast<CacheCounts*>(counts_.data);
@@ -117,10 +113,10 @@ void FileCache::make_refs(const std::vector<const FileHandle*>& files) {
     for (u32 i = 0; i < refs.size(); ++i) {
         refs[i].cache = cache;
         refs[i].number = i;
-        refs[i].bytes = sizes_[i];
+        refs[i].bytes = bytes(i);
         refs[i].wait_ns = options_.wait_ns;
         refs[i].status = reinterpret_cast<int*>(failed_.data);
-        refs[i].writable = files[i]->writable ? 1 : 0;
+        refs[i].writable = arrays[i].writable() ? 1 : 0;
     }
     refs_ = own_.allocate(refs.size() * sizeof(StoredRef));
     own_.write(refs_, refs.data(), refs.size() * sizeof(StoredRef));
@@ -158,6 +154,7 @@ u32 FileCache::workers_for(const CacheWork& work) const {
 
 FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
     CacheOutcome outcome{};
+    static_cast<void>(service_->take_failure());  // of earlier work
     stream_->fill(outcome_.data, sizeof outcome, 0);
     stream_->synchronize();  // the emulated device does the work here, not on the stream
     work.ref = ref(array);
@@ -167,7 +164,10 @@ FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
     event_->wait(Deadline::never());
     stream_->copy(CopyDirection::to_host, &outcome, outcome_.data, sizeof outcome);
     stream_->synchronize();
-    return {static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
+    Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
+    if (failure.status != Status::ok) failure.storage = service_->take_failure();
+    if (failure.storage && failure.storage->status != failure.status) failure.storage.reset();
+    return failure;
 }
 
 FileCache::Failure FileCache::run(u32 array, CacheWork work) {
@@ -217,12 +217,20 @@ std::vector<CacheCounts> FileCache::counts() {
     return counts;
 }
 
+std::vector<MovedByGpu> FileCache::moved() {
+    const std::scoped_lock lock(mutex_);
+    std::vector<MovedByGpu> moved(moved_.bytes / sizeof(MovedByGpu));
+    stream_->copy(CopyDirection::to_host, moved.data(), moved_.data, moved.size() * sizeof(MovedByGpu));
+    stream_->synchronize();
+    return moved;
+}
+
 std::string FileCache::mapping_refusal(u32 array) const {
     return mappings_[array] == nullptr ? "not asked for" : mappings_[array]->refusal();
 }
 
 u64 FileCache::device_bytes() const noexcept {
-    return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + done_.bytes +
+    return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + moved_.bytes + done_.bytes +
            outcome_.bytes + failed_.bytes;
 }
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ struct FileCacheOptions {
 
 class FileCache {
   public:
-    // files[n] is array n. Files and device outlive this. Throws Error.
-    FileCache(Device& device, const std::vector<const FileHandle*>& files, const FileCacheOptions& options);
+    // Files and device outlive this. Throws Error.
+    FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options);
     ~FileCache();
     FileCache(const FileCache&) = delete;
     FileCache& operator=(const FileCache&) = delete;
@@ -39,6 +40,8 @@ class FileCache {
     struct Failure {
         Status status = Status::ok;
         u64 where = 0;  // row or page; see CacheTask
+        // Which file the storage failed at, where it did: of the page, or of one that had to make room for it.
+        std::optional<ServedFailure> storage = {};
     };
     // `work` without ref and outcome. Its memory is the device's or can be reached by it.
     Failure run(u32 array, CacheWork work);
@@ -51,21 +54,24 @@ class FileCache {
     const StoredRef* ref(u32 array) const;
     // The first failure of operator[] in users' kernels since the last call.
     Status take_failure();
-    u64 bytes(u32 array) const { return sizes_[array]; }
+    u64 bytes(u32 array) const { return layouts_[array].bytes; }
+    const FileLayout& layout(u32 array) const { return layouts_[array]; }
     u64 page_bytes() const noexcept { return shape_.page_bytes; }
     u64 frames() const noexcept { return shape_.frames; }
     u32 quota() const noexcept { return quota_; }
     // Of each multiprocessor; added up when kernels end.
     std::vector<CacheCounts> counts();
+    // Files are numbered through, those of array 0 first, in both.
     ServiceEvidence evidence() const { return service_->evidence(); }
+    std::vector<MovedByGpu> moved();
     bool mapped(u32 array) const { return mappings_[array] != nullptr && mappings_[array]->data() != nullptr; }
-    // Why the GPU does not reach the file itself; empty: it does.
+    // Why the GPU does not reach the files of an array itself; empty: it does.
     std::string mapping_refusal(u32 array) const;
     u64 device_bytes() const noexcept;
     u64 pinned_bytes() const noexcept;
 
   private:
-    void make_refs(const std::vector<const FileHandle*>& files);
+    void make_refs(const std::vector<FileSet>& arrays);
     Failure run_locked(u32 array, CacheWork work);
     u32 workers_for(const CacheWork& work) const;
 
@@ -75,8 +81,8 @@ class FileCache {
     u32 quota_ = 0;
     u32 most_workers_ = 1;
     DeviceMemory own_, shared_;
-    DmaBlock states_, data_, files_, refs_, counts_, outcome_, failed_, done_;
-    std::vector<u64> sizes_;
+    DmaBlock states_, data_, files_, refs_, counts_, moved_, outcome_, failed_, done_;
+    std::vector<FileLayout> layouts_;
     std::vector<std::unique_ptr<FileMapping>> mappings_;
     std::unique_ptr<Mailbox> mailbox_;
     std::unique_ptr<Service> service_;

@@ -12,7 +12,7 @@
 #include "ondevice/bad_system_rig.hpp"
 #include "ondevice/cache_users_rig.hpp"
 #include "ondevice/file_cache.hpp"
-#include "ondevice/opened_file_rig.hpp"
+#include "ondevice/striped_rig.hpp"
 
 namespace penstock::ondevice {
 namespace {
@@ -53,10 +53,10 @@ u64 lowest_version(const std::vector<u8>& file, u64 page) {
 }
 
 // In a process of its own: stores all pages, flushes, tells so, and goes on storing newer versions until it is killed.
-[[noreturn]] void store_until_killed(const std::string& name, int tell) {
-    const OpenedFile file(name);
+[[noreturn]] void store_until_killed(const StripedNames& names, int tell) {
+    const OpenedSet opened(names);
     const auto device = make_device("host");
-    FileCache cache(*device, {&file.handle}, small());
+    FileCache cache(*device, {opened.set}, small());
     for (u64 version = 1;; ++version) {
         for (u64 page = 0; page < kPages; ++page)
             if (store_page(cache, page, version) != Status::ok) ::_exit(1);
@@ -66,15 +66,16 @@ u64 lowest_version(const std::vector<u8>& file, u64 page) {
     }
 }
 
-TEST(FileCacheCrash, what_was_flushed_before_a_kill_is_in_the_file) {
+// An array of `files` files.
+void expect_flushed_pages_after_a_kill(std::size_t files, unsigned rounds) {
     const test::TempDirectory directory;
-    for (unsigned round = 0; round < 8; ++round) {
-        const std::string name = directory.file(std::to_string(round));
-        test::write_file(name, users_file(0, kPages * kPage));
+    for (unsigned round = 0; round < rounds; ++round) {
+        const StripedNames names = striped_names(directory.file(std::to_string(round) + "."), files, 2 * kPage);
+        names.write(users_file(0, kPages * kPage));
         int ends[2];
         ASSERT_EQ(::pipe(ends), 0);
         const pid_t child = ::fork();
-        if (child == 0) store_until_killed(name, ends[1]);
+        if (child == 0) store_until_killed(names, ends[1]);
         ::close(ends[1]);
         unsigned char flushed = 0;
         ASSERT_EQ(::read(ends[0], &flushed, 1), 1) << "it flushed once";
@@ -85,7 +86,7 @@ TEST(FileCacheCrash, what_was_flushed_before_a_kill_is_in_the_file) {
         ASSERT_TRUE(WIFSIGNALED(status)) << "exit " << status;
         for (unsigned char next = 0; ::read(ends[0], &next, 1) == 1;) flushed = next;
         ::close(ends[0]);
-        const std::vector<u8> file = test::read_file(name);
+        const std::vector<u8> file = names.read();
         ASSERT_EQ(file.size(), kPages * kPage);
         for (u64 page = 0; page < kPages; ++page) {
             const u64 version = lowest_version(file, page);
@@ -94,6 +95,9 @@ TEST(FileCacheCrash, what_was_flushed_before_a_kill_is_in_the_file) {
         }
     }
 }
+
+TEST(FileCacheCrash, what_was_flushed_before_a_kill_is_in_the_file) { expect_flushed_pages_after_a_kill(1, 8); }
+TEST(FileCacheCrash, what_was_flushed_before_a_kill_is_in_all_files) { expect_flushed_pages_after_a_kill(3, 4); }
 
 // Fills, is refused, makes room, and goes on.
 void outlasts_a_full_disk(const std::string& name, os::System* system, const std::function<void(bool full)>& fill) {

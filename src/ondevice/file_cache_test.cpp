@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
 
 #include "context/test_files.hpp"
+#include "ondevice/device_rig.hpp"
 #include "ondevice/file_mapping.hpp"
 #include "ondevice/opened_file_rig.hpp"
 
@@ -18,34 +18,6 @@ namespace penstock::ondevice {
 namespace {
 
 using Bytes = std::vector<unsigned char>;
-
-std::shared_ptr<Device> test_device() {
-    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
-    return make_device(device != nullptr ? device : "host");
-}
-
-// Memory of the device with what the host put there.
-class OnDevice {
-  public:
-    OnDevice(Device& device, u64 bytes)
-        : memory_(device, MemoryKind::device), block_(memory_.allocate(bytes)), device_(device) {}
-    OnDevice(Device& device, const void* from, u64 bytes) : OnDevice(device, bytes) {
-        memory_.write(block_, from, bytes);
-    }
-    u8* data() const { return block_.data; }
-    Bytes bytes() const {
-        Bytes got(block_.bytes);
-        const auto stream = device_.make_stream();
-        stream->copy(CopyDirection::to_host, got.data(), block_.data, got.size());
-        stream->synchronize();
-        return got;
-    }
-
-  private:
-    DeviceMemory memory_;
-    DmaBlock block_;
-    Device& device_;
-};
 
 class FileCacheTest : public testing::Test {
   protected:
@@ -262,7 +234,7 @@ TEST_F(FileCacheTest, a_file_cut_short_underneath_is_a_status) {
 
 TEST_F(FileCacheTest, files_are_mapped_for_gpus_where_they_are_in_memory) {
     const OpenedFile file(name_);
-    const FileMapping here(*device_, file.handle, kBytes);
+    const FileMapping here(*device_, &file.handle, layout_of(&file.handle, 4096));
     const bool emulated = device_->info().emulated;
     if (emulated) {
         EXPECT_EQ(here.data(), nullptr);

@@ -2,39 +2,120 @@
 #include "ondevice/file_mapping.hpp"
 
 #include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "os/file_facts.hpp"
 
 namespace penstock::ondevice {
+namespace {
 
-FileMapping::FileMapping(Device& device, const FileHandle& file, std::uint64_t bytes) : device_(device) {
-    const os::FileFacts facts = os::file_facts(file.buffered_fd, file.name);
-    if (device.info().emulated) {
-        refusal_ = "the emulated device copies as fast through its service";
-    } else if (bytes == 0) {
-        refusal_ = "the file is empty";
-    } else if (facts.file_system != "tmpfs" && facts.file_system != "hugetlbfs" && facts.file_system != "ramfs") {
-        refusal_ = facts.file_system + " keeps its data on a disk";
+// Most stripes that are mapped: the system allows a process some 65530 mappings, and others need some too.
+constexpr u64 kStripesMax = 32768;
+
+std::string failed_to_map() { return std::string("mmap: ") + std::strerror(errno); }
+
+// What mappings of these files are multiples of: the system's page, on hugetlbfs that of the file.
+u64 page_of_mappings(const FileSet& set) {
+    u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
+    for (const FileHandle* file : set.files) {
+        struct statfs facts {};
+        if (os::file_facts(file->buffered_fd, file->name).file_system == "hugetlbfs" &&
+            ::fstatfs(file->buffered_fd, &facts) == 0) {
+            page = std::max(page, static_cast<u64>(facts.f_bsize));
+        }
     }
+    return page;
+}
+
+// Room for `bytes`, that begins at a multiple of `page`; nullptr: there is none.
+std::byte* reserved(u64 bytes, u64 page) {
+    void* const memory = ::mmap(nullptr, bytes + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    auto* const from = static_cast<std::byte*>(memory);
+    auto* const first = from + (page - reinterpret_cast<std::uintptr_t>(from) % page) % page;
+    if (first != from) ::munmap(from, static_cast<u64>(first - from));
+    const u64 behind = page - static_cast<u64>(first - from);
+    if (behind != 0) ::munmap(first + bytes, behind);
+    return first;
+}
+
+// Why the GPU is not to map a file at all; empty: it may.
+std::string unfit(const FileHandle& file) {
+    const std::string kind = os::file_facts(file.buffered_fd, file.name).file_system;
+    if (kind == "tmpfs" || kind == "hugetlbfs" || kind == "ramfs") return {};
+    return kind + " keeps its data on a disk";
+}
+
+std::string why_not(Device& device, const FileSet& set, const FileLayout& layout) {
+    if (device.info().emulated) return "the emulated device copies as fast through its service";
+    if (layout.bytes == 0) return "the file is empty";
+    for (const FileHandle* file : set.files) {
+        const std::string cause = unfit(*file);
+        if (!cause.empty()) return set.files.size() == 1 ? cause : file->name + ": " + cause;
+    }
+    return {};
+}
+
+int protection_of(const FileSet& set) { return PROT_READ | (set.writable() ? PROT_WRITE : 0); }
+
+std::span<std::byte> map_one(const FileSet& set, u64 bytes, std::string& refusal) {
+    void* const memory = ::mmap(nullptr, bytes, protection_of(set), MAP_SHARED, set.files[0]->buffered_fd, 0);
+    if (memory != MAP_FAILED) return {static_cast<std::byte*>(memory), bytes};
+    refusal = failed_to_map();
+    return {};
+}
+
+std::span<std::byte> map_stripes(const FileSet& set, const FileLayout& layout, std::string& refusal) {
+    const u64 page = page_of_mappings(set), stripe = layout.stripes.stripe_bytes();
+    const u64 stripes = (layout.bytes + stripe - 1) / stripe, bytes = (layout.bytes + page - 1) / page * page;
+    if (stripe % page != 0) {
+        refusal = "stripes of " + std::to_string(stripe) + " bytes are smaller than the " + std::to_string(page) +
+                  " of a page of a mapping";
+        return {};
+    }
+    if (stripes > kStripesMax) {
+        refusal = "it has " + std::to_string(stripes) + " stripes; at most " + std::to_string(kStripesMax) +
+                  " are mapped, so give larger ones";
+        return {};
+    }
+    std::byte* const first = reserved(bytes, page);
+    bool good = first != nullptr;
+    for (u64 at = 0; good && at < layout.bytes; at += stripe) {
+        const FilePlace place = layout.stripes.place(at);
+        good = ::mmap(first + at, std::min(stripe, bytes - at), protection_of(set), MAP_SHARED | MAP_FIXED,
+                      set.files[place.file]->buffered_fd, static_cast<off_t>(place.offset_bytes)) != MAP_FAILED;
+    }
+    if (good) return {first, bytes};
+    refusal = failed_to_map();
+    if (first != nullptr) ::munmap(first, bytes);
+    return {};
+}
+
+}  // namespace
+
+MappedFiles::MappedFiles(const FileSet& set, const FileLayout& layout, std::string& refusal)
+    : memory_(set.files.size() == 1 ? map_one(set, layout.bytes, refusal) : map_stripes(set, layout, refusal)) {}
+
+MappedFiles::~MappedFiles() {
+    if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+}
+
+FileMapping::FileMapping(Device& device, const FileSet& set, const FileLayout& layout)
+    : device_(device), refusal_(why_not(device, set, layout)) {
     if (!refusal_.empty()) return;
-    const int protection = PROT_READ | (file.writable ? PROT_WRITE : 0);
-    void* const memory = ::mmap(nullptr, bytes, protection, MAP_SHARED, file.buffered_fd, 0);
-    if (memory == MAP_FAILED) {
-        refusal_ = std::string("mmap: ") + std::strerror(errno);
-    } else if (!device.register_host(memory, bytes, !file.writable, refusal_)) {
-        ::munmap(memory, bytes);
-    } else {
-        memory_ = {static_cast<std::byte*>(memory), bytes};
-    }
+    MappedFiles mapped(set, layout, refusal_);
+    if (mapped.data() == nullptr) return;
+    if (device.register_host(mapped.data(), mapped.bytes(), !set.writable(), refusal_)) memory_ = std::move(mapped);
 }
 
 FileMapping::~FileMapping() {
-    if (memory_.empty()) return;
-    device_.unregister_host(memory_.data());
-    ::munmap(memory_.data(), memory_.size());
+    if (memory_.data() != nullptr) device_.unregister_host(memory_.data());
 }
 
 }  // namespace penstock::ondevice

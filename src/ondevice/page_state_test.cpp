@@ -134,7 +134,7 @@ struct Served {
     MailboxDescriptor descriptors[kSlots] = {};
     u32 completions[kSlots] = {}, seen_laps[kSlots] = {}, over = 0;
     TinyPage slots[kSlots] = {};
-    StoredFile file{sizeof(TinyDisk::pages), nullptr, 1, 0};
+    StoredFile file{sizeof(TinyDisk::pages), nullptr, 1};
     u32 count;
 
     explicit Served(u32 slot_count) : count(slot_count) { table().reset(); }

@@ -24,19 +24,19 @@ const char* to_string(Source source) noexcept {
     return "unknown";
 }
 
-Service::Service(Mailbox& mailbox, const std::vector<const FileHandle*>& files, const ServiceOptions& options) {
+Service::Service(Mailbox& mailbox, const std::vector<FileSet>& arrays, const ServiceOptions& options)
+    : arrays_(arrays) {
     const std::uint32_t slots = mailbox.ref().depth();
     if (options.threads == 0) refuse("no threads", "give at least one");
     if (options.threads > slots) {
         refuse(std::to_string(options.threads) + " threads for " + std::to_string(slots) + " slots",
                "give at most a thread for each slot");
     }
-    if (files.empty()) refuse("no files", "name at least one");
-    for (const FileHandle* file : files) files_.push_back(std::make_unique<ServedFile>(*file));
+    if (arrays.empty()) refuse("no files", "name at least one");
     for (std::uint32_t i = 0; i < options.threads; ++i) {
         const std::uint32_t first = static_cast<std::uint32_t>(std::uint64_t{slots} * i / options.threads);
         const std::uint32_t last = static_cast<std::uint32_t>(std::uint64_t{slots} * (i + 1) / options.threads);
-        const ServiceWorker::Shared shared{mailbox, files_, turn_};
+        const ServiceWorker::Shared shared{mailbox, arrays_, turn_};
         workers_.push_back(std::make_unique<ServiceWorker>(shared, options, mailbox.server(first, last)));
     }
     try {
@@ -58,6 +58,7 @@ Service::~Service() {
 
 ServiceEvidence Service::evidence() const {
     ServiceEvidence evidence;
+    evidence.files.resize(arrays_.files());
     for (const auto& worker : workers_) worker->add_to(evidence);
     return evidence;
 }

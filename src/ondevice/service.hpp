@@ -17,7 +17,7 @@
 
 #include "ondevice/disk_turn.hpp"
 #include "ondevice/mailbox_memory.hpp"
-#include "ondevice/served_file.hpp"
+#include "ondevice/served_arrays.hpp"
 #include "os/system.hpp"
 
 namespace penstock::ondevice {
@@ -32,9 +32,16 @@ struct Served {
     std::uint64_t bytes = 0;
 };
 
-struct ServiceEvidence {
+// Of one file. Flushes of an array are one request to each of its files.
+struct FileEvidence {
     std::array<Served, kSources> by_source;
     std::uint64_t failed = 0;
+};
+
+struct ServiceEvidence {
+    std::array<Served, kSources> by_source;  // of all files
+    std::uint64_t failed = 0;                // what was asked of no file at all included
+    std::vector<FileEvidence> files;         // of all arrays, those of array 0 first
     std::string direct_by;  // "uring", or "direct" where there is no io_uring, with the cause; empty: not used
 };
 
@@ -51,18 +58,20 @@ class ServiceWorker;
 
 class Service {
   public:
-    // File n of requests is files[n]. Mailbox and handles outlive the service. Throws Error for no threads, more than
-    // slots, or no files.
-    Service(Mailbox& mailbox, const std::vector<const FileHandle*>& files, const ServiceOptions& options);
+    // What requests call file n is arrays[n]. Mailbox and handles outlive the service. Throws Error for no threads,
+    // more than slots, no files, or files that do not fit together.
+    Service(Mailbox& mailbox, const std::vector<FileSet>& arrays, const ServiceOptions& options);
     // Completes what was taken, then what still lies in the mailbox as cancelled.
     ~Service();
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
 
     ServiceEvidence evidence() const;
+    // Where the storage failed first since the last call.
+    std::optional<ServedFailure> take_failure() { return arrays_.take_failure(); }
 
   private:
-    std::vector<std::unique_ptr<ServedFile>> files_;
+    ServedArrays arrays_;
     DiskTurn turn_;
     std::vector<std::unique_ptr<ServiceWorker>> workers_;
     std::atomic<bool> stop_{false};

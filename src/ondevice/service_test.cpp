@@ -57,7 +57,7 @@ class ServiceTest : public testing::Test {
         service_.reset();
         mailbox_ = std::make_unique<Mailbox>(memory_, memory_, MailboxSizes{slots, slot_bytes});
         options.system = &system_;
-        service_ = std::make_unique<Service>(*mailbox_, std::vector<const FileHandle*>{&file_->handle}, options);
+        service_ = std::make_unique<Service>(*mailbox_, std::vector<FileSet>{&file_->handle}, options);
     }
     Status ask(const Request& request, void* data = nullptr) {
         MailboxRef<Native> warp = mailbox_->ref();

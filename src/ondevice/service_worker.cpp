@@ -24,12 +24,13 @@ std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>
 
 ServiceWorker::ServiceWorker(const Shared& shared, const ServiceOptions& options, MailboxServer<Native> server)
     : mailbox_(shared.mailbox),
-      files_(shared.files),
+      arrays_(shared.arrays),
       options_(options),
       system_(options.system != nullptr ? *options.system : os::real_system()),
       server_(server),
       turn_(shared.turn),
-      under_way_(shared.mailbox.ref().depth()) {}
+      under_way_(shared.mailbox.ref().depth()),
+      counted_(shared.arrays.files()) {}
 
 // By the thread that will use it: a path belongs to one.
 void ServiceWorker::make_direct() {
@@ -82,7 +83,7 @@ bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>
     std::uint64_t now_ns = 0;
     while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && server_.next(slot, request)) {
         if (taken++ == 0) {
-            guarded = options_.mappings && files_.front()->guarded();
+            guarded = options_.mappings && arrays_.file(0).guarded();
             now_ns = Native::now_ns();
         }
         sort(slot, request, guarded, now_ns);
@@ -108,21 +109,22 @@ bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) 
 }
 
 void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns) {
-    if (request.file >= files_.size()) return finish(slot, Status::invalid, Source::buffered, 0);
-    ServedFile& file = *files_[request.file];
-    const Status wrong = file.check(request);
-    if (wrong != Status::ok) return finish(slot, wrong, Source::buffered, 0);
-    if (request.operation == Operation::flush) return finish(slot, flush(file), Source::buffered, 0);
-    const bool cached = file.cached(request.offset_bytes, request.bytes, now_ns);
-    if (cached && guarded && request.operation == Operation::read) {
-        pieces_.push_back({mailbox_.slot_data(slot), file.at(request.offset_bytes), request.bytes});
+    if (request.operation == Operation::flush) return flush(slot, request.file);
+    Request& located = under_way_[slot];
+    located = request;
+    Status wrong = arrays_.locate(located);
+    if (wrong != Status::ok) return refuse(slot, wrong);
+    ServedFile& file = arrays_.file(located.file);
+    wrong = file.check(located);
+    if (wrong != Status::ok) return refuse(slot, wrong);
+    const bool cached = file.cached(located.offset_bytes, located.bytes, now_ns);
+    if (cached && guarded && located.operation == Operation::read) {
+        pieces_.push_back({mailbox_.slot_data(slot), file.at(located.offset_bytes), located.bytes});
         piece_slots_.push_back(slot);
-        under_way_[slot] = request;
-    } else if (!cached && goes_direct(file, request)) {
-        if (request.bytes >= kLargeRequest) return large_.push_back({slot, request});
-        plan_direct(slot, request);
+    } else if (!cached && goes_direct(file, located)) {
+        if (located.bytes >= kLargeRequest) return large_.push_back({slot, located});
+        plan_direct(slot, located);
     } else {
-        under_way_[slot] = request;
         serve_by_descriptor(slot);
     }
 }
@@ -131,7 +133,7 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
 void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
     const auto copied = [](void* context, std::size_t piece) {
         auto* const self = static_cast<ServiceWorker*>(context);
-        self->finish(self->piece_slots_[piece], Status::ok, Source::mapping, self->pieces_[piece].bytes);
+        self->done(self->piece_slots_[piece], Source::mapping);
     };
     while (!pieces_.empty()) {
         const std::size_t done = copies.copy_each(pieces_, copied, this);
@@ -145,13 +147,16 @@ void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
 void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
     const Request& request = under_way_[slot];
     auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
-    finish(slot, by_descriptor(*files_[request.file], request, memory), Source::buffered, request.bytes);
+    const Answer answer = by_descriptor(arrays_.file(request.file), request, memory);
+    if (answer.status == Status::ok) return done(slot, Source::buffered);
+    note(request.file, request, answer);
+    server_.complete(slot, answer.status);
 }
 
 void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
     penstock::Operation one{};
     one.direction = request.operation == ondevice::Operation::write ? Direction::write : Direction::read;
-    one.file = &files_[request.file]->handle();
+    one.file = &arrays_.file(request.file).handle();
     one.offset_bytes = request.offset_bytes;
     one.memory = mailbox_.slot_data(slot);
     one.bytes = request.bytes;
@@ -200,7 +205,7 @@ bool ServiceWorker::reap(bool wait) {
         const Request& request = under_way_[slot];
         --count_under_way_;
         if (ended[i].status == ErrorCode::ok && ended[i].bytes == request.bytes) {
-            finish(slot, Status::ok, Source::direct, request.bytes);
+            done(slot, Source::direct);
             continue;
         }
         // A short count, an interruption, O_DIRECT refused after all, or a bad disk: descriptors find out which.
@@ -209,7 +214,7 @@ bool ServiceWorker::reap(bool wait) {
     return count != 0;
 }
 
-Status ServiceWorker::by_descriptor(const ServedFile& file, const Request& request, std::byte* memory) {
+ServiceWorker::Answer ServiceWorker::by_descriptor(const ServedFile& file, const Request& request, std::byte* memory) {
     const int fd = file.handle().buffered_fd;
     std::uint64_t moved = 0;
     for (int retries = 0; moved < request.bytes;) {
@@ -220,42 +225,81 @@ Status ServiceWorker::by_descriptor(const ServedFile& file, const Request& reque
         if (count > 0) {
             moved += static_cast<std::uint64_t>(count);
         } else if (count == 0) {
-            return request.operation == ondevice::Operation::read ? Status::truncated : Status::io_error;
+            return {request.operation == ondevice::Operation::read ? Status::truncated : Status::io_error, 0};
         } else if ((errno != EINTR && errno != EAGAIN) || ++retries == kRetriesMax) {
-            return errno == EBADF || errno == EROFS ? Status::read_only : Status::io_error;
+            return {errno == EBADF || errno == EROFS ? Status::read_only : Status::io_error, errno};
         }
     }
-    return Status::ok;
+    return {};
 }
 
-// Covers what was completed before it was asked for. Writes still under way are their askers' to wait for first.
-Status ServiceWorker::flush(const ServedFile& file) {
+// All files of the array, also behind one that fails. Covers what was completed before it was asked for. Writes still
+// under way are their askers' to wait for first.
+void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
+    const ServedArrays::Range range = arrays_.files_of(array);
+    if (range.count == 0) return refuse(slot, Status::invalid);
+    Status first = Status::ok;
+    for (std::uint32_t file = range.first; file < range.first + range.count; ++file) {
+        const Answer answer = sync(arrays_.file(file));
+        if (answer.status == Status::ok) {
+            count(file, Source::buffered, 0);
+            continue;
+        }
+        if (first == Status::ok) first = answer.status;
+        note(file, Request{0, 0, 0, 0, Operation::flush, 0}, answer);
+    }
+    server_.complete(slot, first);
+}
+
+ServiceWorker::Answer ServiceWorker::sync(const ServedFile& file) {
     for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
-        if (errno != EINTR || ++retries == kRetriesMax) return Status::io_error;
+        if (errno != EINTR || ++retries == kRetriesMax) return {Status::io_error, errno};
     }
-    return Status::ok;
+    return {};
 }
 
-void ServiceWorker::finish(std::uint32_t slot, Status status, Source source, std::uint64_t bytes) {
-    if (status == Status::ok) {
-        Counted& counted = counted_[static_cast<std::size_t>(source)];
-        counted.bytes.store(counted.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-        // Pairs with add_to: who sees a request of a source sees what that source is.
-        counted.requests.store(counted.requests.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-    } else {
-        failed_.fetch_add(1, std::memory_order_relaxed);
-    }
+// A request that makes no sense, which no storage was asked for.
+void ServiceWorker::refuse(std::uint32_t slot, Status status) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
     server_.complete(slot, status);
 }
 
+void ServiceWorker::note(std::uint32_t file, const Request& request, const Answer& answer) {
+    counted_[file].failed.fetch_add(1, std::memory_order_relaxed);
+    arrays_.failed({answer.status, request.operation, file, request.offset_bytes, request.bytes, answer.system_code});
+}
+
+void ServiceWorker::count(std::uint32_t file, Source source, std::uint64_t bytes) {
+    Counted& counted = counted_[file].by_source[static_cast<std::size_t>(source)];
+    counted.bytes.store(counted.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    // Pairs with add_to: who sees a request of a source sees what that source is.
+    counted.requests.store(counted.requests.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void ServiceWorker::done(std::uint32_t slot, Source source) {
+    const Request& request = under_way_[slot];
+    count(request.file, source, request.bytes);
+    server_.complete(slot, Status::ok);
+}
+
 void ServiceWorker::add_to(ServiceEvidence& evidence) const {
-    for (std::size_t i = 0; i < kSources; ++i) {
-        evidence.by_source[i].requests += counted_[i].requests.load(std::memory_order_acquire);
-        evidence.by_source[i].bytes += counted_[i].bytes.load(std::memory_order_relaxed);
+    bool direct = false;
+    for (std::size_t file = 0; file < counted_.size(); ++file) {
+        FileEvidence& found = evidence.files[file];
+        for (std::size_t i = 0; i < kSources; ++i) {
+            const std::uint64_t requests = counted_[file].by_source[i].requests.load(std::memory_order_acquire);
+            const std::uint64_t bytes = counted_[file].by_source[i].bytes.load(std::memory_order_relaxed);
+            found.by_source[i].requests += requests;
+            found.by_source[i].bytes += bytes;
+            evidence.by_source[i].requests += requests;
+            evidence.by_source[i].bytes += bytes;
+            direct |= static_cast<Source>(i) == Source::direct && requests != 0;
+        }
+        const std::uint64_t failed = counted_[file].failed.load(std::memory_order_relaxed);
+        found.failed += failed;
+        evidence.failed += failed;
     }
-    evidence.failed += failed_.load(std::memory_order_relaxed);
-    const bool direct =
-        counted_[static_cast<std::size_t>(Source::direct)].requests.load(std::memory_order_acquire) != 0;
+    evidence.failed += refused_.load(std::memory_order_relaxed);
     if (direct && evidence.direct_by.empty()) evidence.direct_by = direct_by_;
 }
 

@@ -15,7 +15,7 @@ class ServiceWorker {
     // What the workers of a service share; it outlives them.
     struct Shared {
         Mailbox& mailbox;
-        std::vector<std::unique_ptr<ServedFile>>& files;
+        ServedArrays& arrays;
         DiskTurn& turn;
     };
     ServiceWorker(const Shared& shared, const ServiceOptions& options, MailboxServer<Native> server);
@@ -30,6 +30,15 @@ class ServiceWorker {
     struct Counted {
         std::atomic<std::uint64_t> requests{0}, bytes{0};
     };
+    struct CountedFile {
+        std::array<Counted, kSources> by_source;
+        std::atomic<std::uint64_t> failed{0};
+    };
+    // What a descriptor answered.
+    struct Answer {
+        Status status = Status::ok;
+        int system_code = 0;
+    };
     bool take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop);
     bool reap(bool wait);
     void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
@@ -40,12 +49,16 @@ class ServiceWorker {
     void copy_mapped(os::GuardedCopies& copies);
     void serve_by_descriptor(std::uint32_t slot);
     void start_direct();
-    Status by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
-    Status flush(const ServedFile& file);
-    void finish(std::uint32_t slot, Status status, Source source, std::uint64_t bytes);
+    Answer by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
+    void flush(std::uint32_t slot, std::uint32_t array);
+    Answer sync(const ServedFile& file);
+    void refuse(std::uint32_t slot, Status status);
+    void note(std::uint32_t file, const Request& request, const Answer& answer);
+    void count(std::uint32_t file, Source source, std::uint64_t bytes);
+    void done(std::uint32_t slot, Source source);
 
     Mailbox& mailbox_;
-    std::vector<std::unique_ptr<ServedFile>>& files_;
+    ServedArrays& arrays_;
     const ServiceOptions options_;
     os::System& system_;
     MailboxServer<Native> server_;
@@ -54,14 +67,14 @@ class ServiceWorker {
     DiskTurn& turn_;
     bool my_turn_ = false;
     std::vector<DiskTurn::Left> large_;  // to go past the page cache, and in order
-    std::vector<Request> under_way_;  // by slot: also those that others left
+    std::vector<Request> under_way_;  // by slot, as ServedArrays located them; also those that others left
     std::size_t count_under_way_ = 0;
     // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
     std::vector<os::GuardedCopies::Piece> pieces_;
     std::vector<std::uint32_t> piece_slots_;
     std::vector<penstock::Operation> operations_;
-    std::array<Counted, kSources> counted_;
-    std::atomic<std::uint64_t> failed_{0};
+    std::vector<CountedFile> counted_;        // by file
+    std::atomic<std::uint64_t> refused_{0};  // of no file that there is
 };
 
 }  // namespace penstock::ondevice

@@ -37,7 +37,7 @@ class StoreServer {
           mailbox_(memory_, memory_, {sizes.slots, page_bytes_}) {
         for (const u64 bytes : sizes.files) {
             files_.emplace_back(bytes);
-            table_.push_back({bytes, nullptr, 1, 0});
+            table_.push_back({bytes, nullptr, 1});
         }
         thread_ = std::thread([this] { serve(); });
     }

@@ -1,23 +1,34 @@
 // The store of a page cache over ordinary files: pages come and go through a mailbox that host threads serve, or, where
 // the GPU can address a mapping of the file, straight from there, with no host thread.
 //
-// The array number in a key is the file's. The last page of a file is shorter in the file than in the cache; what lies
-// past the end is zero and never written. Page and slot are copied by all lanes that call. A write-back whose answer
-// did not come in time may still be carried out, so the page is not put again before that answer came.
+// Requests name an array by its number in the key; which of its files has the page is for the host to say, so that the
+// protocol knows nothing of stripes. Only pages that the GPU moves itself are counted by file here. The last page of an
+// array is shorter in its file than in the cache; what lies past the end is zero and never written. Page and slot are
+// copied by all lanes that call. A write-back whose answer did not come in time may still be carried out, so the page
+// is not put again before that answer came.
 #pragma once
 
 #include "penstock/ondevice/lanes.hpp"
 #include "penstock/ondevice/mailbox.hpp"
 #include "penstock/ondevice/frame.hpp"
 #include "penstock/ondevice/store.hpp"
+#include "penstock/ondevice/stripes.hpp"
 
 namespace penstock::ondevice {
 
+// What the GPU moved to and from a file through its mapping.
+struct MovedByGpu {
+    u64 pages;
+    u64 bytes;
+};
+
+// One array, as the store sees it.
 struct StoredFile {
     u64 bytes;
-    u8* mapping;  // of all of it, that the GPU can address; nullptr: none
+    u8* mapping;  // of all of it in its own order, that the GPU can address; nullptr: none
     u32 writable;
-    u32 reserved;
+    Stripes stripes = {};         // with a mapping: over which files
+    MovedByGpu* moved = nullptr;  // with a mapping: of each of these files
 };
 
 template <class P>
@@ -45,6 +56,7 @@ struct FileStore {
         place(key, Operation::read, request);
         if (ticket == kMapped) {
             fill(group, page, files[request.file].mapping + request.offset_bytes, request.bytes);
+            count_moved(group, request);
             return Status::ok;
         }
         const u32 leader = lowest(group);
@@ -67,6 +79,7 @@ struct FileStore {
         if (!files[request.file].writable) return Status::read_only;
         if (files[request.file].mapping != nullptr) {
             copy_unsettled<P>(group, files[request.file].mapping + request.offset_bytes, page, request.bytes);
+            count_moved(group, request);
             return Status::ok;
         }
         const u32 leader = lowest(group);
@@ -112,6 +125,14 @@ struct FileStore {
         request = {offset,    0, rest < page_bytes ? static_cast<u32>(rest) : page_bytes, static_cast<u16>(file),
                    operation, 0};
         return Status::ok;
+    }
+
+    PENSTOCK_ONDEVICE void count_moved(Lanes group, const Request& request) const {
+        if (P::lane() != lowest(group)) return;
+        const StoredFile& file = files[request.file];
+        MovedByGpu& moved = file.moved[file.stripes.file_of(request.offset_bytes)];
+        P::tick(&moved.pages, u64{1});
+        P::tick(&moved.bytes, u64{request.bytes});
     }
 
     PENSTOCK_ONDEVICE void fill(Lanes group, void* page, const void* from, u32 bytes) const {

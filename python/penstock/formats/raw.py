@@ -22,18 +22,26 @@ def open_raw(
 ) -> ContiguousFile:
     """`shape`: one extent may be -1, and as a whole left out: as many elements as the file holds. Raises Error when the
     file is too short."""
-    name, type = os.fspath(name), DType.of(dtype)
+    name = os.fspath(name)
     status = look_at(name)
-    there = status.st_size - offset_bytes
+    info = described(name, status.st_size, dtype=dtype, shape=shape, offset_bytes=offset_bytes)
+    return ContiguousFile(name, "raw", {DATASET: (info, offset_bytes)}, identity=identity_of(status))
+
+
+def described(
+    name: str, all_bytes: int, *, dtype: Any, shape: Sequence[int] | int | None, offset_bytes: int
+) -> DatasetInfo:
+    """The one dataset of `all_bytes`, in a file or in several; `name` is for errors."""
+    type, there = DType.of(dtype), all_bytes - offset_bytes
     if offset_bytes < 0 or there < 0:
-        raise _bad(name, f"offset {offset_bytes} is not in the {there + offset_bytes} bytes of the file")
+        raise _bad(name, f"offset {offset_bytes} is not in the {all_bytes} bytes of the file")
     shape = (shape,) if isinstance(shape, int) else shape
     wanted = (-1,) if shape is None else tuple(operator.index(extent) for extent in shape)
     found = _solved(name, wanted, type, there)
     info = DatasetInfo(DATASET, found, type, found)
     if bytes_of(info) > there:
         raise _bad(name, f"shape {found} of {type} needs {bytes_of(info)} bytes at {offset_bytes}; there are {there}")
-    return ContiguousFile(name, "raw", {DATASET: (info, offset_bytes)}, identity=identity_of(status))
+    return info
 
 
 def _solved(name: str, shape: tuple[int, ...], type: DType, there: int) -> tuple[int, ...]:

@@ -1,0 +1,60 @@
+// See served_arrays.hpp.
+#include "ondevice/served_arrays.hpp"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr std::size_t kFilesMax = std::numeric_limits<u16>::max() + 1u;  // that Request::file can number
+
+}  // namespace
+
+ServedArrays::ServedArrays(const std::vector<FileSet>& arrays) {
+    for (const FileSet& set : arrays) {
+        const FileLayout layout = layout_of(set, 1);
+        arrays_.push_back({layout.stripes, layout.bytes, files()});
+        if (files_.size() + set.files.size() > kFilesMax || arrays_.size() > kFilesMax) {
+            throw Error(ErrorCode::invalid_argument, "start an I/O service",
+                        "more than " + std::to_string(kFilesMax) + " files", "use several caches");
+        }
+        for (const FileHandle* file : set.files) files_.push_back(std::make_unique<ServedFile>(*file));
+    }
+}
+
+Status ServedArrays::locate(Request& request) const noexcept {
+    if (request.file >= arrays_.size()) return Status::invalid;
+    const Array& array = arrays_[request.file];
+    if (array.stripes.files == 1) {  // which checks the range itself
+        request.file = static_cast<u16>(array.first);
+        return Status::ok;
+    }
+    if (request.bytes == 0) return Status::invalid;
+    if (request.offset_bytes > array.bytes || request.bytes > array.bytes - request.offset_bytes) {
+        return Status::out_of_range;
+    }
+    if (request.bytes > array.stripes.together(request.offset_bytes)) return Status::invalid;
+    const FilePlace place = array.stripes.place(request.offset_bytes);
+    request.file = static_cast<u16>(array.first + place.file);
+    request.offset_bytes = place.offset_bytes;
+    return Status::ok;
+}
+
+ServedArrays::Range ServedArrays::files_of(u32 array) const noexcept {
+    if (array >= arrays_.size()) return {0, 0};
+    return {arrays_[array].first, arrays_[array].stripes.files};
+}
+
+void ServedArrays::failed(const ServedFailure& failure) {
+    const std::scoped_lock lock(mutex_);
+    if (!failure_) failure_ = failure;
+}
+
+std::optional<ServedFailure> ServedArrays::take_failure() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(failure_, std::nullopt);
+}
+
+}  // namespace penstock::ondevice

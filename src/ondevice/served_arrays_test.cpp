@@ -1,0 +1,77 @@
+// Which file serves a request to an array, and the first failure that is kept for whoever asks.
+#include "ondevice/served_arrays.hpp"
+
+#include <gtest/gtest.h>
+
+#include "context/test_files.hpp"
+#include "ondevice/striped_rig.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr u64 kStripe = 8192;
+
+class ServedArraysTest : public testing::Test {
+  protected:
+    ServedArraysTest() {
+        alone_.write(test::stamped(5000));
+        striped_.write(test::stamped(5 * kStripe + 100, 5000));
+    }
+    Request read(u16 array, u64 offset, u32 bytes) const { return {offset, 0, bytes, array, Operation::read, 0}; }
+
+    test::TempDirectory directory_;
+    const StripedNames alone_ = striped_names(directory_.file("alone"), 1, 0);
+    const StripedNames striped_ = striped_names(directory_.file("part"), 3, kStripe);
+};
+
+TEST_F(ServedArraysTest, requests_go_to_the_file_that_has_the_bytes) {
+    const OpenedSet alone(alone_), striped(striped_);
+    const ServedArrays arrays({alone.set, striped.set});
+    EXPECT_EQ(arrays.files(), 4u);
+    EXPECT_EQ(arrays.files_of(1).first, 1u);
+    EXPECT_EQ(arrays.files_of(1).count, 3u);
+    EXPECT_EQ(arrays.files_of(2).count, 0u);
+    for (u64 at = 0; at + 50 <= 5 * kStripe + 100; at += 50) {
+        Request request = read(1, at, 50);
+        const bool whole = at / kStripe == (at + 49) / kStripe;
+        ASSERT_EQ(arrays.locate(request), whole ? Status::ok : Status::invalid) << at;
+        if (!whole) continue;
+        FileBytes got(50);
+        ServedFile& file = arrays.file(request.file);
+        ASSERT_EQ(file.check(request), Status::ok) << at;
+        ASSERT_TRUE(file.guard().copy(got.data(), file.at(request.offset_bytes), 50));
+        ASSERT_EQ(got, test::stamped(50, 5000 + at)) << at;
+    }
+    Request alike = read(0, 4990, 10);
+    EXPECT_EQ(arrays.locate(alike), Status::ok);
+    EXPECT_EQ(alike.offset_bytes, 4990u);
+    EXPECT_EQ(alike.file, 0u);
+}
+
+TEST_F(ServedArraysTest, requests_that_make_no_sense_are_refused) {
+    const OpenedSet alone(alone_), striped(striped_);
+    const ServedArrays arrays({alone.set, striped.set});
+    const auto told = [&](Request request) { return arrays.locate(request); };
+    EXPECT_EQ(told(read(2, 0, 1)), Status::invalid) << "no such array";
+    EXPECT_EQ(told(read(1, 0, 0)), Status::invalid);
+    EXPECT_EQ(told(read(1, kStripe - 1, 2)), Status::invalid) << "two files";
+    EXPECT_EQ(told(read(1, 5 * kStripe + 99, 2)), Status::out_of_range);
+    EXPECT_EQ(told(read(1, ~0ull, 2)), Status::out_of_range);
+}
+
+TEST_F(ServedArraysTest, the_first_failure_is_kept_until_it_is_taken) {
+    const OpenedSet alone(alone_);
+    ServedArrays arrays({alone.set});
+    EXPECT_FALSE(arrays.take_failure().has_value());
+    arrays.failed({Status::io_error, Operation::write, 0, 4096, 512, 28});
+    arrays.failed({Status::truncated, Operation::read, 0, 0, 1, 0});
+    const auto first = arrays.take_failure();
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(first->status, Status::io_error);
+    EXPECT_EQ(first->offset_bytes, 4096u);
+    EXPECT_EQ(first->system_code, 28);
+    EXPECT_FALSE(arrays.take_failure().has_value());
+}
+
+}  // namespace
+}  // namespace penstock::ondevice
