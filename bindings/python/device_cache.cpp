@@ -184,7 +184,7 @@ nb::dict statistics(const PythonDeviceCache& self) {
     for (const auto& array : found.arrays) arrays.append(array_to_dict(array));
     fields["processors"] = processors;
     fields["wait_cycles"] = waits;
-    fields["served"] = served_to_dict(found.served, found.mapped_pages.value_or(0));
+    fields["served"] = served_to_dict(found.served, found.mapped_pages);
     fields["failed_requests"] = found.failed_requests;
     fields["direct_by"] = found.direct_by;
     fields["arrays"] = arrays;

@@ -124,7 +124,7 @@ struct DeviceCacheStatistics {
     std::vector<Served> served;  // of all files
     std::uint64_t failed_requests = 0;
     std::string direct_by;  // "uring", or "direct" with the cause; empty: not used
-    std::optional<std::uint64_t> mapped_pages;  // of all files, that the GPU moved through mappings itself
+    std::uint64_t mapped_pages = 0;  // of all files, that the GPU moved through mappings itself
     std::vector<Array> arrays;
     std::uint64_t page_bytes = 0;
     std::uint64_t pages = 0;         // of the cache

@@ -159,7 +159,6 @@ void DeviceCacheState::add_arrays(DeviceCacheStatistics& found, ondevice::FileCa
     const ondevice::ServiceEvidence evidence = cache.evidence();
     const std::vector<ondevice::MovedByGpu> moved = cache.moved();
     add_service(found, evidence);
-    found.mapped_pages = 0;
     std::size_t number = 0;
     for (std::uint32_t i = 0; i < arrays(); ++i) {
         const auto& files = arrays_[i].files;
@@ -173,7 +172,7 @@ void DeviceCacheState::add_arrays(DeviceCacheStatistics& found, ondevice::FileCa
             const ondevice::FileEvidence& one = evidence.files[number];
             array.files.push_back({files[k]->handle().name, cache.layout(i).sizes[k], named(one.by_source), one.failed,
                                    moved[number].pages, moved[number].bytes});
-            *found.mapped_pages += moved[number].pages;
+            found.mapped_pages += moved[number].pages;
         }
         found.arrays.push_back(std::move(array));
     }

@@ -206,7 +206,7 @@ SourceCounts PageCacheSource::counts() const {
         counts.bytes_by_path["gpu, served by " + source] += static_cast<std::int64_t>(bytes);
     };
     for (const auto& served : statistics.served) count(served.source, served.bytes);
-    count("its own mapping", statistics.mapped_pages.value_or(0) * statistics.page_bytes);
+    count("its own mapping", statistics.mapped_pages * statistics.page_bytes);
     const std::int64_t missed = counts.bytes_read - read_at_opening_;
     counts.bytes_hit = std::max<std::int64_t>(0, counts.bytes_taken - missed);
     return counts;
