@@ -52,7 +52,8 @@ StoredSystem::InMemory StoredSystem::in_memory() const noexcept {
     return {page_cache_->pinned_bytes(), 0, page_cache_->pinned_batches(), 0};
 }
 
-// As many tiers as a surrogate needs, as long as a third of the memory, and a batch, are left for what passes through.
+// As many tiers as a surrogate needs, as long as enough is left for what passes through: some batches, or a third of
+// the memory where batches are large; one at least.
 CacheOptions StoredSystem::cache_options(const SystemOptions& options) const {
     CacheOptions cache = options.cache;
     if (cache.pinned_tiers >= 0) return cache;
@@ -62,10 +63,12 @@ CacheOptions StoredSystem::cache_options(const SystemOptions& options) const {
         return cache;
     }
     const std::int64_t to_pages = file_.head().batches * kPage;
+    constexpr std::int64_t kPassing = 8;
     const auto fits = [&] {
         const std::int64_t pinned = file_.prefix_bytes(cache.pinned_tiers) + to_pages;
         const std::int64_t left = cache.cache_bytes - pinned;
-        return left >= cache.cache_bytes / 3 && left >= file_.largest_batch() + 2 * kPage;
+        const std::int64_t some = kPassing * (file_.largest_batch() + kPage);
+        return left >= std::min(cache.cache_bytes / 3, some) && left >= file_.largest_batch() + 2 * kPage;
     };
     while (cache.pinned_tiers > 0 && !fits()) --cache.pinned_tiers;
     return cache;
