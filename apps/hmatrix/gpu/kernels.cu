@@ -36,7 +36,7 @@ __device__ Owner owner(const std::int32_t* ends, int place) {
 
 template <class Encoding>
 __global__ void __launch_bounds__(kBlockThreads, kBlocksAtOnce)
-    multiply(const __grid_constant__ Group group, const typename Encoding::Real* x, double* y) {
+    multiply(const __grid_constant__ BatchGroup group, const typename Encoding::Real* x, double* y) {
     using Real = typename Encoding::Real;
     extern __shared__ double shared[];
     const int block = static_cast<int>(blockIdx.x), large = group.block_jobs_end[group.count - 1];
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kBlockThreads, kBlocksAtOnce)
 }
 
 template <class Encoding>
-cudaError_t product(const Group& group, const typename Encoding::Real* x, double* y, cudaStream_t stream) {
+cudaError_t product(const BatchGroup& group, const typename Encoding::Real* x, double* y, cudaStream_t stream) {
     const int blocks = group.block_jobs_end[group.count - 1] + group.warp_blocks_end[group.count - 1];
     if (blocks > 0) multiply<Encoding><<<blocks, kBlockThreads, kRoomBytes<Encoding>, stream>>>(group, x, y);
     return cudaGetLastError();
@@ -186,11 +186,11 @@ cudaError_t allow_shared_memory() {
     return first == cudaSuccess ? allow<Doubles>() : first;
 }
 
-cudaError_t launch_product(const Group& group, const float* x, double* y, cudaStream_t stream) {
+cudaError_t launch_product(const BatchGroup& group, const float* x, double* y, cudaStream_t stream) {
     return product<Digits>(group, x, y, stream);
 }
 
-cudaError_t launch_product(const Group& group, const double* x, double* y, cudaStream_t stream) {
+cudaError_t launch_product(const BatchGroup& group, const double* x, double* y, cudaStream_t stream) {
     return product<Doubles>(group, x, y, stream);
 }
 

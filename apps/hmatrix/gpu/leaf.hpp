@@ -54,14 +54,14 @@ struct Batch {
 };
 
 // Batches that one launch multiplies with. Blocks do the large leaves of all of them first, then the jobs of warps.
-constexpr int kGroup = 16;
+constexpr int kBatchesOfLaunch = 16;
 constexpr int kBlockThreads = 128;
 constexpr int kWarpsOfBlock = kBlockThreads / 32;
-struct Group {
-    Batch batches[kGroup];
+struct BatchGroup {
+    Batch batches[kBatchesOfLaunch];
     std::int32_t count;
-    std::int32_t block_jobs_end[kGroup];   // of this batch and those before
-    std::int32_t warp_blocks_end[kGroup];  // likewise: blocks that do warps' jobs
+    std::int32_t block_jobs_end[kBatchesOfLaunch];   // of this batch and those before
+    std::int32_t warp_blocks_end[kBatchesOfLaunch];  // likewise: blocks that do warps' jobs
 };
 
 // What a warp's job may need at most; larger leaves go to blocks. Rows are those a warp's lanes cover at once.

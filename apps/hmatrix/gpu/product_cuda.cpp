@@ -107,7 +107,7 @@ std::vector<std::int64_t> GpuProduct::add(std::int64_t number, const BatchView& 
         give_back(std::move(under_way_.front()), free);
         under_way_.pop_front();
     }
-    if (group_.count == kGroup || under_way_.size() < kLaunchesAhead || held_ > most_held_) launch();
+    if (group_.count == kBatchesOfLaunch || under_way_.size() < kLaunchesAhead || held_ > most_held_) launch();
     while (held_ > most_held_) {
         under_way_.front().done->wait(Deadline::never());
         give_back(std::move(under_way_.front()), free);

@@ -50,7 +50,7 @@ class GpuProduct final : public BatchProduct {
     int tiers_ = 0;
     std::int64_t most_held_ = 0;  // batches that may be kept when add() returns
     std::int64_t held_ = 0;
-    Group group_{};                        // of batches that come with the next launch
+    BatchGroup group_{};                   // of batches that come with the next launch
     std::vector<std::int64_t> collected_;  // their numbers
     std::deque<UnderWay> under_way_;
     std::vector<std::unique_ptr<Event>> spare_events_;

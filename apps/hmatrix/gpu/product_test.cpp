@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <barrier>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -17,6 +15,7 @@
 #include "context/test_files.hpp"
 #include "hmatrix/assemble/assemble.hpp"
 #include "hmatrix/geometry/shapes.hpp"
+#include "hmatrix/gpu/crew_rig.hpp"
 #include "hmatrix/gpu/plan.hpp"
 #include "hmatrix/kernel/problem.hpp"
 #include "hmatrix/multiply/cached_source.hpp"
@@ -28,48 +27,7 @@ namespace {
 
 constexpr std::int64_t kTriangles = 1280;
 
-// A team of threads on the host: two workers of four lanes. What lanes sum goes through an array and a barrier, so the
-// code that divides leaves among threads runs as on a GPU, only slower.
-struct Crew {
-    static constexpr int kLanes = 4;
-    static constexpr int kWorkers = 2;
-    struct Shared {
-        std::barrier<> all{kLanes * kWorkers};
-        std::barrier<> of_worker[kWorkers]{std::barrier<>(kLanes), std::barrier<>(kLanes)};
-        double values[kLanes * kWorkers] = {};
-    };
-    Shared* shared = nullptr;
-    int number = 0;
-
-    int rank() const { return number; }
-    int size() const { return kLanes * kWorkers; }
-    int lane() const { return number % kLanes; }
-    int lanes() const { return kLanes; }
-    int worker() const { return number / kLanes; }
-    int workers() const { return kWorkers; }
-    void sync() const { shared->all.arrive_and_wait(); }
-    template <class Real, class Chosen>
-    Real sum_of(Real value, Chosen chosen) const {
-        shared->values[number] = value;
-        shared->of_worker[worker()].arrive_and_wait();
-        Real sum = 0;
-        for (int lane = 0; lane < kLanes; ++lane) {
-            if (chosen(lane)) sum += static_cast<Real>(shared->values[worker() * kLanes + lane]);
-        }
-        shared->of_worker[worker()].arrive_and_wait();
-        return sum;
-    }
-    template <class Real>
-    Real sum(Real value, int group) const {
-        return sum_of(value, [&](int other) { return other / group == lane() / group; });
-    }
-    template <class Real>
-    Real sum_apart(Real value, int stride) const {
-        return sum_of(value, [&](int other) { return other % stride == lane() % stride; });
-    }
-    void add(double* to, double value) const { std::atomic_ref(*to).fetch_add(value); }
-    void expect(const void*) const {}
-};
+using gpu::Crew;
 
 ContextOptions on_host() {
     ContextOptions options;

@@ -1,0 +1,64 @@
+// A team of threads on the host, for tests: two workers of four lanes.
+//
+// What lanes exchange goes through an array and a barrier, so the code that divides leaves among threads runs as on a
+// GPU, only slower.
+#pragma once
+
+#include <atomic>
+#include <barrier>
+
+namespace penstock::hmatrix::gpu {
+
+struct Crew {
+    static constexpr int kLanes = 4;
+    static constexpr int kWorkers = 2;
+    struct Shared {
+        std::barrier<> all{kLanes * kWorkers};
+        std::barrier<> of_worker[kWorkers]{std::barrier<>(kLanes), std::barrier<>(kLanes)};
+        double values[kLanes * kWorkers] = {};
+    };
+    Shared* shared = nullptr;
+    int number = 0;
+
+    int rank() const { return number; }
+    int size() const { return kLanes * kWorkers; }
+    int lane() const { return number % kLanes; }
+    int lanes() const { return kLanes; }
+    int worker() const { return number / kLanes; }
+    int workers() const { return kWorkers; }
+    void sync() const { shared->all.arrive_and_wait(); }
+
+    template <class Value>
+    Value exchange(Value value, int step) const {
+        shared->values[number] = static_cast<double>(value);
+        shared->of_worker[worker()].arrive_and_wait();
+        const auto other = static_cast<Value>(shared->values[number ^ step]);
+        shared->of_worker[worker()].arrive_and_wait();
+        return other;
+    }
+    template <class Real>
+    Real sum(Real value, int group) const {
+        return sum_of(value, [&](int other) { return other / group == lane() / group; });
+    }
+    template <class Real>
+    Real sum_apart(Real value, int stride) const {
+        return sum_of(value, [&](int other) { return other % stride == lane() % stride; });
+    }
+    void add(double* to, double value) const { std::atomic_ref(*to).fetch_add(value); }
+    void expect(const void*) const {}
+
+  private:
+    template <class Real, class Chosen>
+    Real sum_of(Real value, Chosen chosen) const {
+        shared->values[number] = value;
+        shared->of_worker[worker()].arrive_and_wait();
+        Real sum = 0;
+        for (int lane = 0; lane < kLanes; ++lane) {
+            if (chosen(lane)) sum += static_cast<Real>(shared->values[worker() * kLanes + lane]);
+        }
+        shared->of_worker[worker()].arrive_and_wait();
+        return sum;
+    }
+};
+
+}  // namespace penstock::hmatrix::gpu
