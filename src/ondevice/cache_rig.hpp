@@ -134,6 +134,7 @@ class CacheRig {
         made.store = store_;
         made.counts = &tallies_[caller];
         made.quota = quota_;
+        made.together = together_of(shape_.frames, quota_);
         return made;
     }
     Tally total() const {

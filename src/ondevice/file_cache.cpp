@@ -108,6 +108,7 @@ void FileCache::make_refs(const std::vector<FileSet>& arrays) {
     cache.store = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(arrays.size()),
                    shape_.page_bytes};
     cache.quota = quota_;
+    cache.together = together_of(shape_.frames, quota_);
     cache.counts = reinterpret_cast<CacheCounts*>(counts_.data);
     cache.count_mask = kStripes - 1;
     for (u32 i = 0; i < refs.size(); ++i) {

@@ -108,7 +108,7 @@ struct CacheWorker {
         const Status status =
             whole ? cache.overwrite(key(page), deadline(), frame)
                   : quick.acquire(
-                        cache, key(page), [&] { return deadline(); }, [&] { quick.tell(&Tally::hits); }, frame);
+                        cache, {P::active(), key(page)}, [&] { return deadline(); }, [&] { quick.tell(&Tally::hits); }, frame);
         if (status != Status::ok && status != Status::pending) return status;
         u8* const bytes_there = quick.bytes_of(frame) + inside;
         const Lanes group = P::active();

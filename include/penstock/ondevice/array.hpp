@@ -23,7 +23,7 @@ class Array {
     struct Options {
         u32 number;  // of the array, which the store knows
         u64 items;
-        u64 wait_ns;  // the longest one operation waits
+        u64 wait_ns;  // the longest one operation waits for a page
         bool writable;
         int* status;
     };
@@ -43,12 +43,8 @@ class Array {
     PENSTOCK_ONDEVICE Status load(u64 index, T& value) const {
         if (index >= options_.items) return Status::out_of_range;
         const u32 shift = item_shift();
-        u32 frame = kNoFrame;
-        const Status status = acquire(index >> shift, frame);
-        if (status != Status::ok) return status;
-        value = reinterpret_cast<const T*>(quick_.bytes_of(frame))[index & ((u64{1} << shift) - 1)];
-        quick_.release(frame);
-        return Status::ok;
+        return with_page(index >> shift, false,
+                         [&](const T* items) { value = items[index & ((u64{1} << shift) - 1)]; });
     }
     PENSTOCK_ONDEVICE Status store(u64 index, const T& value) const { return copy_in({index, 1}, &value); }
 
@@ -138,10 +134,25 @@ class Array {
         return run.first <= options_.items && run.items <= options_.items - run.first;
     }
 
+    // Calls `use(items)` with the items of a page, held meanwhile. Lanes that call together stay together: who has had
+    // its page has released it before the others ask again, and all of their turns have one deadline.
     // Hits are counted here and added up at the end: even one that nobody waits for is slow where all count at once.
-    PENSTOCK_ONDEVICE Status acquire(u64 page, u32& frame) const {
-        const auto give_up = [&] { return deadline(); };
-        return quick_.acquire(*cache_, key_of(options_.number, page), give_up, [&] { ++hits_; }, frame);
+    template <class Use>
+    PENSTOCK_ONDEVICE Status with_page(u64 page, bool stores, const Use& use) const {
+        using P = typename Cache::Platform;
+        const Lanes all = P::active();
+        Status status = Status::busy;
+        u64 end = 0;
+        const auto give_up = [&] { return end = end != 0 ? end : deadline(); };
+        for (Lanes rest = all; rest != 0; rest = P::ballot(all, status == Status::busy)) {
+            if (status != Status::busy) continue;
+            u32 frame = kNoFrame;
+            status = quick_.acquire(*cache_, {rest, key_of(options_.number, page)}, give_up, [&] { ++hits_; }, frame);
+            if (status != Status::ok) continue;
+            use(reinterpret_cast<T*>(quick_.bytes_of(frame)));
+            quick_.release(frame, stores);
+        }
+        return status;
     }
 
     // Items of a page as a power of two: items and pages are both, and divisions are slow.
@@ -157,11 +168,8 @@ class Array {
             const u64 at = run.first + done, place = at & (each - 1);
             const u64 rest = each - place;
             const u64 count = rest < run.items - done ? rest : run.items - done;
-            u32 frame = kNoFrame;
-            const Status status = acquire(at >> shift, frame);
+            const Status status = with_page(at >> shift, stores, [&](T* items) { use(items + place, done, count); });
             if (status != Status::ok) return status;
-            use(reinterpret_cast<T*>(quick_.bytes_of(frame)) + place, done, count);
-            quick_.release(frame, stores);
             done += count;
         }
         return Status::ok;

@@ -35,6 +35,9 @@ PENSTOCK_ONDEVICE CacheShape shape_of(u32 frames, u32 page_bytes) {
     return {frames, buckets, frames < 32 ? 1 : frames / 16, page_bytes};
 }
 
+// PageCacheRef::together: the other half of what is never pinned goes round among those who hold one page at a time.
+PENSTOCK_ONDEVICE u32 together_of(u32 frames, u32 quota) { return (frames - quota) / 2; }
+
 template <class P>
 PENSTOCK_ONDEVICE Pool<P> pool_of(const CacheShape& shape, void* states) {
     u8* const base = static_cast<u8*>(states);
@@ -62,6 +65,7 @@ PENSTOCK_ONDEVICE void format(const Pool<P>& pool, u64 thread, u64 threads) {
     for (u64& top : pool.shared->free) top = kNoFrame;
     pool.shared->unused[0] = pool.shared->unused[1] = 0;
     pool.shared->main_hand = pool.shared->probation_hand = pool.shared->draws = pool.shared->pins = 0;
+    pool.shared->together = 0;
     pool.shared->keep_first = pool.shared->keep_end = 0;
 }
 

@@ -42,24 +42,31 @@ struct Hits {
         return frame;
     }
 
-    // The page of `key`, with a reference for the calling lane. Lanes that call together go together where keys agree;
-    // where they do not, all loads are begun before any is waited for, and every lane helps to copy every page. What is
-    // not here is left to `slow`, the cache itself, which gives up at `deadline()`: to ask the clock costs much beside
-    // a hit. `found_one()` is called by one lane of those who go together when the page was here.
+    // Lanes that call together, and the page that the calling one wants.
+    struct Call {
+        Lanes all;
+        u64 key;
+    };
+
+    // The page, with a reference for the calling lane. Lanes go together where keys agree. Where they do not, some may
+    // be told busy: they call again when what the others got is released, since nobody may wait for a page while the
+    // warp holds others, which somebody may wait for who holds this one. What is not here is left to `slow`, the cache
+    // itself, which gives up at `deadline()`: to ask the clock costs much beside a hit. `found_one()` is called by one
+    // lane of those who go together when the page was here.
     template <class Slow, class Deadline, class Found>
-    PENSTOCK_ONDEVICE Status acquire(const Slow& slow, u64 key, const Deadline& deadline, const Found& found_one,
-                                     u32& frame) const {
-        const Lanes all = P::active();
-        const Lanes group = P::same(all, key);
+    PENSTOCK_ONDEVICE Status acquire(const Slow& slow, const Call& call, const Deadline& deadline,
+                                     const Found& found_one, u32& frame) const {
+        const Lanes all = call.all;
+        const Lanes group = P::same(all, call.key);
         const u32 leader = lowest(group);
-        u32 found = P::lane() == leader ? hit(key, count(group)) : kNoFrame;
+        u32 found = P::lane() == leader ? hit(call.key, count(group)) : kNoFrame;
         found = P::from(group, found, leader);
         P::sync(group);  // what the leader may see, all may
         if (found != kNoFrame && P::lane() == leader) found_one();
         frame = found;
         if (P::ballot(all, found == kNoFrame) == 0) return Status::ok;
         u32 loaded = found;  // of its own, so that `frame` stays in a register
-        const Status status = slow.acquire_missing(all, group, {key, deadline()}, loaded);
+        const Status status = slow.acquire_missing(all, group, {call.key, deadline()}, loaded);
         frame = loaded;
         P::sync(all);  // who came together goes on together: nothing else would bring lanes of a warp together again
         return status;

@@ -17,9 +17,10 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     using State = FrameState<P>;
     using Base::pool;
 
-    // See Hits::acquire.
+    // See Hits::acquire. Never busy where all lanes that call together want one page.
     PENSTOCK_ONDEVICE Status acquire(u64 key, u64 deadline, u32& frame) const {
-        return Base::Quick::acquire(*this, key, [&] { return deadline; }, [&] { this->tell(&Tally::hits); }, frame);
+        return Base::Quick::acquire(*this, {P::active(), key}, [&] { return deadline; },
+                                    [&] { this->tell(&Tally::hits); }, frame);
     }
 
     // The pages that some of the callers `all` do not have yet; `group` are those of them that want the caller's page.
@@ -29,7 +30,13 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     PENSTOCK_ONDEVICE_SLOW Status acquire_missing(Lanes all, Lanes group, const Missing& wanted, u32& frame) const {
         const Want want{count(group), wanted.deadline};
         if (group == all) return this->load(group, wanted.key, want, frame);
-        return load_each({all, group}, wanted.key, want, frame);
+        const Callers callers{all, group};
+        const u32 pages = count(P::ballot(all, P::lane() == lowest(group)));
+        const bool may_hold = may_wait_with(all, pages);
+        const Status status =
+            may_hold ? load_each(callers, wanted.key, want, frame) : load_lowest(callers, wanted.key, want, frame);
+        if (may_hold && P::lane() == lowest(all)) P::template add<Scope::device>(&pool.shared->together, 0u - pages);
+        return status;
     }
 
     // A page that all callers together overwrite. pending: it need not be read, and is the callers' to fill up to
@@ -158,7 +165,8 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         return Status::ok;
     }
 
-    u32 quota;  // pages that may be pinned at once
+    u32 quota;         // pages that may be pinned at once
+    u32 together = 0;  // pages that callers who wait may have between them: see together_of
 
   private:
     // Lanes that called together, and those of them that want the caller's page.
@@ -166,7 +174,35 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         Lanes all, group;
     };
 
-    // Some of the callers have no page yet.
+    // Whether the callers may wait for so many pages while they hold some of them. Whoever waits without this leave
+    // has nothing that others could want room for, so that half of the frames that are never pinned always come free.
+    PENSTOCK_ONDEVICE bool may_wait_with(Lanes all, u32 pages) const {
+        const u32 leader = lowest(all);
+        u32 mine = 0;
+        if (P::lane() == leader) {
+            u32* const word = &pool.shared->together;
+            u32 taken = P::template load<Scope::device>(word);
+            while (mine == 0 && pages <= together && taken <= together - pages)
+                mine = P::template swap_if<Scope::device>(word, taken, taken + pages) ? 1 : 0;
+        }
+        return P::from(all, mine, leader) != 0;
+    }
+
+    // Pages that are here are given now, and without any the first caller's is loaded, by all lanes; the others' turn
+    // comes later.
+    PENSTOCK_ONDEVICE_SLOW Status load_lowest(const Callers& callers, u64 key, const Want& want, u32& frame) const {
+        const Lanes all = callers.all;
+        if (P::ballot(all, frame != kNoFrame) != 0) return frame != kNoFrame ? Status::ok : Status::busy;
+        const u32 first = lowest(all);
+        const u32 references = P::from(all, want.references, first);
+        u32 there = kNoFrame;
+        const Status status = this->load(all, P::from(all, key, first), {references, want.deadline}, there);
+        if (!(callers.group >> first & 1)) return Status::busy;
+        frame = there;
+        return status;
+    }
+
+    // All pages that are missing, each begun before any is waited for.
     PENSTOCK_ONDEVICE_SLOW Status load_each(const Callers& callers, u64 key, const Want& want, u32& frame) const {
         const Lanes all = callers.all;
         const bool missing = frame == kNoFrame;

@@ -29,6 +29,7 @@ struct alignas(64) Shared {
     u32 probation_hand;
     u32 draws;
     u32 pins;
+    u32 together;    // pages of callers who wait while they hold some
     u64 keep_first;  // PinnedRange: keys from here
     u64 keep_end;    // to before here stay
     u32 advice[kAdvisedArrays];

@@ -1,0 +1,111 @@
+// For tests: a page cache for the lanes of warps (warp_rig.hpp) over the disk of cache_rig.hpp, of whose pages each lane
+// copies its share, as a store on a GPU does.
+#pragma once
+
+#include "ondevice/cache_rig.hpp"
+#include "ondevice/warp_rig.hpp"
+#include "penstock/ondevice/array.hpp"
+
+namespace penstock::ondevice {
+
+struct WarpStore {
+    Disk* disk;
+
+    Status begin(Lanes group, u64 key, void*, u64, u32& ticket) const {
+        return leads(group) ? unseen([&] { return disk->begin(key, ticket); }) : Status::ok;
+    }
+    Status test(Lanes group, u32 ticket, u64 key, void* page) const {
+        Status status = Status::pending;
+        std::vector<u64> words(disk->words());
+        if (leads(group)) status = unseen([&] { return disk->test(ticket, key, words.data()); });
+        status = static_cast<Status>(Warped::from(group, static_cast<int>(status), lowest(group)));
+        for (u64 place = rank<Warped>(group); status == Status::ok && place < words.size(); place += count(group))
+            static_cast<u64*>(page)[place] = disk->word(key, place);
+        return status;
+    }
+    // Users may store to the page meanwhile.
+    Status put(Lanes group, u64 key, const void* page, u64) const {
+        if (!leads(group)) return Status::ok;
+        return unseen([&] { return disk->put(key, page); });
+    }
+    Status commit(Lanes group, u64) const {
+        return leads(group) ? unseen([&] { return disk->commit(); }) : Status::ok;
+    }
+
+  private:
+    static bool leads(Lanes group) { return Warped::lane() == lowest(group); }
+    template <class Do>
+    static Status unseen(const Do& action) {
+        const Unseen unseen;
+        return action();
+    }
+};
+
+using WarpCaches = CacheRig<SweepResistant, Warped, WarpStore>;
+using WarpNumbers = Array<u64, WarpCaches::Cache>;
+
+// Warps that use one array over one cache.
+struct WarpUsers {
+    struct Plan {
+        Warps::Options warps;
+        u32 frames = 4;
+        u32 together = ~0u - 1;  // permits; else as a cache of so many frames has
+        u64 wait_ms = 2000;
+        u32 pages = 24;
+    };
+    static constexpr u32 kPage = 512;
+    static constexpr u64 kPageItems = kPage / 8;
+
+    explicit WarpUsers(const Plan& made)
+        : plan(made), disk(made.pages, kPage), rig(shape_of(made.frames, kPage), {&disk}), warps(made.warps) {}
+
+    WarpCaches::Cache cache() {
+        const Unseen unseen;
+        auto cache = rig.cache();
+        if (plan.together != ~0u - 1) cache.together = plan.together;
+        return cache;
+    }
+    u64 items() const { return plan.pages * kPageItems; }
+    // `body(numbers, warp, lane)` on every lane.
+    template <class Body>
+    void run(const Body& body) {
+        const auto cache = this->cache();
+        warps.run([&](u32 warp, u32 lane) {
+            const WarpNumbers numbers(cache, {0, items(), plan.wait_ms * 1'000'000, true, nullptr});
+            body(numbers, warp, lane);
+        });
+    }
+    // Nothing is left over: references, permits, lost frames.
+    bool nothing_left() {
+        return rig.references() == 0 && rig.still().shared->together == 0 && rig.every_frame_is_somewhere_once() &&
+               disk.misused == 0;
+    }
+    // What `flush` says to one lane alone.
+    Status flush() {
+        Status status = Status::pending;
+        Warps alone({1, 1, 1, false});
+        const auto cache = this->cache();
+        alone.run([&](u32, u32) { status = cache.flush(~0ull); });
+        return status;
+    }
+
+    Plan plan;
+    Disk disk;
+    WarpCaches rig;
+    Warps warps;
+};
+
+// Numbers of one lane's own, from its place and the seed.
+class LaneDraws {
+  public:
+    LaneDraws(u64 seed, u32 warp, u32 lane) : state_(seed * 1000003 + warp * 64 + lane + 1) { below(2); }
+    u64 below(u64 limit) {
+        state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
+        return (state_ >> 33) % limit;
+    }
+
+  private:
+    u64 state_;
+};
+
+}  // namespace penstock::ondevice
