@@ -58,6 +58,7 @@ class Warps {
     }
     void pause(u32 about_ns) {
         const Unseen unseen;
+        clock_ += kStepNs;
         running_->wakes = clock_ + about_ns;
         running_->doing = Doing::pauses;
         ++pauses_[running_->warp];

@@ -10,11 +10,15 @@ namespace penstock::ondevice {
 
 struct WarpStore {
     Disk* disk;
+    const u32* permits = nullptr;     // that are given out now
+    u32* most_permits = nullptr;      // that were out at any call of this
 
     Status begin(Lanes group, u64 key, void*, u64, u32& ticket) const {
+        look();
         return leads(group) ? unseen([&] { return disk->begin(key, ticket); }) : Status::ok;
     }
     Status test(Lanes group, u32 ticket, u64 key, void* page) const {
+        look();
         Status status = Status::pending;
         std::vector<u64> words(disk->words());
         if (leads(group)) status = unseen([&] { return disk->test(ticket, key, words.data()); });
@@ -33,6 +37,10 @@ struct WarpStore {
     }
 
   private:
+    void look() const {
+        const Unseen unseen;
+        if (permits != nullptr && *permits > *most_permits) *most_permits = *permits;
+    }
     static bool leads(Lanes group) { return Warped::lane() == lowest(group); }
     template <class Do>
     static Status unseen(const Do& action) {
@@ -46,23 +54,26 @@ using WarpNumbers = Array<u64, WarpCaches::Cache>;
 
 // Warps that use one array over one cache.
 struct WarpUsers {
+    static constexpr u32 kAsMade = ~0u - 1;  // as a cache of so many frames has
     struct Plan {
         Warps::Options warps;
         u32 frames = 4;
-        u32 together = ~0u - 1;  // permits; else as a cache of so many frames has
-        u64 wait_ms = 2000;
+        u32 together = kAsMade;  // permits
+        u64 wait_ms = 100;
         u32 pages = 24;
     };
     static constexpr u32 kPage = 512;
     static constexpr u64 kPageItems = kPage / 8;
 
     explicit WarpUsers(const Plan& made)
-        : plan(made), disk(made.pages, kPage), rig(shape_of(made.frames, kPage), {&disk}), warps(made.warps) {}
+        : plan(made), disk(made.pages, kPage), rig(shape_of(made.frames, kPage), WarpStore{&disk}), warps(made.warps) {}
 
     WarpCaches::Cache cache() {
         const Unseen unseen;
         auto cache = rig.cache();
-        if (plan.together != ~0u - 1) cache.together = plan.together;
+        if (plan.together != kAsMade) cache.together = plan.together;
+        cache.store.permits = &cache.pool.shared->together;
+        cache.store.most_permits = &most_permits;
         return cache;
     }
     u64 items() const { return plan.pages * kPageItems; }
@@ -80,16 +91,24 @@ struct WarpUsers {
         return rig.references() == 0 && rig.still().shared->together == 0 && rig.every_frame_is_somewhere_once() &&
                disk.misused == 0;
     }
-    // What `flush` says to one lane alone.
-    Status flush() {
+    // What `action(cache)` says to one lane alone.
+    template <class Action>
+    Status alone(const Action& action) {
         Status status = Status::pending;
-        Warps alone({1, 1, 1, false});
+        Warps one({1, 1, 1, false});
         const auto cache = this->cache();
-        alone.run([&](u32, u32) { status = cache.flush(~0ull); });
+        one.run([&](u32, u32) { status = action(cache); });
         return status;
+    }
+    Status flush() {
+        return alone([](const auto& cache) { return cache.flush(~0ull); });
+    }
+    Status settle() {
+        return alone([](const auto& cache) { return cache.settle(~0ull); });
     }
 
     Plan plan;
+    u32 most_permits = 0;
     Disk disk;
     WarpCaches rig;
     Warps warps;
