@@ -107,8 +107,7 @@ struct CacheWorker {
         u32 frame = kNoFrame;
         const Status status =
             whole ? cache.overwrite(key(page), deadline(), frame)
-                  : quick.acquire(
-                        cache, {P::active(), key(page)}, [&] { return deadline(); }, [&] { quick.tell(&Tally::hits); }, frame);
+                  : cache.acquire_of(quick, {P::active(), key(page)}, [&] { return deadline(); }, frame);
         if (status != Status::ok && status != Status::pending) return status;
         u8* const bytes_there = quick.bytes_of(frame) + inside;
         const Lanes group = P::active();

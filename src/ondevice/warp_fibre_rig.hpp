@@ -71,6 +71,7 @@ class Fibre {
         makecontext(&context_, enters, 2, static_cast<unsigned>(self), static_cast<unsigned>(self >> 32));
 #if defined(__SANITIZE_THREAD__)
         sanitized_ = __tsan_create_fiber(0);
+        hands_on(this);
 #endif
     }
     ~Fibre() {
@@ -83,7 +84,9 @@ class Fibre {
 
     bool over() const { return over_; }
     // How deep in its stack the calling fibre is.
-    u64 depth() const { return reinterpret_cast<u64>(stack_.data() + kStack) - reinterpret_cast<u64>(__builtin_frame_address(0)); }
+    u64 depth() const {
+        return reinterpret_cast<u64>(stack_.data() + kStack) - reinterpret_cast<u64>(__builtin_frame_address(0));
+    }
 
     // From outside, until it rests or its body is over.
     void resume() {
@@ -95,6 +98,7 @@ class Fibre {
 #endif
         swapcontext(&outside_, &context_);
         model::arrived(kept, nullptr);
+        if (over_) takes_over(this);
     }
     // From within.
     void rest() {
@@ -113,7 +117,9 @@ class Fibre {
     static void enter(unsigned low, unsigned high) {
         auto* const self = reinterpret_cast<Fibre*>(u64{high} << 32 | low);
         model::arrived(nullptr, &self->outside_place_);
+        takes_over(self);
         self->body_();
+        hands_on(self);
         self->over_ = true;
         self->rest();
     }

@@ -134,25 +134,28 @@ class Array {
         return run.first <= options_.items && run.items <= options_.items - run.first;
     }
 
-    // Calls `use(items)` with the items of a page, held meanwhile. Lanes that call together stay together: who has had
-    // its page has released it before the others ask again, and all of their turns have one deadline.
+    // Calls `use(items)` with the items of a page, held meanwhile. What is slow and rare lies in memory of its own.
     // Hits are counted here and added up at the end: even one that nobody waits for is slow where all count at once.
     template <class Use>
     PENSTOCK_ONDEVICE Status with_page(u64 page, bool stores, const Use& use) const {
-        using P = typename Cache::Platform;
-        const Lanes all = P::active();
-        Status status = Status::busy;
-        u64 end = 0;
-        const auto give_up = [&] { return end = end != 0 ? end : deadline(); };
-        for (Lanes rest = all; rest != 0; rest = P::ballot(all, status == Status::busy)) {
-            if (status != Status::busy) continue;
-            u32 frame = kNoFrame;
-            status = quick_.acquire(*cache_, {rest, key_of(options_.number, page)}, give_up, [&] { ++hits_; }, frame);
-            if (status != Status::ok) continue;
-            use(reinterpret_cast<T*>(quick_.bytes_of(frame)));
-            quick_.release(frame, stores);
+        const Lanes all = Cache::Platform::active();
+        const u64 key = key_of(options_.number, page);
+        Lanes group = 0;
+        u32 frame = kNoFrame;
+        const bool at_once = quick_.all_here({all, key}, [&] { ++hits_; }, group, frame);
+        typename Cache::Rounds rounds;
+        if (!at_once) rounds = {all, group, key, deadline(), frame, Status::pending};
+        for (bool got = at_once;;) {
+            if (got) {
+                use(reinterpret_cast<T*>(quick_.bytes_of(frame)));
+                quick_.release(frame, stores);
+            }
+            if (at_once) return Status::ok;
+            const auto round = cache_->next_round(rounds);
+            if (round == Cache::Round::over) return rounds.status;
+            got = round == Cache::Round::got;
+            if (got) frame = rounds.frame;
         }
-        return status;
     }
 
     // Items of a page as a power of two: items and pages are both, and divisions are slow.

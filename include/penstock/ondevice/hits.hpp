@@ -48,28 +48,19 @@ struct Hits {
         u64 key;
     };
 
-    // The page, with a reference for the calling lane. Lanes go together where keys agree. Where they do not, some may
-    // be told busy: they call again when what the others got is released, since nobody may wait for a page while the
-    // warp holds others, which somebody may wait for who holds this one. What is not here is left to `slow`, the cache
-    // itself, which gives up at `deadline()`: to ask the clock costs much beside a hit. `found_one()` is called by one
-    // lane of those who go together when the page was here.
-    template <class Slow, class Deadline, class Found>
-    PENSTOCK_ONDEVICE Status acquire(const Slow& slow, const Call& call, const Deadline& deadline,
-                                     const Found& found_one, u32& frame) const {
-        const Lanes all = call.all;
-        const Lanes group = P::same(all, call.key);
+    // Whether all callers have their pages at once, each with a reference, and if not, which of them has: the others'
+    // frame is kNoFrame. `group` are the lanes that want the caller's page and went together for it; `found_one()` is
+    // called by one lane of those whose page was here.
+    template <class Found>
+    PENSTOCK_ONDEVICE bool all_here(const Call& call, const Found& found_one, Lanes& group, u32& frame) const {
+        group = P::same(call.all, call.key);
         const u32 leader = lowest(group);
         u32 found = P::lane() == leader ? hit(call.key, count(group)) : kNoFrame;
         found = P::from(group, found, leader);
         P::sync(group);  // what the leader may see, all may
         if (found != kNoFrame && P::lane() == leader) found_one();
         frame = found;
-        if (P::ballot(all, found == kNoFrame) == 0) return Status::ok;
-        u32 loaded = found;  // of its own, so that `frame` stays in a register
-        const Status status = slow.acquire_missing(all, group, {call.key, deadline()}, loaded);
-        frame = loaded;
-        P::sync(all);  // who came together goes on together: nothing else would bring lanes of a warp together again
-        return status;
+        return P::ballot(call.all, found == kNoFrame) == 0;
     }
 
     // Gives the reference back. `stored`: bytes were written to the page since acquire, all of them before this call.

@@ -17,25 +17,59 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     using State = FrameState<P>;
     using Base::pool;
 
-    // See Hits::acquire. Never busy where all lanes that call together want one page.
+    // The page of `key`, with a reference for the calling lane. Lanes that call together go together where keys agree.
+    // Where they do not, some may be told busy, without a reference: they call again when what the others got is
+    // released, for nobody may wait for a page while its warp holds others, which somebody may wait for who holds this
+    // one. Where all want one page, nobody is ever told busy.
     PENSTOCK_ONDEVICE Status acquire(u64 key, u64 deadline, u32& frame) const {
-        return Base::Quick::acquire(*this, {P::active(), key}, [&] { return deadline; },
-                                    [&] { this->tell(&Tally::hits); }, frame);
+        return acquire_of(*this, {P::active(), key}, [&] { return deadline; }, frame);
+    }
+    // The same with a copy of the quick half, which may be in registers, for lanes that are known. `deadline()` is
+    // asked for where something is missing: to ask the clock costs much beside a hit.
+    template <class Deadline>
+    PENSTOCK_ONDEVICE Status acquire_of(const typename Base::Quick& quick, const typename Base::Quick::Call& call,
+                                        const Deadline& deadline, u32& frame) const {
+        Lanes group = 0;
+        if (quick.all_here(call, [&] { quick.tell(&Tally::hits); }, group, frame)) return Status::ok;
+        u32 loaded = frame;  // of its own, so that `frame` stays in a register
+        const Status status = acquire_missing(call.all, group, {call.key, deadline()}, loaded);
+        frame = loaded;
+        return status;
+    }
+
+    // Callers of whom all_here said that some have no page yet, and what it found. Each round, all of them call
+    // `next_round` and who got its page uses and releases it, until it is over for all of them together.
+    struct Rounds {
+        Lanes all, group;
+        u64 key, deadline;
+        u32 frame;
+        Status status;  // pending before the first
+    };
+    enum class Round : u8 { got, none, over };
+    PENSTOCK_ONDEVICE_SLOW Round next_round(Rounds& now) const {
+        Lanes rest = now.all;
+        if (now.status == Status::pending) {
+            now.status = acquire_missing(now.all, now.group, {now.key, now.deadline}, now.frame);
+        } else {
+            rest = P::ballot(now.all, now.status == Status::busy);
+            if (rest == 0) return Round::over;
+            if (now.status != Status::busy) return Round::none;
+            now.status = acquire_of(*this, {rest, now.key}, [&] { return now.deadline; }, now.frame);
+        }
+        return now.status == Status::ok ? Round::got : Round::none;
     }
 
     // The pages that some of the callers `all` do not have yet; `group` are those of them that want the caller's page.
+    // They leave together: nothing else would bring lanes of a warp together again.
     struct Missing {
         u64 key, deadline;
     };
     PENSTOCK_ONDEVICE_SLOW Status acquire_missing(Lanes all, Lanes group, const Missing& wanted, u32& frame) const {
         const Want want{count(group), wanted.deadline};
-        if (group == all) return this->load(group, wanted.key, want, frame);
         const Callers callers{all, group};
-        const u32 pages = count(P::ballot(all, P::lane() == lowest(group)));
-        const bool may_hold = may_wait_with(all, pages);
-        const Status status =
-            may_hold ? load_each(callers, wanted.key, want, frame) : load_lowest(callers, wanted.key, want, frame);
-        if (may_hold && P::lane() == lowest(all)) P::template add<Scope::device>(&pool.shared->together, 0u - pages);
+        const Status status = group == all ? this->load(all, wanted.key, want, frame)
+                                           : load_apart(callers, wanted.key, want, frame);
+        P::sync(all);
         return status;
     }
 
@@ -173,6 +207,16 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     struct Callers {
         Lanes all, group;
     };
+
+    // Lanes that want several pages, some of which are missing.
+    PENSTOCK_ONDEVICE_SLOW Status load_apart(const Callers& callers, u64 key, const Want& want, u32& frame) const {
+        const Lanes all = callers.all;
+        const u32 pages = count(P::ballot(all, P::lane() == lowest(callers.group)));
+        if (!may_wait_with(all, pages)) return load_lowest(callers, key, want, frame);
+        const Status status = load_each(callers, key, want, frame);
+        if (P::lane() == lowest(all)) P::template add<Scope::device>(&pool.shared->together, 0u - pages);
+        return status;
+    }
 
     // Whether the callers may wait for so many pages while they hold some of them. Whoever waits without this leave
     // has nothing that others could want room for, so that half of the frames that are never pinned always come free.
