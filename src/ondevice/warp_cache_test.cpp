@@ -9,7 +9,7 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u32 kTurns = 20;
+constexpr u32 kTurns = 12;
 constexpr u64 kEver = ~0ull;
 
 using Tallied = std::map<Status, u32>;
@@ -104,7 +104,7 @@ struct LanesApart : testing::TestWithParam<std::tuple<u32, bool>> {
 };
 
 TEST_P(LanesApart, load_what_the_disk_has_and_never_wait_for_each_other) {
-    for (u64 seed = 1; seed <= 3; ++seed) {
+    for (u64 seed = 1; seed <= 2; ++seed) {
         WarpUsers users(plan(seed));
         users.disk.pending_tests = 2;
         EXPECT_EQ(random_loads(users), (Tallied{{Status::ok, 8 * 4 * kTurns}})) << "seed " << seed;
@@ -188,7 +188,8 @@ TEST_P(LanesApart, share_tiles) {
             Warped::sync((1u << lanes) - 1);
             u64 visited = 0;
             const auto look = [&](const u64* items, u64 done, u64 count) {
-                for (u64 item = lane; item < count; item += lanes) bad += right(first + done + item, items[item]) ? 0 : 1;
+                for (u64 item = lane; item < count; item += lanes)
+                    if (!right(first + done + item, items[item])) ++bad;
                 visited += count;
             };
             bad += numbers.visit_tile({first, kTile}, look) == Status::ok && visited == kTile ? 0 : 1;

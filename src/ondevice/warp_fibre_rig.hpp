@@ -24,6 +24,13 @@ void AnnotateIgnoreSyncEnd(const char* file, int line);
 }
 #endif
 
+// A function of the rig's own, of which the thread sanitizer sees nothing.
+#if defined(__SANITIZE_THREAD__)
+#define PENSTOCK_UNSEEN __attribute__((no_sanitize_thread))
+#else
+#define PENSTOCK_UNSEEN
+#endif
+
 namespace penstock::ondevice {
 
 // While it lives, the thread sanitizer sees nothing of what the calling fibre does.
@@ -101,7 +108,7 @@ class Fibre {
         if (over_) takes_over(this);
     }
     // From within.
-    void rest() {
+    PENSTOCK_UNSEEN void rest() {
         void* kept = nullptr;
         model::leaving(over_ ? nullptr : &kept, outside_place_);
 #if defined(__SANITIZE_THREAD__)
@@ -114,13 +121,13 @@ class Fibre {
   private:
     static constexpr std::size_t kStack = 256 * 1024;
 
-    static void enter(unsigned low, unsigned high) {
+    PENSTOCK_UNSEEN static void enter(unsigned low, unsigned high) {
         auto* const self = reinterpret_cast<Fibre*>(u64{high} << 32 | low);
         model::arrived(nullptr, &self->outside_place_);
         takes_over(self);
         self->body_();
-        hands_on(self);
         self->over_ = true;
+        hands_on(self);
         self->rest();
     }
 

@@ -1,5 +1,5 @@
-// A platform of several warps of several lanes on the host: what a GPU may do with the lanes of a warp is tried, seed by
-// seed, where it can be looked at.
+// A platform of several warps of several lanes on the host: what a GPU may do with the lanes of a warp is tried, seed
+// by seed, where it can be looked at.
 //
 // Every lane is a fibre; each access to shared memory may let others go on, whom chance chooses. A collective ends when
 // all lanes of its mask are in it, and only `sync` orders memory between lanes. `active` gives the lanes that wait at

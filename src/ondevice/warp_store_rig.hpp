@@ -1,5 +1,5 @@
-// For tests: a page cache for the lanes of warps (warp_rig.hpp) over the disk of cache_rig.hpp, of whose pages each lane
-// copies its share, as a store on a GPU does.
+// For tests: a page cache for the lanes of warps (warp_rig.hpp) over the disk of cache_rig.hpp, of whose pages each
+// lane copies its share, as a store on a GPU does.
 #pragma once
 
 #include "ondevice/cache_rig.hpp"
@@ -10,8 +10,8 @@ namespace penstock::ondevice {
 
 struct WarpStore {
     Disk* disk;
-    const u32* permits = nullptr;     // that are given out now
-    u32* most_permits = nullptr;      // that were out at any call of this
+    const u32* permits = nullptr;  // that are given out now
+    u32* most_permits = nullptr;   // that were out at any call of this
 
     Status begin(Lanes group, u64 key, void*, u64, u32& ticket) const {
         look();
