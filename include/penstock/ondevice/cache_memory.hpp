@@ -1,5 +1,5 @@
 // How the memory of a page cache is laid out in one allocation, and how it starts. It follows the cache's size alone:
-// besides its bytes a page costs 28 B, a directory entry 16 B, and the cache 896 B.
+// besides its bytes a page costs 28 B, a directory entry 16 B, and the cache 832 B.
 #pragma once
 
 #include "penstock/ondevice/page_cache.hpp"

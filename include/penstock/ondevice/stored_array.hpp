@@ -17,7 +17,7 @@ using StoredCache = PageCacheRef<Native, FileStore<Native>, AnyReplacement>;
 struct StoredRef {
     StoredCache cache;
     u64 bytes;
-    u64 wait_ns;  // the longest that one operation waits
+    u64 wait_ns;  // the longest that one operation waits for a page
     int* status;  // takes the first failure of operator[]; see Array::Options
     u32 number;   // of the array
     u32 writable;
