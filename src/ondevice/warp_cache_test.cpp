@@ -202,6 +202,26 @@ TEST_P(LanesApart, share_tiles) {
     EXPECT_TRUE(users.nothing_left());
 }
 
+// Lanes that share a tile of which a page cannot be had are told so, and nobody waits for who has left.
+TEST_P(LanesApart, share_the_failure_of_a_tile) {
+    WarpUsers users(plan(11));
+    users.disk.fail_load_each = 5;
+    users.disk.pending_tests = 1;
+    Tallied seen;
+    users.run([&](const WarpNumbers& numbers, u32 warp, u32) {
+        LaneDraws together(3, warp, 0);
+        for (u32 turn = 0; turn < 8; ++turn) {
+            const Status status = numbers.visit_tile({together.below(users.items() - 200), 200},
+                                                     [](const u64*, u64, u64) {});
+            const Unseen unseen;
+            ++seen[status];
+        }
+    });
+    EXPECT_GT(seen[Status::ok], 0u);
+    EXPECT_GT(seen[Status::io_error], 0u);
+    EXPECT_TRUE(users.nothing_left());
+}
+
 INSTANTIATE_TEST_SUITE_P(Caches, LanesApart, testing::Combine(testing::Values(1, 3, 6, 64), testing::Bool()));
 
 // Leave to wait with pages in hand is given up to its limit, and always comes back.
