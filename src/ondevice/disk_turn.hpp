@@ -1,7 +1,7 @@
 // Who talks to the disk when several service threads have large requests for it.
 //
-// A disk likes large neighbouring requests in the order they lie in, from one submitter: those of several threads come
-// interleaved, and a virtual disk then gave 1.5 instead of 2.5 GB/s. So the thread that has a large request first
+// The kernel joins neighbouring requests that one submitter brings in the order they lie in; those of several threads
+// come interleaved, each with a part of the order. So the thread that has a large request first
 // becomes the one that submits, and others leave theirs with it until it has nothing more under way. It is awake all
 // that time, so nothing that was left waits for a sleeper.
 #pragma once

@@ -284,7 +284,7 @@ def _best(bench: Bench) -> list[Probe]:
     probes = []
     for tolerance in bench.settings["tolerances"]:
         group = f"to {power(tolerance)}"
-        # Parity mode takes a hundred times as long: it is shown where it takes least.
+        # Parity mode takes many times as long: it is shown where it takes least.
         modes = ("best", "parity") if tolerance == max(bench.settings["tolerances"]) else ("best",)
         probes += [Probe(f"{group}: {mode}", partial(_to, bench, tolerance, mode), group) for mode in modes]
     return probes
