@@ -4,6 +4,7 @@
 // GPU, only slower.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
 
@@ -46,6 +47,22 @@ struct Crew {
     }
     void add(double* to, double value) const { std::atomic_ref(*to).fetch_add(value); }
     void expect(const void*) const {}
+    template <class Use>
+    void sum_four(const double (&values)[4], const Use& use) const {
+        for (int i = 0; i < 4; ++i) {
+            const double all = sum(values[i], kLanes);
+            if (lane() == i) use(i, all);
+        }
+    }
+    template <class Piece>
+    void bring(int count, const Piece& piece) const {
+        for (int i = lane(); i < count; i += kLanes) {
+            const auto run = piece(i);
+            std::copy_n(run.from, run.count, run.to);
+        }
+    }
+    void copy(double* to, const double* from) const { *to = *from; }
+    void arrived() const { sync(); }
 
   private:
     template <class Real, class Chosen>
@@ -59,6 +76,12 @@ struct Crew {
         shared->of_worker[worker()].arrive_and_wait();
         return sum;
     }
+};
+
+// The same as teams of a warp each: they wait for their own lanes only.
+struct CrewOfWarps : Crew {
+    void sync() const { shared->of_worker[worker()].arrive_and_wait(); }
+    void arrived() const { sync(); }
 };
 
 }  // namespace penstock::hmatrix::gpu

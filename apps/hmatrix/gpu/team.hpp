@@ -17,6 +17,13 @@
 
 namespace penstock::hmatrix::gpu {
 
+// Numbers to copy; to and from are both at a multiple of 16 bytes, or both 8 bytes behind one.
+struct NumberRun {
+    double* to;
+    const double* from;
+    int count;
+};
+
 struct Alone {
     PENSTOCK_BOTH int rank() const { return 0; }  // of the thread in the team
     PENSTOCK_BOTH int size() const { return 1; }
@@ -38,6 +45,22 @@ struct Alone {
     PENSTOCK_BOTH void add(double* to, double value) const { *to += value; }
     // The line at `place` will be read soon.
     PENSTOCK_BOTH void expect(const void*) const {}
+    // use(i, sum of values[i] over the lanes), by one lane each.
+    template <class Use>
+    PENSTOCK_BOTH void sum_four(const double (&values)[4], const Use& use) const {
+        for (int i = 0; i < 4; ++i) use(i, values[i]);
+    }
+    // Numbers on their way to shared memory: `piece(i)` for each of `count` runs, and a number by whatever lane calls
+    // copy(). All are there when arrived() returns.
+    template <class Piece>
+    PENSTOCK_BOTH void bring(int count, const Piece& piece) const {
+        for (int i = 0; i < count; ++i) {
+            const NumberRun run = piece(i);
+            for (int k = 0; k < run.count; ++k) run.to[k] = run.from[k];
+        }
+    }
+    PENSTOCK_BOTH void copy(double* to, const double* from) const { *to = *from; }
+    PENSTOCK_BOTH void arrived() const {}
 };
 
 #if defined(__CUDACC__)
@@ -63,7 +86,85 @@ struct OneWarp {
     __device__ __forceinline__ void expect(const void* place) const {
         asm volatile("prefetch.global.L2 [%0];" ::"l"(place));
     }
+    // Half of the lanes keep two of the sums, a quarter one: six exchanges instead of twenty.
+    template <class Use>
+    __device__ __forceinline__ void sum_four(const double (&values)[4], const Use& use) const {
+        const bool high = (lane() & 16) != 0, odd = (lane() & 8) != 0;
+        double first = high ? values[2] : values[0], second = high ? values[3] : values[1];
+        first += __shfl_xor_sync(0xffffffffu, high ? values[0] : values[2], 16);
+        second += __shfl_xor_sync(0xffffffffu, high ? values[1] : values[3], 16);
+        double mine = odd ? second : first;
+        mine += __shfl_xor_sync(0xffffffffu, odd ? first : second, 8);
+        for (int step = 4; step > 0; step /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, step);
+        if (lane() % 8 == 0) use(lane() / 8, mine);
+    }
+    __device__ __forceinline__ void copy(double* to, const double* from) const {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_place(to)), "l"(from) : "memory");
+    }
+    static __device__ __forceinline__ unsigned shared_place(const void* place) {
+        return static_cast<unsigned>(__cvta_generic_to_shared(place));
+    }
 };
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+// A warp that has a unit of its multiprocessor copy whole runs, 16 bytes at a time: up to 8 bytes more at both ends,
+// which must be readable and have room. `arrival` is 8 bytes of shared memory for one use.
+struct BringingWarp : OneWarp {
+    unsigned arrival;
+    __device__ __forceinline__ explicit BringingWarp(std::uint64_t* place) : arrival(shared_place(place)) {
+        if (lane() == 0) {
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" ::"r"(arrival) : "memory");
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }
+        __syncwarp();
+    }
+    template <class Piece>
+    __device__ __forceinline__ void bring(int count, const Piece& piece) const {
+        unsigned bytes = 0;
+        for (int i = lane(); i < count; i += 32) {
+            const NumberRun run = piece(i);
+            const auto from = reinterpret_cast<std::uint64_t>(run.from) & ~std::uint64_t{15};
+            const auto end = (reinterpret_cast<std::uint64_t>(run.from + run.count) + 15) & ~std::uint64_t{15};
+            const auto size = static_cast<unsigned>(end - from);
+            const unsigned to = shared_place(run.to) & ~15u;
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                         ::"r"(to), "l"(from), "r"(size), "r"(arrival)
+                         : "memory");
+            bytes += size;
+        }
+        asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1; }" ::"r"(arrival),
+                     "r"(bytes)
+                     : "memory");
+    }
+    __device__ __forceinline__ void arrived() const {
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        unsigned there = 0;
+        while (there == 0) {
+            asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p; }"
+                         : "=r"(there)
+                         : "r"(arrival)
+                         : "memory");
+        }
+        __syncwarp();
+    }
+};
+#else
+// A warp that copies by its lanes.
+struct BringingWarp : OneWarp {
+    __device__ __forceinline__ explicit BringingWarp(std::uint64_t*) {}
+    template <class Piece>
+    __device__ __forceinline__ void bring(int count, const Piece& piece) const {
+        for (int i = 0; i < count; ++i) {
+            const NumberRun run = piece(i);
+            for (int k = lane(); k < run.count; k += 32) copy(run.to + k, run.from + k);
+        }
+    }
+    __device__ __forceinline__ void arrived() const {
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncwarp();
+    }
+};
+#endif
 
 struct OneBlock : OneWarp {
     __device__ __forceinline__ int rank() const { return static_cast<int>(threadIdx.x); }
