@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,10 @@ import pytest
 
 os.environ["PENSTOCK_PROFILES"] = ""  # no profile of the machine the tests run on may turn a choice
 from penstock import Context
+
+# What a shell starts in the background ignores SIGINT, and hands that on: commands here are to be interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PENSTOCK = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
 LIMIT_S = 120  # "in bounded time" of every command here
