@@ -2,6 +2,7 @@
 #include "ondevice/file_cache.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 namespace penstock::ondevice {
@@ -42,17 +43,31 @@ u32 unpinned(const CacheShape& shape) {
     return static_cast<u32>(std::min<u64>((shape.frames + 7) / 8, enough));
 }
 
+// Short work is over before a thread that sleeps would be woken, which takes as long again; long work leaves the core
+// to others. The threads of the service may want it too.
+void wait_for(Event& event) {
+    constexpr std::chrono::microseconds kShort{200};
+    const auto end = penstock::Clock::now() + kShort;
+    while (!event.done()) {
+        if (penstock::Clock::now() >= end) {
+            event.wait(Deadline::never());
+            return;
+        }
+        std::this_thread::yield();
+    }
+}
+
 }  // namespace
 
 FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options)
-    : device_(device),
+    : device_(device.info()),
       options_(options),
       shape_(checked_shape(options)),
       own_(device, MemoryKind::device),
       shared_(device, MemoryKind::pinned) {
     if (arrays.empty()) refuse("no files", "name at least one");
     quota_ = shape_.frames - unpinned(shape_);
-    most_workers_ = ondevice::most_workers(device);
+    most_workers_ = ondevice::most_workers(device_);
     states_ = own_.allocate(shape_.state_bytes());
     data_ = own_.allocate(shape_.data_bytes());
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
@@ -69,6 +84,7 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     const u32 slots = options.slots != 0 ? options.slots : static_cast<u32>(room);
     mailbox_ = std::make_unique<Mailbox>(shared_, own_, MailboxSizes{slots, shape_.page_bytes});
     make_refs(arrays);
+    answers_ = shared_.allocate(std::max({counts_.bytes, moved_.bytes, outcome_.bytes, failed_.bytes, done_.bytes}));
     service_ = std::make_unique<Service>(
         *mailbox_, arrays,
         ServiceOptions{.threads = service_threads(options, slots), .system = options.system});
@@ -125,13 +141,21 @@ void FileCache::make_refs(const std::vector<FileSet>& arrays) {
 
 const StoredRef* FileCache::ref(u32 array) const { return reinterpret_cast<const StoredRef*>(refs_.data) + array; }
 
+// What is in `from`, in its place on the stream: the one wait for it is also the one for what was queued before.
+template <class T>
+std::vector<T> FileCache::fetched(const DmaBlock& from, Then then) {
+    stream_->copy(CopyDirection::to_host, answers_.data, from.data, from.bytes);
+    stream_->record(*event_);
+    if (then == Then::clear) stream_->fill(from.data, from.bytes, 0);  // behind the event: nobody waits for it
+    wait_for(*event_);
+    std::vector<T> found(from.bytes / sizeof(T));
+    std::memcpy(found.data(), answers_.data, found.size() * sizeof(T));
+    return found;
+}
+
 Status FileCache::take_failure() {
     const std::scoped_lock lock(mutex_);
-    int status = 0;
-    stream_->copy(CopyDirection::to_host, &status, failed_.data, sizeof status);
-    stream_->fill(failed_.data, sizeof status, 0);
-    stream_->synchronize();
-    return static_cast<Status>(status);
+    return static_cast<Status>(fetched<int>(failed_, Then::clear).front());
 }
 
 // As many as there is work for, and no more than can hold a page each while others have room too.
@@ -154,17 +178,11 @@ u32 FileCache::workers_for(const CacheWork& work) const {
 }
 
 FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
-    CacheOutcome outcome{};
     static_cast<void>(service_->take_failure());  // of earlier work
-    stream_->fill(outcome_.data, sizeof outcome, 0);
-    stream_->synchronize();  // the emulated device does the work here, not on the stream
     work.ref = ref(array);
     work.outcome = reinterpret_cast<CacheOutcome*>(outcome_.data);
     launch(device_, *stream_, work, workers_for(work));
-    stream_->record(*event_);
-    event_->wait(Deadline::never());
-    stream_->copy(CopyDirection::to_host, &outcome, outcome_.data, sizeof outcome);
-    stream_->synchronize();
+    const CacheOutcome outcome = fetched<CacheOutcome>(outcome_, Then::clear).front();
     Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
     if (failure.status != Status::ok) failure.storage = service_->take_failure();
     if (failure.storage && failure.storage->status != failure.status) failure.storage.reset();
@@ -189,9 +207,8 @@ FileCache::Failure FileCache::pin(u32 array, u64 first_page, u64 pages) {
     work.done = reinterpret_cast<u32*>(done_.data);
     failure = run_locked(array, work);
     if (failure.status == Status::ok) return failure;
-    std::vector<u32> done(workers_for(work));
-    stream_->copy(CopyDirection::to_host, done.data(), done_.data, done.size() * sizeof(u32));
-    stream_->synchronize();
+    std::vector<u32> done = fetched<u32>(done_);
+    done.resize(workers_for(work));
     work.task = CacheTask::unpin;
     run_locked(array, work);
     for (const u32 count : done) work.count -= count;
@@ -212,18 +229,12 @@ FileCache::Failure FileCache::flush() {
 
 std::vector<CacheCounts> FileCache::counts() {
     const std::scoped_lock lock(mutex_);
-    std::vector<CacheCounts> counts(kStripes);
-    stream_->copy(CopyDirection::to_host, counts.data(), counts_.data, counts.size() * sizeof(CacheCounts));
-    stream_->synchronize();
-    return counts;
+    return fetched<CacheCounts>(counts_);
 }
 
 std::vector<MovedByGpu> FileCache::moved() {
     const std::scoped_lock lock(mutex_);
-    std::vector<MovedByGpu> moved(moved_.bytes / sizeof(MovedByGpu));
-    stream_->copy(CopyDirection::to_host, moved.data(), moved_.data, moved.size() * sizeof(MovedByGpu));
-    stream_->synchronize();
-    return moved;
+    return fetched<MovedByGpu>(moved_);
 }
 
 std::string FileCache::mapping_refusal(u32 array) const {
@@ -237,7 +248,7 @@ u64 FileCache::device_bytes() const noexcept {
 
 u64 FileCache::pinned_bytes() const noexcept {
     const MailboxRef<Native> ref = mailbox_->ref();
-    return ref.depth() * (u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32));
+    return ref.depth() * (u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32)) + answers_.bytes;
 }
 
 }  // namespace penstock::ondevice

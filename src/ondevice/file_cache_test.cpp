@@ -143,6 +143,24 @@ TEST_F(FileCacheTest, failures_of_operators_are_told_once) {
     EXPECT_EQ(cache.take_failure(), Status::ok);
 }
 
+// Answers come later than a wait that polls, and within one; what was queued before is done before the work begins.
+TEST_F(FileCacheTest, answers_of_a_slow_device_are_waited_for_and_each_work_has_its_own) {
+    for (const u64 latency_ns : {20'000ull, 2'000'000ull}) {
+        device_ = make_host_device({.latency_ns = latency_ns});
+        const OpenedFile file(name_, O_RDONLY);
+        FileCache cache = make(file);
+        const OnDevice to(*device_, 4096);
+        for (u64 turn = 0; turn < 5; ++turn) {
+            const auto failure = move(cache, CacheTask::read, kBytes - turn, to.data(), 4096);
+            EXPECT_EQ(failure.status, Status::out_of_range);
+            EXPECT_EQ(failure.where, kBytes - turn);
+            EXPECT_EQ(move(cache, CacheTask::read, turn * 4096, to.data(), 4096).status, Status::ok);
+            EXPECT_EQ(to.bytes(), part(turn * 4096, 4096));
+            EXPECT_EQ(total(cache).misses, turn + 1);
+        }
+    }
+}
+
 TEST_F(FileCacheTest, what_is_written_is_in_the_file_after_flush) {
     const OpenedFile file(name_);
     FileCache cache = make(file);

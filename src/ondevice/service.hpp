@@ -1,10 +1,9 @@
 // The service: host threads that do what device code asks for through a mailbox, on ordinary files.
 //
 // Each thread has a range of the mailbox's slots to itself. Reads of cached ranges are copied from a mapping, other
-// aligned ones go past the page cache with as many under way as there are slots, large ones by one thread at a time
-// (disk_turn.hpp), the rest by pread and pwrite. A request is completed exactly once, also when the file is cut short,
-// the disk fails or the service ends. Threads spin while there is work and for a moment after it, then sleep ever
-// longer, up to ServiceOptions::sleep_us.
+// aligned ones go past the page cache with as many under way as there are slots, the rest by pread and pwrite. A
+// request is completed exactly once, also when the file is cut short, the disk fails or the service ends. Threads spin
+// while there is work and for a moment after it, then sleep ever longer, up to ServiceOptions::sleep_us.
 #pragma once
 
 #include <array>
@@ -15,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "ondevice/disk_turn.hpp"
 #include "ondevice/mailbox_memory.hpp"
 #include "ondevice/served_arrays.hpp"
 #include "os/system.hpp"
@@ -72,7 +70,6 @@ class Service {
 
   private:
     ServedArrays arrays_;
-    DiskTurn turn_;
     std::vector<std::unique_ptr<ServiceWorker>> workers_;
     std::atomic<bool> stop_{false};
     std::vector<std::thread> threads_;

@@ -28,16 +28,14 @@ ServiceWorker::ServiceWorker(const Shared& shared, const ServiceOptions& options
       options_(options),
       system_(options.system != nullptr ? *options.system : os::real_system()),
       server_(server),
-      turn_(shared.turn),
-      under_way_(shared.mailbox.ref().depth()),
+      under_way_(server.last - server.first),
       counted_(shared.arrays.files()) {}
 
 // By the thread that will use it: a path belongs to one.
 void ServiceWorker::make_direct() {
     if (!options_.direct) return;
     PathOptions path_options;
-    const bool large = mailbox_.ref().slot_bytes >= kLargeRequest;
-    path_options.depth = large ? mailbox_.ref().depth() : server_.last - server_.first;
+    path_options.depth = server_.last - server_.first;
     path_options.system = &system_;
     try {
         direct_ = make_path(PathKind::uring, path_options);
@@ -65,10 +63,7 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
             nap = std::min(nap * 2, std::chrono::microseconds(options_.sleep_us));
         }
     }
-    while (my_turn_ || count_under_way_ != 0) {
-        if (my_turn_) collect_large();
-        reap(true);
-    }
+    while (count_under_way_ != 0) reap(true);
     std::uint32_t slot = 0;
     for (Request request{}; server_.next(slot, request);) server_.complete(slot, Status::cancelled);
     direct_.reset();
@@ -88,9 +83,7 @@ bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>
         }
         sort(slot, request, guarded, now_ns);
     }
-    start_large();
     start_direct();
-    if (my_turn_) collect_large();
     copy_mapped(copies);
     return taken != 0;
 }
@@ -110,7 +103,7 @@ bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) 
 
 void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns) {
     if (request.operation == Operation::flush) return flush(slot, request.file);
-    Request& located = under_way_[slot];
+    Request& located = under_way(slot);
     located = request;
     Status wrong = arrays_.locate(located);
     if (wrong != Status::ok) return refuse(slot, wrong);
@@ -122,7 +115,6 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
         pieces_.push_back({mailbox_.slot_data(slot), file.at(located.offset_bytes), located.bytes});
         piece_slots_.push_back(slot);
     } else if (!cached && goes_direct(file, located)) {
-        if (located.bytes >= kLargeRequest) return large_.push_back({slot, located});
         plan_direct(slot, located);
     } else {
         serve_by_descriptor(slot);
@@ -145,7 +137,7 @@ void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
 }
 
 void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
-    const Request& request = under_way_[slot];
+    const Request& request = under_way(slot);
     auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
     const Answer answer = by_descriptor(arrays_.file(request.file), request, memory);
     if (answer.status == Status::ok) return done(slot, Source::buffered);
@@ -162,23 +154,7 @@ void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
     one.bytes = request.bytes;
     one.tag = slot;
     one.staging = true;
-    under_way_[slot] = request;
     operations_.push_back(one);
-}
-
-void ServiceWorker::start_large() {
-    if (large_.empty()) return;
-    my_turn_ = turn_.take_or_leave(this, large_);
-    for (const DiskTurn::Left& one : large_) plan_direct(one.slot, one.request);
-    large_.clear();
-}
-
-// What others left; or the end of the turn, when there is nothing more.
-void ServiceWorker::collect_large() {
-    const auto left = count_under_way_ == 0 ? turn_.resign() : turn_.collect();
-    my_turn_ = count_under_way_ != 0 || !left.empty();
-    for (const DiskTurn::Left& one : left) plan_direct(one.slot, one.request);
-    start_direct();
 }
 
 // In the order they lie in: the kernel joins neighbours that are submitted together.
@@ -202,7 +178,7 @@ bool ServiceWorker::reap(bool wait) {
     const std::size_t count = direct_->reap(ended, wait ? Deadline::after(kReapWait) : Deadline::now());
     for (std::size_t i = 0; i < count; ++i) {
         const auto slot = static_cast<std::uint32_t>(ended[i].tag);
-        const Request& request = under_way_[slot];
+        const Request& request = under_way(slot);
         --count_under_way_;
         if (ended[i].status == ErrorCode::ok && ended[i].bytes == request.bytes) {
             done(slot, Source::direct);
@@ -277,7 +253,7 @@ void ServiceWorker::count(std::uint32_t file, Source source, std::uint64_t bytes
 }
 
 void ServiceWorker::done(std::uint32_t slot, Source source) {
-    const Request& request = under_way_[slot];
+    const Request& request = under_way(slot);
     count(request.file, source, request.bytes);
     server_.complete(slot, Status::ok);
 }
