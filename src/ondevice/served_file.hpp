@@ -26,6 +26,9 @@ class ServedFile {
     const FileHandle& handle() const noexcept { return handle_; }
     std::uint64_t size_bytes() const noexcept { return size_; }
 
+    // How many bytes it has now; 0 if the system does not say.
+    std::uint64_t bytes_now() const noexcept;
+
     // What is wrong with a request, if anything: out_of_range, read_only, invalid.
     Status check(const Request& request) const noexcept;
     // Whether reads of this range are best copied from the mapping now, at `now_ns` of Native's clock.
@@ -33,7 +36,9 @@ class ServedFile {
     // Whether copies from mappings survive a fault; others may have taken the signal.
     bool guarded() const noexcept { return guard_.usable(); }
     const os::FaultGuard& guard() const noexcept { return guard_; }
-    // To be copied under the guard; a copy that faults: the file was cut short underneath.
+    // To be copied under the guard; a copy that faults: the file was cut short underneath. Behind the end of a file that
+    // was cut within a page of the system's, a mapping has zeros: a copy that ends in one is the file's if it still
+    // holds it.
     const std::byte* at(std::uint64_t offset_bytes) const noexcept { return mapping_.data() + offset_bytes; }
 
   private:

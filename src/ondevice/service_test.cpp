@@ -211,6 +211,27 @@ TEST_F(ServiceTest, a_file_cut_short_underneath_is_a_status_by_every_source) {
     }
 }
 
+// The mapping has zeros between the end of the file and that of the system's page, which are not the file's.
+TEST_F(ServiceTest, a_page_that_the_file_was_cut_within_is_no_page_of_zeros) {
+    for (const u32 bytes : {512u, kPage}) {
+        test::write_file(name_, stamped(kFileBytes));
+        start({}, 64, bytes);
+        std::filesystem::resize_file(name_, 5 * kPage + 700);
+        EXPECT_EQ(ask(read(5 * kPage + 512 / bytes * 512, bytes)), Status::truncated) << bytes;
+        EXPECT_EQ(served(Source::mapping), 0u);
+        EXPECT_TRUE(reads_right(4 * kPage, bytes));
+    }
+}
+
+TEST_F(ServiceTest, zeros_of_the_file_come_from_the_mapping) {
+    test::write_file(name_, std::vector<unsigned char>(kFileBytes));
+    start();
+    std::vector<unsigned char> got(kPage, 1);
+    EXPECT_EQ(ask(read(kFileBytes - kPage), got.data()), Status::ok);
+    EXPECT_EQ(got, std::vector<unsigned char>(kPage));
+    EXPECT_EQ(served(Source::mapping), 1u);
+}
+
 // The first request is held in the system; the second waits behind it when the service is told to end.
 TEST_F(ServiceTest, its_end_completes_what_was_begun_and_cancels_the_rest) {
     ServiceOptions options;

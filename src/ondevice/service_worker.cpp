@@ -30,7 +30,9 @@ ServiceWorker::ServiceWorker(const Shared& shared, const ServiceOptions& options
       server_(server),
       turn_(shared.turn),
       under_way_(shared.mailbox.ref().depth()),
-      counted_(shared.arrays.files()) {}
+      counted_(shared.arrays.files()) {
+    doubtful_.reserve(kTakenAtOnce);
+}
 
 // By the thread that will use it: a path belongs to one.
 void ServiceWorker::make_direct() {
@@ -131,17 +133,38 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
 
 // What cannot be copied, since its file was cut short, is left to descriptors, which find that out.
 void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
-    const auto copied = [](void* context, std::size_t piece) {
-        auto* const self = static_cast<ServiceWorker*>(context);
-        self->done(self->piece_slots_[piece], Source::mapping);
-    };
+    const auto tell = [](void* self, std::size_t piece) { static_cast<ServiceWorker*>(self)->copied(piece); };
     while (!pieces_.empty()) {
-        const std::size_t done = copies.copy_each(pieces_, copied, this);
+        const std::size_t done = copies.copy_each(pieces_, tell, this);
         if (done < pieces_.size()) serve_by_descriptor(piece_slots_[done]);
         const auto gone = static_cast<std::ptrdiff_t>(std::min(done + 1, pieces_.size()));
         pieces_.erase(pieces_.begin(), pieces_.begin() + gone);
         piece_slots_.erase(piece_slots_.begin(), piece_slots_.begin() + gone);
     }
+    settle_doubtful();
+}
+
+void ServiceWorker::copied(std::size_t piece) noexcept {
+    const os::GuardedCopies::Piece& one = pieces_[piece];
+    if (static_cast<const std::byte*>(one.to)[one.bytes - 1] == std::byte{0})
+        doubtful_.push_back(piece_slots_[piece]);  // there is room for a batch
+    else
+        done(piece_slots_[piece], Source::mapping);
+}
+
+// The zeros behind the end of a file that was cut short do not fault. Its size is asked for after the copies, so that
+// what it covers was there; once for a batch, and not at all for what ends in another byte.
+void ServiceWorker::settle_doubtful() {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < doubtful_.size(); ++i) {
+        const Request& request = under_way_[doubtful_[i]];
+        if (i == 0 || request.file != under_way_[doubtful_[i - 1]].file) bytes = arrays_.file(request.file).bytes_now();
+        if (request.offset_bytes + request.bytes <= bytes)
+            done(doubtful_[i], Source::mapping);
+        else
+            serve_by_descriptor(doubtful_[i]);
+    }
+    doubtful_.clear();
 }
 
 void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {

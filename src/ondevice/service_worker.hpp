@@ -47,6 +47,8 @@ class ServiceWorker {
     void start_large();
     void collect_large();
     void copy_mapped(os::GuardedCopies& copies);
+    void copied(std::size_t piece) noexcept;
+    void settle_doubtful();
     void serve_by_descriptor(std::uint32_t slot);
     void start_direct();
     Answer by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
@@ -72,6 +74,7 @@ class ServiceWorker {
     // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
     std::vector<os::GuardedCopies::Piece> pieces_;
     std::vector<std::uint32_t> piece_slots_;
+    std::vector<std::uint32_t> doubtful_;  // copies that end in a zero
     std::vector<penstock::Operation> operations_;
     std::vector<CountedFile> counted_;        // by file
     std::atomic<std::uint64_t> refused_{0};  // of no file that there is
