@@ -9,7 +9,8 @@ namespace {
 
 constexpr u64 kSlotMemory = 64 * kMiB;   // page-locked, of the mailbox
 constexpr u32 kSlotsMax = 4096;          // more add nothing: the link is full long before
-constexpr u32 kThreadsMax = 12;
+constexpr u32 kThreadsMax = 12;          // that are taken unasked
+constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
 constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
@@ -24,12 +25,15 @@ CacheShape checked_shape(const FileCacheOptions& options) {
     const u64 frames = options.cache_bytes / page;
     if (frames == 0 || frames >= kNoFrame) {
         refuse(std::to_string(options.cache_bytes) + " bytes for pages of " + std::to_string(page),
-               "give room for at least one page, and for less than 4294967295");
+               "give room for at least one page, and for fewer than 4294967295");
     }
     return shape_of(static_cast<u32>(frames), static_cast<u32>(page));
 }
 
 u32 service_threads(const FileCacheOptions& options, u32 slots) {
+    if (options.threads > kThreadsAskedMax) {
+        refuse(std::to_string(options.threads) + " threads", "ask for at most " + std::to_string(kThreadsAskedMax));
+    }
     const u32 cores = std::max(1u, std::thread::hardware_concurrency());
     const u32 wanted = options.threads != 0 ? options.threads : std::clamp(cores * 3 / 4, 1u, kThreadsMax);
     return std::min(wanted, slots);
