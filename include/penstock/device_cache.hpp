@@ -158,7 +158,9 @@ class DeviceCache {
     void keep(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
     void advise(std::uint32_t array, CacheAdvice advice) const;
 
-    // Writes back what was stored, into all files, and makes it durable.
+    // Writes back what was stored, into all files, and makes it durable. What could not be written stays, and flush can
+    // be tried again. After a sync (fdatasync) of a file failed, every flush throws: what was written before may be
+    // lost, and no later sync is a proof of the contrary. Open the file anew and write it again.
     void flush() const;
     // Forgets pages, so that they are read anew. Throws when some are in use or have bytes that no flush wrote back.
     void invalidate(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;

@@ -118,6 +118,11 @@ void DeviceCacheState::fail_storage(const CacheRequest& request, const ondevice:
     info.offset_bytes = failure.offset_bytes;
     info.length_bytes = failure.bytes;
     info.system_code = failure.system_code;
+    if (code_from_errno(failure.system_code) == ErrorCode::no_space) info.code = ErrorCode::no_space;
+    if (failure.operation == ondevice::Operation::flush) {
+        info.cause = "a sync failed, so that what was written since the last good flush may be lost";
+        info.advice = "look at the disk, open the file anew, and write it again";
+    }
     if (failure.system_code != 0) info.cause += std::string(": ") + std::strerror(failure.system_code);
     throw Error(std::move(info));
 }

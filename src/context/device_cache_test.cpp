@@ -291,7 +291,8 @@ TEST_F(DeviceCacheTest, files_that_may_not_be_written_and_files_cut_short) {
 // A disk that is full until it is not.
 class FullDisk : public os::System {
   public:
-    std::atomic<bool> full{false};
+    std::atomic<bool> full{false}, fails_sync{false};
+    int fdatasync(int fd) override { return fails_sync ? (errno = EIO, -1) : System::fdatasync(fd); }
     ssize_t pwrite(int fd, const void* data, std::size_t bytes, std::uint64_t offset) override {
         if (full) {
             errno = ENOSPC;
@@ -313,7 +314,7 @@ TEST_F(DeviceCacheTest, a_close_that_cannot_write_throws_and_can_be_tried_again)
     cache.write(0, 4000, from.view());
     disk.full = true;
     const ErrorInfo error = error_of([&] { cache.close(); });
-    EXPECT_EQ(error.code, ErrorCode::io_error) << error.message();
+    EXPECT_EQ(error.code, ErrorCode::no_space) << error.message();
     EXPECT_EQ(error.operation, "flush");
     EXPECT_EQ(error.file, name);
     disk.full = false;
@@ -321,6 +322,29 @@ TEST_F(DeviceCacheTest, a_close_that_cannot_write_throws_and_can_be_tried_again)
     Bytes expected(5000);
     std::fill_n(expected.begin() + 4000, 1000, static_cast<unsigned char>(5));
     EXPECT_EQ(test::read_file(name), expected);
+}
+
+TEST_F(DeviceCacheTest, a_sync_that_failed_is_told_by_every_flush_until_the_file_is_opened_anew) {
+    FullDisk disk;
+    const Context context({.device = device_of_test(), .system = &disk});
+    const std::string name = directory_.file("small");
+    test::write_file(name, Bytes(5000));
+    for (const bool fails : {true, false}) {
+        const File file = context.open(name, {.mode = OpenMode::read_write});
+        const DeviceCache cache(context, {&file, 1}, {.map = false});
+        const Buffer from = context.allocate(1000);
+        context.copy_to_device(from.data(), Bytes(1000, 5).data(), 1000);
+        cache.write(0, 0, from.view());
+        if (!fails) return cache.close();
+        disk.fails_sync = true;
+        const ErrorInfo error = error_of([&] { cache.flush(); });
+        EXPECT_EQ(error.code, ErrorCode::io_error);
+        EXPECT_EQ(error.file, name);
+        EXPECT_NE(error.cause.find("may be lost: Input/output error"), std::string::npos) << error.message();
+        disk.fails_sync = false;
+        EXPECT_EQ(error_of([&] { cache.flush(); }).message(), error.message()) << "the system tells of it once";
+        EXPECT_EQ(error_of([&] { cache.close(); }).code, ErrorCode::io_error);
+    }
 }
 
 TEST_F(DeviceCacheTest, failures_of_users_kernels_are_thrown_once) {

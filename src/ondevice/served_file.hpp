@@ -36,9 +36,13 @@ class ServedFile {
     // Whether copies from mappings survive a fault; others may have taken the signal.
     bool guarded() const noexcept { return guard_.usable(); }
     const os::FaultGuard& guard() const noexcept { return guard_; }
-    // To be copied under the guard; a copy that faults: the file was cut short underneath. Behind the end of a file that
-    // was cut within a page of the system's, a mapping has zeros: a copy that ends in one is the file's if it still
-    // holds it.
+    // Why a sync of it failed, ever; 0: none did. The system tells of lost bytes once, whoever asks first; a sync after
+    // that says nothing of them.
+    int lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+    void lose(int system_code) noexcept { lost_.store(system_code, std::memory_order_relaxed); }
+
+    // To be copied under the guard; a copy that faults: the file was cut short underneath. Cut within a page of the
+    // system's, it has zeros behind its end in the mapping: a copy that ends in one counts if the file still covers it.
     const std::byte* at(std::uint64_t offset_bytes) const noexcept { return mapping_.data() + offset_bytes; }
 
   private:
@@ -49,6 +53,7 @@ class ServedFile {
     const std::uint64_t size_;
     os::FaultGuard guard_;
     std::span<std::byte> mapping_;
+    std::atomic<int> lost_{0};
     std::atomic<Cached> cached_{Cached::some};
     std::atomic<std::uint64_t> asked_ns_{0};  // when cached_ was asked for last; whoever moves it on asks
 };

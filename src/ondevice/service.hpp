@@ -4,7 +4,7 @@
 // aligned ones go past the page cache with as many under way as there are slots, large ones by one thread at a time
 // (disk_turn.hpp), the rest by pread and pwrite. A request is completed exactly once, also when the file is cut short,
 // the disk fails or the service ends. Threads spin while there is work and for a moment after it, then sleep ever
-// longer, up to ServiceOptions::sleep_us.
+// longer.
 #pragma once
 
 #include <array>
@@ -48,7 +48,9 @@ struct ServiceEvidence {
 struct ServiceOptions {
     std::uint32_t threads = 4;
     std::uint32_t spin_us = 200;   // without work, before it sleeps
-    std::uint32_t sleep_us = 100;  // at most, between looks; what a request that wakes nobody may wait
+    // Between looks, at most, while it had work a moment ago; later a 64th of the time without, up to 2 ms. That long
+    // a request may wait.
+    std::uint32_t sleep_us = 100;
     bool mappings = true;          // false: cached ranges by pread too
     bool direct = true;            // false: nothing goes past the page cache
     os::System* system = nullptr;  // nullptr: the real one

@@ -1,11 +1,13 @@
 // See service_worker.hpp.
 #include "ondevice/service_worker.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "penstock/error.hpp"
@@ -15,8 +17,18 @@ namespace {
 
 constexpr std::size_t kTakenAtOnce = 32;  // before completions are looked for
 constexpr std::chrono::microseconds kReapWait{20};
+constexpr std::chrono::microseconds kLongestNap{2000};
+constexpr int kIdleShare = 64;  // of the time without work, that a request may wait for the end of a nap
 const std::uint64_t kSystemPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 constexpr int kRetriesMax = 200;
+
+// A write past the process's limit of file sizes is answered with EFBIG, not with the end of the process.
+void answer_file_size_limits() noexcept {
+    sigset_t limits;
+    ::sigemptyset(&limits);
+    ::sigaddset(&limits, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &limits, nullptr);
+}
 
 std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>(alignment, 1); }
 
@@ -32,6 +44,11 @@ ServiceWorker::ServiceWorker(const Shared& shared, const ServiceOptions& options
       under_way_(shared.mailbox.ref().depth()),
       counted_(shared.arrays.files()) {
     doubtful_.reserve(kTakenAtOnce);
+}
+
+std::chrono::microseconds ServiceWorker::longest_nap(Clock::duration idle) const noexcept {
+    const auto share = std::chrono::duration_cast<std::chrono::microseconds>(idle / kIdleShare);
+    return std::max(std::chrono::microseconds(options_.sleep_us), std::min(share, kLongestNap));
 }
 
 // By the thread that will use it: a path belongs to one.
@@ -53,6 +70,7 @@ void ServiceWorker::make_direct() {
 ServiceWorker::~ServiceWorker() = default;
 
 void ServiceWorker::run(const std::atomic<bool>& stop) {
+    answer_file_size_limits();
     make_direct();
     os::GuardedCopies copies;
     auto worked = Clock::now();
@@ -62,9 +80,9 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
         if (reap(!took) || took || count_under_way_ != 0) {
             worked = Clock::now();
             nap = std::chrono::microseconds(1);
-        } else if (Clock::now() - worked > std::chrono::microseconds(options_.spin_us)) {
+        } else if (const auto idle = Clock::now() - worked; idle > std::chrono::microseconds(options_.spin_us)) {
             std::this_thread::sleep_for(nap);
-            nap = std::min(nap * 2, std::chrono::microseconds(options_.sleep_us));
+            nap = std::min(nap * 2, longest_nap(idle));
         }
     }
     while (my_turn_ || count_under_way_ != 0) {
@@ -85,7 +103,7 @@ bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>
     std::uint64_t now_ns = 0;
     while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && server_.next(slot, request)) {
         if (taken++ == 0) {
-            guarded = options_.mappings && arrays_.file(0).guarded();
+            guarded = options_.mappings && copies.usable() && arrays_.file(0).guarded();
             now_ns = Native::now_ns();
         }
         sort(slot, request, guarded, now_ns);
@@ -274,11 +292,15 @@ void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
     server_.complete(slot, first);
 }
 
-ServiceWorker::Answer ServiceWorker::sync(const ServedFile& file) {
+// Fails for ever once it failed: what was written before may be lost, and no later sync brings it back.
+ServiceWorker::Answer ServiceWorker::sync(ServedFile& file) {
     for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
-        if (errno != EINTR || ++retries == kRetriesMax) return {Status::io_error, errno};
+        if (errno == EINTR && ++retries != kRetriesMax) continue;
+        if (errno == EINTR) return {Status::io_error, EINTR};
+        file.lose(errno);
+        break;
     }
-    return {};
+    return file.lost() == 0 ? Answer{} : Answer{Status::io_error, file.lost()};
 }
 
 // A request that makes no sense, which no storage was asked for.

@@ -41,6 +41,7 @@ class ServiceWorker {
     };
     bool take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop);
     bool reap(bool wait);
+    std::chrono::microseconds longest_nap(Clock::duration idle) const noexcept;
     void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
     bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
     void plan_direct(std::uint32_t slot, const Request& request);
@@ -53,7 +54,7 @@ class ServiceWorker {
     void start_direct();
     Answer by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
     void flush(std::uint32_t slot, std::uint32_t array);
-    Answer sync(const ServedFile& file);
+    Answer sync(ServedFile& file);
     void refuse(std::uint32_t slot, Status status);
     void note(std::uint32_t file, const Request& request, const Answer& answer);
     void count(std::uint32_t file, Source source, std::uint64_t bytes);
