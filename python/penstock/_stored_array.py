@@ -205,7 +205,8 @@ class StoredArray:
         raise TypeError("a stored array is not read as a whole by chance: array[:].to_numpy() does it")
 
     def prefetch(self, start: int = 0, stop: int | None = None) -> None:
-        """Begins to load rows and does not wait for them."""
+        """Begins to load rows and does not wait for the last of them: as many pages as the cache has slots. Whoever
+        uses a row hears of its failure."""
         self._cache.raw.prefetch(self._number, *self._range(start, stop))
 
     def pin(self, start: int = 0, stop: int | None = None) -> None:
