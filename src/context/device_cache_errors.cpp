@@ -94,6 +94,15 @@ void DeviceCacheState::refuse(const CacheRequest& request, const std::string& ca
     throw Error(std::move(info));
 }
 
+void DeviceCacheState::refuse_pins(const CacheRequest& request, std::uint64_t pages, std::uint64_t most) const {
+    ErrorInfo info = failure_info(request, {ErrorCode::out_of_memory,
+                                            std::to_string(pages) + " pages, of which the cache can pin " +
+                                                std::to_string(most),
+                                            "pin fewer, or give the cache more bytes"});
+    info.file = name_of(request);
+    throw Error(std::move(info));
+}
+
 void DeviceCacheState::fail(const CacheRequest& request, Status status) const {
     ErrorInfo info = failure_info(request, meaning_of(status, options_));
     info.file = name_of(request);

@@ -55,10 +55,11 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
       own_(device, MemoryKind::device),
       shared_(device, MemoryKind::pinned) {
     if (arrays.empty()) refuse("no files", "name at least one");
+    check_apart(arrays);
     quota_ = shape_.frames - unpinned(shape_);
     most_workers_ = ondevice::most_workers(device);
-    states_ = own_.allocate(shape_.state_bytes());
     data_ = own_.allocate(shape_.data_bytes());
+    states_ = own_.allocate(shape_.state_bytes());
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
     outcome_ = own_.allocate(sizeof(CacheOutcome));
     failed_ = own_.allocate(sizeof(u32));
