@@ -136,7 +136,9 @@ Status FileCache::take_failure() {
     stream_->copy(CopyDirection::to_host, &status, failed_.data, sizeof status);
     stream_->fill(failed_.data, sizeof status, 0);
     stream_->synchronize();
-    return static_cast<Status>(status);
+    Failure failure{static_cast<Status>(status)};
+    for (u32 array = 0; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    return failure.status;
 }
 
 // As many as there is work for, and no more than can hold a page each while others have room too.
@@ -173,7 +175,14 @@ FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
     Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
     if (failure.status != Status::ok) failure.storage = service_->take_failure();
     if (failure.storage && failure.storage->status != failure.status) failure.storage.reset();
-    return failure;
+    return failure.status == Status::ok ? cut_short(array) : failure;
+}
+
+// A GPU has the pages of a mapping pinned: it reads and writes them on when the file has lost them.
+FileCache::Failure FileCache::cut_short(u32 array) const {
+    if (!mapped(array)) return {};
+    const auto cut = service_->cut_short(array);
+    return cut ? Failure{cut->status, 0, cut} : Failure{};
 }
 
 FileCache::Failure FileCache::run(u32 array, CacheWork work) {
@@ -212,7 +221,10 @@ FileCache::Failure FileCache::flush() {
     const Failure written = run_locked(0, work);
     work.task = CacheTask::commit;
     const Failure durable = run_locked(0, work);
-    return written.status != Status::ok ? written : durable;
+    if (written.status != Status::ok) return written;
+    Failure failure = durable;
+    for (u32 array = 1; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    return failure;
 }
 
 std::vector<CacheCounts> FileCache::counts() {

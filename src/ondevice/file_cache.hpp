@@ -73,6 +73,7 @@ class FileCache {
   private:
     void make_refs(const std::vector<FileSet>& arrays);
     Failure run_locked(u32 array, CacheWork work);
+    Failure cut_short(u32 array) const;
     u32 workers_for(const CacheWork& work) const;
 
     Device& device_;

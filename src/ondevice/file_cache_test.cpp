@@ -315,6 +315,14 @@ TEST_F(FileCacheTest, files_are_mapped_for_gpus_where_they_are_in_memory) {
     Bytes got(10'000);
     ASSERT_EQ(::pread(in_memory.fd.get(), got.data(), got.size(), 4000), static_cast<ssize_t>(got.size()));
     EXPECT_EQ(got, Bytes(10'000, 3));
+    ASSERT_EQ(move(cache, CacheTask::invalidate, 0, nullptr, kBytes / 4096 + 1).status, Status::ok);
+    ASSERT_EQ(::ftruncate(in_memory.fd.get(), 500'000), 0);
+    const OnDevice to(*device_, 8192);
+    const auto cut = move(cache, CacheTask::read, 900'000, to.data(), 8192);
+    EXPECT_EQ(cut.status, Status::truncated) << "a GPU has the pages that the file lost, and reads them";
+    EXPECT_EQ(cut.storage ? cut.storage->file : ~0u, 0u);
+    EXPECT_EQ(cache.flush().status, emulated ? Status::ok : Status::truncated) << "what went to them is lost";
+    EXPECT_EQ(cache.take_failure(), emulated ? Status::ok : Status::truncated);
 }
 
 TEST_F(FileCacheTest, advice_and_policies) {

@@ -71,6 +71,8 @@ class Service {
     ServiceEvidence evidence() const;
     // Where the storage failed first since the last call.
     std::optional<ServedFailure> take_failure() { return arrays_.take_failure(); }
+    // Whether a file of the array is shorter than it was, which who uses a mapping of it is not told by the storage.
+    std::optional<ServedFailure> cut_short(u32 array) const noexcept { return arrays_.cut_short(array); }
 
   private:
     ServedArrays arrays_;
