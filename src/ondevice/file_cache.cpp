@@ -10,7 +10,8 @@ namespace {
 
 constexpr u64 kSlotMemory = 64 * kMiB;   // page-locked, of the mailbox
 constexpr u32 kSlotsMax = 4096;          // more add nothing: the link is full long before
-constexpr u32 kThreadsMax = 12;
+constexpr u32 kThreadsMax = 12;          // that are taken unasked
+constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
 constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
@@ -25,12 +26,15 @@ CacheShape checked_shape(const FileCacheOptions& options) {
     const u64 frames = options.cache_bytes / page;
     if (frames == 0 || frames >= kNoFrame) {
         refuse(std::to_string(options.cache_bytes) + " bytes for pages of " + std::to_string(page),
-               "give room for at least one page, and for less than 4294967295");
+               "give room for at least one page, and for fewer than 4294967295");
     }
     return shape_of(static_cast<u32>(frames), static_cast<u32>(page));
 }
 
 u32 service_threads(const FileCacheOptions& options, u32 slots) {
+    if (options.threads > kThreadsAskedMax) {
+        refuse(std::to_string(options.threads) + " threads", "ask for at most " + std::to_string(kThreadsAskedMax));
+    }
     const u32 cores = std::max(1u, std::thread::hardware_concurrency());
     const u32 wanted = options.threads != 0 ? options.threads : std::clamp(cores * 3 / 4, 1u, kThreadsMax);
     return std::min(wanted, slots);
@@ -66,10 +70,11 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
       own_(device, MemoryKind::device),
       shared_(device, MemoryKind::pinned) {
     if (arrays.empty()) refuse("no files", "name at least one");
+    check_apart(arrays);
     quota_ = shape_.frames - unpinned(shape_);
     most_workers_ = ondevice::most_workers(device_);
-    states_ = own_.allocate(shape_.state_bytes());
     data_ = own_.allocate(shape_.data_bytes());
+    states_ = own_.allocate(shape_.state_bytes());
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
     outcome_ = own_.allocate(sizeof(CacheOutcome));
     failed_ = own_.allocate(sizeof(u32));
@@ -155,7 +160,9 @@ std::vector<T> FileCache::fetched(const DmaBlock& from, Then then) {
 
 Status FileCache::take_failure() {
     const std::scoped_lock lock(mutex_);
-    return static_cast<Status>(fetched<int>(failed_, Then::clear).front());
+    Failure failure{static_cast<Status>(fetched<int>(failed_, Then::clear).front())};
+    for (u32 array = 0; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    return failure.status;
 }
 
 // As many as there is work for, and no more than can hold a page each while others have room too.
@@ -186,7 +193,14 @@ FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
     Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
     if (failure.status != Status::ok) failure.storage = service_->take_failure();
     if (failure.storage && failure.storage->status != failure.status) failure.storage.reset();
-    return failure;
+    return failure.status == Status::ok ? cut_short(array) : failure;
+}
+
+// A GPU has the pages of a mapping pinned: it reads and writes them on when the file has lost them.
+FileCache::Failure FileCache::cut_short(u32 array) const {
+    if (!mapped(array)) return {};
+    const auto cut = service_->cut_short(array);
+    return cut ? Failure{cut->status, 0, cut} : Failure{};
 }
 
 FileCache::Failure FileCache::run(u32 array, CacheWork work) {
@@ -224,7 +238,10 @@ FileCache::Failure FileCache::flush() {
     const Failure written = run_locked(0, work);
     work.task = CacheTask::commit;
     const Failure durable = run_locked(0, work);
-    return written.status != Status::ok ? written : durable;
+    if (written.status != Status::ok) return written;
+    Failure failure = durable;
+    for (u32 array = 1; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    return failure;
 }
 
 std::vector<CacheCounts> FileCache::counts() {

@@ -76,6 +76,7 @@ class FileCache {
     enum class Then { keep, clear };
     template <class T>
     std::vector<T> fetched(const DmaBlock& from, Then then = Then::keep);
+    Failure cut_short(u32 array) const;
     u32 workers_for(const CacheWork& work) const;
 
     const DeviceInfo device_;

@@ -1,11 +1,13 @@
 // See service_worker.hpp.
 #include "ondevice/service_worker.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "penstock/error.hpp"
@@ -15,8 +17,18 @@ namespace {
 
 constexpr std::size_t kTakenAtOnce = 32;  // before completions are looked for
 constexpr std::chrono::microseconds kReapWait{20};
+constexpr std::chrono::microseconds kLongestNap{2000};
+constexpr int kIdleShare = 64;  // of the time without work, that a request may wait for the end of a nap
 const std::uint64_t kSystemPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 constexpr int kRetriesMax = 200;
+
+// A write past the process's limit of file sizes is answered with EFBIG, not with the end of the process.
+void answer_file_size_limits() noexcept {
+    sigset_t limits;
+    ::sigemptyset(&limits);
+    ::sigaddset(&limits, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &limits, nullptr);
+}
 
 std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>(alignment, 1); }
 
@@ -29,7 +41,14 @@ ServiceWorker::ServiceWorker(const Shared& shared, const ServiceOptions& options
       system_(options.system != nullptr ? *options.system : os::real_system()),
       server_(server),
       under_way_(server.last - server.first),
-      counted_(shared.arrays.files()) {}
+      counted_(shared.arrays.files()) {
+    doubtful_.reserve(kTakenAtOnce);
+}
+
+std::chrono::microseconds ServiceWorker::longest_nap(Clock::duration idle) const noexcept {
+    const auto share = std::chrono::duration_cast<std::chrono::microseconds>(idle / kIdleShare);
+    return std::max(std::chrono::microseconds(options_.sleep_us), std::min(share, kLongestNap));
+}
 
 // By the thread that will use it: a path belongs to one.
 void ServiceWorker::make_direct() {
@@ -49,6 +68,7 @@ void ServiceWorker::make_direct() {
 ServiceWorker::~ServiceWorker() = default;
 
 void ServiceWorker::run(const std::atomic<bool>& stop) {
+    answer_file_size_limits();
     make_direct();
     os::GuardedCopies copies;
     auto worked = Clock::now();
@@ -58,9 +78,9 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
         if (reap(!took) || took || count_under_way_ != 0) {
             worked = Clock::now();
             nap = std::chrono::microseconds(1);
-        } else if (Clock::now() - worked > std::chrono::microseconds(options_.spin_us)) {
+        } else if (const auto idle = Clock::now() - worked; idle > std::chrono::microseconds(options_.spin_us)) {
             std::this_thread::sleep_for(nap);
-            nap = std::min(nap * 2, std::chrono::microseconds(options_.sleep_us));
+            nap = std::min(nap * 2, longest_nap(idle));
         }
     }
     while (count_under_way_ != 0) reap(true);
@@ -78,7 +98,7 @@ bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>
     std::uint64_t now_ns = 0;
     while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && server_.next(slot, request)) {
         if (taken++ == 0) {
-            guarded = options_.mappings && arrays_.file(0).guarded();
+            guarded = options_.mappings && copies.usable() && arrays_.file(0).guarded();
             now_ns = Native::now_ns();
         }
         sort(slot, request, guarded, now_ns);
@@ -123,17 +143,38 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
 
 // What cannot be copied, since its file was cut short, is left to descriptors, which find that out.
 void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
-    const auto copied = [](void* context, std::size_t piece) {
-        auto* const self = static_cast<ServiceWorker*>(context);
-        self->done(self->piece_slots_[piece], Source::mapping);
-    };
+    const auto tell = [](void* self, std::size_t piece) { static_cast<ServiceWorker*>(self)->copied(piece); };
     while (!pieces_.empty()) {
-        const std::size_t done = copies.copy_each(pieces_, copied, this);
+        const std::size_t done = copies.copy_each(pieces_, tell, this);
         if (done < pieces_.size()) serve_by_descriptor(piece_slots_[done]);
         const auto gone = static_cast<std::ptrdiff_t>(std::min(done + 1, pieces_.size()));
         pieces_.erase(pieces_.begin(), pieces_.begin() + gone);
         piece_slots_.erase(piece_slots_.begin(), piece_slots_.begin() + gone);
     }
+    settle_doubtful();
+}
+
+void ServiceWorker::copied(std::size_t piece) noexcept {
+    const os::GuardedCopies::Piece& one = pieces_[piece];
+    if (static_cast<const std::byte*>(one.to)[one.bytes - 1] == std::byte{0})
+        doubtful_.push_back(piece_slots_[piece]);  // there is room for a batch
+    else
+        done(piece_slots_[piece], Source::mapping);
+}
+
+// The zeros behind the end of a file that was cut short do not fault. Its size is asked for after the copies, so that
+// what it covers was there; once for a batch, and not at all for what ends in another byte.
+void ServiceWorker::settle_doubtful() {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < doubtful_.size(); ++i) {
+        const Request& request = under_way(doubtful_[i]);
+        if (i == 0 || request.file != under_way(doubtful_[i - 1]).file) bytes = arrays_.file(request.file).bytes_now();
+        if (request.offset_bytes + request.bytes <= bytes)
+            done(doubtful_[i], Source::mapping);
+        else
+            serve_by_descriptor(doubtful_[i]);
+    }
+    doubtful_.clear();
 }
 
 void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
@@ -227,11 +268,15 @@ void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
     server_.complete(slot, first);
 }
 
-ServiceWorker::Answer ServiceWorker::sync(const ServedFile& file) {
+// Fails for ever once it failed: what was written before may be lost, and no later sync brings it back.
+ServiceWorker::Answer ServiceWorker::sync(ServedFile& file) {
     for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
-        if (errno != EINTR || ++retries == kRetriesMax) return {Status::io_error, errno};
+        if (errno == EINTR && ++retries != kRetriesMax) continue;
+        if (errno == EINTR) return {Status::io_error, EINTR};
+        file.lose(errno);
+        break;
     }
-    return {};
+    return file.lost() == 0 ? Answer{} : Answer{Status::io_error, file.lost()};
 }
 
 // A request that makes no sense, which no storage was asked for.

@@ -39,15 +39,18 @@ class ServiceWorker {
     };
     bool take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop);
     bool reap(bool wait);
+    std::chrono::microseconds longest_nap(Clock::duration idle) const noexcept;
     void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
     bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
     void plan_direct(std::uint32_t slot, const Request& request);
     void copy_mapped(os::GuardedCopies& copies);
+    void copied(std::size_t piece) noexcept;
+    void settle_doubtful();
     void serve_by_descriptor(std::uint32_t slot);
     void start_direct();
     Answer by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
     void flush(std::uint32_t slot, std::uint32_t array);
-    Answer sync(const ServedFile& file);
+    Answer sync(ServedFile& file);
     void refuse(std::uint32_t slot, Status status);
     void note(std::uint32_t file, const Request& request, const Answer& answer);
     void count(std::uint32_t file, Source source, std::uint64_t bytes);
@@ -66,6 +69,7 @@ class ServiceWorker {
     // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
     std::vector<os::GuardedCopies::Piece> pieces_;
     std::vector<std::uint32_t> piece_slots_;
+    std::vector<std::uint32_t> doubtful_;  // copies that end in a zero
     std::vector<penstock::Operation> operations_;
     std::vector<CountedFile> counted_;        // by file
     std::atomic<std::uint64_t> refused_{0};  // of no file that there is
