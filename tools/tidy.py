@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import tidy_cpp
@@ -105,7 +106,7 @@ class Source:
     code: str = ""  # C and C++ without comments and text
     functions: list = field(default_factory=list)
 
-    @property
+    @cached_property
     def suffix(self) -> str:
         name = PurePosixPath(self.path).name
         if name == "CMakeLists.txt":

@@ -22,6 +22,11 @@ TOKENS = re.compile(
 )
 
 
+def squeezed(text: str) -> str:
+    """One space for each run of spaces and line ends: long runs, as blanked comments leave, make the patterns slow."""
+    return " ".join(text.split())
+
+
 def blank(text: str) -> str:
     """Spaces for everything but line ends."""
     return re.sub(r"[^\n]", " ", text)
@@ -116,20 +121,24 @@ def functions(code: str) -> list[Function]:
     found: list[Function] = []
     stack: list[tuple[str, str, int]] = []  # kind, head, offset of the head's first character
     start = 0
+    bodies = 0  # how many of the stack are inside a function or a value
     for i, c in enumerate(code):
-        inside = any(kind in ("function", "value") for kind, _, _ in stack)
+        inside = bodies > 0
         if c == "{":
-            stack.append(("value" if inside else scope_kind(code[start:i]), code[start:i], start))
+            stack.append(("value" if inside else scope_kind(squeezed(code[start:i])), code[start:i], start))
+            bodies += stack[-1][0] in ("function", "value")
             if stack[-1][0] != "list":
                 start = i + 1
         elif c == "}" and stack:
             kind, head, first = stack.pop()
+            bodies -= kind in ("function", "value")
             if kind == "function":
                 found.append(described(code, head, first, i))
             if kind != "list":
                 start = i + 1
         elif c == ";" and not inside:
-            if parameter_list(code[start:i]) and re.search(r"[\w>&*]\s+[&*]*[~\w:]+\s*\(|operator", code[start:i]):
+            head = squeezed(code[start:i])
+            if parameter_list(head) and re.search(r"[\w>&*]\s+[&*]*[~\w:]+\s*\(|operator", head):
                 found.append(described(code, code[start:i], start, None))
             start = i + 1
         elif c == ":" and not inside and re.search(r"\b(?:public|private|protected)\s*$", code[start:i]):
@@ -140,6 +149,6 @@ def functions(code: str) -> list[Function]:
 def described(code: str, head: str, first: int, end: int | None) -> Function:
     first += len(head) - len(head.lstrip())
     line = code.count("\n", 0, first) + 1
-    name, parameters = parameter_list(head) or ("?", "")
+    name, parameters = parameter_list(squeezed(head)) or ("?", "")
     lines = 0 if end is None else code.count("\n", first, end) + 1
     return Function(name, line, lines, count_parameters(parameters))
