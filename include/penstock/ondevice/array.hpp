@@ -32,7 +32,7 @@ class Array {
     PENSTOCK_ONDEVICE Array(const Cache& cache, const Options& options)
         : quick_(cache), cache_(&cache), options_(options) {}
     PENSTOCK_ONDEVICE ~Array() {
-        if (hits_ != 0) Cache::Platform::tick(&quick_.own_counts().tally.hits, hits_);
+        if (hits_ != 0) Cache::Platform::tick(&quick_.own_counts().tally.hits, u64{hits_});
     }
     Array(const Array&) = delete;
     Array& operator=(const Array&) = delete;
@@ -43,8 +43,7 @@ class Array {
     PENSTOCK_ONDEVICE Status load(u64 index, T& value) const {
         if (index >= options_.items) return Status::out_of_range;
         const u32 shift = item_shift();
-        return with_page(index >> shift, false,
-                         [&](const T* items) { value = items[index & ((u64{1} << shift) - 1)]; });
+        return with_short(index >> shift, [&](const T* items) { value = items[index & ((u64{1} << shift) - 1)]; });
     }
     PENSTOCK_ONDEVICE Status store(u64 index, const T& value) const { return copy_in({index, 1}, &value); }
 
@@ -134,28 +133,53 @@ class Array {
         return run.first <= options_.items && run.items <= options_.items - run.first;
     }
 
+    // A page, and what became of the call for it: `here` where all who called together have their pages.
+    struct Asked {
+        Lanes all, group;
+        u64 key;
+        u32 frame;
+        bool here;
+    };
+    // Hits are counted in the thread and added up at the end: even one that nobody waits for is slow where all count at
+    // once.
+    PENSTOCK_ONDEVICE Asked ask(u64 page) const {
+        Asked asked{Cache::Platform::active(), 0, key_of(options_.number, page), kNoFrame, false};
+        const auto found_one = [&] {
+            if (++hits_ == 0) Cache::Platform::tick(&quick_.own_counts().tally.hits, u64{1} << 32);
+        };
+        asked.here = quick_.all_here({asked.all, asked.key}, found_one, asked.group, asked.frame);
+        return asked;
+    }
+    PENSTOCK_ONDEVICE T* items_of(u32 frame) const { return reinterpret_cast<T*>(quick_.bytes_of(frame)); }
+
     // Calls `use(items)` with the items of a page, held meanwhile. What is slow and rare lies in memory of its own.
-    // Hits are counted here and added up at the end: even one that nobody waits for is slow where all count at once.
     template <class Use>
-    PENSTOCK_ONDEVICE Status with_page(u64 page, bool stores, const Use& use) const {
-        const Lanes all = Cache::Platform::active();
-        const u64 key = key_of(options_.number, page);
-        Lanes group = 0;
-        u32 frame = kNoFrame;
-        const bool at_once = quick_.all_here({all, key}, [&] { ++hits_; }, group, frame);
+    PENSTOCK_ONDEVICE Status with_asked(const Asked& asked, bool stores, const Use& use) const {
+        u32 frame = asked.frame;
         typename Cache::Rounds rounds;
-        if (!at_once) rounds = {all, group, key, deadline(), frame, Status::pending};
-        for (bool got = at_once;;) {
+        if (!asked.here) rounds = {asked.all, asked.group, asked.key, deadline(), frame, Status::pending};
+        for (bool got = asked.here;;) {
             if (got) {
-                use(reinterpret_cast<T*>(quick_.bytes_of(frame)));
+                use(items_of(frame));
                 quick_.release(frame, stores);
             }
-            if (at_once) return Status::ok;
+            if (asked.here) return Status::ok;
             const auto round = cache_->next_round(rounds);
             if (round == Cache::Round::over) return rounds.status;
             got = round == Cache::Round::got;
             if (got) frame = rounds.frame;
         }
+    }
+
+    // The same for a `use` that is short, and whose lanes stay together: it is there twice, so that nothing of what
+    // waits is in the way of a hit.
+    template <class Use>
+    PENSTOCK_ONDEVICE Status with_short(u64 page, const Use& use) const {
+        const Asked asked = ask(page);
+        if (!asked.here) return with_asked(asked, false, use);
+        use(items_of(asked.frame));
+        quick_.release_of(asked.all, asked.group, asked.frame);
+        return Status::ok;
     }
 
     // Items of a page as a power of two: items and pages are both, and divisions are slow.
@@ -171,7 +195,8 @@ class Array {
             const u64 at = run.first + done, place = at & (each - 1);
             const u64 rest = each - place;
             const u64 count = rest < run.items - done ? rest : run.items - done;
-            const Status status = with_page(at >> shift, stores, [&](T* items) { use(items + place, done, count); });
+            const Status status = with_asked(ask(at >> shift), stores,
+                                             [&](T* items) { use(items + place, done, count); });
             if (status != Status::ok) return status;
             done += count;
         }
@@ -190,7 +215,7 @@ class Array {
     typename Cache::Quick quick_;
     const Cache* cache_;
     Options options_;
-    mutable u64 hits_ = 0;
+    mutable u32 hits_ = 0;
 };
 
 }  // namespace penstock::ondevice

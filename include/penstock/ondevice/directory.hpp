@@ -66,7 +66,7 @@ struct Directory {
         const Bucket& at = buckets[static_cast<u32>(hash) & bucket_mask];
         const u64 head = P::template load<Scope::device, Order::relaxed>(&at.head);
         u32 frame = static_cast<u32>(head);
-        if (frame == kNoFrame || head >> 32 == hash >> 32) return frame;
+        if (frame == kNoFrame || static_cast<u32>(head >> 32) == static_cast<u32>(hash >> 32)) return frame;
         PENSTOCK_ROLLED
         for (u32 hops = 0; hops < most; ++hops) {
             frame = P::template load<Scope::device, Order::relaxed>(&frames[frame].next);

@@ -14,7 +14,7 @@ struct Hits {
     CacheCounts* counts;  // count_mask + 1 of them, which callers share by their multiprocessor
     u32 count_mask = 0;
 
-    PENSTOCK_ONDEVICE u8* bytes_of(u32 frame) const { return bytes + frame * page_bytes; }
+    PENSTOCK_ONDEVICE u8* bytes_of(u32 frame) const { return bytes + u64{frame} * static_cast<u32>(page_bytes); }
     PENSTOCK_ONDEVICE CacheCounts& own_counts() const { return counts[P::processor() & count_mask]; }
     PENSTOCK_ONDEVICE void tell(u64 Tally::* what) const { P::tick(&(own_counts().tally.*what), u64{1}); }
 
@@ -55,10 +55,13 @@ struct Hits {
     PENSTOCK_ONDEVICE bool all_here(const Call& call, const Found& found_one, Lanes& group, u32& frame) const {
         group = P::same(call.all, call.key);
         const u32 leader = lowest(group);
-        u32 found = P::lane() == leader ? hit(call.key, count(group)) : kNoFrame;
-        found = P::from(group, found, leader);
-        P::sync(group);  // what the leader may see, all may
-        if (found != kNoFrame && P::lane() == leader) found_one();
+        u32 found = kNoFrame;
+        if (P::lane() == leader) {
+            found = hit(call.key, count(group));
+            if (found != kNoFrame) found_one();
+        }
+        found = P::from(call.all, found, leader);  // all lanes at once: masks that differ are checked, which costs more
+        P::sync(call.all);  // what the leader may see, all may
         frame = found;
         return P::ballot(call.all, found == kNoFrame) == 0;
     }
@@ -74,6 +77,14 @@ struct Hits {
             else  // a page that was here cannot have failed: nobody waits for what this finds
                 P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - count(group));
         }
+        P::sync(all);
+    }
+
+    // The same of callers that all_here said have their pages, together again: its `call.all` and `group`.
+    PENSTOCK_ONDEVICE void release_of(Lanes all, Lanes group, u32 frame) const {
+        P::sync(all);
+        if (P::lane() == lowest(group))
+            P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - count(group));
         P::sync(all);
     }
 
