@@ -172,6 +172,8 @@ FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
     event_->wait(Deadline::never());
     stream_->copy(CopyDirection::to_host, &outcome, outcome_.data, sizeof outcome);
     stream_->synchronize();
+    clocks_.cycles += outcome.cycles;
+    clocks_.ns += outcome.ns;
     Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
     if (failure.status != Status::ok) failure.storage = service_->take_failure();
     if (failure.storage && failure.storage->status != failure.status) failure.storage.reset();
@@ -233,6 +235,11 @@ std::vector<CacheCounts> FileCache::counts() {
     stream_->copy(CopyDirection::to_host, counts.data(), counts_.data, counts.size() * sizeof(CacheCounts));
     stream_->synchronize();
     return counts;
+}
+
+double FileCache::cycles_per_ns() {
+    const std::scoped_lock lock(mutex_);
+    return clocks_.ns == 0 ? 0 : static_cast<double>(clocks_.cycles) / static_cast<double>(clocks_.ns);
 }
 
 std::vector<MovedByGpu> FileCache::moved() {
