@@ -38,11 +38,17 @@ def main() -> None:
         path = Path(options.path or Path(folder) / "rows.bin")
         if not path.exists():
             make(path, (options.megabytes << 20) // (4 * WIDTH))
-        gather(path, options)
+        try:
+            gather(path, options)
+        except ps.Error as error:
+            raise SystemExit(str(error)) from None
 
 
 def gather(path: Path, options: argparse.Namespace) -> None:
-    with ps.gpu.open(path, "float32", (-1, WIDTH), device=options.device, cache_bytes=path.stat().st_size // 4) as rows:
+    cache_bytes = max(1 << 20, path.stat().st_size // 4)
+    with ps.gpu.open(path, "float32", (-1, WIDTH), device=options.device, cache_bytes=cache_bytes) as rows:
+        if not len(rows):
+            raise SystemExit(f"{path} has no rows")
         count = options.rows or (10_000 if rows.context.device["emulated"] else 1_000_000)
         wanted = np.random.default_rng(1).integers(0, len(rows), count)
         for turn in ("first", "second"):

@@ -174,16 +174,21 @@ nb::dict statistics(const PythonDeviceCache& self) {
         found = self.cache.statistics();
     }
     nb::dict fields = counts_to_dict(found.total);
-    nb::list processors, waits, arrays;
+    nb::list processors, waits, waits_ns, arrays;
     for (const auto& one : found.processors) {
         nb::dict counts = counts_to_dict(one.counts);
         counts["processor"] = one.index;
         processors.append(counts);
     }
-    for (const auto& bucket : found.waits) waits.append(nb::make_tuple(bucket.low_cycles, bucket.count));
+    for (const auto& bucket : found.waits) {
+        waits.append(nb::make_tuple(bucket.low_cycles, bucket.count));
+        waits_ns.append(nb::make_tuple(bucket.low_ns, bucket.count));
+    }
     for (const auto& array : found.arrays) arrays.append(array_to_dict(array));
     fields["processors"] = processors;
     fields["wait_cycles"] = waits;
+    fields["wait_ns"] = waits_ns;
+    fields["cycles_per_ns"] = found.cycles_per_ns;
     fields["served"] = served_to_dict(found.served, found.mapped_pages);
     fields["failed_requests"] = found.failed_requests;
     fields["direct_by"] = found.direct_by;

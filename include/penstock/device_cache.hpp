@@ -95,6 +95,7 @@ struct DeviceCacheStatistics {
     struct Bucket {
         std::uint64_t low_cycles = 0;
         std::uint64_t count = 0;
+        double low_ns = 0;  // by cycles_per_ns
     };
     struct Served {
         std::string source;  // by the host: "mapping", "buffered", "direct"
@@ -121,6 +122,7 @@ struct DeviceCacheStatistics {
     Counts total;
     std::vector<Processor> processors;  // multiprocessors that did something
     std::vector<Bucket> waits;          // for pages, in clock cycles of the device; those that are not empty
+    double cycles_per_ns = 0;           // of the device's clocks, measured by the cache's own work; 0: not known
     std::vector<Served> served;  // of all files
     std::uint64_t failed_requests = 0;
     std::string direct_by;  // "uring", or "direct" with the cause; empty: not used

@@ -201,7 +201,9 @@ def test_statistics_of_what_was_done(path: Path) -> None:
         pages = -(-rows.nbytes // 4096)
         assert stats["misses"] == pages and stats["hits"] >= pages and stats["failures"] == 0
         assert stats["misses"] == sum(one["misses"] for one in stats["processors"])
-        assert sum(count for _, count in stats["wait_cycles"]) > 0
+        cycles, times = stats["wait_cycles"], stats["wait_ns"]
+        assert sum(count for _, count in cycles) > 0 and [n for _, n in cycles] == [n for _, n in times]
+        assert times[-1][0] * stats["cycles_per_ns"] == pytest.approx(cycles[-1][0])
         served = [stats["served"][source]["requests"] for source in ("mapping", "buffered", "direct")]
         assert sum(served) + stats["served"]["gpu_pages"] == pages
         assert stats["device_bytes"] > 1 << 20 and stats["pinned_bytes"] > 0 and stats["pages"] == 256

@@ -30,6 +30,10 @@ def test_rows_are_gathered_and_checked(tmp_path: Path) -> None:
         file.truncate(4 << 20)
     done = run("gather.py", path, "--rows", 2000, "--device", DEVICE)
     assert done.returncode != 0 and "rows differ" in done.stderr
+    for size, words in ((0, "has no rows"), (513, "no whole number of rows")):
+        path.write_bytes(bytes(size))
+        done = run("gather.py", path, "--device", DEVICE)
+        assert done.returncode != 0 and words in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_kernel_of_cupy_adds_up_or_says_what_is_missing() -> None:

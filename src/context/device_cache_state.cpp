@@ -67,7 +67,9 @@ void add_counts(DeviceCacheStatistics& found, const std::vector<ondevice::CacheC
     }
     for (std::uint32_t i = 0; i < waits.size(); ++i) {
         const std::uint64_t low = (256ull + 64 * (i % 4)) << (i / 4);  // as wait_bucket has it
-        if (waits[i] != 0) found.waits.push_back({i == 0 ? 0 : low, waits[i]});
+        if (waits[i] == 0) continue;
+        const double ns = i == 0 || found.cycles_per_ns == 0 ? 0 : static_cast<double>(low) / found.cycles_per_ns;
+        found.waits.push_back({i == 0 ? 0 : low, waits[i], ns});
     }
 }
 
@@ -180,6 +182,7 @@ void DeviceCacheState::add_arrays(DeviceCacheStatistics& found, ondevice::FileCa
 
 DeviceCacheStatistics DeviceCacheState::statistics(ondevice::FileCache& cache) const {
     DeviceCacheStatistics found;
+    found.cycles_per_ns = cache.cycles_per_ns();
     add_counts(found, cache.counts());
     add_arrays(found, cache);
     found.page_bytes = cache.page_bytes();

@@ -168,10 +168,13 @@ TEST_F(DeviceCacheTest, statistics_add_up) {
     std::uint64_t waits = 0, served = 0, bytes = 0;
     for (const auto& bucket : found.waits) {
         waits += bucket.count;
+        EXPECT_NEAR(bucket.low_ns * found.cycles_per_ns, static_cast<double>(bucket.low_cycles), 1);
         const std::uint64_t low = bucket.low_cycles;
         EXPECT_TRUE(low == 0 || ondevice::wait_bucket(low) == ondevice::wait_bucket(low - 1) + 1) << low;
     }
     EXPECT_GT(waits, 0u);
+    EXPECT_GT(found.cycles_per_ns, 0.05);
+    EXPECT_LT(found.cycles_per_ns, 20);
     for (const auto& one : found.served) served += one.requests, bytes += one.bytes;
     if (!found.arrays.at(0).mapped) {
         EXPECT_EQ(served, pages);

@@ -190,6 +190,8 @@ FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
     work.outcome = reinterpret_cast<CacheOutcome*>(outcome_.data);
     launch(device_, *stream_, work, workers_for(work));
     const CacheOutcome outcome = fetched<CacheOutcome>(outcome_, Then::clear).front();
+    clocks_.cycles += outcome.cycles;
+    clocks_.ns += outcome.ns;
     Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
     if (failure.status != Status::ok) failure.storage = service_->take_failure();
     if (failure.storage && failure.storage->status != failure.status) failure.storage.reset();
@@ -247,6 +249,11 @@ FileCache::Failure FileCache::flush() {
 std::vector<CacheCounts> FileCache::counts() {
     const std::scoped_lock lock(mutex_);
     return fetched<CacheCounts>(counts_);
+}
+
+double FileCache::cycles_per_ns() {
+    const std::scoped_lock lock(mutex_);
+    return clocks_.ns == 0 ? 0 : static_cast<double>(clocks_.cycles) / static_cast<double>(clocks_.ns);
 }
 
 std::vector<MovedByGpu> FileCache::moved() {

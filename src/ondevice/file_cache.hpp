@@ -61,6 +61,8 @@ class FileCache {
     u32 quota() const noexcept { return quota_; }
     // Of each multiprocessor; added up when kernels end.
     std::vector<CacheCounts> counts();
+    // Of the device's clocks, by the cache's own work so far; 0: not known yet.
+    double cycles_per_ns();
     // Files are numbered through, those of array 0 first, in both.
     ServiceEvidence evidence() const { return service_->evidence(); }
     std::vector<MovedByGpu> moved();
@@ -93,6 +95,10 @@ class FileCache {
     std::unique_ptr<Service> service_;
     std::unique_ptr<Stream> stream_;
     std::unique_ptr<Event> event_;
+    struct Clocks {
+        u64 cycles = 0, ns = 0;
+    };
+    Clocks clocks_;  // guarded by mutex_
     std::mutex mutex_;
 };
 

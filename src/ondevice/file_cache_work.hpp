@@ -29,11 +29,14 @@ enum class CacheTask : u32 {
     format,      // empties the cache, before its first use
 };
 
-// The first failure, in the device's memory, for exchanges do not work across every link; status ok: none.
+// The first failure, in the device's memory, for exchanges do not work across every link; status ok: none. And what the
+// first worker took by both of the device's clocks, of which one counts waits and the other is understood.
 struct CacheOutcome {
     u32 status;
     u32 reserved;
     u64 where;
+    u64 cycles;
+    u64 ns;
 };
 
 struct CacheWork {
@@ -197,12 +200,17 @@ struct CacheWorker {
 
 // The whole share of one worker.
 PENSTOCK_ONDEVICE void do_share(const CacheWork& work, u64 worker, u64 workers) {
+    const u64 cycles = Native::cycles(), began = Native::now_ns();
     if (work.task == CacheTask::format) {
         const u64 lanes = count(Native::active());
         format(work.ref->cache.pool, worker * lanes + rank<Native>(Native::active()), workers * lanes);
-        return;
+    } else {
+        CacheWorker<Native>{work, work.ref->cache, work.ref->cache, worker, workers}.run();
     }
-    CacheWorker<Native>{work, work.ref->cache, work.ref->cache, worker, workers}.run();
+    if (worker == 0 && Native::lane() == 0) {
+        work.outcome->cycles = Native::cycles() - cycles;
+        work.outcome->ns = Native::now_ns() - began;
+    }
 }
 
 }  // namespace penstock::ondevice

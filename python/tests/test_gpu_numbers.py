@@ -1,0 +1,93 @@
+"""What docs/gpu.md says of speed is what the committed rows say: medians, as they are written there."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "gpu.md").read_text()
+RATE, BYTES, HITS, TIME = "operations_per_second", "bytes_per_second", "hit_rate", "p50_us"
+
+
+def medians(file: str) -> dict[tuple[str, str], float]:
+    values = defaultdict(list)
+    for line in (ROOT / "bench" / "results" / file).read_text().splitlines():
+        row = json.loads(line)
+        for what in (RATE, BYTES, HITS, TIME):
+            if row["kind"] == "gpu-io" and what in row:
+                values[row["name"], what].append(row[what])
+    return {key: median(some) for key, some in values.items()}
+
+
+FIRST, LATER = medians("h200-gpu-io.jsonl"), medians("h200-gpu-io-later.jsonl")
+BLOCKS = [FIRST[f"blocks of {threads}, a ring for each warp", RATE] for threads in (32, 64, 128, 256, 512, 1024)]
+
+
+def host_alone(found: dict[tuple[str, str], float], name: str) -> float:
+    """How many times faster the faster of the host's two ways is."""
+    return max(found[f"{name}, host {way}", BYTES] for way in ("threads", "io_uring")) / found[name, BYTES]
+
+
+def both(name: str) -> str:
+    ratios = sorted(f"{host_alone(found, name):.1f}" for found in (FIRST, LATER))
+    return f"{ratios[0]} to {ratios[1]} times"
+
+
+def millions(name: str, found: dict[tuple[str, str], float] = FIRST, digits: int = 1) -> str:
+    return f"{found[name, RATE] / 1e6:.{digits}f}"
+
+
+def gigabytes(name: str, digits: int = 1) -> str:
+    return f"{FIRST[name, BYTES] / 1e9:.{digits}f}"
+
+
+def ratio(one: float, other: float, digits: int = 2) -> str:
+    return f"{one / other:.{digits}f}"
+
+
+ALONE, TILES, MISSES = "one request alone, ", "tiles, all hits", "as many warps as for misses"
+MEMORY, LOCKED = "memory random 4 KiB, ", "ceiling, page-locked memory, "
+SEQUENCE = "write sequential 4 KiB"
+CLAIMS = [
+    f"| {millions(MEMORY + '12 service threads')} M/s | {millions(LOCKED + 'random 4 KiB')} M/s from page-locked",
+    f"| {millions(MEMORY + '4 service threads')} and {millions(MEMORY + '1 service thread')} M/s |",
+    f"registered) | {millions('ceiling, registered file, random 4 KiB')} M/s |",
+    f"| {millions('cached file, 4 KiB')} M/s | {millions('pread and copy, 4 KiB', digits=2)} threads with pread",
+    f"copy, {millions('cuFile compat, 4 KiB', digits=2)} threads of cuFile",
+    f"not checked | {FIRST[ALONE + 'not checked', TIME]:.1f} us |",
+    f"us | {FIRST[ALONE + 'checked', TIME]:.1f} us with its check |",
+    f"| blocks of 32 to 1024 threads | {median(BLOCKS) / 1e6:.1f} M/s at each |",
+    f"| {gigabytes('memory sequential 128 KiB')} GB/s | {gigabytes(LOCKED + 'sequential 128 KiB')} from page-locked",
+    f"| {gigabytes('element loads, all hits', 0)} GB/s |",
+    f"| {round(FIRST['element loads, plain memory', BYTES] / 1e10) * 10} from plain memory |",
+    f"| {FIRST[TILES, BYTES] / 1e12:.1f} TB/s | {FIRST['tiles, plain memory', BYTES] / 1e12:.1f} from plain",
+    f"| {FIRST['sweep with advice', HITS]:.2f} hits with advice, {FIRST['sweep without advice', HITS]:.2f} without |",
+    f"| {millions('rows gathered')} M rows/s | {millions('rows by numpy.memmap and copy')} numpy.memmap and copy, "
+    f"{millions('rows by cuFile compat', digits=2)} cuFile |",
+    f"come at {LATER[TILES, BYTES] / 1e12:.1f} TB/s, "
+    f"{ratio(LATER[TILES, BYTES], LATER['tiles, plain memory', BYTES])} of plain memory",
+    f"{ratio(LATER[MISSES, RATE], LATER['rows gathered, all misses', RATE])} times",
+    f"it took {ratio(FIRST[MISSES, RATE], FIRST['pages gathered, all misses', RATE], 0)} times",
+    f"{ratio(LATER[SEQUENCE, BYTES], LATER[SEQUENCE + ', host io_uring', BYTES])} of io_uring's",
+    f"{both('disk random 4 KiB')} at random 4 KiB",
+    f"{both('disk sequential 128 KiB')} at sequential 128 KiB",
+    f"{both('write sequential 128 KiB')} at writes of 128 KiB",
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_page_says_what_was_measured(claim: str) -> None:
+    assert claim in " ".join(PAGE.split()), claim
+
+
+def test_blocks_are_as_even_as_the_page_says() -> None:
+    assert {f"{rate / 1e6:.1f}" for rate in BLOCKS} == {"12.3"}
+
+
+def test_control_another_number_is_found() -> None:
+    assert CLAIMS[0].replace("12.5", "12.9") not in " ".join(PAGE.split())
