@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "hmatrix/gpu/digit_draft.hpp"
 
 namespace penstock::hmatrix::gpu {
 namespace {
 
-constexpr int kPartWords = 64;  // of a column of a part, about: shorter ones take too many copies
+constexpr int kPartWords = 96;  // of a column of a part, where it has more: shorter ones take too many copies
 
 int words_of(std::int64_t rows) { return static_cast<int>((rows + kDigitRows - 1) / kDigitRows); }
 
@@ -24,6 +25,10 @@ struct Entry {
         return static_cast<int>(std::count_if(have.begin(), have.end(), [&](int count) { return count > vector; }));
     }
     int rank() const noexcept { return shape->counts[kMaxTiers - 1][0]; }
+    int all_digits() const noexcept {  // of all vectors
+        const DigitCounts& have = shape->counts[kMaxTiers - 1];
+        return std::accumulate(have.begin(), have.end(), 0);
+    }
     // In shared memory, as a leaf of a joined tile.
     std::int64_t room() const noexcept {
         std::int64_t sum = DigitDraft::room_of_x(static_cast<int>(shape->columns)) + (shape->low_rank ? rank() : 0);
@@ -75,9 +80,9 @@ struct Range {
     int size() const noexcept { return end - begin; }
 };
 
-// Parts of [0, all), as few as can be, each below `most`, about the same size.
-std::vector<Range> even_parts(int all, int wanted, int most) {
-    const int count = std::max({1, (all + wanted / 2) / wanted, (all + most - 1) / most});
+// Parts of [0, all), as few as can be, each of at most `most`, about the same size.
+std::vector<Range> even_parts(int all, int most) {
+    const int count = (all + most - 1) / most;
     std::vector<Range> parts;
     for (int i = 0; i < count; ++i) {
         parts.push_back({static_cast<int>(std::int64_t{all} * i / count),
@@ -149,10 +154,14 @@ class BatchTiles {
 
     // In any tile of parts: what the first column does not need for itself.
     static constexpr int kBase = 8 * kDigitRows;
-    // Words of parts' columns: one column with all of its digits, with x of all of its rows, must fit.
-    std::vector<Range> word_parts(int words) const {
-        constexpr int kPerColumn = DigitDraft::kRowRoom + 2 * DigitDraft::kRunRoom;
-        return even_parts(words, kPartWords, (most_ - kBase - kDigits * kPerColumn) / (kDigits + kDigitRows));
+    // Parts of columns of so many words: all `digits` columns fit, with x of their rows, unless the parts would be too
+    // short; one vector does.
+    std::vector<Range> word_parts(int words, int digits) const {
+        constexpr int kPerColumn = 2 * (DigitDraft::kRowRoom + DigitDraft::kRunRoom);
+        const auto fit = [&](int columns) {
+            return (most_ - kBase - kPerColumn * columns) / (columns + kDigitRows);
+        };
+        return even_parts(words, std::min(fit(kDigits), std::max(fit(digits), kPartWords)));
     }
 
     // Columns [0, all) for tiles: about the same room each. `room(i)` is column i's at most.
@@ -179,7 +188,7 @@ class BatchTiles {
         const bool left = kind == TileKind::left;
         const std::int64_t rows = left ? leaf.shape->columns : leaf.shape->rows;
         const std::vector<DigitSource> scales = scales_of(leaf);
-        for (const Range& words : word_parts(words_of(rows))) {
+        for (const Range& words : word_parts(words_of(rows), leaf.all_digits())) {
             const int base = kBase + (left ? kDigitRows * words.size() : 0);
             const auto room = [&](int i) { return leaf.digits(i) * (words.size() + kRow + kRun) + kRow + kRun; };
             for (const Range& columns : column_parts(leaf.rank(), base, room)) {
@@ -226,7 +235,7 @@ class BatchTiles {
         constexpr int kRow = DigitDraft::kRowRoom, kRun = DigitDraft::kRunRoom;
         const int all = words_of(leaf.rows), digits = leaf.digits(0);
         const DigitSource scale = scales_of(leaf)[0];
-        for (const Range& words : word_parts(all)) {
+        for (const Range& words : word_parts(all, digits * static_cast<int>(leaf.shape->columns))) {
             const bool whole = words.size() == all;
             const int base = kBase + (whole ? kDigits * (kRow + kRun) : 0);
             const int room = digits * (words.size() + (whole ? 0 : kRow + kRun)) + 1;
