@@ -42,11 +42,9 @@ struct Crew {
         return sum_of(value, [&](int other) { return other / group == lane() / group; });
     }
     template <class Real>
-    Real sum_apart(Real value, int stride) const {
-        return sum_of(value, [&](int other) { return other % stride == lane() % stride; });
+    void add(Real* to, Real value) const {
+        std::atomic_ref(*to).fetch_add(value);
     }
-    void add(double* to, double value) const { std::atomic_ref(*to).fetch_add(value); }
-    void expect(const void*) const {}
     template <class Use>
     void sum_four(const double (&values)[4], const Use& use) const {
         for (int i = 0; i < 4; ++i) {
@@ -61,7 +59,11 @@ struct Crew {
             std::copy_n(run.from, run.count, run.to);
         }
     }
-    void copy(double* to, const double* from) const { *to = *from; }
+    template <class Number>
+    void copy(Number* to, const Number* from) const {
+        *to = *from;
+    }
+    void copied() const { sync(); }
     void arrived() const { sync(); }
 
   private:
@@ -81,6 +83,7 @@ struct Crew {
 // The same as teams of a warp each: they wait for their own lanes only.
 struct CrewOfWarps : Crew {
     void sync() const { shared->of_worker[worker()].arrive_and_wait(); }
+    void copied() const { sync(); }
     void arrived() const { sync(); }
 };
 

@@ -1,75 +1,13 @@
-// Kernels of products and vectors.
+// Kernels of vectors.
 //
-// Sums of vectors are formed in a fixed order, so that a solve gives the same bits in each run as far as products do;
-// products add rows of different leaves in the order in which blocks happen to end.
+// Sums are formed in a fixed order, so that a solve gives the same bits in each run as far as products do; those add
+// rows of different leaves in the order in which warps happen to end.
 #include "hmatrix/gpu/kernels.hpp"
-#include "hmatrix/gpu/product.hpp"
 
 namespace penstock::hmatrix::gpu {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kBlocksAtOnce = 8;  // on a multiprocessor: 64 registers a thread
-constexpr Room kWarpRoom{kWarpColumns, kWarpRank};
-constexpr Room kBlockRoom{kBlockColumns, kBlockRank};
-
-template <class Encoding>
-constexpr int room_bytes(Room room, int teams) {
-    return teams * (room.columns + room.vectors) * static_cast<int>(sizeof(typename Encoding::Real));
-}
-
-template <class Encoding>
-constexpr int kRoomBytes = room_bytes<Encoding>(kBlockRoom, 1) > room_bytes<Encoding>(kWarpRoom, kWarpsOfBlock)
-                               ? room_bytes<Encoding>(kBlockRoom, 1)
-                               : room_bytes<Encoding>(kWarpRoom, kWarpsOfBlock);
-
-// The batch that owns number `place`, where `ends` rise; and what comes before it.
-struct Owner {
-    int batch;
-    int before;
-};
-__device__ Owner owner(const std::int32_t* ends, int place) {
-    Owner found{0, 0};
-    while (ends[found.batch] <= place) found.before = ends[found.batch++];
-    return found;
-}
-
-template <class Encoding>
-__global__ void __launch_bounds__(kBlockThreads, kBlocksAtOnce)
-    multiply(const __grid_constant__ BatchGroup group, const typename Encoding::Real* x, double* y) {
-    using Real = typename Encoding::Real;
-    extern __shared__ double shared[];
-    const int block = static_cast<int>(blockIdx.x), large = group.block_jobs_end[group.count - 1];
-    if (block < large) {
-        const Owner of = owner(group.block_jobs_end, block);
-        const Batch& batch = group.batches[of.batch];
-        LeafTeam<Encoding, OneBlock> team(OneBlock{}, batch, reinterpret_cast<Real*>(shared), kBlockRoom);
-        team.run(batch.block_jobs[block - of.before], x, y);
-        return;
-    }
-    const Owner of = owner(group.warp_blocks_end, block - large);
-    const Batch& batch = group.batches[of.batch];
-    const int warp = static_cast<int>(threadIdx.x) / kWarp;
-    const int job = (block - large - of.before) * kWarpsOfBlock + warp;
-    if (job >= batch.warp_job_count) return;
-    Real* const mine = reinterpret_cast<Real*>(shared) + warp * (kWarpRoom.columns + kWarpRoom.vectors);
-    LeafTeam<Encoding, OneWarp> team(OneWarp{}, batch, mine, kWarpRoom);
-    team.run(batch.warp_jobs[job], x, y);
-}
-
-template <class Encoding>
-cudaError_t product(const BatchGroup& group, const typename Encoding::Real* x, double* y, cudaStream_t stream) {
-    const int blocks = group.block_jobs_end[group.count - 1] + group.warp_blocks_end[group.count - 1];
-    if (blocks > 0) multiply<Encoding><<<blocks, kBlockThreads, kRoomBytes<Encoding>, stream>>>(group, x, y);
-    return cudaGetLastError();
-}
-
-template <class Encoding>
-cudaError_t allow() {
-    constexpr auto kWhat = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    return cudaFuncSetAttribute(multiply<Encoding>, kWhat, kRoomBytes<Encoding>);
-}
-
 constexpr int kThreads = 256;
 
 int blocks_for(std::int64_t count) {
@@ -180,19 +118,6 @@ __global__ void __launch_bounds__(kThreads) block_diagonal(const __grid_constant
 }
 
 }  // namespace
-
-cudaError_t allow_shared_memory() {
-    const cudaError_t first = allow<Digits>();
-    return first == cudaSuccess ? allow<Doubles>() : first;
-}
-
-cudaError_t launch_product(const BatchGroup& group, const float* x, double* y, cudaStream_t stream) {
-    return product<Digits>(group, x, y, stream);
-}
-
-cudaError_t launch_product(const BatchGroup& group, const double* x, double* y, cudaStream_t stream) {
-    return product<Doubles>(group, x, y, stream);
-}
 
 cudaError_t launch_to_single(const Scaled& what, cudaStream_t stream) {
     const auto columns = static_cast<unsigned>(what.columns);

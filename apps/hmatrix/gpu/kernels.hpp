@@ -1,19 +1,11 @@
-// Starting the kernels of this folder. What nvcc compiles stands behind these functions; errors are CUDA's own.
+// Starting the kernels of vectors. What nvcc compiles stands behind these functions; errors are CUDA's own.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
-#include "hmatrix/gpu/leaf.hpp"
-
 namespace penstock::hmatrix::gpu {
-
-// y += each batch of the group * x. allow_shared_memory() once for a process and device before the first: kernels of
-// blocks want more than usual.
-cudaError_t allow_shared_memory();
-cudaError_t launch_product(const BatchGroup& group, const float* x, double* y, cudaStream_t stream);
-cudaError_t launch_product(const BatchGroup& group, const double* x, double* y, cudaStream_t stream);
 
 // Vectors in single precision, each column divided by the power of two that is next below its largest number: sums
 // neither overflow nor lose small vectors, such as residuals, whatever their unit. At most 65,535 columns.

@@ -1,26 +1,25 @@
-// The threads that share a leaf: a warp, a block, or, on the host, one thread.
+// The threads that share a leaf or a tile: a warp, a block, or, on the host, one thread.
 //
-// The product in product.hpp is written once for all of them. Lanes of a team are the threads of one warp, which can
-// sum among themselves; a block has several workers of 32 lanes. One thread on the host is one worker of one lane: it
-// runs the very code that runs on a GPU, so the tests need none.
+// What they do (tile_product.hpp, digit_product.hpp, aca_team.hpp) is written once for all of them. Lanes of a team are
+// the threads of one warp, which can sum among themselves; a block has several workers of 32 lanes. One thread on the
+// host is one worker of one lane: it runs the very code that runs on a GPU, so the tests need none.
 #pragma once
 
 #include <cstdint>
 
 #if defined(__CUDACC__)
 #define PENSTOCK_BOTH __host__ __device__ __forceinline__
-#define PENSTOCK_ALL_AT_ONCE _Pragma("unroll")
 #else
 #define PENSTOCK_BOTH inline
-#define PENSTOCK_ALL_AT_ONCE
 #endif
 
 namespace penstock::hmatrix::gpu {
 
-// Numbers to copy; to and from are both at a multiple of 16 bytes, or both 8 bytes behind one.
-struct NumberRun {
-    double* to;
-    const double* from;
+// Numbers of 4 or 8 bytes to copy; to and from are as far behind a multiple of 16 bytes.
+template <class Number>
+struct Run {
+    Number* to;
+    const Number* from;
     int count;
 };
 
@@ -37,29 +36,29 @@ struct Alone {
     PENSTOCK_BOTH Real sum(Real value, int) const {
         return value;
     }
-    // Sum over the lanes whose numbers are equal modulo `stride`, a power of two up to lanes().
     template <class Real>
-    PENSTOCK_BOTH Real sum_apart(Real value, int) const {
-        return value;
+    PENSTOCK_BOTH void add(Real* to, Real value) const {
+        *to += value;
     }
-    PENSTOCK_BOTH void add(double* to, double value) const { *to += value; }
-    // The line at `place` will be read soon.
-    PENSTOCK_BOTH void expect(const void*) const {}
     // use(i, sum of values[i] over the lanes), by one lane each.
     template <class Use>
     PENSTOCK_BOTH void sum_four(const double (&values)[4], const Use& use) const {
         for (int i = 0; i < 4; ++i) use(i, values[i]);
     }
-    // Numbers on their way to shared memory: `piece(i)` for each of `count` runs, and a number by whatever lane calls
-    // copy(). All are there when arrived() returns.
+    // Numbers on their way to shared memory: the run `piece(i)` for each of `count`, and a number by whatever lane
+    // calls copy(). All are there when arrived() returns; those of copy() also when copied() does.
     template <class Piece>
     PENSTOCK_BOTH void bring(int count, const Piece& piece) const {
         for (int i = 0; i < count; ++i) {
-            const NumberRun run = piece(i);
+            const auto run = piece(i);
             for (int k = 0; k < run.count; ++k) run.to[k] = run.from[k];
         }
     }
-    PENSTOCK_BOTH void copy(double* to, const double* from) const { *to = *from; }
+    template <class Number>
+    PENSTOCK_BOTH void copy(Number* to, const Number* from) const {
+        *to = *from;
+    }
+    PENSTOCK_BOTH void copied() const {}
     PENSTOCK_BOTH void arrived() const {}
 };
 
@@ -78,13 +77,8 @@ struct OneWarp {
         return value;
     }
     template <class Real>
-    __device__ __forceinline__ Real sum_apart(Real value, int stride) const {
-        for (int step = stride; step < 32; step *= 2) value += __shfl_xor_sync(0xffffffffu, value, step);
-        return value;
-    }
-    __device__ __forceinline__ void add(double* to, double value) const { atomicAdd(to, value); }
-    __device__ __forceinline__ void expect(const void* place) const {
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(place));
+    __device__ __forceinline__ void add(Real* to, Real value) const {
+        atomicAdd(to, value);
     }
     // Half of the lanes keep two of the sums, a quarter one: six exchanges instead of twenty.
     template <class Use>
@@ -98,8 +92,15 @@ struct OneWarp {
         for (int step = 4; step > 0; step /= 2) mine += __shfl_xor_sync(0xffffffffu, mine, step);
         if (lane() % 8 == 0) use(lane() / 8, mine);
     }
-    __device__ __forceinline__ void copy(double* to, const double* from) const {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_place(to)), "l"(from) : "memory");
+    template <class Number>
+    __device__ __forceinline__ void copy(Number* to, const Number* from) const {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_place(to)), "l"(from),
+                     "n"(sizeof(Number))
+                     : "memory");
+    }
+    __device__ __forceinline__ void copied() const {
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncwarp();
     }
     static __device__ __forceinline__ unsigned shared_place(const void* place) {
         return static_cast<unsigned>(__cvta_generic_to_shared(place));
@@ -107,8 +108,8 @@ struct OneWarp {
 };
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-// A warp that has a unit of its multiprocessor copy whole runs, 16 bytes at a time: up to 8 bytes more at both ends,
-// which must be readable and have room. `arrival` is 8 bytes of shared memory for one use.
+// A warp that has a unit of its multiprocessor copy whole runs, 16 bytes at a time: less than 16 bytes more at both
+// ends, which must be readable and have room. `arrival` is 8 bytes of shared memory for one use.
 struct BringingWarp : OneWarp {
     unsigned arrival;
     __device__ __forceinline__ explicit BringingWarp(std::uint64_t* place) : arrival(shared_place(place)) {
@@ -122,7 +123,7 @@ struct BringingWarp : OneWarp {
     __device__ __forceinline__ void bring(int count, const Piece& piece) const {
         unsigned bytes = 0;
         for (int i = lane(); i < count; i += 32) {
-            const NumberRun run = piece(i);
+            const auto run = piece(i);
             const auto from = reinterpret_cast<std::uint64_t>(run.from) & ~std::uint64_t{15};
             const auto end = (reinterpret_cast<std::uint64_t>(run.from + run.count) + 15) & ~std::uint64_t{15};
             const auto size = static_cast<unsigned>(end - from);
@@ -155,14 +156,11 @@ struct BringingWarp : OneWarp {
     template <class Piece>
     __device__ __forceinline__ void bring(int count, const Piece& piece) const {
         for (int i = 0; i < count; ++i) {
-            const NumberRun run = piece(i);
+            const auto run = piece(i);
             for (int k = lane(); k < run.count; k += 32) copy(run.to + k, run.from + k);
         }
     }
-    __device__ __forceinline__ void arrived() const {
-        asm volatile("cp.async.wait_all;" ::: "memory");
-        __syncwarp();
-    }
+    __device__ __forceinline__ void arrived() const { copied(); }
 };
 #endif
 

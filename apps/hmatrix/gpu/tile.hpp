@@ -48,6 +48,7 @@ constexpr int kTileLeafNumbers = sizeof(TileLeaf) / sizeof(double);
 static_assert(sizeof(TileLeaf) % (2 * sizeof(double)) == 0, "they lie before runs");
 
 struct TileBatch {
+    using Real = double;
     const double* numbers;
     const TileLeaf* leaves;
     const Tile* tiles;        // those that need no t first
@@ -55,18 +56,21 @@ struct TileBatch {
     std::int32_t right_count;  // of those behind
 };
 
+template <class Real>
 struct TileVectors {
-    const double* x;
-    double* t;  // of all leaves that are cut
+    const Real* x;
+    Real* t;  // of all leaves that are cut
     double* y;
 };
 
-// Batches that one pair of launches multiplies with.
+// Batches that one pair of launches multiplies with: TileBatches, or those of digit_tile.hpp.
 constexpr int kTileBatches = 32;
 constexpr int kTileThreads = 64;
 constexpr int kTileWarps = kTileThreads / 32;
+constexpr int kTileBytes = kTileNumbers * static_cast<int>(sizeof(double));  // of shared memory, of a warp
+template <class Batch>
 struct TileGroup {
-    TileBatch batches[kTileBatches];
+    Batch batches[kTileBatches];
     std::int32_t count;
     std::int32_t blocks_end[2][kTileBatches];  // of this batch and those before: in the first launch and in the second
 };

@@ -3,18 +3,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
-#include <tuple>
-
-#include "penstock/error.hpp"
 
 namespace penstock::hmatrix::gpu {
 namespace {
-
-[[noreturn]] void refuse(std::size_t leaf, const std::string& cause) {
-    throw Error(ErrorCode::unsupported, "prepare products on the GPU", "leaf " + std::to_string(leaf) + " " + cause,
-                "multiply on the device host");
-}
 
 struct Entry {
     std::int64_t row, column;
@@ -31,13 +22,10 @@ struct Entry {
     }
 };
 
-Entry entry_of(const MatrixFile& file, std::size_t number) {
-    const LeafPlace& place = file.tables().leaves[number];
+Entry entry_of(const LeafPlace& place, std::size_t number) {
     const LeafShape& shape = place.shape;
-    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-    if (shape.rows > kMost || shape.columns > kMost) refuse(number, "has more than 2^31 rows or columns");
     const std::int64_t first = place.tier_offset[0] / static_cast<std::int64_t>(sizeof(double));
-    if (first > std::numeric_limits<std::uint32_t>::max()) refuse(number, "lies too far into its batch");
+    if (first > std::numeric_limits<std::uint32_t>::max()) refuse_tiles(number, "lies too far into its batch");
     return {place.row, place.column, static_cast<std::int32_t>(shape.rows), static_cast<std::int32_t>(shape.columns),
             shape.low_rank ? std::int32_t{shape.counts[0][0]} : kFull, static_cast<std::uint32_t>(first)};
 }
@@ -52,48 +40,40 @@ std::int32_t part_size(std::int32_t all, std::int32_t most, std::int32_t togethe
 
 class BatchTiles {
   public:
-    BatchTiles(TilePlan& plan, const TileOptions& options) : plan_(plan), most_(options.numbers) {
-        part_.first_leaf = static_cast<std::int64_t>(plan.leaves.size());
-        part_.first_tile = static_cast<std::int64_t>(plan.tiles.size());
-    }
+    BatchTiles(TilePlan& plan, const TileOptions& options) : plan_(plan), lists_(plan), most_(options.numbers) {}
 
     void add(const Entry& leaf) {
         if (leaf.rank == 0) return;
         if (leaf.room() <= most_) return add_small(leaf);
         if (leaf.rank == kFull) return cut({leaf.row, leaf.column, leaf.first, leaf.rows, leaf.rows, leaf.columns,
-                                            TileKind::dense, 0}, plan_.tiles);
+                                            TileKind::dense, 0}, lists_.first);
         const std::int64_t t = plan_.t_numbers;
         plan_.t_numbers += leaf.rank;
         const std::uint32_t u = leaf.first + static_cast<std::uint32_t>(leaf.columns) * leaf.rank;
-        cut({leaf.column, t, leaf.first, leaf.columns, leaf.columns, leaf.rank, TileKind::left, 0}, plan_.tiles);
-        cut({leaf.row, t, u, leaf.rows, leaf.rows, leaf.rank, TileKind::right, 0}, right_);
+        cut({leaf.column, t, leaf.first, leaf.columns, leaf.columns, leaf.rank, TileKind::left, 0}, lists_.first);
+        cut({leaf.row, t, u, leaf.rows, leaf.rows, leaf.rank, TileKind::right, 0}, lists_.right);
     }
 
-    void finish() {
-        part_.tiles = static_cast<std::int64_t>(plan_.tiles.size() + joined_.size()) - part_.first_tile;
-        part_.right_tiles = static_cast<std::int64_t>(right_.size());
-        plan_.tiles.insert(plan_.tiles.end(), joined_.begin(), joined_.end());
-        plan_.tiles.insert(plan_.tiles.end(), right_.begin(), right_.end());
-        plan_.batches.push_back(part_);
-    }
+    void finish() { lists_.finish(); }
 
   private:
     void add_small(const Entry& leaf) {
         const auto room = static_cast<std::int32_t>(leaf.room());
-        const bool joins = !joined_.empty() && used_ + room <= most_ && leaf.rows <= kJoinedRows &&
-                           joined_.back().row == leaf.row && joined_.back().rows == leaf.rows;
+        const bool joins = !lists_.joined.empty() && used_ + room <= most_ && leaf.rows <= kJoinedRows &&
+                           lists_.joined.back().row == leaf.row && lists_.joined.back().rows == leaf.rows;
         if (!joins) {
-            const std::int64_t first = static_cast<std::int64_t>(plan_.leaves.size()) - part_.first_leaf;
-            joined_.push_back({leaf.row, 0, static_cast<std::uint32_t>(first), 0, leaf.rows, 0, TileKind::leaves, 0});
+            const std::int64_t first = static_cast<std::int64_t>(plan_.rows.size()) - lists_.first_row();
+            lists_.joined.push_back(
+                {leaf.row, 0, static_cast<std::uint32_t>(first), 0, leaf.rows, 0, TileKind::leaves, 0});
             used_ = 0;
         }
         // Those before make room for one more TileLeaf ahead of their numbers.
-        const auto before = static_cast<std::size_t>(joined_.back().columns++);
-        const std::size_t begin = plan_.leaves.size() - before;
-        for (std::size_t i = begin; i < plan_.leaves.size(); ++i) plan_.leaves[i].place += kTileLeafNumbers;
+        const auto before = static_cast<std::size_t>(lists_.joined.back().columns++);
+        const std::size_t begin = plan_.rows.size() - before;
+        for (std::size_t i = begin; i < plan_.rows.size(); ++i) plan_.rows[i].place += kTileLeafNumbers;
         const std::int32_t place = used_ + kTileLeafNumbers;
-        plan_.leaves.push_back({leaf.column, leaf.first, leaf.columns, leaf.rank,
-                                static_cast<std::int32_t>(leaf.numbers()), place, 0});
+        plan_.rows.push_back({leaf.column, leaf.first, leaf.columns, leaf.rank,
+                              static_cast<std::int32_t>(leaf.numbers()), place, 0});
         used_ += room;
     }
 
@@ -119,10 +99,8 @@ class BatchTiles {
     }
 
     TilePlan& plan_;
+    BatchLists<TilePlan> lists_;
     std::int32_t most_;
-    TilePlan::Batch part_;
-    std::vector<Tile> joined_;
-    std::vector<Tile> right_;
     std::int32_t used_ = 0;  // of the room of the last joined tile
 };
 
@@ -130,17 +108,11 @@ class BatchTiles {
 
 TilePlan tile_plan(const MatrixFile& file, const TileOptions& options) {
     TilePlan made;
-    for (const BatchRecord& record : file.tables().batches) {
-        std::vector<Entry> entries;
-        entries.reserve(record.leaves);
-        for (std::int64_t i = 0; i < record.leaves; ++i) entries.push_back(entry_of(file, record.first_leaf + i));
-        std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-            return std::tuple(a.row, a.rows) < std::tuple(b.row, b.rows);
-        });
+    each_batch_by_rows(file, entry_of, [&](const std::vector<Entry>& entries) {
         BatchTiles tiles(made, options);
         for (const Entry& entry : entries) tiles.add(entry);
         tiles.finish();
-    }
+    });
     return made;
 }
 

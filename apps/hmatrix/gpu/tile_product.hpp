@@ -16,7 +16,7 @@ class TileTeam {
     PENSTOCK_BOTH TileTeam(Team team, const TileBatch& batch, double* shared)
         : team_(team), batch_(batch), shared_(shared) {}
 
-    PENSTOCK_BOTH void run(const Tile& tile, const TileVectors& vectors) {
+    PENSTOCK_BOTH void run(const Tile& tile, const TileVectors<double>& vectors) {
         if (tile.kind == TileKind::leaves) {
             run_leaves(tile, vectors);
         } else {
@@ -29,13 +29,13 @@ class TileTeam {
         for (int i = team_.lane(); i < count; i += team_.lanes()) team_.copy(shared_ + place + i, from + i);
     }
 
-    PENSTOCK_BOTH void run_part(const Tile& tile, const TileVectors& vectors) {
+    PENSTOCK_BOTH void run_part(const Tile& tile, const TileVectors<double>& vectors) {
         const bool left = tile.kind == TileKind::left;
         const int pitch = room_of_run(tile.rows), size = pitch * tile.columns;
         const unsigned skew = tile.first & 1, turn = tile.stride & 1;
         team_.bring(tile.columns, [&](int j) {
             const std::uint32_t first = tile.first + static_cast<std::uint32_t>(j) * tile.stride;
-            return NumberRun{shared_ + j * pitch + (first & 1), batch_.numbers + first, tile.rows};
+            return Run<double>{shared_ + j * pitch + (first & 1), batch_.numbers + first, tile.rows};
         });
         const double* const factor = left ? vectors.x + tile.row
                                           : (tile.kind == TileKind::right ? vectors.t : vectors.x) + tile.column;
@@ -52,14 +52,14 @@ class TileTeam {
         }
     }
 
-    PENSTOCK_BOTH void run_leaves(const Tile& tile, const TileVectors& vectors) {
+    PENSTOCK_BOTH void run_leaves(const Tile& tile, const TileVectors<double>& vectors) {
         const int rows = tile.rows;
         auto* const leaves = reinterpret_cast<TileLeaf*>(shared_);
         for (int i = team_.lane(); i < tile.columns; i += team_.lanes()) leaves[i] = batch_.leaves[tile.first + i];
         team_.sync();
         team_.bring(tile.columns, [&](int i) {
             const TileLeaf& leaf = leaves[i];
-            return NumberRun{numbers_of(leaf), batch_.numbers + leaf.first, leaf.size};
+            return Run<double>{numbers_of(leaf), batch_.numbers + leaf.first, leaf.size};
         });
         for (int i = 0; i < tile.columns; ++i) copy(x_of(leaves[i]), vectors.x + leaves[i].column, leaves[i].columns);
         team_.arrived();
@@ -145,5 +145,12 @@ class TileTeam {
     const TileBatch& batch_;
     double* shared_;
 };
+
+// Shared memory begins at a multiple of 16 bytes.
+template <class Team>
+PENSTOCK_BOTH void multiply_tile(Team team, const TileBatch& batch, std::uint64_t* shared, int number,
+                                 const TileVectors<double>& vectors) {
+    TileTeam<Team>(team, batch, reinterpret_cast<double*>(shared)).run(batch.tiles[number], vectors);
+}
 
 }  // namespace penstock::hmatrix::gpu

@@ -26,14 +26,14 @@ class TileProduct : public testing::Test {
     std::vector<double> by_tiles(const gpu::TileOptions& options, const Run& run) {
         const gpu::TilePlan plan = gpu::tile_plan(matrix_.file(), options);
         std::vector<double> y(StoredSphere::kTriangles), t(plan.t_numbers);
-        const gpu::TileVectors vectors{matrix_.x().data(), t.data(), y.data()};
+        const gpu::TileVectors<double> vectors{matrix_.x().data(), t.data(), y.data()};
         matrix_.each_batch(1, [&](std::int64_t number, const BatchView& view) {
             const gpu::TilePlan::Batch& part = plan.batches[number];
             const gpu::Tile* const tiles = plan.tiles.data() + part.first_tile;
             const auto count = static_cast<std::int32_t>(part.tiles);
             const auto right = static_cast<std::int32_t>(part.right_tiles);
             const gpu::TileBatch batch{reinterpret_cast<const double*>(view.tiers[0]),
-                                       plan.leaves.data() + part.first_leaf, tiles, count, right};
+                                       plan.rows.data() + part.first_row, tiles, count, right};
             run(batch, vectors, 0, count);
             run(batch, vectors, count, count + right);
         });
@@ -42,14 +42,14 @@ class TileProduct : public testing::Test {
 
     std::vector<double> alone(const gpu::TileOptions& options = {}) {
         std::vector<double> shared(options.numbers);
-        return by_tiles(options, [&](const gpu::TileBatch& batch, const gpu::TileVectors& vectors, int from, int to) {
+        return by_tiles(options, [&](const auto& batch, const auto& vectors, int from, int to) {
             gpu::TileTeam<gpu::Alone> team({}, batch, shared.data());
             for (int i = from; i < to; ++i) team.run(batch.tiles[i], vectors);
         });
     }
 
     std::vector<double> by_warps(const gpu::TileOptions& options = {}) {
-        return by_tiles(options, [&](const gpu::TileBatch& batch, const gpu::TileVectors& vectors, int from, int to) {
+        return by_tiles(options, [&](const auto& batch, const auto& vectors, int from, int to) {
             gpu::Crew::Shared between;
             std::vector<double> shared(gpu::Crew::kWorkers * options.numbers);
             std::vector<std::jthread> threads;
@@ -107,7 +107,7 @@ TEST_F(TileProduct, a_plan_names_each_number_once) {
                 joined += tile.columns > 1 ? 1 : 0;
                 int room = tile.columns * gpu::kTileLeafNumbers;
                 for (int j = 0; j < tile.columns; ++j) {
-                    const gpu::TileLeaf& leaf = plan.leaves[part.first_leaf + tile.first + j];
+                    const gpu::TileLeaf& leaf = plan.rows[part.first_row + tile.first + j];
                     const int size = leaf.rank == gpu::kFull ? tile.rows * leaf.columns
                                                              : (tile.rows + leaf.columns) * leaf.rank;
                     EXPECT_EQ(leaf.size, size);

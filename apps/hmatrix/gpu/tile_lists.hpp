@@ -1,0 +1,87 @@
+// What plans of tiles (tile_plan.hpp, digit_plan.hpp) have in common: leaves of a batch by their rows, and the order in
+// which its tiles stand.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "hmatrix/file/reader.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix::gpu {
+
+// Rows: of a table that tiles name from their batch's first row on.
+template <class Tile, class Row>
+struct TilePlanOf {
+    struct Batch {
+        std::int64_t first_row = 0;
+        std::int64_t first_tile = 0;
+        std::int64_t tiles = 0;        // that need no t first
+        std::int64_t right_tiles = 0;  // behind them
+    };
+    std::vector<Row> rows;
+    std::vector<Tile> tiles;
+    std::vector<Batch> batches;
+    std::int64_t t_numbers = 0;  // of t of all leaves that are cut
+};
+
+// Tiles of one batch in the making.
+template <class Plan>
+class BatchLists {
+  public:
+    using Tile = typename decltype(Plan::tiles)::value_type;
+
+    explicit BatchLists(Plan& plan) : plan_(plan) {
+        batch_.first_row = static_cast<std::int64_t>(plan.rows.size());
+        batch_.first_tile = static_cast<std::int64_t>(plan.tiles.size());
+    }
+    std::vector<Tile> first;   // parts of large leaves take longest
+    std::vector<Tile> joined;  // small leaves
+    std::vector<Tile> right;
+
+    std::int64_t first_row() const noexcept { return batch_.first_row; }
+    void finish() {
+        batch_.tiles = static_cast<std::int64_t>(first.size() + joined.size());
+        batch_.right_tiles = static_cast<std::int64_t>(right.size());
+        for (const std::vector<Tile>* part : {&first, &joined, &right}) {
+            plan_.tiles.insert(plan_.tiles.end(), part->begin(), part->end());
+        }
+        plan_.batches.push_back(batch_);
+    }
+
+  private:
+    Plan& plan_;
+    typename Plan::Batch batch_;
+};
+
+[[noreturn]] inline void refuse_tiles(std::size_t leaf, const std::string& cause) {
+    throw Error(ErrorCode::unsupported, "prepare products on the GPU", "leaf " + std::to_string(leaf) + " " + cause,
+                "multiply on the device host");
+}
+
+// use(entries) for each batch: of its leaves, those of the same rows next to each other. `entry_of(place, number)`
+// makes an entry of a leaf, with its row and rows.
+template <class EntryOf, class Use>
+void each_batch_by_rows(const MatrixFile& file, const EntryOf& entry_of, const Use& use) {
+    const std::vector<LeafPlace>& leaves = file.tables().leaves;
+    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+    for (const BatchRecord& record : file.tables().batches) {
+        std::vector<decltype(entry_of(leaves[0], 0))> entries;
+        entries.reserve(record.leaves);
+        for (std::int64_t i = record.first_leaf; i < record.first_leaf + record.leaves; ++i) {
+            const LeafShape& shape = leaves[i].shape;
+            if (shape.rows > kMost || shape.columns > kMost) refuse_tiles(i, "has more than 2^31 rows or columns");
+            entries.push_back(entry_of(leaves[i], i));
+        }
+        std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+            return std::tuple(a.row, a.rows) < std::tuple(b.row, b.rows);
+        });
+        use(entries);
+    }
+}
+
+}  // namespace penstock::hmatrix::gpu
