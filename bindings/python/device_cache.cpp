@@ -8,8 +8,11 @@ namespace {
 
 using Use = BorrowedMemory::Use;
 
-constexpr std::uint64_t kPieceRows = 1 << 19;
-constexpr std::uint64_t kPieceBytes = 256 * kMiB;
+// About what a GPU, or the emulated device, does in less than a second.
+struct Piece {
+    std::uint64_t rows, bytes;
+};
+constexpr Piece kPiece{1 << 19, 256 * kMiB}, kEmulatedPiece{1 << 14, 16 * kMiB};
 constexpr std::uint64_t kPieceAlignment = 2 * kMiB;  // pages are never cut
 
 struct PythonDeviceCache {
@@ -65,6 +68,10 @@ std::unique_ptr<PythonDeviceCache> make(const Context& context, nb::list arrays,
     return std::make_unique<PythonDeviceCache>(PythonDeviceCache{context, DeviceCache(context, striped, options)});
 }
 
+Piece piece_of(const PythonDeviceCache& self) {
+    return self.context.device().info().emulated ? kEmulatedPiece : kPiece;
+}
+
 void heed_signals() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
@@ -88,7 +95,8 @@ void move_rows(const PythonDeviceCache& self, const RowsMove& given, Move move) 
     const std::uint64_t row = std::max<std::uint64_t>(given.rows.row_bytes, 1);
     const std::uint64_t count = indices.view().bytes / sizeof(std::int64_t);
     const bool fits = memory.view().bytes == count * given.rows.row_bytes;
-    const std::uint64_t piece = fits ? std::clamp<std::uint64_t>(kPieceBytes / row, 1, kPieceRows) : count;
+    const Piece most = piece_of(self);
+    const std::uint64_t piece = fits ? std::clamp<std::uint64_t>(most.bytes / row, 1, most.rows) : count;
     for (std::uint64_t at = 0; at < count; at += piece) {
         const std::uint64_t some = std::min(piece, count - at);
         {
@@ -111,9 +119,9 @@ struct RangeMove {
 template <class Move>
 void move_range(const PythonDeviceCache& self, const RangeMove& given, Move move) {
     const BorrowedMemory memory(self.context, given.memory, given.use);
-    const std::uint64_t end = given.offset_bytes + memory.view().bytes;
+    const std::uint64_t end = given.offset_bytes + memory.view().bytes, piece = piece_of(self).bytes;
     for (std::uint64_t at = given.offset_bytes; at < end;) {
-        const std::uint64_t next = std::min(end, align_down(at + kPieceBytes, kPieceAlignment));
+        const std::uint64_t next = std::min(end, align_down(at + piece, kPieceAlignment));
         {
             nb::gil_scoped_release release;
             move(at, memory.view().slice(at - given.offset_bytes, next - at));

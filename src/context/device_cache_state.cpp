@@ -133,6 +133,7 @@ void DeviceCacheState::need_open(const CacheRequest& request) const {
 
 void DeviceCacheState::close() {
     context_.check_process();
+    const std::scoped_lock entry(entry_);
     const std::unique_lock lock(closing_);
     if (cache_ == nullptr) return;
     context_.device->enter_thread();

@@ -1,10 +1,11 @@
 // What the copies of a DeviceCache share: the cache of the ondevice layer, with the files and the context it needs.
 //
 // Whoever uses the cache holds `closing_` shared, so that closing waits for them and nothing is written after its
-// flush.
+// flush. Who comes while somebody closes waits at the entry: else a cache that is always in use could never be closed.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -43,7 +44,7 @@ class DeviceCacheState {
     template <class Use>
     auto with_cache(const CacheRequest& request, const Use& use) const {
         context_.check_process();
-        const std::shared_lock lock(closing_);
+        const std::shared_lock lock = entered();
         need_open(request);
         context_.device->enter_thread();
         return use(*cache_);
@@ -72,6 +73,10 @@ class DeviceCacheState {
     const DeviceCacheOptions& options() const noexcept { return options_; }
 
   private:
+    std::shared_lock<std::shared_mutex> entered() const {
+        const std::scoped_lock entry(entry_);
+        return std::shared_lock(closing_);
+    }
     void need_open(const CacheRequest& request) const;
     std::string name_of(const CacheRequest& request) const;
     const OpenFile& file_of(std::uint32_t number) const;
@@ -85,6 +90,7 @@ class DeviceCacheState {
     const DeviceCacheOptions options_;
     const std::vector<OpenArray> arrays_;
     bool writable_ = false;
+    mutable std::mutex entry_;
     mutable std::shared_mutex closing_;
     std::unique_ptr<ondevice::FileCache> cache_;  // null: closed
 };

@@ -346,6 +346,22 @@ TEST_F(DeviceCacheTest, a_forked_child_is_refused_and_harms_nothing) {
     EXPECT_NE(test::read_file(name_), content_);
 }
 
+// Of users who never leave it at the same time, a lock that prefers readers would let nobody else in.
+TEST_F(DeviceCacheTest, a_cache_that_is_always_in_use_is_closed) {
+    const DeviceCache cache = make(open());
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&] {
+            const Buffer to = context_.allocate(kBytes);
+            while (error_of([&] { cache.read(0, 0, to.view()); }).ok()) {
+            }
+        });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    cache.close();
+    for (std::thread& thread : threads) thread.join();
+}
+
 TEST_F(DeviceCacheTest, threads_use_it_at_once_while_one_closes_it) {
     const DeviceCache cache = make(open());
     std::vector<std::thread> threads;
