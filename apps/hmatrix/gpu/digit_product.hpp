@@ -112,7 +112,7 @@ class DigitTeam {
 
     // t += scale * weight * column of V . x
     PENSTOCK_BOTH void dots(const DigitTile& tile, int columns) {
-        constexpr int kWordsOfLane = 8;
+        constexpr int kWordsOfLane = 16;
         int group = power_of_two((tile.words + kWordsOfLane - 1) / kWordsOfLane, team_.lanes());
         while (2 * group * columns <= team_.lanes()) group *= 2;
         const int together = team_.lanes() / group, lane = team_.lane() & (group - 1);
