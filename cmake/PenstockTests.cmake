@@ -21,6 +21,7 @@ function(penstock_test name)
   # Lines are enough to find a failed test's place; what tests hold of the library is still optimised as it is.
   target_compile_options(${name} PRIVATE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-g1>)
+  penstock_precompile(test ${name} <gtest/gtest.h>)
   add_test(NAME ${name} COMMAND ${name})
   list(LENGTH ARGN sources)  # ctest -j starts with the largest
   set_tests_properties(${name} PROPERTIES TIMEOUT 240 COST ${sources})
