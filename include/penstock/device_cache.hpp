@@ -149,8 +149,9 @@ class DeviceCache {
     void read(std::uint32_t array, std::uint64_t offset_bytes, const MemoryView& to) const;
     void write(std::uint32_t array, std::uint64_t offset_bytes, const MemoryView& from) const;
 
-    // Of the pages that hold a range of bytes. prefetch begins to load them and does not wait for the storage; pin
-    // loads and keeps them until unpin, all or none; as often as a page was pinned it must be unpinned.
+    // Of the pages that hold a range of bytes. prefetch begins to load them and does not wait for those that have a
+    // slot (DeviceCacheOptions::slots), which may be under way when it returns; who uses a page hears of its failure.
+    // pin loads and keeps them until unpin, all or none; as often as a page was pinned it must be unpinned.
     void prefetch(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
     void pin(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
     void unpin(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
@@ -158,7 +159,9 @@ class DeviceCache {
     void keep(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
     void advise(std::uint32_t array, CacheAdvice advice) const;
 
-    // Writes back what was stored, into all files, and makes it durable.
+    // Writes back what was stored, into all files, and makes it durable. What could not be written stays, and flush can
+    // be tried again. After a sync (fdatasync) of a file failed, every flush throws: what was written before may be
+    // lost, and no later sync is a proof of the contrary. Open the file anew and write it again.
     void flush() const;
     // Forgets pages, so that they are read anew. Throws when some are in use or have bytes that no flush wrote back.
     void invalidate(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;

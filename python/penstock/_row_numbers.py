@@ -33,7 +33,15 @@ class RowNumbers:
     count: int
 
 
-def row_numbers(indices: Any, rows: int, context: Context, stream: int | None) -> RowNumbers:
+@dataclass(frozen=True)
+class Rows:
+    """That an array has, in a file."""
+
+    count: int
+    file: str
+
+
+def row_numbers(indices: Any, rows: Rows, context: Context, stream: int | None) -> RowNumbers:
     """Raises OutOfRange, TypeError for what is no list of whole numbers, ValueError for another device's."""
     target = _on_gpu(indices, stream)
     if target is None:
@@ -66,7 +74,7 @@ def _on_gpu(indices: Any, stream: int | None) -> Target | None:
     return None if target.device == "host" else target
 
 
-def _from_host(indices: Any, rows: int, context: Context) -> RowNumbers:
+def _from_host(indices: Any, rows: Rows, context: Context) -> RowNumbers:
     import numpy as np
 
     plain = hasattr(indices, "__array__") or not hasattr(indices, "__dlpack__")
@@ -75,6 +83,8 @@ def _from_host(indices: Any, rows: int, context: Context) -> RowNumbers:
         return RowNumbers(bytearray(), given.shape, 0)
     if given.dtype.kind == "b":
         raise TypeError("a mask is no list of rows; numpy.flatnonzero(mask) makes one of it")
+    if given.dtype.kind == "O" and all(type(one) is int for one in given.flat):  # beyond 64 bits
+        raise _out_of_range(next(one for one in given.flat if not -rows.count <= one < rows.count), rows)
     if given.dtype.kind not in "iu":
         raise TypeError(f"indices are whole numbers, these are {given.dtype}")
     numbers = _checked(given, rows)
@@ -85,12 +95,16 @@ def _from_host(indices: Any, rows: int, context: Context) -> RowNumbers:
     return RowNumbers(buffer, given.shape, given.size)
 
 
-def _checked(given: numpy.ndarray, rows: int) -> numpy.ndarray:
+def _out_of_range(row: int, rows: Rows) -> OutOfRange:
+    cause = f"row {row} is out of range of the {rows.count} rows of the array"
+    return OutOfRange(operation="index", file=rows.file, cause=cause)
+
+
+def _checked(given: numpy.ndarray, rows: Rows) -> numpy.ndarray:
     import numpy as np
 
     low, high = int(given.min()), int(given.max())
-    if low < -rows or high >= rows:
-        wrong = low if low < -rows else high
-        raise OutOfRange(f"row {wrong} is out of range of the {rows} rows of the array", operation="index")
+    if low < -rows.count or high >= rows.count:
+        raise _out_of_range(low if low < -rows.count else high, rows)
     numbers = np.ascontiguousarray(given.reshape(-1), np.int64)
-    return np.where(numbers < 0, numbers + rows, numbers) if low < 0 else numbers
+    return np.where(numbers < 0, numbers + rows.count, numbers) if low < 0 else numbers

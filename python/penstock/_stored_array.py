@@ -16,7 +16,7 @@ from penstock import _core
 from penstock._array import Array, Shape, product
 from penstock._dtype import DType
 from penstock._error import Error
-from penstock._row_numbers import OutOfRange, RowNumbers, bytes_of, row_numbers
+from penstock._row_numbers import OutOfRange, RowNumbers, Rows, bytes_of, row_numbers
 from penstock.formats.target import Target, stream_handle, target_of
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class StoredArray:
         Raises OutOfRange, which is an Error and an IndexError, for rows that are not there.
         """
         shared, handle = self._cache, stream_handle(stream)
-        rows = row_numbers(indices, len(self), shared.context, handle)
+        rows = row_numbers(indices, Rows(len(self), self.name), shared.context, handle)
         array, memory = self._fresh_or((*rows.shape, *self._row_shape), out, handle)
         self._move(shared.raw.gather, rows, memory)
         return array
@@ -149,7 +149,7 @@ class StoredArray:
     def scatter(self, indices: Any, values: Any, *, stream: Any = None) -> None:
         """Writes values[i] to row indices[i]. Of a row that is named twice, one of its values stays."""
         shared, handle = self._writable(), stream_handle(stream)
-        rows = row_numbers(indices, len(self), shared.context, handle)
+        rows = row_numbers(indices, Rows(len(self), self.name), shared.context, handle)
         value = self._value(values, (*rows.shape, *self._row_shape), handle)
         memory = self._uploaded(bytes_of(value)) if value.size and self._is_elsewhere(value) else bytes_of(value)
         self._move(shared.raw.scatter, rows, memory)
@@ -205,7 +205,8 @@ class StoredArray:
         raise TypeError("a stored array is not read as a whole by chance: array[:].to_numpy() does it")
 
     def prefetch(self, start: int = 0, stop: int | None = None) -> None:
-        """Begins to load rows and does not wait for them."""
+        """Begins to load rows and does not wait for the last of them: as many pages as the cache has slots. Whoever
+        uses a row hears of its failure."""
         self._cache.raw.prefetch(self._number, *self._range(start, stop))
 
     def pin(self, start: int = 0, stop: int | None = None) -> None:
@@ -362,6 +363,6 @@ class StoredArray:
 def _one_index(index: Any) -> Any:
     if isinstance(index, tuple) or index is None or index is Ellipsis:
         raise TypeError("a stored array is indexed along its first dimension only; pick from the rows that were read")
-    if isinstance(index, (bool, str)):
+    if isinstance(index, (bool, str, bytes, float)):
         raise TypeError(f"{index!r} is no row number")
     return index

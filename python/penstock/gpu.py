@@ -96,9 +96,10 @@ def open_many(
     context: Context | None = None,
     **options: Unpack[CacheOptions],
 ) -> list[StoredArray]:
-    """Several arrays that share one cache: Sources, or tuples of their fields. The cache goes when the last of them is
+    """Several arrays that share one cache: Sources, or tuples of their fields, or names of files that say themselves
+    what they hold. Arrays of one file, opened in one mode, share its pages too. The cache goes when the last of them is
     closed. Other arguments as of open()."""
-    wanted = [one if isinstance(one, Source) else Source(*one) for one in sources]
+    wanted = [one if isinstance(one, Source) else Source(*_fields(one)) for one in sources]
     if not wanted:
         raise ValueError("no array is named")
     context = context or shared_context(device)
@@ -108,23 +109,38 @@ def open_many(
         settings["cache_bytes"] = parse_bytes(settings["cache_bytes"])
     files: list[File] = []
     try:
-        arrays: list[tuple[list[_core.File], int]] = []
+        arrays: dict[Any, tuple[list[_core.File], int]] = {}
         for place in places:
+            if _stored(place) in arrays:
+                continue
             opened = [context.open(name, write=place.writable) for name in place.files]
             files += opened
-            arrays.append(([file._raw for file in opened], place.stripe_bytes))
-        raw = _core.device_cache(context._raw, arrays, **settings)
+            arrays[_stored(place)] = ([file._raw for file in opened], place.stripe_bytes)
+        raw = _core.device_cache(context._raw, list(arrays.values()), **settings)
     finally:
         for file in files:
             file.abandon()  # the cache holds it
     shared = SharedCache(raw, context, len(places))
-    return [StoredArray(shared, number, place) for number, place in enumerate(places)]
+    numbers = {stored: number for number, stored in enumerate(arrays)}
+    return [StoredArray(shared, numbers[_stored(place)], place) for place in places]
+
+
+def _fields(source: Any) -> tuple[Any, ...]:
+    return (source,) if isinstance(source, (str, bytes, os.PathLike)) else tuple(source)
+
+
+def _stored(place: Place) -> tuple[Any, ...]:
+    """What arrays that share it must share the pages of: a row of one could be lost in a page of the other."""
+    stripe_bytes = place.stripe_bytes if len(place.files) > 1 else 0
+    return tuple(os.path.realpath(name) for name in place.files), place.writable, stripe_bytes
 
 
 def _place_of(source: Source) -> Place:
     if source.mode not in ("r", "r+"):
         raise ValueError(f"mode {source.mode!r} is neither 'r' nor 'r+'")
     one = isinstance(source.path, (str, bytes, os.PathLike))
+    if not one and not isinstance(source.path, Iterable):
+        raise TypeError(f"{source.path!r} is neither the name of a file nor a list of names")
     names = [os.fsdecode(name) for name in ([source.path] if one else source.path)]
     if not names:
         raise ValueError("no file is named")

@@ -17,7 +17,7 @@ from array_rig import OnlyDLPack, filled
 
 import penstock as ps
 from penstock._shared import shared_context
-from penstock.gpu import OutOfRange, Source, StoredArray
+from penstock.gpu import OutOfRange, StoredArray
 
 DEVICE = os.environ.get("PENSTOCK_TEST_DEVICE", "host")
 ROWS, WIDTH = 3000, 33  # rows of 132 bytes: some straddle pages
@@ -193,21 +193,6 @@ def test_files_that_say_themselves_what_they_hold(tmp_path: Path, table: np.ndar
         ps.gpu.open(tmp_path / "x.h5", dataset="chunked", device=DEVICE)
 
 
-def test_arrays_that_share_a_cache(path: Path, tmp_path: Path, table: np.ndarray) -> None:
-    np.arange(5000).tofile(tmp_path / "ids.bin")
-    sources = [Source(path, "float32", (-1, WIDTH), "r+"), (tmp_path / "ids.bin", "int64")]
-    rows, ids = ps.gpu.open_many(sources, device=DEVICE, cache_bytes="64 KiB")
-    assert equal(ids[[4999, 0]], np.array([4999, 0]))
-    assert rows.stats()["arrays"][1]["bytes"] == 40_000 and rows.ref != ids.ref
-    rows[0] = np.ones(WIDTH, np.float32)
-    rows.close()
-    assert np.fromfile(path, np.float32, WIDTH).all()
-    assert ids[1:4].to_numpy().tolist() == [1, 2, 3], "the cache goes with the last one"
-    ids.close()
-    with pytest.raises(ValueError, match="no array is named"):
-        ps.gpu.open_many([], device=DEVICE)
-
-
 def test_statistics_of_what_was_done(path: Path) -> None:
     with make(path, cache_bytes=1 << 20) as rows:
         rows.read()
@@ -229,9 +214,14 @@ def test_pins_prefetches_and_advice(path: Path, table: np.ndarray) -> None:
         misses = rows.stats()["misses"]
         assert equal(rows[100:400], table[100:400])
         assert rows.stats()["misses"] == misses
-        with pytest.raises(ps.Error, match="unpin some, or give the cache more bytes") as caught:
+        with pytest.raises(ps.Error, match=r"cache can pin \d+; pin fewer, or give the cache more") as caught:
             rows.pin()
         assert caught.value.code == "out_of_memory"
+        with pytest.raises(ps.Error, match="unpin some, or give the cache more bytes"):
+            for start in range(400, ROWS - 300, 300):
+                rows.pin(start, start + 300)
+        for at in range(400, start, 300):
+            rows.unpin(at, at + 300)
         rows.unpin(100, 400)
         with pytest.raises(ps.Error, match="was not pinned"):
             rows.unpin(100, 400)
@@ -273,14 +263,16 @@ def test_rows_that_are_not_there(rows: StoredArray) -> None:
         lambda: rows[-ROWS - 1],
         lambda: rows.gather([0, ROWS]),
         lambda: rows.gather(np.array([2**63], np.uint64)),
+        lambda: rows.gather([0, 2**64]),
         lambda: rows.gather(on_device([0, ROWS])) if DEVICE != "host" else rows[ROWS],
     ]
     for one in wrong:
         with pytest.raises(IndexError, match=r"rows|row") as caught:
             one()
-        assert isinstance(caught.value, ps.Error)
+        assert isinstance(caught.value, ps.Error) and caught.value.file == rows.name
     for index, words in (
         (True, "row number"),
+        (1.0, "1.0 is no row number"),
         ("x", "row number"),
         ((0, 1), "first dimension"),
         (None, "first"),
@@ -304,6 +296,9 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
         ("there are 396000", ps.Error, lambda: make(path, (ROWS + 1, WIDTH))),
         ("is not in the", ps.Error, lambda: make(path, offset_bytes=1 << 30)),
         ("no dimensions|without dimensions", ValueError, lambda: make(path, ())),
+        ("None is neither the name", TypeError, lambda: make(None)),  # type: ignore[arg-type]
+        ("those of a known format", ps.Error, lambda: ps.gpu.open_many([path], device=DEVICE)),
+        ("at most 256", ps.Error, lambda: make(path, threads=257)),
         ("power of two", ps.Error, lambda: make(path, page_bytes=3000)),
         ("power of two", ps.Error, lambda: make(path, page_bytes=4 << 20)),
         ("room for at least one page", ps.Error, lambda: make(path, cache_bytes=4095)),

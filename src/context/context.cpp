@@ -101,7 +101,7 @@ MemoryView Context::wrap(void* memory, std::uint64_t bytes, MemoryKind kind_expe
         if (!info.known || (info.kind != MemoryKind::device && info.kind != MemoryKind::managed)) {
             refuse("the pointer is not device memory");
         }
-        if (info.kind == MemoryKind::device && info.device_index != state_->device->info().index) {
+        if (info.kind == MemoryKind::device && info.device_index != state_->device_index) {
             refuse("the pointer belongs to another device, number " + std::to_string(info.device_index));
         }
     } else if (info.known && info.kind == MemoryKind::device) {

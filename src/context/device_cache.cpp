@@ -200,6 +200,7 @@ void DeviceCache::pin(std::uint32_t array, std::uint64_t offset_bytes, std::uint
         state.check_range(cache, request);
         const Pages pages = pages_of(request, cache.page_bytes());
         const FileCache::Failure failure = cache.pin(array, pages.first, pages.count);
+        if (pages.count > cache.quota()) state.refuse_pins(request, pages.count, cache.quota());
         if (failure.status == ondevice::Status::all_pinned) state.fail(request, failure.status);
         state.check(request, failure);
     });

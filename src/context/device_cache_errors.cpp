@@ -94,6 +94,15 @@ void DeviceCacheState::refuse(const CacheRequest& request, const std::string& ca
     throw Error(std::move(info));
 }
 
+void DeviceCacheState::refuse_pins(const CacheRequest& request, std::uint64_t pages, std::uint64_t most) const {
+    ErrorInfo info = failure_info(request, {ErrorCode::out_of_memory,
+                                            std::to_string(pages) + " pages, of which the cache can pin " +
+                                                std::to_string(most),
+                                            "pin fewer, or give the cache more bytes"});
+    info.file = name_of(request);
+    throw Error(std::move(info));
+}
+
 void DeviceCacheState::fail(const CacheRequest& request, Status status) const {
     ErrorInfo info = failure_info(request, meaning_of(status, options_));
     info.file = name_of(request);
@@ -118,6 +127,11 @@ void DeviceCacheState::fail_storage(const CacheRequest& request, const ondevice:
     info.offset_bytes = failure.offset_bytes;
     info.length_bytes = failure.bytes;
     info.system_code = failure.system_code;
+    if (code_from_errno(failure.system_code) == ErrorCode::no_space) info.code = ErrorCode::no_space;
+    if (failure.operation == ondevice::Operation::flush) {
+        info.cause = "a sync failed, so that what was written since the last good flush may be lost";
+        info.advice = "look at the disk, open the file anew, and write it again";
+    }
     if (failure.system_code != 0) info.cause += std::string(": ") + std::strerror(failure.system_code);
     throw Error(std::move(info));
 }

@@ -63,6 +63,7 @@ class DeviceCacheState {
     };
     void check(const RowsRequest& asked, const ondevice::FileCache::Failure& failure) const;
     [[noreturn]] void refuse(const CacheRequest& request, const std::string& cause, const std::string& advice) const;
+    [[noreturn]] void refuse_pins(const CacheRequest& request, std::uint64_t pages, std::uint64_t most) const;
     [[noreturn]] void fail(const CacheRequest& request, ondevice::Status status) const;
 
     void close();

@@ -133,6 +133,24 @@ TEST_F(DeviceCacheTest, several_files_share_one_cache) {
     EXPECT_NE(absent.cause.find("no array 2"), std::string::npos) << absent.message();
 }
 
+// A page of one would be written over what the other wrote to the same page.
+TEST_F(DeviceCacheTest, a_file_that_is_written_is_in_one_array) {
+    const std::string linked = directory_.file("linked");
+    std::filesystem::create_hard_link(name_, linked);
+    for (const bool written : {true, false}) {
+        const auto mode = written ? OpenMode::read_write : OpenMode::read;
+        const std::vector<File> files{open(), context_.open(linked, {.mode = mode})};
+        if (!written) {
+            EXPECT_EQ(DeviceCache(context_, files).arrays(), 2u);
+            break;
+        }
+        const ErrorInfo error = error_of([&] { DeviceCache(context_, files); });
+        EXPECT_EQ(error.code, ErrorCode::invalid_argument);
+        EXPECT_EQ(error.file, linked);
+        EXPECT_NE(error.cause.find("in two arrays"), std::string::npos) << error.message();
+    }
+}
+
 TEST_F(DeviceCacheTest, statistics_add_up) {
     const File file = open();
     const DeviceCache cache = make(file, 512);
@@ -248,6 +266,7 @@ TEST_F(DeviceCacheTest, what_makes_no_sense_is_refused) {
     for (const std::uint64_t page_bytes : {0ull, 256ull, 3000ull, 4ull << 20})
         EXPECT_TRUE(refused([&] { DeviceCache(context_, {&file, 1}, {.page_bytes = page_bytes}); }));
     EXPECT_TRUE(refused([&] { DeviceCache(context_, {&file, 1}, {.cache_bytes = 4095}); }));
+    EXPECT_TRUE(refused([&] { DeviceCache(context_, {&file, 1}, {.threads = 257}); }));
     EXPECT_TRUE(refused([&] { DeviceCache(context_, {&file, 1}, {.timeout = {}}); }));
     EXPECT_TRUE(refused([&] { DeviceCache(context_, std::span<const File>(), {}); }));
     EXPECT_TRUE(refused([&] { DeviceCache(Context({.device = device_of_test()}), {&file, 1}, {}); }));
@@ -286,41 +305,6 @@ TEST_F(DeviceCacheTest, files_that_may_not_be_written_and_files_cut_short) {
     EXPECT_EQ(row.code, ErrorCode::end_of_file) << row.message();
     EXPECT_EQ(row.offset_bytes, 2000u * 512);
     EXPECT_GT(cache.statistics().total.failures, 0u);
-}
-
-// A disk that is full until it is not.
-class FullDisk : public os::System {
-  public:
-    std::atomic<bool> full{false};
-    ssize_t pwrite(int fd, const void* data, std::size_t bytes, std::uint64_t offset) override {
-        if (full) {
-            errno = ENOSPC;
-            return -1;
-        }
-        return os::real_system().pwrite(fd, data, bytes, offset);
-    }
-};
-
-TEST_F(DeviceCacheTest, a_close_that_cannot_write_throws_and_can_be_tried_again) {
-    FullDisk disk;
-    const Context context({.device = device_of_test(), .system = &disk});
-    const std::string name = directory_.file("small");
-    test::write_file(name, Bytes(5000));
-    const File file = context.open(name, {.mode = OpenMode::read_write});
-    const DeviceCache cache(context, {&file, 1}, {.map = false});
-    const Buffer from = context.allocate(1000);
-    context.copy_to_device(from.data(), Bytes(1000, 5).data(), 1000);
-    cache.write(0, 4000, from.view());
-    disk.full = true;
-    const ErrorInfo error = error_of([&] { cache.close(); });
-    EXPECT_EQ(error.code, ErrorCode::io_error) << error.message();
-    EXPECT_EQ(error.operation, "flush");
-    EXPECT_EQ(error.file, name);
-    disk.full = false;
-    cache.close();
-    Bytes expected(5000);
-    std::fill_n(expected.begin() + 4000, 1000, static_cast<unsigned char>(5));
-    EXPECT_EQ(test::read_file(name), expected);
 }
 
 TEST_F(DeviceCacheTest, failures_of_users_kernels_are_thrown_once) {

@@ -76,6 +76,7 @@ class ContextState {
 
     ContextOptions options;
     std::shared_ptr<Device> device;
+    const int device_index = device->info().index;  // to ask for all of info() is slow
     StreamPool streams{*device};
     os::System& system;
     std::shared_ptr<path::Mappings> mappings;

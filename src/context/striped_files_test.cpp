@@ -174,7 +174,7 @@ TEST_P(StripedFilesTest, what_fails_in_one_file_names_it_and_the_place_in_it) {
     ASSERT_GE(system_.bad, 0);
     const ErrorInfo full = error_of([&] { cache.flush(); });
     EXPECT_EQ(full.operation, "flush");
-    EXPECT_EQ(full.code, ErrorCode::io_error) << full.message();
+    EXPECT_EQ(full.code, ErrorCode::no_space) << full.message();
     EXPECT_EQ(full.file, names_[1]);
     EXPECT_EQ(full.offset_bytes, kStripe + 4096);
     EXPECT_EQ(full.length_bytes, 4096u);

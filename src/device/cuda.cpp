@@ -99,6 +99,7 @@ class CudaDevice final : public Device {
     }
 
   private:
+    DeviceInfo fixed_info() const;
     void* allocate_unaligned(MemoryKind kind, std::uint64_t bytes) const;
     static void release_unaligned(MemoryKind kind, void* memory) noexcept;
 
@@ -107,22 +108,30 @@ class CudaDevice final : public Device {
     bool registers_ = false;
     bool registers_read_only_ = false;
     PointerAttribute pointer_attribute_ = nullptr;
+    std::once_flag asked_;
+    DeviceInfo fixed_;              // all but how much memory there is
     std::mutex mutex_;              // guards moved_
     std::map<void*, void*> moved_;  // aligned pointer -> what CUDA gave, for allocations that CUDA did not align
 };
 
 DeviceInfo CudaDevice::info() {
     const ScopedCudaDevice scope(facts_.index);
+    std::call_once(asked_, [this] { fixed_ = fixed_info(); });
+    DeviceInfo info = fixed_;
+    std::size_t free_bytes = 0, total_bytes = 0;
+    cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+    info.free_bytes = free_bytes;
+    info.total_bytes = total_bytes;
+    return info;
+}
+
+DeviceInfo CudaDevice::fixed_info() const {
     DeviceInfo info;
     info.name = name_;
     info.index = facts_.index;
     cudaDeviceProp properties{};
     cuda_check(cudaGetDeviceProperties(&properties, facts_.index), "cudaGetDeviceProperties");
     info.model = properties.name;
-    std::size_t free_bytes = 0, total_bytes = 0;
-    cuda_check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
-    info.free_bytes = free_bytes;
-    info.total_bytes = total_bytes;
     info.bus = bus_of(facts_.index);
     info.numa_node = numa_node_of(info.bus);
     info.coherent_with_host = attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables, facts_.index) != 0;

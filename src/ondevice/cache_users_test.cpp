@@ -128,7 +128,6 @@ TEST_F(UsersOfAService, interruptions_short_counts_and_delays_are_healed) {
 TEST_F(UsersOfAService, what_fails_is_told_and_nothing_is_lost) {
     system_.fails_read = 23;
     system_.fails_write = 17;
-    system_.fails_sync = 5;
     UsersPlan plan = plan_of(512);
     plan.expects = {Status::io_error};
     Users users(plan);

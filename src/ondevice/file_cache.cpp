@@ -2,6 +2,7 @@
 #include "ondevice/file_cache.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 namespace penstock::ondevice {
@@ -9,7 +10,8 @@ namespace {
 
 constexpr u64 kSlotMemory = 64 * kMiB;   // page-locked, of the mailbox
 constexpr u32 kSlotsMax = 4096;          // more add nothing: the link is full long before
-constexpr u32 kThreadsMax = 12;
+constexpr u32 kThreadsMax = 12;          // that are taken unasked
+constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
 constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
@@ -24,12 +26,15 @@ CacheShape checked_shape(const FileCacheOptions& options) {
     const u64 frames = options.cache_bytes / page;
     if (frames == 0 || frames >= kNoFrame) {
         refuse(std::to_string(options.cache_bytes) + " bytes for pages of " + std::to_string(page),
-               "give room for at least one page, and for less than 4294967295");
+               "give room for at least one page, and for fewer than 4294967295");
     }
     return shape_of(static_cast<u32>(frames), static_cast<u32>(page));
 }
 
 u32 service_threads(const FileCacheOptions& options, u32 slots) {
+    if (options.threads > kThreadsAskedMax) {
+        refuse(std::to_string(options.threads) + " threads", "ask for at most " + std::to_string(kThreadsAskedMax));
+    }
     const u32 cores = std::max(1u, std::thread::hardware_concurrency());
     const u32 wanted = options.threads != 0 ? options.threads : std::clamp(cores * 3 / 4, 1u, kThreadsMax);
     return std::min(wanted, slots);
@@ -42,19 +47,34 @@ u32 unpinned(const CacheShape& shape) {
     return static_cast<u32>(std::min<u64>((shape.frames + 7) / 8, enough));
 }
 
+// Short work is over before a thread that sleeps would be woken, which takes as long again; long work leaves the core
+// to others. The threads of the service may want it too.
+void wait_for(Event& event) {
+    constexpr std::chrono::microseconds kShort{200};
+    const auto end = penstock::Clock::now() + kShort;
+    while (!event.done()) {
+        if (penstock::Clock::now() >= end) {
+            event.wait(Deadline::never());
+            return;
+        }
+        std::this_thread::yield();
+    }
+}
+
 }  // namespace
 
 FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options)
-    : device_(device),
+    : device_(device.info()),
       options_(options),
       shape_(checked_shape(options)),
       own_(device, MemoryKind::device),
       shared_(device, MemoryKind::pinned) {
     if (arrays.empty()) refuse("no files", "name at least one");
+    check_apart(arrays);
     quota_ = shape_.frames - unpinned(shape_);
-    most_workers_ = ondevice::most_workers(device);
-    states_ = own_.allocate(shape_.state_bytes());
+    most_workers_ = ondevice::most_workers(device_);
     data_ = own_.allocate(shape_.data_bytes());
+    states_ = own_.allocate(shape_.state_bytes());
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
     outcome_ = own_.allocate(sizeof(CacheOutcome));
     failed_ = own_.allocate(sizeof(u32));
@@ -69,6 +89,7 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     const u32 slots = options.slots != 0 ? options.slots : static_cast<u32>(room);
     mailbox_ = std::make_unique<Mailbox>(shared_, own_, MailboxSizes{slots, shape_.page_bytes});
     make_refs(arrays);
+    answers_ = shared_.allocate(std::max({counts_.bytes, moved_.bytes, outcome_.bytes, failed_.bytes, done_.bytes}));
     service_ = std::make_unique<Service>(
         *mailbox_, arrays,
         ServiceOptions{.threads = service_threads(options, slots), .system = options.system});
@@ -125,13 +146,23 @@ void FileCache::make_refs(const std::vector<FileSet>& arrays) {
 
 const StoredRef* FileCache::ref(u32 array) const { return reinterpret_cast<const StoredRef*>(refs_.data) + array; }
 
+// What is in `from`, in its place on the stream: the one wait for it is also the one for what was queued before.
+template <class T>
+std::vector<T> FileCache::fetched(const DmaBlock& from, Then then) {
+    stream_->copy(CopyDirection::to_host, answers_.data, from.data, from.bytes);
+    stream_->record(*event_);
+    if (then == Then::clear) stream_->fill(from.data, from.bytes, 0);  // behind the event: nobody waits for it
+    wait_for(*event_);
+    std::vector<T> found(from.bytes / sizeof(T));
+    std::memcpy(found.data(), answers_.data, found.size() * sizeof(T));
+    return found;
+}
+
 Status FileCache::take_failure() {
     const std::scoped_lock lock(mutex_);
-    int status = 0;
-    stream_->copy(CopyDirection::to_host, &status, failed_.data, sizeof status);
-    stream_->fill(failed_.data, sizeof status, 0);
-    stream_->synchronize();
-    return static_cast<Status>(status);
+    Failure failure{static_cast<Status>(fetched<int>(failed_, Then::clear).front())};
+    for (u32 array = 0; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    return failure.status;
 }
 
 // As many as there is work for, and no more than can hold a page each while others have room too.
@@ -154,21 +185,22 @@ u32 FileCache::workers_for(const CacheWork& work) const {
 }
 
 FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
-    CacheOutcome outcome{};
     static_cast<void>(service_->take_failure());  // of earlier work
-    stream_->fill(outcome_.data, sizeof outcome, 0);
-    stream_->synchronize();  // the emulated device does the work here, not on the stream
     work.ref = ref(array);
     work.outcome = reinterpret_cast<CacheOutcome*>(outcome_.data);
     launch(device_, *stream_, work, workers_for(work));
-    stream_->record(*event_);
-    event_->wait(Deadline::never());
-    stream_->copy(CopyDirection::to_host, &outcome, outcome_.data, sizeof outcome);
-    stream_->synchronize();
+    const CacheOutcome outcome = fetched<CacheOutcome>(outcome_, Then::clear).front();
     Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
     if (failure.status != Status::ok) failure.storage = service_->take_failure();
     if (failure.storage && failure.storage->status != failure.status) failure.storage.reset();
-    return failure;
+    return failure.status == Status::ok ? cut_short(array) : failure;
+}
+
+// A GPU has the pages of a mapping pinned: it reads and writes them on when the file has lost them.
+FileCache::Failure FileCache::cut_short(u32 array) const {
+    if (!mapped(array)) return {};
+    const auto cut = service_->cut_short(array);
+    return cut ? Failure{cut->status, 0, cut} : Failure{};
 }
 
 FileCache::Failure FileCache::run(u32 array, CacheWork work) {
@@ -189,9 +221,8 @@ FileCache::Failure FileCache::pin(u32 array, u64 first_page, u64 pages) {
     work.done = reinterpret_cast<u32*>(done_.data);
     failure = run_locked(array, work);
     if (failure.status == Status::ok) return failure;
-    std::vector<u32> done(workers_for(work));
-    stream_->copy(CopyDirection::to_host, done.data(), done_.data, done.size() * sizeof(u32));
-    stream_->synchronize();
+    std::vector<u32> done = fetched<u32>(done_);
+    done.resize(workers_for(work));
     work.task = CacheTask::unpin;
     run_locked(array, work);
     for (const u32 count : done) work.count -= count;
@@ -207,23 +238,20 @@ FileCache::Failure FileCache::flush() {
     const Failure written = run_locked(0, work);
     work.task = CacheTask::commit;
     const Failure durable = run_locked(0, work);
-    return written.status != Status::ok ? written : durable;
+    if (written.status != Status::ok) return written;
+    Failure failure = durable;
+    for (u32 array = 1; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    return failure;
 }
 
 std::vector<CacheCounts> FileCache::counts() {
     const std::scoped_lock lock(mutex_);
-    std::vector<CacheCounts> counts(kStripes);
-    stream_->copy(CopyDirection::to_host, counts.data(), counts_.data, counts.size() * sizeof(CacheCounts));
-    stream_->synchronize();
-    return counts;
+    return fetched<CacheCounts>(counts_);
 }
 
 std::vector<MovedByGpu> FileCache::moved() {
     const std::scoped_lock lock(mutex_);
-    std::vector<MovedByGpu> moved(moved_.bytes / sizeof(MovedByGpu));
-    stream_->copy(CopyDirection::to_host, moved.data(), moved_.data, moved.size() * sizeof(MovedByGpu));
-    stream_->synchronize();
-    return moved;
+    return fetched<MovedByGpu>(moved_);
 }
 
 std::string FileCache::mapping_refusal(u32 array) const {
@@ -237,7 +265,7 @@ u64 FileCache::device_bytes() const noexcept {
 
 u64 FileCache::pinned_bytes() const noexcept {
     const MailboxRef<Native> ref = mailbox_->ref();
-    return ref.depth() * (u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32));
+    return ref.depth() * (u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32)) + answers_.bytes;
 }
 
 }  // namespace penstock::ondevice

@@ -73,15 +73,20 @@ class FileCache {
   private:
     void make_refs(const std::vector<FileSet>& arrays);
     Failure run_locked(u32 array, CacheWork work);
+    enum class Then { keep, clear };
+    template <class T>
+    std::vector<T> fetched(const DmaBlock& from, Then then = Then::keep);
+    Failure cut_short(u32 array) const;
     u32 workers_for(const CacheWork& work) const;
 
-    Device& device_;
+    const DeviceInfo device_;
     const FileCacheOptions options_;
     CacheShape shape_;
     u32 quota_ = 0;
     u32 most_workers_ = 1;
     DeviceMemory own_, shared_;
     DmaBlock states_, data_, files_, refs_, counts_, moved_, outcome_, failed_, done_;
+    DmaBlock answers_;  // page-locked: what the device has there, on its way to who asked
     std::vector<FileLayout> layouts_;
     std::vector<std::unique_ptr<FileMapping>> mappings_;
     std::unique_ptr<Mailbox> mailbox_;

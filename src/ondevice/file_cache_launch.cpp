@@ -19,15 +19,14 @@ void on_threads(const CacheWork& work, u32 workers) {
 
 }  // namespace
 
-u32 most_workers(Device& device) {
-    const DeviceInfo info = device.info();
-    return info.emulated ? std::clamp(std::thread::hardware_concurrency(), 2u, 16u) : most_gpu_workers(info);
+u32 most_workers(const DeviceInfo& device) {
+    return device.emulated ? std::clamp(std::thread::hardware_concurrency(), 2u, 16u) : most_gpu_workers(device);
 }
 
-void launch(Device& device, Stream& stream, const CacheWork& work, u32 workers) {
-    const DeviceInfo info = device.info();
-    if (info.emulated) return on_threads(work, workers);
-    launch_on_gpu(info, stream, work, workers);
+void launch(const DeviceInfo& device, Stream& stream, const CacheWork& work, u32 workers) {
+    if (!device.emulated) return launch_on_gpu(device, stream, work, workers);
+    stream.synchronize();  // the threads below are not on it
+    on_threads(work, workers);
 }
 
 }  // namespace penstock::ondevice

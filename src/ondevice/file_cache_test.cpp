@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -13,6 +14,7 @@
 #include "ondevice/device_rig.hpp"
 #include "ondevice/file_mapping.hpp"
 #include "ondevice/opened_file_rig.hpp"
+#include "os/residency.hpp"
 
 namespace penstock::ondevice {
 namespace {
@@ -143,6 +145,24 @@ TEST_F(FileCacheTest, failures_of_operators_are_told_once) {
     EXPECT_EQ(cache.take_failure(), Status::ok);
 }
 
+// Answers come later than a wait that polls, and within one; what was queued before is done before the work begins.
+TEST_F(FileCacheTest, answers_of_a_slow_device_are_waited_for_and_each_work_has_its_own) {
+    for (const u64 latency_ns : {20'000ull, 2'000'000ull}) {
+        device_ = make_host_device({.latency_ns = latency_ns});
+        const OpenedFile file(name_, O_RDONLY);
+        FileCache cache = make(file);
+        const OnDevice to(*device_, 4096);
+        for (u64 turn = 0; turn < 5; ++turn) {
+            const auto failure = move(cache, CacheTask::read, kBytes - turn, to.data(), 4096);
+            EXPECT_EQ(failure.status, Status::out_of_range);
+            EXPECT_EQ(failure.where, kBytes - turn);
+            EXPECT_EQ(move(cache, CacheTask::read, turn * 4096, to.data(), 4096).status, Status::ok);
+            EXPECT_EQ(to.bytes(), part(turn * 4096, 4096));
+            EXPECT_EQ(total(cache).misses, turn + 1);
+        }
+    }
+}
+
 TEST_F(FileCacheTest, what_is_written_is_in_the_file_after_flush) {
     const OpenedFile file(name_);
     FileCache cache = make(file);
@@ -194,6 +214,67 @@ TEST_F(FileCacheTest, pinned_pages_stay_and_too_many_are_refused) {
     EXPECT_EQ(cache.run(0, work).status, Status::invalid) << "they are no longer";
     EXPECT_EQ(cache.pin(0, 250, 20).status, Status::out_of_range) << "past the end; nothing stays pinned";
     EXPECT_EQ(cache.pin(0, 3, 40).status, Status::ok);
+}
+
+// A disk whose reads wait until they are let go.
+class HeldReads : public os::System {
+  public:
+    std::atomic<bool> held{true};
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        held.wait(true);
+        return System::pread(fd, memory, bytes, offset);
+    }
+    void let_go() {
+        held = false;
+        held.notify_all();
+    }
+};
+
+class PrefetchTest : public FileCacheTest {
+  protected:
+    // Whether the file can be out of the system's cache, so that its pages come by pread.
+    bool make_cold() {
+        os::drop_cache(os::real_system(), file_.handle.buffered_fd, name_);
+        file_.handle.direct_fd = -1;
+        return os::residency(file_.handle.buffered_fd, 0, kBytes).resident_pages == 0;
+    }
+    FileCacheOptions options() {
+        FileCacheOptions options;
+        options.cache_bytes = 64 * 4096;
+        options.slots = 16;
+        options.wait_ns = 30'000'000'000;
+        options.system = &system_;
+        return options;
+    }
+
+    HeldReads system_;
+    OpenedFile file_{name_};
+};
+
+TEST_F(PrefetchTest, returns_while_the_disk_still_reads) {
+    if (!make_cold()) GTEST_SKIP() << "this file cannot be cold";
+    FileCache cache(*device_, {&file_.handle}, options());
+    ASSERT_EQ(move(cache, CacheTask::prefetch, 3, nullptr, 16).status, Status::ok);
+    EXPECT_EQ(total(cache).misses, 16u);
+    EXPECT_EQ(cache.evidence().by_source[static_cast<std::size_t>(Source::buffered)].requests, 0u) << "none has come";
+    system_.let_go();
+    EXPECT_EQ(read(cache, 3 * 4096, 16 * 4096), part(3 * 4096, 16 * 4096));
+    EXPECT_EQ(total(cache).misses, 16u) << "nothing is read twice";
+}
+
+TEST_F(PrefetchTest, of_more_pages_than_slots_or_frames_ends_and_what_nobody_uses_is_in_nobodys_way) {
+    system_.let_go();
+    FileCache cache(*device_, {&file_.handle}, options());
+    ASSERT_EQ(move(cache, CacheTask::prefetch, 0, nullptr, 200).status, Status::ok);
+    EXPECT_EQ(total(cache).failures, 0u);
+    EXPECT_EQ(read(cache, 0, kBytes), content_);
+    ASSERT_EQ(move(cache, CacheTask::prefetch, 0, nullptr, 10).status, Status::ok);
+    EXPECT_EQ(move(cache, CacheTask::invalidate, 0, nullptr, 257).status, Status::ok);
+    ASSERT_EQ(move(cache, CacheTask::prefetch, 0, nullptr, 16).status, Status::ok);
+    ASSERT_EQ(write(cache, 100 * 4096, Bytes(5000, 1)).status, Status::ok);
+    EXPECT_EQ(cache.flush().status, Status::ok) << "by a slot that a load had";
+    std::fill_n(content_.begin() + 100 * 4096, 5000, static_cast<unsigned char>(1));
+    EXPECT_EQ(read(cache, 0, kBytes), content_);
 }
 
 TEST_F(FileCacheTest, a_cache_of_one_page_works) {
@@ -252,6 +333,14 @@ TEST_F(FileCacheTest, files_are_mapped_for_gpus_where_they_are_in_memory) {
     Bytes got(10'000);
     ASSERT_EQ(::pread(in_memory.fd.get(), got.data(), got.size(), 4000), static_cast<ssize_t>(got.size()));
     EXPECT_EQ(got, Bytes(10'000, 3));
+    ASSERT_EQ(move(cache, CacheTask::invalidate, 0, nullptr, kBytes / 4096 + 1).status, Status::ok);
+    ASSERT_EQ(::ftruncate(in_memory.fd.get(), 500'000), 0);
+    const OnDevice to(*device_, 8192);
+    const auto cut = move(cache, CacheTask::read, 900'000, to.data(), 8192);
+    EXPECT_EQ(cut.status, Status::truncated) << "a GPU has the pages that the file lost, and reads them";
+    EXPECT_EQ(cut.storage ? cut.storage->file : ~0u, 0u);
+    EXPECT_EQ(cache.flush().status, emulated ? Status::ok : Status::truncated) << "what went to them is lost";
+    EXPECT_EQ(cache.take_failure(), emulated ? Status::ok : Status::truncated);
 }
 
 TEST_F(FileCacheTest, advice_and_policies) {

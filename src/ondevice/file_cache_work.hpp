@@ -15,7 +15,7 @@ enum class CacheTask : u32 {
     scatter,     // the same from `memory`
     read,        // bytes [first, first + count) to `memory`
     write,       // the same from `memory`
-    prefetch,    // pages [first, first + count), waited for: the host does not come back for them
+    prefetch,    // pages [first, first + count), begun: as many as there are slots may be under way at the end
     pin,         // the same, whose pins were promised; `done` takes how many of its pages each worker pinned
     unpin,       // the same; with `done`, that many of each worker's
     write_back,  // every dirty page
@@ -166,22 +166,25 @@ struct CacheWorker {
     }
 
     PENSTOCK_ONDEVICE Status one_page(u64 page) const {
-        if (work.task == CacheTask::prefetch) {
-            u32 frame = kNoFrame;
-            const Status status = cache.acquire(key(page), deadline(), frame);
-            if (status == Status::ok) cache.release(frame);
-            return status;
-        }
+        if (work.task == CacheTask::prefetch) return cache.begin(key(page), deadline());
         if (work.task == CacheTask::pin) return cache.pin_promised(P::active(), key(page), deadline());
         const Status status = P::lane() == 0 ? cache.unpin(key(page), 1) : Status::ok;
         return static_cast<Status>(P::from(P::active(), static_cast<int>(status), 0));
+    }
+
+    // Prefetched pages that nobody has used yet are in nobody's way.
+    PENSTOCK_ONDEVICE Status forget() const {
+        const Status status = cache.invalidate(key(work.first), work.count);
+        if (status != Status::busy) return status;
+        const Status settled = cache.settle(deadline());
+        return settled == Status::ok ? cache.invalidate(key(work.first), work.count) : settled;
     }
 
     PENSTOCK_ONDEVICE void alone() const {
         const u32 pins = static_cast<u32>(work.count);
         switch (work.task) {
             case CacheTask::commit: failed(cache.commit(deadline()), 0); break;
-            case CacheTask::invalidate: failed(cache.invalidate(key(work.first), work.count), 0); break;
+            case CacheTask::invalidate: failed(forget(), 0); break;
             case CacheTask::promise: failed(cache.promise_pins(pins), 0); break;
             case CacheTask::take_back: cache.return_pins(pins); break;
             case CacheTask::advise: cache.advise(ref().number, static_cast<Advice>(work.first)); break;

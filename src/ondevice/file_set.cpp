@@ -16,14 +16,19 @@ namespace {
 
 constexpr const char* kOperation = "stripe an array over files";
 
-[[noreturn]] void refuse(const std::string& file, const std::string& cause, const std::string& advice) {
+[[noreturn]] void throw_refusal(const char* operation, const std::string& file, const std::string& cause,
+                                const std::string& advice) {
     ErrorInfo info;
     info.code = ErrorCode::invalid_argument;
-    info.operation = kOperation;
+    info.operation = operation;
     info.file = file;
     info.cause = cause;
     info.advice = advice;
     throw Error(std::move(info));
+}
+
+[[noreturn]] void refuse(const std::string& file, const std::string& cause, const std::string& advice) {
+    throw_refusal(kOperation, file, cause, advice);
 }
 
 struct stat status_of(const FileHandle& file) {
@@ -104,6 +109,24 @@ void check_sizes(const FileSet& set, const FileLayout& layout) {
 }
 
 }  // namespace
+
+void check_apart(const std::vector<FileSet>& arrays) {
+    struct Place {
+        std::size_t array;
+        const FileHandle* file;
+    };
+    std::map<std::pair<dev_t, ino_t>, Place> seen;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        for (const FileHandle* file : arrays[i].files) {
+            const struct stat status = status_of(*file);
+            const auto [at, fresh] = seen.try_emplace({status.st_dev, status.st_ino}, Place{i, file});
+            if (fresh || at->second.array == i || !(file->writable || at->second.file->writable)) continue;
+            throw_refusal("make a page cache", file->name,
+                          "it is in two arrays of the cache and written by one, which the other would not see",
+                          "use one array for both, or open it for reading");
+        }
+    }
+}
 
 FileLayout layout_of(const FileSet& set, u64 page_bytes) {
     if (set.files.empty()) refuse("", "no files", "name at least one");

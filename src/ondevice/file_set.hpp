@@ -30,4 +30,8 @@ struct FileLayout {
 // not fit together, are not all writable or all not, are one file twice, or the stripes are smaller than a page.
 FileLayout layout_of(const FileSet& set, u64 page_bytes);
 
+// Throws Error where a file is in two arrays of a cache and one of them is written: pages are whole, so that a row of
+// one array would be lost in a page that the other writes back.
+void check_apart(const std::vector<FileSet>& arrays);
+
 }  // namespace penstock::ondevice

@@ -47,6 +47,15 @@ ServedArrays::Range ServedArrays::files_of(u32 array) const noexcept {
     return {arrays_[array].first, arrays_[array].stripes.files};
 }
 
+std::optional<ServedFailure> ServedArrays::cut_short(u32 array) const noexcept {
+    const Range range = files_of(array);
+    for (u32 file = range.first; file < range.first + range.count; ++file) {
+        const u64 bytes = files_[file]->bytes_now();
+        if (bytes < files_[file]->size_bytes()) return ServedFailure{Status::truncated, Operation::read, file, bytes};
+    }
+    return std::nullopt;
+}
+
 void ServedArrays::failed(const ServedFailure& failure) {
     const std::scoped_lock lock(mutex_);
     if (!failure_) failure_ = failure;

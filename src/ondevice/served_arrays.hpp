@@ -40,6 +40,9 @@ class ServedArrays {
     u32 files() const noexcept { return static_cast<u32>(files_.size()); }
     ServedFile& file(u32 number) const noexcept { return *files_[number]; }
 
+    // The first file of an array that is shorter than it was, as a failure of all of it.
+    std::optional<ServedFailure> cut_short(u32 array) const noexcept;
+
     void failed(const ServedFailure& failure);
     // The first one since the last call. Any thread may ask.
     std::optional<ServedFailure> take_failure();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "context/test_files.hpp"
 #include "ondevice/striped_rig.hpp"
 
@@ -57,6 +59,21 @@ TEST_F(ServedArraysTest, requests_that_make_no_sense_are_refused) {
     EXPECT_EQ(told(read(1, kStripe - 1, 2)), Status::invalid) << "two files";
     EXPECT_EQ(told(read(1, 5 * kStripe + 99, 2)), Status::out_of_range);
     EXPECT_EQ(told(read(1, ~0ull, 2)), Status::out_of_range);
+}
+
+TEST_F(ServedArraysTest, a_file_that_was_cut_short_is_found) {
+    const OpenedSet alone(alone_), striped(striped_);
+    const ServedArrays arrays({alone.set, striped.set});
+    for (const u32 array : {0u, 1u, 9u}) EXPECT_FALSE(arrays.cut_short(array).has_value()) << array;
+    std::filesystem::resize_file(striped_.names[1], 100'000);
+    EXPECT_FALSE(arrays.cut_short(1).has_value()) << "it grew";
+    std::filesystem::resize_file(striped_.names[1], 700);
+    EXPECT_FALSE(arrays.cut_short(0).has_value());
+    const auto cut = arrays.cut_short(1);
+    ASSERT_TRUE(cut.has_value());
+    EXPECT_EQ(cut->status, Status::truncated);
+    EXPECT_EQ(cut->file, 2u);
+    EXPECT_EQ(cut->offset_bytes, 700u);
 }
 
 TEST_F(ServedArraysTest, the_first_failure_is_kept_until_it_is_taken) {

@@ -32,6 +32,11 @@ ServedFile::~ServedFile() {
     if (!mapping_.empty()) ::munmap(mapping_.data(), mapping_.size());
 }
 
+std::uint64_t ServedFile::bytes_now() const noexcept {
+    struct stat status {};
+    return ::fstat(handle_.buffered_fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 Status ServedFile::check(const Request& request) const noexcept {
     if (request.operation == Operation::flush) return Status::ok;
     if (request.bytes == 0) return Status::invalid;

@@ -36,7 +36,7 @@ Service::Service(Mailbox& mailbox, const std::vector<FileSet>& arrays, const Ser
     for (std::uint32_t i = 0; i < options.threads; ++i) {
         const std::uint32_t first = static_cast<std::uint32_t>(std::uint64_t{slots} * i / options.threads);
         const std::uint32_t last = static_cast<std::uint32_t>(std::uint64_t{slots} * (i + 1) / options.threads);
-        const ServiceWorker::Shared shared{mailbox, arrays_, turn_};
+        const ServiceWorker::Shared shared{mailbox, arrays_};
         workers_.push_back(std::make_unique<ServiceWorker>(shared, options, mailbox.server(first, last)));
     }
     try {

@@ -1,10 +1,9 @@
 // The service: host threads that do what device code asks for through a mailbox, on ordinary files.
 //
 // Each thread has a range of the mailbox's slots to itself. Reads of cached ranges are copied from a mapping, other
-// aligned ones go past the page cache with as many under way as there are slots, large ones by one thread at a time
-// (disk_turn.hpp), the rest by pread and pwrite. A request is completed exactly once, also when the file is cut short,
-// the disk fails or the service ends. Threads spin while there is work and for a moment after it, then sleep ever
-// longer, up to ServiceOptions::sleep_us.
+// aligned ones go past the page cache with as many under way as there are slots, the rest by pread and pwrite. A
+// request is completed exactly once, also when the file is cut short, the disk fails or the service ends. Threads spin
+// while there is work and for a moment after it, then sleep ever longer.
 #pragma once
 
 #include <array>
@@ -15,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "ondevice/disk_turn.hpp"
 #include "ondevice/mailbox_memory.hpp"
 #include "ondevice/served_arrays.hpp"
 #include "os/system.hpp"
@@ -48,7 +46,9 @@ struct ServiceEvidence {
 struct ServiceOptions {
     std::uint32_t threads = 4;
     std::uint32_t spin_us = 200;   // without work, before it sleeps
-    std::uint32_t sleep_us = 100;  // at most, between looks; what a request that wakes nobody may wait
+    // Between looks, at most, while it had work a moment ago; later a 64th of the time without, up to 2 ms. That long
+    // a request may wait.
+    std::uint32_t sleep_us = 100;
     bool mappings = true;          // false: cached ranges by pread too
     bool direct = true;            // false: nothing goes past the page cache
     os::System* system = nullptr;  // nullptr: the real one
@@ -69,10 +69,11 @@ class Service {
     ServiceEvidence evidence() const;
     // Where the storage failed first since the last call.
     std::optional<ServedFailure> take_failure() { return arrays_.take_failure(); }
+    // Whether a file of the array is shorter than it was, which who uses a mapping of it is not told by the storage.
+    std::optional<ServedFailure> cut_short(u32 array) const noexcept { return arrays_.cut_short(array); }
 
   private:
     ServedArrays arrays_;
-    DiskTurn turn_;
     std::vector<std::unique_ptr<ServiceWorker>> workers_;
     std::atomic<bool> stop_{false};
     std::vector<std::thread> threads_;

@@ -1,11 +1,13 @@
 // See service_worker.hpp.
 #include "ondevice/service_worker.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "penstock/error.hpp"
@@ -15,8 +17,18 @@ namespace {
 
 constexpr std::size_t kTakenAtOnce = 32;  // before completions are looked for
 constexpr std::chrono::microseconds kReapWait{20};
+constexpr std::chrono::microseconds kLongestNap{2000};
+constexpr int kIdleShare = 64;  // of the time without work, that a request may wait for the end of a nap
 const std::uint64_t kSystemPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 constexpr int kRetriesMax = 200;
+
+// A write past the process's limit of file sizes is answered with EFBIG, not with the end of the process.
+void answer_file_size_limits() noexcept {
+    sigset_t limits;
+    ::sigemptyset(&limits);
+    ::sigaddset(&limits, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &limits, nullptr);
+}
 
 std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>(alignment, 1); }
 
@@ -28,16 +40,21 @@ ServiceWorker::ServiceWorker(const Shared& shared, const ServiceOptions& options
       options_(options),
       system_(options.system != nullptr ? *options.system : os::real_system()),
       server_(server),
-      turn_(shared.turn),
-      under_way_(shared.mailbox.ref().depth()),
-      counted_(shared.arrays.files()) {}
+      under_way_(server.last - server.first),
+      counted_(shared.arrays.files()) {
+    doubtful_.reserve(kTakenAtOnce);
+}
+
+std::chrono::microseconds ServiceWorker::longest_nap(Clock::duration idle) const noexcept {
+    const auto share = std::chrono::duration_cast<std::chrono::microseconds>(idle / kIdleShare);
+    return std::max(std::chrono::microseconds(options_.sleep_us), std::min(share, kLongestNap));
+}
 
 // By the thread that will use it: a path belongs to one.
 void ServiceWorker::make_direct() {
     if (!options_.direct) return;
     PathOptions path_options;
-    const bool large = mailbox_.ref().slot_bytes >= kLargeRequest;
-    path_options.depth = large ? mailbox_.ref().depth() : server_.last - server_.first;
+    path_options.depth = server_.last - server_.first;
     path_options.system = &system_;
     try {
         direct_ = make_path(PathKind::uring, path_options);
@@ -51,6 +68,7 @@ void ServiceWorker::make_direct() {
 ServiceWorker::~ServiceWorker() = default;
 
 void ServiceWorker::run(const std::atomic<bool>& stop) {
+    answer_file_size_limits();
     make_direct();
     os::GuardedCopies copies;
     auto worked = Clock::now();
@@ -60,15 +78,12 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
         if (reap(!took) || took || count_under_way_ != 0) {
             worked = Clock::now();
             nap = std::chrono::microseconds(1);
-        } else if (Clock::now() - worked > std::chrono::microseconds(options_.spin_us)) {
+        } else if (const auto idle = Clock::now() - worked; idle > std::chrono::microseconds(options_.spin_us)) {
             std::this_thread::sleep_for(nap);
-            nap = std::min(nap * 2, std::chrono::microseconds(options_.sleep_us));
+            nap = std::min(nap * 2, longest_nap(idle));
         }
     }
-    while (my_turn_ || count_under_way_ != 0) {
-        if (my_turn_) collect_large();
-        reap(true);
-    }
+    while (count_under_way_ != 0) reap(true);
     std::uint32_t slot = 0;
     for (Request request{}; server_.next(slot, request);) server_.complete(slot, Status::cancelled);
     direct_.reset();
@@ -83,14 +98,12 @@ bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>
     std::uint64_t now_ns = 0;
     while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && server_.next(slot, request)) {
         if (taken++ == 0) {
-            guarded = options_.mappings && arrays_.file(0).guarded();
+            guarded = options_.mappings && copies.usable() && arrays_.file(0).guarded();
             now_ns = Native::now_ns();
         }
         sort(slot, request, guarded, now_ns);
     }
-    start_large();
     start_direct();
-    if (my_turn_) collect_large();
     copy_mapped(copies);
     return taken != 0;
 }
@@ -110,7 +123,7 @@ bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) 
 
 void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns) {
     if (request.operation == Operation::flush) return flush(slot, request.file);
-    Request& located = under_way_[slot];
+    Request& located = under_way(slot);
     located = request;
     Status wrong = arrays_.locate(located);
     if (wrong != Status::ok) return refuse(slot, wrong);
@@ -122,7 +135,6 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
         pieces_.push_back({mailbox_.slot_data(slot), file.at(located.offset_bytes), located.bytes});
         piece_slots_.push_back(slot);
     } else if (!cached && goes_direct(file, located)) {
-        if (located.bytes >= kLargeRequest) return large_.push_back({slot, located});
         plan_direct(slot, located);
     } else {
         serve_by_descriptor(slot);
@@ -131,21 +143,42 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
 
 // What cannot be copied, since its file was cut short, is left to descriptors, which find that out.
 void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
-    const auto copied = [](void* context, std::size_t piece) {
-        auto* const self = static_cast<ServiceWorker*>(context);
-        self->done(self->piece_slots_[piece], Source::mapping);
-    };
+    const auto tell = [](void* self, std::size_t piece) { static_cast<ServiceWorker*>(self)->copied(piece); };
     while (!pieces_.empty()) {
-        const std::size_t done = copies.copy_each(pieces_, copied, this);
+        const std::size_t done = copies.copy_each(pieces_, tell, this);
         if (done < pieces_.size()) serve_by_descriptor(piece_slots_[done]);
         const auto gone = static_cast<std::ptrdiff_t>(std::min(done + 1, pieces_.size()));
         pieces_.erase(pieces_.begin(), pieces_.begin() + gone);
         piece_slots_.erase(piece_slots_.begin(), piece_slots_.begin() + gone);
     }
+    settle_doubtful();
+}
+
+void ServiceWorker::copied(std::size_t piece) noexcept {
+    const os::GuardedCopies::Piece& one = pieces_[piece];
+    if (static_cast<const std::byte*>(one.to)[one.bytes - 1] == std::byte{0})
+        doubtful_.push_back(piece_slots_[piece]);  // there is room for a batch
+    else
+        done(piece_slots_[piece], Source::mapping);
+}
+
+// The zeros behind the end of a file that was cut short do not fault. Its size is asked for after the copies, so that
+// what it covers was there; once for a batch, and not at all for what ends in another byte.
+void ServiceWorker::settle_doubtful() {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < doubtful_.size(); ++i) {
+        const Request& request = under_way(doubtful_[i]);
+        if (i == 0 || request.file != under_way(doubtful_[i - 1]).file) bytes = arrays_.file(request.file).bytes_now();
+        if (request.offset_bytes + request.bytes <= bytes)
+            done(doubtful_[i], Source::mapping);
+        else
+            serve_by_descriptor(doubtful_[i]);
+    }
+    doubtful_.clear();
 }
 
 void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
-    const Request& request = under_way_[slot];
+    const Request& request = under_way(slot);
     auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
     const Answer answer = by_descriptor(arrays_.file(request.file), request, memory);
     if (answer.status == Status::ok) return done(slot, Source::buffered);
@@ -162,23 +195,7 @@ void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
     one.bytes = request.bytes;
     one.tag = slot;
     one.staging = true;
-    under_way_[slot] = request;
     operations_.push_back(one);
-}
-
-void ServiceWorker::start_large() {
-    if (large_.empty()) return;
-    my_turn_ = turn_.take_or_leave(this, large_);
-    for (const DiskTurn::Left& one : large_) plan_direct(one.slot, one.request);
-    large_.clear();
-}
-
-// What others left; or the end of the turn, when there is nothing more.
-void ServiceWorker::collect_large() {
-    const auto left = count_under_way_ == 0 ? turn_.resign() : turn_.collect();
-    my_turn_ = count_under_way_ != 0 || !left.empty();
-    for (const DiskTurn::Left& one : left) plan_direct(one.slot, one.request);
-    start_direct();
 }
 
 // In the order they lie in: the kernel joins neighbours that are submitted together.
@@ -202,7 +219,7 @@ bool ServiceWorker::reap(bool wait) {
     const std::size_t count = direct_->reap(ended, wait ? Deadline::after(kReapWait) : Deadline::now());
     for (std::size_t i = 0; i < count; ++i) {
         const auto slot = static_cast<std::uint32_t>(ended[i].tag);
-        const Request& request = under_way_[slot];
+        const Request& request = under_way(slot);
         --count_under_way_;
         if (ended[i].status == ErrorCode::ok && ended[i].bytes == request.bytes) {
             done(slot, Source::direct);
@@ -251,11 +268,15 @@ void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
     server_.complete(slot, first);
 }
 
-ServiceWorker::Answer ServiceWorker::sync(const ServedFile& file) {
+// Fails for ever once it failed: what was written before may be lost, and no later sync brings it back.
+ServiceWorker::Answer ServiceWorker::sync(ServedFile& file) {
     for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
-        if (errno != EINTR || ++retries == kRetriesMax) return {Status::io_error, errno};
+        if (errno == EINTR && ++retries != kRetriesMax) continue;
+        if (errno == EINTR) return {Status::io_error, EINTR};
+        file.lose(errno);
+        break;
     }
-    return {};
+    return file.lost() == 0 ? Answer{} : Answer{Status::io_error, file.lost()};
 }
 
 // A request that makes no sense, which no storage was asked for.
@@ -277,7 +298,7 @@ void ServiceWorker::count(std::uint32_t file, Source source, std::uint64_t bytes
 }
 
 void ServiceWorker::done(std::uint32_t slot, Source source) {
-    const Request& request = under_way_[slot];
+    const Request& request = under_way(slot);
     count(request.file, source, request.bytes);
     server_.complete(slot, Status::ok);
 }

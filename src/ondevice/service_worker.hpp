@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "ondevice/disk_turn.hpp"
 #include "ondevice/service.hpp"
 #include "penstock/path.hpp"
 
@@ -16,7 +15,6 @@ class ServiceWorker {
     struct Shared {
         Mailbox& mailbox;
         ServedArrays& arrays;
-        DiskTurn& turn;
     };
     ServiceWorker(const Shared& shared, const ServiceOptions& options, MailboxServer<Native> server);
     ~ServiceWorker();
@@ -41,21 +39,23 @@ class ServiceWorker {
     };
     bool take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop);
     bool reap(bool wait);
+    std::chrono::microseconds longest_nap(Clock::duration idle) const noexcept;
     void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
     bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
     void plan_direct(std::uint32_t slot, const Request& request);
-    void start_large();
-    void collect_large();
     void copy_mapped(os::GuardedCopies& copies);
+    void copied(std::size_t piece) noexcept;
+    void settle_doubtful();
     void serve_by_descriptor(std::uint32_t slot);
     void start_direct();
     Answer by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
     void flush(std::uint32_t slot, std::uint32_t array);
-    Answer sync(const ServedFile& file);
+    Answer sync(ServedFile& file);
     void refuse(std::uint32_t slot, Status status);
     void note(std::uint32_t file, const Request& request, const Answer& answer);
     void count(std::uint32_t file, Source source, std::uint64_t bytes);
     void done(std::uint32_t slot, Source source);
+    Request& under_way(std::uint32_t slot) { return under_way_[slot - server_.first]; }
 
     Mailbox& mailbox_;
     ServedArrays& arrays_;
@@ -64,14 +64,12 @@ class ServiceWorker {
     MailboxServer<Native> server_;
     std::unique_ptr<Path> direct_;
     std::string direct_by_;  // written before the first request is taken
-    DiskTurn& turn_;
-    bool my_turn_ = false;
-    std::vector<DiskTurn::Left> large_;  // to go past the page cache, and in order
-    std::vector<Request> under_way_;  // by slot, as ServedArrays located them; also those that others left
+    std::vector<Request> under_way_;  // by slot from server_.first on, as ServedArrays located them
     std::size_t count_under_way_ = 0;
     // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
     std::vector<os::GuardedCopies::Piece> pieces_;
     std::vector<std::uint32_t> piece_slots_;
+    std::vector<std::uint32_t> doubtful_;  // copies that end in a zero
     std::vector<penstock::Operation> operations_;
     std::vector<CountedFile> counted_;        // by file
     std::atomic<std::uint64_t> refused_{0};  // of no file that there is

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <thread>
 
 namespace penstock::os {
 namespace {
@@ -23,27 +24,37 @@ struct Copying {
     std::size_t bytes = 0;
 };
 
-// More copies at once than this and the rest go through the kernel.
-std::array<Copying, 256>& table() noexcept {
-    static std::array<Copying, 256> all;
+// Entries that threads keep are from the first part, so that there are always some for a single copy, which soon ends.
+constexpr std::size_t kEntries = 256, kKept = 192;
+std::array<Copying, kEntries>& table() noexcept {
+    static std::array<Copying, kEntries> all;
     return all;
 }
 
 pid_t thread_id() noexcept { return static_cast<pid_t>(::syscall(SYS_gettid)); }
 
-Copying* claim(pid_t thread) noexcept {
-    auto& all = table();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        Copying& entry = all[(static_cast<std::size_t>(thread) + i) % all.size()];
+Copying* claim(pid_t thread, std::size_t first, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+        Copying& entry = table()[first + (static_cast<std::size_t>(thread) + i) % count];
         pid_t free = 0;
         if (entry.thread.compare_exchange_strong(free, thread, std::memory_order_acquire)) return &entry;
     }
     return nullptr;
 }
 
+// For one copy: others that have such an entry soon give it back.
+Copying* claim_soon(pid_t thread) noexcept {
+    for (;;) {
+        if (Copying* const entry = claim(thread, kKept, kEntries - kKept)) return entry;
+        std::this_thread::yield();
+    }
+}
+
+// Of two, one that is kept and one for a single copy, the latter is in use.
 Copying* find(pid_t thread) noexcept {
-    for (Copying& entry : table()) {
-        if (entry.thread.load(std::memory_order_relaxed) == thread) return &entry;
+    auto& all = table();
+    for (auto entry = all.rbegin(); entry != all.rend(); ++entry) {
+        if (entry->thread.load(std::memory_order_relaxed) == thread) return &*entry;
     }
     return nullptr;
 }
@@ -124,10 +135,10 @@ bool FaultGuard::usable() const noexcept {
 
 bool FaultGuard::copy(void* to, const void* from, std::size_t bytes) const noexcept {
     const GuardedCopies::Piece piece{to, from, bytes};
-    return GuardedCopies().copy_each({&piece, 1}, nullptr, nullptr) == 1;
+    return GuardedCopies(claim_soon(thread_id())).copy_each({&piece, 1}, nullptr, nullptr) == 1;
 }
 
-GuardedCopies::GuardedCopies() noexcept : entry_(claim(thread_id())) {}
+GuardedCopies::GuardedCopies() noexcept : entry_(claim(thread_id(), 0, kKept)) {}
 
 GuardedCopies::~GuardedCopies() {
     if (entry_ != nullptr) static_cast<Copying*>(entry_)->thread.store(0, std::memory_order_release);

@@ -39,11 +39,15 @@ class GuardedCopies {
         const void* from;
         std::size_t bytes;
     };
+    // False: too many threads have one already, and nothing will be copied.
+    bool usable() const noexcept { return entry_ != nullptr; }
     // Copies one after another, each told by `after(context, index)`, which may not throw. How many were made: if not
-    // all, the next one faulted, or too many threads copy at once.
+    // all, the next one faulted.
     std::size_t copy_each(std::span<const Piece> pieces, void (*after)(void*, std::size_t), void* context) noexcept;
 
   private:
+    friend class FaultGuard;
+    explicit GuardedCopies(void* entry) noexcept : entry_(entry) {}
     void* entry_;  // of the handler's table; nullptr: there was none left
 };
 

@@ -90,6 +90,41 @@ TEST(FaultGuard, threads_fault_independently) {
     EXPECT_EQ(wrong, 0);
 }
 
+// More threads than the table has entries hold one each, as service threads of many caches do.
+TEST(FaultGuard, a_copy_is_made_however_many_threads_keep_an_entry) {
+    const FaultGuard guard;
+    const Mapping whole(kBytes), cut(0);
+    std::atomic<int> usable{0}, there{0};
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 300; ++i) {
+        threads.emplace_back([&] {
+            const GuardedCopies kept;
+            usable += kept.usable() ? 1 : 0;
+            ++there;
+            over.wait(false);
+        });
+    }
+    while (there != 300) std::this_thread::yield();
+    EXPECT_LT(usable, 300);
+    EXPECT_GT(usable, 100);
+    std::vector<char> to(kBytes);
+    EXPECT_TRUE(guard.copy(to.data(), whole.memory(), kBytes));
+    EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
+    over = true;
+    over.notify_all();
+    for (std::thread& one : threads) one.join();
+}
+
+// Its own entry is not in the way of a single copy that faults.
+TEST(FaultGuard, a_thread_with_an_entry_may_copy_by_the_guard_too) {
+    const FaultGuard guard;
+    const Mapping cut(0);
+    std::vector<char> to(kBytes);
+    const GuardedCopies kept;
+    EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
+}
+
 TEST(FaultGuard, an_unguarded_fault_still_ends_the_process) {
     EXPECT_EXIT(
         {

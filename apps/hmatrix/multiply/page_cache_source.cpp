@@ -1,4 +1,4 @@
-// Two pieces of memory that batches pass through, and the thread that fills them.
+// A few pieces of memory that batches pass through, and the thread that fills them.
 #include "hmatrix/multiply/page_cache_source.hpp"
 
 #include <algorithm>
@@ -12,12 +12,17 @@
 namespace penstock::hmatrix {
 namespace {
 
-constexpr int kPieces = 2;
+constexpr std::int64_t kFewestPieces = 2, kMostPieces = 4;
 
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point began) {
     return std::chrono::duration<double>(Clock::now() - began).count();
+}
+
+// At least what a page cache never pins, for other pages to pass through; of small ones it is an eighth.
+std::int64_t most_passing(std::int64_t page_bytes) noexcept {
+    return std::max<std::int64_t>(256 * page_bytes, 8 * kMiB);
 }
 
 std::int64_t up(std::int64_t bytes, std::int64_t step) noexcept { return (bytes + step - 1) / step * step; }
@@ -35,11 +40,12 @@ PageCacheSource::PageCacheSource(const Context& context, Workers& workers, const
     for (std::int64_t b = 0; b < options_.pinned_batches; ++b) {
         pinned_bytes_ += up(file.tables().batches[b].bytes + options_.page_bytes, options_.page_bytes);
     }
-    const std::int64_t pages = options_.cache_bytes - kPieces * piece;
+    const std::int64_t pieces = count_pieces(piece);
+    const std::int64_t pages = options_.cache_bytes - pieces * piece;
     if (pages < pinned_bytes_ + file.largest_batch()) {
         throw Error(ErrorCode::invalid_argument, "open a matrix for products",
                     "a cache of " + std::to_string(options_.cache_bytes) + " bytes cannot hold " +
-                        std::to_string(pinned_bytes_) + " pinned bytes and " + std::to_string(kPieces + 1) +
+                        std::to_string(pinned_bytes_) + " pinned bytes and " + std::to_string(kFewestPieces + 1) +
                         " batches of " + std::to_string(file.largest_batch()),
                     "give more memory, pin less, or build the matrix with smaller batches");
     }
@@ -47,13 +53,14 @@ PageCacheSource::PageCacheSource(const Context& context, Workers& workers, const
     how.page_bytes = static_cast<std::uint64_t>(options_.page_bytes);
     // More than the file would be taken, and touched, for nothing.
     const std::int64_t useful = up(file.head().file_bytes, options_.page_bytes) + 2 * options_.page_bytes;
-    how.cache_bytes = static_cast<std::uint64_t>(std::min(pages, std::max(useful, pinned_bytes_)));
+    const std::int64_t to_pin = pinned_bytes_ > 0 ? pinned_bytes_ + most_passing(options_.page_bytes) : 0;
+    how.cache_bytes = static_cast<std::uint64_t>(std::min(pages, std::max(useful, to_pin)));
     how.policy = options_.policy;
     cache_ = std::make_unique<DeviceCache>(context_, std::span(&file.file(), 1), how);
     cache_->advise(0, CacheAdvice::sweep);
     pin();
-    pieces_.resize(kPieces);
-    for (Piece& one : pieces_) one.memory = context_.allocate(static_cast<std::uint64_t>(piece));
+    ahead_ = ReadAhead(pieces);
+    for (std::int64_t i = 0; i < pieces; ++i) pieces_.push_back(context_.allocate(static_cast<std::uint64_t>(piece)));
     server_ = std::thread([this] { serve(); });
 }
 
@@ -62,8 +69,21 @@ PageCacheSource::~PageCacheSource() {
         const std::lock_guard lock(mutex_);
         stop_ = true;
     }
-    changed_.notify_all();
+    wanted_.notify_one();
     if (server_.joinable()) server_.join();
+}
+
+std::int64_t PageCacheSource::count_pieces(std::int64_t piece_bytes) const {
+    const auto fits = [&](std::int64_t pieces) {
+        const std::int64_t pages = options_.cache_bytes - pieces * piece_bytes;
+        const std::int64_t passing = std::min(pages / 8 + options_.page_bytes, most_passing(options_.page_bytes));
+        return pieces * piece_bytes <= options_.cache_bytes / 8 &&
+               pages >= pinned_bytes_ + std::max(file_.largest_batch(), passing);
+    };
+    const std::int64_t most = std::min(kMostPieces, file_.head().batches);
+    std::int64_t pieces = kFewestPieces;
+    while (pieces < most && fits(pieces + 1)) ++pieces;
+    return pieces;
 }
 
 void PageCacheSource::pin() {
@@ -90,109 +110,61 @@ void PageCacheSource::serve() {
     context_.device().enter_thread();
     std::unique_lock lock(mutex_);
     while (true) {
-        Piece* next = nullptr;
-        changed_.wait(lock, [&] {
-            for (Piece& piece : pieces_) {
-                if (piece.state == State::wanted) next = &piece;
-            }
-            return stop_ || next != nullptr;
-        });
+        ReadAhead::Fetch next;
+        wanted_.wait(lock, [&] { return stop_ || (next = ahead_.start()).place >= 0; });
         if (stop_) return;
-        next->state = State::filling;
         lock.unlock();
         std::exception_ptr failure;
         try {
-            fetch(*next);
+            fetch(next);
         } catch (...) {
             failure = std::current_exception();
         }
         lock.lock();
-        next->failure = failure;
-        next->state = State::ready;
-        changed_.notify_all();
+        ahead_.fetched(next.place, failure);
+        fetched_.notify_one();
     }
 }
 
-void PageCacheSource::fetch(const Piece& piece) {
-    const std::int64_t bytes = file_.prefix_bytes(piece.batch, piece.tiers);
+void PageCacheSource::fetch(const ReadAhead::Fetch& wanted) {
+    const std::int64_t bytes = file_.prefix_bytes(wanted.batch, wanted.tiers);
     if (bytes == 0) return;
-    const MemoryView to = piece.memory.view().slice(0, static_cast<std::uint64_t>(bytes));
+    const MemoryView to = pieces_[wanted.place].view().slice(0, static_cast<std::uint64_t>(bytes));
     bytes_asked_ += bytes;
-    cache_->read(0, static_cast<std::uint64_t>(file_.tables().batches[piece.batch].offset), to);
-    verifier_.check(piece.batch, {0, piece.tiers}, {static_cast<const std::byte*>(piece.memory.data()), 0});
-}
-
-std::int64_t PageCacheSource::upcoming(std::int64_t steps) const noexcept {
-    const std::int64_t at = position_ + steps;
-    const auto now = static_cast<std::int64_t>(sweep_.order.size());
-    if (at < now) return sweep_.order[at];
-    return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
-}
-
-PageCacheSource::Piece* PageCacheSource::find(std::int64_t batch) noexcept {
-    for (Piece& piece : pieces_) {
-        if (piece.batch == batch && piece.state != State::free) return &piece;
-    }
-    return nullptr;
-}
-
-// The next batches of the sweep that no piece has, into pieces that are free or hold what is not wanted soon.
-void PageCacheSource::want_next() {
-    for (int step = 0; step < kPieces; ++step) {
-        const std::int64_t batch = upcoming(step);
-        if (batch < 0) return;
-        Piece* piece = find(batch);
-        if (piece != nullptr && (piece->state != State::ready || piece->tiers >= sweep_.tiers)) continue;
-        if (piece == nullptr) {
-            for (Piece& one : pieces_) {
-                const bool idle = one.state == State::free || (one.state == State::ready && one.batch != upcoming(0));
-                if (idle) piece = &one;
-            }
-        }
-        if (piece == nullptr) return;
-        piece->batch = batch;
-        piece->tiers = sweep_.tiers;
-        piece->state = State::wanted;
-        changed_.notify_all();
-    }
+    cache_->read(0, static_cast<std::uint64_t>(file_.tables().batches[wanted.batch].offset), to);
+    verifier_.check(wanted.batch, {0, wanted.tiers}, {static_cast<const std::byte*>(to.data), 0});
 }
 
 void PageCacheSource::begin(const Sweep& sweep) {
     const std::lock_guard lock(mutex_);
-    sweep_ = sweep;
-    position_ = 0;
-    for (Piece& piece : pieces_) {  // of a sweep that an error ended
-        if (piece.state == State::taken) piece.state = State::free;
-    }
-    want_next();
+    ahead_.begin(sweep);
+    wanted_.notify_one();
 }
 
 BatchView PageCacheSource::take(std::int64_t batch) {
     const auto began = Clock::now();
     std::unique_lock lock(mutex_);
-    want_next();
-    Piece* piece = find(batch);
-    if (piece == nullptr) throw Error(ErrorCode::internal, "take a batch", "both pieces of memory are in use");
-    changed_.wait(lock, [&] { return piece->state == State::ready; });
+    std::int64_t place = -1;
+    fetched_.wait(lock, [&] {
+        place = ahead_.ready(batch);
+        wanted_.notify_one();
+        return place >= 0;
+    });
     counts_.wait_s += seconds_since(began);
     ++counts_.batches_taken;
-    if (piece->failure) {
-        piece->state = State::free;
-        std::rethrow_exception(std::exchange(piece->failure, nullptr));
-    }
-    piece->state = State::taken;
-    ++position_;
+    ahead_.take(place);
+    wanted_.notify_one();
     const BatchRecord& record = file_.tables().batches[batch];
     BatchView view;
-    const auto* memory = static_cast<const std::byte*>(piece->memory.data());
-    for (int tier = 0; tier < sweep_.tiers; ++tier) view.tiers[tier] = memory + record.tier_begin[tier];
+    const auto* memory = static_cast<const std::byte*>(pieces_[place].data());
+    for (int tier = 0; tier < ahead_.tiers(); ++tier) view.tiers[tier] = memory + record.tier_begin[tier];
     return view;
 }
 
 void PageCacheSource::give_back(std::int64_t batch) {
     const std::lock_guard lock(mutex_);
-    if (Piece* const piece = find(batch)) piece->state = State::free;
-    want_next();
+    ahead_.give_back(batch);
+    wanted_.notify_one();
 }
 
 // Pages are read whole, with what lies on them of the batches beside: a little more is read than missed.

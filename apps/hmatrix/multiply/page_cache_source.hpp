@@ -2,19 +2,23 @@
 //
 // Threads of the device ask for the pages of a batch and copy them, from the cache or as they arrive, into memory where
 // they lie in one piece. The first batches can be pinned in the cache; what else stays there is up to its policy. One
-// thread of the host keeps the next batch coming while the one before is multiplied with.
+// thread of the host keeps the next batches coming while the ones before are multiplied with.
+//
+// There are two pieces at least, and up to four where they take no more than an eighth of the memory and what is to be
+// pinned fits beside them: with two, that thread has nothing to do from the end of a fetch until the product has taken
+// that batch and given back the one before.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "hmatrix/file/reader.hpp"
+#include "hmatrix/multiply/read_ahead.hpp"
 #include "hmatrix/multiply/source.hpp"
 #include "hmatrix/multiply/verifier.hpp"
 #include "penstock/device_cache.hpp"
@@ -37,7 +41,7 @@ class PageCacheSource final : public BatchSource {
 
     void begin(const Sweep& sweep) override;
     BatchView take(std::int64_t batch) override;
-    std::int64_t room() const noexcept override { return static_cast<std::int64_t>(pieces_.size()); }
+    std::int64_t room() const noexcept override { return ahead_.places(); }
     void give_back(std::int64_t batch) override;
     SourceCounts counts() const override;
 
@@ -45,37 +49,25 @@ class PageCacheSource final : public BatchSource {
     std::int64_t pinned_batches() const noexcept { return options_.pinned_batches; }
 
   private:
-    enum class State : std::uint8_t { free, wanted, filling, ready, taken };
-    struct Piece {  // all under mutex_ but the memory itself, which belongs to who made the state what it is
-        Buffer memory;
-        std::int64_t batch = -1;
-        int tiers = 0;
-        State state = State::free;
-        std::exception_ptr failure;
-    };
-
+    std::int64_t count_pieces(std::int64_t piece_bytes) const;
     void pin();
     void serve();
-    void fetch(const Piece& piece);
-    void want_next();  // under mutex_
-    std::int64_t upcoming(std::int64_t steps) const noexcept;
-    Piece* find(std::int64_t batch) noexcept;
+    void fetch(const ReadAhead::Fetch& wanted);
 
     Context context_;
     const MatrixFile& file_;
     PageCacheOptions options_;
     std::unique_ptr<DeviceCache> cache_;
     std::int64_t pinned_bytes_ = 0;
-    Sweep sweep_;
-    std::int64_t position_ = 0;
     SourceCounts counts_;  // of takes
     std::int64_t read_at_opening_ = 0;
     std::atomic<std::int64_t> bytes_asked_{0};
     Verifier verifier_;  // the server's
     std::mutex mutex_;
-    std::condition_variable changed_;
-    bool stop_ = false;
-    std::vector<Piece> pieces_;
+    std::condition_variable wanted_, fetched_;  // for the server, for take()
+    bool stop_ = false;          // under mutex_, as the next
+    ReadAhead ahead_;
+    std::vector<Buffer> pieces_;  // by place of ahead_, which says whose each is
     std::thread server_;
 };
 

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
+#include "hmatrix/multiply/kernels.hpp"
 #include "hmatrix/multiply/stored_rig.hpp"
 #include "penstock/error.hpp"
 
@@ -18,7 +22,7 @@ class PageCacheSourceTest : public testing::Test {
     PageCacheOptions options(std::int64_t pages, std::int64_t pinned_batches = 0) const {
         PageCacheOptions how;
         how.page_bytes = 4096;
-        how.cache_bytes = 2 * (file_.largest_batch() + 64) + pages * how.page_bytes;
+        how.cache_bytes = 2 * piece_ + pages * how.page_bytes;
         how.pinned_batches = pinned_batches;
         return how;
     }
@@ -49,6 +53,7 @@ class PageCacheSourceTest : public testing::Test {
 
     StoredRig rig_{Encoding::tiers, 500, 10};
     MatrixFile file_ = rig_.open();
+    const std::int64_t piece_ = file_.largest_batch() + kRowsTogether;
     std::vector<std::int64_t> order_ = [this] {
         std::vector<std::int64_t> order(file_.head().batches);
         std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -87,6 +92,67 @@ TEST_F(PageCacheSourceTest, a_batch_may_be_given_back_after_the_next_was_taken) 
         source.give_back(held);
     }
     EXPECT_EQ(source.counts().batches_taken, 30);
+}
+
+// More pieces than two come out of an eighth of the memory, and not out of what is to be pinned.
+TEST_F(PageCacheSourceTest, there_are_more_pieces_where_there_is_room) {
+    const auto room = [&](std::int64_t cache_bytes, std::int64_t pinned = 0) {
+        PageCacheOptions how = options(0, pinned);
+        how.cache_bytes = cache_bytes;
+        return source(how).room();
+    };
+    EXPECT_EQ(room(8 * 3 * piece_ - 1), 2);
+    EXPECT_EQ(room(8 * 3 * piece_), 3);
+    EXPECT_EQ(room(8 * 4 * piece_ - 1), 3);
+    EXPECT_EQ(room(8 * 4 * piece_), 4);
+    EXPECT_EQ(room(8 * 40 * piece_), 4);
+    EXPECT_EQ(room(8 * 4 * piece_, 10), 4) << "all is pinned beside them";
+    for (std::int64_t pages = 0;; ++pages) {  // as little as can hold it all
+        try {
+            EXPECT_EQ(source(options(pages, 10)).room(), 2);
+            break;
+        } catch (const Error&) {
+            ASSERT_LT(pages, 8 * 4 * piece_ / 4096);
+        }
+    }
+}
+
+TEST_F(PageCacheSourceTest, batches_are_fetched_ahead_while_one_is_held) {
+    for (const std::int64_t pieces : {2, 3, 4}) {
+        PageCacheOptions how = options(0);
+        how.cache_bytes = 8 * std::max<std::int64_t>(pieces, 3) * piece_ - (pieces == 2 ? 1 : 0);
+        PageCacheSource source = this->source(how);
+        ASSERT_EQ(source.room(), pieces);
+        source.begin({order_, {}, file_.tiers()});
+        source.take(0);
+        std::int64_t ahead = 0;
+        for (std::int64_t batch = 0; batch < pieces; ++batch) ahead += file_.prefix_bytes(batch, file_.tiers());
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (source.counts().bytes_taken < ahead && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        EXPECT_EQ(source.counts().bytes_taken, ahead) << "and no more than there are pieces";
+        source.give_back(0);
+        for (std::int64_t batch = 1; batch < 10; ++batch) {
+            source.take(batch);
+            source.give_back(batch);
+        }
+        EXPECT_EQ(source.counts().bytes_taken, all());
+        sweep(source, 2, file_.tiers());
+    }
+}
+
+// Sweeps of other batches, and of more tiers, than the one before was told of.
+TEST_F(PageCacheSourceTest, sweeps_need_not_be_what_was_said_before) {
+    for (const std::int64_t pages : {file_.largest_batch() / 4096 + 2, 40 * file_.largest_batch() / 4096}) {
+        PageCacheSource source = this->source(options(pages));
+        for (int round = 0; round < 6; ++round) {
+            sweep(source, 1, 1);
+            sweep(source, 1, file_.tiers());
+            source.begin({order_, order_, 1});
+            source.take(order_[0]);  // and no more of it
+            std::reverse(order_.begin(), order_.end());
+        }
+    }
 }
 
 TEST_F(PageCacheSourceTest, what_stays_in_the_cache_is_a_hit_though_nothing_is_pinned) {

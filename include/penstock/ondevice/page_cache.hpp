@@ -87,12 +87,17 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
 
     // Begins to load a page that is not here, and waits for nothing but room: whoever wants the page finishes it. busy:
     // as many requests are under way as the store can have.
-    PENSTOCK_ONDEVICE_SLOW Status prefetch(u64 key, u64 deadline) const {
+    PENSTOCK_ONDEVICE Status prefetch(u64 key, u64 deadline) const {
+        const Status status = begin(key, deadline, true);
+        return status == Status::timed_out ? Status::busy : status;
+    }
+    // The same; where the store has no room, it finishes other loads until it has, unless it is to be prompt.
+    PENSTOCK_ONDEVICE_SLOW Status begin(u64 key, u64 deadline, bool prompt = false) const {
         const Lanes group = P::same(P::active(), key);
         u32 frame = kNoFrame;
-        const Status status = this->start(group, key, {1, deadline, false, true}, frame);
+        const Status status = this->start(group, key, {1, deadline, false, prompt}, frame);
         P::sync(group);
-        return status == Status::timed_out ? Status::busy : status;
+        return status;
     }
 
     // Loads the pages and keeps them until unpin. All or nothing, within the quota of the cache.

@@ -1,0 +1,94 @@
+// A DeviceCache over a disk that is full or fails: what is told, what stays, and what may be lost.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <functional>
+
+#include "context/test_files.hpp"
+#include "os/system.hpp"
+#include "penstock/device_cache.hpp"
+
+namespace penstock {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+// The error of an action; ok when there was none.
+ErrorInfo error_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.info();
+    }
+    return {};
+}
+
+// A disk that is full until it is not.
+class FullDisk : public os::System {
+  public:
+    std::atomic<bool> full{false}, fails_sync{false};
+    int fdatasync(int fd) override { return fails_sync ? (errno = EIO, -1) : System::fdatasync(fd); }
+    ssize_t pwrite(int fd, const void* data, std::size_t bytes, std::uint64_t offset) override {
+        if (full) {
+            errno = ENOSPC;
+            return -1;
+        }
+        return os::real_system().pwrite(fd, data, bytes, offset);
+    }
+};
+
+class CacheOnABadDisk : public testing::Test {
+  protected:
+    CacheOnABadDisk() { test::write_file(name_, Bytes(5000)); }
+    static std::string device() {
+        const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
+        return device != nullptr ? device : "host";
+    }
+
+    FullDisk disk_;
+    const Context context_{{.device = device(), .system = &disk_}};
+    test::TempDirectory directory_;
+    const std::string name_ = directory_.file("small");
+};
+
+TEST_F(CacheOnABadDisk, a_close_that_cannot_write_throws_and_can_be_tried_again) {
+    const File file = context_.open(name_, {.mode = OpenMode::read_write});
+    const DeviceCache cache(context_, {&file, 1}, {.map = false});
+    const Buffer from = context_.allocate(1000);
+    context_.copy_to_device(from.data(), Bytes(1000, 5).data(), 1000);
+    cache.write(0, 4000, from.view());
+    disk_.full = true;
+    const ErrorInfo error = error_of([&] { cache.close(); });
+    EXPECT_EQ(error.code, ErrorCode::no_space) << error.message();
+    EXPECT_EQ(error.operation, "flush");
+    EXPECT_EQ(error.file, name_);
+    disk_.full = false;
+    cache.close();
+    Bytes expected(5000);
+    std::fill_n(expected.begin() + 4000, 1000, static_cast<unsigned char>(5));
+    EXPECT_EQ(test::read_file(name_), expected);
+}
+
+TEST_F(CacheOnABadDisk, a_sync_that_failed_is_told_by_every_flush_until_the_file_is_opened_anew) {
+    for (const bool fails : {true, false}) {
+        const File file = context_.open(name_, {.mode = OpenMode::read_write});
+        const DeviceCache cache(context_, {&file, 1}, {.map = false});
+        const Buffer from = context_.allocate(1000);
+        context_.copy_to_device(from.data(), Bytes(1000, 5).data(), 1000);
+        cache.write(0, 0, from.view());
+        if (!fails) return cache.close();
+        disk_.fails_sync = true;
+        const ErrorInfo error = error_of([&] { cache.flush(); });
+        EXPECT_EQ(error.code, ErrorCode::io_error);
+        EXPECT_EQ(error.file, name_);
+        EXPECT_NE(error.cause.find("may be lost: Input/output error"), std::string::npos) << error.message();
+        disk_.fails_sync = false;
+        EXPECT_EQ(error_of([&] { cache.flush(); }).message(), error.message()) << "the system tells of it once";
+        EXPECT_EQ(error_of([&] { cache.close(); }).code, ErrorCode::io_error);
+    }
+}
+
+}  // namespace
+}  // namespace penstock
