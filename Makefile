@@ -7,6 +7,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 STAMPS  := build/stamps
 PRESET  ?= host
+JOBS    ?= $(shell nproc)
 PACKAGE := $(shell find python/penstock bindings apps src include cmake bench/suites \( -name '*.py' -o -name '*.[ch]pp' \
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
@@ -29,7 +30,7 @@ directory: # told now, not after the build
 test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(BIN)/cmake --preset $(PRESET)
 	$(BIN)/cmake --build --preset $(PRESET)
-	$(BIN)/ctest --preset $(PRESET)
+	$(BIN)/ctest --preset $(PRESET) -j $(JOBS)
 	$(BIN)/ruff check python
 	$(BIN)/python -m pytest -n auto --dist loadfile python/tests
 

@@ -18,6 +18,11 @@ function(penstock_test name)
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE penstock GTest::gtest GTest::gtest_main)
+  # Lines are enough to find a failed test's place; what tests hold of the library is still optimised as it is.
+  target_compile_options(${name} PRIVATE
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-g1>)
+  penstock_precompile(test ${name} <gtest/gtest.h>)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 240)
+  list(LENGTH ARGN sources)  # ctest -j starts with the largest
+  set_tests_properties(${name} PROPERTIES TIMEOUT 240 COST ${sources})
 endfunction()

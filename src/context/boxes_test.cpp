@@ -18,7 +18,8 @@ Context context_of_test() {
 
 // Every second item of a line of 100, backwards.
 Box every_second(void* destination, const void* source) {
-    Box box{.destination = destination, .source = static_cast<const std::byte*>(source) + 4 * 98, .item_bytes = 4};
+    const void* last = source == nullptr ? nullptr : static_cast<const std::byte*>(source) + 4 * 98;
+    Box box{.destination = destination, .source = last, .item_bytes = 4};
     box.dimensions = 1;
     box.extents[0] = 50;
     box.destination_strides[0] = 4;

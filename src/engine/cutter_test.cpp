@@ -13,13 +13,16 @@ struct Case {
     std::vector<PlanPiece> pieces;
 };
 
-// Ranges laid end to end in memory from address 0; pieces cover each range wholly.
+// Nothing is ever moved there; not null, to which nothing may be added.
+constexpr std::uint64_t kAddress = 1 << 30;
+
+// Ranges laid end to end in memory; pieces cover each range wholly.
 Case make_case(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& extents) {
     Case made;
     std::uint64_t position = 0;
     for (const auto& [offset, bytes] : extents) {
         made.pieces.push_back({made.ranges.size(), 0, bytes});
-        made.ranges.push_back({nullptr, offset, reinterpret_cast<std::byte*>(position), bytes, position});
+        made.ranges.push_back({nullptr, offset, reinterpret_cast<std::byte*>(kAddress + position), bytes, position});
         position += bytes;
     }
     return made;

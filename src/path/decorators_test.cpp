@@ -93,7 +93,7 @@ TEST(Throttle, shares_bandwidth_and_overlaps_latency) {
 
 TEST(Throttle, keeps_a_completion_back_until_its_time) {
     Stored stored;
-    const auto path = throttled(stored.rig.path(4), {.latency_ns = 30'000'000});
+    const auto path = throttled(stored.rig.path(4), {.latency_ns = 200'000'000});
     const Operation read = stored.read(0, 10);
     ASSERT_EQ(path->submit({&read, 1}), 1u);
     Completion done;

@@ -255,7 +255,7 @@ TEST_F(Assembly, a_matrix_of_zeros_is_stored_and_multiplied) {
 TEST_F(Assembly, an_entry_that_is_no_number_is_named_wherever_it_lies) {
     const SmallProblem places(300);
     for (const auto& [row, column] : {std::pair<std::int64_t, std::int64_t>{7, 7}, {3, 250}}) {
-        const FunctorEntries entries([=](std::int64_t i, std::int64_t j) {
+        const FunctorEntries entries([row = row, column = column](std::int64_t i, std::int64_t j) {
             return i == row && j == column ? std::numeric_limits<double>::quiet_NaN() : 1.0 + (i == j ? 1 : 0);
         });
         AssembleOptions options;

@@ -1,0 +1,28 @@
+# Precompiled standard headers, for builds that begin with nothing and are thrown away, as those of CI: half of the time
+# of a test's compilation is reading them. Off elsewhere: sources must include what they use, which such a build cannot
+# notice, and ccache keeps nothing of it.
+option(PENSTOCK_PCH "Precompile the standard headers" OFF)
+set(PENSTOCK_PCH_HEADERS
+  <algorithm> <array> <atomic> <bit> <cerrno> <chrono> <cmath> <condition_variable> <cstddef> <cstdint> <cstdio>
+  <cstdlib> <cstring> <deque> <exception> <filesystem> <fstream> <functional> <iterator> <limits> <map> <memory>
+  <mutex> <new> <numeric> <optional> <random> <set> <span> <sstream> <stdexcept> <string> <string_view>
+  <system_error> <thread> <tuple> <type_traits> <unordered_map> <utility> <vector>)
+
+# penstock_precompile(KIND TARGET extra headers...): targets of one kind have the same flags and share one file, which
+# the first of them owns.
+function(penstock_precompile kind target)
+  if(NOT PENSTOCK_PCH)
+    return()
+  endif()
+  get_property(owner GLOBAL PROPERTY PENSTOCK_PCH_OWNER_${kind})
+  if(owner)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+    return()
+  endif()
+  set(headers)
+  foreach(header ${PENSTOCK_PCH_HEADERS} ${ARGN})
+    list(APPEND headers "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
+  endforeach()
+  target_precompile_headers(${target} PRIVATE ${headers})
+  set_property(GLOBAL PROPERTY PENSTOCK_PCH_OWNER_${kind} ${target})
+endfunction()
