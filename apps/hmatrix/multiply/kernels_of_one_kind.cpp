@@ -233,6 +233,7 @@ void dense(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, s
     const std::int64_t bytes = leaf.columns * up_to_four(leaf.rows);
     int found = 0;
     for (int tier = 0; tier < leaf.tiers; ++tier) {
+        if (leaf.bytes[tier] == nullptr) continue;  // nothing of the block is in it
         const auto* at = reinterpret_cast<const std::int8_t*>(leaf.bytes[tier]) + (tier == 0 ? sizeof(float) : 0);
         for (int d = found; d < kDigitsOfOne && leaf.counts[tier * kDigitsOfOne + d] != 0; ++d, at += bytes) {
             digits[found++] = at;
