@@ -6,7 +6,14 @@
 namespace penstock::hmatrix::gpu {
 namespace {
 
-constexpr std::size_t kLaunchesAhead = 2;  // one runs, one is queued behind it
+// Batches that make a launch, where so many launches are under way. Where all batches are at hand the first may wait
+// for some others: a launch of one takes hardly less time.
+std::int64_t enough(std::size_t under_way, std::int64_t most, bool at_hand) noexcept {
+    constexpr std::size_t kAhead = 2;  // one runs, one is queued behind it
+    if (under_way >= kAhead) return most;
+    if (!at_hand) return 1;
+    return under_way == 0 ? most / 8 : most / 2;
+}
 
 }  // namespace
 
@@ -58,8 +65,9 @@ std::vector<std::int64_t> GpuProduct::add(std::int64_t number, const BatchView& 
         give_back(std::move(under_way_.front()), free);
         under_way_.pop_front();
     }
-    const bool full = static_cast<std::int64_t>(collected_.size()) == multiplier_->most_collected();
-    if (full || under_way_.size() < kLaunchesAhead || held_ > most_held_) launch();
+    const std::int64_t most = multiplier_->most_collected();
+    const std::int64_t wanted = enough(under_way_.size(), most, most_held_ >= 2 * most);
+    if (static_cast<std::int64_t>(collected_.size()) >= wanted || held_ > most_held_) launch();
     while (held_ > most_held_) {
         under_way_.front().done->wait(Deadline::never());
         give_back(std::move(under_way_.front()), free);

@@ -8,6 +8,19 @@ namespace {
 
 constexpr int kSharedBytes = kTileWarps * kTileBytes;
 
+// Launches overlap where the GPU can: blocks of the next begin where those of this one no longer fill it. Before its own
+// end each waits for the end of the one before, so that the end of the last is the end of all.
+__device__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ void wait_for_last() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <class Batch>
 __global__ void __launch_bounds__(kTileThreads)
     multiply_tiles(const __grid_constant__ TileGroup<Batch> group, int step,
@@ -23,15 +36,23 @@ __global__ void __launch_bounds__(kTileThreads)
     const Batch& batch = group.batches[number];
     const int place = (block - (number > 0 ? ends[number - 1] : 0)) * kTileWarps + warp;
     const int first = step == 0 ? 0 : batch.count;
-    if (place >= (step == 0 ? batch.count : batch.right_count)) return;
-    constexpr int kShare = kTileBytes / static_cast<int>(sizeof(*shared));
-    multiply_tile(BringingWarp(arrivals + warp), batch, shared + warp * kShare, first + place, vectors);
+    let_next_begin();
+    if (step != 0) wait_for_last();  // which made t
+    if (place < (step == 0 ? batch.count : batch.right_count)) {
+        constexpr int kShare = kTileBytes / static_cast<int>(sizeof(*shared));
+        multiply_tile(BringingWarp(arrivals + warp), batch, shared + warp * kShare, first + place, vectors);
+    }
+    if (step == 0) wait_for_last();
 }
 
 template <class Batch>
-cudaError_t allow() {
+cudaError_t allow(bool& overlap) {
     const auto kernel = multiply_tiles<Batch>;
-    const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
+    cudaFuncAttributes made{};
+    cudaError_t error = cudaFuncGetAttributes(&made, kernel);
+    overlap = made.ptxVersion >= 90 && made.binaryVersion >= 90;
+    if (error != cudaSuccess) return error;
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
     if (error != cudaSuccess) return error;
     return cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                 cudaSharedmemCarveoutMaxShared);
@@ -39,27 +60,43 @@ cudaError_t allow() {
 
 template <class Batch>
 cudaError_t launch(const TileGroup<Batch>& group, const TileVectors<typename Batch::Real>& vectors,
-                   cudaStream_t stream) {
+                   const TileLaunch& how) {
+    bool behind = how.behind;
     for (int step = 0; step < 2; ++step) {
         const int blocks = group.blocks_end[step][group.count - 1];
-        if (blocks > 0) multiply_tiles<Batch><<<blocks, kTileThreads, kSharedBytes, stream>>>(group, step, vectors);
+        if (blocks == 0) continue;
+        cudaLaunchAttribute attribute{};
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+        cudaLaunchConfig_t config{};
+        config.gridDim = dim3(static_cast<unsigned>(blocks));
+        config.blockDim = dim3(kTileThreads);
+        config.dynamicSmemBytes = kSharedBytes;
+        config.stream = how.stream;
+        config.attrs = &attribute;
+        config.numAttrs = how.overlap && behind ? 1 : 0;
+        behind = true;
+        const cudaError_t error = cudaLaunchKernelEx(&config, multiply_tiles<Batch>, group, step, vectors);
+        if (error != cudaSuccess) return error;
     }
     return cudaGetLastError();
 }
 
 }  // namespace
 
-cudaError_t allow_tiles() {
-    const cudaError_t error = allow<TileBatch>();
-    return error == cudaSuccess ? allow<DigitBatch>() : error;
+cudaError_t allow_tiles(bool& overlap) {
+    bool digits = false;
+    const cudaError_t error = allow<TileBatch>(overlap), other = allow<DigitBatch>(digits);
+    overlap = overlap && digits;
+    return error == cudaSuccess ? other : error;
 }
 
-cudaError_t launch_tiles(const TileGroup<TileBatch>& group, const TileVectors<double>& vectors, cudaStream_t stream) {
-    return launch(group, vectors, stream);
+cudaError_t launch_tiles(const TileGroup<TileBatch>& group, const TileVectors<double>& vectors, const TileLaunch& how) {
+    return launch(group, vectors, how);
 }
 
-cudaError_t launch_tiles(const TileGroup<DigitBatch>& group, const TileVectors<float>& vectors, cudaStream_t stream) {
-    return launch(group, vectors, stream);
+cudaError_t launch_tiles(const TileGroup<DigitBatch>& group, const TileVectors<float>& vectors, const TileLaunch& how) {
+    return launch(group, vectors, how);
 }
 
 }  // namespace penstock::hmatrix::gpu

@@ -25,7 +25,7 @@ class TileMultiplier : public Multiplier {
 
     TileMultiplier(const Context& context, Stream& stream, std::int64_t unknowns, Plan made)
         : context_(context), stream_(stream), unknowns_(unknowns), batches_(std::move(made.batches)) {
-        check(allow_tiles(), "prepare products");
+        check(allow_tiles(overlap_), "prepare products");
         rows_ = Array(context_.device(), stream_, made.rows);
         tiles_ = DeviceArray<Tile>(context_.device(), stream_, made.tiles);
         t_numbers_ = made.t_numbers;
@@ -38,7 +38,8 @@ class TileMultiplier : public Multiplier {
         for (std::int64_t column = 0; column < vectors_.count; ++column) {
             const TileVectors<Real> one{x() + column * unknowns_, t_.data() + column * t_numbers_,
                                         vectors_.y + column * unknowns_};
-            check(launch_tiles(group_, one, stream()), "multiply");
+            check(launch_tiles(group_, one, {stream(), overlap_, behind_}), "multiply");
+            behind_ = true;
         }
         group_.count = 0;
     }
@@ -46,6 +47,7 @@ class TileMultiplier : public Multiplier {
   protected:
     void clear_t(const BatchProduct::Operands& vectors) {
         vectors_ = vectors;
+        behind_ = false;
         const std::int64_t numbers = t_numbers_ * vectors.count;
         if (t_.size() < numbers) t_ = DeviceArray<Real>(context_.device(), numbers);
         if (numbers > 0) stream_.fill(t_.data(), static_cast<std::uint64_t>(numbers) * sizeof(Real), 0);
@@ -83,6 +85,8 @@ class TileMultiplier : public Multiplier {
     static const TileLeaf*& rows_of(TileBatch& batch) { return batch.leaves; }
     static const std::uint64_t*& rows_of(DigitBatch& batch) { return batch.table; }
 
+    bool overlap_ = false;
+    bool behind_ = false;  // a launch of this product
     std::int64_t t_numbers_ = 0;
     std::vector<typename Plan::Batch> batches_;
     Array rows_;
