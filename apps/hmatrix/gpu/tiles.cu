@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kSharedBytes = kTileWarps * kTileBytes;
 
-// Launches overlap where the GPU can: blocks of the next begin where those of this one no longer fill it. Before its own
-// end each waits for the end of the one before, so that the end of the last is the end of all.
+// Launches overlap where the GPU can: blocks of the next begin when those of this one no longer fill it. Each waits for
+// the end of the one before ahead of its own, so that the end of the last is the end of all.
 __device__ void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
