@@ -35,7 +35,7 @@ def host_alone(found: dict[tuple[str, str], float], name: str) -> float:
 
 def both(name: str) -> str:
     ratios = sorted(f"{host_alone(found, name):.1f}" for found in (FIRST, LATER))
-    return f"{ratios[0]} to {ratios[1]} times"
+    return f"{' to '.join(dict.fromkeys(ratios))} times"
 
 
 def millions(name: str, found: dict[tuple[str, str], float] = FIRST, digits: int = 1) -> str:
@@ -69,6 +69,7 @@ CLAIMS = [
     f"| {FIRST['sweep with advice', HITS]:.2f} hits with advice, {FIRST['sweep without advice', HITS]:.2f} without |",
     f"| {millions('rows gathered')} M rows/s | {millions('rows by numpy.memmap and copy')} numpy.memmap and copy, "
     f"{millions('rows by cuFile compat', digits=2)} cuFile |",
+    f"come at {LATER['element loads, all hits', BYTES] / 1e9:.0f} GB/s",
     f"come at {LATER[TILES, BYTES] / 1e12:.1f} TB/s, "
     f"{ratio(LATER[TILES, BYTES], LATER['tiles, plain memory', BYTES])} of plain memory",
     f"{ratio(LATER[MISSES, RATE], LATER['rows gathered, all misses', RATE])} times",
