@@ -20,6 +20,7 @@ from penstock import Context, parse_bytes
 from penstock._api import Buffer
 from penstock.bench import gpu_io_cache as cached
 from penstock.bench import gpu_io_host as host
+from penstock.bench import gpu_io_sizes as sizes
 from penstock.bench import loads
 from penstock.bench.gpu_io_storms import Setup, Shape, Storms, run
 from penstock.bench.media import from_another_cache
@@ -145,14 +146,15 @@ def run_suite(run_of: Run) -> None:
     place, suite = run_of.workspace, run_of.suite
     settings = suite.settings["gpu-io"]
     run_of.step(0, 0, "making the files")
-    for name in ("source.bin", "target.bin", "rows.bin"):
-        place.make(place.directory / name)
+    names = ("source.bin", "target.bin", "rows.bin")
+    seconds = sum(sizes.timed(partial(place.make, place.directory / name)) for name in names)
+    data = sizes.made(run_of, settings, len(names) * place.file_bytes / seconds)
     ram, kind, ram_bytes = _ram(run_of, parse_bytes(str(settings["ram_bytes"])))
     storms = Storms(run_of.context, float(settings["warm_seconds"]))
     run_of.stack.callback(storms.close)
     bench = Bench(run_of.context, place, storms, ram, kind, ram_bytes, settings)
     probes = [*_in_memory(bench), *_blocks(bench), *_disk(bench), *_writes(bench), *_cache(bench)]
-    probes += _peers(bench, run_of.peers)
+    probes += [*_peers(bench, run_of.peers), *sizes.probes(bench, data)]
     run_rounds(run_of.results, "gpu-io", probes, Rounds(suite.repeats, suite.seconds), run_of.step)
 
 

@@ -21,6 +21,7 @@ SUBJECTS = {
     "write": "Writes of full pages",
     "cache": "The page cache in device memory",
     "rows": "Random rows of 512 bytes",
+    "sizes": "Files of several sizes",
 }
 LATENCIES = ("p50", "p99", "p999")
 
