@@ -40,6 +40,7 @@ SMALL = {
     "miss_rows": 32,
     "gather_rows": 100,
     "peer_rows": 50,
+    "data_bytes": ["4MiB", "900TiB"],
 }
 
 
@@ -104,6 +105,15 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
     assert {"ceiling, registered file, random 4 KiB", "rows by cuFile compat"} <= absent.keys()
 
 
+def test_files_of_several_sizes_are_measured_or_missing_with_their_cause(rows: Rows) -> None:
+    found, absent = cells(rows), missing(rows)
+    hot = found["random 4 KiB of 4 MiB, page cache"]
+    assert (hot["data_bytes"], hot["took"]) == (4 << 20, "mapping")
+    assert ("random 4 KiB of 4 MiB, disk" in found) != ("random 4 KiB of 4 MiB, disk" in absent)
+    for what in ("disk", "page cache"):
+        assert "are free on the disk" in absent[f"random 4 KiB of 900 TiB, {what}"]
+
+
 def test_what_the_device_counted_the_service_served(rows: Rows) -> None:
     served = [row for row in cells(rows).values() if row.get("service_threads")]
     assert served
@@ -116,7 +126,7 @@ def test_what_the_device_counted_the_service_served(rows: Rows) -> None:
             assert 0 < row[f"p50_{unit}"] <= row[f"p99_{unit}"] <= row[f"p999_{unit}"]
         checked = "not checked" not in row["name"]
         assert row["verified_bytes"] == (row["bytes"] if checked else 0)
-        assert row["subject"] in DISK or row["took"] == "mapping"
+        assert row["subject"] in DISK or row["name"].endswith(", disk") or row["took"] == "mapping"
 
 
 def test_blocks_have_the_same_number_of_threads(rows: Rows) -> None:
