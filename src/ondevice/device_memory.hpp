@@ -29,6 +29,12 @@ class DeviceMemory : public DmaMemory {
         stream->synchronize();
     }
 
+    void read(const DmaBlock& block, void* to, u64 bytes) const override {
+        const auto stream = device_.make_stream();
+        stream->copy(CopyDirection::to_host, to, block.data, bytes);
+        stream->synchronize();
+    }
+
   private:
     Device& device_;
     MemoryKind kind_;

@@ -25,6 +25,8 @@ class DmaMemory {
     virtual DmaBlock allocate(u64 bytes) = 0;
     // Copies to the start of a block of this memory, which the caller may not be able to address. Done when it returns.
     virtual void write(const DmaBlock& block, const void* from, u64 bytes) { std::memcpy(block.data, from, bytes); }
+    // And from there.
+    virtual void read(const DmaBlock& block, void* to, u64 bytes) const { std::memcpy(to, block.data, bytes); }
 };
 
 }  // namespace penstock::ondevice

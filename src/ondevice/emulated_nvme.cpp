@@ -17,6 +17,14 @@ void put_text(u8* at, std::size_t bytes, const char* text) {
     std::memcpy(at, text, std::strlen(text));
 }
 
+DmaBlock window_of(const EmulatedNvmeOptions& options) {
+    const u64 bytes = nvme_register::doorbells + (options.most_queues + 1) * 2 * (4u << options.doorbell_stride);
+    if (options.window != nullptr) return options.window->allocate(bytes);
+    auto memory = std::make_shared<std::vector<u64>>((bytes + 7) / 8);
+    auto* const data = reinterpret_cast<u8*>(memory->data());
+    return {data, reinterpret_cast<u64>(data), bytes, std::move(memory)};
+}
+
 template <class T>
 void put(u8* at, T value) {
     std::memcpy(at, &value, sizeof value);
@@ -28,7 +36,7 @@ EmulatedNvme::EmulatedNvme(BlockStore& blocks, Translate translate, const Emulat
     : options_(options),
       space_{blocks, std::move(translate), options.block_shift, 4096,
              options.transfer_shift == 0 ? 0 : u64{4096} << options.transfer_shift},
-      window_(nvme_register::doorbells + (options.most_queues + 1) * 2 * (4u << options.doorbell_stride)) {
+      window_(window_of(options)) {
     const u64 half_seconds = 4;
     const u64 command_sets = 1;
     registers().write64(nvme_register::capabilities,
@@ -63,7 +71,7 @@ void EmulatedNvme::configure() {
     const u32 before = std::exchange(configuration_, wanted);
     if ((wanted & 1) == 0) {
         stop_queues();
-        for (u32 at = nvme_register::doorbells; at < window_.size(); at += 4) registers.write32(at, 0);
+        for (u32 at = nvme_register::doorbells; at < window_.bytes; at += 4) registers.write32(at, 0);
         registers.write32(nvme_register::status, 0);
         return;
     }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "ondevice/dma_memory.hpp"
 #include "ondevice/emulated_queue.hpp"
 #include "ondevice/nvme_registers.hpp"
 
@@ -23,6 +24,7 @@ struct EmulatedNvmeOptions {
     u32 transfer_shift = 5;   // the limit of one command is 4096 << transfer_shift; 0: none
     u32 doorbell_stride = 0;  // 4 << stride bytes between doorbells
     bool never_ready = false;
+    DmaMemory* window = nullptr;  // where its registers are; null: memory of this process that no GPU reaches
     EmulatedFaults faults{};
 };
 
@@ -32,7 +34,7 @@ class EmulatedNvme {
     EmulatedNvme(BlockStore& blocks, Translate translate, const EmulatedNvmeOptions& options = {});
     ~EmulatedNvme();
 
-    NvmeRegisters registers() { return {window_.data(), window_.size()}; }
+    NvmeRegisters registers() { return {window_.data, window_.bytes}; }
     const EmulatedCounts& counts() const { return counts_; }
 
   private:
@@ -56,7 +58,7 @@ class EmulatedNvme {
     EmulatedNvmeOptions options_;
     EmulatedSpace space_;
     EmulatedCounts counts_;
-    std::vector<u8> window_;
+    DmaBlock window_;
     u32 configuration_ = 0;  // as it was acted on
     const NvmeCommand* admin_entries_ = nullptr;
     u32 admin_size_ = 0;

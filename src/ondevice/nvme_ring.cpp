@@ -1,7 +1,9 @@
 // See nvme_ring.hpp.
 #include "ondevice/nvme_ring.hpp"
 
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "ondevice/prp.hpp"
 #include "penstock/error.hpp"
@@ -38,24 +40,28 @@ void check(const NvmeRingSizes& sizes) {
 
 }  // namespace
 
-NvmeRing::NvmeRing(DmaMemory& memory, const NvmeRingSizes& sizes) : sizes_(sizes) {
+NvmeRing::NvmeRing(DmaMemory& shared, DmaMemory& own, const NvmeRingSizes& sizes) : own_(own), sizes_(sizes) {
     check(sizes);
     const u32 slots = sizes.depth - 1;
     list_stride_ = static_cast<u32>(prp_list_bytes(sizes.slot_bytes / sizes.page_bytes - 1, sizes.page_bytes));
-    submission_ = memory.allocate(u64{sizes.depth} * sizeof(NvmeCommand));
-    completion_ = memory.allocate(u64{sizes.depth} * sizeof(NvmeCompletion));
-    data_ = memory.allocate(u64{slots} * sizes.slot_bytes);
-    lists_ = memory.allocate(u64{slots} * list_stride_);
-    const u32 groups = (slots + 31) / 32;
-    state_ = memory.allocate(sizeof(NvmeRingState) + (groups + slots) * sizeof(u32));
+    submission_ = shared.allocate(u64{sizes.depth} * sizeof(NvmeCommand));
+    completion_ = shared.allocate(u64{sizes.depth} * sizeof(NvmeCompletion));
+    data_ = shared.allocate(u64{slots} * sizes.slot_bytes);
+    lists_ = shared.allocate(u64{slots} * list_stride_);
     write_lists();
 
-    auto* const state = reinterpret_cast<NvmeRingState*>(state_.data);
+    const u32 groups = (slots + 31) / 32;
+    std::vector<u32> start(sizeof(NvmeRingState) / sizeof(u32) + groups + slots);
+    NvmeRingState state{};
+    state.phase = 1;
+    std::memcpy(start.data(), &state, sizeof state);
+    u32* const first = start.data() + sizeof state / sizeof(u32);
+    Slots<Native>{first, first + groups, slots}.reset();
+    state_ = own.allocate(start.size() * sizeof(u32));
+    own.write(state_, start.data(), start.size() * sizeof(u32));
     auto* const free_bits = reinterpret_cast<u32*>(state_.data + sizeof(NvmeRingState));
-    state->phase = 1;
     ref_.slots = {free_bits, free_bits + groups, slots};
-    ref_.slots.reset();
-    ref_.state = state;
+    ref_.state = reinterpret_cast<NvmeRingState*>(state_.data);
     ref_.submission = reinterpret_cast<NvmeCommand*>(submission_.data);
     ref_.completion = reinterpret_cast<NvmeCompletion*>(completion_.data);
     const u32 most = sizes.most_bytes == 0 || sizes.most_bytes > sizes.slot_bytes ? sizes.slot_bytes : sizes.most_bytes;
@@ -77,6 +83,12 @@ void NvmeRing::attach(u32* submission_doorbell, u32* completion_doorbell, const 
     ref_.submission_doorbell = submission_doorbell;
     ref_.completion_doorbell = completion_doorbell;
     ref_.space = space;
+}
+
+NvmeRingState NvmeRing::state() const {
+    NvmeRingState state{};
+    own_.read(state_, &state, sizeof state);
+    return state;
 }
 
 NvmeRingRef<Native> NvmeRing::ref(u32 hint, bool shared) const {

@@ -18,8 +18,11 @@ struct NvmeRingSizes {
 
 class NvmeRing {
   public:
-    // Throws Error (invalid_argument) for sizes that cannot be.
-    NvmeRing(DmaMemory& memory, const NvmeRingSizes& sizes);
+    // `shared` is memory that the controller and the device code reach; `own`, which outlives this, of the device code
+    // alone, for it exchanges words there, which does not work across every link. Throws Error (invalid_argument) for
+    // sizes that cannot be.
+    NvmeRing(DmaMemory& shared, DmaMemory& own, const NvmeRingSizes& sizes);
+    NvmeRing(DmaMemory& memory, const NvmeRingSizes& sizes) : NvmeRing(memory, memory, sizes) {}
 
     u64 submission_io() const { return submission_.io; }
     u64 completion_io() const { return completion_.io; }
@@ -28,12 +31,13 @@ class NvmeRing {
 
     // For one warp; `shared` when others use the ring too.
     NvmeRingRef<Native> ref(u32 hint = 0, bool shared = false) const;
-    // Readable while nobody uses the ring.
-    const NvmeRingState& state() const { return *reinterpret_cast<const NvmeRingState*>(state_.data); }
+    // As it is while nobody uses the ring.
+    NvmeRingState state() const;
 
   private:
     void write_lists();
 
+    const DmaMemory& own_;
     NvmeRingSizes sizes_;
     DmaBlock submission_, completion_, data_, lists_, state_;
     u32 list_stride_ = 0;

@@ -1,0 +1,139 @@
+// NVMe rings that device code drives, against the controller in this process: on the GPU that PENSTOCK_TEST_DEVICE
+// names, else by threads of the host. Queues and doorbells are in memory that both sides reach, slots in the device's own.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "ondevice/block_store.hpp"
+#include "ondevice/device_rig.hpp"
+#include "ondevice/emulated_nvme.hpp"
+#include "ondevice/nvme_controller.hpp"
+#include "ondevice/ring_client_rig.hpp"
+#include "penstock/error.hpp"
+#if defined(PENSTOCK_HAS_CUDA)
+#include "ondevice/ring_client_kernels.hpp"
+#endif
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr u32 kCell = 4096;
+constexpr u64 kBlocks = u64{1} << 20;  // bytes of the namespace
+
+// Gives back other bytes than were written.
+class ForgetfulBlocks final : public MemoryBlocks {
+  public:
+    using MemoryBlocks::MemoryBlocks;
+    bool read(u64 offset, u8* data, u64 bytes) override {
+        if (!MemoryBlocks::read(offset, data, bytes)) return false;
+        data[bytes / 2] ^= 0x10;
+        return true;
+    }
+};
+
+struct Load {
+    u32 rings = 1;
+    u32 clients = 8;
+    u32 rounds = 50;
+    u32 depth = 8;
+    u64 wait_ns = 30'000'000'000;
+};
+
+class NvmeOnDevice : public testing::Test {
+  protected:
+    // The clients' tally, all of them done.
+    RingTally run(const Load& load, const EmulatedFaults& faults) {
+        EmulatedNvmeOptions how;
+        how.faults = faults;
+        how.window = &shared_;
+        EmulatedNvme emulated(*blocks_, [](u64 io, u64) { return reinterpret_cast<u8*>(io); }, how);
+        NvmeController controller(emulated.registers(), shared_);
+        const NvmeNamespace space = controller.open_namespace(1);
+        std::vector<std::unique_ptr<NvmeRing>> rings;
+        std::vector<NvmeRingRef<Native>> refs;
+        for (u32 i = 0; i < load.rings; ++i) {
+            const NvmeRingSizes sizes{.depth = load.depth, .slot_bytes = kCell};
+            rings.push_back(std::make_unique<NvmeRing>(shared_, own_, sizes));
+            controller.create_queues(*rings.back(), i + 1, space);
+            refs.push_back(rings.back()->ref(0, load.clients > load.rings));
+        }
+        const OnDevice refs_there(*device_, refs.data(), refs.size() * sizeof(refs[0]));
+        const RingTally none{};
+        const OnDevice tally_there(*device_, &none, sizeof none);
+        const RingPlan plan{reinterpret_cast<const NvmeRingRef<Native>*>(refs_there.data()), load.rings, load.clients,
+                            load.rounds, kCell, load.wait_ns, reinterpret_cast<RingTally*>(tally_there.data())};
+        start(plan);
+        for (const auto& ring : rings) stray_ += ring->state().stray;
+        for (u32 i = 0; i < load.rings; ++i) controller.delete_queues(i + 1);
+        RingTally tally{};
+        std::memcpy(&tally, tally_there.bytes().data(), sizeof tally);
+        return tally;
+    }
+
+    void start(const RingPlan& plan) {
+#if defined(PENSTOCK_HAS_CUDA)
+        if (!device_->info().emulated) {
+            const auto stream = device_->make_stream();
+            const auto error = launch_ring_clients(plan, static_cast<cudaStream_t>(stream->native_handle()));
+            ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
+            stream->synchronize();
+            return;
+        }
+#endif
+        std::vector<std::jthread> threads;
+        for (u32 client = 0; client < plan.clients; ++client) {
+            threads.emplace_back([&plan, client] { RingClient(plan, client).run(); });
+        }
+    }
+
+    static u32 all(const Load& load) { return 2 * load.clients * load.rounds; }
+
+    std::shared_ptr<Device> device_ = test_device();
+    DeviceMemory shared_{*device_, MemoryKind::pinned};
+    DeviceMemory own_{*device_, MemoryKind::device};
+    std::unique_ptr<MemoryBlocks> blocks_ = std::make_unique<MemoryBlocks>(kBlocks);
+    u64 stray_ = 0;
+};
+
+TEST_F(NvmeOnDevice, clients_of_one_ring_read_what_they_wrote_in_any_order_of_completion) {
+    const Load load{.clients = 16, .rounds = 100};
+    const RingTally tally = run(load, {.hold_most = 5, .delay_percent = 5});
+    EXPECT_EQ(tally.ok, all(load));
+    EXPECT_EQ(tally.mismatches, 0u);
+    EXPECT_EQ(stray_, 0u);
+}
+
+TEST_F(NvmeOnDevice, a_ring_for_each_client_takes_no_turns) {
+    const Load load{.rings = 8, .clients = 8, .rounds = 100, .depth = 2};
+    const RingTally tally = run(load, {});
+    EXPECT_EQ(tally.ok, all(load));
+    EXPECT_EQ(tally.mismatches, 0u);
+}
+
+TEST_F(NvmeOnDevice, an_error_reaches_the_command_that_failed_and_no_other) {
+    const Load load{.rounds = 150};
+    const RingTally tally = run(load, {.hold_most = 4, .fail_percent = 15});
+    EXPECT_EQ(tally.ok + tally.errors, all(load));
+    EXPECT_GT(tally.errors, all(load) / 20);
+    EXPECT_EQ(tally.mismatches, 0u);
+}
+
+TEST_F(NvmeOnDevice, lost_completions_end_in_timeouts_and_harm_nobody) {
+    const Load load{.clients = 4, .rounds = 40, .depth = 16, .wait_ns = 40'000'000};
+    const RingTally tally = run(load, {.hold_most = 3, .lose_percent = 3, .late_ns = 80'000'000});
+    EXPECT_EQ(tally.ok + tally.errors + tally.timeouts + tally.refused, all(load));
+    EXPECT_GT(tally.timeouts, 0u);
+    EXPECT_GT(tally.ok, all(load) / 2);
+    EXPECT_EQ(tally.mismatches, 0u);
+    EXPECT_EQ(stray_, 0u);
+}
+
+TEST_F(NvmeOnDevice, control_wrong_bytes_are_noticed) {
+    blocks_ = std::make_unique<ForgetfulBlocks>(kBlocks);
+    EXPECT_GT(run({.rounds = 5}, {}).mismatches, 0u);
+}
+
+}  // namespace
+}  // namespace penstock::ondevice

@@ -1,0 +1,20 @@
+// The clients of ring_client_rig.hpp on a GPU: a warp each, of which one lane works.
+#include "ondevice/ring_client_kernels.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr unsigned kWarp = 32;
+
+__global__ void __launch_bounds__(kWarp) ring_clients(RingPlan plan) {
+    if (threadIdx.x == 0) RingClient(plan, blockIdx.x).run();
+}
+
+}  // namespace
+
+cudaError_t launch_ring_clients(const RingPlan& plan, cudaStream_t stream) {
+    ring_clients<<<plan.clients, kWarp, 0, stream>>>(plan);
+    return cudaGetLastError();
+}
+
+}  // namespace penstock::ondevice
