@@ -1,5 +1,5 @@
 // NVMe rings that device code drives, against the controller in this process: on the GPU that PENSTOCK_TEST_DEVICE
-// names, else by threads of the host. Queues and doorbells are in memory that both sides reach, slots in the device's own.
+// names, else by threads of the host. Queues and doorbells are in memory that both sides reach, slots in the device's.
 #include <gtest/gtest.h>
 
 #include <memory>
