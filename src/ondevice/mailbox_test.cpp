@@ -154,6 +154,32 @@ TEST(MailboxTest, several_slots_are_claimed_by_one_atomic) {
     EXPECT_EQ(count(channel.claim_many(32).bits), 32u);
 }
 
+// The bitmap word of each caller's slot, one after the other.
+std::vector<u32> words_of_callers(const MailboxRef<Native>& channel, u32 callers) {
+    std::vector<u32> words;
+    for (u32 caller = 0; caller < callers; ++caller) {
+        u32 ticket = 0;
+        EXPECT_EQ(channel.claim(ticket, caller), Status::ok);
+        words.push_back(slot_of(ticket) / 32);
+    }
+    return words;
+}
+
+TEST(MailboxTest, neighbours_have_large_slots_together_and_small_ones_apart) {
+    RigMemory memory;
+    Mailbox large(memory, memory, {512, mailbox_large_bytes}), small(memory, memory, {512, 4096});
+    const auto together = words_of_callers(large.ref(), 512), apart = words_of_callers(small.ref(), 16);
+    std::set<u32> seen;
+    for (u32 caller = 0; caller < 512; caller += 32) {
+        const auto first = together.begin() + caller;
+        EXPECT_EQ(std::set<u32>(first, first + 32).size(), 1u) << caller;
+        EXPECT_TRUE(seen.insert(*first).second) << "a word for each 32 callers";
+        const u32 step = caller == 0 ? 16 : (together[caller] + 16 - together[caller - 32]) % 16;
+        EXPECT_GE(std::min(step, 16 - step % 16), 4u) << "the next 32 are far away";
+    }
+    EXPECT_EQ(std::set<u32>(apart.begin(), apart.end()).size(), 16u);
+}
+
 TEST(MailboxTest, impossible_sizes_are_refused) {
     RigMemory memory;
     EXPECT_THROW(Mailbox(memory, memory, {0, 512}), Error);

@@ -18,6 +18,7 @@ struct alignas(16) MailboxDescriptor {
 static_assert(sizeof(MailboxDescriptor) == 16, "crosses between host and GPU");
 
 constexpr u32 mailbox_most_bytes = (1u << 24) - 1;
+constexpr u32 mailbox_large_bytes = 32 * 1024;  // of a slot: from here on the order on the disk counts
 
 PENSTOCK_ONDEVICE u64 mailbox_rest(const Request& request, u32 lap) {
     return static_cast<u64>(lap) << 42 | static_cast<u64>(request.operation) << 40 |
@@ -43,13 +44,24 @@ struct MailboxRef {
 
     PENSTOCK_ONDEVICE Status claim(u32& ticket) const { return claim(ticket, hint); }
     PENSTOCK_ONDEVICE Status claim(u32& ticket, u32 from) const {
-        Status status = slots.claim_one(from, ticket);
-        if (status == Status::busy && reclaim() != 0) status = slots.claim_one(from, ticket);
+        const u32 place = beside_neighbours(from);
+        Status status = slots.claim_one(place, ticket);
+        if (status == Status::busy && reclaim() != 0) status = slots.claim_one(place, ticket);
         return status;
     }
 
+    // Where caller `from` looks first. Callers of neighbouring numbers mostly ask for neighbouring places. Where slots
+    // are large, 32 of them get slots of one bitmap word, so of one server, which then asks the storage for what lies
+    // together in one go; the next 32 look far from there, at another server's.
+    PENSTOCK_ONDEVICE u32 beside_neighbours(u32 from) const {
+        if (slot_bytes < mailbox_large_bytes) return from;
+        const u32 words = (slots.slots + 31) / 32;
+        const u32 apart = words * 5 / 8 | 1;
+        return from / 32 * apart % words + words * (from % 32);
+    }
+
     // For the lanes of a warp: the leader claims for all; each lane then opens a slot of its own.
-    PENSTOCK_ONDEVICE Claim claim_many(u32 wanted) const { return slots.claim(wanted, hint); }
+    PENSTOCK_ONDEVICE Claim claim_many(u32 wanted) const { return slots.claim(wanted, beside_neighbours(hint)); }
     PENSTOCK_ONDEVICE u32 open(u32 slot) const { return slots.open(slot); }
     // In place of release and claim: the next ticket of a slot whose owner has used the data and goes on with it.
     PENSTOCK_ONDEVICE u32 renew(u32 ticket) const { return slots.renew(ticket); }
