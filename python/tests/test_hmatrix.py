@@ -54,6 +54,15 @@ def test_the_potential_inside_a_conductor_is_that_of_its_surface(tmp_path: Path)
         assert potential_inside(mesh, density, np.array(place)) == pytest.approx(3, rel=5e-3)
 
 
+def test_a_plate_so_thin_that_its_sides_look_alike(tmp_path: Path) -> None:
+    """Rows of its two sides are equal in the tiers that block-Jacobi is made of: it then takes all of them."""
+    sphere = H.shape("sphere", 1280)
+    disc = H.Mesh(sphere.vertices * [1, 1, 1e-3], sphere.triangles)
+    matrix = built(tmp_path, disc, eps=1e-5)
+    found = H.solve(matrix, np.ones(disc.unknowns), tol=3e-4)
+    assert found.converged and H.capacitance(disc, found.x) == pytest.approx(2 / np.pi, rel=5e-3)
+
+
 def test_galerkin_and_collocation_tell_the_same(tmp_path: Path) -> None:
     mesh = H.shape("sphere", 1280)
     with built(tmp_path, mesh, kernel="galerkin") as matrix:
@@ -69,6 +78,20 @@ def test_products_are_within_eps_of_the_dense_matrix(tmp_path: Path, encoding: s
     assert matrix.facts["low_rank_leaves"] > 100
     assert off(matrix @ x, dense(places) @ x) < eps
     assert off(matrix @ x[:, 0], dense(places) @ x[:, 0]) < eps
+
+
+def test_products_of_a_mesh_are_within_eps_of_all_its_entries(tmp_path: Path) -> None:
+    mesh = H.shape("bumpy", 1500)
+    x = np.random.default_rng(2).standard_normal((mesh.unknowns, 2))
+    context = ps.Context("host")
+    whole = H.assemble(mesh, store=tmp_path / "whole.hmat", eta=1e-9, encoding="fp64", context=context)
+    assert whole.facts["low_rank_leaves"] == 0
+    wanted = whole @ x
+    for eps in (1e-3, 1e-4, 1e-6):
+        for how in ({"encoding": "fp64"}, {"encoding": "tiers"}, {"encoding": "tiers", "aca_plus": True}):
+            with built(tmp_path, mesh, eps=eps, context=context, **how) as matrix:
+                assert matrix.facts["low_rank_leaves"] > 500
+                assert off(matrix @ x, wanted) < eps, (eps, how)
 
 
 def test_a_product_reads_as_much_as_its_accuracy_needs(tmp_path: Path) -> None:
@@ -185,6 +208,18 @@ def test_out_of_core_tells_what_in_core_tells(tmp_path: Path) -> None:
             assert 0 < counts["bytes_hit"] < counts["bytes_taken"] and 0 < counts["hit_rate"] < 1
     changed = H.solve(matrix, b, cache_bytes=room, **plain)
     assert np.array_equal(changed.x, solution.x) and changed.bytes_read > 0
+
+
+def test_what_is_open_already_is_not_opened_again(tmp_path: Path) -> None:
+    matrix = built(tmp_path)
+    b = np.ones(matrix.shape[0])
+    read = (matrix @ b, matrix.counts["bytes_read"])[1]
+    for asked in ({"cache_bytes": "auto"}, {"path": "auto"}, {"cache_bytes": "auto", "path": "auto"}):
+        H.solve(matrix, b, **asked)
+        assert matrix.counts["bytes_read"] == read and matrix.counts["sweeps"] > 1
+    sweeps = matrix.counts["sweeps"]
+    H.solve(matrix, b, path="buffered")
+    assert matrix.counts["sweeps"] < sweeps, "the control: counts begin anew"
 
 
 def test_two_runs_tell_the_same_to_the_last_bit(tmp_path: Path) -> None:

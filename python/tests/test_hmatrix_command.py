@@ -284,6 +284,20 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_charges_that_cannot_be_written_do_not_cost_the_result(penstock: Run, tmp_path: Path) -> None:
+    """Files may not grow beyond 8 KiB: what was found is printed, then that the surface could not be written."""
+    assert penstock("hmatrix", "build", *SMALL, "--store", "m.hmat", cwd=tmp_path).code == 0
+    solve = '"$@" hmatrix solve --shape bumpy --triangles 600 --matrix m.hmat --out q.vtk --json'
+    line = f'trap "" XFSZ; ulimit -f 8; {solve}'
+    done = subprocess.run(
+        ["bash", "-c", line, "bash", *PENSTOCK], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    ran = Ran(done.returncode, done.stdout, done.stderr)
+    assert ran.code == 1 and ran.json["converged"] and ran.json["capacitance_over_4pi_eps0"] > 1
+    assert "q.vtk" in ran.err and ran.err.count("\n") == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["m.hmat"]
+
+
 def test_damage_is_named(penstock: Run, tmp_path: Path) -> None:
     assert penstock("hmatrix", "build", *SMALL, "--store", "m.hmat", cwd=tmp_path).code == 0
     content = bytearray((tmp_path / "m.hmat").read_bytes())

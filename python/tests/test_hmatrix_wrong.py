@@ -6,6 +6,7 @@ import errno
 import os
 import struct
 import subprocess
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -324,6 +325,21 @@ def test_files_that_are_no_matrix(tmp_path: Path, matrix: HMatrix) -> None:
     refuse("tables", opened(whole[:-200] + b"\xff" + whole[-199:]))
     with pytest.raises(ps.Error, match="directory"):
         H.open(tmp_path)
+
+
+def test_a_file_that_says_nonsense_about_its_problem(tmp_path: Path, matrix: HMatrix) -> None:
+    """Whole by its checksums: any program may have written it."""
+    content = bytearray(Path(matrix.path).read_bytes())
+    table, (size,) = struct.unpack_from("<q", content, 56)[0], struct.unpack_from("<q", content, 88)
+    for about in (b'"' + b"x" * (size - 2) + b'"', b"[" * size, b"\xff" * size, b"[]" + b" " * (size - 2)):
+        content[-size:] = about
+        struct.pack_into("<I", content, 200, zlib.crc32(content[table:]))
+        struct.pack_into("<I", content, 204, zlib.crc32(content[:204]))
+        (tmp_path / "x.hmat").write_bytes(content)
+        refuse("no JSON object", lambda: H.info(tmp_path / "x.hmat"))
+        with H.open(tmp_path / "x.hmat") as opened:
+            assert np.array_equal(opened @ np.ones(720), matrix @ np.ones(720))
+            refuse("no JSON object", lambda opened=opened: opened.about)
 
 
 def test_a_damaged_batch_is_refused_by_name(tmp_path: Path, matrix: HMatrix) -> None:

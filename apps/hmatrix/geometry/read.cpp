@@ -107,6 +107,8 @@ Mesh parse_mesh(std::string_view bytes, const std::string& name, const ReadOptio
         throw Error(ErrorCode::invalid_argument, "read mesh",
                     "a unit of " + std::to_string(options.unit_metres) + " m; it must be above 0");
     }
+    constexpr std::string_view kMark = "\xef\xbb\xbf";  // of UTF-8, before the text of some editors
+    if (bytes.starts_with(kMark)) bytes.remove_prefix(kMark.size());
     Source source(bytes, name);
     if (bytes.empty()) source.refuse("the file is empty");
     Reader reader = reader_by_content(bytes);

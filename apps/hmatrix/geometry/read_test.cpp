@@ -130,6 +130,15 @@ TEST(ReadMesh, content_tells_the_format_before_the_name_does) {
     EXPECT_EQ(parse(test::stl_binary(), "wrong.obj").triangles.size(), 4u);
 }
 
+TEST(ReadMesh, the_mark_that_some_editors_put_before_text_is_passed_over) {
+    const std::string mark = "\xef\xbb\xbf";
+    expect_tetrahedron(parse(mark + test::kPlyText));
+    const Mesh mesh = parse(mark + "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n");
+    EXPECT_EQ(mesh.vertices.size(), 3u);
+    EXPECT_THROW(parse(mark), Error);
+    EXPECT_THROW(parse(mark.substr(1) + "v 0 0 0\n"), Error);
+}
+
 TEST(ReadMesh, units_scale_vertices_and_nothing_else) {
     const Mesh mesh = parse_mesh(test::kPbf, "mesh.pbf", {.unit_metres = 1e-3});
     EXPECT_DOUBLE_EQ(mesh.vertices[3].z, -2.25e-3);

@@ -12,7 +12,7 @@
 
 namespace penstock::hmatrix {
 
-inline constexpr std::int64_t kMostTriangles = 1'000'000'000;
+inline constexpr std::int64_t kMostTriangles = 100'000'000;  // some gigabytes of memory
 
 // Geodesic sphere about the origin: 20 f^2 triangles. f = odd * 2^k: each face of an icosahedron is cut into odd^2,
 // then every triangle k times into four, the new corners moved onto the sphere each time.

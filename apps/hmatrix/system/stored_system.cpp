@@ -128,11 +128,21 @@ LinearOperator* StoredSystem::preconditioner() {
     if (!jacobi_) {
         const int pinned = cached_ == nullptr ? 0 : cached_->pinned_tiers();
         const int tiers = pinned > 0 ? pinned : file_.tiers_for(kSurrogateAccuracy);
-        const DiagonalOptions how{block_size_, tiers, compute_->stream()};
-        const auto blocks = diagonal_blocks(file_, *batches_, workers_, how);
-        jacobi_ = compute_->block_jacobi(factor_blocks(file_.head().unknowns, blocks, &workers_));
+        try {
+            jacobi_ = jacobi_of(tiers);
+        } catch (const Error& error) {
+            // Singular, it may be: of the two sides of a thin plate, rows differ by less than a few tiers tell.
+            if (error.code() != ErrorCode::invalid_argument || tiers == file_.tiers()) throw;
+            jacobi_ = jacobi_of(file_.tiers());
+        }
     }
     return jacobi_.get();
+}
+
+std::unique_ptr<LinearOperator> StoredSystem::jacobi_of(int tiers) {
+    const DiagonalOptions how{block_size_, tiers, compute_->stream()};
+    const auto blocks = diagonal_blocks(file_, *batches_, workers_, how);
+    return compute_->block_jacobi(factor_blocks(file_.head().unknowns, blocks, &workers_));
 }
 
 SolveResult StoredSystem::solve(std::span<const double> b, std::span<double> x, const SystemSolve& how) {

@@ -67,6 +67,7 @@ class StoredSystem {
     void to_matrix(std::span<const double> from, std::span<double> to) const;
     void to_user(std::span<const double> from, std::span<double> to) const;
     LinearOperator* preconditioner();
+    std::unique_ptr<LinearOperator> jacobi_of(int tiers);
     void need_columns(std::span<const double> given, std::span<const double> made) const;
 
     Workers workers_;

@@ -55,7 +55,7 @@ def build(
     surface = _surface(command, asked)
     places = given.check_files(command, {"--store": store}, {"MESH": mesh})
     how = given.build_options(command, asked)
-    fields = run(Work(command, surface, device=device, store=places["--store"], build=how))
+    fields, _ = run(Work(command, surface, device=device, store=places["--store"], build=how))
     _print(fields, json, solved=False)
     return 0
 
@@ -111,8 +111,11 @@ def solve(
     from penstock.cli.hmatrix_work import run
 
     work = _solve_work("hmatrix solve", asked)
-    fields = run(work)
+    fields, failure = run(work)
     _print(fields, json, solved=True)
+    if failure is not None:
+        sys.stdout.flush()
+        raise failure
     return _refuse_unsolved(work.command, fields)
 
 

@@ -53,8 +53,9 @@ class Work:
     width: int = 1200
 
 
-def run(work: Work) -> dict[str, Any]:
-    """Does it, and tells all of it by the names that --json has."""
+def run(work: Work) -> tuple[dict[str, Any], Error | None]:
+    """Does it, and tells all of it by the names that --json has; and what kept it from writing the charges, for a disk
+    that is full in the end must not cost what was found."""
     mesh, report = work.surface.load() if work.surface else (None, None)
     began = time.monotonic()
     with _matrix(work, mesh) as matrix:
@@ -70,9 +71,13 @@ def run(work: Work) -> dict[str, Any]:
     fields["other_s"] = max(
         0.0, fields["total_s"] - sum(fields[f"{phase}_s"] for phase in ("assemble", "write", "read"))
     )
+    failure = None
     if mesh is not None and solution is not None:
-        _write(work, mesh, solution)
-    return fields
+        try:
+            _write(work, mesh, solution)
+        except Error as error:
+            failure = error
+    return fields, failure
 
 
 @contextmanager

@@ -127,7 +127,7 @@ class HMatrix:
     @property
     def about(self) -> dict[str, Any]:
         """The problem, as whoever built the file described it."""
-        return json.loads(self._raw.about)
+        return _described(self._raw.about, self.path)
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -135,7 +135,8 @@ class HMatrix:
         batches_taken, bytes_taken and bytes_hit (those that needed no read), hit_rate (the share of them),
         read_s (waiting for storage), pinned_bytes, ...
         """
-        return self._raw.counts
+        with self._lock:  # a product of another thread counts while it runs
+            return self._raw.counts
 
     def matvec(self, x: Any, *, accuracy: float = 0.0) -> np.ndarray:
         """A x.
@@ -175,6 +176,16 @@ class HMatrix:
         return self.matvec(x)
 
 
+def _described(text: str, path: str) -> dict[str, Any]:
+    """What a file says about its problem, which any program may have written."""
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text)
+        if isinstance(found, dict):
+            return found
+    cause = "what it says about its problem is no JSON object"
+    raise Error(operation="open a matrix", file=path, cause=cause, advice="build the matrix again")
+
+
 def _enough_for(path: str) -> int:
     """Memory that holds all of a file in pages of any size: a page cache takes all that it is given."""
     with suppress(OSError):  # opening it will say what is wrong
@@ -206,7 +217,7 @@ def info(file: FileName, /, *, context: Context | None = None) -> dict[str, Any]
         Error: as open().
     """
     found = _core.hmatrix_info((context or shared_context())._raw, file)
-    return found | {"about": json.loads(found["about"])}
+    return found | {"about": _described(found["about"], os.fsdecode(file))}
 
 
 def verify(file: FileName, /, *, context: Context | None = None) -> int:

@@ -129,9 +129,10 @@ def solve(  # noqa: PLR0913 - one keyword a choice
 
 
 def _reopen(matrix: HMatrix, cache_bytes: int | str | None, path: str | None) -> None:
+    """Not where it is open that way already: what is in memory would be read again."""
     asked: dict[str, Any] = {"cache_bytes": cache_bytes, "path": path}
     asked = {name: value for name, value in asked.items() if value is not None}
-    if any(matrix._options.get(name) != value for name, value in asked.items()):
+    if any(matrix._options.get(name, "auto") != value for name, value in asked.items()):
         matrix.reopen(**asked)
 
 
