@@ -1,0 +1,107 @@
+"""What docs/applications/hmatrix.md says of counts and bytes on two cores is what the committed rows say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "applications" / "hmatrix.md").read_text()
+LINES = (ROOT / "bench" / "results" / "two-cores-hmatrix.jsonl").read_text().splitlines()
+FOUND: list[dict[str, Any]] = [json.loads(line) for line in LINES]
+ROWS = {row["command"].removeprefix("penstock hmatrix "): row for row in FOUND}
+TOLERANCES = ("1e-4", "1e-6")
+PLAIN, ENDLESS = "--no-preconditioner", "--no-preconditioner --max-iterations 2000"
+MIB = 2**20
+
+
+def solved(how: str, file: str = "tiers") -> list[dict[str, Any]]:
+    """To each tolerance, all of the matrix in memory."""
+    found = []
+    for eps in TOLERANCES:
+        row = ROWS[f"solve dragon.ply --device host --matrix {file}-{eps}.hmat --tol {eps} --method {how}"]
+        assert row["converged"] and row["relative_residual"] < float(eps)
+        found.append(row)
+    return found
+
+
+def sweeps(how: str, file: str = "tiers") -> list[int]:
+    return [row["sweeps"] for row in solved(how, file)]
+
+
+def cached(eps: str, cache: str, mesh: str = "dragon", file: str = "small") -> dict[str, Any]:
+    return ROWS[f"solve {mesh}.ply --device host --matrix {file}-{eps}.hmat --tol {eps} --cache {cache}"]
+
+
+def share(row: dict[str, Any]) -> float:
+    """What was read, in matrices of doubles."""
+    return row["bytes_read"] / row["bytes_fp64"]
+
+
+def reads(cache: str) -> str:
+    return " | ".join(
+        f"{row['bytes_read'] / MIB:,.0f} MiB in {row['sweeps']} sweeps, {share(row):.2f}"
+        for row in (cached(eps, cache) for eps in TOLERANCES)
+    )
+
+
+def both(counts: list[int]) -> str:
+    return f"{counts[0]} | {counts[1]}"
+
+
+def built(eps: str, encoding: str) -> dict[str, Any]:
+    return ROWS[f"build dragon.ply --device host --eps {eps} --encoding {encoding} --store {encoding}-{eps}.hmat"]
+
+
+BEST = [cached(eps, "auto") for eps in TOLERANCES]
+BIG = [cached(eps, "200MiB", "dragon100k", "big") for eps in TOLERANCES]
+MANY = [sweeps(method) for method in ("gcr", "idr", "bicgstab")]
+TIERS, DOUBLES = sweeps(f"bicgstab {ENDLESS}"), sweeps(f"bicgstab {ENDLESS}", "fp64")
+WHOLE = ROWS[
+    "solve dragon100k.ply --device host --matrix big-fp64.hmat --tol 1e-4 --method gmres "
+    "--no-preconditioner --cache 200MiB"
+]
+RES4 = ROWS["solve dragon_res4.ply --device host --eps 1e-6 --tol 1e-7"]
+CLAIMS = [
+    " | ".join(f"**{row['sweeps']}** ({row['inner_iterations']})" for row in BEST),
+    f"| gmres, block-Jacobi | {both(sweeps('gmres'))} |",
+    f"| {', '.join(str(one[0]) for one in MANY)} | {', '.join(str(one[1]) for one in MANY)} |",
+    f"| gmres, plain | {both(sweeps('gmres ' + PLAIN))} |",
+    f"| {TIERS[0]} from tiers, {DOUBLES[0]} from doubles | {TIERS[1]} from tiers, {DOUBLES[1]} from doubles |",
+    f"| all that it needs | {BEST[0]['bytes_read'] / MIB:.0f} MiB, {share(BEST[0]):.2f} of the doubles | "
+    f"{BEST[1]['bytes_read'] / MIB:.0f} MiB, {share(BEST[1]):.2f} |",
+    f"| 100 MiB | {reads('100MiB')} |",
+    f"| 50 MiB | {reads('50MiB')} |",
+    f"{BIG[0]['sweeps']} sweeps and {share(BIG[0]):.2f} of the doubles to 1e-4",
+    f"{BIG[1]['sweeps']} sweeps and {share(BIG[1]):.2f} of the doubles to 1e-6",
+    f"{WHOLE['sweeps']} sweeps, {share(WHOLE):.1f} times the doubles",
+    f"| Dragon res4, 10,600 | {RES4['capacitance_over_4pi_eps0']:.7f} m |",
+    f"{built('1e-4', 'fp64')['low_rank_leaves']:,} and {built('1e-4', 'fp64')['dense_leaves']:,} on the Dragon",
+    f"{BIG[0]['low_rank_leaves']:,} and {BIG[0]['dense_leaves']:,} leaves and {BIG[0]['bytes_fp64'] / MIB:.0f} MiB",
+    f"{built('1e-4', 'tiers')['bytes_stored'] / built('1e-4', 'tiers')['bytes_fp64']:.3f} and "
+    f"{built('1e-6', 'tiers')['bytes_stored'] / built('1e-6', 'tiers')['bytes_fp64']:.3f}",
+    *(
+        f"| {eps} | {encoding} | {built(eps, encoding)['bytes_fp64'] / MIB:.1f} MiB |"
+        for eps in TOLERANCES
+        for encoding in ("fp64", "tiers")
+    ),
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_page_says_what_the_rows_say(claim: str) -> None:
+    assert claim in PAGE
+
+
+def test_what_is_promised_of_both_dragons_is_kept() -> None:
+    """Bytes of tiers, sweeps, and matrices read with less memory than the file takes."""
+    for eps, least, most_sweeps, most_read in (("1e-4", 0.20, 5, 1.1), ("1e-6", 0.22, 9, 3.2)):
+        tiers = built(eps, "tiers")
+        assert tiers["bytes_stored"] <= least * tiers["bytes_fp64"] and tiers["sampled_error"] <= float(eps)
+        for row in (cached(eps, "auto"), cached(eps, "100MiB"), cached(eps, "200MiB", "dragon100k", "big")):
+            assert row["sweeps"] <= most_sweeps and share(row) <= most_read
+    for eps, published in (("1e-4", 836.6), ("1e-6", 1430)):
+        assert built(eps, "fp64")["bytes_fp64"] / MIB == pytest.approx(published, rel=0.01)
