@@ -21,9 +21,7 @@ from penstock._api import Buffer
 from penstock.bench import gpu_io_cache as cached
 from penstock.bench import gpu_io_host as host
 from penstock.bench import gpu_io_sizes as sizes
-from penstock.bench import loads
 from penstock.bench.gpu_io_storms import Setup, Shape, Storms, run
-from penstock.bench.media import from_another_cache
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident
 from penstock.cli.show import bytes_text
@@ -269,22 +267,9 @@ def _disk_setup(bench: Bench, file: Path, size: int, writable: bool = False) -> 
 
 
 def _cold(bench: Bench, request: tuple[int, bool], _turn: int) -> Sample:
-    """The service looks what is cached ten times a second: the file is cold before it comes into being, and again
-    before the clock starts."""
     setup = _disk_setup(bench, bench.source, request[0])
     shape = Shape(*DISK[request[0]], request_bytes=request[0], sequential=request[1])
-    with bench.context.open(bench.source) as file:
-        make_cold(file, bench.bytes)
-        storm = bench.storms.get(setup)
-        storm.run(requests=1, seconds=1.0, checked=False, **shape.options())
-        resident = make_cold(file, bench.bytes)
-        with bench.workspace.media.watch() as media:
-            sample = run(storm, setup, shape, seconds=bench.cell_seconds)
-        state = loads.proved(file, bench.bytes, "cold", resident)
-    other = from_another_cache(media, sample["bytes"])
-    if other:
-        raise NotPossible(other)
-    return sample | state | media.fields()
+    return sizes.cold_storm(bench, setup, shape, bench.bytes)
 
 
 def _writes(bench: Bench) -> list[Probe]:

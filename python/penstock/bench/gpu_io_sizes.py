@@ -86,14 +86,20 @@ def _measured(bench: Bench, data: Data, measure: Callable[[Bench, Data], Sample]
 def _cold(bench: Bench, data: Data) -> Sample:
     assert data.file is not None
     setup = Setup(data.file, service_threads=min(4, bench.cores), slots=4096)
-    with bench.context.open(data.file) as file:
-        make_cold(file, data.bytes)
+    return cold_storm(bench, setup, DISK, data.bytes)
+
+
+def cold_storm(bench: Bench, setup: Setup, shape: Shape, bytes: int) -> Sample:
+    """A storm on a file of so many bytes that is not in the page cache. The service looks what is cached ten times a
+    second: the file is cold before it comes into being, and again before the clock starts."""
+    with bench.context.open(setup.file) as file:
+        make_cold(file, bytes)
         storm = bench.storms.get(setup)
-        storm.run(requests=1, seconds=1.0, checked=False, **DISK.options())
-        resident = make_cold(file, data.bytes)
+        storm.run(requests=1, seconds=1.0, checked=False, **shape.options())
+        resident = make_cold(file, bytes)
         with bench.workspace.media.watch() as media:
-            sample = run(storm, setup, DISK, seconds=bench.cell_seconds)
-        state = loads.proved(file, data.bytes, "cold", resident)
+            sample = run(storm, setup, shape, seconds=bench.cell_seconds)
+        state = loads.proved(file, bytes, "cold", resident)
     other = from_another_cache(media, sample["bytes"])
     if other:
         raise NotPossible(other)
