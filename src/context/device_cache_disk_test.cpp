@@ -3,9 +3,8 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
-#include <functional>
 
+#include "context/device_cache_rig.hpp"
 #include "context/test_files.hpp"
 #include "os/system.hpp"
 #include "penstock/device_cache.hpp"
@@ -13,17 +12,9 @@
 namespace penstock {
 namespace {
 
-using Bytes = std::vector<unsigned char>;
-
-// The error of an action; ok when there was none.
-ErrorInfo error_of(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.info();
-    }
-    return {};
-}
+using test::Bytes;
+using test::device_of_test;
+using test::error_of;
 
 // A disk that is full until it is not.
 class FullDisk : public os::System {
@@ -42,13 +33,8 @@ class FullDisk : public os::System {
 class CacheOnABadDisk : public testing::Test {
   protected:
     CacheOnABadDisk() { test::write_file(name_, Bytes(5000)); }
-    static std::string device() {
-        const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
-        return device != nullptr ? device : "host";
-    }
-
     FullDisk disk_;
-    const Context context_{{.device = device(), .system = &disk_}};
+    const Context context_{{.device = device_of_test(), .system = &disk_}};
     test::TempDirectory directory_;
     const std::string name_ = directory_.file("small");
 };

@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "context/device_cache_rig.hpp"
 #include "context/test_files.hpp"
 #include "os/system.hpp"
 #include "penstock/ondevice/stored_array.hpp"
@@ -19,22 +20,9 @@
 namespace penstock {
 namespace {
 
-using Bytes = std::vector<unsigned char>;
-
-std::string device_of_test() {
-    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
-    return device != nullptr ? device : "host";
-}
-
-// The error of an action; ok when there was none.
-ErrorInfo error_of(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.info();
-    }
-    return {};
-}
+using test::Bytes;
+using test::device_of_test;
+using test::error_of;
 
 class DeviceCacheTest : public testing::Test {
   protected:

@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 
+#include "context/device_cache_rig.hpp"
 #include "context/test_files.hpp"
 #include "os/system.hpp"
 #include "penstock/device_cache.hpp"
@@ -15,21 +16,9 @@
 namespace penstock {
 namespace {
 
-using Bytes = std::vector<unsigned char>;
-
-std::string device_of_test() {
-    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
-    return device != nullptr ? device : "host";
-}
-
-ErrorInfo error_of(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.info();
-    }
-    return {};
-}
+using test::Bytes;
+using test::device_of_test;
+using test::error_of;
 
 // One file of a machine is bad, once it is known which.
 class BadFile : public os::System {

@@ -1,0 +1,31 @@
+// What tests of a DeviceCache share: the device they run on, and the error of an action.
+#pragma once
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "penstock/error.hpp"
+
+namespace penstock::test {
+
+using Bytes = std::vector<unsigned char>;
+
+// The one that PENSTOCK_TEST_DEVICE names, else the emulated one.
+inline std::string device_of_test() {
+    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
+    return device != nullptr ? device : "host";
+}
+
+// ok when there was none.
+inline ErrorInfo error_of(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.info();
+    }
+    return {};
+}
+
+}  // namespace penstock::test
