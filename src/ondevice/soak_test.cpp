@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 
 #include "context/test_files.hpp"
@@ -63,8 +64,14 @@ class Round {
         for (const Pinned& pins : pinned_) unpin(pins);
         ASSERT_EQ(cache_->flush().status, Status::ok);
         cache_.reset();
-        for (const Stored& one : arrays_) ASSERT_TRUE(one.names.read() == one.bytes) << "after the last flush";
+        ASSERT_TRUE(files_are_right()) << "after the last flush";
     }
+
+    bool files_are_right() const {
+        return std::all_of(arrays_.begin(), arrays_.end(),
+                           [](const Stored& one) { return one.names.read() == one.bytes; });
+    }
+    const std::string& a_file() const { return arrays_.front().names.names.front(); }
 
     unsigned injected() const { return days_.injected; }
 
@@ -208,7 +215,7 @@ class Round {
 
     void flush() {
         must([&] { return cache_->flush(); });
-        for (const Stored& one : arrays_) ASSERT_TRUE(one.names.read() == one.bytes) << "after a flush";
+        ASSERT_TRUE(files_are_right()) << "after a flush";
     }
 
     void beyond(u32 array) {
@@ -226,6 +233,19 @@ class Round {
     std::vector<Pinned> pinned_;
     std::unique_ptr<FileCache> cache_;
 };
+
+TEST(Soak, control_one_wrong_byte_in_a_file_is_found) {
+    const auto device = test_device();
+    const test::TempDirectory directory;
+    Round round(*device, directory.file("."), 1);
+    round.run(kTurns);
+    ASSERT_TRUE(round.files_are_right());
+    std::fstream file(round.a_file(), std::ios::binary | std::ios::in | std::ios::out);
+    const int byte = file.get();
+    file.seekp(0).put(static_cast<char>(byte ^ 1));
+    file.close();
+    EXPECT_FALSE(round.files_are_right());
+}
 
 TEST(Soak, caches_of_every_shape_used_at_random_lose_nothing) {
     using Clock = std::chrono::steady_clock;
