@@ -163,7 +163,7 @@ class CacheRig {
         for (u32 slot = 0; slot < shape_.frames; ++slot) {
             const u32 frame = still().slots[slot];
             const bool probation = still().frame(frame).state & kProbation;
-            if (slots[frame]++ != 0 || probation != (slot < shape_.probation)) return false;
+            if (slots[frame]++ != 0 || probation != still().on_trial(slot)) return false;
         }
         for (const u32 count : seen)
             if (count != 1) return false;

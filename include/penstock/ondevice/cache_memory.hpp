@@ -55,7 +55,7 @@ PENSTOCK_ONDEVICE void format(const Pool<P>& pool, u64 thread, u64 threads) {
     const u32 frames = pool.frames();
     for (u64 at = thread; at < frames; at += threads) {
         const u32 index = static_cast<u32>(at);
-        pool.frame(index) = {kNoKey, kBusy | (index < pool.probation ? kProbation : 0), kNoFrame, 0, 0};
+        pool.frame(index) = {kNoKey, kBusy | (pool.on_trial(index) ? kProbation : 0), kNoFrame, 0, 0};
         pool.slots[index] = index;
     }
     for (u64 at = thread; at <= pool.directory.bucket_mask; at += threads)

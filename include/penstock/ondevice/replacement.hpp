@@ -1,8 +1,9 @@
 // Which page goes when another comes: what policies share, and the simple ones.
 //
-// Frames stand in an order of slots: the first `probation` of them are the probation part, the rest the main part. A
-// policy takes a victim by moving a hand over slots, and says what a touch does to the state word. All hands are words
-// in GPU memory that only misses move; a touch writes nothing but the state word that it exchanges anyway.
+// Frames stand in an order of slots: the last `probation` of them are the probation part, the others the main part, so
+// that what is pinned in an empty cache leaves the probation part to pages that come and go. A policy takes a victim by
+// moving a hand over slots, and says what a touch does to the state word. All hands are words in GPU memory that only
+// misses move; a touch writes nothing but the state word that it exchanges anyway.
 #pragma once
 
 #include "penstock/ondevice/directory.hpp"
@@ -15,6 +16,9 @@ enum class Advice : u8 { none, sweep, random, once };
 
 inline constexpr u32 kAdvisedArrays = 64;  // arrays of higher numbers go without advice
 inline constexpr u32 kScan = 256;          // slots that one search for a victim looks at
+// And where a victim is wished for, not needed, or may soon be free elsewhere: each slot is three accesses to memory,
+// one after the other, while a page waits.
+inline constexpr u32 kGlance = 8;
 
 // So many stacks of free frames has a cache of many pages: with one, thousands of warps that fill an emptied cache
 // stand in line for its top.
@@ -67,8 +71,9 @@ struct Pool {
         u32 slots;
     };
     PENSTOCK_ONDEVICE Part whole() const { return {&shared->main_hand, 0, frames()}; }
-    PENSTOCK_ONDEVICE Part main() const { return {&shared->main_hand, probation, frames() - probation}; }
-    PENSTOCK_ONDEVICE Part trial() const { return {&shared->probation_hand, 0, probation}; }
+    PENSTOCK_ONDEVICE Part main() const { return {&shared->main_hand, 0, frames() - probation}; }
+    PENSTOCK_ONDEVICE Part trial() const { return {&shared->probation_hand, frames() - probation, probation}; }
+    PENSTOCK_ONDEVICE bool on_trial(u32 slot) const { return slot >= frames() - probation; }
 
     // Moves the part's hand until `spared(slot, frame, state)` is false for a frame that can be had, at most `steps`
     // slots. A dirty or loading one ends the search too, for the caller to write back or to finish.
@@ -77,6 +82,7 @@ struct Pool {
         Victim seen{Victim::Kind::held, kNoFrame};
         // Twice round is enough: what is spared for its touches is not spared again.
         for (u32 step = 0; step < steps && step / 2 < part.slots; ++step) {
+            if (seen.kind != Victim::Kind::held && step >= kScan / 4) break;
             const u32 slot = part.first + P::template add<Scope::device>(part.hand, 1u) % part.slots;
             const u32 index = at(slot);
             const u32 state = FrameState<P>::load(frame(index));

@@ -36,12 +36,13 @@ struct SweepResistant {
         const Advice advice = pool.advice(key);
         const u32 draw = mixed(P::template add<Scope::device>(&pool.shared->draws, 1u));
         if (advice != Advice::once && draw % (advice == Advice::random ? kRandomAdmission : kAdmission) == 0) {
-            const Victim victim = from_main(pool, advice == Advice::sweep ? key : kNoKey);
+            const Victim victim = from_main(pool, kGlance, advice == Advice::sweep ? key : kNoKey);
             if (usable(victim)) return victim;
         }
         const Victim victim = from_probation(pool);
         if (usable(victim)) return victim;
-        const Victim other = from_main(pool, kNoKey);  // the probation part is all in use
+        // The probation part is in use, for the moment or altogether.
+        const Victim other = from_main(pool, victim.kind == Victim::Kind::held ? kScan : kGlance, kNoKey);
         return usable(other) || victim.kind == Victim::Kind::held ? other : victim;
     }
 
@@ -58,8 +59,8 @@ struct SweepResistant {
 
     // Pages of the array that `sweeper` is swept over do not displace each other: what came first stays.
     template <class P>
-    static PENSTOCK_ONDEVICE Victim from_main(const Pool<P>& pool, u64 sweeper) {
-        return pool.search(pool.main(), kScan, [&](u32, u32 index, u32 state) {
+    static PENSTOCK_ONDEVICE Victim from_main(const Pool<P>& pool, u32 steps, u64 sweeper) {
+        return pool.search(pool.main(), steps, [&](u32, u32 index, u32 state) {
             if (sweeper != kNoKey && array_of(pool.directory.key(index)) == array_of(sweeper)) return true;
             return Clock::second_chance(pool, index, state);
         });
@@ -85,9 +86,10 @@ struct SweepResistant {
         const Advice advice = pool.advice(key);
         if (advice == Advice::once) return page;
         u32 room = 0;
-        const Victim loser = pool.search(pool.main(), kScan, [&](u32 slot, u32 index, u32 state) {
+        const bool sweeps = advice == Advice::sweep;
+        const Victim loser = pool.search(pool.main(), sweeps ? kGlance : kScan, [&](u32 slot, u32 index, u32 state) {
             room = slot;
-            if (advice == Advice::sweep && array_of(pool.directory.key(index)) == array_of(key)) return true;
+            if (sweeps && array_of(pool.directory.key(index)) == array_of(key)) return true;
             return Clock::second_chance(pool, index, state);
         });
         if (loser.kind != Victim::Kind::taken || pool.at(room) != loser.frame) {
