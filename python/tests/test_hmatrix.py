@@ -349,6 +349,32 @@ def test_a_mesh_is_read_inspected_cleaned_and_written(tmp_path: Path) -> None:
     assert not opened.inspect().facts["closed"] and "open: 3 boundary edges" in opened.inspect().text
 
 
+def test_a_mesh_is_cut_finer_without_another_shape(tmp_path: Path) -> None:
+    mesh = H.shape("mirrored-spheres", 160)
+    fine = mesh.subdivided(2)
+    assert fine.unknowns == 16 * mesh.unknowns and len(fine.vertices) - fine.unknowns // 2 == 4, "two closed surfaces"
+    assert np.allclose(fine.areas.reshape(-1, 16), mesh.areas[:, None] / 16), "parts follow each other"
+    assert np.array_equal(fine.values, np.repeat(mesh.values, 16))
+    facts = fine.inspect().facts
+    assert facts["closed"] and facts["sound"] and facts["non_manifold_edges"] == 0 and facts["components"] == 2
+    corners = mesh.vertices[mesh.triangles]
+    normals, finer = (np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0]) for p in (corners, fine.vertices[fine.triangles]))
+    assert np.allclose(finer.reshape(-1, 16, 3), normals[:, None] / 16), "turned as they were"
+    assert mesh.subdivided(0).digest == mesh.digest
+
+    cube = [[x, y, z] for x in (0.0, 1.0) for y in (0.0, 1.0) for z in (0.0, 1.0)]
+    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    box = H.Mesh(cube, [part for a, b, c, d in quads for part in ((a, b, c), (a, c, d))])
+    found = []
+    for times in (2, 3, 4):
+        finer = box.subdivided(times)
+        matrix = H.assemble(finer, store=tmp_path / f"{times}.hmat", eps=1e-6)
+        found.append(H.capacitance(finer, H.solve(matrix, np.ones(finer.unknowns), tol=1e-6).x))
+    assert found[0] < found[1] < found[2] < 0.6606782 and found[2] > 0.655
+    with pytest.raises(ps.Error, match="times into four"):
+        mesh.subdivided(40)
+
+
 def test_what_is_not_given_is_chosen_by_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from penstock.hmatrix import _memory
 

@@ -132,7 +132,24 @@ def test_potentials_of_a_pbf_file_are_used(penstock: Run, tmp_path: Path) -> Non
     assert "-1 V: charge" in penstock("hmatrix", "solve", "two.pbf", cwd=tmp_path).out
 
 
+def test_a_mesh_is_cut_finer_and_pivots_are_chosen_by_references(penstock: Run, tmp_path: Path) -> None:
+    one = penstock("hmatrix", "solve", "--shape", "sphere", "--triangles", "320", "--json", cwd=tmp_path).json
+    finer = ("--shape", "sphere", "--triangles", "80", "--subdivide", "1")
+    found = penstock("hmatrix", "solve", *finer, "--aca-plus", "--json", cwd=tmp_path).json
+    assert found["mesh"] == "sphere of 80, subdivided 1 times" and found["unknowns"] == one["unknowns"] == 320
+    assert found["mesh_facts"]["triangles"] == 80, "as given"
+    assert 0.9 < found["capacitance_over_4pi_eps0"] < one["capacitance_over_4pi_eps0"], "flat, not round"
+    usual = penstock("hmatrix", "build", *SMALL, "--json", cwd=tmp_path).json
+    other = penstock("hmatrix", "build", *SMALL, "--aca-plus", "--json", cwd=tmp_path).json
+    assert other["rank_sum"] != usual["rank_sum"] and other["sampled_error"] < 1e-4
+
+
 WRONG = [
+    ((*SMALL, "--subdivide", "-1"), "--subdivide"),
+    ((*SMALL, "--subdivide", "13"), "--subdivide"),
+    ((*SMALL, "--subdivide", "11"), "11 times into four"),
+    ((*SMALL, "--aca-plus", "--assemble-on", "gpu"), "--aca-plus runs on the host"),
+    (("--matrix", "m.hmat", "--aca-plus"), "--aca-plus is about building"),
     ((), "there is no mesh"),
     (("absent.ply",), "absent.ply"),
     (("--shape", "egg"), "use sphere, cube"),

@@ -44,6 +44,7 @@ WAYS = (
     Way("direct, cold", "direct", cold=True),
     Way("auto, hot", "auto"),
     Way("auto, cold", "auto", cold=True),
+    Way("gds-compat, hot", "gds-compat"),
     Way("gds-compat, cold", "gds-compat", cold=True),
     Way("buffered, hot, zig-zag", "buffered", zig_zag=True),
     Way("buffered, hot, pinned", "buffered", pinned=True),

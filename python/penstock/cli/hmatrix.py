@@ -38,12 +38,14 @@ def build(
     shape: given.Shape = None,
     triangles: given.Triangles = "5120",
     unit: given.Unit = "1m",
+    subdivide: given.Subdivide = "0",
     eps: given.Eps = None,
     encoding: given.Encoding = None,
     batches: given.Batches = None,
     kernel: given.Kernel = None,
     device: Annotated[str, typer.Option("--device", help="auto, host, cuda:0, ...")] = "auto",
     assemble_on: given.AssembleOn = None,
+    aca_plus: given.AcaPlus = False,
     workers: given.Workers = "auto",
     json: given.Json = False,
 ) -> int:
@@ -66,6 +68,7 @@ def solve(
     shape: given.Shape = None,
     triangles: given.Triangles = "5120",
     unit: given.Unit = "1m",
+    subdivide: given.Subdivide = "0",
     matrix: Annotated[
         str | None, typer.Option("--matrix", help="A .hmat file of this mesh, instead of building.")
     ] = None,
@@ -74,6 +77,7 @@ def solve(
     batches: given.Batches = None,
     kernel: given.Kernel = None,
     assemble_on: given.AssembleOn = None,
+    aca_plus: given.AcaPlus = False,
     store: Annotated[str | None, typer.Option("--store", help="Keep the matrix here.")] = None,
     directory: Annotated[str, typer.Option("--dir", help="Where it is otherwise, and removed afterwards.")] = ".",
     device: Annotated[str, typer.Option("--device", help="Where products run: auto, host, cuda:0, ...")] = "auto",
@@ -173,15 +177,15 @@ def _solve_work(command: str, asked: dict[str, Any]) -> Work:
 
 
 def _surface(command: str, asked: dict[str, Any], needed: bool = True) -> given.Surface | None:
-    found = given.Surface.of(command, asked["mesh"], asked["shape"], asked["triangles"], asked["unit"])
+    found = given.Surface.of(command, asked)
     if found is None and needed:
         raise options.refusal(command, "there is no mesh", "name a file, or give --shape")
     return found
 
 
 def _refuse_beside_matrix(command: str, asked: dict[str, Any]) -> None:
-    building = ("eps", "encoding", "batches", "kernel", "assemble_on", "store")
-    named = [name for name in building if asked[name] is not None]
+    building = ("eps", "encoding", "batches", "kernel", "assemble_on", "aca_plus", "store")
+    named = [name for name in building if asked[name] not in (None, False)]
     if named:
         cause = f"--{named[0].replace('_', '-')} is about building a matrix, and --matrix names one that is there"
         raise options.refusal(command, cause, "leave one of them out")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.hmatrix import Mesh, MeshReport
 
 MOST = 1_000_000_000
+MOST_CUTS = 12
 LENGTHS = {"nm": 1e-9, "um": 1e-6, "mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, "in": 0.0254, "ft": 0.3048}
 EPS, ENCODING, KERNEL = 1e-4, "tiers", "collocation"
 
@@ -27,6 +28,7 @@ MeshFile = Annotated[
 ]
 Shape = Annotated[str | None, typer.Option("--shape", help="Instead: sphere, cube, torus, bumpy, mirrored-spheres.")]
 Triangles = Annotated[str, typer.Option("--triangles", help="Of the shape, at least.")]
+Subdivide = Annotated[str, typer.Option("--subdivide", help="Cut each triangle into four, so many times.")]
 Unit = Annotated[str, typer.Option("--unit", help="Length of the file's unit: 1mm, 0.0254m, in, ...")]
 Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix: 1e-4.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="tiers (compressed) or fp64 (doubles): tiers.")]
@@ -35,6 +37,7 @@ Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation or gal
 AssembleOn = Annotated[
     str | None, typer.Option("--assemble-on", help="host, gpu, or auto: the GPU if --device has one.")
 ]
+AcaPlus = Annotated[bool, typer.Option("--aca-plus", help="Pivots by reference rows and columns (ACA+); on the host.")]
 Workers = Annotated[str, typer.Option("--workers", help="Threads; auto is one a core.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -48,10 +51,12 @@ class Surface:
     shape: str
     triangles: int
     unit_metres: float
+    subdivisions: int
 
     @classmethod
-    def of(cls, command: str, file: str | None, shape: str | None, triangles: str, unit: str) -> Surface | None:
-        """None when neither is given."""
+    def of(cls, command: str, asked: dict[str, Any]) -> Surface | None:
+        """Of the command's options by name. None when neither a file nor a shape is given."""
+        file, shape = asked["mesh"], asked["shape"]
         if file is not None and shape is not None:
             raise options.refusal(command, "both MESH and --shape are given", "give one of them")
         if file is None and shape is None:
@@ -60,13 +65,15 @@ class Surface:
 
         if shape is not None and shape not in shape_names():
             raise options.refusal(command, f"--shape: '{shape}' is not known", "use " + ", ".join(shape_names()))
-        number = options.count(command, "--triangles", triangles, MOST)
+        number = options.count(command, "--triangles", asked["triangles"], MOST)
         place = options.place(command, "MESH", file) if file is not None else None
-        return cls(command, place, shape or "", number, _metres(command, unit))
+        cuts = 0 if asked["subdivide"] == "0" else options.count(command, "--subdivide", asked["subdivide"], MOST_CUTS)
+        return cls(command, place, shape or "", number, _metres(command, asked["unit"]), cuts)
 
     @property
     def name(self) -> str:
-        return str(self.file) if self.file else f"{self.shape} of {self.triangles}"
+        name = str(self.file) if self.file else f"{self.shape} of {self.triangles}"
+        return f"{name}, subdivided {self.subdivisions} times" if self.subdivisions else name
 
     def load(self) -> tuple[Mesh, MeshReport]:
         """The mesh as a matrix can be made of it, and what it was like."""
@@ -76,11 +83,12 @@ class Surface:
             mesh = hmatrix.shape(self.shape, self.triangles)
         else:
             mesh = hmatrix.read_mesh(self.file, unit_metres=self.unit_metres)
-        return mesh.clean()
+        clean, report = mesh.clean()
+        return (clean.subdivided(self.subdivisions) if self.subdivisions else clean), report
 
 
 def build_options(command: str, given: dict[str, Any]) -> dict[str, Any]:
-    """For assemble(), from the texts of --eps, --encoding, --batches, --kernel, --assemble-on and --workers."""
+    """For assemble(), from --eps, --encoding, --batches, --kernel, --assemble-on, --aca-plus and --workers."""
     from penstock.hmatrix import ENCODINGS, KERNELS, PLACES
 
     eps = EPS if given["eps"] is None else given["eps"]
@@ -90,6 +98,10 @@ def build_options(command: str, given: dict[str, Any]) -> dict[str, Any]:
     found["encoding"] = one_of(command, "--encoding", given["encoding"] or ENCODING, ENCODINGS)
     found["kernel"] = one_of(command, "--kernel", given["kernel"] or KERNEL, KERNELS)
     found["assemble_on"] = one_of(command, "--assemble-on", given["assemble_on"] or "auto", PLACES)
+    if given["aca_plus"]:
+        if found["assemble_on"] == "gpu":
+            raise options.refusal(command, "--aca-plus runs on the host", "leave out --assemble-on gpu")
+        found["aca_plus"] = True
     if given["batches"] is not None:
         found["batches"] = options.count(command, "--batches", given["batches"], MOST)
     return found

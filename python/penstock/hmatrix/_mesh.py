@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from penstock._api import FileName
 
+MOST_TRIANGLES = 100_000_000  # as shapes have at most
+
 
 @dataclass(frozen=True)
 class MeshReport:
@@ -97,6 +99,33 @@ class Mesh:
         """
         raw = _core.hmatrix_clean(self.vertices, self.triangles, self.values, refuse_duplicates)
         return Mesh(*raw[:3]), _report(raw[3])
+
+    def subdivided(self, times: int = 1) -> Mesh:
+        """The same surface, each triangle cut into four by the middles of its edges, `times` over: for studies of
+        convergence, and for more unknowns. The parts of a triangle follow each other and have its value.
+
+        Raises:
+            Error: more triangles than there can be.
+        """
+        if times < 0 or self.unknowns * 4 ** min(times, 32) > MOST_TRIANGLES:
+            cause = f"{self.unknowns} triangles, {times} times into four"
+            raise Error(operation="subdivide a mesh", cause=cause, advice=f"make at most {MOST_TRIANGLES} triangles")
+        mesh = self
+        for _ in range(times):
+            mesh = mesh._in_four()
+        return mesh
+
+    def _in_four(self) -> Mesh:
+        a, b, c = self.triangles.T
+        ends = np.stack([np.concatenate([a, b, c]), np.concatenate([b, c, a])])
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        edges, edge_of = np.unique(low * len(self.vertices) + high, return_inverse=True)
+        first, second = np.divmod(edges, len(self.vertices))
+        middles = (self.vertices[first] + self.vertices[second]) / 2
+        ab, bc, ca = len(self.vertices) + edge_of.reshape(3, -1)
+        parts = np.stack([a, ab, ca, ab, b, bc, ca, bc, c, ab, bc, ca], axis=1).reshape(-1, 3)
+        values = None if self.values is None else np.repeat(self.values, 4)
+        return Mesh(np.concatenate([self.vertices, middles]), parts, values)
 
     def write(self, path: FileName, **numbers: Any) -> None:
         """The surface as .vtk (legacy, binary) or .ply (binary), with numbers on its triangles by name, for ParaView
