@@ -70,7 +70,6 @@ StormOptions run_options(const nb::kwargs& keywords) {
         {"requests", to(&StormOptions::requests)},   {"seed", to(&StormOptions::seed)},
         {"turn", to(&StormOptions::turn)},           {"writes", to(&StormOptions::writes)},
         {"checked", to(&StormOptions::checked)},     {"sequential", to(&StormOptions::sequential)},
-        {"streams", to(&StormOptions::streams)},
     };
     return options_of(keywords, known, "a run of a storm has");
 }

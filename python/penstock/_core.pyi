@@ -215,7 +215,7 @@ class Storm:
         """Options, with their defaults: blocks (128), threads of a block (32), in_flight of a warp (1), rings (0: one
         for each warp), request_bytes (4096), seconds (0.5), requests of each warp (0: time alone ends it), seed of the
         file's stamps, turn (storms of one turn and shape ask for the same pages; 0: new ones), writes, sequential,
-        streams (1: parts of the file that blocks of their own go through in sequence), checked (True: stamps).
+        checked (True: stamps).
 
         Returns seconds, warps, requests, bad_words, failures, busy, turn, cycles (of all requests together),
         cycles_per_ns, latency: (low, high, count) in cycles, served: {source: (requests, bytes)} by the service, its

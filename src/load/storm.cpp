@@ -38,12 +38,6 @@ void check(const StormSetup& setup, const StormOptions& options, std::uint64_t f
     if (options.writes && setup.source != StormSource::service) refuse("writes", "only the service writes");
 }
 
-void check_streams(const StormOptions& options, std::uint64_t warps, std::uint64_t file_bytes) {
-    if (options.streams != 0 && options.streams <= std::min(warps, file_bytes / options.request_bytes)) return;
-    refuse(std::to_string(options.streams) + " streams of " + std::to_string(warps) + " warps",
-           "give at least one, with a warp and a page each");
-}
-
 ondevice::ServiceEvidence difference(ondevice::ServiceEvidence after, const ondevice::ServiceEvidence& before) {
     for (std::size_t i = 0; i < ondevice::kSources; ++i) {
         after.by_source[i].requests -= before.by_source[i].requests;
@@ -132,7 +126,7 @@ StormWork Storm::work_for(const StormOptions& options, std::uint64_t warps) {
     work.in_flight = options.in_flight;
     work.rings = options.rings != 0 ? options.rings : static_cast<u32>(warps);
     work.writes = options.writes ? 1 : 0;
-    work.streams = options.sequential ? options.streams : 0;
+    work.sequential = options.sequential ? 1 : 0;
     work.checked = options.checked ? 1 : 0;
     return work;
 }
@@ -143,7 +137,6 @@ std::uint64_t Storm::warps(const StormOptions& options) const {
 
 StormReport Storm::run(const StormOptions& options) {
     check(setup_, options, bytes_);
-    check_streams(options, warps(options), bytes_);
     const StormWork work = work_for(options, warps(options));
     stream_->fill(counts_.data, counts_.bytes, 0);
     stream_->synchronize();

@@ -48,7 +48,6 @@ struct StormOptions {
     std::uint64_t turn = 0;        // storms of one turn and shape ask for the same pages; 0: one that was not yet
     bool writes = false;
     bool sequential = false;
-    std::uint32_t streams = 1;     // sequential: parts of the file, each gone through by warps of its own
     bool checked = true;
 };
 

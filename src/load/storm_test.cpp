@@ -95,29 +95,6 @@ TEST_F(StormTest, writes_carry_stamps_that_reads_then_find) {
     EXPECT_EQ(storm.run(options).bad_words, 0u);
 }
 
-TEST_F(StormTest, streams_go_through_parts_of_the_file_once) {
-    test::write_file(name_, std::vector<unsigned char>(kBytes));
-    Storm storm(*device_, name_, {.slots = 64, .service_threads = 2, .writable = true});
-    StormOptions options = some();
-    options.sequential = options.writes = true;
-    options.blocks = 6;
-    const auto warps = static_cast<std::uint32_t>(storm.warps(options));
-    for (const std::uint32_t streams : {1u, 2u, warps - 1, warps}) {
-        options.streams = streams;
-        options.seed = kSeed + streams;
-        options.requests = kBytes / 4096 / streams + 1;  // once round, where a stream has one warp
-        options.writes = true;
-        EXPECT_EQ(storm.run(options).failures, 0u);
-        options.writes = false;
-        options.streams = 1;
-        EXPECT_EQ(storm.run(options).bad_words, 0u) << streams << " streams wrote every page";
-    }
-    options.streams = warps + 1;
-    EXPECT_THROW(storm.run(options), Error) << "more than warps";
-    options.streams = 0;
-    EXPECT_THROW(storm.run(options), Error);
-}
-
 TEST_F(StormTest, a_turn_asks_for_the_same_pages_again) {
     Storm storm(*device_, name_, {.slots = 64, .service_threads = 2, .writable = true});
     StormOptions options = some();

@@ -55,7 +55,7 @@ struct StormWork {
     u32 in_flight;
     u32 rings;  // how many places there are where warps begin to look for a free slot
     u32 writes;
-    u32 streams;  // parts of the file that warps of their own go through from the start; 0: pages in no order
+    u32 sequential;
     u32 checked;  // stamps
 };
 
@@ -71,13 +71,9 @@ struct StormWorker {
     // The page that the n-th request of this worker asks for.
     PENSTOCK_ONDEVICE u64 page_of(u64 n) const {
         const u64 pages = work.file_bytes / work.request_bytes;
-        if (work.streams == 0) return stamp_word(work.turn, n * workers + worker) % pages;
-        const u64 stream = worker * work.streams / workers, share = pages / work.streams;
-        const u64 first = first_of(stream), together = first_of(stream + 1) - first;
-        return stream * share + (n * together + worker - first) % share;
+        const u64 at = n * workers + worker;
+        return (work.sequential ? at : stamp_word(work.turn, at)) % pages;
     }
-
-    PENSTOCK_ONDEVICE u64 first_of(u64 stream) const { return (stream * workers + work.streams - 1) / work.streams; }
 
     PENSTOCK_ONDEVICE void take(const void* from, u64 offset) {
         u8* const to = work.memory + worker * work.request_bytes;

@@ -55,7 +55,6 @@ class Shape:
     rings: int = 0
     request_bytes: int = 4096
     sequential: bool = False
-    streams: int = 1  # parts of the file that blocks of their own go through, where requests are sequential
 
     def options(self) -> dict[str, Any]:
         return asdict(self)
@@ -166,7 +165,6 @@ def sample_of(report: Report, setup: Setup, shape: Shape, watch: Stopwatch) -> S
         "operations_per_second": requests / seconds,
         "request_bytes": shape.request_bytes,
         "order": "sequential" if shape.sequential else "random",
-        "streams": shape.streams if shape.sequential else 0,
         "threads": shape.threads,
         "blocks": shape.blocks,
         "in_flight": shape.in_flight,
