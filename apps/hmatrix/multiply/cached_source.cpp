@@ -14,6 +14,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Adds how long it lives to `sum`, in seconds.
+class Timed {
+  public:
+    explicit Timed(double& sum) noexcept : sum_(sum) {}
+    ~Timed() { sum_ += std::chrono::duration<double>(Clock::now() - began_).count(); }
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+  private:
+    double& sum_;
+    Clock::time_point began_ = Clock::now();
+};
+
 std::int64_t up(std::int64_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
 std::int64_t down(std::int64_t bytes) noexcept { return bytes / kPage * kPage; }
 
@@ -107,9 +120,10 @@ void CachedSource::load_pinned() {
     }
     TransferOptions options;
     options.path = options_.path;
-    const auto begin = Clock::now();
-    const Outcome outcome = context_.start(Direction::read, ranges, options_.memory, options).result().or_throw();
-    counts_.wait_s += std::chrono::duration<double>(Clock::now() - begin).count();
+    const Outcome outcome = [&] {
+        const Timed timed(counts_.read_s);
+        return context_.start(Direction::read, ranges, options_.memory, options).result().or_throw();
+    }();
     count(outcome);
     if (static_cast<std::int64_t>(outcome.bytes) != bytes) throw ends_early();
     for (std::int64_t b = 0; b < file_.head().batches; ++b) {
@@ -212,6 +226,7 @@ void CachedSource::start_read(Slot& slot, std::int64_t batch) {
     const auto bytes = static_cast<std::uint64_t>(slot_part(batch, sweep_.tiers));
     TransferOptions options;
     options.path = options_.path;
+    const Timed timed(counts_.read_s);
     slot.transfer = file_.file().start_read({slot.region.memory, bytes, options_.memory},
                                             file_.tables().batches[batch].offset + slot.region.begin, options);
     slot.reading = true;
@@ -225,9 +240,10 @@ void CachedSource::finish_read(Slot& slot) {
     const std::int64_t batch = slot.batch;
     slot.reading = false;
     leave(slot);
-    const auto begin = Clock::now();
-    const Outcome outcome = slot.transfer.result();
-    counts_.wait_s += std::chrono::duration<double>(Clock::now() - begin).count();
+    const Outcome outcome = [&] {
+        const Timed timed(counts_.read_s);
+        return slot.transfer.result();
+    }();
     if (!outcome.ok()) throw Error(outcome.error);
     count(outcome);
     if (static_cast<std::int64_t>(outcome.bytes) != slot_part(batch, slot.tiers)) throw ends_early();

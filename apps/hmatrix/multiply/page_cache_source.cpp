@@ -103,7 +103,7 @@ void PageCacheSource::pin() {
         }
     }
     read_at_opening_ = counts().bytes_read;
-    counts_.wait_s += seconds_since(began);
+    counts_.read_s += seconds_since(began);
 }
 
 void PageCacheSource::serve() {
@@ -150,7 +150,7 @@ BatchView PageCacheSource::take(std::int64_t batch) {
         wanted_.notify_one();
         return place >= 0;
     });
-    counts_.wait_s += seconds_since(began);
+    counts_.read_s += seconds_since(began);
     ++counts_.batches_taken;
     ahead_.take(place);
     wanted_.notify_one();

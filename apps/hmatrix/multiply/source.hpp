@@ -26,7 +26,7 @@ struct SourceCounts {
     std::int64_t batches_taken = 0;
     std::int64_t bytes_taken = 0;    // of the tiers asked for, of all batches taken
     std::int64_t bytes_hit = 0;      // of bytes_taken: those that needed no read, pinned or still in the cache
-    double wait_s = 0;               // take() waiting for storage
+    double read_s = 0;               // of the caller: to start reads, and to wait for them
     std::map<std::string, std::int64_t> bytes_by_path;  // of bytes_read, by the transfers' evidence
     double hit_rate() const noexcept {
         return bytes_taken > 0 ? static_cast<double>(bytes_hit) / static_cast<double>(bytes_taken) : 0;

@@ -156,7 +156,7 @@ nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {
     fields["bytes_taken"] = counts.bytes_taken;
     fields["bytes_hit"] = counts.bytes_hit;
     fields["hit_rate"] = counts.hit_rate();
-    fields["read_s"] = counts.wait_s;
+    fields["read_s"] = counts.read_s;
     fields["sweeps"] = self.sweeps();
     const hmatrix::StoredSystem::InMemory kept = self.in_memory();
     fields["pinned_bytes"] = kept.bytes;

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.bench.session import Run
 
 PAGE = 4096
-DISK = Shape(256, 32, 4)
+DISK = Shape(1024, 32, 1)
 MEMORY = Shape(512, 32, 8)
 FREE_TIMES = 2.0  # of a file's bytes that must be free before
 MAKE_SECONDS = 20.0  # at most, by how long the suite's own files took

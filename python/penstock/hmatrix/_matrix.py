@@ -133,7 +133,7 @@ class HMatrix:
     def counts(self) -> dict[str, Any]:
         """Since it was opened: bytes_read from storage, bytes_by_path (what the transfers' evidence says), sweeps,
         batches_taken, bytes_taken and bytes_hit (those that needed no read), hit_rate (the share of them),
-        read_s (waiting for storage), pinned_bytes, ...
+        read_s (starting reads and waiting for them), pinned_bytes, ...
         """
         with self._lock:  # a product of another thread counts while it runs
             return self._raw.counts

@@ -35,8 +35,8 @@ class Solution:
         relative_residual: true ||b - A x|| / ||b||, the largest of all right-hand sides.
         residuals: of each.
         history: the residual as the method believed, after each iteration.
-        seconds: of the solve, waiting for storage included.
-        read_s: of these, waiting for storage.
+        seconds: of the solve, reading included.
+        read_s: of these, starting reads and waiting for them.
         bytes_read: from storage, by this solve.
     """
 
