@@ -78,6 +78,10 @@ class Bench:
         return float(self.settings["cell_seconds"])
 
     @property
+    def disk_seconds(self) -> float:
+        return float(self.settings["disk_seconds"])
+
+    @property
     def cores(self) -> int:
         return len(os.sched_getaffinity(0))
 

@@ -42,7 +42,7 @@ def cold(bench: Bench, request: tuple[int, bool], way: Callable[[File], Options]
     in sequence."""
     bench.storms.rest()
     with bench.context.open(bench.source) as file:
-        options = _options(bench, request, turn) | way(file)
+        options = _options(bench, request, turn) | {"seconds": bench.disk_seconds} | way(file)
         memory = _memory(bench, "system", options)
         loads.warm_up(bench.context, file, memory, **options)
         resident = make_cold(file, bench.bytes)

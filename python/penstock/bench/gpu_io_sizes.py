@@ -90,15 +90,17 @@ def _cold(bench: Bench, data: Data) -> Sample:
 
 
 def cold_storm(bench: Bench, setup: Setup, shape: Shape, bytes: int) -> Sample:
-    """A storm on a file of so many bytes that is not in the page cache. The service looks what is cached ten times a
-    second: the file is cold before it comes into being, and again before the clock starts."""
+    """A storm on a file of so many bytes that is not in the page cache. No service lives that maps it, for what is
+    mapped stays; the new one looks what is cached ten times a second: the file is cold before it comes into being, and
+    again before the clock starts."""
+    bench.storms.rest()
     with bench.context.open(setup.file) as file:
         make_cold(file, bytes)
         storm = bench.storms.get(setup)
         storm.run(requests=1, seconds=1.0, checked=False, **shape.options())
         resident = make_cold(file, bytes)
         with bench.workspace.media.watch() as media:
-            sample = run(storm, setup, shape, seconds=bench.cell_seconds)
+            sample = run(storm, setup, shape, seconds=bench.disk_seconds)
         state = loads.proved(file, bytes, "cold", resident)
     other = from_another_cache(media, sample["bytes"])
     if other:
