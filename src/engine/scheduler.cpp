@@ -118,6 +118,11 @@ void Scheduler::end_stopped() {
     }
 }
 
+bool Scheduler::has_work() {
+    const std::lock_guard lock(mutex_);
+    return stopping_ || next_for(nullptr) != jobs_.end();
+}
+
 bool Scheduler::someone_waits() {
     end_stopped();
     const std::lock_guard lock(mutex_);

@@ -29,6 +29,7 @@ class Scheduler {
     std::shared_ptr<Job> take_alike(const Shape& shape);
     // The worker is done with the job for now.
     void give_back(const std::shared_ptr<Job>& job);
+    bool has_work();  // take() would not block
     // True when some job has no worker at all. Ends those that were cancelled while they waited, or came too late.
     bool someone_waits();
     void end_stopped();

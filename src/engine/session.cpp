@@ -68,7 +68,7 @@ bool Session::serve_all() {
 }
 
 void Session::leave_team() {
-    if (team_ && !std::exchange(left_team_, true)) team_->leave();
+    if (team_ && !std::exchange(left_team_, true)) team_->leave([&] { return scheduler_.has_work(); });
 }
 
 // Once true it stays so: the slots drain, the session ends, and the worker takes the job that waits.

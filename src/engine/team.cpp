@@ -111,11 +111,11 @@ void Team::join() {
     ++members_;
 }
 
-void Team::leave() {
+void Team::leave(const std::function<bool()>& wanted_elsewhere) {
     std::unique_lock lock(mutex_);
     --members_;
     needed_.notify_all();
-    while (!copying_.empty() && (members_ == 0 || job_.exhausted())) {
+    while (!copying_.empty() && (members_ == 0 || (job_.exhausted() && !wanted_elsewhere()))) {
         if (!collect_finished()) wait_for_slot(lock);
     }
 }

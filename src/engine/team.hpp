@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,10 +42,11 @@ class Team {
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
 
-    // A worker joins before its first part and leaves after its last. At the end of the job, and when it is the last,
-    // it waits for copies under way: the slots are then all accounted for.
+    // A worker joins before its first part and leaves after its last. The last of them waits for copies under way: the
+    // slots are then all accounted for. The others do so too at the end of the job, unless they are wanted elsewhere:
+    // the first slots of the next transfer are filled while the last ones of this are copied.
     void join();
-    void leave();
+    void leave(const std::function<bool()>& wanted_elsewhere);
     // The next part to fill; waits for a free slot. False: none is left, or the transfer stopped, or this worker was
     // not needed for a while. A member about to leave opens no slot: it takes parts of open ones only, so that the last
     // to leave leaves nothing behind.

@@ -1,6 +1,7 @@
 // See check_options.hpp.
 #include "hmatrix/solve/check_options.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -21,13 +22,11 @@ void check_count(std::int64_t value, const char* name, std::int64_t least) {
 }
 
 void require_finite(std::span<const double> values, std::int64_t size, const char* name) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto at = static_cast<std::int64_t>(i);
-        require(std::isfinite(values[i]),
-                std::string(name) + " holds " + text_of(values[i]) + " in row " + std::to_string(at % size) +
-                    " of column " + std::to_string(at / size),
-                "every number must be finite");
-    }
+    const auto found = std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
+    if (found == values.end()) return;
+    const auto at = static_cast<std::int64_t>(found - values.begin());
+    const std::string where = " in row " + std::to_string(at % size) + " of column " + std::to_string(at / size);
+    require(false, std::string(name) + " holds " + text_of(*found) + where, "every number must be finite");
 }
 
 }  // namespace
