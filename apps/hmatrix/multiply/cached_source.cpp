@@ -27,6 +27,10 @@ class Timed {
     Clock::time_point began_ = Clock::now();
 };
 
+// One transfer reads ahead so many bytes at most, and a quarter of the slots: others are filled while some are used.
+constexpr std::int64_t kTogether = 64 * kMiB;
+constexpr std::int64_t kQuarters = 4;
+
 std::int64_t up(std::int64_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
 std::int64_t down(std::int64_t bytes) noexcept { return bytes / kPage * kPage; }
 
@@ -61,7 +65,7 @@ CachedSource::CachedSource(const Context& context, Workers& workers, const Matri
 
 CachedSource::~CachedSource() {
     for (Slot& slot : slots_) {
-        if (slot.reading) slot.transfer.wait();  // it writes into memory that goes away here
+        if (slot.reading) slot.read->transfer.wait();  // it writes into memory that goes away here
     }
 }
 
@@ -137,6 +141,9 @@ void CachedSource::make_slots(std::int64_t slot_bytes) {
     if (unpinned == 0) return;
     const std::int64_t fit = (options_.cache_bytes - pinned_bytes()) / slot_bytes;
     slots_.resize(std::min(fit, unpinned));
+    const std::int64_t ahead = std::min<std::int64_t>(slots(), steps_ahead() + 1);
+    const std::int64_t most = std::max<std::int64_t>(1, kTogether / slot_bytes);
+    together_ = static_cast<std::size_t>(std::clamp<std::int64_t>(ahead / kQuarters, 1, most));
     slot_memory_ = context_.allocate(slot_bytes * slots() + kRowsTogether, options_.memory);
     for (std::int64_t i = 0; i < slots(); ++i) {
         slots_[i].region.memory = static_cast<std::byte*>(slot_memory_.data()) + i * slot_bytes;
@@ -190,7 +197,8 @@ bool CachedSource::wanted_soon(std::int64_t batch) const noexcept {
 CachedSource::Slot* CachedSource::victim(bool ahead) noexcept {
     Slot* found = nullptr;
     for (Slot& slot : slots_) {
-        if (slot.in_use || slot.reading || (ahead && slot.batch >= 0 && wanted_soon(slot.batch))) continue;
+        if (slot.in_use || slot.reading || slot.chosen) continue;
+        if (ahead && slot.batch >= 0 && wanted_soon(slot.batch)) continue;
         if (found == nullptr || slot.batch < 0 || (found->batch >= 0 && slot.used < found->used)) found = &slot;
     }
     return found;
@@ -203,8 +211,10 @@ CachedSource::Slot& CachedSource::slot_for_now() {
     for (Slot& slot : slots_) {
         if (slot.in_use) continue;
         slot.reading = false;
-        const Outcome outcome = slot.transfer.result();
-        if (outcome.ok()) count(outcome);
+        try {
+            end_read(*slot.read);
+        } catch (const Error&) {  // of bytes that nobody wants any more
+        }
         leave(slot);
         return slot;
     }
@@ -220,19 +230,47 @@ std::int64_t CachedSource::slot_part(std::int64_t batch, int tiers) const noexce
     return up(file_.prefix_bytes(batch, tiers)) - slot_begin(batch);
 }
 
-void CachedSource::start_read(Slot& slot, std::int64_t batch) {
-    leave(slot);
-    slot.region.begin = slot_begin(batch);
-    const auto bytes = static_cast<std::uint64_t>(slot_part(batch, sweep_.tiers));
+void CachedSource::start_read(std::span<const Wanted> wanted) {
+    const auto read = std::make_shared<Read>();
+    std::vector<Range> ranges;
+    for (const auto& [slot, batch] : wanted) {
+        leave(*slot);
+        slot->region.begin = slot_begin(batch);
+        const std::int64_t bytes = slot_part(batch, sweep_.tiers);
+        const auto offset = static_cast<std::uint64_t>(file_.tables().batches[batch].offset + slot->region.begin);
+        ranges.push_back({&file_.file(), offset, slot->region.memory, static_cast<std::uint64_t>(bytes)});
+        read->bytes += bytes;
+    }
     TransferOptions options;
     options.path = options_.path;
     const Timed timed(counts_.read_s);
-    slot.transfer = file_.file().start_read({slot.region.memory, bytes, options_.memory},
-                                            file_.tables().batches[batch].offset + slot.region.begin, options);
-    slot.reading = true;
-    slot.tiers = sweep_.tiers;
-    slot.batch = batch;
-    slot_of_[batch] = &slot;
+    try {
+        read->transfer = context_.start(Direction::read, ranges, options_.memory, options);
+    } catch (const Error&) {
+        const std::uint64_t there = file_.file().size_bytes();
+        const auto beyond = [there](const Range& range) { return range.offset_bytes + range.bytes > there; };
+        if (std::any_of(ranges.begin(), ranges.end(), beyond)) throw ends_early();
+        throw;
+    }
+    for (const auto& [slot, batch] : wanted) {
+        slot->read = read;
+        slot->reading = true;
+        slot->tiers = sweep_.tiers;
+        slot->batch = batch;
+        slot_of_[batch] = slot;
+    }
+}
+
+// Waits for it. Throws Error when not all has come.
+void CachedSource::end_read(Read& read) {
+    const Outcome outcome = [&] {
+        const Timed timed(counts_.read_s);
+        return read.transfer.result();
+    }();
+    if (!outcome.ok()) throw Error(outcome.error);
+    if (!read.counted) count(outcome);
+    read.counted = true;
+    if (static_cast<std::int64_t>(outcome.bytes) != read.bytes) throw ends_early();
 }
 
 // Until all of it is known to be right, the slot holds no batch.
@@ -240,13 +278,16 @@ void CachedSource::finish_read(Slot& slot) {
     const std::int64_t batch = slot.batch;
     slot.reading = false;
     leave(slot);
-    const Outcome outcome = [&] {
-        const Timed timed(counts_.read_s);
-        return slot.transfer.result();
-    }();
-    if (!outcome.ok()) throw Error(outcome.error);
-    count(outcome);
-    if (static_cast<std::int64_t>(outcome.bytes) != slot_part(batch, slot.tiers)) throw ends_early();
+    try {
+        end_read(*slot.read);
+    } catch (const Error&) {  // of all of them: each is read anew
+        for (Slot& other : slots_) {
+            if (!other.reading || other.read != slot.read) continue;
+            other.reading = false;
+            leave(other);
+        }
+        throw;
+    }
     verifier_.check(batch, {options_.pinned_tiers, slot.tiers}, {slot.region.memory, slot.region.begin});
     slot.batch = batch;
     slot_of_[batch] = &slot;
@@ -261,17 +302,35 @@ Error CachedSource::ends_early() const {
     return Error(std::move(info));
 }
 
-void CachedSource::read_ahead() {
-    if (slots_.empty()) return;
+// The batches to come that are not there, as far as there is room for them.
+std::vector<CachedSource::Wanted> CachedSource::choose_ahead() {
+    std::vector<Wanted> wanted;
     for (int step = 0; step <= steps_ahead(); ++step) {
         const std::int64_t batch = upcoming(step);
-        if (batch < 0) return;  // nobody knows what comes then
-        if (!passes_through(batch)) continue;
+        if (batch < 0) break;  // nobody knows what comes then
+        const auto same = [&](const Wanted& one) { return one.batch == batch; };
+        if (!passes_through(batch) || std::any_of(wanted.begin(), wanted.end(), same)) continue;
         Slot* slot = slot_of_[batch];
         if (slot != nullptr && (slot->reading || slot->in_use || slot->tiers >= sweep_.tiers)) continue;
         if (slot == nullptr) slot = victim(true);
-        if (slot == nullptr) return;
-        start_read(*slot, batch);
+        if (slot == nullptr) break;
+        slot->chosen = true;
+        wanted.push_back({slot, batch});
+    }
+    for (const Wanted& one : wanted) one.slot->chosen = false;
+    return wanted;
+}
+
+// Several at a time; fewer where they are needed soon, and the very next one alone.
+void CachedSource::read_ahead() {
+    if (slots_.empty()) return;
+    const std::vector<Wanted> all = choose_ahead();
+    for (std::span<const Wanted> left = all; !left.empty();) {
+        const std::int64_t steps = steps_until(left.front().batch);
+        const std::size_t some = steps == 0 ? 1 : std::min(left.size(), together_);
+        if (some < together_ && steps > steps_ahead() / 2) return;
+        start_read(left.first(some));
+        left = left.subspan(some);
     }
 }
 
@@ -286,7 +345,8 @@ CachedSource::Slot& CachedSource::fetch(std::int64_t batch) {
     if (slot != nullptr && slot->reading) finish_read(*slot);
     if (slot == nullptr || slot->tiers < sweep_.tiers) {
         if (slot == nullptr) slot = &slot_for_now();
-        start_read(*slot, batch);
+        const Wanted now{slot, batch};
+        start_read({&now, 1});
         finish_read(*slot);
     }
     return *slot;

@@ -1,12 +1,14 @@
 // Batches by way of memory of a given size: part of it pinned, the rest a cache that reads ahead.
 //
 // Pinned memory holds either the first tiers of every batch, the most significant few percent, or the first batches
-// whole. What is left holds whole batches, the one used longest ago replaced first. Runs on any device: the memory is
-// the device's where products run on a GPU, and page-locked memory of the host otherwise.
+// whole. What is left holds whole batches, the one used longest ago replaced first. Where many fit, several are read by
+// one transfer: of one batch each, 32 under way, an H200 gets 43 GB/s from the page cache, of eight 52. Runs on any
+// device: the memory is the device's where products run on a GPU, and page-locked memory of the host otherwise.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "hmatrix/file/reader.hpp"
@@ -50,14 +52,24 @@ class CachedSource final : public BatchSource {
         std::byte* memory = nullptr;
         std::int64_t begin = 0;
     };
+    struct Read {  // of one or more slots
+        Transfer transfer;
+        std::int64_t bytes = 0;
+        bool counted = false;
+    };
     struct Slot {
         Region region;
         std::int64_t batch = -1;
         int tiers = 0;
         bool reading = false;
         bool in_use = false;
+        bool chosen = false;     // for a read that is about to start
         std::uint64_t used = 0;  // when last, in takes
-        Transfer transfer;
+        std::shared_ptr<Read> read;
+    };
+    struct Wanted {
+        Slot* slot;
+        std::int64_t batch;
     };
 
     std::int64_t pinned_prefix(std::int64_t batch) const noexcept;  // bytes
@@ -75,8 +87,10 @@ class CachedSource final : public BatchSource {
     Slot& fetch(std::int64_t batch);
     void leave(Slot& slot) noexcept;
     std::int64_t slot_part(std::int64_t batch, int tiers) const noexcept;  // bytes
-    void start_read(Slot& slot, std::int64_t batch);
+    void start_read(std::span<const Wanted> wanted);
+    void end_read(Read& read);
     void finish_read(Slot& slot);
+    std::vector<Wanted> choose_ahead();
     void read_ahead();
     Error ends_early() const;
     void count(const Outcome& outcome);
@@ -89,6 +103,7 @@ class CachedSource final : public BatchSource {
     std::vector<Region> pinned_;  // of each batch; memory is null where nothing is pinned
     Buffer slot_memory_;
     std::vector<Slot> slots_;
+    std::size_t together_ = 1;  // batches that one transfer reads ahead
     std::vector<Slot*> slot_of_;  // of each batch; null: in none
     Verifier verifier_;
     Sweep sweep_;

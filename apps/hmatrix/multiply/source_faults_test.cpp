@@ -59,7 +59,7 @@ class SourceFaults : public testing::Test {
         }
         return {};
     }
-    StoredRig rig_{Encoding::tiers, 400, 8};
+    StoredRig rig_{Encoding::tiers, 400, 10};
     MatrixFile file_ = rig_.open();
     std::vector<double> x_ = random_vector(400, 1);
     std::vector<double> y_ = std::vector<double>(400);
@@ -70,8 +70,12 @@ TEST_F(SourceFaults, a_read_that_fails_is_the_error_of_its_product_and_the_next_
     const Context context = context_with(&system);
     const MatrixFile file = MatrixFile::open(context, rig_.workers, rig_.name);
     for (const std::int64_t batch : {0, 3, 7}) {
-        for (const bool zig_zag : {false, true}) {
-            CachedSource source(context, rig_.workers, file, small_cache());
+        for (const int kind : {0, 1, 2}) {
+            const bool zig_zag = kind == 1;
+            CacheOptions options = small_cache();
+            if (kind == 2) options.cache_bytes = 8 * ((file_.largest_batch() + 4095) / 4096 * 4096);  // read in pairs
+            CachedSource source(context, rig_.workers, file, options);
+            ASSERT_EQ(source.slots() >= 8, kind == 2);
             HostProduct matrix_product(file, rig_.workers);
             StoredMatrix matrix(file, source, matrix_product, {0, zig_zag});
             ASSERT_TRUE(product(matrix).ok());
@@ -80,7 +84,7 @@ TEST_F(SourceFaults, a_read_that_fails_is_the_error_of_its_product_and_the_next_
             system.to = system.from + static_cast<std::uint64_t>(file.tables().batches[batch].bytes);
             system.bad = true;
             ErrorInfo error = product(matrix);
-            if (error.ok()) error = product(matrix);  // the batch had stayed in the cache
+            for (int i = 0; error.ok() && i < 4; ++i) error = product(matrix);  // the batch had stayed in the cache
             EXPECT_EQ(error.code, ErrorCode::io_error) << error.message();
             EXPECT_EQ(error.file, rig_.name);
             system.bad = false;
