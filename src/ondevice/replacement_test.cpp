@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <deque>
 #include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "ondevice/cache_rig.hpp"
 
@@ -213,6 +216,37 @@ TEST(Replacement, a_sweep_looks_at_few_slots_for_room_however_much_is_pinned) {
     EXPECT_LE(slots_a_miss(500), 1.5);
     EXPECT_LE(slots_a_miss(930), 1.5);
     EXPECT_LE(slots_a_miss(960), 3.0);  // where a third of the probation part is pinned too
+}
+
+// More callers have loads under way than the probation part has frames.
+double sweep_of_many(Advice advice) {
+    constexpr u32 kCallers = 48, kOnce = 256, kSweeps = 16;
+    Disk disk(kOnce, kPage);
+    disk.slow = 1;
+    CacheRig<> rig(shape_of(128, kPage), DiskStore{&disk}, kCallers);
+    rig.cache().advise(0, advice);
+    std::atomic<u32> next{0};
+    std::vector<std::thread> callers;
+    for (u32 caller = 0; caller < kCallers; ++caller) {
+        callers.emplace_back([&, caller] {
+            auto cache = rig.cache(caller);
+            for (u32 at = next++; at < kOnce * kSweeps; at = next++) {
+                u32 frame = 0;
+                EXPECT_EQ(cache.acquire(at % kOnce, soon(), frame), Status::ok);
+                cache.release(frame);
+            }
+        });
+    }
+    for (std::thread& caller : callers) caller.join();
+    return 1.0 - static_cast<double>(disk.loads) / (kOnce * kSweeps);
+}
+
+TEST(Replacement, a_sweep_by_more_callers_than_are_on_probation_keeps_its_part) {
+    const double with = sweep_of_many(Advice::sweep), without = sweep_of_many(Advice::none);
+    tell("many with", with);
+    tell("many without", without);
+    EXPECT_GE(with, 0.35);
+    EXPECT_GE(without, 0.2);
 }
 
 }  // namespace

@@ -15,10 +15,9 @@ namespace penstock::ondevice {
 enum class Advice : u8 { none, sweep, random, once };
 
 inline constexpr u32 kAdvisedArrays = 64;  // arrays of higher numbers go without advice
-inline constexpr u32 kScan = 256;          // slots that one search for a victim looks at
-// And where a victim is wished for, not needed, or may soon be free elsewhere: each slot is three accesses to memory,
-// one after the other, while a page waits.
-inline constexpr u32 kGlance = 8;
+// Slots that one search for a victim looks at: where it is needed; where some in use may soon be free; and where it is
+// only wished for. Each slot is three accesses to memory, one after the other, while a page waits.
+inline constexpr u32 kScan = 256, kShortScan = 64, kGlance = 8;
 
 // So many stacks of free frames has a cache of many pages: with one, thousands of warps that fill an emptied cache
 // stand in line for its top.
@@ -82,7 +81,7 @@ struct Pool {
         Victim seen{Victim::Kind::held, kNoFrame};
         // Twice round is enough: what is spared for its touches is not spared again.
         for (u32 step = 0; step < steps && step / 2 < part.slots; ++step) {
-            if (seen.kind != Victim::Kind::held && step >= kScan / 4) break;
+            if (seen.kind != Victim::Kind::held && step >= kShortScan) break;
             const u32 slot = part.first + P::template add<Scope::device>(part.hand, 1u) % part.slots;
             const u32 index = at(slot);
             const u32 state = FrameState<P>::load(frame(index));

@@ -4,7 +4,8 @@
 // `settled` of the probation part had come behind it, since the touches of one visit come close together from several
 // warps and say nothing. One page in `kAdmission` goes to the main part at once. The main part is a clock. Pages in
 // flight stay in the probation part, so they do not drive the hand of the main part round, which is what makes one
-// clock with bimodal insertion fall back to none. On a sweep over N pages a cache of C hits (C - probation) / N.
+// clock with bimodal insertion fall back to none; so no more are loaded at a time than it has frames. On a sweep over N
+// pages a cache of C hits (C - probation) / N.
 #pragma once
 
 #include "penstock/ondevice/replacement.hpp"
@@ -41,9 +42,8 @@ struct SweepResistant {
         }
         const Victim victim = from_probation(pool);
         if (usable(victim)) return victim;
-        // The probation part is in use, for the moment or altogether.
-        const Victim other = from_main(pool, victim.kind == Victim::Kind::held ? kScan : kGlance, kNoKey);
-        return usable(other) || victim.kind == Victim::Kind::held ? other : victim;
+        // Pages that come soon leave the probation part again: better to wait than to drive out what was kept.
+        return victim.kind == Victim::Kind::held ? from_main(pool, kScan, kNoKey) : victim;
     }
 
   private:
