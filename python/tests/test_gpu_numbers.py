@@ -24,18 +24,17 @@ def medians(file: str) -> dict[tuple[str, str], float]:
     return {key: median(some) for key, some in values.items()}
 
 
-FIRST, LATER = medians("h200-gpu-io.jsonl"), medians("h200-gpu-io-later.jsonl")
+FIRST, SLOWER = medians("h200-gpu-io.jsonl"), medians("h200-gpu-io-slower-host.jsonl")
 BLOCKS = [FIRST[f"blocks of {threads}, a ring for each warp", RATE] for threads in (32, 64, 128, 256, 512, 1024)]
 
 
-def host_alone(found: dict[tuple[str, str], float], name: str) -> float:
-    """How many times faster the faster of the host's two ways is."""
-    return max(found[f"{name}, host {way}", BYTES] for way in ("threads", "io_uring")) / found[name, BYTES]
+def beside_host(found: dict[tuple[str, str], float], name: str) -> float:
+    """Of the faster of the host's two ways."""
+    return found[name, BYTES] / max(found[f"{name}, host {way}", BYTES] for way in ("threads", "io_uring"))
 
 
 def both(name: str) -> str:
-    ratios = sorted(f"{host_alone(found, name):.1f}" for found in (FIRST, LATER))
-    return f"{' to '.join(dict.fromkeys(ratios))} times"
+    return " and ".join(f"{beside_host(found, name):.2f}" for found in (FIRST, SLOWER))
 
 
 def millions(name: str, found: dict[tuple[str, str], float] = FIRST, digits: int = 1) -> str:
@@ -52,7 +51,6 @@ def ratio(one: float, other: float, digits: int = 2) -> str:
 
 ALONE, TILES, MISSES = "one request alone, ", "tiles, all hits", "as many warps as for misses"
 MEMORY, LOCKED = "memory random 4 KiB, ", "ceiling, page-locked memory, "
-SEQUENCE = "write sequential 4 KiB"
 CLAIMS = [
     f"| {millions(MEMORY + '12 service threads')} M/s | {millions(LOCKED + 'random 4 KiB')} M/s from page-locked",
     f"| {millions(MEMORY + '4 service threads')} and {millions(MEMORY + '1 service thread')} M/s |",
@@ -69,15 +67,16 @@ CLAIMS = [
     f"| {FIRST['sweep with advice', HITS]:.2f} hits with advice, {FIRST['sweep without advice', HITS]:.2f} without |",
     f"| {millions('rows gathered')} M rows/s | {millions('rows by numpy.memmap and copy')} numpy.memmap and copy, "
     f"{millions('rows by cuFile compat', digits=2)} cuFile |",
-    f"come at {LATER['element loads, all hits', BYTES] / 1e9:.0f} GB/s",
-    f"come at {LATER[TILES, BYTES] / 1e12:.1f} TB/s, "
-    f"{ratio(LATER[TILES, BYTES], LATER['tiles, plain memory', BYTES])} of plain memory",
-    f"{ratio(LATER[MISSES, RATE], LATER['rows gathered, all misses', RATE])} times",
-    f"it took {ratio(FIRST[MISSES, RATE], FIRST['pages gathered, all misses', RATE], 0)} times",
-    f"{ratio(LATER[SEQUENCE, BYTES], LATER[SEQUENCE + ', host io_uring', BYTES])} of io_uring's",
-    f"{both('disk random 4 KiB')} at random 4 KiB",
-    f"{both('disk sequential 128 KiB')} at sequential 128 KiB",
-    f"{both('write sequential 128 KiB')} at writes of 128 KiB",
+    f"{ratio(FIRST[TILES, BYTES], FIRST['tiles, plain memory', BYTES])} of plain memory",
+    f"{ratio(FIRST[MISSES, RATE], FIRST['rows gathered, all misses', RATE])} times as long",
+    f"and {millions(MEMORY + '4 service threads', SLOWER)} there",
+    f"| random 4 KiB | {both('disk random 4 KiB')} | {both('write random 4 KiB')} |",
+    f"| sequential 4 KiB | | {both('write sequential 4 KiB')} |",
+    f"| random 128 KiB | | {both('write random 128 KiB')} |",
+    f"| sequential 128 KiB | {both('disk sequential 128 KiB')} | {both('write sequential 128 KiB')} |",
+    f"{millions('random 4 KiB of 1 GiB, page cache')} M/s of 1 GiB and of 16 GiB",
+    f"{SLOWER['random 4 KiB of 1 GiB, disk', RATE] / 1e3:.0f} and "
+    f"{SLOWER['random 4 KiB of 16 GiB, disk', RATE] / 1e3:.0f} thousand a second",
 ]
 
 
@@ -87,7 +86,7 @@ def test_the_page_says_what_was_measured(claim: str) -> None:
 
 
 def test_blocks_are_as_even_as_the_page_says() -> None:
-    assert {f"{rate / 1e6:.1f}" for rate in BLOCKS} == {"12.3"}
+    assert {f"{rate / 1e6:.1f}" for rate in BLOCKS} <= {"12.2", "12.3"}
 
 
 def test_control_another_number_is_found() -> None:

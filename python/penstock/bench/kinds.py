@@ -128,7 +128,8 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
     "hmatrix-time": Drawing(
         "report.hmatrix_figures:time_figure",
         "Seconds of a solver whose matrix is larger than its memory, by how its batches come, and what of it is "
-        "waiting for storage. Left by path, in each share of memory; right by batches that stay in memory.",
+        "reading. Above from the disk, below from the page cache: left by path, in each share of memory; right by "
+        "batches that stay in memory.",
         "report.hmatrix_figures:of_time",
     ),
     "hmatrix-read": Drawing(
