@@ -7,19 +7,20 @@ before each trial, and read past the page cache); products of all are the same t
 
 from __future__ import annotations
 
-import os
-import threading
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import Context, Error, hmatrix
+from penstock.bench import hmatrix_ceilings as ceilings
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.bench.session import Run
 
 KIND = "hmatrix"
@@ -344,7 +345,10 @@ def _ceilings(bench: Bench) -> list[Probe]:
     probes = [
         Probe(f"ceiling, the file {state}", partial(_whole_file, bench, state == "cold")) for state in ("hot", "cold")
     ]
-    return [*probes, Probe("ceiling, copy in memory", partial(_copy, bench))]
+    probes.append(Probe("ceiling, copy in memory", partial(_in_memory, bench, ceilings.copies)))
+    if bench.context.device["emulated"]:
+        probes.append(Probe("ceiling, sums in memory", partial(_in_memory, bench, ceilings.sums)))
+    return probes
 
 
 def _whole_file(bench: Bench, cold: bool, _turn: int) -> Sample:
@@ -362,47 +366,6 @@ def _whole_file(bench: Bench, cold: bool, _turn: int) -> Sample:
     return {"subject": "ceiling", **moved, **_cpu(watch), **state}
 
 
-COPY_BYTES = 256 << 20
-COPIES = 16
-
-
-def _copy(bench: Bench, _turn: int) -> Sample:
-    """Reads and writes of copies within the memory that products run in, counted together."""
-    copied, watch = _device_copies() if not bench.context.device["emulated"] else _host_copies()
-    return {"subject": "ceiling", "bytes": 2 * copied, "seconds": watch.seconds, **_cpu(watch)}
-
-
-def _device_copies() -> tuple[int, Stopwatch]:
-    try:
-        import torch
-    except ImportError:
-        raise NotPossible("PyTorch, which copies within GPU memory, is not installed") from None
-    source = torch.ones(COPY_BYTES * 4, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    target.copy_(source)
-    torch.cuda.synchronize()
-    with Stopwatch() as watch:
-        for _ in range(COPIES):
-            target.copy_(source)
-        torch.cuda.synchronize()
-    return COPIES * source.numel(), watch
-
-
-def _host_copies() -> tuple[int, Stopwatch]:
-    """By one thread a core, each with memory of its own."""
-    import numpy as np
-
-    count = len(os.sched_getaffinity(0))
-    pairs = [(np.ones(COPY_BYTES // count // 8), np.ones(COPY_BYTES // count // 8)) for _ in range(count)]
-
-    def copies(to: Any, source: Any) -> None:
-        for _ in range(COPIES):
-            np.copyto(to, source)
-
-    threads = [threading.Thread(target=copies, args=pair) for pair in pairs]
-    with Stopwatch() as watch:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    return COPIES * sum(source.nbytes for _, source in pairs), watch
+def _in_memory(bench: Bench, work: Callable[[bool], tuple[int, Stopwatch]], _turn: int) -> Sample:
+    moved, watch = work(bench.context.device["emulated"])
+    return {"subject": "ceiling", "bytes": moved, "seconds": watch.seconds, **_cpu(watch)}
