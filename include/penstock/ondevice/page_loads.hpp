@@ -71,9 +71,11 @@ struct PageLoads : Hits<P, Policy> {
             step = static_cast<Step>(P::from(group, static_cast<u32>(step), leader));
             frame = P::from(group, frame, leader);
             Status status = Status::ok;
-            if (step == Step::bring)
-                status = want.whole ? Status::pending : bring(group, key, want.prompt ? 0 : want.deadline, frame);
-            if (status == Status::pending) return status;
+            if (step == Step::bring && want.whole) {
+                if (P::lane() == leader) P::template set_bits<Scope::device>(&pool.frame(frame).state, kDirty);
+                return Status::pending;
+            }
+            if (step == Step::bring) status = bring(group, key, want.prompt ? 0 : want.deadline, frame);
             if (step == Step::here || step == Step::coming || step == Step::bring) {
                 if (P::lane() != leader) return hold ? Status::ok : status;
                 if (!hold)
@@ -136,8 +138,9 @@ struct PageLoads : Hits<P, Policy> {
         Frame& at = pool.frame(frame);
         for (;;) {
             u32 state = P::from(group, State::load(at), leader);
-            if (!(state & (kDirty | kWriting))) return Status::ok;
-            if (!(state & (kWriting | kBusy))) {
+            // Busy, it is being overwritten, and not the page's yet.
+            if (!(state & (kDirty | kWriting)) || state & kBusy) return Status::ok;
+            if (!(state & kWriting)) {
                 u32 mine = 0;
                 if (P::lane() == leader)
                     mine = P::template swap_if<Scope::device>(&at.state, state, ((state & ~kDirty) | kWriting) + 1);

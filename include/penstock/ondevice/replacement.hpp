@@ -86,7 +86,8 @@ struct Pool {
             const u32 index = at(slot);
             const u32 state = FrameState<P>::load(frame(index));
             if (state & kReferences || spared(slot, index, state)) {
-                if (state & kBusy) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
+                const bool soon = state & kBusy && !(state & kDirty);  // one that is being overwritten is held
+                if (soon) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
                 continue;
             }
             switch (FrameState<P>::claim(frame(index))) {
