@@ -282,9 +282,10 @@ struct PageLoads : Hits<P, Policy> {
     // write-back only clean pages are taken; without one, that failure is the outcome.
     PENSTOCK_ONDEVICE_SLOW Status make_room(Lanes group, u64 key, u64 deadline, u32& spare) const {
         const u32 leader = lowest(group);
-        for (Status failure = Status::ok;;) {
+        Miss miss{key, false};
+        for (Status failure = Status::ok;; miss.again = true) {
             Victim victim{Victim::Kind::held, kNoFrame};
-            if (P::lane() == leader) victim = free_or_victim(key, failure != Status::ok);
+            if (P::lane() == leader) victim = free_or_victim(miss, failure != Status::ok);
             victim.kind = static_cast<typename Victim::Kind>(P::from(group, static_cast<u32>(victim.kind), leader));
             victim.frame = spare = P::from(group, victim.frame, leader);
             if (victim.kind == Victim::Kind::taken) return Status::ok;
@@ -307,12 +308,12 @@ struct PageLoads : Hits<P, Policy> {
         return status;
     }
 
-    PENSTOCK_ONDEVICE Victim free_or_victim(u64 key, bool only_clean) const {
+    PENSTOCK_ONDEVICE Victim free_or_victim(const Miss& miss, bool only_clean) const {
         const u32 frame = pool.directory.take();
         if (frame != kNoFrame) return {Victim::Kind::taken, frame};
         const Victim victim = only_clean
                                   ? pool.search(pool.whole(), kScan, [](u32, u32, u32 state) { return state & kDirty; })
-                                  : Policy::take(pool, key);
+                                  : Policy::take(pool, miss);
         if (victim.kind == Victim::Kind::taken) evict(victim.frame);
         return victim;
     }

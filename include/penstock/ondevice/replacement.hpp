@@ -47,6 +47,12 @@ struct Victim {
     u32 frame;
 };
 
+// The page that a frame is wanted for, and whether the caller has asked before: it found only pages that come.
+struct Miss {
+    u64 key;
+    bool again;
+};
+
 template <class P>
 struct Pool {
     Directory<P> directory;
@@ -117,7 +123,7 @@ struct Fifo {
     template <class P>
     static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
     template <class P>
-    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64) {
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, const Miss&) {
         return pool.search(pool.whole(), kScan, [](u32, u32, u32) { return false; });
     }
 };
@@ -131,7 +137,7 @@ struct Clock {
     template <class P>
     static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
     template <class P>
-    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64) {
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, const Miss&) {
         return pool.search(pool.whole(), kScan,
                            [&](u32, u32 index, u32 state) { return second_chance(pool, index, state); });
     }
@@ -161,9 +167,9 @@ struct PinnedRange {
     template <class P>
     static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
     template <class P>
-    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64 key) {
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, const Miss& miss) {
         const auto stays = [&](u32, u32 index, u32) { return kept(pool, pool.directory.key(index)); };
-        if (kept(pool, key)) {
+        if (kept(pool, miss.key)) {
             const Victim victim = pool.search(pool.main(), kScan, stays);
             if (victim.kind == Victim::Kind::taken || victim.kind == Victim::Kind::dirty) return victim;
         }
