@@ -149,6 +149,7 @@ WRONG = [
     ((*SMALL, "--subdivide", "13"), "--subdivide"),
     ((*SMALL, "--subdivide", "11"), "11 times into four"),
     ((*SMALL, "--aca-plus", "--assemble-on", "gpu"), "--aca-plus runs on the host"),
+    (("--matrix", "m.hmat", "--subdivide", "1"), "there is no mesh"),
     (("--matrix", "m.hmat", "--aca-plus"), "--aca-plus is about building"),
     ((), "there is no mesh"),
     (("absent.ply",), "absent.ply"),

@@ -131,6 +131,24 @@ TEST_F(PageCache, when_every_page_is_held_the_next_is_refused_at_the_deadline) {
     for (const u32 at : {0, 2, 3}) cache.release(frames[at]);
 }
 
+// A page that is overwritten is no load that ends by itself: who fills it may need another one for that.
+TEST_F(PageCache, another_page_comes_while_one_is_being_overwritten) {
+    cache.advise(0, Advice::sweep);
+    for (u64 key = 0; key < 4; ++key) ASSERT_EQ(read(key), Status::ok);
+    for (u64 turn = 0; turn < 40; ++turn) {
+        u32 frame = 0;
+        ASSERT_EQ(cache.overwrite(50, soon(), frame), Status::pending);
+        EXPECT_EQ(read(10 + turn % 20), Status::ok) << turn;
+        for (u64 place = 0; place < disk.words(); ++place) set_word(cache.page(frame), place, word_of(50, place, 0));
+        EXPECT_EQ(cache.flush(soon(50)), Status::ok);
+        cache.filled(frame);
+        cache.release(frame, true);
+        EXPECT_EQ(cache.flush(soon()), Status::ok);
+        EXPECT_EQ(cache.invalidate(50, 1), Status::ok);
+        EXPECT_EQ(read(40 + turn % 8), Status::ok);
+    }
+}
+
 TEST_F(PageCache, a_store_that_never_answers_is_a_time_out_and_its_late_bytes_hit_no_other_page) {
     disk.stalled = 1;
     for (u64 key = 0; key < 4; ++key) EXPECT_EQ(cache.prefetch(key, soon(5)), Status::ok);

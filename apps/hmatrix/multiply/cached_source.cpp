@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -194,20 +195,35 @@ bool CachedSource::wanted_soon(std::int64_t batch) const noexcept {
     return steps >= 0 && steps <= steps_ahead();
 }
 
-CachedSource::Slot* CachedSource::victim(bool ahead) noexcept {
+// Whether a slot is replaced after another: empty ones go first, then what was used longest ago.
+bool CachedSource::goes_later(const Slot* one, const Slot* other) noexcept {
+    return one->batch >= 0 && (other->batch < 0 || one->used > other->used);
+}
+
+CachedSource::Slot* CachedSource::victim() noexcept {
     Slot* found = nullptr;
     for (Slot& slot : slots_) {
-        if (slot.in_use || slot.reading || slot.chosen) continue;
-        if (ahead && slot.batch >= 0 && wanted_soon(slot.batch)) continue;
-        if (found == nullptr || slot.batch < 0 || (found->batch >= 0 && slot.used < found->used)) found = &slot;
+        if (slot.in_use || slot.reading) continue;
+        if (found == nullptr || goes_later(found, &slot)) found = &slot;
     }
+    return found;
+}
+
+// A heap of the slots that may be replaced ahead. One look at all of them serves many batches.
+std::vector<CachedSource::Slot*> CachedSource::victims_ahead() {
+    std::vector<Slot*> found;
+    for (Slot& slot : slots_) {
+        if (slot.in_use || slot.reading || (slot.batch >= 0 && wanted_soon(slot.batch))) continue;
+        found.push_back(&slot);
+    }
+    std::make_heap(found.begin(), found.end(), goes_later);
     return found;
 }
 
 // A slot for a batch that is wanted now. Where all are being read ahead, in an order that did not come, one of those is
 // waited for and given up.
 CachedSource::Slot& CachedSource::slot_for_now() {
-    if (Slot* slot = victim(false)) return *slot;
+    if (Slot* slot = victim()) return *slot;
     for (Slot& slot : slots_) {
         if (slot.in_use) continue;
         slot.reading = false;
@@ -305,19 +321,23 @@ Error CachedSource::ends_early() const {
 // The batches to come that are not there, as far as there is room for them.
 std::vector<CachedSource::Wanted> CachedSource::choose_ahead() {
     std::vector<Wanted> wanted;
+    std::optional<std::vector<Slot*>> victims;
     for (int step = 0; step <= steps_ahead(); ++step) {
         const std::int64_t batch = upcoming(step);
         if (batch < 0) break;  // nobody knows what comes then
-        const auto same = [&](const Wanted& one) { return one.batch == batch; };
-        if (!passes_through(batch) || std::any_of(wanted.begin(), wanted.end(), same)) continue;
+        const bool first = steps_until(batch) == step;  // it may come in both sweeps
+        if (!first || !passes_through(batch)) continue;
         Slot* slot = slot_of_[batch];
         if (slot != nullptr && (slot->reading || slot->in_use || slot->tiers >= sweep_.tiers)) continue;
-        if (slot == nullptr) slot = victim(true);
-        if (slot == nullptr) break;
-        slot->chosen = true;
+        if (slot == nullptr) {
+            if (!victims) victims = victims_ahead();
+            if (victims->empty()) break;
+            std::pop_heap(victims->begin(), victims->end(), goes_later);
+            slot = victims->back();
+            victims->pop_back();
+        }
         wanted.push_back({slot, batch});
     }
-    for (const Wanted& one : wanted) one.slot->chosen = false;
     return wanted;
 }
 

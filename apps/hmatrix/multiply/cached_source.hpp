@@ -63,7 +63,6 @@ class CachedSource final : public BatchSource {
         int tiers = 0;
         bool reading = false;
         bool in_use = false;
-        bool chosen = false;     // for a read that is about to start
         std::uint64_t used = 0;  // when last, in takes
         std::shared_ptr<Read> read;
     };
@@ -82,7 +81,9 @@ class CachedSource final : public BatchSource {
     std::int64_t steps_until(std::int64_t batch) const noexcept;
     int steps_ahead() const noexcept;
     bool wanted_soon(std::int64_t batch) const noexcept;
-    Slot* victim(bool ahead) noexcept;
+    static bool goes_later(const Slot* one, const Slot* other) noexcept;
+    Slot* victim() noexcept;
+    std::vector<Slot*> victims_ahead();
     Slot& slot_for_now();
     Slot& fetch(std::int64_t batch);
     void leave(Slot& slot) noexcept;

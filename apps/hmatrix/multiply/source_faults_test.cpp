@@ -2,9 +2,13 @@
 // right again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
+#include <numeric>
+#include <random>
 
 #include "hmatrix/multiply/cached_source.hpp"
 #include "hmatrix/multiply/host_product.hpp"
@@ -186,6 +190,65 @@ TEST_F(SourceFaults, a_file_cut_short_while_it_is_open_is_an_error_not_old_bytes
     const ErrorInfo error = product(matrix);
     EXPECT_EQ(error.code, ErrorCode::end_of_file) << error.message();
     EXPECT_EQ(error.file, rig_.name);
+}
+
+// Many batches by one transfer, in orders that come, that come in part, or that nobody foresaw, and reads that fail in
+// between: what is given out is right.
+TEST_F(SourceFaults, whatever_order_comes_and_whatever_fails_batches_hold_their_own_bytes) {
+    const StoredRig rig(Encoding::tiers, 900, 60);
+    BadReads system;
+    const Context context = context_with(&system);
+    const MatrixFile file = MatrixFile::open(context, rig_.workers, rig.name);
+    const std::int64_t batches = file.head().batches;
+    std::mt19937_64 random(5);
+    const auto below = [&](std::int64_t bound) { return static_cast<std::int64_t>(random() % bound); };
+    const auto right = [&](const BatchView& view, std::int64_t batch, int tiers) {
+        const BatchRecord& record = file.tables().batches[batch];
+        for (int tier = 0; tier < tiers; ++tier) {
+            if (record.tier_bytes[tier] == 0) continue;
+            const unsigned char* at = rig.bytes.data() + record.offset + record.tier_begin[tier];
+            if (std::memcmp(view.tiers[tier], at, record.tier_bytes[tier]) != 0) return false;
+        }
+        return true;
+    };
+    std::int64_t errors = 0, taken = 0;
+    for (int run = 0; run < 40; ++run) {
+        CacheOptions options;
+        options.path = PathKind::buffered;
+        options.read_ahead = below(2) == 0 ? -1 : static_cast<int>(below(70));
+        options.cache_bytes = (2 + below(50)) * (file.largest_batch() + 4096);
+        system.bad = false;
+        CachedSource source(context, rig_.workers, file, options);
+        for (int sweep = 0; sweep < 6; ++sweep) {
+            std::vector<std::int64_t> now(batches);
+            std::iota(now.begin(), now.end(), 0);
+            std::vector<std::int64_t> next = now;
+            if (below(3) == 0) std::reverse(next.begin(), next.end());
+            if (below(3) == 0) std::shuffle(now.begin(), now.end(), random);
+            if (below(3) == 0) next.resize(below(batches));
+            const BatchRecord& broken = file.tables().batches[below(batches)];
+            system.from = static_cast<std::uint64_t>(broken.offset);
+            system.to = static_cast<std::uint64_t>(broken.offset + broken.bytes);
+            system.bad = below(3) == 0;
+            const bool foreseen = below(4) != 0;
+            const int tiers = 1 + static_cast<int>(below(file.tiers()));
+            try {
+                source.begin({now, next, tiers});
+                for (std::int64_t left = 1 + below(2 * batches); const std::int64_t one : now) {
+                    if (left-- == 0) break;  // the sweep is given up
+                    const std::int64_t batch = foreseen ? one : below(batches);
+                    ASSERT_TRUE(right(source.take(batch), batch, tiers)) << "run " << run;
+                    source.give_back(batch);
+                    ++taken;
+                }
+            } catch (const Error& error) {
+                EXPECT_EQ(error.code(), ErrorCode::io_error) << error.what();
+                ++errors;
+            }
+        }
+    }
+    EXPECT_GT(errors, 10);
+    EXPECT_GT(taken, 5000);
 }
 
 }  // namespace

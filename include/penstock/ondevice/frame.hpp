@@ -24,9 +24,10 @@ inline constexpr u32 kProbation = 1u << 25;         // in the probation part: se
 inline constexpr u32 kReferenced = 1u << 26;        // touched again: the policy's bit
 inline constexpr u32 kFailed = 1u << 27;            // the load failed with `note`; the last reference frees the frame
 inline constexpr u32 kWriting = 1u << 28;           // its bytes are being written back
-inline constexpr u32 kDirty = 1u << 29;             // has bytes that no write-back has begun to carry
-inline constexpr u32 kBusy = 1u << 30;              // being loaded (not valid), or being claimed (valid), or free
-inline constexpr u32 kValid = 1u << 31;             // the page is here
+// Has bytes that no write-back has begun to carry; with busy: a caller overwrites all of it, for as long as that takes.
+inline constexpr u32 kDirty = 1u << 29;
+inline constexpr u32 kBusy = 1u << 30;   // being loaded (not valid), or being claimed (valid), or free
+inline constexpr u32 kValid = 1u << 31;  // the page is here
 
 inline constexpr u32 kNoFrame = ~0u;
 inline constexpr u64 kNoKey = ~0ull;

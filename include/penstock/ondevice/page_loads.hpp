@@ -71,9 +71,11 @@ struct PageLoads : Hits<P, Policy> {
             step = static_cast<Step>(P::from(group, static_cast<u32>(step), leader));
             frame = P::from(group, frame, leader);
             Status status = Status::ok;
-            if (step == Step::bring)
-                status = want.whole ? Status::pending : bring(group, key, want.prompt ? 0 : want.deadline, frame);
-            if (status == Status::pending) return status;
+            if (step == Step::bring && want.whole) {
+                if (P::lane() == leader) P::template set_bits<Scope::device>(&pool.frame(frame).state, kDirty);
+                return Status::pending;
+            }
+            if (step == Step::bring) status = bring(group, key, want.prompt ? 0 : want.deadline, frame);
             if (step == Step::here || step == Step::coming || step == Step::bring) {
                 if (P::lane() != leader) return hold ? Status::ok : status;
                 if (!hold)
@@ -136,8 +138,9 @@ struct PageLoads : Hits<P, Policy> {
         Frame& at = pool.frame(frame);
         for (;;) {
             u32 state = P::from(group, State::load(at), leader);
-            if (!(state & (kDirty | kWriting))) return Status::ok;
-            if (!(state & (kWriting | kBusy))) {
+            // Busy, it is being overwritten, and not the page's yet.
+            if (!(state & (kDirty | kWriting)) || state & kBusy) return Status::ok;
+            if (!(state & kWriting)) {
                 u32 mine = 0;
                 if (P::lane() == leader)
                     mine = P::template swap_if<Scope::device>(&at.state, state, ((state & ~kDirty) | kWriting) + 1);
@@ -279,9 +282,10 @@ struct PageLoads : Hits<P, Policy> {
     // write-back only clean pages are taken; without one, that failure is the outcome.
     PENSTOCK_ONDEVICE_SLOW Status make_room(Lanes group, u64 key, u64 deadline, u32& spare) const {
         const u32 leader = lowest(group);
-        for (Status failure = Status::ok;;) {
+        Miss miss{key, false};
+        for (Status failure = Status::ok;; miss.again = true) {
             Victim victim{Victim::Kind::held, kNoFrame};
-            if (P::lane() == leader) victim = free_or_victim(key, failure != Status::ok);
+            if (P::lane() == leader) victim = free_or_victim(miss, failure != Status::ok);
             victim.kind = static_cast<typename Victim::Kind>(P::from(group, static_cast<u32>(victim.kind), leader));
             victim.frame = spare = P::from(group, victim.frame, leader);
             if (victim.kind == Victim::Kind::taken) return Status::ok;
@@ -304,12 +308,12 @@ struct PageLoads : Hits<P, Policy> {
         return status;
     }
 
-    PENSTOCK_ONDEVICE Victim free_or_victim(u64 key, bool only_clean) const {
+    PENSTOCK_ONDEVICE Victim free_or_victim(const Miss& miss, bool only_clean) const {
         const u32 frame = pool.directory.take();
         if (frame != kNoFrame) return {Victim::Kind::taken, frame};
         const Victim victim = only_clean
                                   ? pool.search(pool.whole(), kScan, [](u32, u32, u32 state) { return state & kDirty; })
-                                  : Policy::take(pool, key);
+                                  : Policy::take(pool, miss);
         if (victim.kind == Victim::Kind::taken) evict(victim.frame);
         return victim;
     }

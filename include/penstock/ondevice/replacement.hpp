@@ -47,6 +47,12 @@ struct Victim {
     u32 frame;
 };
 
+// The page that a frame is wanted for, and whether the caller has asked before: it found only pages that come.
+struct Miss {
+    u64 key;
+    bool again;
+};
+
 template <class P>
 struct Pool {
     Directory<P> directory;
@@ -86,7 +92,8 @@ struct Pool {
             const u32 index = at(slot);
             const u32 state = FrameState<P>::load(frame(index));
             if (state & kReferences || spared(slot, index, state)) {
-                if (state & kBusy) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
+                const bool soon = state & kBusy && !(state & kDirty);  // one that is being overwritten is held
+                if (soon) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
                 continue;
             }
             switch (FrameState<P>::claim(frame(index))) {
@@ -116,7 +123,7 @@ struct Fifo {
     template <class P>
     static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
     template <class P>
-    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64) {
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, const Miss&) {
         return pool.search(pool.whole(), kScan, [](u32, u32, u32) { return false; });
     }
 };
@@ -130,7 +137,7 @@ struct Clock {
     template <class P>
     static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
     template <class P>
-    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64) {
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, const Miss&) {
         return pool.search(pool.whole(), kScan,
                            [&](u32, u32 index, u32 state) { return second_chance(pool, index, state); });
     }
@@ -160,9 +167,9 @@ struct PinnedRange {
     template <class P>
     static PENSTOCK_ONDEVICE void loaded(const Pool<P>&, u32) {}
     template <class P>
-    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, u64 key) {
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, const Miss& miss) {
         const auto stays = [&](u32, u32 index, u32) { return kept(pool, pool.directory.key(index)); };
-        if (kept(pool, key)) {
+        if (kept(pool, miss.key)) {
             const Victim victim = pool.search(pool.main(), kScan, stays);
             if (victim.kind == Victim::Kind::taken || victim.kind == Victim::Kind::dirty) return victim;
         }

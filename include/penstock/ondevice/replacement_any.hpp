@@ -18,14 +18,14 @@ struct AnyReplacement {
     }
 
     template <class P>
-    static PENSTOCK_ONDEVICE_SLOW Victim take(const Pool<P>& pool, u64 key) {
+    static PENSTOCK_ONDEVICE_SLOW Victim take(const Pool<P>& pool, const Miss& miss) {
         switch (pool.chosen) {
-            case Replacement::sweep_resistant: return SweepResistant::take(pool, key);
-            case Replacement::clock: return Clock::take(pool, key);
-            case Replacement::fifo: return Fifo::take(pool, key);
-            case Replacement::pinned_range: return PinnedRange::take(pool, key);
+            case Replacement::sweep_resistant: return SweepResistant::take(pool, miss);
+            case Replacement::clock: return Clock::take(pool, miss);
+            case Replacement::fifo: return Fifo::take(pool, miss);
+            case Replacement::pinned_range: return PinnedRange::take(pool, miss);
         }
-        return SweepResistant::take(pool, key);
+        return SweepResistant::take(pool, miss);
     }
 };
 

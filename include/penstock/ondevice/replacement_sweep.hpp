@@ -33,11 +33,10 @@ struct SweepResistant {
     }
 
     template <class P>
-    static PENSTOCK_ONDEVICE_SLOW Victim take(const Pool<P>& pool, u64 key) {
-        const Advice advice = pool.advice(key);
-        const u32 draw = mixed(P::template add<Scope::device>(&pool.shared->draws, 1u));
-        if (advice != Advice::once && draw % (advice == Advice::random ? kRandomAdmission : kAdmission) == 0) {
-            const Victim victim = from_main(pool, kGlance, advice == Advice::sweep ? key : kNoKey);
+    static PENSTOCK_ONDEVICE_SLOW Victim take(const Pool<P>& pool, const Miss& miss) {
+        const Advice advice = pool.advice(miss.key);
+        if (!miss.again && advice != Advice::once && admitted(pool, advice)) {
+            const Victim victim = from_main(pool, kGlance, advice == Advice::sweep ? miss.key : kNoKey);
             if (usable(victim)) return victim;
         }
         const Victim victim = from_probation(pool);
@@ -50,6 +49,12 @@ struct SweepResistant {
     static PENSTOCK_ONDEVICE u32 settled(u32 probation) { return probation - probation / 4; }
     static PENSTOCK_ONDEVICE bool usable(const Victim& victim) {
         return victim.kind == Victim::Kind::taken || victim.kind == Victim::Kind::dirty;
+    }
+    // Once a miss: who waits asks again and again, and would be admitted in the end.
+    template <class P>
+    static PENSTOCK_ONDEVICE bool admitted(const Pool<P>& pool, Advice advice) {
+        const u32 draw = mixed(P::template add<Scope::device>(&pool.shared->draws, 1u));
+        return draw % (advice == Advice::random ? kRandomAdmission : kAdmission) == 0;
     }
     static PENSTOCK_ONDEVICE u32 mixed(u32 value) {
         value = (value ^ value >> 16) * 0x7feb352du;

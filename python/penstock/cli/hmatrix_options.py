@@ -60,6 +60,8 @@ class Surface:
         if file is not None and shape is not None:
             raise options.refusal(command, "both MESH and --shape are given", "give one of them")
         if file is None and shape is None:
+            if asked["subdivide"] != "0":
+                raise options.refusal(command, "--subdivide: there is no mesh", "name a file, or give --shape")
             return None
         from penstock.hmatrix import shape_names
 
