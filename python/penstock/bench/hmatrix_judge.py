@@ -30,7 +30,7 @@ def _parity(medians: Medians, rows: Rows) -> list[Check]:
         found.append(Check(f"total time, file {what}: CPU path / GPU pinned", total, PUBLISHED_TOTAL, only="gpu"))
     for way, ceiling in (("auto, hot", "hot"), ("auto, cold", "cold")):
         rate = medians.ratio(f"{ratios[0]:g} of the matrix: {way}", f"ceiling, the file {ceiling}")
-        found.append(Check(f"sweeps / reading the file as often, {ceiling}", rate, 0.95, only="gpu"))
+        found.append(Check(f"sweeps / reads of the file, {ceiling}", rate, 0.95, only="gpu"))
     return found
 
 

@@ -105,9 +105,11 @@ class Mesh:
         convergence, and for more unknowns. The parts of a triangle follow each other and have its value.
 
         Raises:
-            Error: more triangles than there can be.
+            Error: more triangles than there can be; a number below 0.
         """
-        if times < 0 or self.unknowns * 4 ** min(times, 32) > MOST_TRIANGLES:
+        if times < 0:
+            raise Error(operation="subdivide a mesh", cause=f"{times} times", advice="use 0 or more")
+        if self.unknowns * 4 ** min(times, 32) > MOST_TRIANGLES:
             cause = f"{self.unknowns} triangles, {times} times into four"
             raise Error(operation="subdivide a mesh", cause=cause, advice=f"make at most {MOST_TRIANGLES} triangles")
         mesh = self
