@@ -29,7 +29,7 @@ class BadReads final : public os::System {
         return System::pread(fd, memory, bytes, offset);
     }
     std::atomic<bool> bad{false};
-    std::uint64_t from = 0, to = UINT64_MAX;
+    std::atomic<std::uint64_t> from{0}, to{UINT64_MAX};  // set while reads ahead run
 };
 
 class SourceFaults : public testing::Test {
