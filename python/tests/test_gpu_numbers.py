@@ -59,7 +59,7 @@ CLAIMS = [
     f"copy, {millions('cuFile compat, 4 KiB', digits=2)} threads of cuFile",
     f"not checked | {FIRST[ALONE + 'not checked', TIME]:.1f} us |",
     f"us | {FIRST[ALONE + 'checked', TIME]:.1f} us with its check |",
-    f"| blocks of 32 to 1024 threads | {median(BLOCKS) / 1e6:.1f} M/s at each |",
+    f"| blocks of 32 to 1024 threads | {min(BLOCKS) / 1e6:.1f} to {max(BLOCKS) / 1e6:.1f} M/s |",
     f"| {gigabytes('memory sequential 128 KiB')} GB/s | {gigabytes(LOCKED + 'sequential 128 KiB')} from page-locked",
     f"| {gigabytes('element loads, all hits', 0)} GB/s |",
     f"| {round(FIRST['element loads, plain memory', BYTES] / 1e10) * 10} from plain memory |",
@@ -83,10 +83,6 @@ CLAIMS = [
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_the_page_says_what_was_measured(claim: str) -> None:
     assert claim in " ".join(PAGE.split()), claim
-
-
-def test_blocks_are_as_even_as_the_page_says() -> None:
-    assert {f"{rate / 1e6:.1f}" for rate in BLOCKS} <= {"12.2", "12.3"}
 
 
 def test_control_another_number_is_found() -> None:

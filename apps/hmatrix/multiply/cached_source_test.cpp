@@ -194,6 +194,7 @@ TEST_F(Cache, gives_out_and_counts_what_the_model_says) {
                 model.give_back();
                 const SourceCounts counts = source.counts();
                 ASSERT_LE(counts.bytes_read, model.bytes_read() + in_pairs * early) << "run " << run;
+                ASSERT_GE(counts.bytes_hit, model.bytes_hit()) << "run " << run << " sweep " << sweep;
                 if (in_pairs) continue;
                 ASSERT_EQ(counts.bytes_read, model.bytes_read()) << "run " << run << " sweep " << sweep;
                 ASSERT_EQ(counts.bytes_hit, model.bytes_hit()) << "run " << run << " sweep " << sweep;

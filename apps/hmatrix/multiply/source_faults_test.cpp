@@ -88,7 +88,8 @@ TEST_F(SourceFaults, a_read_that_fails_is_the_error_of_its_product_and_the_next_
             system.to = system.from + static_cast<std::uint64_t>(file.tables().batches[batch].bytes);
             system.bad = true;
             ErrorInfo error = product(matrix);
-            for (int i = 0; error.ok() && i < 4; ++i) error = product(matrix);  // the batch had stayed in the cache
+            const int tries = kind == 2 ? 4 : 1;  // the batch may have stayed in the cache
+            for (int i = 0; error.ok() && i < tries; ++i) error = product(matrix);
             EXPECT_EQ(error.code, ErrorCode::io_error) << error.message();
             EXPECT_EQ(error.file, rig_.name);
             system.bad = false;
