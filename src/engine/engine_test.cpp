@@ -10,6 +10,7 @@ namespace {
 
 using test::EngineOverMemory;
 using test::random_bytes;
+using test::WrappedPath;
 
 TEST_F(EngineOverMemory, random_plans_with_faults_agree_with_the_oracle) {
     path::FaultOptions faults;
@@ -203,24 +204,24 @@ TEST_F(EngineOverMemory, wild_device_pointers_fail_the_transfer_and_not_the_work
     EXPECT_TRUE(fine->result().ok()) << fine->result().error.message();
 }
 
-// Tells when it is asked for this offset.
-class Told final : public Path {
+// Does nothing before it is opened, and tells when it is asked for an offset.
+struct Watch {
+    std::uint64_t offset = 0;
+    std::atomic<bool> open{false}, asked{false};
+};
+class Watched final : public WrappedPath {
   public:
-    Told(std::unique_ptr<Path> inner, std::uint64_t offset, std::atomic<bool>& asked)
-        : inner_(std::move(inner)), offset_(offset), asked_(asked) {}
-    const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
+    Watched(std::unique_ptr<Path> inner, Watch& watch) : WrappedPath(std::move(inner)), watch_(watch) {}
     std::size_t submit(std::span<const Operation> operations) override {
-        for (const Operation& operation : operations) asked_ = asked_ || operation.offset_bytes == offset_;
-        return inner_->submit(operations);
-    }
-    std::size_t reap(std::span<Completion> completions, Deadline deadline) override {
-        return inner_->reap(completions, deadline);
+        while (!watch_.open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        for (const Operation& operation : operations) {
+            if (operation.offset_bytes == watch_.offset) watch_.asked = true;
+        }
+        return WrappedPath::submit(operations);
     }
 
   private:
-    std::unique_ptr<Path> inner_;
-    std::uint64_t offset_;
-    std::atomic<bool>& asked_;
+    Watch& watch_;
 };
 
 // Between transfers that follow each other the storage must not stand still until the device has all of the last one.
@@ -230,18 +231,19 @@ TEST_F(EngineOverMemory, the_next_transfer_is_read_while_the_last_is_copied) {
     host.bandwidth_bytes_per_s = kSlot / 0.2;
     const auto contents = random_bytes(2 * kSlot, 13);
     store_->put(1, contents);
-    std::atomic<bool> asked{false};
-    make_engine_with(host, [&](std::unique_ptr<Path> path) {
-        return std::make_unique<Told>(std::move(path), kSlot, asked);
-    });
+    Watch watch;
+    watch.offset = kSlot;
+    make_engine_with(
+        host, [&](std::unique_ptr<Path> path) { return std::make_unique<Watched>(std::move(path), watch); });
     const Shape shape{.chunk_bytes = kSlot, .part_bytes = kPart, .workers = 2, .depth = 2};
     std::byte* const memory = device_bytes(2 * kSlot);
     const auto first = transfer(Direction::read, {{&file_, 0, memory, kSlot, 0}}, shape);
     const auto second = transfer(Direction::read, {{&file_, kSlot, memory + kSlot, kSlot, 0}}, shape);
     engine_->start(first);
     engine_->start(second);
+    watch.open = true;  // the second waits when the workers of the first are done
     const Deadline until = Deadline::after(std::chrono::seconds(10));
-    while (!asked && !until.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!watch.asked && !until.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_FALSE(first->done());
     EXPECT_EQ(first->result().bytes, kSlot);
     EXPECT_EQ(second->result().bytes, kSlot);

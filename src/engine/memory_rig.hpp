@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,20 @@ inline std::vector<std::byte> random_bytes(std::uint64_t count, std::uint64_t se
     for (auto& byte : bytes) byte = static_cast<std::byte>(random());
     return bytes;
 }
+
+// A path that does what another does, but for what a test makes of its submissions.
+class WrappedPath : public Path {
+  public:
+    explicit WrappedPath(std::unique_ptr<Path> inner) : inner_(std::move(inner)) {}
+    const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
+    std::size_t submit(std::span<const Operation> operations) override { return inner_->submit(operations); }
+    std::size_t reap(std::span<Completion> completions, Deadline deadline) override {
+        return inner_->reap(completions, deadline);
+    }
+
+  private:
+    std::unique_ptr<Path> inner_;
+};
 
 class EngineOverMemory : public testing::Test {
   protected:

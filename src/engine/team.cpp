@@ -115,9 +115,12 @@ void Team::leave(const std::function<bool()>& wanted_elsewhere) {
     std::unique_lock lock(mutex_);
     --members_;
     needed_.notify_all();
-    while (!copying_.empty() && (members_ == 0 || (job_.exhausted() && !wanted_elsewhere()))) {
+    const bool last = members_ == 0 && !ending_;
+    ending_ |= last;
+    while (!copying_.empty() && (last || (job_.exhausted() && !wanted_elsewhere()))) {
         if (!collect_finished()) wait_for_slot(lock);
     }
+    if (last) ending_ = false;
 }
 
 // One that is about to leave does not wait to be needed: those who are busy take the open parts. The others look now

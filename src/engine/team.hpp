@@ -91,6 +91,7 @@ class Team {
     std::optional<std::uint32_t> newest_{};  // the slot whose event was recorded last
     std::vector<CopyPiece> copy_pieces_;
     std::uint32_t members_ = 0;
+    bool ending_ = false;                 // one that left waits for all copies: who joins and leaves later need not
     std::uint32_t busy_ = 0;              // members that fill a part or wait for a slot
     BusyLimit limit_;                     // of busy_
     std::condition_variable needed_;      // busy_ or limit_ changed, or the end is near

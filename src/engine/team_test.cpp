@@ -14,6 +14,7 @@ namespace {
 
 using test::EngineOverMemory;
 using test::random_bytes;
+using test::WrappedPath;
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
 
@@ -204,23 +205,18 @@ TEST_F(EngineOverMemory, a_storm_of_transfers_leaves_nobody_waiting) {
 }
 
 // Holds back the read at one offset until it is opened.
-class Gate final : public Path {
+class Gate final : public WrappedPath {
   public:
     Gate(std::unique_ptr<Path> inner, std::uint64_t offset, std::shared_future<void> opened)
-        : inner_(std::move(inner)), offset_(offset), opened_(std::move(opened)) {}
-    const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
+        : WrappedPath(std::move(inner)), offset_(offset), opened_(std::move(opened)) {}
     std::size_t submit(std::span<const Operation> operations) override {
         for (const Operation& operation : operations) {
             if (operation.offset_bytes == offset_) opened_.wait_for(std::chrono::seconds(10));
         }
-        return inner_->submit(operations);
-    }
-    std::size_t reap(std::span<Completion> completions, Deadline deadline) override {
-        return inner_->reap(completions, deadline);
+        return WrappedPath::submit(operations);
     }
 
   private:
-    std::unique_ptr<Path> inner_;
     std::uint64_t offset_;
     std::shared_future<void> opened_;
 };
@@ -272,11 +268,10 @@ struct AtOnce {
     std::atomic<int> now{0};
     std::atomic<int> early{0}, late{0};
 };
-class Counting final : public Path {
+class Counting final : public WrappedPath {
   public:
     Counting(std::unique_ptr<Path> inner, AtOnce& at_once, std::uint64_t file_bytes)
-        : inner_(std::move(inner)), at_once_(at_once), file_bytes_(file_bytes) {}
-    const Capabilities& capabilities() const noexcept override { return inner_->capabilities(); }
+        : WrappedPath(std::move(inner)), at_once_(at_once), file_bytes_(file_bytes) {}
     std::size_t submit(std::span<const Operation> operations) override {
         const int now = ++at_once_.now;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -287,16 +282,12 @@ class Counting final : public Path {
                 at_once_.late = std::max(at_once_.late.load(), now);
             }
         }
-        const std::size_t count = inner_->submit(operations);
+        const std::size_t count = WrappedPath::submit(operations);
         --at_once_.now;
         return count;
     }
-    std::size_t reap(std::span<Completion> completions, Deadline deadline) override {
-        return inner_->reap(completions, deadline);
-    }
 
   private:
-    std::unique_ptr<Path> inner_;
     AtOnce& at_once_;
     std::uint64_t file_bytes_;
 };
