@@ -1,11 +1,17 @@
 // A DeviceCache over a disk that is full or fails: what is told, what stays, and what may be lost.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <thread>
+#include <vector>
 
 #include "context/device_cache_rig.hpp"
 #include "context/test_files.hpp"
+#include "os/residency.hpp"
 #include "os/system.hpp"
 #include "penstock/device_cache.hpp"
 
@@ -73,6 +79,60 @@ TEST_F(CacheOnABadDisk, a_sync_that_failed_is_told_by_every_flush_until_the_file
         disk_.fails_sync = false;
         EXPECT_EQ(error_of([&] { cache.flush(); }).message(), error.message()) << "the system tells of it once";
         EXPECT_EQ(error_of([&] { cache.close(); }).code, ErrorCode::io_error);
+    }
+}
+
+// Reads fail a while after all that are to fail together were asked for. There is no O_DIRECT.
+class FailsTogether : public os::System {
+  public:
+    std::atomic<std::size_t> asked{0}, together{0};
+    int open(const char* name, int flags, unsigned mode) override {
+        return (flags & O_DIRECT) != 0 ? (errno = EINVAL, -1) : System::open(name, flags, mode);
+    }
+    ssize_t pread(int, void*, std::size_t, std::uint64_t) override {
+        while (asked < together) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        errno = EIO;
+        return -1;
+    }
+};
+
+// Each is told of the place that it asked for, by bytes and by rows.
+TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
+    constexpr std::uint64_t kPage = 4096, kPages = 60;
+    const test::TempDirectory directory;
+    const std::string name = directory.file("large");
+    test::write_file(name, Bytes(kPages * kPage));
+    FailsTogether disk;
+    const Context context({.device = device_of_test(), .system = &disk});
+    const File file = context.open(name);
+    const int fd = ::open(name.c_str(), O_RDONLY);
+    os::drop_cache(os::real_system(), fd, name);
+    const bool cold = os::residency(fd, 0, kPages * kPage).resident_pages == 0;
+    ::close(fd);
+    if (!cold) GTEST_SKIP() << "this file cannot be cold";
+    const DeviceCache cache(context, {&file, 1}, {.threads = 4, .map = false});
+    const std::vector<std::uint64_t> pages{3, 23, 43};
+    for (const bool rows : {false, true}) {
+        disk.together = disk.asked + pages.size();
+        std::vector<std::thread> threads;
+        for (const std::uint64_t page : pages) {
+            threads.emplace_back([&, page] {
+                const Buffer to = context.allocate(kPage), index = context.allocate(sizeof(page));
+                context.copy_to_device(index.data(), &page, sizeof(page));
+                ++disk.asked;
+                const ErrorInfo told = error_of([&] {
+                    if (rows)
+                        cache.gather(0, {.row_bytes = kPage}, index.view(), to.view());
+                    else
+                        cache.read(0, page * kPage, to.view());
+                });
+                EXPECT_EQ(told.code, ErrorCode::io_error) << told.message();
+                EXPECT_EQ(told.system_code, EIO) << told.message();
+                EXPECT_EQ(told.offset_bytes, page * kPage) << told.message();
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
     }
 }
 

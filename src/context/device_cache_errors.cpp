@@ -136,14 +136,34 @@ void DeviceCacheState::fail_storage(const CacheRequest& request, const ondevice:
     throw Error(std::move(info));
 }
 
+// What the storage said of a range, or else of pages that had to make room for it. Null: nothing.
+const ondevice::ServedFailure* DeviceCacheState::told_of(const CacheRequest& range, const Told& failures) const {
+    if (failures.empty()) return nullptr;
+    std::uint32_t first = 0;
+    for (std::uint32_t array = 0; array < range.array; ++array)
+        first += static_cast<std::uint32_t>(arrays_[array].files.size());
+    const ondevice::Stripes stripes = cache_->layout(range.array).stripes;
+    const std::uint64_t page = options_.page_bytes;
+    for (const ondevice::ServedFailure& one : failures) {
+        for (std::uint64_t at = range.offset_bytes / page * page; at < range.offset_bytes + range.bytes; at += page) {
+            const ondevice::FilePlace place = stripes.place(at);
+            if (first + place.file == one.file && place.offset_bytes == one.offset_bytes) return &one;
+        }
+    }
+    return &failures.front();
+}
+
 void DeviceCacheState::check(const CacheRequest& request, const ondevice::FileCache::Failure& failure) const {
     if (failure.status == Status::ok) return;
-    if (failure.storage) fail_storage(request, *failure.storage);
-    const bool inside = failure.where >= request.offset_bytes / options_.page_bytes;
-    if (request.bytes == 0 || !inside || failure.status == Status::read_only) fail(request, failure.status);
     CacheRequest where = request;
-    where.offset_bytes = failure.where * options_.page_bytes;
-    where.bytes = options_.page_bytes;
+    const bool inside = failure.where >= request.offset_bytes / options_.page_bytes;
+    const bool of_a_page = request.bytes != 0 && inside && failure.status != Status::read_only;
+    if (of_a_page) {
+        where.offset_bytes = failure.where * options_.page_bytes;
+        where.bytes = options_.page_bytes;
+    }
+    if (const auto* const told = told_of(where, failure.storage)) fail_storage(request, *told);
+    if (!of_a_page) fail(request, failure.status);
     fail_at(where, failure.status);
 }
 
@@ -157,9 +177,9 @@ void DeviceCacheState::check(const RowsRequest& asked, const ondevice::FileCache
         refuse(where, "the indices name row " + named + "; there are " + std::to_string(asked.rows.count),
                "give rows of the array");
     }
-    if (failure.storage) fail_storage(where, *failure.storage);
     where.offset_bytes = asked.rows.offset_bytes + row * asked.rows.row_bytes;
     where.bytes = asked.rows.row_bytes;
+    if (const auto* const told = told_of(where, failure.storage)) fail_storage(asked.request, *told);
     fail_at(where, failure.status);
 }
 

@@ -82,6 +82,8 @@ class DeviceCacheState {
     const OpenFile& file_of(std::uint32_t number) const;
     void add_arrays(DeviceCacheStatistics& found, ondevice::FileCache& cache) const;
     [[noreturn]] void fail_at(const CacheRequest& page, ondevice::Status status) const;
+    using Told = std::vector<ondevice::ServedFailure>;
+    const ondevice::ServedFailure* told_of(const CacheRequest& range, const Told& failures) const;
     [[noreturn]] void fail_storage(const CacheRequest& request, const ondevice::ServedFailure& failure) const;
     std::uint64_t index_at(const MemoryView& indices, std::uint64_t place) const;
 

@@ -47,6 +47,21 @@ u32 unpinned(const CacheShape& shape) {
     return static_cast<u32>(std::min<u64>((shape.frames + 7) / 8, enough));
 }
 
+using Company = CacheLanes::Company;
+
+// Others' calls go on beside what moves bytes, as beside a kernel that does. What changes which pages may go, and what
+// gives an answer about all of them, would find them in use.
+Company company_of(CacheTask task) noexcept {
+    switch (task) {
+        case CacheTask::gather:
+        case CacheTask::scatter:
+        case CacheTask::read:
+        case CacheTask::write:
+        case CacheTask::prefetch: return Company::others;
+        default: return Company::none;
+    }
+}
+
 // Short work is over before a thread that sleeps would be woken, which takes as long again; long work leaves the core
 // to others. The threads of the service may want it too.
 void wait_for(Event& event) {
@@ -76,11 +91,8 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     data_ = own_.allocate(shape_.data_bytes());
     states_ = own_.allocate(shape_.state_bytes());
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
-    outcome_ = own_.allocate(sizeof(CacheOutcome));
     failed_ = own_.allocate(sizeof(u32));
     done_ = own_.allocate(u64{most_workers_} * sizeof(u32));
-    stream_ = device.make_stream();
-    event_ = device.make_event();
     for (const FileSet& set : arrays) {
         layouts_.push_back(layout_of(set, shape_.page_bytes));
         mappings_.push_back(options.map ? std::make_unique<FileMapping>(device, set, layouts_.back()) : nullptr);
@@ -89,7 +101,8 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     const u32 slots = options.slots != 0 ? options.slots : static_cast<u32>(room);
     mailbox_ = std::make_unique<Mailbox>(shared_, own_, MailboxSizes{slots, shape_.page_bytes});
     make_refs(arrays);
-    answers_ = shared_.allocate(std::max({counts_.bytes, moved_.bytes, outcome_.bytes, failed_.bytes, done_.bytes}));
+    const u64 answer = std::max<u64>({counts_.bytes, moved_.bytes, sizeof(CacheOutcome), failed_.bytes, done_.bytes});
+    lanes_ = std::make_unique<CacheLanes>(device, CacheLanes::Memories{own_, shared_}, answer);
     service_ = std::make_unique<Service>(
         *mailbox_, arrays,
         ServiceOptions{.threads = service_threads(options, slots), .system = options.system});
@@ -146,21 +159,26 @@ void FileCache::make_refs(const std::vector<FileSet>& arrays) {
 
 const StoredRef* FileCache::ref(u32 array) const { return reinterpret_cast<const StoredRef*>(refs_.data) + array; }
 
-// What is in `from`, in its place on the stream: the one wait for it is also the one for what was queued before.
+// What the device has at `from`, to the lane's answers, in its place on the lane's stream: the one wait for it is also
+// the one for what was queued before.
+void FileCache::fetch(CacheLane& lane, u8* from, u64 bytes, Then then) const {
+    lane.stream->copy(CopyDirection::to_host, lane.answers, from, bytes);
+    lane.stream->record(*lane.event);
+    if (then == Then::clear) lane.stream->fill(from, bytes, 0);  // behind the event: nobody waits for it
+    wait_for(*lane.event);
+}
+
 template <class T>
-std::vector<T> FileCache::fetched(const DmaBlock& from, Then then) {
-    stream_->copy(CopyDirection::to_host, answers_.data, from.data, from.bytes);
-    stream_->record(*event_);
-    if (then == Then::clear) stream_->fill(from.data, from.bytes, 0);  // behind the event: nobody waits for it
-    wait_for(*event_);
+std::vector<T> FileCache::fetched(CacheLane& lane, const DmaBlock& from, Then then) const {
+    fetch(lane, from.data, from.bytes, then);
     std::vector<T> found(from.bytes / sizeof(T));
-    std::memcpy(found.data(), answers_.data, found.size() * sizeof(T));
+    std::memcpy(found.data(), lane.answers, found.size() * sizeof(T));
     return found;
 }
 
 Status FileCache::take_failure() {
-    const std::scoped_lock lock(mutex_);
-    Failure failure{static_cast<Status>(fetched<int>(failed_, Then::clear).front())};
+    const CacheLanes::Turn lane(*lanes_, Company::others);
+    Failure failure{static_cast<Status>(fetched<int>(*lane, failed_, Then::clear).front())};
     for (u32 array = 0; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
     return failure.status;
 }
@@ -184,82 +202,96 @@ u32 FileCache::workers_for(const CacheWork& work) const {
     return static_cast<u32>(std::clamp<u64>(useful, 1, std::min<u64>(most_workers_, room)));
 }
 
-FileCache::Failure FileCache::run_locked(u32 array, CacheWork work) {
-    static_cast<void>(service_->take_failure());  // of earlier work
+FileCache::Failure FileCache::run_on(CacheLane& lane, u32 array, CacheWork work) {
+    const u64 failures_before = service_->failures();
     work.ref = ref(array);
-    work.outcome = reinterpret_cast<CacheOutcome*>(outcome_.data);
-    launch(device_, *stream_, work, workers_for(work));
-    const CacheOutcome outcome = fetched<CacheOutcome>(outcome_, Then::clear).front();
-    clocks_.cycles += outcome.cycles;
-    clocks_.ns += outcome.ns;
+    work.outcome = lane.outcome;
+    launch(device_, *lane.stream, work, workers_for(work));
+    fetch(lane, reinterpret_cast<u8*>(lane.outcome), sizeof(CacheOutcome), Then::clear);
+    CacheOutcome outcome;
+    std::memcpy(&outcome, lane.answers, sizeof(outcome));
+    cycles_ += outcome.cycles;
+    ns_ += outcome.ns;
     Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
-    if (failure.status != Status::ok) failure.storage = service_->take_failure();
-    if (failure.storage && failure.storage->status != failure.status) failure.storage.reset();
-    return failure.status == Status::ok ? cut_short(array) : failure;
+    if (failure.status == Status::ok) return cut_short(array);
+    for (const ServedFailure& one : service_->failures_since(failures_before)) {
+        if (one.status == failure.status) failure.storage.push_back(one);
+    }
+    return failure;
 }
 
 // A GPU has the pages of a mapping pinned: it reads and writes them on when the file has lost them.
 FileCache::Failure FileCache::cut_short(u32 array) const {
     if (!mapped(array)) return {};
     const auto cut = service_->cut_short(array);
-    return cut ? Failure{cut->status, 0, cut} : Failure{};
+    return cut ? Failure{cut->status, 0, {*cut}} : Failure{};
 }
 
 FileCache::Failure FileCache::run(u32 array, CacheWork work) {
-    const std::scoped_lock lock(mutex_);
-    return run_locked(array, work);
+    const CacheLanes::Turn lane(*lanes_, company_of(work.task));
+    return run_on(*lane, array, work);
 }
 
 FileCache::Failure FileCache::pin(u32 array, u64 first_page, u64 pages) {
-    const std::scoped_lock lock(mutex_);
+    const CacheLanes::Turn lane(*lanes_, Company::none);
     if (pages > quota_) return {Status::all_pinned, first_page};
     CacheWork work{};
     work.first = first_page;
     work.count = pages;
     work.task = CacheTask::promise;
-    Failure failure = run_locked(array, work);
+    Failure failure = run_on(*lane, array, work);
     if (failure.status != Status::ok || pages == 0) return failure;
     work.task = CacheTask::pin;
     work.done = reinterpret_cast<u32*>(done_.data);
-    failure = run_locked(array, work);
+    failure = run_on(*lane, array, work);
     if (failure.status == Status::ok) return failure;
-    std::vector<u32> done = fetched<u32>(done_);
+    std::vector<u32> done = fetched<u32>(*lane, done_);
     done.resize(workers_for(work));
     work.task = CacheTask::unpin;
-    run_locked(array, work);
+    run_on(*lane, array, work);
     for (const u32 count : done) work.count -= count;
     work.task = CacheTask::take_back;
-    run_locked(array, work);
+    run_on(*lane, array, work);
     return failure;
 }
 
 FileCache::Failure FileCache::flush() {
-    const std::scoped_lock lock(mutex_);
+    const CacheLanes::Turn lane(*lanes_, Company::none);
     CacheWork work{};
     work.task = CacheTask::write_back;
-    const Failure written = run_locked(0, work);
+    const Failure written = run_on(*lane, 0, work);
     work.task = CacheTask::commit;
-    const Failure durable = run_locked(0, work);
+    const Failure durable = run_on(*lane, 0, work);
     if (written.status != Status::ok) return written;
     Failure failure = durable;
     for (u32 array = 1; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
     return failure;
 }
 
-std::vector<CacheCounts> FileCache::counts() {
-    const std::scoped_lock lock(mutex_);
-    return fetched<CacheCounts>(counts_);
+// Counters, to which calls beside this one go on adding: threads of the host one by one, so they are read so.
+template <class T>
+std::vector<T> FileCache::counted(const DmaBlock& from) {
+    static_assert(sizeof(T) % sizeof(u64) == 0);
+    if (!device_.emulated) {
+        const CacheLanes::Turn lane(*lanes_, Company::others);
+        return fetched<T>(*lane, from);
+    }
+    std::vector<u64> words(from.bytes / sizeof(u64));
+    for (u64 i = 0; i < words.size(); ++i)
+        words[i] = __atomic_load_n(reinterpret_cast<const u64*>(from.data) + i, __ATOMIC_RELAXED);
+    std::vector<T> found(from.bytes / sizeof(T));
+    std::memcpy(found.data(), words.data(), from.bytes);
+    return found;
 }
 
-double FileCache::cycles_per_ns() {
-    const std::scoped_lock lock(mutex_);
-    return clocks_.ns == 0 ? 0 : static_cast<double>(clocks_.cycles) / static_cast<double>(clocks_.ns);
+std::vector<CacheCounts> FileCache::counts() { return counted<CacheCounts>(counts_); }
+
+double FileCache::cycles_per_ns() const noexcept {
+    const u64 ns = ns_;
+    return ns == 0 ? 0 : static_cast<double>(cycles_) / static_cast<double>(ns);
 }
 
-std::vector<MovedByGpu> FileCache::moved() {
-    const std::scoped_lock lock(mutex_);
-    return fetched<MovedByGpu>(moved_);
-}
+std::vector<MovedByGpu> FileCache::moved() { return counted<MovedByGpu>(moved_); }
 
 std::string FileCache::mapping_refusal(u32 array) const {
     return mappings_[array] == nullptr ? "not asked for" : mappings_[array]->refusal();
@@ -267,12 +299,12 @@ std::string FileCache::mapping_refusal(u32 array) const {
 
 u64 FileCache::device_bytes() const noexcept {
     return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + moved_.bytes + done_.bytes +
-           outcome_.bytes + failed_.bytes;
+           lanes_->device_bytes() + failed_.bytes;
 }
 
 u64 FileCache::pinned_bytes() const noexcept {
     const MailboxRef<Native> ref = mailbox_->ref();
-    return ref.depth() * (u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32)) + answers_.bytes;
+    return ref.depth() * (u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32)) + lanes_->pinned_bytes();
 }
 
 }  // namespace penstock::ondevice

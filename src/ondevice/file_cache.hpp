@@ -2,15 +2,16 @@
 // and the work that the host asks of it. Users' own kernels may use the cache at the same time.
 //
 // Pages that were stored to reach their files by flush or when their place is needed, not by the owner's going. Thread-
-// safe: work of several threads is done one after another.
+// safe: bytes of several threads are moved at once, as by several kernels; all other work is done alone, in the order
+// in which it was asked for.
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "ondevice/cache_lanes.hpp"
 #include "ondevice/file_cache_launch.hpp"
 #include "ondevice/device_memory.hpp"
 #include "ondevice/file_mapping.hpp"
@@ -40,8 +41,9 @@ class FileCache {
     struct Failure {
         Status status = Status::ok;
         u64 where = 0;  // row or page; see CacheTask
-        // Which file the storage failed at, where it did: of the page, or of one that had to make room for it.
-        std::optional<ServedFailure> storage = {};
+        // Where the storage failed meanwhile with that status: at the page, at one that had to make room for it, or at
+        // one of a call beside this one. Empty: it did not.
+        std::vector<ServedFailure> storage = {};
     };
     // `work` without ref and outcome. Its memory is the device's or can be reached by it.
     Failure run(u32 array, CacheWork work);
@@ -62,7 +64,7 @@ class FileCache {
     // Of each multiprocessor; added up when kernels end.
     std::vector<CacheCounts> counts();
     // Of the device's clocks, by the cache's own work so far; 0: not known yet.
-    double cycles_per_ns();
+    double cycles_per_ns() const noexcept;
     // Files are numbered through, those of array 0 first, in both.
     ServiceEvidence evidence() const { return service_->evidence(); }
     std::vector<MovedByGpu> moved();
@@ -74,10 +76,13 @@ class FileCache {
 
   private:
     void make_refs(const std::vector<FileSet>& arrays);
-    Failure run_locked(u32 array, CacheWork work);
+    Failure run_on(CacheLane& lane, u32 array, CacheWork work);
     enum class Then { keep, clear };
     template <class T>
-    std::vector<T> fetched(const DmaBlock& from, Then then = Then::keep);
+    std::vector<T> fetched(CacheLane& lane, const DmaBlock& from, Then then = Then::keep) const;
+    void fetch(CacheLane& lane, u8* from, u64 bytes, Then then) const;
+    template <class T>
+    std::vector<T> counted(const DmaBlock& from);
     Failure cut_short(u32 array) const;
     u32 workers_for(const CacheWork& work) const;
 
@@ -87,19 +92,14 @@ class FileCache {
     u32 quota_ = 0;
     u32 most_workers_ = 1;
     DeviceMemory own_, shared_;
-    DmaBlock states_, data_, files_, refs_, counts_, moved_, outcome_, failed_, done_;
-    DmaBlock answers_;  // page-locked: what the device has there, on its way to who asked
+    DmaBlock states_, data_, files_, refs_, counts_, moved_, failed_;
+    DmaBlock done_;  // of who pins, alone
     std::vector<FileLayout> layouts_;
     std::vector<std::unique_ptr<FileMapping>> mappings_;
     std::unique_ptr<Mailbox> mailbox_;
     std::unique_ptr<Service> service_;
-    std::unique_ptr<Stream> stream_;
-    std::unique_ptr<Event> event_;
-    struct Clocks {
-        u64 cycles = 0, ns = 0;
-    };
-    Clocks clocks_;  // guarded by mutex_
-    std::mutex mutex_;
+    std::unique_ptr<CacheLanes> lanes_;
+    std::atomic<u64> cycles_{0}, ns_{0};  // by the device's clocks
 };
 
 }  // namespace penstock::ondevice

@@ -216,12 +216,16 @@ TEST_F(FileCacheTest, pinned_pages_stay_and_too_many_are_refused) {
     EXPECT_EQ(cache.pin(0, 3, 40).status, Status::ok);
 }
 
-// A disk whose reads wait until they are let go.
+// A disk whose reads wait until they are let go, or fail.
 class HeldReads : public os::System {
   public:
-    std::atomic<bool> held{true};
+    std::atomic<bool> held{true}, failing{false};
+    std::atomic<int> waiting{0};
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        ++waiting;
         held.wait(true);
+        --waiting;
+        if (failing) return errno = EIO, -1;
         return System::pread(fd, memory, bytes, offset);
     }
     void let_go() {
@@ -274,6 +278,45 @@ TEST_F(PrefetchTest, of_more_pages_than_slots_or_frames_ends_and_what_nobody_use
     ASSERT_EQ(write(cache, 100 * 4096, Bytes(5000, 1)).status, Status::ok);
     EXPECT_EQ(cache.flush().status, Status::ok) << "by a slot that a load had";
     std::fill_n(content_.begin() + 100 * 4096, 5000, static_cast<unsigned char>(1));
+    EXPECT_EQ(read(cache, 0, kBytes), content_);
+}
+
+TEST_F(PrefetchTest, a_call_that_waits_for_the_disk_holds_up_none_whose_pages_are_here) {
+    if (!make_cold()) GTEST_SKIP() << "this file cannot be cold";
+    FileCache cache(*device_, {&file_.handle}, options());
+    system_.let_go();
+    EXPECT_EQ(read(cache, 0, 8 * 4096), part(0, 8 * 4096));
+    system_.held = true;
+    std::atomic<bool> over{false};
+    std::thread waits([&] {
+        EXPECT_EQ(read(cache, 100 * 4096, 4096), part(100 * 4096, 4096));
+        over = true;
+    });
+    while (system_.waiting == 0) std::this_thread::yield();
+    for (int turn = 0; turn < 10; ++turn) EXPECT_EQ(read(cache, 4096, 7 * 4096), part(4096, 7 * 4096));
+    EXPECT_FALSE(over);
+    system_.let_go();
+    waits.join();
+}
+
+// Each call is told of its own failure, though others fail in the same way meanwhile.
+TEST_F(PrefetchTest, calls_that_fail_at_once_are_told_of_their_own_pages) {
+    if (!make_cold()) GTEST_SKIP() << "this file cannot be cold";
+    system_.let_go();
+    FileCache cache(*device_, {&file_.handle}, options());
+    system_.failing = true;
+    std::vector<std::thread> threads;
+    for (u64 page : {10, 60, 110, 160, 210, 250})
+        threads.emplace_back([&, page] {
+            const OnDevice to(*device_, 4096);
+            const auto failure = move(cache, CacheTask::read, page * 4096, to.data(), 4096);
+            EXPECT_EQ(failure.status, Status::io_error);
+            EXPECT_EQ(failure.where, page);
+            const auto at = [&](const ServedFailure& one) { return one.offset_bytes == page * 4096; };
+            EXPECT_EQ(std::count_if(failure.storage.begin(), failure.storage.end(), at), 1) << page;
+        });
+    for (auto& thread : threads) thread.join();
+    system_.failing = false;
     EXPECT_EQ(read(cache, 0, kBytes), content_);
 }
 
@@ -338,7 +381,8 @@ TEST_F(FileCacheTest, files_are_mapped_for_gpus_where_they_are_in_memory) {
     const OnDevice to(*device_, 8192);
     const auto cut = move(cache, CacheTask::read, 900'000, to.data(), 8192);
     EXPECT_EQ(cut.status, Status::truncated) << "a GPU has the pages that the file lost, and reads them";
-    EXPECT_EQ(cut.storage ? cut.storage->file : ~0u, 0u);
+    ASSERT_FALSE(cut.storage.empty());
+    EXPECT_EQ(cut.storage[0].file, 0u);
     EXPECT_EQ(cache.flush().status, emulated ? Status::ok : Status::truncated) << "what went to them is lost";
     EXPECT_EQ(cache.take_failure(), emulated ? Status::ok : Status::truncated);
 }

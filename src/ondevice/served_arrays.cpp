@@ -1,9 +1,9 @@
 // See served_arrays.hpp.
 #include "ondevice/served_arrays.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string>
-#include <utility>
 
 namespace penstock::ondevice {
 namespace {
@@ -58,12 +58,25 @@ std::optional<ServedFailure> ServedArrays::cut_short(u32 array) const noexcept {
 
 void ServedArrays::failed(const ServedFailure& failure) {
     const std::scoped_lock lock(mutex_);
-    if (!failure_) failure_ = failure;
+    if (failures_ < kFailuresKept)
+        last_.push_back(failure);
+    else
+        last_[failures_ % kFailuresKept] = failure;
+    ++failures_;
 }
 
-std::optional<ServedFailure> ServedArrays::take_failure() {
+u64 ServedArrays::failures() const {
     const std::scoped_lock lock(mutex_);
-    return std::exchange(failure_, std::nullopt);
+    return failures_;
+}
+
+std::vector<ServedFailure> ServedArrays::failures_since(u64 before) const {
+    const std::scoped_lock lock(mutex_);
+    const u64 forgotten = failures_ - last_.size();
+    std::vector<ServedFailure> found;
+    for (u64 number = std::max(before, forgotten); number < failures_; ++number)
+        found.push_back(last_[number % kFailuresKept]);
+    return found;
 }
 
 }  // namespace penstock::ondevice

@@ -1,5 +1,5 @@
 // ServedArrays: what the service threads share: the files of all arrays, which one of them serves a request, and the
-// first failure, for the sake of whoever has only a status to tell of it.
+// last failures, for the sake of whoever has only a status to tell of them.
 //
 // Requests name arrays and offsets in them. Files are numbered through, those of array 0 first.
 #pragma once
@@ -44,8 +44,11 @@ class ServedArrays {
     std::optional<ServedFailure> cut_short(u32 array) const noexcept;
 
     void failed(const ServedFailure& failure);
-    // The first one since the last call. Any thread may ask.
-    std::optional<ServedFailure> take_failure();
+    // How many there were. Any thread may ask, as the next.
+    u64 failures() const;
+    // Those after the first `before`, the earliest first; of very many, the last kFailuresKept.
+    std::vector<ServedFailure> failures_since(u64 before) const;
+    static constexpr u64 kFailuresKept = 256;
 
   private:
     struct Array {
@@ -55,8 +58,9 @@ class ServedArrays {
     };
     std::vector<Array> arrays_;
     std::vector<std::unique_ptr<ServedFile>> files_;
-    std::mutex mutex_;
-    std::optional<ServedFailure> failure_;
+    mutable std::mutex mutex_;
+    std::vector<ServedFailure> last_;  // by number modulo kFailuresKept
+    u64 failures_ = 0;
 };
 
 }  // namespace penstock::ondevice

@@ -76,18 +76,27 @@ TEST_F(ServedArraysTest, a_file_that_was_cut_short_is_found) {
     EXPECT_EQ(cut->offset_bytes, 700u);
 }
 
-TEST_F(ServedArraysTest, the_first_failure_is_kept_until_it_is_taken) {
+TEST_F(ServedArraysTest, failures_since_are_the_last_ones_in_their_order) {
     const OpenedSet alone(alone_);
     ServedArrays arrays({alone.set});
-    EXPECT_FALSE(arrays.take_failure().has_value());
+    EXPECT_EQ(arrays.failures(), 0u);
+    EXPECT_TRUE(arrays.failures_since(0).empty());
     arrays.failed({Status::io_error, Operation::write, 0, 4096, 512, 28});
     arrays.failed({Status::truncated, Operation::read, 0, 0, 1, 0});
-    const auto first = arrays.take_failure();
-    ASSERT_TRUE(first.has_value());
-    EXPECT_EQ(first->status, Status::io_error);
-    EXPECT_EQ(first->offset_bytes, 4096u);
-    EXPECT_EQ(first->system_code, 28);
-    EXPECT_FALSE(arrays.take_failure().has_value());
+    EXPECT_EQ(arrays.failures(), 2u);
+    const auto both = arrays.failures_since(0);
+    ASSERT_EQ(both.size(), 2u);
+    EXPECT_EQ(both[0].status, Status::io_error);
+    EXPECT_EQ(both[0].offset_bytes, 4096u);
+    EXPECT_EQ(both[0].system_code, 28);
+    EXPECT_EQ(arrays.failures_since(1).size(), 1u);
+    EXPECT_EQ(arrays.failures_since(1)[0].status, Status::truncated);
+    EXPECT_TRUE(arrays.failures_since(2).empty());
+    const u64 many = ServedArrays::kFailuresKept + 3;
+    for (u64 i = 0; i < many; ++i) arrays.failed({Status::io_error, Operation::read, 0, i, 1, 5});
+    const auto last = arrays.failures_since(1);
+    ASSERT_EQ(last.size(), ServedArrays::kFailuresKept) << "of very many, the last";
+    for (u64 i = 0; i < last.size(); ++i) EXPECT_EQ(last[i].offset_bytes, i + 3);
 }
 
 }  // namespace

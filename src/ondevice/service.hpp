@@ -67,8 +67,9 @@ class Service {
     Service& operator=(const Service&) = delete;
 
     ServiceEvidence evidence() const;
-    // Where the storage failed first since the last call.
-    std::optional<ServedFailure> take_failure() { return arrays_.take_failure(); }
+    // Where the storage failed; see ServedArrays.
+    u64 failures() const { return arrays_.failures(); }
+    std::vector<ServedFailure> failures_since(u64 before) const { return arrays_.failures_since(before); }
     // Whether a file of the array is shorter than it was, which who uses a mapping of it is not told by the storage.
     std::optional<ServedFailure> cut_short(u32 array) const noexcept { return arrays_.cut_short(array); }
 

@@ -180,12 +180,12 @@ class BadFileTest : public StripedCacheTest {
     // The first to fail is any of its pages: warps of a GPU write them in any order.
     void expect_failed(const FileCache::Failure& failure, Operation operation, int code) {
         EXPECT_EQ(failure.status, Status::io_error);
-        ASSERT_TRUE(failure.storage.has_value());
-        EXPECT_EQ(failure.storage->file, 1u);
-        EXPECT_EQ(failure.storage->operation, operation);
-        EXPECT_LT(failure.storage->offset_bytes, 8 * kPage);
-        EXPECT_EQ(failure.storage->offset_bytes % kPage, 0u);
-        EXPECT_EQ(failure.storage->system_code, code);
+        ASSERT_FALSE(failure.storage.empty());
+        EXPECT_EQ(failure.storage[0].file, 1u);
+        EXPECT_EQ(failure.storage[0].operation, operation);
+        EXPECT_LT(failure.storage[0].offset_bytes, 8 * kPage);
+        EXPECT_EQ(failure.storage[0].offset_bytes % kPage, 0u);
+        EXPECT_EQ(failure.storage[0].system_code, code);
     }
 
     FileBytes content_ = test::stamped(kBytes);
@@ -226,9 +226,9 @@ TEST_F(BadFileTest, a_file_cut_short_underneath_is_a_status_and_the_others_are_r
     const OnDevice to(*device_, kBytes);
     const auto failure = move(*cache_, CacheTask::read, 0, to, kBytes);
     EXPECT_EQ(failure.status, Status::truncated);
-    ASSERT_TRUE(failure.storage.has_value());
-    EXPECT_EQ(failure.storage->file, 1u);
-    EXPECT_GE(failure.storage->offset_bytes + kPage, kStripe + 100);
+    ASSERT_FALSE(failure.storage.empty());
+    EXPECT_EQ(failure.storage[0].file, 1u);
+    EXPECT_GE(failure.storage[0].offset_bytes + kPage, kStripe + 100);
     const auto content = content_.begin();
     EXPECT_EQ(read(*cache_, 0, 6 * kPage), FileBytes(content, content + 6 * kPage)) << "its beginning";
     EXPECT_EQ(read(*cache_, 10 * kPage, 4 * kPage), FileBytes(content + 10 * kPage, content + 14 * kPage));

@@ -1,9 +1,13 @@
 // Batches by the device's page cache: every byte, what is counted, and what is refused.
 #include "hmatrix/multiply/page_cache_source.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -12,6 +16,8 @@
 
 #include "hmatrix/multiply/kernels.hpp"
 #include "hmatrix/multiply/stored_rig.hpp"
+#include "os/residency.hpp"
+#include "os/system.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -139,6 +145,53 @@ TEST_F(PageCacheSourceTest, batches_are_fetched_ahead_while_one_is_held) {
         EXPECT_EQ(source.counts().bytes_taken, all());
         sweep(source, 2, file_.tiers());
     }
+}
+
+// Reads wait until they are let go. There is no O_DIRECT.
+class HeldReads final : public os::System {
+  public:
+    std::atomic<bool> held{false};
+    int open(const char* name, int flags, unsigned mode) override {
+        return (flags & O_DIRECT) != 0 ? (errno = EINVAL, -1) : System::open(name, flags, mode);
+    }
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        held.wait(true);
+        return System::pread(fd, memory, bytes, offset);
+    }
+    void let_go() {
+        held = false;
+        held.notify_all();
+    }
+};
+
+TEST_F(PageCacheSourceTest, the_next_batch_is_asked_for_while_one_still_waits_for_the_disk) {
+    HeldReads disk;
+    ContextOptions with;
+    with.system = &disk;
+    const Context context = host_context(with);
+    const MatrixFile file = MatrixFile::open(context, rig_.workers, rig_.name);
+    PageCacheOptions how = options(0);
+    how.cache_bytes = 8 * 4 * piece_;
+    PageCacheSource source(context, rig_.workers, file, how);
+    ASSERT_EQ(source.room(), 4);
+    const int fd = ::open(rig_.name.c_str(), O_RDONLY);
+    os::drop_cache(os::real_system(), fd, rig_.name);
+    const bool cold = os::residency(fd, 0, rig_.bytes.size()).resident_pages == 0;
+    ::close(fd);
+    if (!cold) GTEST_SKIP() << "this file cannot be cold";
+    disk.held = true;
+    source.begin({order_, {}, file.tiers()});
+    const std::int64_t two = file.prefix_bytes(0, file.tiers()) + file.prefix_bytes(1, file.tiers());
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(8);  // sooner than a read is given up
+    while (source.counts().bytes_taken < two && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT_EQ(source.counts().bytes_taken, two) << "and not yet the one after it";
+    EXPECT_EQ(source.counts().bytes_read, 0);
+    disk.let_go();
+    for (const std::int64_t batch : order_) {
+        source.take(batch);
+        source.give_back(batch);
+    }
+    sweep(source, 2, file.tiers());
 }
 
 // Sweeps of other batches, and of more tiers, than the one before was told of.
