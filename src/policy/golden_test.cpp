@@ -122,8 +122,8 @@ TEST(GoldenProfiles, a_coherent_link_writes_by_cufile_at_every_size_and_reads_by
 }
 
 INSTANTIATE_TEST_SUITE_P(Profiles, Golden, testing::Values("no-gpu", "h200-vm", "native-gds", "coherent-link", "nfs"),
-                         [](const auto& info) {
-                             std::string name = info.param;
+                         [](const auto& profile) {
+                             std::string name = profile.param;
                              for (char& c : name) c = c == '-' ? '_' : c;
                              return name;
                          });
