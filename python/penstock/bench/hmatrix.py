@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import Context, Error, hmatrix
 from penstock.bench import hmatrix_ceilings as ceilings
+from penstock.bench import hmatrix_hacapk as hacapk
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident
@@ -101,7 +102,7 @@ def run_suite(run_of: Run) -> None:
         _build_on_host(run_of, bench)
     for tolerance in settings["tolerances"]:
         _build(run_of, bench, f"tiers {power(tolerance)}", float(tolerance))
-    probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench)]
+    probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench), *hacapk.probes(bench)]
     rounds = Rounds(run_of.suite.repeats, run_of.suite.seconds)
     run_rounds(run_of.results, KIND, probes, rounds, run_of.step)
 
@@ -173,7 +174,7 @@ def _paths(bench: Bench) -> list[Probe]:
 
 
 def _pins(bench: Bench) -> list[Probe]:
-    ratio = max(bench.settings["ratios"])
+    ratio = max(bench.settings["ratios"], default=1.0)
     ways = (Way("gpu, hot", "gpu"), Way("gpu, cold", "gpu", cold=True))
     return [
         Probe(f"{pins} batches pinned: {way.name}", partial(_parity, bench, way, ratio, pins, "pins"))
@@ -355,7 +356,7 @@ def _whole_file(bench: Bench, cold: bool, _turn: int) -> Sample:
     """The matrix's file, or as much of it as memory is given, into the memory that products run in, by path "auto": as
     often as a solve sweeps over it, for many a disk gives the first gigabytes faster."""
     state = _prepare(bench, "fp64", cold)
-    size = min(bench.facts["fp64"]["bytes_stored"], bench.cache_bytes(max(bench.settings["ratios"])))
+    size = min(bench.facts["fp64"]["bytes_stored"], bench.cache_bytes(max(bench.settings["ratios"], default=1.0)))
     with bench.context.open(bench.files["fp64"]) as file:
         memory = bench.context.allocate(size, first_touch="gpu")
         with Stopwatch() as watch:

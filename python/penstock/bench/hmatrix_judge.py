@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.bench.hmatrix import power
+from penstock.bench.hmatrix_hacapk import OURS, THEIRS
 from penstock.bench.promises import Check, Medians, Rows, judged
 
 PUBLISHED_READ, PUBLISHED_TOTAL = 1.71, 1.31  # gains of pinned batches over a CPU path, as published
@@ -10,7 +11,7 @@ PUBLISHED_READ, PUBLISHED_TOTAL = 1.71, 1.31  # gains of pinned batches over a C
 
 def checks(rows: Rows) -> list[Check]:
     medians = Medians(rows, "hmatrix")
-    found = [*_parity(medians, rows), *_best(medians), *_products(medians)]
+    found = [*_parity(medians, rows), *_best(medians), *_products(medians), *_beside(medians)]
     return judged(rows, found)
 
 
@@ -54,3 +55,13 @@ def _products(medians: Medians) -> list[Check]:
     """A copy reads and writes; a product only reads, so all of what it reads counts."""
     rate = medians.ratio("product in memory: fp64", "ceiling, copy in memory")
     return [Check("product in memory / copy in memory", rate, 0.6, only="gpu")]
+
+
+def _beside(medians: Medians) -> list[Check]:
+    """Only where HACApK was run beside."""
+    found = []
+    for what, field, bound in (("build", "seconds", 1 / 1.2), ("product", "product_s", 1.0)):
+        gain = _gain(medians, THEIRS, OURS, field)
+        if gain is not None:
+            found.append(Check(f"{what}, HACApK / penstock, seconds", gain, bound))
+    return found

@@ -66,6 +66,19 @@ SUBJECTS: dict[str, tuple[str, tuple[Column, ...]]] = {
         (*TIMES, ("matrices", _median("matrices_read")), ("residual", _median("relative_residual", _small))),
     ),
     "product": ("Products in memory", (("GB/s", _rate),)),
+    "beside": (
+        "Beside HACApK, doubles in memory, on the host's cores",
+        (
+            ("build s", _median("seconds")),
+            ("product ms", _median("product_s", lambda value: number(1e3 * value))),
+            ("solve s", _median("solve_s")),
+            ("iterations", _median("iterations", _count)),
+            ("residual", _median("relative_residual", _small)),
+            ("low-rank leaves", _median("low_rank_leaves", _count)),
+            ("dense leaves", _median("dense_leaves", _count)),
+            ("GB", _median("bytes_fp64", lambda value: number(value / 1e9))),
+        ),
+    ),
     "ceiling": ("Ceilings", (("GB/s", _rate),)),
 }
 

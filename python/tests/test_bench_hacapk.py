@@ -1,0 +1,113 @@
+"""HACApK's program beside the suite `hmatrix`: what it prints is taken, what is not it is missing with its cause."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock import hmatrix
+from penstock.bench import hmatrix_hacapk, hmatrix_judge, kinds, session, suite
+from penstock.bench.workspace import NotPossible
+
+# As HACApK 1.0.0 prints it, of 320 triangles; numbers are made up.
+SAID = """ Number of processes            1
+ No. of nsmtx         120         340         229
+    1:Rk-matrix 2: dense-mat 3:H-matrix
+ time_construction_Hmatrix    =   2.5000000000000000E-001
+ Memory of the H-matrix=   2.50000000000000000      (Mbyte)
+ HACApK_bicgstab_lfmtx_hyp start
+ Original relative residual norm =   1.0000000000000000
+           1   4.6599298999999927E-002  -1.2440880879741407
+          12   7.6413202999999985E-002  -4.2500000000000000
+time_HACApK_solve  = 1.11408255E+00
+       time_1step  = 6.18934750E-02
+
+lfmtx; time_AX_once  = 1.66793388E-02
+ done
+"""
+
+
+def program(folder: Path, body: str) -> Path:
+    path = folder / "bem-bb-SCM.out"
+    path.write_text("#!/bin/sh\n" + body)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def run(place: Path, hacapk: str) -> list[dict[str, Any]]:
+    whole = suite.load("hmatrix", True)
+    small = {"shape": "sphere", "triangles": 320, "batches": 3, "ratios": [], "pins": [], "tolerances": []}
+    table = suite.Settings(place, whole.settings["hmatrix"] | small | {"hacapk": hacapk})
+    chosen = replace(whole, file_bytes=1 << 20, repeats=1, seconds=60.0, settings={"hmatrix": table})
+    return session.run(session.Request(chosen, "host", place, None, True), lambda *_: None)
+
+
+def test_both_are_told_beside_each_other(tmp_path: Path) -> None:
+    copied = (
+        f"cp mesh.pbf bem-bb-config.txt {tmp_path}\necho $OMP_NUM_THREADS >{tmp_path}/threads\ncat <<'E'\n{SAID}E\n"
+    )
+    found = {row["name"]: row for row in run(tmp_path, str(program(tmp_path, copied))) if row["kind"] == "hmatrix"}
+    theirs, ours = found["beside: HACApK"], found["beside: penstock"]
+    assert (theirs["seconds"], theirs["product_s"], theirs["solve_s"]) == (0.25, 0.0166793388, 1.11408255)
+    assert (theirs["low_rank_leaves"], theirs["dense_leaves"], theirs["bytes_fp64"]) == (120, 340, 5 << 19)
+    assert theirs["iterations"] == 12 and theirs["relative_residual"] == pytest.approx(10**-4.25)
+    assert ours["relative_residual"] < 1e-4 and ours["iterations"] > 0 and ours["seconds"] > 0
+    assert (tmp_path / "bem-bb-config.txt").read_text().split() == ["1", "BICGSTAB", "0.0001", "500"]
+    assert int((tmp_path / "threads").read_text()) == len(os.sched_getaffinity(0))
+    mesh = hmatrix.read_mesh(tmp_path / "mesh.pbf")
+    given = hmatrix.shape("sphere", 320)
+    np.testing.assert_array_equal(mesh.vertices, given.vertices)
+    np.testing.assert_array_equal(mesh.triangles, given.triangles)
+    np.testing.assert_array_equal(mesh.values, np.ones(320))
+
+
+def test_they_are_judged_and_shown(tmp_path: Path) -> None:
+    rows = run(tmp_path, str(program(tmp_path, f"cat <<'E'\n{SAID}E\n")))
+    checks = {check.what: check for check in hmatrix_judge.checks(rows)}
+    assert checks["build, HACApK / penstock, seconds"].value and checks["product, HACApK / penstock, seconds"].value
+    slower = [row | {"seconds": 1.0} if row["name"] == "beside: penstock" else row for row in rows if "name" in row]
+    judged = {check.what: check for check in hmatrix_judge.checks([*rows[:1], *slower])}
+    assert judged["build, HACApK / penstock, seconds"].passed is False
+    titles = [str(table.title) for table in kinds.resolve(kinds.KINDS["hmatrix"].tables)(rows, "hmatrix")]
+    assert any("HACApK" in title for title in titles)
+
+
+@pytest.mark.parametrize(
+    ("body", "cause"),
+    [
+        ("echo no memory >&2; exit 3", "exit code 3: no memory"),
+        ("echo hello", "no leaves"),
+        (f"cat <<'E' | grep -v time_AX\n{SAID}E", "time_AX_once"),
+    ],
+)
+def test_what_went_wrong_is_the_cause(tmp_path: Path, body: str, cause: str) -> None:
+    absent = {
+        row["name"]: row["cause"] for row in run(tmp_path, str(program(tmp_path, body))) if row["kind"] == "missing"
+    }
+    assert cause in absent["beside: HACApK"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bem-bb-SCM.out"]
+
+
+def test_a_program_that_is_not_there_is_missing(tmp_path: Path) -> None:
+    rows = run(tmp_path, str(tmp_path / "none.out"))
+    assert any(row["kind"] == "missing" and "there is no" in row["cause"] for row in rows)
+    assert any(row.get("name") == "beside: penstock" and row["kind"] == "hmatrix" for row in rows)
+
+
+def test_a_text_that_is_not_a_program_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("text")
+    rows = run(tmp_path, str(path))
+    assert any(row["kind"] == "missing" and "HACApK" in row["cause"] for row in rows)
+
+
+def test_what_it_prints_must_be_whole() -> None:
+    assert hmatrix_hacapk.parsed(SAID.replace("2.5000000000000000E-001", "2.5D-001"))["seconds"] == 0.25
+    with pytest.raises(NotPossible, match="time_construction"):
+        hmatrix_hacapk.parsed(SAID.replace("time_construction", "time_of"))
