@@ -2,6 +2,9 @@
 // PENSTOCK_TEST_DEVICE names: each thread knows the rows that it alone stores to, which lie on pages with others' rows.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <barrier>
+#include <chrono>
 #include <random>
 #include <thread>
 
@@ -175,6 +178,13 @@ class CacheCallersTest : public testing::Test {
         return failed;
     }
 
+    std::string name_of(u64 bytes) const {
+        test::write_file(name_, Bytes(bytes));
+        return name_;
+    }
+
+    std::shared_ptr<Device> device_ = test_device();
+
   private:
     // A new file has version 0 of every row.
     const OpenedFile* written(Bytes& content) {
@@ -187,7 +197,6 @@ class CacheCallersTest : public testing::Test {
         return file_.get();
     }
 
-    std::shared_ptr<Device> device_ = test_device();
     test::TempDirectory directory_;
     const std::string name_ = directory_.file("rows");
     std::unique_ptr<OpenedFile> file_;
@@ -207,6 +216,57 @@ TEST_F(CacheCallersTest, and_where_writes_fail_now_and_then) {
     days.shortens = 11;
     EXPECT_GT(run(days, 70), 0u);
     EXPECT_GT(days.injected, 0u);
+}
+
+// A failure of a user's kernel belongs to one of those who ask.
+TEST_F(CacheCallersTest, a_failure_is_told_to_one_of_all_who_ask_at_once) {
+    constexpr int kRounds = 300, kAsking = 4;
+    if (!device_->info().emulated) GTEST_SKIP() << "the kernel here is this thread";
+    const OpenedFile file(name_of(4096));
+    FileCache cache(*device_, {&file.handle}, {.page_bytes = 512, .cache_bytes = 8 * 512});
+    std::atomic<int> told{0};
+    std::barrier round(kAsking, [&]() noexcept { static_cast<void>(u32{StoredArray<u32>(*cache.ref(0))[1 << 20]}); });
+    std::vector<std::thread> threads;
+    for (int self = 0; self < kAsking; ++self) {
+        threads.emplace_back([&] {
+            for (int turn = 0; turn < kRounds; ++turn) {
+                round.arrive_and_wait();
+                if (cache.take_failure() == Status::out_of_range) ++told;
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(told, kRounds);
+}
+
+// Whoever fails does so as soon as the last failure was taken, while somebody asks again and again.
+TEST_F(CacheCallersTest, a_failure_that_comes_while_somebody_asks_is_told) {
+    if (!device_->info().emulated) GTEST_SKIP() << "the kernel here is a thread";
+    const OpenedFile file(name_of(4096));
+    FileCache cache(*device_, {&file.handle}, {.page_bytes = 512, .cache_bytes = 8 * 512});
+    std::atomic<bool> over{false};
+    int failed = 0, told = 0;
+    std::thread kernel([&] {
+        while (!over) {
+            if (__atomic_load_n(cache.ref(0)->status, __ATOMIC_ACQUIRE) != 0) {
+                std::this_thread::yield();
+                continue;
+            }
+            ++failed;
+            static_cast<void>(u32{StoredArray<u32>(*cache.ref(0))[1 << 20]});
+        }
+    });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(8);
+    while (told < 40'000 && std::chrono::steady_clock::now() < end) {
+        const bool one = cache.take_failure() == Status::out_of_range;
+        told += one;
+        if (!one) std::this_thread::yield();
+    }
+    over = true;
+    kernel.join();
+    told += cache.take_failure() == Status::out_of_range;
+    EXPECT_GT(told, 0);
+    EXPECT_EQ(told, failed);
 }
 
 }  // namespace

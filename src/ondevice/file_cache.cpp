@@ -49,15 +49,16 @@ u32 unpinned(const CacheShape& shape) {
 
 using Company = CacheLanes::Company;
 
-// Others' calls go on beside what moves bytes, as beside a kernel that does. What changes which pages may go, and what
-// gives an answer about all of them, would find them in use.
+// Others' calls go on beside what moves bytes, as beside a kernel that does, and beside what takes a word in one step.
+// What changes which pages may go, and what gives an answer about all of them, would find them in use.
 Company company_of(CacheTask task) noexcept {
     switch (task) {
         case CacheTask::gather:
         case CacheTask::scatter:
         case CacheTask::read:
         case CacheTask::write:
-        case CacheTask::prefetch: return Company::others;
+        case CacheTask::prefetch:
+        case CacheTask::failure: return Company::others;
         default: return Company::none;
     }
 }
@@ -101,7 +102,7 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     const u32 slots = options.slots != 0 ? options.slots : static_cast<u32>(room);
     mailbox_ = std::make_unique<Mailbox>(shared_, own_, MailboxSizes{slots, shape_.page_bytes});
     make_refs(arrays);
-    const u64 answer = std::max<u64>({counts_.bytes, moved_.bytes, sizeof(CacheOutcome), failed_.bytes, done_.bytes});
+    const u64 answer = std::max<u64>({counts_.bytes, moved_.bytes, sizeof(CacheOutcome), done_.bytes});
     lanes_ = std::make_unique<CacheLanes>(device, CacheLanes::Memories{own_, shared_}, answer);
     service_ = std::make_unique<Service>(
         *mailbox_, arrays,
@@ -169,17 +170,18 @@ void FileCache::fetch(CacheLane& lane, u8* from, u64 bytes, Then then) const {
 }
 
 template <class T>
-std::vector<T> FileCache::fetched(CacheLane& lane, const DmaBlock& from, Then then) const {
-    fetch(lane, from.data, from.bytes, then);
+std::vector<T> FileCache::fetched(CacheLane& lane, const DmaBlock& from) const {
+    fetch(lane, from.data, from.bytes, Then::keep);
     std::vector<T> found(from.bytes / sizeof(T));
     std::memcpy(found.data(), lane.answers, found.size() * sizeof(T));
     return found;
 }
 
 Status FileCache::take_failure() {
-    const CacheLanes::Turn lane(*lanes_, Company::others);
-    Failure failure{static_cast<Status>(fetched<int>(*lane, failed_, Then::clear).front())};
-    for (u32 array = 0; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    CacheWork work{};
+    work.task = CacheTask::failure;
+    Failure failure = run(0, work);
+    for (u32 array = 1; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
     return failure.status;
 }
 

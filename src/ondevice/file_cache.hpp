@@ -54,7 +54,7 @@ class FileCache {
 
     // In memory of the device, for users' kernels.
     const StoredRef* ref(u32 array) const;
-    // The first failure of operator[] in users' kernels since the last call.
+    // The first failure of operator[] in users' kernels since the last call. Of several who ask, one is told.
     Status take_failure();
     u64 bytes(u32 array) const { return layouts_[array].bytes; }
     const FileLayout& layout(u32 array) const { return layouts_[array]; }
@@ -79,7 +79,7 @@ class FileCache {
     Failure run_on(CacheLane& lane, u32 array, CacheWork work);
     enum class Then { keep, clear };
     template <class T>
-    std::vector<T> fetched(CacheLane& lane, const DmaBlock& from, Then then = Then::keep) const;
+    std::vector<T> fetched(CacheLane& lane, const DmaBlock& from) const;
     void fetch(CacheLane& lane, u8* from, u64 bytes, Then then) const;
     template <class T>
     std::vector<T> counted(const DmaBlock& from);

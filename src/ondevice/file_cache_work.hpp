@@ -25,6 +25,7 @@ enum class CacheTask : u32 {
     take_back,   // `count` promised pins, by the first worker
     advise,      // the advice `first`, by the first worker
     keep,        // the range of pages that Replacement::pinned_range keeps, by the first worker
+    failure,     // takes that of users' kernels as the outcome, by the first worker, in one step: they go on
     settle,      // finishes loads that nobody waits for, by the first worker
     format,      // empties the cache, before its first use
 };
@@ -183,6 +184,14 @@ struct CacheWorker {
         return settled == Status::ok ? cache.invalidate(key(work.first), work.count) : settled;
     }
 
+    PENSTOCK_ONDEVICE Status taken_failure() const {
+        u32* const word = reinterpret_cast<u32*>(ref().status);
+        u32 found = P::template load<Scope::device>(word);
+        while (found != 0 && !P::template swap_if<Scope::device>(word, found, 0u)) {
+        }
+        return static_cast<Status>(found);
+    }
+
     PENSTOCK_ONDEVICE void alone() const {
         const u32 pins = static_cast<u32>(work.count);
         switch (work.task) {
@@ -192,6 +201,7 @@ struct CacheWorker {
             case CacheTask::take_back: cache.return_pins(pins); break;
             case CacheTask::advise: cache.advise(ref().number, static_cast<Advice>(work.first)); break;
             case CacheTask::keep: PinnedRange::keep(cache.pool, key(work.first), work.count); break;
+            case CacheTask::failure: failed(taken_failure(), 0); break;
             case CacheTask::settle: failed(cache.settle(deadline()), 0); break;
             default: failed(Status::invalid, 0);
         }
