@@ -1,11 +1,16 @@
 // One page cache whose owner's calls come from several threads at once, on the emulated device or the one that
 // PENSTOCK_TEST_DEVICE names: each thread knows the rows that it alone stores to, which lie on pages with others' rows.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstring>
+#include <fstream>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "context/test_files.hpp"
@@ -268,6 +273,41 @@ TEST_F(CacheCallersTest, a_failure_that_comes_while_somebody_asks_is_told) {
     EXPECT_GT(told, 0);
     EXPECT_EQ(told, failed);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // both need address space of their own
+// Ends the process: 0 when a page cache whose device has no threads left reads what is in the file.
+void read_where_no_thread_is_to_be_had() {
+    const test::TempDirectory directory;
+    Bytes content(100 * kPage);
+    for (u64 at = 0; at < content.size(); ++at) content[at] = static_cast<unsigned char>(at / kPage + at);
+    test::write_file(directory.file("rows"), content);
+    const OpenedFile file(directory.file("rows"));
+    const auto device = make_device("host");
+    FileCache cache(*device, {&file.handle}, {.page_bytes = kPage, .cache_bytes = 64 * kPage, .map = false});
+    const OnDevice to(*device, content.size());
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t limit = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (64 << 20);
+    const rlimit room{limit, limit};
+    ::setrlimit(RLIMIT_AS, &room);
+    std::vector<std::thread> all;
+    try {
+        for (;;) all.emplace_back([] { ::pause(); });
+    } catch (const std::system_error&) {
+    }
+    CacheWork work{};
+    work.task = CacheTask::read;
+    work.count = content.size();
+    work.memory = to.data();
+    const bool done = cache.run(0, work).status == Status::ok;
+    ::_exit(done && !all.empty() && std::memcmp(to.data(), content.data(), work.count) == 0 ? 0 : 1);
+}
+
+TEST(CacheCallersDeathTest, where_no_thread_is_to_be_had_the_caller_does_all_of_the_work) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(read_where_no_thread_is_to_be_had(), testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace penstock::ondevice

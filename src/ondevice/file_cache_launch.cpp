@@ -2,18 +2,25 @@
 #include "ondevice/file_cache_launch.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace penstock::ondevice {
 namespace {
 
+// The shares for which no thread is to be had are the caller's too: no worker waits for another.
 void on_threads(const CacheWork& work, u32 workers) {
     std::vector<std::thread> threads;
-    for (u32 worker = 1; worker < workers; ++worker) {
-        threads.emplace_back([&work, worker, workers] { do_share(work, worker, workers); });
+    threads.reserve(workers);
+    u32 next = 1;
+    try {
+        for (; next < workers; ++next)
+            threads.emplace_back([&work, worker = next, workers] { do_share(work, worker, workers); });
+    } catch (const std::system_error&) {
     }
     do_share(work, 0, workers);
+    for (; next < workers; ++next) do_share(work, next, workers);
     for (std::thread& thread : threads) thread.join();
 }
 
