@@ -12,8 +12,8 @@
 // their work is done; what others queued on streams of their own for the memory that is named must be done before (see
 // Context::synchronize_stream). What is written is in the cache until flush, close, or until its place is needed.
 // Calls of several threads that move bytes (gather, scatter, read, write, prefetch) go on at once, as kernels on
-// streams of their own would: of two that touch the same bytes, let one return before the other begins. All others wait
-// for those that were asked for before, and are alone.
+// streams of their own would: of two that touch the same bytes, let one return before the other begins. Those that
+// pin, unpin, keep, advise, flush and invalidate wait for all that were asked for before, and are alone.
 // Copies share one cache, which keeps its context and files alive. All functions may be called from any thread and
 // throw Error; in a forked child they all do.
 #pragma once

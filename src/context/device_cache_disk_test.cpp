@@ -82,6 +82,15 @@ TEST_F(CacheOnABadDisk, a_sync_that_failed_is_told_by_every_flush_until_the_file
     }
 }
 
+// Whether nothing of the file is in the system's cache any more, so that its pages come by pread.
+bool cold(const std::string& name) {
+    const int fd = ::open(name.c_str(), O_RDONLY);
+    os::drop_cache(os::real_system(), fd, name);
+    const bool gone = os::residency(fd, 0, ::lseek(fd, 0, SEEK_END)).resident_pages == 0;
+    ::close(fd);
+    return gone;
+}
+
 // Reads fail a while after all that are to fail together were asked for. There is no O_DIRECT.
 class FailsTogether : public os::System {
   public:
@@ -106,11 +115,7 @@ TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
     FailsTogether disk;
     const Context context({.device = device_of_test(), .system = &disk});
     const File file = context.open(name);
-    const int fd = ::open(name.c_str(), O_RDONLY);
-    os::drop_cache(os::real_system(), fd, name);
-    const bool cold = os::residency(fd, 0, kPages * kPage).resident_pages == 0;
-    ::close(fd);
-    if (!cold) GTEST_SKIP() << "this file cannot be cold";
+    if (!cold(name)) GTEST_SKIP() << "this file cannot be cold";
     const DeviceCache cache(context, {&file, 1}, {.threads = 4, .map = false});
     const std::vector<std::uint64_t> pages{3, 23, 43};
     for (const bool rows : {false, true}) {
@@ -134,6 +139,58 @@ TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
         }
         for (std::thread& thread : threads) thread.join();
     }
+}
+
+// Reads of one page wait until they are let go, those of others fail. There is no O_DIRECT.
+class HoldsOnePage : public os::System {
+  public:
+    explicit HoldsOnePage(std::uint64_t held_at) : held_at_(held_at) {}
+    std::atomic<bool> held{true}, waiting{false};
+    int open(const char* name, int flags, unsigned mode) override {
+        return (flags & O_DIRECT) != 0 ? (errno = EINVAL, -1) : System::open(name, flags, mode);
+    }
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        if (offset != held_at_) return errno = EIO, -1;
+        waiting = true;
+        held.wait(true);
+        return System::pread(fd, memory, bytes, offset);
+    }
+
+  private:
+    const std::uint64_t held_at_;
+};
+
+// A load that failed before the call, which only joins it, while a call beside fails at another page.
+TEST(CacheOnALostDisk, a_call_is_not_told_of_a_page_that_another_could_not_read) {
+    constexpr std::uint64_t kPage = 4096, kPages = 60, kHeld = 50, kFailed = 3, kOther = 23;
+    const test::TempDirectory directory;
+    const std::string name = directory.file("large");
+    test::write_file(name, Bytes(kPages * kPage));
+    HoldsOnePage disk(kHeld * kPage);
+    const Context context({.device = device_of_test(), .system = &disk});
+    const File file = context.open(name);
+    if (!cold(name)) GTEST_SKIP() << "this file cannot be cold";
+    const DeviceCache cache(context, {&file, 1}, {.threads = 4, .map = false});
+    const auto until = [](const auto& done) {
+        while (!done()) std::this_thread::yield();
+    };
+    const Buffer to = context.allocate(kPage);  // before kernels that wait
+    cache.prefetch(0, kFailed * kPage, kPage);
+    until([&] { return cache.statistics().failed_requests == 1; });
+    std::thread gathers([&] {
+        const std::uint64_t pages[]{kHeld, kFailed};
+        const Buffer rows = context.allocate(2 * kPage), index = context.allocate(sizeof(pages));
+        context.copy_to_device(index.data(), pages, sizeof(pages));
+        const ErrorInfo told = error_of([&] { cache.gather(0, {.row_bytes = kPage}, index.view(), rows.view()); });
+        EXPECT_EQ(told.code, ErrorCode::io_error) << told.message();
+        EXPECT_EQ(told.offset_bytes, kFailed * kPage) << told.message();
+    });
+    until([&] { return disk.waiting.load(); });
+    const ErrorInfo other = error_of([&] { cache.read(0, kOther * kPage, to.view()); });
+    EXPECT_EQ(other.offset_bytes, kOther * kPage) << other.message();
+    disk.held = false;
+    disk.held.notify_all();
+    gathers.join();
 }
 
 }  // namespace

@@ -136,21 +136,24 @@ void DeviceCacheState::fail_storage(const CacheRequest& request, const ondevice:
     throw Error(std::move(info));
 }
 
-// What the storage said of a range, or else of pages that had to make room for it. Null: nothing.
+// What the storage said of a range, or else of pages that had to make room for it, or of a whole file. Null: nothing.
+// A page elsewhere that could not be read failed a call beside this one.
 const ondevice::ServedFailure* DeviceCacheState::told_of(const CacheRequest& range, const Told& failures) const {
-    if (failures.empty()) return nullptr;
     std::uint32_t first = 0;
     for (std::uint32_t array = 0; array < range.array; ++array)
         first += static_cast<std::uint32_t>(arrays_[array].files.size());
     const ondevice::Stripes stripes = cache_->layout(range.array).stripes;
-    const std::uint64_t page = options_.page_bytes;
-    for (const ondevice::ServedFailure& one : failures) {
-        for (std::uint64_t at = range.offset_bytes / page * page; at < range.offset_bytes + range.bytes; at += page) {
-            const ondevice::FilePlace place = stripes.place(at);
-            if (first + place.file == one.file && place.offset_bytes == one.offset_bytes) return &one;
-        }
-    }
-    return &failures.front();
+    const auto meets = [&](const ondevice::ServedFailure& one) {
+        if (one.bytes == 0 || one.file < first || one.file - first >= stripes.files) return false;
+        const std::uint64_t at = stripes.offset_of({one.file - first, one.offset_bytes});
+        return at < range.offset_bytes + range.bytes && range.offset_bytes < at + one.bytes;
+    };
+    const auto of_it = std::find_if(failures.begin(), failures.end(), meets);
+    if (of_it != failures.end()) return &*of_it;
+    const auto may_be = std::find_if(failures.begin(), failures.end(), [](const ondevice::ServedFailure& one) {
+        return one.operation != ondevice::Operation::read || one.bytes == 0;
+    });
+    return may_be != failures.end() ? &*may_be : nullptr;
 }
 
 void DeviceCacheState::check(const CacheRequest& request, const ondevice::FileCache::Failure& failure) const {

@@ -34,7 +34,7 @@ u64 misplaced(const Stripes& stripes, u64 bytes) {
         const FilePlace place = stripes.place(at);
         const FileBytes& part = parts[place.file];
         wrong += place.file != stripes.file_of(at) || place.offset_bytes >= part.size() ||
-                 part[place.offset_bytes] != all[at];
+                 part[place.offset_bytes] != all[at] || stripes.offset_of(place) != at;
     }
     return wrong;
 }

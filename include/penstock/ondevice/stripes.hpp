@@ -26,6 +26,12 @@ struct Stripes {
         const u64 stripe = offset_bytes >> shift, inside = offset_bytes & (stripe_bytes() - 1);
         return {static_cast<u32>(stripe % files), (stripe / files << shift) + inside};
     }
+    // Of which byte of the array that is the place.
+    PENSTOCK_ONDEVICE u64 offset_of(const FilePlace& place) const {
+        if (files == 1) return place.offset_bytes;
+        const u64 stripe = (place.offset_bytes >> shift) * files + place.file;
+        return (stripe << shift) + (place.offset_bytes & (stripe_bytes() - 1));
+    }
     // How many bytes from here on are in one file, one after another.
     PENSTOCK_ONDEVICE u64 together(u64 offset_bytes) const {
         return files == 1 ? ~u64{0} - offset_bytes : stripe_bytes() - (offset_bytes & (stripe_bytes() - 1));
