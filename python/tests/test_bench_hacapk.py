@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from penstock import hmatrix
 from penstock.bench import hmatrix_hacapk, hmatrix_judge, kinds, session, suite
+from penstock.bench.hmatrix import Bench
 from penstock.bench.workspace import NotPossible
 
 # As HACApK 1.0.0 prints it, of 320 triangles; numbers are made up.
@@ -83,6 +87,14 @@ def test_they_are_judged_and_shown(tmp_path: Path) -> None:
     [
         ("echo no memory >&2; exit 3", "exit code 3: no memory"),
         ("echo hello", "no leaves"),
+        ("printf '\\377\\376\\n'", "no leaves"),
+        ("mkdir -p left/behind; echo 1 >left/behind/it; exit 4", "exit code 4"),
+        (f"cat <<'E' | sed 's/-4.25.*/-3.9/'\n{SAID}E", "HACApK found no solution: 1.3e-04 after 12"),
+        (f"cat <<'E' | sed 's/-4.25.*/0.3/'\n{SAID}E", "HACApK found no solution: 2.0e+00 after 12"),
+        (f"cat <<'E' | sed 's/-4.25.*/NaN/'\n{SAID}E", "HACApK found no solution: nan after 12"),
+        (f"cat <<'E' | sed 's/-4.25.*/1E+4/'\n{SAID}E", "HACApK found no solution: 1.0e+300 after 12"),
+        (f"cat <<'E' | sed 's/2.50.*-001/0.0/'\n{SAID}E", "time_construction_Hmatrix"),
+        (f"cat <<'E' | sed 's/1.667.*/1-.5/'\n{SAID}E", "time_AX_once"),
         (f"cat <<'E' | grep -v time_AX\n{SAID}E", "time_AX_once"),
     ],
 )
@@ -92,6 +104,52 @@ def test_what_went_wrong_is_the_cause(tmp_path: Path, body: str, cause: str) -> 
     }
     assert cause in absent["beside: HACApK"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["bem-bb-SCM.out"]
+
+
+def missing(rows: list[dict[str, Any]]) -> str:
+    return next(str(row["cause"]) for row in rows if row["kind"] == "missing")
+
+
+@pytest.mark.parametrize(("then", "cause"), [("wait", "did not end within 1 s"), ("exit 5", "exit code 5")])
+def test_one_that_is_not_taken_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, cause: str
+) -> None:
+    monkeypatch.setattr(hmatrix_hacapk, "MOST_SECONDS", 1.0)
+    started = tmp_path.parent / f"{tmp_path.name}-started"
+    rows = run(tmp_path, str(program(tmp_path, f"sleep 300 &\necho $! >{started}\n{then}\n")))
+    assert cause in missing(rows)
+    number = int(started.read_text())
+    for _ in range(100):
+        if not alive(number):
+            break
+        time.sleep(0.05)
+    assert not alive(number)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bem-bb-SCM.out"]
+
+
+def alive(number: int) -> bool:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_one_that_asks_is_told_nothing(tmp_path: Path) -> None:
+    assert "no leaves" in missing(run(tmp_path, str(program(tmp_path, "cat\n"))))
+
+
+def test_one_that_never_ends_to_print_or_to_write_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hmatrix_hacapk, "MOST_BYTES", 1 << 20)
+    for body in ("exec yes", "exec yes >&2", "exec cat /dev/zero >file"):
+        rows = run(tmp_path, str(program(tmp_path, body)))
+        assert f"exit code -{signal.SIGXFSZ.value}" in missing(rows)
+
+
+def test_a_suite_that_says_nothing_of_it_runs_without(tmp_path: Path) -> None:
+    whole = suite.load("hmatrix", True)
+    table = {key: value for key, value in whole.settings["hmatrix"].items() if key != "hacapk"}
+    bench = SimpleNamespace(settings=suite.Settings(tmp_path, table))
+    assert hmatrix_hacapk.probes(cast(Bench, bench)) == []
 
 
 def test_a_program_that_is_not_there_is_missing(tmp_path: Path) -> None:

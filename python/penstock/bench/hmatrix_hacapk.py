@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+import resource
+import signal
 import subprocess
+import time
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from penstock import hmatrix
@@ -25,13 +29,17 @@ THEIRS, OURS = "beside: HACApK", "beside: penstock"
 GROUP = "beside"
 MOST_ITERATIONS = 500  # of both
 MOST_SECONDS = 600.0  # of one run of its program
-_NUMBER = r"=\s*([-+0-9.]+(?:[EeDd][-+]?\d+)?)"
-_ITERATION = re.compile(r"^\s+(\d+)\s+\S+\s+(-\d\S*)\s*$", re.MULTILINE)  # number, seconds, decades of the residual
+MOST_BYTES = 1 << 30  # of each file that it writes
+MOST_DECADES = 300.0  # that a double holds
+MOST_SAID = 1 << 22  # bytes of what it prints that are looked at: it needs a few thousand
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd][-+]?\d+)?"
+# Its number, its seconds, and the decades of the residual, which may grow.
+_ITERATION = re.compile(rf"^[ \t]+(\d+)[ \t]+{_NUMBER}[ \t]+({_NUMBER}|[-+]?NaN|[-+]?Infinity)[ \t]*$", re.MULTILINE)
 _LEAVES = re.compile(r"No\. of nsmtx\s+(\d+)\s+(\d+)")
 
 
 def probes(bench: Bench) -> list[Probe]:
-    program = str(bench.settings["hacapk"])
+    program = str(bench.settings.get("hacapk", "none"))
     if program == "none":
         return []
     return [
@@ -53,33 +61,69 @@ def write_pbf(mesh: hmatrix.Mesh, path: Path) -> None:
 def _theirs(bench: Bench, program: Path, _turn: int) -> Sample:
     if not program.is_file():
         raise Absent(f"there is no {program}")
-    folder = bench.workspace.directory / "hacapk"
-    folder.mkdir()
-    try:
+    eps = float(bench.settings["eps"])
+    with TemporaryDirectory(prefix="hacapk-", dir=bench.workspace.directory, ignore_cleanup_errors=True) as place:
+        folder = Path(place)
         write_pbf(bench.mesh, folder / "mesh.pbf")
-        solver = f"1\nBICGSTAB\n{float(bench.settings['eps']):g}\n{MOST_ITERATIONS}\n"
-        (folder / "bem-bb-config.txt").write_text(solver)
-        said = _run(program.resolve(), folder)
-    finally:
-        for one in folder.iterdir():
-            one.unlink()
-        folder.rmdir()
-    return parsed(said)
+        (folder / "bem-bb-config.txt").write_text(f"1\nBICGSTAB\n{eps:g}\n{MOST_ITERATIONS}\n")
+        sample = parsed(_run(program.resolve(), folder))
+    return _solved(sample, sample["relative_residual"] <= eps, "HACApK")
+
+
+def _solved(sample: Sample, converged: bool, who: str) -> Sample:
+    """Seconds of a solve that came to no solution compare with nothing."""
+    if not converged:
+        iterations, residual = sample["iterations"], sample["relative_residual"]
+        raise NotPossible(f"{who} found no solution: {residual:.1e} after {iterations} iterations")
+    return sample
 
 
 def _run(program: Path, folder: Path) -> str:
+    """What the program prints. It is alone with the machine, and ends with all that it started."""
     threads = str(len(os.sched_getaffinity(0)))
     environment = os.environ | {"OMP_NUM_THREADS": threads, "OMP_STACKSIZE": "64M"}
+    said, complaints = folder / "said.txt", folder / "complaints.txt"
+    with said.open("wb") as output, complaints.open("wb") as errors:
+        try:
+            running = subprocess.Popen(
+                [program, "mesh.pbf"],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise NotPossible(f"HACApK: {error}") from None
+        code = _ended(running)
+    texts = [_read(file) for file in (said, complaints)]
+    if code != 0:
+        lines = [line for text in texts for line in text.splitlines()]
+        raise NotPossible(f"HACApK ended with exit code {code}: {' | '.join(lines[-2:])[-200:]}")
+    return texts[0]
+
+
+def _ended(running: subprocess.Popen[bytes]) -> int:
+    """Its exit code. Its group is ended before it is waited for: until then nobody else can have its number."""
+    last = time.monotonic() + MOST_SECONDS
     try:
-        ran = subprocess.run(
-            [program, "mesh.pbf"], cwd=folder, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotPossible(f"HACApK: {error}") from None
-    if ran.returncode != 0:
-        said = [*ran.stdout.splitlines(), *ran.stderr.splitlines()]
-        raise NotPossible(f"HACApK ended with exit code {ran.returncode}: {' | '.join(said[-2:])[-200:]}")
-    return ran.stdout
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        most = MOST_BYTES if most == resource.RLIM_INFINITY else min(most, MOST_BYTES)
+        resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (most, most))
+        while os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if time.monotonic() > last:
+                raise NotPossible(f"HACApK did not end within {MOST_SECONDS:g} s")
+            time.sleep(0.02)
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        code = running.wait()
+    return code
+
+
+def _read(file: Path) -> str:
+    with file.open("rb") as text:
+        return text.read(MOST_SAID).decode(errors="replace")
 
 
 def parsed(said: str) -> Sample:
@@ -89,6 +133,7 @@ def parsed(said: str) -> Sample:
     if not iterations or leaves is None:
         raise NotPossible("HACApK told of no leaves, or of no iteration: is it the program of the BEM-BB framework?")
     last, decades = iterations[-1]
+    residual = 10.0 ** min(_number(decades), MOST_DECADES)
     size = int(_value(said, r"Memory of the H-matrix") * 2**20)  # it prints 2**20 bytes as "Mbyte"
     return {
         "subject": "beside",
@@ -98,17 +143,21 @@ def parsed(said: str) -> Sample:
         "product_s": _value(said, "time_AX_once"),
         "solve_s": _value(said, "time_HACApK_solve"),
         "iterations": int(last),
-        "relative_residual": 10.0 ** float(decades),
+        "relative_residual": residual,
         "low_rank_leaves": int(leaves[1]),
         "dense_leaves": int(leaves[2]),
     }
 
 
 def _value(said: str, name: str) -> float:
-    found = re.search(rf"{name}\s*{_NUMBER}", said)
-    if found is None:
+    found = re.search(rf"{name}\s*=\s*({_NUMBER})(?!\S)", said)
+    if found is None or not _number(found[1]) > 0:
         raise NotPossible(f"HACApK did not tell of its {name}")
-    return float(found[1].replace("D", "E").replace("d", "e"))
+    return _number(found[1])
+
+
+def _number(text: str) -> float:
+    return float(text.upper().replace("D", "E"))
 
 
 def _ours(bench: Bench, _turn: int) -> Sample:
@@ -128,7 +177,7 @@ def _ours(bench: Bench, _turn: int) -> Sample:
             )
     finally:
         path.unlink(missing_ok=True)
-    return {
+    sample: Sample = {
         "subject": "beside",
         "bytes": built["bytes_fp64"],
         "bytes_fp64": built["bytes_fp64"],
@@ -141,3 +190,4 @@ def _ours(bench: Bench, _turn: int) -> Sample:
         "low_rank_leaves": built["low_rank_leaves"],
         "dense_leaves": built["dense_leaves"],
     }
+    return _solved(sample, found.converged, "penstock")
