@@ -13,6 +13,7 @@ constexpr std::size_t kFilesMax = std::numeric_limits<u16>::max() + 1u;  // that
 }  // namespace
 
 ServedArrays::ServedArrays(const std::vector<FileSet>& arrays) {
+    last_.reserve(kFailuresKept);
     for (const FileSet& set : arrays) {
         const FileLayout layout = layout_of(set, 1);
         arrays_.push_back({layout.stripes, layout.bytes, files()});

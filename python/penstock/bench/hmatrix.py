@@ -296,7 +296,7 @@ def _best(bench: Bench) -> list[Probe]:
 def _to(bench: Bench, tolerance: float, mode: str, _turn: int) -> Sample:
     """Cold, in the least memory of the suite."""
     best = mode == "best"
-    cache = bench.cache_bytes(min(bench.settings["ratios"]))
+    cache = bench.cache_bytes(min(bench.settings["ratios"], default=1.0))
     name = f"tiers {power(tolerance)}" if best else "fp64"
     state = _prepare(bench, name, cold=True)
     options: dict[str, Any] = {"cache_bytes": cache, "path": "direct", "verify": "never"}
