@@ -2,8 +2,8 @@
 // and the work that the host asks of it. Users' own kernels may use the cache at the same time.
 //
 // Pages that were stored to reach their files by flush or when their place is needed, not by the owner's going. Thread-
-// safe: bytes of several threads are moved at once, as by several kernels; all other work is done alone, in the order
-// in which it was asked for.
+// safe: bytes of several threads are moved at once, as by several kernels, and anybody may ask meanwhile; work on which
+// pages stay and on all of them is done alone. Turns come in the order in which they were asked for.
 #pragma once
 
 #include <atomic>

@@ -3,7 +3,7 @@
 // Threads of the device ask for the pages of a batch and copy them, from the cache or as they arrive, into memory where
 // they lie in one piece. The first batches can be pinned in the cache; what else stays there is up to its policy. Two
 // threads of the host keep the next batches coming while the ones before are multiplied with: the last pages of one
-// batch come while the first of the next are asked for, so that the storage never stands still between them.
+// batch come while the first of the next are asked for, so that the storage need not stand still between them.
 //
 // There are two pieces at least, and up to four where they take no more than an eighth of the memory and what is to be
 // pinned fits beside them: with two, those threads have nothing to do from the end of a fetch until the product has
