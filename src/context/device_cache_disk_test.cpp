@@ -1,7 +1,6 @@
 // A DeviceCache over a disk that is full or fails: what is told, what stays, and what may be lost.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -11,7 +10,7 @@
 
 #include "context/device_cache_rig.hpp"
 #include "context/test_files.hpp"
-#include "os/residency.hpp"
+#include "ondevice/held_reads_rig.hpp"
 #include "os/system.hpp"
 #include "penstock/device_cache.hpp"
 
@@ -82,15 +81,6 @@ TEST_F(CacheOnABadDisk, a_sync_that_failed_is_told_by_every_flush_until_the_file
     }
 }
 
-// Whether nothing of the file is in the system's cache any more, so that its pages come by pread.
-bool cold(const std::string& name) {
-    const int fd = ::open(name.c_str(), O_RDONLY);
-    os::drop_cache(os::real_system(), fd, name);
-    const bool gone = os::residency(fd, 0, ::lseek(fd, 0, SEEK_END)).resident_pages == 0;
-    ::close(fd);
-    return gone;
-}
-
 // Reads fail a while after all that are to fail together were asked for. There is no O_DIRECT.
 class FailsTogether : public os::System {
   public:
@@ -115,7 +105,7 @@ TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
     FailsTogether disk;
     const Context context({.device = device_of_test(), .system = &disk});
     const File file = context.open(name);
-    if (!cold(name)) GTEST_SKIP() << "this file cannot be cold";
+    if (!ondevice::made_cold(name)) GTEST_SKIP() << "this file cannot be cold";
     const DeviceCache cache(context, {&file, 1}, {.threads = 4, .map = false});
     const std::vector<std::uint64_t> pages{3, 23, 43};
     for (const bool rows : {false, true}) {
@@ -169,7 +159,7 @@ TEST(CacheOnALostDisk, a_call_is_not_told_of_a_page_that_another_could_not_read)
     HoldsOnePage disk(kHeld * kPage);
     const Context context({.device = device_of_test(), .system = &disk});
     const File file = context.open(name);
-    if (!cold(name)) GTEST_SKIP() << "this file cannot be cold";
+    if (!ondevice::made_cold(name)) GTEST_SKIP() << "this file cannot be cold";
     const DeviceCache cache(context, {&file, 1}, {.threads = 4, .map = false});
     const auto until = [](const auto& done) {
         while (!done()) std::this_thread::yield();

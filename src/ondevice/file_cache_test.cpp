@@ -13,8 +13,8 @@
 #include "context/test_files.hpp"
 #include "ondevice/device_rig.hpp"
 #include "ondevice/file_mapping.hpp"
+#include "ondevice/held_reads_rig.hpp"
 #include "ondevice/opened_file_rig.hpp"
-#include "os/residency.hpp"
 
 namespace penstock::ondevice {
 namespace {
@@ -216,31 +216,11 @@ TEST_F(FileCacheTest, pinned_pages_stay_and_too_many_are_refused) {
     EXPECT_EQ(cache.pin(0, 3, 40).status, Status::ok);
 }
 
-// A disk whose reads wait until they are let go, or fail.
-class HeldReads : public os::System {
-  public:
-    std::atomic<bool> held{true}, failing{false};
-    std::atomic<int> waiting{0};
-    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
-        ++waiting;
-        held.wait(true);
-        --waiting;
-        if (failing) return errno = EIO, -1;
-        return System::pread(fd, memory, bytes, offset);
-    }
-    void let_go() {
-        held = false;
-        held.notify_all();
-    }
-};
-
 class PrefetchTest : public FileCacheTest {
   protected:
-    // Whether the file can be out of the system's cache, so that its pages come by pread.
-    bool make_cold() {
-        os::drop_cache(os::real_system(), file_.handle.buffered_fd, name_);
+    PrefetchTest() {
+        system_.held = true;
         file_.handle.direct_fd = -1;
-        return os::residency(file_.handle.buffered_fd, 0, kBytes).resident_pages == 0;
     }
     FileCacheOptions options() {
         FileCacheOptions options;
@@ -256,7 +236,7 @@ class PrefetchTest : public FileCacheTest {
 };
 
 TEST_F(PrefetchTest, returns_while_the_disk_still_reads) {
-    if (!make_cold()) GTEST_SKIP() << "this file cannot be cold";
+    if (!made_cold(name_)) GTEST_SKIP() << "this file cannot be cold";
     FileCache cache(*device_, {&file_.handle}, options());
     ASSERT_EQ(move(cache, CacheTask::prefetch, 3, nullptr, 16).status, Status::ok);
     EXPECT_EQ(total(cache).misses, 16u);
@@ -282,7 +262,7 @@ TEST_F(PrefetchTest, of_more_pages_than_slots_or_frames_ends_and_what_nobody_use
 }
 
 TEST_F(PrefetchTest, a_call_that_waits_for_the_disk_holds_up_none_whose_pages_are_here) {
-    if (!make_cold()) GTEST_SKIP() << "this file cannot be cold";
+    if (!made_cold(name_)) GTEST_SKIP() << "this file cannot be cold";
     FileCache cache(*device_, {&file_.handle}, options());
     system_.let_go();
     EXPECT_EQ(read(cache, 0, 8 * 4096), part(0, 8 * 4096));
@@ -304,7 +284,7 @@ TEST_F(PrefetchTest, a_call_that_waits_for_the_disk_holds_up_none_whose_pages_ar
 
 // Each call is told of its own failure, though others fail in the same way meanwhile.
 TEST_F(PrefetchTest, calls_that_fail_at_once_are_told_of_their_own_pages) {
-    if (!make_cold()) GTEST_SKIP() << "this file cannot be cold";
+    if (!made_cold(name_)) GTEST_SKIP() << "this file cannot be cold";
     system_.let_go();
     FileCache cache(*device_, {&file_.handle}, options());
     system_.failing = true;

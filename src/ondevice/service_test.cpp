@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "context/test_files.hpp"
+#include "ondevice/held_reads_rig.hpp"
 #include "ondevice/memory_rig.hpp"
 #include "ondevice/opened_file_rig.hpp"
 #include "os/residency.hpp"
@@ -91,11 +92,6 @@ class ServiceTest : public testing::Test {
     u64 served(Source source) const {
         return service_->evidence().by_source[static_cast<std::size_t>(source)].requests;
     }
-    // False where the file system keeps its files in memory.
-    bool make_cold() const {
-        os::drop_cache(os::real_system(), file_->handle.buffered_fd, name_);
-        return os::residency(file_->handle.buffered_fd, 0, kFileBytes).resident_pages == 0;
-    }
 
     TempDirectory directory_;
     const std::string name_ = directory_.file("data.bin");
@@ -115,7 +111,8 @@ TEST_F(ServiceTest, what_is_cached_comes_from_the_mapping) {
 }
 
 TEST_F(ServiceTest, what_is_not_cached_goes_past_the_cache_and_stays_out_of_it) {
-    if (!make_cold() || file_->handle.direct_fd < 0) GTEST_SKIP() << "this file cannot be cold, or has no O_DIRECT";
+    if (!made_cold(name_) || file_->handle.direct_fd < 0)
+        GTEST_SKIP() << "this file cannot be cold, or has no O_DIRECT";
     start();
     for (u64 page : {3, 512, 1000}) EXPECT_TRUE(reads_right(page * kPage));
     EXPECT_EQ(served(Source::direct), 3u);
@@ -128,7 +125,8 @@ TEST_F(ServiceTest, what_is_not_cached_goes_past_the_cache_and_stays_out_of_it) 
 TEST_F(ServiceTest, large_requests_of_all_threads_are_all_answered_and_right) {
     constexpr u32 kLarge = 64 * 1024;
     static_assert(kFileBytes % kLarge == 0);
-    if (!make_cold() || file_->handle.direct_fd < 0) GTEST_SKIP() << "this file cannot be cold, or has no O_DIRECT";
+    if (!made_cold(name_) || file_->handle.direct_fd < 0)
+        GTEST_SKIP() << "this file cannot be cold, or has no O_DIRECT";
     ServiceOptions options;
     options.threads = 4;
     options.spin_us = 1;

@@ -108,15 +108,8 @@ class Model {
 
 class Cache : public testing::Test {
   protected:
-    // Whether a batch has the bytes of the file in all tiers of the sweep.
     bool right(const BatchView& view, std::int64_t batch, int tiers) const {
-        const BatchRecord& record = file_.tables().batches[batch];
-        for (int tier = 0; tier < tiers; ++tier) {
-            if (record.tier_bytes[tier] == 0) continue;
-            const unsigned char* at = rig_.bytes.data() + record.offset + record.tier_begin[tier];
-            if (std::memcmp(view.tiers[tier], at, record.tier_bytes[tier]) != 0) return false;
-        }
-        return true;
+        return rig_.holds(view, file_.tables().batches[batch], tiers);
     }
     std::vector<std::int64_t> order(bool backwards) const {
         std::vector<std::int64_t> all(file_.head().batches);

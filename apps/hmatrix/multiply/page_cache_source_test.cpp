@@ -1,23 +1,17 @@
 // Batches by the device's page cache: every byte, what is counted, and what is refused.
 #include "hmatrix/multiply/page_cache_source.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <fstream>
 #include <numeric>
 #include <thread>
 
 #include "hmatrix/multiply/kernels.hpp"
 #include "hmatrix/multiply/stored_rig.hpp"
-#include "os/residency.hpp"
-#include "os/system.hpp"
+#include "ondevice/held_reads_rig.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -40,12 +34,7 @@ class PageCacheSourceTest : public testing::Test {
             source.begin({order_, order_, tiers});
             for (const std::int64_t batch : order_) {
                 const BatchView view = source.take(batch);
-                const BatchRecord& record = file_.tables().batches[batch];
-                for (int tier = 0; tier < tiers; ++tier) {
-                    if (record.tier_bytes[tier] == 0) continue;
-                    const unsigned char* const at = rig_.bytes.data() + record.offset + record.tier_begin[tier];
-                    ASSERT_EQ(std::memcmp(view.tiers[tier], at, record.tier_bytes[tier]), 0) << batch;
-                }
+                ASSERT_TRUE(rig_.holds(view, file_.tables().batches[batch], tiers)) << batch;
                 source.give_back(batch);
             }
         }
@@ -147,25 +136,8 @@ TEST_F(PageCacheSourceTest, batches_are_fetched_ahead_while_one_is_held) {
     }
 }
 
-// Reads wait until they are let go. There is no O_DIRECT.
-class HeldReads final : public os::System {
-  public:
-    std::atomic<bool> held{false};
-    int open(const char* name, int flags, unsigned mode) override {
-        return (flags & O_DIRECT) != 0 ? (errno = EINVAL, -1) : System::open(name, flags, mode);
-    }
-    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
-        held.wait(true);
-        return System::pread(fd, memory, bytes, offset);
-    }
-    void let_go() {
-        held = false;
-        held.notify_all();
-    }
-};
-
 TEST_F(PageCacheSourceTest, the_next_batch_is_asked_for_while_one_still_waits_for_the_disk) {
-    HeldReads disk;
+    ondevice::HeldReads disk;
     ContextOptions with;
     with.system = &disk;
     const Context context = host_context(with);
@@ -174,11 +146,7 @@ TEST_F(PageCacheSourceTest, the_next_batch_is_asked_for_while_one_still_waits_fo
     how.cache_bytes = 8 * 4 * piece_;
     PageCacheSource source(context, rig_.workers, file, how);
     ASSERT_EQ(source.room(), 4);
-    const int fd = ::open(rig_.name.c_str(), O_RDONLY);
-    os::drop_cache(os::real_system(), fd, rig_.name);
-    const bool cold = os::residency(fd, 0, rig_.bytes.size()).resident_pages == 0;
-    ::close(fd);
-    if (!cold) GTEST_SKIP() << "this file cannot be cold";
+    if (!ondevice::made_cold(rig_.name)) GTEST_SKIP() << "this file cannot be cold";
     disk.held = true;
     source.begin({order_, {}, file.tiers()});
     const std::int64_t two = file.prefix_bytes(0, file.tiers()) + file.prefix_bytes(1, file.tiers());

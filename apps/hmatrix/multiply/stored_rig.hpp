@@ -8,6 +8,7 @@
 #include "context/test_files.hpp"
 #include "hmatrix/assemble/small_problem_rig.hpp"
 #include "hmatrix/file/reader.hpp"
+#include "hmatrix/multiply/source.hpp"
 
 namespace penstock::hmatrix {
 
@@ -22,6 +23,16 @@ struct StoredRig {
         bytes = test::read_file(name);
     }
     MatrixFile open() { return MatrixFile::open(context, workers, name); }
+
+    // Whether a batch has the bytes of the file in its first `tiers`.
+    bool holds(const BatchView& view, const BatchRecord& record, int tiers) const {
+        for (int tier = 0; tier < tiers; ++tier) {
+            if (record.tier_bytes[tier] == 0) continue;
+            const unsigned char* at = bytes.data() + record.offset + record.tier_begin[tier];
+            if (std::memcmp(view.tiers[tier], at, record.tier_bytes[tier]) != 0) return false;
+        }
+        return true;
+    }
 
     // The product of the first `tiers` tiers with x, in the order of the tree, leaf by leaf from what is decoded.
     std::vector<double> product(const MatrixFile& file, const std::vector<double>& x, int tiers) const {
