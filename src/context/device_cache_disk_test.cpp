@@ -108,23 +108,27 @@ TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
     if (!ondevice::made_cold(name)) GTEST_SKIP() << "this file cannot be cold";
     const DeviceCache cache(context, {&file, 1}, {.threads = 4, .map = false});
     const std::vector<std::uint64_t> pages{3, 23, 43};
+    std::vector<Buffer> rows_to, indices;  // memory is given before kernels wait: a GPU may wait for them to give it
+    for (const std::uint64_t page : pages) {
+        rows_to.push_back(context.allocate(kPage));
+        indices.push_back(context.allocate(sizeof(page)));
+        context.copy_to_device(indices.back().data(), &page, sizeof(page));
+    }
     for (const bool rows : {false, true}) {
         disk.together = disk.asked + pages.size();
         std::vector<std::thread> threads;
-        for (const std::uint64_t page : pages) {
-            threads.emplace_back([&, page] {
-                const Buffer to = context.allocate(kPage), index = context.allocate(sizeof(page));
-                context.copy_to_device(index.data(), &page, sizeof(page));
+        for (std::size_t i = 0; i < pages.size(); ++i) {
+            threads.emplace_back([&, i] {
                 ++disk.asked;
                 const ErrorInfo told = error_of([&] {
                     if (rows)
-                        cache.gather(0, {.row_bytes = kPage}, index.view(), to.view());
+                        cache.gather(0, {.row_bytes = kPage}, indices[i].view(), rows_to[i].view());
                     else
-                        cache.read(0, page * kPage, to.view());
+                        cache.read(0, pages[i] * kPage, rows_to[i].view());
                 });
                 EXPECT_EQ(told.code, ErrorCode::io_error) << told.message();
                 EXPECT_EQ(told.system_code, EIO) << told.message();
-                EXPECT_EQ(told.offset_bytes, page * kPage) << told.message();
+                EXPECT_EQ(told.offset_bytes, pages[i] * kPage) << told.message();
             });
         }
         for (std::thread& thread : threads) thread.join();

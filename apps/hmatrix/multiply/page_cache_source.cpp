@@ -1,10 +1,9 @@
-// A few pieces of memory that batches pass through, and the threads that fill them.
+// A few pieces of memory that batches pass through, and the thread that fills them.
 #include "hmatrix/multiply/page_cache_source.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "hmatrix/multiply/kernels.hpp"
@@ -14,7 +13,6 @@ namespace penstock::hmatrix {
 namespace {
 
 constexpr std::int64_t kFewestPieces = 2, kMostPieces = 4;
-constexpr std::size_t kServers = 2;
 
 using Clock = std::chrono::steady_clock;
 
@@ -63,7 +61,7 @@ PageCacheSource::PageCacheSource(const Context& context, Workers& workers, const
     pin();
     ahead_ = ReadAhead(pieces);
     for (std::int64_t i = 0; i < pieces; ++i) pieces_.push_back(context_.allocate(static_cast<std::uint64_t>(piece)));
-    start_servers();
+    server_ = std::thread([this] { serve(); });
 }
 
 PageCacheSource::~PageCacheSource() {
@@ -71,8 +69,8 @@ PageCacheSource::~PageCacheSource() {
         const std::lock_guard lock(mutex_);
         stop_ = true;
     }
-    wanted_.notify_all();
-    for (std::thread& server : servers_) server.join();
+    wanted_.notify_one();
+    if (server_.joinable()) server_.join();
 }
 
 std::int64_t PageCacheSource::count_pieces(std::int64_t piece_bytes) const {
@@ -108,16 +106,6 @@ void PageCacheSource::pin() {
     counts_.read_s += seconds_since(began);
 }
 
-// One of them does it all where there are no more threads to be had.
-void PageCacheSource::start_servers() {
-    servers_.reserve(kServers);
-    try {
-        while (servers_.size() < kServers) servers_.emplace_back([this] { serve(); });
-    } catch (const std::system_error&) {
-        if (servers_.empty()) throw;
-    }
-}
-
 void PageCacheSource::serve() {
     context_.device().enter_thread();
     std::unique_lock lock(mutex_);
@@ -144,14 +132,13 @@ void PageCacheSource::fetch(const ReadAhead::Fetch& wanted) {
     const MemoryView to = pieces_[wanted.place].view().slice(0, static_cast<std::uint64_t>(bytes));
     bytes_asked_ += bytes;
     cache_->read(0, static_cast<std::uint64_t>(file_.tables().batches[wanted.batch].offset), to);
-    const std::lock_guard lock(verifying_);
     verifier_.check(wanted.batch, {0, wanted.tiers}, {static_cast<const std::byte*>(to.data), 0});
 }
 
 void PageCacheSource::begin(const Sweep& sweep) {
     const std::lock_guard lock(mutex_);
     ahead_.begin(sweep);
-    wanted_.notify_all();
+    wanted_.notify_one();
 }
 
 BatchView PageCacheSource::take(std::int64_t batch) {
@@ -160,13 +147,13 @@ BatchView PageCacheSource::take(std::int64_t batch) {
     std::int64_t place = -1;
     fetched_.wait(lock, [&] {
         place = ahead_.ready(batch);
-        wanted_.notify_all();
+        wanted_.notify_one();
         return place >= 0;
     });
     counts_.read_s += seconds_since(began);
     ++counts_.batches_taken;
     ahead_.take(place);
-    wanted_.notify_all();
+    wanted_.notify_one();
     const BatchRecord& record = file_.tables().batches[batch];
     BatchView view;
     const auto* memory = static_cast<const std::byte*>(pieces_[place].data());
@@ -177,7 +164,7 @@ BatchView PageCacheSource::take(std::int64_t batch) {
 void PageCacheSource::give_back(std::int64_t batch) {
     const std::lock_guard lock(mutex_);
     ahead_.give_back(batch);
-    wanted_.notify_all();
+    wanted_.notify_one();
 }
 
 // Pages are read whole, with what lies on them of the batches beside: a little more is read than missed.

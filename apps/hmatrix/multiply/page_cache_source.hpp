@@ -1,13 +1,12 @@
 // Batches that the device's own threads fetch, through a page cache in device memory (penstock/device_cache.hpp).
 //
 // Threads of the device ask for the pages of a batch and copy them, from the cache or as they arrive, into memory where
-// they lie in one piece. The first batches can be pinned in the cache; what else stays there is up to its policy. Two
-// threads of the host keep the next batches coming while the ones before are multiplied with: the last pages of one
-// batch come while the first of the next are asked for, so that the storage need not stand still between them.
+// they lie in one piece. The first batches can be pinned in the cache; what else stays there is up to its policy. One
+// thread of the host keeps the next batches coming while the ones before are multiplied with.
 //
 // There are two pieces at least, and up to four where they take no more than an eighth of the memory and what is to be
-// pinned fits beside them: with two, those threads have nothing to do from the end of a fetch until the product has
-// taken that batch and given back the one before.
+// pinned fits beside them: with two, that thread has nothing to do from the end of a fetch until the product has taken
+// that batch and given back the one before.
 #pragma once
 
 #include <atomic>
@@ -52,7 +51,6 @@ class PageCacheSource final : public BatchSource {
   private:
     std::int64_t count_pieces(std::int64_t piece_bytes) const;
     void pin();
-    void start_servers();
     void serve();
     void fetch(const ReadAhead::Fetch& wanted);
 
@@ -64,14 +62,13 @@ class PageCacheSource final : public BatchSource {
     SourceCounts counts_;  // of takes
     std::int64_t read_at_opening_ = 0;
     std::atomic<std::int64_t> bytes_asked_{0};
-    std::mutex verifying_;
-    Verifier verifier_;  // under verifying_
+    Verifier verifier_;  // the server's
     std::mutex mutex_;
-    std::condition_variable wanted_, fetched_;  // for the servers, for take()
+    std::condition_variable wanted_, fetched_;  // for the server, for take()
     bool stop_ = false;          // under mutex_, as the next
     ReadAhead ahead_;
     std::vector<Buffer> pieces_;  // by place of ahead_, which says whose each is
-    std::vector<std::thread> servers_;
+    std::thread server_;
 };
 
 }  // namespace penstock::hmatrix

@@ -11,7 +11,6 @@
 
 #include "hmatrix/multiply/kernels.hpp"
 #include "hmatrix/multiply/stored_rig.hpp"
-#include "ondevice/held_reads_rig.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -134,32 +133,6 @@ TEST_F(PageCacheSourceTest, batches_are_fetched_ahead_while_one_is_held) {
         EXPECT_EQ(source.counts().bytes_taken, all());
         sweep(source, 2, file_.tiers());
     }
-}
-
-TEST_F(PageCacheSourceTest, the_next_batch_is_asked_for_while_one_still_waits_for_the_disk) {
-    ondevice::HeldReads disk;
-    ContextOptions with;
-    with.system = &disk;
-    const Context context = host_context(with);
-    const MatrixFile file = MatrixFile::open(context, rig_.workers, rig_.name);
-    PageCacheOptions how = options(0);
-    how.cache_bytes = 8 * 4 * piece_;
-    PageCacheSource source(context, rig_.workers, file, how);
-    ASSERT_EQ(source.room(), 4);
-    if (!ondevice::made_cold(rig_.name)) GTEST_SKIP() << "this file cannot be cold";
-    disk.held = true;
-    source.begin({order_, {}, file.tiers()});
-    const std::int64_t two = file.prefix_bytes(0, file.tiers()) + file.prefix_bytes(1, file.tiers());
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(8);  // sooner than a read is given up
-    while (source.counts().bytes_taken < two && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-    EXPECT_EQ(source.counts().bytes_taken, two) << "and not yet the one after it";
-    EXPECT_EQ(source.counts().bytes_read, 0);
-    disk.let_go();
-    for (const std::int64_t batch : order_) {
-        source.take(batch);
-        source.give_back(batch);
-    }
-    sweep(source, 2, file.tiers());
 }
 
 // Sweeps of other batches, and of more tiers, than the one before was told of.
