@@ -171,6 +171,21 @@ def test_peers_can_be_left_out(tmp_path: Path) -> None:
     assert found[-1]["kind"] == "stopped"
 
 
+def test_a_suite_may_name_its_parts(tmp_path: Path) -> None:
+    found = run(tmp_path, tiny(parts=["sizes", "disk"], data_bytes=["1MiB"]))
+    assert {row["subject"] for row in found if row["kind"] == "gpu-io"} == {"disk", "sizes"}
+    assert len(cells(found) | missing(found)) == 6 + 2
+    for parts, cause in (["disk", "tape"], "parts has 'tape'"), ([], "parts is empty"):
+        with pytest.raises(penstock.Error, match=cause):
+            run(tmp_path, tiny(parts=parts))
+    leased = suite.load(str(Path(__file__).parents[2] / "bench" / "leased" / "gpu-io-disk.toml"), False)
+    few = {"host_threads": [2, 2], "write_bytes": ["64KiB", "512KiB"], "ram_bytes": "1MiB", "slots": 64}
+    settings = leased.settings["gpu-io"] | few | {"disk_seconds": 0.002, "warm_seconds": 0.002}
+    tried = replace(leased, file_bytes=BYTES, repeats=1, seconds=60.0, settings={"gpu-io": settings})
+    (tmp_path / "leased").mkdir()
+    assert {row["subject"] for row in run(tmp_path / "leased", tried) if row["kind"] == "gpu-io"} == set(DISK)
+
+
 def test_a_corrupted_byte_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Workspace.make
 

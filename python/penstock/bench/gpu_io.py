@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Context, parse_bytes
+from penstock import Context, Error, parse_bytes
 from penstock._api import Buffer
 from penstock.bench import gpu_io_cache as cached
 from penstock.bench import gpu_io_host as host
@@ -40,6 +40,7 @@ MOST_BLOCKS = 4096  # that are at work at once: more would wait for their turn
 DISK_THREADS = 4  # of the service
 WRITE_SECONDS = 20.0  # at most
 SIZES = ((SMALL, False), (SMALL, True), (LARGE, False), (LARGE, True))
+PARTS = ("memory", "blocks", "disk", "writes", "cache", "peers", "sizes")
 
 
 @dataclass
@@ -147,17 +148,36 @@ class Bench:
 def run_suite(run_of: Run) -> None:
     place, suite = run_of.workspace, run_of.suite
     settings = suite.settings["gpu-io"]
+    parts = _parts(settings)
     run_of.step(0, 0, "making the files")
     names = ("source.bin", "target.bin", "rows.bin")
     seconds = sum(sizes.timed(partial(place.make, place.directory / name)) for name in names)
-    data = sizes.made(run_of, settings, len(names) * place.file_bytes / seconds)
+    data = sizes.made(run_of, settings, len(names) * place.file_bytes / seconds) if "sizes" in parts else []
     ram, kind, ram_bytes = _ram(run_of, parse_bytes(str(settings["ram_bytes"])))
     storms = Storms(run_of.context, float(settings["warm_seconds"]))
     run_of.stack.callback(storms.close)
     bench = Bench(run_of.context, place, storms, ram, kind, ram_bytes, settings)
-    probes = [*_in_memory(bench), *_blocks(bench), *_disk(bench), *_writes(bench), *_cache(bench)]
-    probes += [*_peers(bench, run_of.peers), *sizes.probes(bench, data)]
+    made: dict[str, Callable[[], list[Probe]]] = {
+        "memory": lambda: _in_memory(bench),
+        "blocks": lambda: _blocks(bench),
+        "disk": lambda: _disk(bench),
+        "writes": lambda: _writes(bench),
+        "cache": lambda: _cache(bench),
+        "peers": lambda: _peers(bench, run_of.peers),
+        "sizes": lambda: sizes.probes(bench, data),
+    }
+    probes = [probe for part in parts for probe in made[part]()]
     run_rounds(run_of.results, "gpu-io", probes, Rounds(suite.repeats, suite.seconds), run_of.step)
+
+
+def _parts(settings: dict[str, Any]) -> list[str]:
+    """Those that the suite names, in the order of PARTS; all of them where it names none."""
+    named = settings.get("parts", PARTS)
+    unknown = [part for part in named if part not in PARTS]
+    if unknown or not named:
+        cause = f"parts has '{unknown[0]}', which is none of " + ", ".join(PARTS) if unknown else "parts is empty"
+        raise Error(operation="read suite", cause=cause, advice="name some of them, or leave parts out for all")
+    return [part for part in PARTS if part in named]
 
 
 def _ram(run_of: Run, wanted: int) -> tuple[Path, str, int]:
