@@ -1,8 +1,9 @@
 // CuFileSlot: the context's share of cuFile, opened by the first transfer that asks for a gds path and not before.
 //
 // What gds-compat gets never moves bytes natively: where the driver is open without its compatibility mode forced, and
-// native transfers are possible, it gets a refusal. Files let go of are forgotten, so that no registration outlives its
-// descriptor.
+// native transfers are possible, it gets a refusal. So does every path on the emulated device: cuFile moves bytes of
+// GPUs, and its batch and stream calls on other memory fail, or leave it as it was. Files let go of are forgotten, so
+// that no registration outlives its descriptor.
 #pragma once
 
 #include <memory>
@@ -16,12 +17,16 @@ namespace penstock::context {
 
 class CuFileSlot {
   public:
-    explicit CuFileSlot(int device_index) { options_.device_index = device_index; }
+    explicit CuFileSlot(const DeviceInfo& device) : emulated_(device.emulated) { options_.device_index = device.index; }
     explicit CuFileSlot(path::CuFileOptions options) : options_(std::move(options)) {}
 
     // Opens at the first call. Throws Error{unsupported} with the cause when cuFile cannot be used here, or not for
     // this path any more.
     std::shared_ptr<path::CuFile> get(PathKind kind) {
+        if (emulated_) {
+            throw Error(ErrorCode::unsupported, "open cuFile", "the device is emulated, and cuFile moves bytes of GPUs",
+                        "make the context on a GPU; see penstock doctor");
+        }
         const std::lock_guard lock(mutex_);
         const bool force_compat = kind == PathKind::gds_compat;
         if (!cufile_ || (force_compat && !cufile_->options().force_compat)) {
@@ -42,6 +47,7 @@ class CuFileSlot {
     }
 
   private:
+    const bool emulated_ = false;
     path::CuFileOptions options_;
     mutable std::mutex mutex_;
     std::shared_ptr<path::CuFile> cufile_;  // guarded by mutex_

@@ -117,6 +117,16 @@ class CuFileInContext : public testing::Test {
     const std::string file_ = directory_.file("data.bin");
 };
 
+TEST_F(CuFileInContext, the_emulated_device_has_none_on_any_machine) {
+    const auto state = make_state();
+    state->cufile = std::make_shared<context::CuFileSlot>(state->device->info());
+    for (const PathKind path : {PathKind::gds, PathKind::gds_compat, PathKind::gds_batch, PathKind::gds_stream}) {
+        EXPECT_NE(asked_for(*state, path).find("the device is emulated"), std::string::npos) << to_string(path);
+    }
+    state->cufile = std::make_shared<context::CuFileSlot>(stand_in());  // control: the stand-in is not asked who it is
+    EXPECT_EQ(asked_for(*state, PathKind::gds), "");
+}
+
 TEST_F(CuFileInContext, gds_compat_after_gds_is_refused_and_not_misnamed) {
     const auto state = make_state();
     EXPECT_EQ(asked_for(*state, PathKind::gds), "");

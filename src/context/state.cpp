@@ -76,7 +76,7 @@ ContextState::ContextState(const ContextOptions& given)
       device(device_of(given)),
       system(given.system != nullptr ? *given.system : os::real_system()),
       mappings(std::make_shared<path::Mappings>(path::MappingsOptions{device.get()})),
-      cufile(std::make_shared<CuFileSlot>(device->info().index)),
+      cufile(std::make_shared<CuFileSlot>(device->info())),
       profiles(given, device->info()),
       machine_(machine_facts(given, *device)),
       registrar(mappings, *running),
