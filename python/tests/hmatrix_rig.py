@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
+from penstock._shared import shared_context
 from penstock.hmatrix import HMatrix, Mesh
 
 SMOOTHING = 0.01
@@ -34,6 +35,11 @@ def dense(places: np.ndarray) -> np.ndarray:
 
 def built(folder: Path, mesh: Mesh | None = None, **options: Any) -> HMatrix:
     return ps.hmatrix.assemble(mesh or ps.hmatrix.shape("bumpy", 600), store=folder / "m.hmat", **options)
+
+
+def on_gpu() -> bool:
+    """What is given no context uses a GPU."""
+    return not shared_context().device["emulated"]
 
 
 def off(found: np.ndarray, wanted: np.ndarray) -> float:

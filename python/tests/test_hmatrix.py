@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hmatrix_rig import built, dense, kernel_of, off, points, potential_inside
+from hmatrix_rig import built, dense, kernel_of, off, on_gpu, points, potential_inside
 
 import penstock as ps
 from penstock.hmatrix import METHODS, Mesh, Solution
@@ -76,6 +76,10 @@ def test_products_are_within_eps_of_the_dense_matrix(tmp_path: Path, encoding: s
     places, x = points(500), np.random.default_rng(1).standard_normal((500, 3))
     matrix = H.assemble(places, entries=kernel_of(places), store=tmp_path / "m.hmat", eps=eps, encoding=encoding)
     assert matrix.facts["low_rank_leaves"] > 100
+    if encoding == "tiers" and eps < 5e-7 and on_gpu():
+        with pytest.raises(ps.Error, match="finer than the kernels' single precision"):
+            matrix @ x
+        return
     assert off(matrix @ x, dense(places) @ x) < eps
     assert off(matrix @ x[:, 0], dense(places) @ x[:, 0]) < eps
 
@@ -127,14 +131,6 @@ def test_vectors_of_any_kind_are_taken(tmp_path: Path) -> None:
     assert (matrix @ (x * 1j)).shape == (n, 4)
     with pytest.raises(TypeError):
         x.T @ matrix
-
-
-def test_products_are_timed_without_the_users_order(tmp_path: Path) -> None:
-    with ps.hmatrix.assemble(ps.hmatrix.shape("sphere", 320), store=tmp_path / "a.hmat", eps=1e-3) as matrix:
-        assert 0 < matrix.product_seconds(3) < 60
-        assert matrix.counts["sweeps"] == 3
-        with pytest.raises(ps.Error, match="products cannot be 0"):
-            matrix.product_seconds(0)
 
 
 def test_scipy_takes_it_as_an_operator(tmp_path: Path) -> None:

@@ -83,8 +83,10 @@ def test_a_built_matrix_is_solved_with_and_described(penstock: Run, tmp_path: Pa
     anew = penstock("hmatrix", "solve", *SMALL, "--json", cwd=tmp_path).json
     with_mesh = penstock("hmatrix", "solve", *SMALL, "--matrix", "m.hmat", "--json", cwd=tmp_path).json
     alone = penstock("hmatrix", "solve", "--matrix", "m.hmat", "--json", cwd=tmp_path).json
-    assert with_mesh["capacitance_over_4pi_eps0"] == anew["capacitance_over_4pi_eps0"]
-    assert alone["capacitance_over_4pi_eps0"] is None and alone["relative_residual"] == with_mesh["relative_residual"]
+    same = pytest.approx(anew["capacitance_over_4pi_eps0"], rel=1e-6)  # a GPU adds up in no fixed order
+    assert with_mesh["capacitance_over_4pi_eps0"] == same
+    assert alone["capacitance_over_4pi_eps0"] is None
+    assert alone["relative_residual"] == pytest.approx(with_mesh["relative_residual"], rel=1e-2)
     assert with_mesh["assemble_s"] == 0
     ran = penstock("hmatrix", "solve", "--shape", "torus", "--triangles", "720", "--matrix", "m.hmat", cwd=tmp_path)
     assert_one_line_error(ran, "m.hmat", "built of another mesh")

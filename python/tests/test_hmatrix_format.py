@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from hmatrix_rig import built, off
+from hmatrix_rig import built, off, on_gpu
 
 import penstock as ps
+from penstock.hmatrix._assemble import _usual_encoding
 
 H = ps.hmatrix
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "formats" / "hmat.md"
@@ -47,7 +49,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_the_reader_on_the_page_multiplies_as_the_library(tmp_path: Path, reader: Any, options: dict[str, Any]) -> None:
     mesh = H.shape("bumpy", 600)
     x = np.random.default_rng(6).standard_normal(mesh.unknowns)
-    matrix = built(tmp_path, mesh, **({"batches": 4} | options))
+    matrix = built(tmp_path, mesh, context=ps.Context("host"), **({"batches": 4} | options))
     read = reader(matrix.path)
     assert read.head["unknowns"] == mesh.unknowns and sorted(read.order) == list(range(mesh.unknowns))
     assert len(read.leaves) == matrix.facts["leaves"] and len(read.batches) == matrix.facts["batches"]
@@ -87,3 +89,18 @@ def test_the_tables_on_the_page_are_those_of_the_reader(reader: Any) -> None:
             at += size * int(np.prod([int(n) for n in re.findall(r"\d+", counts)] or [1]))
         assert at == kind.itemsize, title
     assert [types[name].itemsize for name in ("HEADER", "LEAF", "BATCH")] == [208, 88, 160]
+
+
+def test_the_usual_encoding_is_one_that_the_device_multiplies(tmp_path: Path) -> None:
+    for emulated, eps, wanted in ((True, 1e-7, "tiers"), (False, 1e-7, "fp64"), (False, 1e-6, "tiers")):
+        assert _usual_encoding(SimpleNamespace(device={"emulated": emulated}), eps) == wanted
+    for eps in (1e-3, 1e-7):
+        assert built(tmp_path, eps=eps).facts["encoding"] == ("fp64" if eps < 5e-7 and on_gpu() else "tiers")
+
+
+def test_products_are_timed_without_the_users_order(tmp_path: Path) -> None:
+    with ps.hmatrix.assemble(ps.hmatrix.shape("sphere", 320), store=tmp_path / "a.hmat", eps=1e-3) as matrix:
+        assert 0 < matrix.product_seconds(3) < 60
+        assert matrix.counts["sweeps"] == 3
+        with pytest.raises(ps.Error, match="products cannot be 0"):
+            matrix.product_seconds(0)

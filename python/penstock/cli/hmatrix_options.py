@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST = 1_000_000_000
 MOST_CUTS = 12
 LENGTHS = {"nm": 1e-9, "um": 1e-6, "mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, "in": 0.0254, "ft": 0.3048}
-EPS, ENCODING, KERNEL = 1e-4, "tiers", "collocation"
+EPS, KERNEL = 1e-4, "collocation"
 
 MeshFile = Annotated[
     str | None, typer.Argument(metavar="MESH", help="PLY, OBJ, STL, OFF or .pbf (HACApK), told by content.")
@@ -31,7 +31,10 @@ Triangles = Annotated[str, typer.Option("--triangles", help="Of the shape, at le
 Subdivide = Annotated[str, typer.Option("--subdivide", help="Cut each triangle into four, so many times.")]
 Unit = Annotated[str, typer.Option("--unit", help="Length of the file's unit: 1mm, 0.0254m, in, ...")]
 Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix: 1e-4.")]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="tiers (compressed) or fp64 (doubles): tiers.")]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="tiers (compressed) or fp64 (doubles): tiers (GPU: fp64 where eps < 5e-7)."),
+]
 Batches = Annotated[str | None, typer.Option("--batches", help="Parts of the file, each read as a whole.")]
 Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation or galerkin: collocation.")]
 AssembleOn = Annotated[
@@ -97,7 +100,8 @@ def build_options(command: str, given: dict[str, Any]) -> dict[str, Any]:
     if not 1e-12 <= eps <= 0.5:
         raise options.refusal(command, f"--eps: {eps:g} is out of range", "use a number from 1e-12 to 0.5")
     found: dict[str, Any] = {"eps": eps, "workers": workers(command, given["workers"])}
-    found["encoding"] = one_of(command, "--encoding", given["encoding"] or ENCODING, ENCODINGS)
+    if given["encoding"] is not None:
+        found["encoding"] = one_of(command, "--encoding", given["encoding"], ENCODINGS)
     found["kernel"] = one_of(command, "--kernel", given["kernel"] or KERNEL, KERNELS)
     found["assemble_on"] = one_of(command, "--assemble-on", given["assemble_on"] or "auto", PLACES)
     if given["aca_plus"]:

@@ -27,6 +27,7 @@ ENCODINGS = ("tiers", "fp64")
 KERNELS = ("collocation", "galerkin")
 PLACES = ("auto", "host", "gpu")
 BATCH_BYTES = 64 << 20
+FINEST_EPS_ON_GPU = 5e-7  # of tiers: a GPU's products of them are of single precision
 _OPERATION = "assemble a matrix"
 Entries = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Progress = Callable[[int, int, int], "bool | None"]
@@ -38,7 +39,8 @@ class AssembleOptions(TypedDict, total=False):
     eta: float  # admissibility: blocks are approximated when the smaller diameter is at most eta times the distance: 2
     leaf_size: int  # clusters of at most this many unknowns are not divided: 15
     aca_plus: bool  # pivots of the cross approximation by reference rows and columns (ACA+): False
-    encoding: str  # "tiers" (compressed, most significant bytes first) or "fp64" (doubles, as published codes): "tiers"
+    encoding: str  # "tiers" (compressed, most significant bytes first) or "fp64" (doubles, as published codes): tiers,
+    # but fp64 for an eps below 5e-7 in a context with a GPU, whose products of tiers are of single precision
     accuracies: list[float]  # of the tiers, falling, at most 6: tenfold steps from 0.1 to eps
     batch_bytes: int | str  # of doubles that one batch of leaves would take: 64 MiB, or a tenth of open's cache_bytes
     batches: int  # instead: this many batches of about equal bytes: 0
@@ -91,11 +93,16 @@ def assemble(  # noqa: PLR0913 - one keyword a choice
         raise Error(operation=_OPERATION, cause=f"there is no kernel '{kernel}'", advice="use " + ", ".join(KERNELS))
     how = _options(dict(options), open or {}) | {"eps": eps, "progress": progress}
     context = context or shared_context()
+    how.setdefault("encoding", _usual_encoding(context, eps))
     if entries is None:
         built = _of_mesh(context, problem, kernel, store, how)
     else:
         built = _of_entries(context, problem, entries, store, how)
     return HMatrix(context, store, open or {}, built)
+
+
+def _usual_encoding(context: Context, eps: float) -> str:
+    return "fp64" if eps < FINEST_EPS_ON_GPU and not context.device["emulated"] else "tiers"
 
 
 def _of_mesh(context: Context, mesh: Any, kernel: str, store: FileName, how: dict[str, Any]) -> dict[str, Any]:
