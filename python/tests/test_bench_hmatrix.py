@@ -10,20 +10,25 @@ from typing import Any
 
 import pytest
 
+from penstock import Error
 from penstock.bench import hmatrix, hmatrix_judge, kinds, results, session, suite
 
 Rows = list[dict[str, Any]]
 SMALL = {"triangles": 700, "batches": 12, "pins": [0, 3], "tolerances": [1e-4], "iterations": 1, "product_sweeps": 1}
 
 
+def run(place: Path, name: str = "hmatrix", **settings: Any) -> Rows:
+    whole = suite.load(name, True)
+    table = suite.Settings(place, whole.settings["hmatrix"] | SMALL | settings)
+    chosen = replace(whole, file_bytes=4 << 20, repeats=1, seconds=60.0, settings={"hmatrix": table})
+    request = session.Request(chosen, "host", place, place / "rows.jsonl", True)
+    return session.run(request, lambda *_: None)
+
+
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     place = tmp_path_factory.mktemp("hmatrix")
-    whole = suite.load("hmatrix", True)
-    table = suite.Settings(place, whole.settings["hmatrix"] | SMALL)
-    chosen = replace(whole, file_bytes=4 << 20, repeats=1, seconds=60.0, settings={"hmatrix": table})
-    request = session.Request(chosen, "host", place, place / "rows.jsonl", True)
-    found = session.run(request, lambda *_: None)
+    found = run(place)
     assert [entry.name for entry in place.iterdir()] == ["rows.jsonl"]
     assert results.read(place / "rows.jsonl") == json.loads(json.dumps(found))
     return found
@@ -82,6 +87,19 @@ def test_a_promise_that_is_not_kept_is_told(rows: Rows) -> None:
     worse = [row | {"matrices_read": 2.0} if row.get("mode") == "best" else row for row in rows]
     checks = {check.what: check for check in hmatrix_judge.checks(worse)}
     assert checks["to 1e-4, matrices read"].passed is False
+
+
+def test_a_suite_may_name_its_ways(tmp_path: Path) -> None:
+    leased = Path(__file__).parents[2] / "bench" / "leased" / "hmatrix-rates.toml"
+    rows = run(tmp_path, str(leased), ratios=[0.5], pins=[], tolerances=[])
+    found = cells(rows)
+    assert {name for name in found if "of the matrix" in name} == {
+        f"0.5 of the matrix: auto, {s}" for s in ("hot", "cold")
+    }
+    judged = {check.what: check.value for check in hmatrix_judge.checks(rows)}
+    assert judged["sweeps / reads of the file, hot"] and judged["product in memory / copy in memory"]
+    with pytest.raises(Error, match="ways has 'by post'"):
+        run(tmp_path, ways=["by post"])
 
 
 def test_bytes_that_are_not_the_matrix_end_the_run(rows: Rows, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def power(tolerance: float) -> str:
 
 def run_suite(run_of: Run) -> None:
     settings = run_of.suite.settings[KIND]
+    _ways(settings)
     run_of.step(0, 0, "making the mesh")
     mesh = _mesh(settings)
     bench = Bench(run_of.context, run_of.workspace, settings, mesh)
@@ -105,6 +106,17 @@ def run_suite(run_of: Run) -> None:
     probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench), *hacapk.probes(bench)]
     rounds = Rounds(run_of.suite.repeats, run_of.suite.seconds)
     run_rounds(run_of.results, KIND, probes, rounds, run_of.step)
+
+
+def _ways(settings: dict[str, Any]) -> list[Way]:
+    """Those that the suite names in `ways`; all of them where it names none."""
+    names = [way.name for way in WAYS]
+    wanted = settings.get("ways", names)
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        cause = f"ways has '{unknown[0]}', which is none of " + "; ".join(names)
+        raise Error(operation="read suite", cause=cause, advice="name some of them, or leave ways out for all")
+    return [way for way in WAYS if way.name in wanted]
 
 
 def _mesh(settings: dict[str, Any]) -> hmatrix.Mesh:
@@ -167,7 +179,7 @@ def _cpu(watch: Stopwatch) -> dict[str, float]:
 def _paths(bench: Bench) -> list[Probe]:
     probes = []
     for ratio in bench.settings["ratios"]:
-        for way in WAYS:
+        for way in _ways(bench.settings):
             name = f"{ratio:g} of the matrix: {way.name}"
             probes.append(Probe(name, partial(_parity, bench, way, ratio, None, "path")))
     return probes
