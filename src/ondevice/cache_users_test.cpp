@@ -235,7 +235,7 @@ class UsersOfACache : public UsersOfFiles {
         });
         users.run([&](u32 user) {
             StoredCache own = cache.ref(0)->cache;
-            own.store.mailbox.hint = user;
+            own.store.channel.hint = user;
             return own;
         });
         over = true;

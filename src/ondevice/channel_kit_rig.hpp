@@ -157,6 +157,33 @@ TYPED_TEST_P(ChannelKit, a_timed_out_slot_is_used_again_only_after_its_late_comp
     channel.release(ticket);
 }
 
+TYPED_TEST_P(ChannelKit, what_was_given_up_is_late_by_its_mark_until_it_ended) {
+    TypeParam rig(Setup{.slots = 3});
+    auto channel = rig.channel(0);
+    rig.hold(true);
+    u32 first = 0;
+    u32 other = 0;
+    ASSERT_EQ(channel.claim(first), Status::ok);
+    channel.mark(first, 7);
+    ASSERT_EQ(channel.publish(first, {0, 0, 512, 0, Operation::write, 0}), Status::ok);
+    ASSERT_EQ(channel.claim(other), Status::ok);
+    channel.mark(other, 9);
+    ASSERT_EQ(channel.publish(other, {512, 0, 512, 0, Operation::write, 0}), Status::ok);
+    EXPECT_FALSE(channel.late(7)) << "its owner waits for it";
+    EXPECT_EQ(channel.wait(first, in_ms(5)), Status::timed_out);
+    EXPECT_TRUE(channel.late(7));
+    EXPECT_FALSE(channel.late(9));
+    rig.hold(false);
+    EXPECT_EQ(channel.wait(other, far()), Status::ok);
+    channel.release(other);
+    const u64 end = far();
+    while (channel.late(7) && Native::now_ns() < end) Native::pause(0);
+    EXPECT_FALSE(channel.late(7));
+    EXPECT_TRUE(channel.settled(first));
+    std::vector<u32> tickets(channel.depth());
+    for (u32& ticket : tickets) EXPECT_EQ(channel.claim(ticket), Status::ok);
+}
+
 TYPED_TEST_P(ChannelKit, many_threads_read_what_they_wrote_in_any_order_of_completion) {
     TypeParam rig(Setup{.slots = 15, .servers = 2, .faults = {.hold_most = 6, .delay_percent = 10}});
     const Tally tally = run_clients(rig, {.clients = 4, .plan = {.requests = 1500, .cell_bytes = 1024}});
@@ -217,6 +244,7 @@ REGISTER_TYPED_TEST_SUITE_P(ChannelKit, bytes_written_are_read_back,
                             refuses_what_it_cannot_carry_and_keeps_no_slot_for_it,
                             a_full_channel_is_busy_and_goes_on_when_there_is_room,
                             a_timed_out_slot_is_used_again_only_after_its_late_completion,
+                            what_was_given_up_is_late_by_its_mark_until_it_ended,
                             many_threads_read_what_they_wrote_in_any_order_of_completion,
                             one_slot_serves_many_threads_over_many_laps,
                             an_error_reaches_the_request_that_failed_and_no_other,

@@ -207,6 +207,8 @@ struct Ring {
     u32 submission_doorbell = 0;
     u32 completion_doorbell = 0;
     u32 data[4] = {};
+    u32 abandoned = 0;
+    u32 marks[4] = {};
     bool shared;
     Ring(u32 depth, bool is_shared) : table(depth - 1), shared(is_shared) { state.phase = 1; }
 
@@ -223,6 +225,8 @@ struct Ring {
         ref.entries = table.slots.slots + 1;
         ref.shared = shared ? 1 : 0;
         ref.turn_ns = never / 2;
+        ref.abandoned = &abandoned;
+        ref.marks = marks;
         return ref;
     }
     void serve(u32 together, u32 rounds) {

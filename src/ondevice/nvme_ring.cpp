@@ -51,7 +51,8 @@ NvmeRing::NvmeRing(DmaMemory& shared, DmaMemory& own, const NvmeRingSizes& sizes
     write_lists();
 
     const u32 groups = (slots + 31) / 32;
-    std::vector<u32> start(sizeof(NvmeRingState) / sizeof(u32) + groups + slots);
+    // The state; free slots as bits, words and marks of slots, and how many were abandoned.
+    std::vector<u32> start(sizeof(NvmeRingState) / sizeof(u32) + groups + 2 * slots + 1);
     NvmeRingState state{};
     state.phase = 1;
     std::memcpy(start.data(), &state, sizeof state);
@@ -61,6 +62,8 @@ NvmeRing::NvmeRing(DmaMemory& shared, DmaMemory& own, const NvmeRingSizes& sizes
     own.write(state_, start.data(), start.size() * sizeof(u32));
     auto* const free_bits = reinterpret_cast<u32*>(state_.data + sizeof(NvmeRingState));
     ref_.slots = {free_bits, free_bits + groups, slots};
+    ref_.marks = free_bits + groups + slots;
+    ref_.abandoned = ref_.marks + slots;
     ref_.state = reinterpret_cast<NvmeRingState*>(state_.data);
     ref_.submission = reinterpret_cast<NvmeCommand*>(submission_.data);
     ref_.completion = reinterpret_cast<NvmeCompletion*>(completion_.data);

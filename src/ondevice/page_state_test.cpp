@@ -141,13 +141,13 @@ struct Served {
     Slots<Model> table() { return {free_bits, words, count}; }
     FileStore<Model> store() {
         FileStore<Model> store{};
-        store.mailbox.slots = table();
-        store.mailbox.descriptors = descriptors;
-        store.mailbox.completions = completions;
-        store.mailbox.data = reinterpret_cast<u8*>(slots);
-        store.mailbox.slot_bytes = sizeof(TinyPage);
-        store.mailbox.abandoned = &abandoned;
-        store.mailbox.marks = marks;
+        store.channel.slots = table();
+        store.channel.descriptors = descriptors;
+        store.channel.completions = completions;
+        store.channel.data = reinterpret_cast<u8*>(slots);
+        store.channel.slot_bytes = sizeof(TinyPage);
+        store.channel.abandoned = &abandoned;
+        store.channel.marks = marks;
         store.files = &file;
         store.file_count = 1;
         store.page_bytes = sizeof(TinyPage);

@@ -1,5 +1,6 @@
-// The store of a page cache over ordinary files: pages come and go through a mailbox that host threads serve, or, where
-// the GPU can address a mapping of the file, straight from there, with no host thread.
+// The store of a page cache over arrays: pages come and go through a channel (request.hpp), or, where the GPU can
+// address a mapping of the file, straight from there, with no host thread. The channel is a mailbox that host threads
+// serve, for ordinary files, or a pair of NVMe queues (nvme.hpp), whose namespace is the one array.
 //
 // Requests name an array by its number in the key; which of its files has the page is for the host to say, so that the
 // protocol knows nothing of stripes. Only pages that the GPU moves itself are counted by file here. The last page of an
@@ -31,14 +32,14 @@ struct StoredFile {
     MovedByGpu* moved = nullptr;  // with a mapping: of each of these files
 };
 
-template <class P>
+template <class P, class Channel = MailboxRef<P>>
 struct FileStore {
     static constexpr u32 kMapped = ~0u;  // the ticket of a page that a mapping has
 
-    MailboxRef<P> mailbox;
+    Channel channel;
     const StoredFile* files;
     u32 file_count;
-    u32 page_bytes;  // at most mailbox.slot_bytes
+    u32 page_bytes;  // at most what a slot of the channel holds
 
     PENSTOCK_ONDEVICE Status begin(Lanes group, u64 key, void*, u64, u32& ticket) const {
         Request request{};
@@ -48,7 +49,7 @@ struct FileStore {
             ticket = kMapped;
             return Status::ok;
         }
-        return P::lane() == lowest(group) ? mailbox.submit(request, ticket, P::caller()) : Status::ok;
+        return P::lane() == lowest(group) ? channel.submit(request, ticket, P::caller()) : Status::ok;
     }
 
     PENSTOCK_ONDEVICE Status test(Lanes group, u32 ticket, u64 key, void* page) const {
@@ -61,13 +62,13 @@ struct FileStore {
         }
         const u32 leader = lowest(group);
         Status status = Status::pending;
-        if (P::lane() == leader) status = mailbox.test(ticket);
+        if (P::lane() == leader) status = channel.test(ticket);
         status = static_cast<Status>(P::from(group, static_cast<int>(status), leader));
         if (status == Status::pending) return status;
         P::sync(group);  // what the leader may see, all may
-        if (status == Status::ok) fill(group, page, mailbox.slot_data(ticket), request.bytes);
+        if (status == Status::ok) fill(group, page, channel.slot_data(ticket), request.bytes);
         P::sync(group);
-        if (P::lane() == leader) mailbox.release(ticket);
+        if (P::lane() == leader) channel.release(ticket);
         return status;
     }
 
@@ -86,14 +87,14 @@ struct FileStore {
         u32 ticket = 0;
         Status status = Status::ok;
         if (P::lane() == leader)
-            status = mailbox.late(mark_of(key)) ? Status::busy : mailbox.claim(ticket, P::caller());
+            status = channel.late(mark_of(key)) ? Status::busy : channel.claim(ticket, P::caller());
         status = static_cast<Status>(P::from(group, static_cast<int>(status), leader));
         if (status != Status::ok) return status;
         ticket = P::from(group, ticket, leader);
-        copy_unsettled<P>(group, mailbox.slot_data(ticket), page, request.bytes);
+        copy_unsettled<P>(group, channel.slot_data(ticket), page, request.bytes);
         P::sync(group);  // the leader's publishing also publishes what the other lanes copied
         if (P::lane() != leader) return Status::ok;
-        mailbox.mark(ticket, mark_of(key));
+        channel.mark(ticket, mark_of(key));
         return sent(ticket, request, deadline);
     }
 
@@ -103,10 +104,10 @@ struct FileStore {
         for (u32 file = 0; file < file_count; ++file) {
             if (!files[file].writable) continue;
             u32 ticket = 0;
-            Status status = mailbox.claim(ticket, P::caller());
+            Status status = channel.claim(ticket, P::caller());
             if (status != Status::ok) return status;
             const Request request{0, 0, 0, static_cast<u16>(file), Operation::flush, 0};
-            mailbox.mark(ticket, 0);
+            channel.mark(ticket, 0);
             status = sent(ticket, request, deadline);
             if (first == Status::ok) first = status;
         }
@@ -141,9 +142,9 @@ struct FileStore {
     }
 
     PENSTOCK_ONDEVICE Status sent(u32 ticket, const Request& request, u64 deadline) const {
-        Status status = mailbox.publish(ticket, request);
-        if (status == Status::ok) status = mailbox.wait(ticket, deadline);
-        if (status != Status::timed_out) mailbox.release(ticket);  // else it is the mailbox's until the late answer
+        Status status = channel.publish(ticket, request);
+        if (status == Status::ok) status = channel.wait(ticket, deadline);
+        if (status != Status::timed_out) channel.release(ticket);  // else it is the channel's until the late answer
         return status;
     }
 };

@@ -131,13 +131,10 @@ struct MailboxRef {
         return freed;
     }
 
-    // Before publish, by the ticket's owner.
     PENSTOCK_ONDEVICE void mark(u32 ticket, u32 mark) const {
         P::template store<Scope::device>(marks + slot_of(ticket), mark);
     }
 
-    // Whether a request of this mark that its owner gave up may still be carried out. Never the caller's own ones under
-    // way: those it knows of.
     PENSTOCK_ONDEVICE bool late(u32 mark) const {
         if (P::template load<Scope::device>(abandoned) == 0) return false;
         for (u32 slot = 0; slot < slots.slots; ++slot) {

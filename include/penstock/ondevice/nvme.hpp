@@ -84,15 +84,18 @@ struct NvmeRingRef {
     u32 shared;   // 0: one warp alone uses this ring, so there is no turn
     u32 hint;     // where this warp looks for a free slot first
     u64 turn_ns;  // how long to wait for the turn
+    u32* abandoned;  // how many slots wait for a late completion
+    u32* marks;      // one for each slot: its owner's word for what the slot is used for; see late()
 
     PENSTOCK_ONDEVICE u32 depth() const { return slots.slots; }
     PENSTOCK_ONDEVICE void* slot_data(u32 ticket) const {
         return area.data + static_cast<u64>(slot_of(ticket)) * area.slot_bytes;
     }
 
-    PENSTOCK_ONDEVICE Status claim(u32& ticket) const {
-        Status status = slots.claim_one(hint, ticket);
-        if (status == Status::busy && drain_if_free()) status = slots.claim_one(hint, ticket);
+    PENSTOCK_ONDEVICE Status claim(u32& ticket) const { return claim(ticket, hint); }
+    PENSTOCK_ONDEVICE Status claim(u32& ticket, u32 from) const {
+        Status status = slots.claim_one(from, ticket);
+        if (status == Status::busy && drain_if_free()) status = slots.claim_one(from, ticket);
         return status;
     }
 
@@ -108,8 +111,9 @@ struct NvmeRingRef {
         return sent ? Status::ok : Status::busy;
     }
 
-    PENSTOCK_ONDEVICE Status submit(const Request& request, u32& ticket) const {
-        Status status = claim(ticket);
+    PENSTOCK_ONDEVICE Status submit(const Request& request, u32& ticket) const { return submit(request, ticket, hint); }
+    PENSTOCK_ONDEVICE Status submit(const Request& request, u32& ticket, u32 from) const {
+        Status status = claim(ticket, from);
         if (status != Status::ok) return status;
         status = publish(ticket, request);
         if (status != Status::ok) slots.release(ticket);
@@ -124,13 +128,29 @@ struct NvmeRingRef {
     PENSTOCK_ONDEVICE Status wait(u32 ticket, u64 deadline_ns) const {
         const Status status = poll_until<P>(*this, ticket, deadline_ns);
         if (status != Status::pending) return status;
-        return slots.abandon(ticket) ? Status::timed_out : slots.test(ticket);
+        P::template add<Scope::device>(abandoned, 1u);  // first: whoever takes the late completion counts down
+        if (slots.abandon(ticket)) return Status::timed_out;
+        P::template add<Scope::device>(abandoned, ~0u);
+        return slots.test(ticket);
     }
 
     PENSTOCK_ONDEVICE void release(u32 ticket) const { slots.release(ticket); }
 
     PENSTOCK_ONDEVICE bool settled(u32 ticket) const {
         return slots.settled(ticket) || (drain_if_free() && slots.settled(ticket));
+    }
+
+    PENSTOCK_ONDEVICE void mark(u32 ticket, u32 mark) const {
+        P::template store<Scope::device>(marks + slot_of(ticket), mark);
+    }
+    PENSTOCK_ONDEVICE bool late(u32 mark) const {
+        if (P::template load<Scope::device>(abandoned) == 0) return false;
+        drain_if_free();
+        for (u32 slot = 0; slot < slots.slots; ++slot) {
+            if (state_of(P::template load<Scope::device>(slots.words + slot)) != SlotState::abandoned) continue;
+            if (P::template load<Scope::device>(marks + slot) == mark) return true;
+        }
+        return false;
     }
 
     // Takes all completions there are, unless another warp has the turn. True: it looked.
@@ -221,7 +241,10 @@ struct NvmeRingRef {
         state->completed += 1;
         const u32 slot = nvme_id(dword3);
         const Finish finish = slot < slots.slots ? slots.finish(slot, status) : Finish::stray;
-        if (finish == Finish::late) state->late += 1;
+        if (finish == Finish::late) {
+            state->late += 1;
+            P::template add<Scope::device>(abandoned, ~0u);
+        }
         if (finish == Finish::stray) state->stray += 1;
     }
 };

@@ -6,6 +6,9 @@
 //   Status publish(u32 ticket, const Request&)   busy: not sent, the ticket is still the caller's
 //   Status test(u32 ticket)                      pending, or the final status, which is given exactly once
 //   Status wait(u32 ticket, u64 deadline_ns)     the final status, or timed_out: the ticket is the channel's then
+//   submit and claim with a `u32 from` behind    who asks, in place of the channel's own hint where to look for a slot
+//   void   mark(u32 ticket, u32 mark)            before publish: what the request is about, as its owner calls it
+//   bool   late(u32 mark)                        a request of this mark that timed out may still be carried out
 //   void   release(u32 ticket)                   after a final status, when the data were used; or instead of publish
 //   bool   settled(u32 ticket)                   nothing will touch the ticket's memory any more
 //   void*  slot_data(u32 ticket), u32 depth()    the data slot of a ticket; how many tickets can be out at once
