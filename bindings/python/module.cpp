@@ -2,6 +2,7 @@
 // documented face is python/penstock/_api.py.
 #include "apps/hmatrix/python/binding.hpp"
 #include "binding.hpp"
+#include "penstock_revision.hpp"
 #include "penstock/survey.hpp"
 
 namespace penstock::python {
@@ -19,6 +20,7 @@ std::vector<std::string> path_names() {
 nb::dict build_facts() {
     nb::dict facts;
     facts["version"] = PENSTOCK_VERSION;
+    facts["revision"] = PENSTOCK_REVISION;
     facts["compiler"] = __VERSION__;
     facts["cuda"] = built_with_cuda();
     return facts;

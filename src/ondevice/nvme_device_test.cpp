@@ -10,6 +10,7 @@
 #include "ondevice/device_rig.hpp"
 #include "ondevice/emulated_nvme.hpp"
 #include "ondevice/nvme_controller.hpp"
+#include "ondevice/nvme_cache_client_rig.hpp"
 #include "ondevice/ring_client_rig.hpp"
 #include "penstock/error.hpp"
 #if defined(PENSTOCK_HAS_CUDA)
@@ -128,6 +129,123 @@ TEST_F(NvmeOnDevice, lost_completions_end_in_timeouts_and_harm_nobody) {
     EXPECT_GT(tally.ok, all(load) / 2);
     EXPECT_EQ(tally.mismatches, 0u);
     EXPECT_EQ(stray_, 0u);
+}
+
+// A page cache over the rings, in the device's own memory, and far smaller than the namespace.
+class CacheOnNvmeOnDevice : public NvmeOnDevice {
+  protected:
+    static constexpr u64 kWords = kBlocks / sizeof(u64);
+
+    struct Found {
+        CacheClientTally tally{};
+        u64 lost = 0;  // words of the namespace that are not what was stored last
+    };
+    Found use(const Load& load, const EmulatedFaults& faults, u32 page_bytes) {
+        fill();
+        EmulatedNvmeOptions how;
+        how.faults = faults;
+        how.window = &shared_;
+        EmulatedNvme emulated(*blocks_, [](u64 io, u64) { return reinterpret_cast<u8*>(io); }, how);
+        NvmeController controller(emulated.registers(), shared_);
+        std::vector<std::unique_ptr<NvmeRing>> rings;
+        std::vector<NvmeRingRef<Native>> refs;
+        for (u32 i = 0; i < load.rings; ++i) {
+            rings.push_back(std::make_unique<NvmeRing>(shared_, own_, NvmeRingSizes{.depth = load.depth}));
+            controller.create_queues(*rings.back(), i + 1, controller.open_namespace(1));
+            refs.push_back(rings.back()->ref(0, true));
+        }
+        const OnDevice refs_there(*device_, refs.data(), refs.size() * sizeof(refs[0]));
+        const CacheShape shape = shape_of(64, page_bytes);
+        const StoredFile array{kBlocks, nullptr, 1};
+        const std::vector<u8> zeros(std::max<u64>(kWords * sizeof(u32), load.clients * sizeof(CacheCounts)));
+        const OnDevice states(*device_, shape.state_bytes()), pages(*device_, shape.data_bytes());
+        const OnDevice array_there(*device_, &array, sizeof array);
+        const OnDevice versions(*device_, zeros.data(), kWords * sizeof(u32));
+        const OnDevice counts(*device_, zeros.data(), load.clients * sizeof(CacheCounts));
+        const OnDevice tally(*device_, zeros.data(), sizeof(CacheClientTally));
+        const auto* const first = reinterpret_cast<const NvmeRingRef<Native>*>(refs_there.data());
+        CacheClientPlan plan{CacheClientWork::format,
+                             shape,
+                             states.data(),
+                             pages.data(),
+                             {first, load.rings, load.depth - 1, 0},
+                             reinterpret_cast<const StoredFile*>(array_there.data()),
+                             load.clients,
+                             device_->info().emulated ? 1u : 32u,
+                             load.rounds,
+                             load.wait_ns,
+                             reinterpret_cast<u32*>(versions.data()),
+                             reinterpret_cast<CacheCounts*>(counts.data()),
+                             reinterpret_cast<CacheClientTally*>(tally.data())};
+        for (const auto work : {CacheClientWork::format, CacheClientWork::use, CacheClientWork::flush}) {
+            plan.work = work;
+            start_cache(plan);
+        }
+        for (u32 i = 0; i < load.rings; ++i) controller.delete_queues(i + 1);
+        Found found;
+        std::memcpy(&found.tally, tally.bytes().data(), sizeof found.tally);
+        found.lost = lost(versions.bytes());
+        return found;
+    }
+
+  private:
+    void fill() {
+        for (u64 index = 0; index < kWords; ++index) {
+            const u64 word = cell_word(index, 0);
+            blocks_->MemoryBlocks::write(index * sizeof word, reinterpret_cast<const u8*>(&word), sizeof word);
+        }
+    }
+    u64 lost(const std::vector<unsigned char>& versions) {
+        u64 lost = 0;
+        for (u64 index = 0; index < kWords; ++index) {
+            u64 word = 0;
+            u32 version = 0;
+            std::memcpy(&version, &versions[index * sizeof version], sizeof version);
+            blocks_->MemoryBlocks::read(index * sizeof word, reinterpret_cast<u8*>(&word), sizeof word);
+            lost += word != cell_word(index, version);
+        }
+        return lost;
+    }
+    void start_cache(const CacheClientPlan& plan) {
+#if defined(PENSTOCK_HAS_CUDA)
+        if (!device_->info().emulated) {
+            const auto stream = device_->make_stream();
+            const auto error = launch_cache_clients(plan, static_cast<cudaStream_t>(stream->native_handle()));
+            ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
+            stream->synchronize();
+            return;
+        }
+#endif
+        std::vector<std::jthread> threads;
+        for (u32 client = 0; client < plan.clients; ++client) {
+            threads.emplace_back([&plan, client] { CacheClient(plan, client).run(); });
+        }
+    }
+};
+
+TEST_F(CacheOnNvmeOnDevice, every_word_is_what_its_owner_stored) {
+    for (const u32 rings : {1u, 4u}) {
+        const Load load{.rings = rings, .clients = 8, .rounds = 150, .depth = 16};
+        const Found found = use(load, {.hold_most = 5, .delay_percent = 2}, rings == 1 ? 512 : 4096);
+        EXPECT_EQ(found.tally.wrong, 0u);
+        EXPECT_EQ(found.tally.refused, 0u);
+        EXPECT_EQ(found.lost, 0u);
+        EXPECT_GT(found.tally.stores, found.tally.uses / 5);
+    }
+}
+
+TEST_F(CacheOnNvmeOnDevice, late_completions_and_failures_lose_nothing) {
+    const Load load{.rings = 2, .clients = 6, .rounds = 60, .depth = 16, .wait_ns = 400'000'000};
+    const Found found = use(load, {.fail_percent = 1, .lose_percent = 1, .late_ns = 50'000'000}, 4096);
+    EXPECT_EQ(found.tally.wrong, 0u);
+    EXPECT_EQ(found.lost, 0u);
+    EXPECT_GT(found.tally.uses, found.tally.refused);
+}
+
+TEST_F(CacheOnNvmeOnDevice, control_wrong_bytes_are_noticed) {
+    blocks_ = std::make_unique<ForgetfulBlocks>(kBlocks);
+    const Found found = use({.clients = 4, .rounds = 300}, {}, 512);
+    EXPECT_GT(found.tally.wrong, 0u);
 }
 
 TEST_F(NvmeOnDevice, control_wrong_bytes_are_noticed) {

@@ -1,12 +1,15 @@
-// Starts the clients of ring_client_rig.hpp on a GPU; does not wait.
+// Starts the clients of ring_client_rig.hpp and of nvme_cache_client_rig.hpp on a GPU; does not wait.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include "ondevice/nvme_cache_client_rig.hpp"
 #include "ondevice/ring_client_rig.hpp"
 
 namespace penstock::ondevice {
 
 cudaError_t launch_ring_clients(const RingPlan& plan, cudaStream_t stream);
+// Each a warp, all of whose lanes work: `lanes` of the plan is 32.
+cudaError_t launch_cache_clients(const CacheClientPlan& plan, cudaStream_t stream);
 
 }  // namespace penstock::ondevice

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import platform
-import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ def fingerprint(context: Context, directory: Path) -> dict[str, Any]:
         "cufile": cufile_setup(directory),
         **storage(directory),
         "versions": _versions(),
-        "git_revision": _git_revision(),
+        "git_revision": _core.build_facts()["revision"] or None,  # that the package was built of
     }
 
 
@@ -143,16 +142,3 @@ def _versions() -> dict[str, Any]:
         except PackageNotFoundError:
             continue
     return known
-
-
-def _git_revision() -> str | None:
-    """Revision of the Penstock checkout the command runs in; None elsewhere."""
-    if not Path("include/penstock").is_dir():
-        return None
-    try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
