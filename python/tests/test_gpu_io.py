@@ -83,6 +83,7 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         "one request alone, not checked",
         "blocks of 1, one ring",
         "blocks of 64, a ring for each warp",
+        "blocks of 64, reads sequential 128 KiB",
         "ceiling, page-locked memory, random 4 KiB",
         "cached file, 4 KiB",
         "pread and copy, 4 KiB",
@@ -169,6 +170,14 @@ def test_peers_can_be_left_out(tmp_path: Path) -> None:
     found = run(tmp_path, replace(tiny(), seconds=0.0001), peers=frozenset())
     assert not any(word in row.get("name", "") for row in found for word in ("numpy", "cuFile"))
     assert found[-1]["kind"] == "stopped"
+
+
+@pytest.mark.skipif(not gpu_io.SHM.is_dir(), reason="no /dev/shm")
+def test_writes_by_threads_a_block_are_of_a_file_in_tmpfs(rows: Rows, tmp_path: Path) -> None:
+    name = "blocks of 64, writes random 4 KiB"
+    assert "no room" in missing(rows)[name]  # the tiny file is in the page cache
+    found = cells(run(tmp_path, tiny(parts=["memory", "blocks"], ram_bytes="2MiB")))[name]
+    assert found["operations"] > 0 and found["request_bytes"] == 4096 and found["memory"] == "tmpfs"
 
 
 def test_a_suite_may_name_its_parts(tmp_path: Path) -> None:
@@ -311,6 +320,10 @@ def test_promises_are_judged_where_a_gpu_made_the_requests() -> None:
         sample(f"blocks of {threads}", rate, subject="blocks", rings=0, threads=threads)
         for threads, rate in ((1, 1e6), (32, 12e6), (1024, 10e6))
     ]
+    curve += [
+        sample(f"blocks of {threads}, writes random 4 KiB", rate, subject="blocks besides", rings=0, threads=threads)
+        for threads, rate in ((32, 4e6), (1024, 3e6))
+    ]
     rest = [
         sample("memory random 4 KiB, 12 service threads", 11.5e6, subject="memory"),
         sample("memory random 4 KiB, 4 service threads", 7.9e6, subject="memory"),
@@ -323,12 +336,14 @@ def test_promises_are_judged_where_a_gpu_made_the_requests() -> None:
         sample("sweep with advice", 1.0, subject="cache", hit_rate=0.44),
     ]
     judged = {check.what: check for check in gpu_io_judge.checks([machine, *curve, *rest])}
-    assert len(judged) == 17
+    assert len(judged) == 19
     verdicts = {
         "random 4 KiB in memory, 12 threads": True,
         "random 4 KiB in memory, 4 threads": False,
         "one request alone, median": True,
         "slowest of 32 to 1024 threads a block / fastest": True,
+        "the same, writes of 4 KiB at random": False,
+        "the same, reads of 128 KiB in sequence": None,
         "disk random 4 KiB / the host alone": True,
         "a miss takes longer than a raw request by": False,
         "hit rate of a sweep with advice": False,

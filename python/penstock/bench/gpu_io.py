@@ -11,7 +11,7 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ MOST_BLOCKS = 4096  # that are at work at once: more would wait for their turn
 DISK_THREADS = 4  # of the service
 WRITE_SECONDS = 20.0  # at most
 SIZES = ((SMALL, False), (SMALL, True), (LARGE, False), (LARGE, True))
+BESIDES = "blocks besides"  # the subject of other requests by threads a block
 PARTS = ("memory", "blocks", "disk", "writes", "cache", "peers", "sizes")
 
 
@@ -159,7 +160,7 @@ def run_suite(run_of: Run) -> None:
     bench = Bench(run_of.context, place, storms, ram, kind, ram_bytes, settings)
     made: dict[str, Callable[[], list[Probe]]] = {
         "memory": lambda: _in_memory(bench),
-        "blocks": lambda: _blocks(bench),
+        "blocks": lambda: [*_blocks(bench), *_blocks_besides(bench)],
         "disk": lambda: _disk(bench),
         "writes": lambda: _writes(bench),
         "cache": lambda: _cache(bench),
@@ -240,6 +241,8 @@ def _stormed(
 ) -> Sample:
     """A storm on the file in memory."""
     if bench.ram_kind == "page cache":
+        if setup.writable:
+            raise NotPossible("there is no room for the file in /dev/shm, and one on the disk is not written to here")
         with bench.context.open(setup.file) as file:
             make_resident(file, bench.ram_bytes)
     storm = bench.storms.get(setup)
@@ -255,6 +258,21 @@ def _blocks(bench: Bench) -> list[Probe]:
         shape = Shape(min(whole // threads, MOST_BLOCKS), threads, 1, rings)
         name = f"blocks of {threads}, {'one ring' if rings else 'a ring for each warp'}"
         probes.append(_probe(bench, name, _service(bench, bench.most_threads), shape, "blocks"))
+    return probes
+
+
+def _blocks_besides(bench: Bench) -> list[Probe]:
+    """The same for large pages in sequence, and for writes: of the stamps that the file has, so that a page that went
+    elsewhere is found by who reads it next."""
+    stream = Setup(bench.ram, service_threads=bench.most_threads, slots=512, slot_bytes=LARGE, warm=True)
+    writes = replace(_service(bench, bench.most_threads), writable=True)
+    probes = []
+    for threads in bench.settings["block_threads"]:
+        small = Shape(min(int(bench.settings["threads"]) // threads, MOST_BLOCKS), threads)
+        large = replace(small, request_bytes=LARGE, sequential=True)
+        named = f"blocks of {threads}, "
+        probes.append(_probe(bench, named + name_of("reads", (LARGE, True)), stream, large, BESIDES))
+        probes.append(_probe(bench, named + name_of("writes", (SMALL, False)), writes, small, BESIDES, writes=True))
     return probes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.bench.gpu_io import LARGE, SIZES, SMALL, name_of
+from penstock.bench.gpu_io import BESIDES, LARGE, SIZES, SMALL, name_of
 from penstock.bench.promises import Check, Medians, Rows, judged
 
 PERCENT = 100.0
@@ -48,6 +48,8 @@ def _requests(medians: Medians) -> list[Check]:
         ),
         _gpu("one request alone, median", medians.field("one request alone, not checked", "p50_us"), 6, False, "us"),
         _gpu("slowest of 32 to 1024 threads a block / fastest", curve(medians), 0.80),
+        _gpu("the same, reads of 128 KiB in sequence", curve(medians, BESIDES, name_of("reads", (LARGE, True))), 0.80),
+        _gpu("the same, writes of 4 KiB at random", curve(medians, BESIDES, name_of("writes", small)), 0.80),
         _gpu(
             "sequential 128 KiB in memory / page-locked memory",
             medians.ratio(STREAMED, name_of(LOCKED, (LARGE, True))),
@@ -56,12 +58,15 @@ def _requests(medians: Medians) -> list[Check]:
     ]
 
 
-def curve(medians: Medians) -> float | None:
-    """The slowest by the fastest of the blocks with a ring for each warp."""
+def curve(medians: Medians, subject: str = "blocks", ending: str = "") -> float | None:
+    """The slowest by the fastest of the blocks with a ring for each warp, of cells whose names end so."""
     rates = [
         rate
         for name, group in medians.rows.items()
-        if group[0]["subject"] == "blocks" and group[0]["rings"] == 0 and group[0]["threads"] >= CURVE_THREADS
+        if name.endswith(ending)
+        and group[0]["subject"] == subject
+        and group[0]["rings"] == 0
+        and group[0]["threads"] >= CURVE_THREADS
         if (rate := medians.rate(name))
     ]
     return min(rates) / max(rates) if len(rates) > 1 else None
