@@ -90,6 +90,7 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         "element loads, all hits",
         "tiles, plain memory",
         "rows gathered, all misses",
+        "one miss alone",
         "sweep with advice",
         "sweep without advice",
         "rows gathered",

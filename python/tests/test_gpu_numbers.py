@@ -78,7 +78,12 @@ CLAIMS = [
     f"| sequential 128 KiB | {on_disk('disk sequential 128 KiB')} | {on_disk('write sequential 128 KiB')} |",
     f"give {beside_host(FIRST, 'disk sequential 128 KiB'):.2f} for reads in sequence and "
     f"{beside_host(FIRST, 'disk random 4 KiB'):.2f} for random ones",
-    f"{beside_host(SLOWER, 'disk sequential 128 KiB'):.2f} and {beside_host(SLOWER, 'disk random 4 KiB'):.2f}. Random",
+    f"{beside_host(SLOWER, 'disk sequential 128 KiB'):.2f} and {beside_host(SLOWER, 'disk random 4 KiB'):.2f}, and "
+    f"{beside_host(SLOWER, 'write sequential 4 KiB'):.2f} and "
+    f"{beside_host(SLOWER, 'write sequential 128 KiB'):.2f} for",
+    f"{millions('blocks of 1, a ring for each warp')} of 4096 blocks of one thread; "
+    f"{max(FIRST[f'blocks of {threads}, one ring', RATE] for threads in (32, 64, 128, 256, 512, 1024)) / 1e6:.1f} "
+    "where all warps begin",
     f"{millions('random 4 KiB of 1 GiB, page cache')} M/s of 1 GiB and of 16 GiB",
     f"{FIRST['random 4 KiB of 1 GiB, disk', RATE] / 1e3:.0f} and "
     f"{FIRST['random 4 KiB of 16 GiB, disk', RATE] / 1e3:.0f} thousand a second",

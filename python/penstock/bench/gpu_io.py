@@ -359,6 +359,7 @@ def _cache(bench: Bench) -> list[Probe]:
         "tiles, all hits": lambda _: cached.loads(bench, tiles, True),
         "tiles, plain memory": lambda _: cached.loads(bench, tiles, False),
         "rows gathered, all misses": lambda turn: cached.misses(bench, turn),
+        "one miss alone": lambda _: cached.one_miss(bench),
         "sweep with advice": lambda _: cached.sweep(bench, "sweep"),
         "sweep without advice": lambda _: cached.sweep(bench, "none"),
     }

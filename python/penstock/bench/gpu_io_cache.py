@@ -28,6 +28,7 @@ PAGE_ITEMS = PAGE_BYTES // ITEM_BYTES
 TILE_ITEMS = 4 * PAGE_ITEMS  # 16 KiB: what a warp asks for at once
 TILE_BLOCKS = 2  # at once on a multiprocessor: registers for eight loads under way
 COUNTS = ("hits", "misses", "joined", "evictions")
+LONE_PAGES = 4096
 MISS_PART = 8  # the file by the cache
 
 
@@ -81,6 +82,24 @@ def misses(bench: Bench, turn: int) -> Sample:
         raise _not_as_meant(bench.ram, f"{counts['misses']} of {numbers.size} pages were misses")
     check_rows(bench, numbers, memory, bench.ram)
     return rows_sample(numbers.size, seconds, watch, PAGE_BYTES) | counts | {"took": "cache"}
+
+
+def one_miss(bench: Bench) -> Sample:
+    """One warp that adds up page after page, each of which is not there before: a miss and its page's sum at a time."""
+    pages = min(LONE_PAGES, bench.ram_bytes // PAGE_BYTES)
+    shape = {"blocks": 1, "threads": 32, "rounds": 1, "tile": PAGE_ITEMS}
+    with _cache(bench, bench.ram, 2 * pages * PAGE_BYTES) as cache:
+        raw, ref, items = bench.context._raw, cache.ref(0), pages * PAGE_ITEMS
+        _core.time_loads(raw, ref, None, items, **shape)  # then the service has these pages mapped
+        cache.invalidate(0, 0, pages * PAGE_BYTES)
+        before = _counts(cache)
+        with Stopwatch() as watch:
+            seconds, _ = _core.time_loads(raw, ref, None, items, **shape)
+        counts = _since(cache, before)
+    if counts["misses"] != pages:
+        raise _not_as_meant(bench.ram, f"{counts['misses']} of {pages} pages were misses")
+    sample = rows_sample(pages, seconds, watch, PAGE_BYTES) | counts
+    return sample | {"order": "sequential", "mean_us": seconds / pages * 1e6, "took": "cache"}
 
 
 def sweep(bench: Bench, advice: str) -> Sample:
