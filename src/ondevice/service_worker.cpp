@@ -56,9 +56,12 @@ void ServiceWorker::make_direct() {
     PathOptions path_options;
     path_options.depth = server_.last - server_.first;
     path_options.system = &system_;
+    const std::size_t bytes = std::size_t{mailbox_.ref().slot_bytes} * path_options.depth;
+    path_options.arena = {reinterpret_cast<std::byte*>(mailbox_.slot_data(server_.first)), bytes};
     try {
         direct_ = make_path(PathKind::uring, path_options);
-        direct_by_ = "uring";
+        const std::string& notes = direct_->capabilities().notes;
+        direct_by_ = notes.empty() ? "uring" : "uring; " + notes;
     } catch (const Error& error) {  // the evidence tells
         direct_ = make_path(PathKind::direct, path_options);
         direct_by_ = "direct: " + error.info().cause;
