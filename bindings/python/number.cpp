@@ -30,6 +30,7 @@ void refuse_type(const std::string& name, nb::handle value, const char* wanted) 
 }
 
 std::uint64_t whole_number(const std::string& name, nb::handle value, std::uint64_t most) {
+    if (PyBool_Check(value.ptr())) refuse_type(name, value, "a whole number");  // Python takes True for 1
     PyObject* index = PyNumber_Index(value.ptr());
     if (index == nullptr) {
         if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();

@@ -5,7 +5,9 @@ The library refuses what it cannot hold as "not a number"; whoever typed 2^64 by
 
 from __future__ import annotations
 
+import operator
 import re
+from typing import Any
 
 from penstock import _core
 from penstock._error import Error
@@ -32,6 +34,19 @@ def parse_bytes(text: str) -> int:
         cause=f"'{text}' is too large",
         advice="use at most 2^63-1 bytes, which is what a file can hold",
     )
+
+
+def byte_count(name: str, value: Any) -> int:
+    """Bytes that an argument of this name says, as a whole number or as a text. TypeError for anything else."""
+    if isinstance(value, str):
+        return parse_bytes(value)
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    kind = type(value).__name__
+    raise TypeError(f"{name} must be a whole number of bytes, or a text like '4 KiB', not {kind}")
 
 
 def _beyond(text: str) -> bool:

@@ -113,8 +113,18 @@ class StoredArray:
     @property
     def ref(self) -> int:
         """Address of the `penstock::ondevice::StoredRef` in device memory, for your own kernels. They must end before
-        the array is closed; check() tells of their failures."""
-        return self._cache.raw.ref(self._number)
+        the array is closed; check() tells of their failures. Kernels count elements from the first byte of the file:
+        Error for numbers that do not lie at a multiple of their size, which no kernel could name."""
+        shared, size = self._cache, self.dtype.itemsize
+        if self.dtype.kind != "V" and self.offset_bytes % size:
+            raise Error(
+                code="unsupported",
+                operation="give kernels an array",
+                file=self.name,
+                cause=f"its elements of {size} bytes begin at byte {self.offset_bytes}, which is no multiple of that",
+                advice="gather, slices and write work; for kernels, open it as uint8, or write it after another header",
+            )
+        return shared.raw.ref(self._number)
 
     @property
     def closed(self) -> bool:

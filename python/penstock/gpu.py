@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from penstock import _core
@@ -21,7 +21,7 @@ from penstock._api import Context, File, FileName
 from penstock._error import Error
 from penstock._row_numbers import OutOfRange
 from penstock._shared import shared_context
-from penstock._sizes import parse_bytes
+from penstock._sizes import byte_count
 from penstock._stored_array import Place, SharedCache, StoredArray
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ __all__ = ["CacheOptions", "OutOfRange", "Source", "StoredArray", "open", "open_
 class CacheOptions(TypedDict, total=False):
     """Settings of a cache; what is left out has the value after the colon."""
 
-    page_bytes: int  # a power of two, 512 to 2 MiB: 4096
+    page_bytes: int | str  # a power of two, 512 to 2 MiB, also "64 KiB": 4096
     cache_bytes: int | str  # of device memory for pages, also "4 GiB": 256 MiB
     policy: str  # "sweep-resistant", "clock", "fifo" or "pinned-range": "sweep-resistant"
-    threads: int  # of the host, that serve pages: 0, by the number of cores
-    slots: int  # pages under way at once: 0, by page_bytes
+    threads: int  # of the host, that serve pages, at most 256 and one for each slot: 0, by the number of cores
+    slots: int  # pages under way at once, at most 16384: 0, as many as 64 MiB hold, up to 4096
     timeout: float | None  # seconds that one page is waited for: 10
     map: bool  # files in memory (tmpfs, hugetlbfs) are reached by the GPU itself where it can: True
 
@@ -50,7 +50,7 @@ class Source:
     dtype: Any = None
     shape: Sequence[int] | int | None = None
     mode: str = "r"
-    offset_bytes: int = 0
+    offset_bytes: int | str = 0
     dataset: str | None = None
     stripe_bytes: int | str = "1 MiB"
 
@@ -61,7 +61,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     shape: Sequence[int] | int | None = None,
     *,
     mode: str = "r",
-    offset_bytes: int = 0,
+    offset_bytes: int | str = 0,
     dataset: str | None = None,
     stripe_bytes: int | str = "1 MiB",
     device: str = "auto",
@@ -74,7 +74,8 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         path: the file. Without `dtype` it is one that says itself what it holds (NPY, safetensors, HDF5, ...), and the
             dataset is stored in one piece. A list names the files of one raw array that is dealt out over them.
         dtype, shape, offset_bytes: of a raw file: the type of an element, the extents, of which one may be -1, and
-            where the first element lies. Without `shape`, as many elements as there are.
+            where the first element lies (also "4 KiB"): anywhere, but `ref`, for kernels, is of elements that lie at
+            multiples of their size. Without `shape`, as many elements as there are.
         mode: "r", or "r+" to write too.
         dataset: which one of a file of several.
         stripe_bytes: of a list of files: as by RAID 0, so many bytes are in the first, the next so many in the second,
@@ -99,14 +100,17 @@ def open_many(
     """Several arrays that share one cache: Sources, or tuples of their fields, or names of files that say themselves
     what they hold. Arrays of one file, opened in one mode, share its pages too. The cache goes when the last of them is
     closed. Other arguments as of open()."""
-    wanted = [one if isinstance(one, Source) else Source(*_fields(one)) for one in sources]
+    if isinstance(sources, (str, bytes, os.PathLike, Source)) or not isinstance(sources, Iterable):
+        raise TypeError(f"open_many takes a list of arrays, not {sources!r}; open takes one")
+    wanted = [_source_of(one) for one in sources]
     if not wanted:
         raise ValueError("no array is named")
     context = context or shared_context(device)
     places = [_place_of(one) for one in wanted]
     settings: dict[str, Any] = dict(options)
-    if isinstance(settings.get("cache_bytes"), str):
-        settings["cache_bytes"] = parse_bytes(settings["cache_bytes"])
+    for name in ("page_bytes", "cache_bytes"):
+        if name in settings:
+            settings[name] = byte_count(name, settings[name])
     files: list[File] = []
     try:
         arrays: dict[Any, tuple[list[_core.File], int]] = {}
@@ -125,8 +129,17 @@ def open_many(
     return [StoredArray(shared, numbers[_stored(place)], place) for place in places]
 
 
-def _fields(source: Any) -> tuple[Any, ...]:
-    return (source,) if isinstance(source, (str, bytes, os.PathLike)) else tuple(source)
+def _source_of(one: Any) -> Source:
+    if isinstance(one, Source):
+        return one
+    if isinstance(one, (str, bytes, os.PathLike)):
+        return Source(one)
+    most = len(fields(Source))
+    if not isinstance(one, (tuple, list)) or not 1 <= len(one) <= most:
+        raise TypeError(
+            f"{one!r} is no array: give a list of Sources, tuples of 1 to {most} of their fields, or names of files"
+        )
+    return Source(*one)
 
 
 def _stored(place: Place) -> tuple[Any, ...]:
@@ -141,7 +154,11 @@ def _place_of(source: Source) -> Place:
     one = isinstance(source.path, (str, bytes, os.PathLike))
     if not one and not isinstance(source.path, Iterable):
         raise TypeError(f"{source.path!r} is neither the name of a file nor a list of names")
-    names = [os.fsdecode(name) for name in ([source.path] if one else source.path)]
+    listed = [source.path] if one else list(source.path)
+    for name in listed:
+        if not isinstance(name, (str, bytes, os.PathLike)):
+            raise TypeError(f"{name!r} is not the name of a file")
+    names = [os.fsdecode(name) for name in listed]
     if not names:
         raise ValueError("no file is named")
     if source.dtype is None:
@@ -158,12 +175,12 @@ def _place_of(source: Source) -> Place:
     for name in names:
         need_file(name, registry.FORMATS["raw"])
     all_bytes = sum(look_at(name).st_size for name in names)
-    offset = source.offset_bytes
+    offset = byte_count("offset_bytes", source.offset_bytes)
     said = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
     info = described(said, all_bytes, dtype=source.dtype, shape=source.shape, offset_bytes=offset)
     if not info.shape:
         raise ValueError("an array without dimensions has no rows")
-    stripe_bytes = parse_bytes(source.stripe_bytes) if isinstance(source.stripe_bytes, str) else source.stripe_bytes
+    stripe_bytes = byte_count("stripe_bytes", source.stripe_bytes)
     return Place(tuple(names), info.dtype, info.shape, offset, source.mode == "r+", stripe_bytes)
 
 
@@ -171,7 +188,7 @@ def _place_of_dataset(name: str, source: Source) -> Place:
     """Of a dataset that lies in one piece in a file of a known format."""
     from penstock._open import open as open_file
 
-    if source.shape is not None or source.offset_bytes:
+    if source.shape is not None or source.offset_bytes != 0:
         raise TypeError("shape= and offset_bytes= are of raw files, which need dtype= too")
     with open_file(name, device="host") as file:
         names = list(file)

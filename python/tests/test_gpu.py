@@ -13,14 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from array_rig import OnlyDLPack, filled
+from array_rig import OnlyDLPack
+from gpu_rig import DEVICE, ROWS, WIDTH, equal, make, on_device
 
 import penstock as ps
-from penstock._shared import shared_context
 from penstock.gpu import OutOfRange, StoredArray
-
-DEVICE = os.environ.get("PENSTOCK_TEST_DEVICE", "host")
-ROWS, WIDTH = 3000, 33  # rows of 132 bytes: some straddle pages
 
 
 @pytest.fixture
@@ -38,20 +35,6 @@ def path(tmp_path: Path, table: np.ndarray) -> Path:
 def rows(path: Path) -> Iterator[StoredArray]:
     with make(path) as array:
         yield array
-
-
-def make(path: Path, shape: Any = (-1, WIDTH), **options: Any) -> StoredArray:
-    """Through a cache of a quarter of the file."""
-    return ps.gpu.open(path, "float32", shape, **({"device": DEVICE, "cache_bytes": 96 << 10} | options))
-
-
-def equal(array: ps.Array, expected: np.ndarray) -> bool:
-    assert array.shape == expected.shape and array.dtype == expected.dtype
-    return np.array_equal(array.to_numpy(), expected)
-
-
-def on_device(values: Any) -> ps.Array:
-    return filled(shared_context(DEVICE), np.ascontiguousarray(values))
 
 
 def test_what_is_gathered_is_what_numpy_takes(rows: StoredArray, table: np.ndarray) -> None:
@@ -193,22 +176,6 @@ def test_files_that_say_themselves_what_they_hold(tmp_path: Path, table: np.ndar
         ps.gpu.open(tmp_path / "x.h5", dataset="chunked", device=DEVICE)
 
 
-def test_statistics_of_what_was_done(path: Path) -> None:
-    with make(path, cache_bytes=1 << 20) as rows:
-        rows.read()
-        rows.read()
-        stats = rows.stats()
-        pages = -(-rows.nbytes // 4096)
-        assert stats["misses"] == pages and stats["hits"] >= pages and stats["failures"] == 0
-        assert stats["misses"] == sum(one["misses"] for one in stats["processors"])
-        cycles, times = stats["wait_cycles"], stats["wait_ns"]
-        assert sum(count for _, count in cycles) > 0 and [n for _, n in cycles] == [n for _, n in times]
-        assert times[-1][0] * stats["cycles_per_ns"] == pytest.approx(cycles[-1][0])
-        served = [stats["served"][source]["requests"] for source in ("mapping", "buffered", "direct")]
-        assert sum(served) + stats["served"]["gpu_pages"] == pages
-        assert stats["device_bytes"] > 1 << 20 and stats["pinned_bytes"] > 0 and stats["pages"] == 256
-
-
 def test_pins_prefetches_and_advice(path: Path, table: np.ndarray) -> None:
     with make(path) as rows:
         rows.pin(100, 400)
@@ -286,41 +253,6 @@ def test_rows_that_are_not_there(rows: StoredArray) -> None:
             rows[index]  # type: ignore[index]
     with pytest.raises(TypeError, match="to_numpy"):
         np.asarray(rows)
-
-
-def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
-    empty = tmp_path / "empty.bin"
-    empty.touch()
-    wrong: list[tuple[str, type[Exception], Callable[[], Any]]] = [
-        ("No such file", ps.Error, lambda: make(tmp_path / "absent.bin")),
-        ("it is a folder", ps.Error, lambda: make(tmp_path)),
-        ("no whole number of rows", ps.Error, lambda: make(path, (-1, 7, 11))),
-        ("there are 396000", ps.Error, lambda: make(path, (ROWS + 1, WIDTH))),
-        ("is not in the", ps.Error, lambda: make(path, offset_bytes=1 << 30)),
-        ("no dimensions|without dimensions", ValueError, lambda: make(path, ())),
-        ("None is neither the name", TypeError, lambda: make(None)),  # type: ignore[arg-type]
-        ("those of a known format", ps.Error, lambda: ps.gpu.open_many([path], device=DEVICE)),
-        ("at most 256", ps.Error, lambda: make(path, threads=257)),
-        ("power of two", ps.Error, lambda: make(path, page_bytes=3000)),
-        ("power of two", ps.Error, lambda: make(path, page_bytes=4 << 20)),
-        ("room for at least one page", ps.Error, lambda: make(path, cache_bytes=4095)),
-        ("no policy 'lru'; use one of", ps.Error, lambda: make(path, policy="lru")),
-        ("a timeout of no time", ps.Error, lambda: make(path, timeout=0)),
-        ("timeout", ValueError, lambda: make(path, timeout=-1)),
-        ("threads", ValueError, lambda: make(path, threads=-1)),
-        ("no option 'pages'", TypeError, lambda: make(path, pages=3)),
-        ("neither 'r' nor 'r\\+'", ValueError, lambda: make(path, mode="w")),
-        ("known are", TypeError, lambda: ps.gpu.open(path, "float31", device=DEVICE)),
-        ("need dtype=", TypeError, lambda: ps.gpu.open(path, shape=(3,), device=DEVICE)),
-        ("those of a known format", ps.Error, lambda: ps.gpu.open(path, device=DEVICE)),
-    ]
-    for words, kind, action in wrong:
-        with pytest.raises(kind, match=words):
-            action()
-    with make(empty) as rows:
-        assert rows.shape == (0, WIDTH) and rows[:].shape == (0, WIDTH) and rows.gather([]).shape == (0, WIDTH)
-        with pytest.raises(OutOfRange):
-            rows[0]
 
 
 def test_values_and_memory_that_do_not_fit(path: Path) -> None:
