@@ -139,7 +139,19 @@ nb::dict counts_to_dict(const DeviceCacheStatistics::Counts& counts) {
     fields["evictions"] = counts.evictions;
     fields["write_backs"] = counts.write_backs;
     fields["failures"] = counts.failures;
+    fields["loaded_bytes"] = counts.loaded_bytes;
+    fields["written_back_bytes"] = counts.written_back_bytes;
     return fields;
+}
+
+void add_waits(nb::dict& fields, const std::vector<DeviceCacheStatistics::Bucket>& buckets) {
+    nb::list cycles, ns;
+    for (const auto& bucket : buckets) {
+        cycles.append(nb::make_tuple(bucket.low_cycles, bucket.count));
+        ns.append(nb::make_tuple(bucket.low_ns, bucket.count));
+    }
+    fields["wait_cycles"] = cycles;
+    fields["wait_ns"] = ns;
 }
 
 nb::dict served_to_dict(const std::vector<DeviceCacheStatistics::Served>& sources, std::uint64_t gpu_pages) {
@@ -182,20 +194,16 @@ nb::dict statistics(const PythonDeviceCache& self) {
         found = self.cache.statistics();
     }
     nb::dict fields = counts_to_dict(found.total);
-    nb::list processors, waits, waits_ns, arrays;
+    nb::list processors, arrays;
     for (const auto& one : found.processors) {
         nb::dict counts = counts_to_dict(one.counts);
         counts["processor"] = one.index;
+        add_waits(counts, one.waits);
         processors.append(counts);
-    }
-    for (const auto& bucket : found.waits) {
-        waits.append(nb::make_tuple(bucket.low_cycles, bucket.count));
-        waits_ns.append(nb::make_tuple(bucket.low_ns, bucket.count));
     }
     for (const auto& array : found.arrays) arrays.append(array_to_dict(array));
     fields["processors"] = processors;
-    fields["wait_cycles"] = waits;
-    fields["wait_ns"] = waits_ns;
+    add_waits(fields, found.waits);
     fields["cycles_per_ns"] = found.cycles_per_ns;
     fields["served"] = served_to_dict(found.served, found.mapped_pages);
     fields["failed_requests"] = found.failed_requests;

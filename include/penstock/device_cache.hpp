@@ -90,15 +90,20 @@ struct DeviceCacheStatistics {
         std::uint64_t evictions = 0;
         std::uint64_t write_backs = 0;
         std::uint64_t failures = 0;  // of loads and write-backs
-    };
-    struct Processor {
-        std::uint32_t index = 0;
-        Counts counts;
+        // page_bytes for each miss and each write-back. What moved, which `served` and the mapped bytes tell, is less
+        // by what the last page of a file lacks, and by loads that failed.
+        std::uint64_t loaded_bytes = 0;
+        std::uint64_t written_back_bytes = 0;
     };
     struct Bucket {
         std::uint64_t low_cycles = 0;
         std::uint64_t count = 0;
         double low_ns = 0;  // by cycles_per_ns
+    };
+    struct Processor {
+        std::uint32_t index = 0;
+        Counts counts;
+        std::vector<Bucket> waits;  // of its threads, as `waits` of all
     };
     struct Served {
         std::string source;  // by the host: "mapping", "buffered", "direct"

@@ -250,10 +250,10 @@ class StoredArray:
 
     def stats(self) -> dict[str, Any]:
         """What the cache did since it was made, for all its arrays: `hits`, `misses`, `joined`, `evictions`,
-        `write_backs`, `failures`; the same of each multiprocessor in `processors`; `wait_cycles` and `wait_ns`,
-        histograms of (low, count); `served`: requests and bytes by mapping, buffered and direct, and `gpu_pages` that
-        the GPU moved itself; `arrays`, with `served` of each of their `files`; memory in use. Kernels are counted when
-        they end."""
+        `write_backs`, `failures`; `loaded_bytes` and `written_back_bytes`, `page_bytes` for each miss and write-back;
+        `wait_cycles` and `wait_ns`, histograms of (low, count); the same of each multiprocessor in `processors`;
+        `served`: requests and bytes that moved by mapping, buffered and direct, and `gpu_pages` that the GPU moved
+        itself; `arrays`, with `served` of each of their `files`; memory in use. Kernels are counted when they end."""
         return self._cache.raw.statistics()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 #include "context/device_cache_state.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace penstock::context {
@@ -45,32 +46,48 @@ ondevice::FileCacheOptions cache_options(const DeviceCacheOptions& options, os::
     return made;
 }
 
-void add(DeviceCacheStatistics::Counts& sum, const ondevice::Tally& tally) {
+void add(DeviceCacheStatistics::Counts& sum, const ondevice::Tally& tally, std::uint64_t page_bytes) {
     sum.hits += tally.hits;
     sum.misses += tally.misses;
     sum.joined += tally.joined;
     sum.evictions += tally.evictions;
     sum.write_backs += tally.write_backs;
     sum.failures += tally.failures;
+    sum.loaded_bytes += tally.misses * page_bytes;
+    sum.written_back_bytes += tally.write_backs * page_bytes;
 }
 
+bool did_something(const ondevice::Tally& tally) {
+    const auto& [hits, misses, joined, evictions, write_backs, failures] = tally;
+    return (hits | misses | joined | evictions | write_backs | failures) != 0;
+}
+
+using Waits = std::array<std::uint64_t, ondevice::kWaitBuckets>;
+
+// Those that are not empty.
+std::vector<DeviceCacheStatistics::Bucket> buckets_of(const Waits& waits, double cycles_per_ns) {
+    std::vector<DeviceCacheStatistics::Bucket> buckets;
+    for (std::uint32_t i = 0; i < waits.size(); ++i) {
+        if (waits[i] == 0) continue;
+        const std::uint64_t low = i == 0 ? 0 : (256ull + 64 * (i % 4)) << (i / 4);  // as wait_bucket has it
+        buckets.push_back({low, waits[i], cycles_per_ns == 0 ? 0 : static_cast<double>(low) / cycles_per_ns});
+    }
+    return buckets;
+}
+
+// `found` has its page_bytes and cycles_per_ns.
 void add_counts(DeviceCacheStatistics& found, const std::vector<ondevice::CacheCounts>& stripes) {
-    std::vector<std::uint64_t> waits(ondevice::kWaitBuckets);
+    Waits all{};
     std::uint32_t index = 0;
     for (const ondevice::CacheCounts& counts : stripes) {
-        DeviceCacheStatistics::Processor one{index++, {}};
-        add(one.counts, counts.tally);
-        add(found.total, counts.tally);
-        const auto& [hits, misses, joined, evictions, write_backs, failures] = one.counts;
-        if ((hits | misses | joined | evictions | write_backs | failures) != 0) found.processors.push_back(one);
-        for (std::uint32_t i = 0; i < waits.size(); ++i) waits[i] += counts.waits[i];
+        Waits waits{};
+        for (std::uint32_t i = 0; i < waits.size(); ++i) all[i] += waits[i] = counts.waits[i];
+        DeviceCacheStatistics::Processor one{index++, {}, buckets_of(waits, found.cycles_per_ns)};
+        add(one.counts, counts.tally, found.page_bytes);
+        add(found.total, counts.tally, found.page_bytes);
+        if (did_something(counts.tally) || !one.waits.empty()) found.processors.push_back(std::move(one));
     }
-    for (std::uint32_t i = 0; i < waits.size(); ++i) {
-        const std::uint64_t low = (256ull + 64 * (i % 4)) << (i / 4);  // as wait_bucket has it
-        if (waits[i] == 0) continue;
-        const double ns = i == 0 || found.cycles_per_ns == 0 ? 0 : static_cast<double>(low) / found.cycles_per_ns;
-        found.waits.push_back({i == 0 ? 0 : low, waits[i], ns});
-    }
+    found.waits = buckets_of(all, found.cycles_per_ns);
 }
 
 std::vector<DeviceCacheStatistics::Served> named(const std::array<ondevice::Served, ondevice::kSources>& by_source) {
@@ -184,9 +201,9 @@ void DeviceCacheState::add_arrays(DeviceCacheStatistics& found, ondevice::FileCa
 DeviceCacheStatistics DeviceCacheState::statistics(ondevice::FileCache& cache) const {
     DeviceCacheStatistics found;
     found.cycles_per_ns = cache.cycles_per_ns();
+    found.page_bytes = cache.page_bytes();
     add_counts(found, cache.counts());
     add_arrays(found, cache);
-    found.page_bytes = cache.page_bytes();
     found.pages = cache.frames();
     found.pages_to_pin = cache.quota();
     found.device_bytes = cache.device_bytes();

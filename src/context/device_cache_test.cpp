@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -150,9 +151,20 @@ TEST_F(DeviceCacheTest, statistics_add_up) {
     EXPECT_GE(found.total.hits, pages);
     EXPECT_EQ(found.total.failures, 0u);
     DeviceCacheStatistics::Counts sum;
-    for (const auto& one : found.processors) sum.misses += one.counts.misses, sum.hits += one.counts.hits;
+    std::map<std::uint64_t, std::uint64_t> waits_of_all;
+    for (const auto& one : found.processors) {
+        sum.misses += one.counts.misses, sum.hits += one.counts.hits;
+        sum.loaded_bytes += one.counts.loaded_bytes;
+        EXPECT_EQ(one.counts.loaded_bytes, one.counts.misses * 4096);
+        for (const auto& bucket : one.waits) waits_of_all[bucket.low_cycles] += bucket.count;
+    }
     EXPECT_EQ(sum.misses, found.total.misses);
     EXPECT_EQ(sum.hits, found.total.hits);
+    EXPECT_EQ(sum.loaded_bytes, found.total.loaded_bytes);
+    EXPECT_EQ(found.total.loaded_bytes, pages * 4096);
+    EXPECT_EQ(found.total.written_back_bytes, 0u);
+    ASSERT_EQ(waits_of_all.size(), found.waits.size());
+    for (const auto& bucket : found.waits) EXPECT_EQ(waits_of_all[bucket.low_cycles], bucket.count);
     std::uint64_t waits = 0, served = 0, bytes = 0;
     for (const auto& bucket : found.waits) {
         waits += bucket.count;
@@ -174,6 +186,31 @@ TEST_F(DeviceCacheTest, statistics_add_up) {
     EXPECT_EQ(found.pages, 512u);
     EXPECT_GE(found.device_bytes, 512u * 4096);
     EXPECT_GT(found.pinned_bytes, 0u);
+}
+
+TEST_F(DeviceCacheTest, bytes_of_pages_are_those_that_were_moved_but_for_what_the_last_page_lacks) {
+    const DeviceCache cache = make(open(OpenMode::read_write));
+    const auto moved = [](const DeviceCacheStatistics& found) {
+        std::uint64_t bytes = found.arrays.at(0).files.at(0).mapped_bytes;
+        for (const auto& one : found.served) bytes += one.bytes;
+        return bytes;
+    };
+    read(cache, 0, 30 * 4096);
+    write(cache, 50 * 4096 + 100, Bytes(300));  // a part of a page, which is loaded for it
+    write(cache, 60 * 4096, Bytes(2 * 4096));   // whole pages are not
+    cache.flush();
+    const DeviceCacheStatistics whole = cache.statistics();
+    EXPECT_EQ(whole.total.loaded_bytes, 31u * 4096);
+    EXPECT_EQ(whole.total.written_back_bytes, 3u * 4096);
+    EXPECT_EQ(moved(whole), whole.total.loaded_bytes + whole.total.written_back_bytes);
+    std::uint64_t written_back = 0;
+    for (const auto& one : whole.processors) written_back += one.counts.written_back_bytes;
+    EXPECT_EQ(written_back, whole.total.written_back_bytes);
+    write(cache, kBytes - 1, Bytes(1));
+    cache.flush();
+    const DeviceCacheStatistics found = cache.statistics();
+    const std::uint64_t lacks = 4096 - kBytes % 4096;
+    EXPECT_EQ(moved(found) + 2 * lacks, found.total.loaded_bytes + found.total.written_back_bytes);
 }
 
 TEST_F(DeviceCacheTest, pins_hold_and_are_counted_by_bytes) {
