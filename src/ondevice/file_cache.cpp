@@ -31,6 +31,11 @@ CacheShape checked_shape(const FileCacheOptions& options) {
     return shape_of(static_cast<u32>(frames), static_cast<u32>(page));
 }
 
+MailboxSizes mailbox_sizes(const FileCacheOptions& options, u32 page_bytes) {
+    const u64 room = std::clamp<u64>(kSlotMemory / page_bytes, 16, kSlotsMax);
+    return checked({options.slots != 0 ? options.slots : static_cast<u32>(room), page_bytes});
+}
+
 u32 service_threads(const FileCacheOptions& options, u32 slots) {
     if (options.threads > kThreadsAskedMax) {
         refuse(std::to_string(options.threads) + " threads", "ask for at most " + std::to_string(kThreadsAskedMax));
@@ -86,7 +91,10 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
       own_(device, MemoryKind::device),
       shared_(device, MemoryKind::pinned) {
     if (arrays.empty()) refuse("no files", "name at least one");
+    const MailboxSizes sizes = mailbox_sizes(options, shape_.page_bytes);
+    const u32 threads = service_threads(options, sizes.slots);
     check_apart(arrays);
+    for (const FileSet& set : arrays) layouts_.push_back(layout_of(set, shape_.page_bytes));
     quota_ = shape_.frames - unpinned(shape_);
     most_workers_ = ondevice::most_workers(device_);
     data_ = own_.allocate(shape_.data_bytes());
@@ -94,19 +102,14 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
     failed_ = own_.allocate(sizeof(u32));
     done_ = own_.allocate(u64{most_workers_} * sizeof(u32));
-    for (const FileSet& set : arrays) {
-        layouts_.push_back(layout_of(set, shape_.page_bytes));
-        mappings_.push_back(options.map ? std::make_unique<FileMapping>(device, set, layouts_.back()) : nullptr);
-    }
-    const u64 room = std::clamp<u64>(kSlotMemory / shape_.page_bytes, 16, kSlotsMax);
-    const u32 slots = options.slots != 0 ? options.slots : static_cast<u32>(room);
-    mailbox_ = std::make_unique<Mailbox>(shared_, own_, MailboxSizes{slots, shape_.page_bytes});
+    for (u32 i = 0; i < arrays.size(); ++i)
+        mappings_.push_back(options.map ? std::make_unique<FileMapping>(device, arrays[i], layouts_[i]) : nullptr);
+    mailbox_ = std::make_unique<Mailbox>(shared_, own_, sizes);
     make_refs(arrays);
     const u64 answer = std::max<u64>({counts_.bytes, moved_.bytes, sizeof(CacheOutcome), done_.bytes});
     lanes_ = std::make_unique<CacheLanes>(device, CacheLanes::Memories{own_, shared_}, answer);
-    service_ = std::make_unique<Service>(
-        *mailbox_, arrays,
-        ServiceOptions{.threads = service_threads(options, slots), .system = options.system});
+    service_ = std::make_unique<Service>(*mailbox_, arrays,
+                                         ServiceOptions{.threads = threads, .system = options.system});
     CacheWork format{};
     format.task = CacheTask::format;
     run(0, format);

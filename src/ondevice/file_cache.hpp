@@ -32,7 +32,7 @@ struct FileCacheOptions {
 
 class FileCache {
   public:
-    // Files and device outlive this. Throws Error.
+    // Files and device outlive this. Throws Error, for wrong options before it takes memory.
     FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options);
     ~FileCache();
     FileCache(const FileCache&) = delete;

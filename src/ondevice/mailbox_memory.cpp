@@ -8,23 +8,24 @@
 namespace penstock::ondevice {
 namespace {
 
-[[noreturn]] void refuse(const std::string& cause) {
-    ErrorInfo info;
-    info.code = ErrorCode::invalid_argument;
-    info.operation = "make a mailbox";
-    info.cause = cause;
-    throw Error(info);
+[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+    throw Error(ErrorCode::invalid_argument, "make a mailbox", cause, advice);
 }
 
 }  // namespace
 
-Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes) : seen_laps_(sizes.slots) {
+const MailboxSizes& checked(const MailboxSizes& sizes) {
     if (sizes.slots == 0 || sizes.slots > most_slots) {
-        refuse(std::to_string(sizes.slots) + " slots: 1 to 16384 are possible");
+        refuse(std::to_string(sizes.slots) + " slots", "give 1 to " + std::to_string(most_slots));
     }
     if (sizes.slot_bytes == 0 || sizes.slot_bytes > mailbox_most_bytes) {
-        refuse("slots of " + std::to_string(sizes.slot_bytes) + " bytes: 1 to 16777215 are possible");
+        refuse("slots of " + std::to_string(sizes.slot_bytes) + " bytes",
+               "give 1 to " + std::to_string(mailbox_most_bytes));
     }
+    return sizes;
+}
+
+Mailbox::Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes) : seen_laps_(checked(sizes).slots) {
     descriptors_ = shared.allocate(u64{sizes.slots} * sizeof(MailboxDescriptor));
     completions_ = shared.allocate(u64{sizes.slots} * sizeof(u32));
     data_ = shared.allocate(u64{sizes.slots} * sizes.slot_bytes);
@@ -52,7 +53,8 @@ MailboxRef<Native> Mailbox::ref(u32 hint) const {
 MailboxServer<Native> Mailbox::server(u32 first, u32 last) {
     if (first >= last || last > ref_.slots.slots) {
         refuse("a server of slots " + std::to_string(first) + " to " + std::to_string(last) + " of " +
-               std::to_string(ref_.slots.slots));
+                   std::to_string(ref_.slots.slots),
+               "give a range that is not empty and ends at the last slot or before it");
     }
     return MailboxServer<Native>{ref_.descriptors, ref_.completions, seen_laps_.data(), first, last, last - 1};
 }

@@ -14,10 +14,13 @@ struct MailboxSizes {
     u32 slot_bytes = 4096;   // up to 16 MiB - 1
 };
 
+// The sizes; throws Error (invalid_argument) where they cannot be. For owners who take other memory before a mailbox's.
+const MailboxSizes& checked(const MailboxSizes& sizes);
+
 class Mailbox {
   public:
     // `shared` is memory that host and GPU reach, `own` memory of the GPU alone (the same on the host). Throws Error
-    // (invalid_argument) for sizes that cannot be.
+    // (invalid_argument) for sizes that cannot be, before it takes memory.
     Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes);
 
     MailboxRef<Native> ref(u32 hint = 0) const;

@@ -3,6 +3,10 @@
 #include "ondevice/mailbox_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "ondevice/channel_kit_rig.hpp"
 #include "ondevice/memory_rig.hpp"
@@ -190,6 +194,45 @@ TEST(MailboxTest, impossible_sizes_are_refused) {
     EXPECT_THROW(mailbox.server(0, 1025), Error);
     EXPECT_THROW(mailbox.server(3, 3), Error);
 }
+
+TEST(MailboxTest, a_refusal_says_what_to_give) {
+    RigMemory memory;
+    try {
+        Mailbox(memory, memory, {1u << 30, 512});
+        FAIL() << "it was not refused";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.info().cause, "1073741824 slots");
+        EXPECT_EQ(error.info().advice, "give 1 to 16384");
+    }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // both need address space of their own
+// Ends the process, which may take 64 MiB more than it has: 0 when a mailbox of so many slots was refused for what it
+// is, 2 when the memory for its slots was asked for.
+void make_a_mailbox_where_memory_is_short(u32 slots) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t limit = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (64 << 20);
+    const rlimit room{limit, limit};
+    ::setrlimit(RLIMIT_AS, &room);
+    RigMemory memory;
+    try {
+        Mailbox(memory, memory, {slots, 8192});
+    } catch (const Error&) {
+        ::_exit(0);
+    } catch (const std::bad_alloc&) {
+        ::_exit(2);
+    }
+    ::_exit(1);
+}
+
+TEST(MailboxDeathTest, too_many_slots_are_refused_before_memory_is_taken_for_them) {
+    EXPECT_EXIT(make_a_mailbox_where_memory_is_short(~0u), testing::ExitedWithCode(0), "");
+}
+TEST(MailboxDeathTest, control_memory_that_is_asked_for_is_not_there) {
+    EXPECT_EXIT(make_a_mailbox_where_memory_is_short(most_slots), testing::ExitedWithCode(2), "");
+}
+#endif
 
 }  // namespace
 }  // namespace penstock::ondevice

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 
 #include "ondevice/dma_memory.hpp"
 #include "ondevice/prp.hpp"
@@ -17,6 +18,7 @@ class RigMemory : public DmaMemory {
     DmaBlock allocate(u64 bytes) override {
         const u64 rounded = (bytes + page - 1) / page * page;
         auto* const data = static_cast<u8*>(std::aligned_alloc(page, rounded));
+        if (data == nullptr) throw std::bad_alloc();
         std::memset(data, 0, rounded);
         const std::scoped_lock lock(mutex_);
         const u64 io = next_;
