@@ -202,6 +202,9 @@ TEST(UsersOfAServer, control_a_lost_write_is_found) {
 
 // While users' own threads use the cache, its owner flushes and pins, and the files leave the system's cache, so that
 // pages come and go by every source.
+//
+// The users are threads of the host that take pages of the cache's memory themselves, as device code does: on the
+// emulated device, whatever PENSTOCK_TEST_DEVICE names. cache_callers_test.cpp has users that any device serves.
 class UsersOfACache : public UsersOfFiles {
   protected:
     void run(const UsersPlan& plan, Replacement policy, u64 first_parts = 1) {
