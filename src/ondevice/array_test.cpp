@@ -93,6 +93,21 @@ TEST_F(ArrayOverCache, bounds_and_rights_are_statuses_and_touch_nothing) {
     EXPECT_EQ(disk.puts, 0u);
 }
 
+TEST_F(ArrayOverCache, control_the_last_item_of_an_array_that_may_be_written_is_done_all_that) {
+    const Numbers numbers = array(0);
+    u64 value = 0;
+    EXPECT_EQ(numbers.load(kItems - 1, value), Status::ok);
+    EXPECT_EQ(value, stored(0, kItems - 1));
+    EXPECT_EQ(numbers.store(kItems - 1, value), Status::ok);
+    EXPECT_EQ(numbers.copy_out({kItems - 1, 1}, &value), Status::ok);
+    EXPECT_EQ(numbers.copy_out({kItems, 0}, &value), Status::ok);
+    EXPECT_EQ(numbers.prefetch({1, kItems - 1}), Status::ok);
+    EXPECT_EQ(numbers[kItems - 1], value);
+    EXPECT_EQ(static_cast<Status>(status), Status::ok);
+    EXPECT_EQ(rig.cache().flush(soon()), Status::ok);
+    EXPECT_EQ(disk.puts, 1u);
+}
+
 TEST_F(ArrayOverCache, tiles_and_rows_come_whole) {
     const Numbers numbers = array(1);
     std::vector<u64> tile(300, 0);

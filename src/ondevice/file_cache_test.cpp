@@ -85,6 +85,7 @@ TEST_F(FileCacheTest, reads_any_range_through_a_smaller_cache) {
     EXPECT_GE(total(cache).misses, kBytes / 4096);
     EXPECT_EQ(total(cache).write_backs, 0u);
     EXPECT_EQ(move(cache, CacheTask::read, kBytes - 1, nullptr, 2).status, Status::out_of_range);
+    EXPECT_EQ(read(cache, kBytes - 1, 1), part(kBytes - 1, 1)) << "control: what is inside";
 }
 
 TEST_F(FileCacheTest, gathers_rows_of_any_size) {
@@ -102,6 +103,7 @@ TEST_F(FileCacheTest, gathers_rows_of_any_size) {
         }
     }
     gather(cache, {0, kBytes / 512, 1}, 512, Status::out_of_range);
+    gather(cache, {0, kBytes / 512 - 1, 1}, 512);
 }
 
 TEST_F(FileCacheTest, rows_may_begin_anywhere_and_end_before_the_file) {
@@ -323,18 +325,23 @@ TEST_F(FileCacheTest, pages_of_every_size) {
 }
 
 TEST_F(FileCacheTest, a_file_that_may_not_be_written_is_not) {
-    const OpenedFile file(name_, O_RDONLY);
-    FileCache cache = make(file);
-    EXPECT_EQ(write(cache, 0, Bytes(10)).status, Status::read_only);
-    EXPECT_EQ(cache.flush().status, Status::ok) << "there is nothing to write";
+    for (const bool may : {false, true}) {
+        const OpenedFile file(name_, may ? O_RDWR : O_RDONLY);
+        FileCache cache = make(file);
+        EXPECT_EQ(write(cache, 0, Bytes(10)).status, may ? Status::ok : Status::read_only);
+        EXPECT_EQ(cache.flush().status, Status::ok) << "there is nothing to write, or it is written";
+        if (may) std::fill_n(content_.begin(), 10, static_cast<unsigned char>(0));
+        EXPECT_EQ(test::read_file(name_), content_);
+    }
 }
 
 TEST_F(FileCacheTest, a_file_cut_short_underneath_is_a_status) {
     const OpenedFile file(name_);
     FileCache cache = make(file);
-    read(cache, 0, 4096);
-    std::filesystem::resize_file(name_, 500'000);
     const OnDevice to(*device_, kBytes);
+    EXPECT_EQ(move(cache, CacheTask::read, 0, to.data(), kBytes).status, Status::ok) << "control: it is whole";
+    ASSERT_EQ(move(cache, CacheTask::invalidate, 0, nullptr, kBytes / 4096 + 1).status, Status::ok);
+    std::filesystem::resize_file(name_, 500'000);
     EXPECT_EQ(move(cache, CacheTask::read, 0, to.data(), kBytes).status, Status::truncated);
     EXPECT_EQ(read(cache, 0, 400'000), part(0, 400'000));
 }

@@ -157,6 +157,7 @@ TEST_F(ServiceTest, sources_that_are_switched_off_are_not_used) {
 }
 
 TEST_F(ServiceTest, wrong_requests_are_told_what_is_wrong) {
+    std::vector<unsigned char> data(kPage);
     start();
     EXPECT_EQ(ask(read(kFileBytes)), Status::out_of_range);
     EXPECT_EQ(ask(read(kFileBytes - 1, 2)), Status::out_of_range);
@@ -164,9 +165,10 @@ TEST_F(ServiceTest, wrong_requests_are_told_what_is_wrong) {
     EXPECT_EQ(ask(read(0, 0)), Status::invalid);
     EXPECT_EQ(ask({0, 0, kPage, 1, Operation::read, 0}), Status::invalid) << "no such file";
     EXPECT_EQ(ask(read(0, kPage + 1)), Status::invalid) << "larger than a slot";
+    for (const Request& right : {read(kFileBytes - kPage), read(kFileBytes - 1, 1), write(kFileBytes - kPage)})
+        EXPECT_EQ(ask(right, data.data()), Status::ok) << "control at " << right.offset_bytes;
     file_ = std::make_unique<OpenedFile>(name_, O_RDONLY);
     start();
-    std::vector<unsigned char> data(kPage);
     EXPECT_EQ(ask(write(0), data.data()), Status::read_only);
     EXPECT_EQ(service_->evidence().failed, 1u);
     EXPECT_TRUE(reads_right(0));
@@ -211,9 +213,11 @@ TEST_F(ServiceTest, bad_days_end_in_a_status) {
     system_.bad = 3 * kPage + 5;
     EXPECT_EQ(ask(read(3 * kPage)), Status::io_error);
     EXPECT_TRUE(reads_right(4 * kPage));
-    system_.full = true;
     std::vector<unsigned char> data(kPage);
-    EXPECT_EQ(ask(write(0), data.data()), Status::io_error);
+    for (const bool full : {true, false}) {
+        system_.full = full;
+        EXPECT_EQ(ask(write(0), data.data()), full ? Status::io_error : Status::ok) << "a disk that is full, or not";
+    }
 }
 
 TEST_F(ServiceTest, a_file_cut_short_underneath_is_a_status_by_every_source) {

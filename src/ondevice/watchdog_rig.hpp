@@ -12,16 +12,18 @@ namespace penstock::ondevice {
 
 class Watchdog {
   public:
-    // `done` grows while something is done, and outlives this.
-    explicit Watchdog(const std::atomic<unsigned long long>& done)
-        : thread_([this, &done] {
+    // `done` grows while something is done, and outlives this. Patience is counted in looks, so a program that was
+    // stopped for long is not ended for it.
+    explicit Watchdog(const std::atomic<unsigned long long>& done,
+                      std::chrono::milliseconds patience = std::chrono::minutes(1))
+        : thread_([this, &done, patience] {
               unsigned long long before = ~0ull;
               for (int still = 0; !over_; ++still) {
-                  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                  std::this_thread::sleep_for(kLook);
                   if (done != before) still = 0;
                   before = done;
-                  if (still > 3000) {
-                      std::fprintf(stderr, "nothing done for a minute\n");
+                  if (still > patience / kLook) {
+                      std::fprintf(stderr, "nothing done for %lld ms\n", static_cast<long long>(patience.count()));
                       std::abort();
                   }
               }
@@ -34,6 +36,7 @@ class Watchdog {
     Watchdog& operator=(const Watchdog&) = delete;
 
   private:
+    static constexpr std::chrono::milliseconds kLook{20};
     std::atomic<bool> over_{false};
     std::thread thread_;
 };
