@@ -19,16 +19,18 @@ def _parity(medians: Medians, rows: Rows) -> list[Check]:
     ratios = sorted({row["ratio"] for row in rows if row["kind"] == "hmatrix" and row.get("subject") == "path"})
     if not ratios:
         return []
-    most = f"{ratios[-1]:g} of the matrix: "
     found = []
-    for what, cpu, gpu in (
-        ("in memory", "buffered, hot", "gpu, hot, pinned"),
-        ("on disk", "direct, cold", "gpu, cold, pinned"),
-    ):
-        read = _gain(medians, most + cpu, most + gpu, "read_s")
-        total = _gain(medians, most + cpu, most + gpu, "seconds")
-        found.append(Check(f"read time, file {what}: CPU path / GPU pinned", read, PUBLISHED_READ, only="gpu"))
-        found.append(Check(f"total time, file {what}: CPU path / GPU pinned", total, PUBLISHED_TOTAL, only="gpu"))
+    for ratio in reversed(ratios):
+        memory = f"{ratio:g} of the matrix: "
+        for what, cpu, gpu in (
+            ("in memory", "buffered, hot", "gpu, hot, pinned"),
+            ("on disk", "direct, cold", "gpu, cold, pinned"),
+        ):
+            name = f"file {what}, {ratio:g}: CPU path / GPU pinned"
+            read = _gain(medians, memory + cpu, memory + gpu, "read_s")
+            total = _gain(medians, memory + cpu, memory + gpu, "seconds")
+            found.append(Check(f"read time, {name}", read, PUBLISHED_READ, only="gpu"))
+            found.append(Check(f"total time, {name}", total, PUBLISHED_TOTAL, only="gpu"))
     for way, ceiling in (("auto, hot", "hot"), ("auto, cold", "cold")):
         rate = medians.ratio(f"{ratios[0]:g} of the matrix: {way}", f"ceiling, the file {ceiling}")
         found.append(Check(f"sweeps / reads of the file, {ceiling}", rate, 0.95, only="gpu"))
