@@ -49,7 +49,7 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
         ("room for at least one page", ps.Error, lambda: make(path, cache_bytes=4095)),
         ("no policy 'lru'; use one of", ps.Error, lambda: make(path, policy="lru")),
         ("a timeout of no time", ps.Error, lambda: make(path, timeout=0)),
-        ("slots: 1 to 16384", ps.Error, lambda: make(path, slots=16385)),
+        ("slots; give 1 to 16384", ps.Error, lambda: make(path, slots=16385)),
         ("page_bytes must be .* '4 KiB', not float", TypeError, lambda: make(path, page_bytes=4096.0)),
         ("cache_bytes must be .*, not NoneType", TypeError, lambda: make(path, cache_bytes=None)),
         ("offset_bytes must be .*, not list", TypeError, lambda: make(path, offset_bytes=[4])),

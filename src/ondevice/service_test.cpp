@@ -118,7 +118,9 @@ TEST_F(ServiceTest, what_is_not_cached_goes_past_the_cache_and_stays_out_of_it) 
     EXPECT_EQ(served(Source::direct), 3u);
     const std::string by = service_->evidence().direct_by;
     EXPECT_FALSE(by.empty());
-    if (::geteuid() == 0) EXPECT_EQ(by.find("registered buffers"), std::string::npos) << by;
+    if (::geteuid() == 0) {
+        EXPECT_EQ(by.find("registered buffers"), std::string::npos) << by;
+    }
     EXPECT_EQ(os::residency(file_->handle.buffered_fd, 0, kFileBytes).resident_pages, 0u);
     EXPECT_TRUE(reads_right(100, 50)) << "unaligned: through the cache";
     EXPECT_EQ(served(Source::buffered), 1u);
