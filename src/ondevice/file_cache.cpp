@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "os/file_facts.hpp"
+
 namespace penstock::ondevice {
 namespace {
 
@@ -16,6 +18,17 @@ constexpr u32 kStripes = 256;            // of counts: a power of two, more than
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "make a page cache", cause, advice);
+}
+
+// What a cache had of such a file's new bytes could never leave it.
+[[noreturn]] void refuse_to_write(const FileHandle& file, const std::string& not_mapped) {
+    ErrorInfo info;
+    info.code = ErrorCode::unsupported;
+    info.operation = "make a page cache";
+    info.file = file.name;
+    info.cause = "files of hugetlbfs are written by a mapping of the GPU's alone, and there is none: " + not_mapped;
+    info.advice = "open it for reading, or keep it in tmpfs";
+    throw Error(std::move(info));
 }
 
 CacheShape checked_shape(const FileCacheOptions& options) {
@@ -95,6 +108,7 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     const u32 threads = service_threads(options, sizes.slots);
     check_apart(arrays);
     for (const FileSet& set : arrays) layouts_.push_back(layout_of(set, shape_.page_bytes));
+    map(device, arrays);
     quota_ = shape_.frames - unpinned(shape_);
     most_workers_ = ondevice::most_workers(device_);
     data_ = own_.allocate(shape_.data_bytes());
@@ -102,8 +116,6 @@ FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const F
     counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
     failed_ = own_.allocate(sizeof(u32));
     done_ = own_.allocate(u64{most_workers_} * sizeof(u32));
-    for (u32 i = 0; i < arrays.size(); ++i)
-        mappings_.push_back(options.map ? std::make_unique<FileMapping>(device, arrays[i], layouts_[i]) : nullptr);
     mailbox_ = std::make_unique<Mailbox>(shared_, own_, sizes);
     make_refs(arrays);
     const u64 answer = std::max<u64>({counts_.bytes, moved_.bytes, sizeof(CacheOutcome), done_.bytes});
@@ -121,6 +133,15 @@ FileCache::~FileCache() {
     try {
         run(0, settle);
     } catch (...) {  // a broken device has nothing in flight any more
+    }
+}
+
+void FileCache::map(Device& device, const std::vector<FileSet>& arrays) {
+    for (u32 i = 0; i < arrays.size(); ++i) {
+        mappings_.push_back(options_.map ? std::make_unique<FileMapping>(device, arrays[i], layouts_[i]) : nullptr);
+        if (!arrays[i].writable() || mapped(i)) continue;
+        for (const FileHandle* file : arrays[i].files)
+            if (os::of_huge_pages(file->buffered_fd)) refuse_to_write(*file, mapping_refusal(i));
     }
 }
 

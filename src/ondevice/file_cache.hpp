@@ -75,6 +75,7 @@ class FileCache {
     u64 pinned_bytes() const noexcept;
 
   private:
+    void map(Device& device, const std::vector<FileSet>& arrays);
     void make_refs(const std::vector<FileSet>& arrays);
     Failure run_on(CacheLane& lane, u32 array, CacheWork work);
     enum class Then { keep, clear };

@@ -2,8 +2,6 @@
 #include "ondevice/file_mapping.hpp"
 
 #include <sys/mman.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,15 +20,22 @@ std::string failed_to_map() { return std::string("mmap: ") + std::strerror(errno
 
 // What mappings of these files are multiples of: the system's page, on hugetlbfs that of the file.
 u64 page_of_mappings(const FileSet& set) {
-    u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
-    for (const FileHandle* file : set.files) {
-        struct statfs facts {};
-        if (os::file_facts(file->buffered_fd, file->name).file_system == "hugetlbfs" &&
-            ::fstatfs(file->buffered_fd, &facts) == 0) {
-            page = std::max(page, static_cast<u64>(facts.f_bsize));
-        }
-    }
+    u64 page = 0;
+    for (const FileHandle* file : set.files) page = std::max<u64>(page, os::mapping_page_bytes(file->buffered_fd));
     return page;
+}
+
+// A huge page of which the file has a part only faults under who reads it in a mapping, and one for writing makes the
+// file longer: such files are not mapped. The first of them, in words; empty: there is none.
+std::string cut_within_a_huge_page(const FileSet& set, const FileLayout& layout) {
+    for (std::size_t i = 0; i < set.files.size(); ++i) {
+        const FileHandle& file = *set.files[i];
+        const u64 page = os::mapping_page_bytes(file.buffered_fd);
+        if (!os::of_huge_pages(file.buffered_fd) || layout.sizes[i] % page == 0) continue;
+        return file.name + ": its " + std::to_string(layout.sizes[i]) + " bytes are no whole number of huge pages of " +
+               std::to_string(page);
+    }
+    return {};
 }
 
 // Room for `bytes`, that begins at a multiple of `page`; nullptr: there is none.
@@ -99,8 +104,11 @@ std::span<std::byte> map_stripes(const FileSet& set, const FileLayout& layout, s
 
 }  // namespace
 
-MappedFiles::MappedFiles(const FileSet& set, const FileLayout& layout, std::string& refusal)
-    : memory_(set.files.size() == 1 ? map_one(set, layout.bytes, refusal) : map_stripes(set, layout, refusal)) {}
+MappedFiles::MappedFiles(const FileSet& set, const FileLayout& layout, std::string& refusal) {
+    const std::string cut = cut_within_a_huge_page(set, layout);
+    if (!cut.empty()) refusal = cut;
+    else memory_ = set.files.size() == 1 ? map_one(set, layout.bytes, refusal) : map_stripes(set, layout, refusal);
+}
 
 MappedFiles::~MappedFiles() {
     if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());

@@ -9,10 +9,10 @@
 #include <filesystem>
 
 #include "context/test_files.hpp"
-#include "device/forwarding_device.hpp"
 #include "ondevice/cache_rig.hpp"
 #include "ondevice/mailbox_memory.hpp"
 #include "ondevice/memory_rig.hpp"
+#include "ondevice/registering_rig.hpp"
 #include "ondevice/striped_rig.hpp"
 #include "os/file_facts.hpp"
 #include "penstock/ondevice/file_store.hpp"
@@ -70,25 +70,6 @@ TEST_F(FileMappingTest, what_cannot_be_mapped_says_why) {
     EXPECT_EQ(MappedFiles(opened.set, layout_of(opened.set, 512), refusal_).data(), nullptr);
     EXPECT_NE(refusal_.find("it has 40000 stripes; at most 32768"), std::string::npos) << refusal_;
 }
-
-// A device that is no emulated one and registers memory, or does not.
-class Registers : public device::test::ForwardingDevice {
-  public:
-    DeviceInfo info() override {
-        DeviceInfo info = ForwardingDevice::info();
-        info.emulated = false;
-        return info;
-    }
-    bool register_host(void* memory, std::uint64_t bytes, bool read_only, std::string& why) override {
-        if (refuses) return why = "it does not like it", false;
-        memory_ = memory, bytes_ = bytes, read_only_ = read_only;
-        return true;
-    }
-    void unregister_host(void* memory) noexcept override { memory_ = memory == memory_ ? nullptr : memory_; }
-    bool refuses = false, read_only_ = false;
-    void* memory_ = nullptr;
-    std::uint64_t bytes_ = 0;
-};
 
 TEST_F(FileMappingTest, all_stripes_are_registered_at_once_and_let_go) {
     Registers device;

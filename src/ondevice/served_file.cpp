@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "os/file_facts.hpp"
 #include "os/residency.hpp"
 
 namespace penstock::ondevice {
@@ -24,8 +25,9 @@ std::uint64_t size_of(const FileHandle& handle) {
 
 ServedFile::ServedFile(const FileHandle& handle) : handle_(handle), size_(size_of(handle)) {
     if (size_ == 0) return;
+    const std::uint64_t mapped_bytes = align_up(size_, os::mapping_page_bytes(handle.buffered_fd));
     void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, handle.buffered_fd, 0);
-    if (memory != MAP_FAILED) mapping_ = {static_cast<std::byte*>(memory), size_};
+    if (memory != MAP_FAILED) mapping_ = {static_cast<std::byte*>(memory), mapped_bytes};
 }
 
 ServedFile::~ServedFile() {

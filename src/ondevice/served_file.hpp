@@ -52,7 +52,7 @@ class ServedFile {
     const FileHandle& handle_;
     const std::uint64_t size_;
     os::FaultGuard guard_;
-    std::span<std::byte> mapping_;
+    std::span<std::byte> mapping_;  // up to the end of the last page
     std::atomic<int> lost_{0};
     std::atomic<Cached> cached_{Cached::some};
     std::atomic<std::uint64_t> asked_ns_{0};  // when cached_ was asked for last; whoever moves it on asks

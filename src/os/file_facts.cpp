@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -16,6 +17,8 @@
 
 namespace penstock::os {
 namespace {
+
+constexpr std::uint64_t kHugetlbfs = 0x958458F6;  // linux/magic.h
 
 FileType type_of(mode_t mode) noexcept {
     if (S_ISREG(mode)) return FileType::regular;
@@ -74,7 +77,7 @@ std::string file_system_from_magic(std::uint64_t magic) {
         Entry{0xEF53, "ext4"},          Entry{0x58465342, "xfs"},     Entry{0x9123683E, "btrfs"},
         Entry{0x01021994, "tmpfs"},     Entry{0x858458F6, "ramfs"},   Entry{0x6969, "nfs"},
         Entry{0x0BD00BD0, "lustre"},    Entry{0x794C7630, "overlay"}, Entry{0x65735546, "fuse"},
-        Entry{0x958458F6, "hugetlbfs"}, Entry{0xF2F52010, "f2fs"},    Entry{0x2FC12FC1, "zfs"},
+        Entry{kHugetlbfs, "hugetlbfs"}, Entry{0xF2F52010, "f2fs"},    Entry{0x2FC12FC1, "zfs"},
         Entry{0x47504653, "gpfs"},      Entry{0x00C36400, "ceph"},    Entry{0x19830326, "beegfs"},
         Entry{0xFF534D42, "cifs"},      Entry{0xFE534D42, "smb3"},    Entry{0x01021997, "9p"},
         Entry{0x73717368, "squashfs"},  Entry{0x9FA0, "proc"},        Entry{0x62656572, "sysfs"},
@@ -102,6 +105,17 @@ const char* to_string(FileType type) noexcept {
             return "other";
     }
     return "other";
+}
+
+bool of_huge_pages(int fd) noexcept {
+    struct statfs system {};
+    return ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) & 0xFFFFFFFFu) == kHugetlbfs;
+}
+
+std::uint64_t mapping_page_bytes(int fd) noexcept {
+    struct statfs system {};
+    if (of_huge_pages(fd) && ::fstatfs(fd, &system) == 0) return static_cast<std::uint64_t>(system.f_bsize);
+    return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 FileFacts facts_without_mount(int fd, const std::string& name) {

@@ -29,6 +29,12 @@ FileFacts file_facts(int fd, const std::string& name);
 // The same without the mount, whose search costs as much as all else of opening a file: the file system by its magic.
 FileFacts facts_without_mount(int fd, const std::string& name);
 
+// What mappings of a file begin and end at: the system's page, on hugetlbfs the huge page of the file, of which no part
+// is mapped or unmapped by itself.
+std::uint64_t mapping_page_bytes(int fd) noexcept;
+// Whether it is on hugetlbfs, which keeps all bytes in memory and takes new ones by mappings only.
+bool of_huge_pages(int fd) noexcept;
+
 const char* to_string(FileType type) noexcept;
 
 // The name for a statfs magic number; "unknown (0x...)" when we have none.

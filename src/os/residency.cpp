@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "os/file_facts.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::os {
@@ -49,6 +50,10 @@ bool by_cachestat(int fd, const Sample& sample, ResidencyWindow& window) noexcep
 }
 
 bool by_mincore(int fd, const Sample& sample, ResidencyWindow& window) {
+    if (of_huge_pages(fd)) {  // mincore tells of the mapping's own pages, of which a new one has none
+        errno = EOPNOTSUPP;
+        return false;
+    }
     const std::uint64_t start = align_down(sample.offset, page_bytes());
     const std::uint64_t length = sample.offset + sample.bytes - start;
     void* mapping = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(start));
@@ -105,6 +110,12 @@ std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_byte
         if (ask_all(fd, ResidencySource::cachestat, windows)) return windows;
         if (source == ResidencySource::cachestat) throw Error(errno_info("residency by cachestat", {}, errno));
         for (ResidencyWindow& window : windows) window.resident_pages = window.dirty_pages = 0;
+    }
+    if (source == ResidencySource::automatic && of_huge_pages(fd)) {
+        used = "hugetlbfs";
+        for (ResidencyWindow& window : windows)
+            window.resident_pages = window.sampled_pages = pages_of({window.offset_bytes, window.bytes});
+        return windows;
     }
     used = "mincore";
     if (!ask_all(fd, ResidencySource::mincore, windows)) throw Error(errno_info("residency by mincore", {}, errno));

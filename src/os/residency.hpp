@@ -33,7 +33,8 @@ struct ResidencyWindow {
 // read-only: the kernel then tells nobody).
 Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
                     ResidencySource source = ResidencySource::automatic);
-// Windows in file order, covering the range without gaps. Fills `used` with "cachestat" or "mincore".
+// Windows in file order, covering the range without gaps. Fills `used` with "cachestat" or "mincore", or
+// with "hugetlbfs", whose files are in memory whole and of which neither call tells.
 std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
                                                std::string& used, ResidencySource source = ResidencySource::automatic);
 
