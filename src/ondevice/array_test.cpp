@@ -48,6 +48,7 @@ struct ArrayOverCache : testing::Test {
 
 // An atomic on a cached element would be lost if the page were written back meanwhile, so there is no address to give
 // one: an item is a value that loads and stores, and visits see items that cannot be changed.
+// tests/refused compiles what users may try.
 using Element = decltype(std::declval<const Array<u64, CacheRig<>::Cache>&>()[0]);
 static_assert(!std::is_convertible_v<Element*, u64*> && !std::is_reference_v<Element>);
 

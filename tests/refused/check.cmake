@@ -1,0 +1,46 @@
+# Compiles each use of a cached element in elements.cpp: those that are allowed must compile, as controls, and the
+# others must not, for the reason that each has. Run with -DSOURCE=, -DINCLUDE=, -DSTAGE=, -DCXX= and -DNVCC=, of which
+# the last may be empty.
+set(ENV{LC_ALL} C)
+set(allowed 0 1 2 3 4 5)
+set(refused 6 7 8 9 10 11 12 13 14)
+# What g++, clang and nvcc say, by the use.
+set(why_6 "address of|no instance")
+set(why_7 "operator[^\n]*\\+=|overloaded '\\+='")
+set(why_8 "operator[^\n]*\\+\\+|cannot increment")
+set(why_9 "reference")
+set(why_10 "convert|conversion|initialize")
+foreach(use 11 12 13)
+  set(why_${use} "convert|conversion|no match|no instance|cannot be called")
+endforeach()
+set(why_14 "read-only|const-qualified|modifiable")
+
+function(compile use result errors)
+  execute_process(COMMAND ${ARGN} -DUSE=${use} -I${INCLUDE} ${SOURCE} RESULT_VARIABLE code OUTPUT_VARIABLE output
+    ERROR_VARIABLE said)
+  set(${result} ${code} PARENT_SCOPE)
+  set(${errors} "${output}${said}" PARENT_SCOPE)
+endfunction()
+
+function(try_all)
+  foreach(use ${allowed})
+    compile(${use} code errors ${ARGN})
+    if(NOT code EQUAL 0)
+      message(SEND_ERROR "use ${use} should compile: ${ARGN}\n${errors}")
+    endif()
+  endforeach()
+  foreach(use ${refused})
+    compile(${use} code errors ${ARGN})
+    if(code EQUAL 0)
+      message(SEND_ERROR "use ${use} should have been refused: ${ARGN}")
+    elseif(NOT errors MATCHES "${why_${use}}" OR errors MATCHES "no such use|No such file")
+      message(SEND_ERROR "use ${use} was refused, but not for ${why_${use}}: ${ARGN}\n${errors}")
+    endif()
+  endforeach()
+endfunction()
+
+try_all(${CXX} -std=c++17 -fsyntax-only)
+if(NVCC)
+  file(MAKE_DIRECTORY ${STAGE})
+  try_all(${NVCC} -std=c++17 -x cu -ptx -o ${STAGE}/elements.ptx)
+endif()
