@@ -108,6 +108,26 @@ def test_parity_mode_pins_what_is_asked_for(penstock: Run, tmp_path: Path) -> No
     assert found[1]["cache_hit_rate"] > 0.25
 
 
+def test_a_cache_without_a_tier_is_told_with_the_one_that_has_it(penstock: Run, tmp_path: Path) -> None:
+    """Below it the default method has block-Jacobi alone, and takes several times the sweeps."""
+    assert penstock("hmatrix", "build", *SMALL, "--store", "m.hmat", "--batches", "40", cwd=tmp_path).code == 0
+    solve = ("hmatrix", "solve", "--matrix", "m.hmat")
+    few = penstock(*solve, "--cache", "400KiB", "--json", cwd=tmp_path).json
+    wanted = few["cache_for_a_tier"]
+    enough = penstock(*solve, "--cache", str(wanted), "--json", cwd=tmp_path).json
+    short = penstock(*solve, "--cache", str(wanted - 8), "--json", cwd=tmp_path).json
+    assert (few["pinned_tiers"], short["pinned_tiers"], enough["pinned_tiers"]) == (0, 0, 1)
+    assert short["cache_for_a_tier"] == wanted and enough["cache_for_a_tier"] is None
+    assert few["sweeps"] >= 2 * enough["sweeps"]
+    said = "no tier stayed in memory, so the preconditioner was block-Jacobi alone: "
+    text = penstock(*solve, "--cache", "400KiB", cwd=tmp_path).out
+    assert f"{said}--cache {-(-wanted // 1024)}KiB keeps the first" in text
+    pinned = penstock(*solve, "--cache", str(wanted), "--pin", "0", cwd=tmp_path).out
+    assert f"{said}--pin and --path gpu keep whole batches only" in pinned
+    for other in (("--cache", str(wanted)), ("--cache", "400KiB", "--method", "gmres")):
+        assert "no tier" not in penstock(*solve, *other, cwd=tmp_path).out
+
+
 def test_a_mesh_with_faults_is_mended_and_they_are_told(penstock: Run, tmp_path: Path) -> None:
     mesh = H.shape("sphere", 320)
     H.Mesh(mesh.vertices * 1e3, np.concatenate([mesh.triangles[1:], mesh.triangles[5:9]])).write(tmp_path / "mm.ply")

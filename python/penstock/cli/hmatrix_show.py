@@ -92,6 +92,7 @@ def solve_lines(fields: dict[str, Any]) -> list[str]:
         f"true residual {fields['relative_residual']:.1e}, tol {fields['tol']:g}",
         f"          read {show.bytes_text(fields['bytes_read'])} ({paths}); {100 * fields['cache_hit_rate']:.0f} % of "
         "batches needed no read",
+        *_without_tiers(fields),
     ]
     if fields["capacitance_over_4pi_eps0"] is not None:
         metres, farad = fields["capacitance_over_4pi_eps0"], fields["capacitance_farad"]
@@ -103,6 +104,24 @@ def solve_lines(fields: dict[str, Any]) -> list[str]:
             for one in fields["charges"]
         ]
     return lines
+
+
+def _without_tiers(fields: dict[str, Any]) -> list[str]:
+    """That the default method had only its second-best preconditioner, which costs sweeps; and what to do."""
+    if fields["method"] != "fgmres" or fields["pinned_tiers"] != 0 or len(fields["accuracies"]) < 2:
+        return []
+    advice = "--pin and --path gpu keep whole batches only"
+    if fields["cache_for_a_tier"] is not None:
+        advice = f"--cache {_size_at_least(fields['cache_for_a_tier'])} keeps the first"
+    return [f"          no tier stayed in memory, so the preconditioner was block-Jacobi alone: {advice}"]
+
+
+def _size_at_least(count: int) -> str:
+    """As --cache takes it."""
+    for unit, size in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= 10 * size:
+            return f"{-(-count // size)}{unit}"
+    return str(count)
 
 
 def time_line(fields: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from penstock._shared import shared_context
 from penstock.bench.workspace import Scratch
 from penstock.cli.hmatrix_options import KERNEL, Surface
 from penstock.cli.hmatrix_show import VACUUM, assembling, bar, solving
+from penstock.hmatrix._memory import cache_for_a_tier
 
 if TYPE_CHECKING:
     from penstock.hmatrix import HMatrix, Mesh, MeshReport, Solution, View
@@ -157,6 +158,7 @@ def _solve_facts(work: Work, matrix: HMatrix, mesh: Mesh | None, solution: Solut
             "cache_hit_rate",
             "pinned_batches",
             "pinned_tiers",
+            "cache_for_a_tier",
         )
     )
     fields |= dict.fromkeys(("iterations", "inner_iterations", "sweeps", "bytes_read"), 0)
@@ -171,7 +173,18 @@ def _solve_facts(work: Work, matrix: HMatrix, mesh: Mesh | None, solution: Solut
         fields[name] = counts[name]
     fields |= {"method": work.solve["method"], "tol": work.solve["tol"]}
     fields["cache_hit_rate"] = counts["hit_rate"]
+    fields["cache_for_a_tier"] = _tier_wanted(work, matrix, fields)
     return fields | (_charges(mesh, solution.x) if mesh is not None else {})
+
+
+def _tier_wanted(work: Work, matrix: HMatrix, fields: dict[str, Any]) -> int | None:
+    """The cache in which the method would have found a tier; None where it found one, or no cache makes it."""
+    whole_batches = work.opened.get("path") == "gpu" or "pinned_tiers" in work.opened
+    if fields["method"] != "fgmres" or fields["pinned_tiers"] > 0 or whole_batches:
+        return None
+    if len(matrix.facts["accuracies"]) < 2:
+        return None
+    return cache_for_a_tier(hmatrix.info(matrix.path, context=shared_context(work.device)))
 
 
 def _charges(mesh: Mesh, density: np.ndarray) -> dict[str, Any]:
