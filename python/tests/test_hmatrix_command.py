@@ -108,6 +108,19 @@ def test_parity_mode_pins_what_is_asked_for(penstock: Run, tmp_path: Path) -> No
     assert found[1]["cache_hit_rate"] > 0.25
 
 
+def test_a_matrix_less_accurate_than_eps_is_told(penstock: Run, tmp_path: Path) -> None:
+    """Tiers coarser than eps: accepted up to ten times eps, unless it is to be strict."""
+    mesh, store = H.shape("bumpy", 600), tmp_path / "coarse.hmat"
+    assert 1e-4 < H.assemble(mesh, store=store, accuracies=[0.1, 1e-3]).facts["sampled_error"] <= 1e-3
+    with pytest.raises(ps.Error, match="off by"):
+        H.assemble(mesh, store=tmp_path / "strict.hmat", accuracies=[0.1, 1e-3], refuse_error=1)
+    said = "is above eps 0.0001: build with a smaller eps where that matters"
+    for command in (("solve", "--matrix"), ("info",)):
+        assert said in penstock("hmatrix", *command, "coarse.hmat", cwd=tmp_path).out
+    assert "is above eps" not in penstock("hmatrix", "build", *SMALL, "--store", "usual.hmat", cwd=tmp_path).out
+    assert H.assemble(mesh, store=tmp_path / "strict.hmat", refuse_error=1).shape == (720, 720)
+
+
 def test_a_cache_without_a_tier_is_told_with_the_one_that_has_it(penstock: Run, tmp_path: Path) -> None:
     """Below it the default method has block-Jacobi alone, and takes several times the sweeps."""
     assert penstock("hmatrix", "build", *SMALL, "--store", "m.hmat", "--batches", "40", cwd=tmp_path).code == 0

@@ -80,7 +80,15 @@ def matrix_lines(fields: dict[str, Any]) -> list[str]:
         f"          {show.bytes_text(fields['bytes_stored'])} stored ({fields['encoding']}), {smaller:.3f} of "
         f"{show.bytes_text(fields['bytes_fp64'])} as doubles",
         f"          error {checked}, eps {fields['eps']:g}{where}",
+        *_above_eps(error, fields["eps"]),
     ]
+
+
+def _above_eps(error: float | None, eps: float) -> list[str]:
+    """A matrix that is accepted though it is not as good as asked for."""
+    if error is None or error <= eps:
+        return []
+    return [f"          its error of {error:.1e} is above eps {eps:g}: build with a smaller eps where that matters"]
 
 
 def solve_lines(fields: dict[str, Any]) -> list[str]:

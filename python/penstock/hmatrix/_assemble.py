@@ -72,7 +72,8 @@ def assemble(  # noqa: PLR0913 - one keyword a choice
     Args:
         problem: a Mesh; or, with `entries`, the points of the unknowns, (n, 3).
         store: the file, conventionally .hmat. It appears when it is complete.
-        eps: relative accuracy of a product.
+        eps: relative accuracy of a product that is aimed at. How far off sampled rows are is facts["sampled_error"]; up
+            to refuse_error * eps, ten times eps, is accepted without a word. refuse_error=1 is strict.
         entries: a function of two int64 arrays, rows (r,) and columns (c,), that returns their entries, (r, c) float64;
             called on this thread, one row or one column at a time. Always on the host.
         kernel: of a Mesh: "collocation" (Laplace single layer at centroids) or "galerkin", both exact.
