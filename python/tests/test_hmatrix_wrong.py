@@ -307,6 +307,24 @@ def test_options_of_opening(matrix: HMatrix) -> None:
     assert (matrix @ np.ones(matrix.shape[0])).shape == (matrix.shape[0],), "as it was before"
 
 
+def test_another_file_of_the_same_name_is_no_reopening(tmp_path: Path, matrix: HMatrix) -> None:
+    """A solve with another cache opens the file again: it must not be another matrix by then."""
+    b = np.ones(matrix.shape[0])
+    finer = built(tmp_path, eps=1e-6)  # of the same name; not opened yet
+    wanted = H.solve(finer, b, cache_bytes="2 MiB").x
+    assert finer.facts["eps"] == 1e-6
+    refuse("another file has its name", lambda: matrix @ b)  # assembled and never opened: nothing is held of it
+    other = built(tmp_path, eps=1e-2)
+    assert np.allclose(H.solve(finer, b, cache_bytes="2 MiB").x, wanted), "what is open stays what it is"
+    refuse("another file has its name", lambda: H.solve(finer, b, cache_bytes="3 MiB"))
+    refuse("another file has its name", lambda: finer @ b)
+    H.solve(other, b, cache_bytes="3 MiB")
+    other.reopen(cache_bytes="2 MiB")  # control: the same file again
+    with H.open(other.path) as opened:
+        assert opened.facts["eps"] == 1e-2
+        assert np.array_equal(opened @ b, other @ b)
+
+
 def test_files_that_are_no_matrix(tmp_path: Path, matrix: HMatrix) -> None:
     whole = Path(matrix.path).read_bytes()
     other = tmp_path / "x.hmat"

@@ -57,6 +57,9 @@ class HMatrix:
         self._lock = threading.RLock()  # of the system: its products and solves; a solve's callback may multiply
         self._closed = False
         self._system: _core.HMatrixSystem | None = None  # opened when first needed
+        self._file: tuple[int, ...] | None = None  # which file it is: a name may come to mean another
+        if built:
+            self._refuse_another_file()
 
     def _open(self, options: dict[str, Any]) -> _core.HMatrixSystem:
         how = dict(options)
@@ -67,7 +70,21 @@ class HMatrix:
             )
         elif isinstance(cache, str):
             how["cache_bytes"] = parse_bytes(cache)
-        return _core.HMatrixSystem(self._context._raw, self.path, how)
+        self._refuse_another_file()
+        system = _core.HMatrixSystem(self._context._raw, self.path, how)
+        self._refuse_another_file()  # nor one that came while it was opened
+        return system
+
+    def _refuse_another_file(self) -> None:
+        """Notes which file it is the first time. Opening says what is wrong with one that is not there."""
+        found = _identity(self.path)
+        if found is None or found == self._file:
+            return
+        if self._file is not None:
+            cause = "another file has its name since it was opened, or it was changed"
+            advice = "open it anew with penstock.hmatrix.open"
+            raise Error(operation="open a matrix again", file=self.path, cause=cause, advice=advice)
+        self._file = found
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{self.shape[0]} x {self.shape[1]}"
@@ -85,6 +102,9 @@ class HMatrix:
     def reopen(self, **options: Unpack[OpenOptions]) -> None:
         """Opens the file again with these options in place of those given before: another cache, another path. When
         that fails the options are as they were before.
+
+        Raises:
+            Error: as open(); and when another file has its name by now: it would be another matrix.
         """
         with self._lock:
             before, self._system = self._options, None  # its memory goes first
@@ -184,6 +204,14 @@ def _described(text: str, path: str) -> dict[str, Any]:
             return found
     cause = "what it says about its problem is no JSON object"
     raise Error(operation="open a matrix", file=path, cause=cause, advice="build the matrix again")
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    """Equal for the same file with the same content; None where there is no file."""
+    with suppress(OSError):
+        found = os.stat(path)  # noqa: PTH116 - the name may be bytes
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 def _enough_for(path: str) -> int:
