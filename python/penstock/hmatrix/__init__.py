@@ -9,8 +9,8 @@
     print(charge.x, charge.relative_residual, ps.hmatrix.capacitance(mesh, charge.x))
 
 The built-in problem is that of a conductor: the Laplace single layer with one unknown a triangle, collocation at
-centroids (or Galerkin), all integrals exact. A function of your own gives other entries. Products and solves read the
-matrix from storage as far as it does not fit in `cache_bytes`; see docs/applications/hmatrix.md.
+centroids with exact integrals (or Galerkin, by quadrature). A function of your own gives other entries. Products and
+solves read the matrix from storage as far as it does not fit in `cache_bytes`; see docs/applications/hmatrix.md.
 """
 
 from penstock.hmatrix._assemble import ENCODINGS, KERNELS, PLACES, assemble

@@ -76,7 +76,8 @@ def assemble(  # noqa: PLR0913 - one keyword a choice
             to refuse_error * eps, ten times eps, is accepted without a word. refuse_error=1 is strict.
         entries: a function of two int64 arrays, rows (r,) and columns (c,), that returns their entries, (r, c) float64;
             called on this thread, one row or one column at a time. Always on the host.
-        kernel: of a Mesh: "collocation" (Laplace single layer at centroids) or "galerkin", both exact.
+        kernel: of a Mesh: "collocation" (Laplace single layer at centroids) whose integrals are exact, or
+            "galerkin", which is quadrature but for a triangle with itself: an eps below 1e-6 is of no use with it.
         context: used instead of the one that this process keeps.
         progress: called after each batch with (leaves done, leaves, bytes written); False ends the work.
         open: options for the matrix that is returned, see open().
