@@ -171,7 +171,7 @@ def test_a_mesh_is_cut_finer_and_pivots_are_chosen_by_references(penstock: Run, 
     one = penstock("hmatrix", "solve", "--shape", "sphere", "--triangles", "320", "--json", cwd=tmp_path).json
     finer = ("--shape", "sphere", "--triangles", "80", "--subdivide", "1")
     found = penstock("hmatrix", "solve", *finer, "--aca-plus", "--json", cwd=tmp_path).json
-    assert found["mesh"] == "sphere of 80, subdivided 1 times" and found["unknowns"] == one["unknowns"] == 320
+    assert found["mesh"] == "sphere of 80, subdivided once" and found["unknowns"] == one["unknowns"] == 320
     assert found["mesh_facts"]["triangles"] == 80, "as given"
     assert 0.9 < found["capacitance_over_4pi_eps0"] < one["capacitance_over_4pi_eps0"], "flat, not round"
     usual = penstock("hmatrix", "build", *SMALL, "--json", cwd=tmp_path).json
@@ -191,7 +191,11 @@ WRONG = [
     (("--shape", "egg"), "use sphere, cube"),
     (("a.ply", *SMALL), "both MESH and --shape"),
     ((*SMALL, "--triangles", "-1"), "--triangles"),
-    ((*SMALL, "--unit", "furlong"), "units are"),
+    ((*SMALL, "--unit", "mm"), "--unit is of a MESH file"),
+    (("a.ply", "--unit", "furlong"), "units are"),
+    (("a.ply", "--triangles", "600"), "--triangles is of a --shape"),
+    (("--matrix", "m.hmat", "--unit", "mm"), "--unit: there is no mesh"),
+    (("--matrix", "m.hmat", "--triangles", "9"), "--triangles: there is no mesh"),
     ((*SMALL, "--eps", "1"), "--eps: 1 is out of range"),
     ((*SMALL, "--tol", "nan"), "--tol: nan"),
     ((*SMALL, "--method", "jacobi"), "use fgmres, gmres"),
@@ -264,7 +268,10 @@ def test_a_solve_that_does_not_converge_is_printed_and_refused(penstock: Run, tm
     assert ran.code == 1
     assert ran.json["converged"] is False and ran.json["iterations"] == 2 and ran.json["relative_residual"] > 1e-5
     assert ran.err.startswith("penstock: hmatrix solve: the residual is ") and ran.err.count("\n") == 1
-    assert "ended by iterations" in ran.err and "--max-iterations" in ran.err
+    assert "ended by iterations" in ran.err and "--max-iterations, use --method fgmres, or" in ran.err
+    ran = penstock("hmatrix", "solve", *SMALL, "--max-iterations", "1", cwd=tmp_path)
+    assert ran.code == 1 and "--max-iterations or build" in ran.err, "not what it uses already"
+    assert "fgmres: 1 iteration (" in ran.out and ", 1 sweep, " in ran.out
 
 
 def started(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:

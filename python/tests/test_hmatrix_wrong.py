@@ -156,7 +156,8 @@ def test_options_of_assembly_out_of_range(tmp_path: Path, options: dict[str, Any
 @pytest.mark.parametrize(
     "options",
     [
-        {"eps": "small"},
+        {"eps": "1e-4"},
+        {"eps": 1e-4j},
         {"leaf_size": 1.5},
         {"colour": "red"},
         {"accuracies": "abc"},
@@ -165,8 +166,9 @@ def test_options_of_assembly_out_of_range(tmp_path: Path, options: dict[str, Any
     ],
 )
 def test_options_of_assembly_of_another_type(tmp_path: Path, options: dict[str, Any]) -> None:
-    with nothing_new(tmp_path), pytest.raises(TypeError):
+    with nothing_new(tmp_path), pytest.raises(TypeError) as caught:
         built(tmp_path, **options)
+    assert "eps" not in options or "eps must be a number such as 1e-4" in str(caught.value)
 
 
 def test_places_to_assemble_on(tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ def build(
     mesh: given.MeshFile = None,
     store: Annotated[str, typer.Option("--store", help="The file, conventionally .hmat.")] = "matrix.hmat",
     shape: given.Shape = None,
-    triangles: given.Triangles = "5120",
-    unit: given.Unit = "1m",
+    triangles: given.Triangles = None,
+    unit: given.Unit = None,
     subdivide: given.Subdivide = "0",
     eps: given.Eps = None,
     encoding: given.Encoding = None,
@@ -66,8 +66,8 @@ def build(
 def solve(
     mesh: given.MeshFile = None,
     shape: given.Shape = None,
-    triangles: given.Triangles = "5120",
-    unit: given.Unit = "1m",
+    triangles: given.Triangles = None,
+    unit: given.Unit = None,
     subdivide: given.Subdivide = "0",
     matrix: Annotated[
         str | None, typer.Option("--matrix", help="A .hmat file of this mesh, instead of building.")
@@ -282,5 +282,6 @@ def _refuse_unsolved(command: str, fields: dict[str, Any]) -> int:
     sys.stdout.flush()
     above = f"the residual is {fields['relative_residual']:.1e}, above --tol {fields['tol']:g}"
     cause = f"{above}; it ended by {fields['stopped_by']}"
-    advice = "allow more --max-iterations, use --method fgmres, or build with a smaller --eps"
+    other = "" if fields["method"] == METHOD else f", use --method {METHOD},"
+    advice = f"allow more --max-iterations{other} or build with a smaller --eps"
     raise Error(code="not_converged", operation=command, cause=cause, advice=advice)

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 MOST = 1_000_000_000
 MOST_CUTS = 12
 LENGTHS = {"nm": 1e-9, "um": 1e-6, "mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3, "in": 0.0254, "ft": 0.3048}
-EPS, KERNEL = 1e-4, "collocation"
+EPS, KERNEL, TRIANGLES, UNIT = 1e-4, "collocation", "5120", "1m"
 
 MeshFile = Annotated[
     str | None, typer.Argument(metavar="MESH", help="PLY, OBJ, STL, OFF or .pbf (HACApK), told by content.")
 ]
 Shape = Annotated[str | None, typer.Option("--shape", help="Instead: sphere, cube, torus, bumpy, mirrored-spheres.")]
-Triangles = Annotated[str, typer.Option("--triangles", help="Of the shape, at least.")]
+Triangles = Annotated[str | None, typer.Option("--triangles", help="Of the shape, at least: 5120.")]
 Subdivide = Annotated[str, typer.Option("--subdivide", help="Cut each triangle into four, so many times.")]
-Unit = Annotated[str, typer.Option("--unit", help="Length of the file's unit: 1mm, 0.0254m, in, ...")]
+Unit = Annotated[str | None, typer.Option("--unit", help="Length of the file's unit, 0.0254m or in, for example: 1m.")]
 Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix: 1e-4.")]
 Encoding = Annotated[
     str | None,
@@ -63,22 +63,26 @@ class Surface:
         if file is not None and shape is not None:
             raise options.refusal(command, "both MESH and --shape are given", "give one of them")
         if file is None and shape is None:
-            if asked["subdivide"] != "0":
-                raise options.refusal(command, "--subdivide: there is no mesh", "name a file, or give --shape")
+            _refuse_without_mesh(command, asked)
             return None
+        if file is not None and asked["triangles"] is not None:
+            raise options.refusal(command, "--triangles is of a --shape, and MESH is a file", "leave it out")
+        if shape is not None and asked["unit"] is not None:
+            raise options.refusal(command, "--unit is of a MESH file, and a --shape is in metres", "leave it out")
         from penstock.hmatrix import shape_names
 
         if shape is not None and shape not in shape_names():
             raise options.refusal(command, f"--shape: '{shape}' is not known", "use " + ", ".join(shape_names()))
-        number = options.count(command, "--triangles", asked["triangles"], MOST)
+        number = options.count(command, "--triangles", _or(asked["triangles"], TRIANGLES), MOST)
         place = options.place(command, "MESH", file) if file is not None else None
         cuts = 0 if asked["subdivide"] == "0" else options.count(command, "--subdivide", asked["subdivide"], MOST_CUTS)
-        return cls(command, place, shape or "", number, _metres(command, asked["unit"]), cuts)
+        return cls(command, place, shape or "", number, _metres(command, _or(asked["unit"], UNIT)), cuts)
 
     @property
     def name(self) -> str:
         name = str(self.file) if self.file else f"{self.shape} of {self.triangles}"
-        return f"{name}, subdivided {self.subdivisions} times" if self.subdivisions else name
+        times = "once" if self.subdivisions == 1 else f"{self.subdivisions} times"
+        return f"{name}, subdivided {times}" if self.subdivisions else name
 
     def load(self) -> tuple[Mesh, MeshReport]:
         """The mesh as a matrix can be made of it, and what it was like."""
@@ -90,6 +94,16 @@ class Surface:
             mesh = hmatrix.read_mesh(self.file, unit_metres=self.unit_metres)
         clean, report = mesh.clean()
         return (clean.subdivided(self.subdivisions) if self.subdivisions else clean), report
+
+
+def _or(text: str | None, usual: str) -> str:
+    return usual if text is None else text
+
+
+def _refuse_without_mesh(command: str, asked: dict[str, Any]) -> None:
+    for option, usual in (("subdivide", "0"), ("triangles", None), ("unit", None)):
+        if asked[option] != usual:
+            raise options.refusal(command, f"--{option}: there is no mesh", "name a file, or give --shape")
 
 
 def build_options(command: str, given: dict[str, Any]) -> dict[str, Any]:

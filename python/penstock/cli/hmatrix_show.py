@@ -56,9 +56,18 @@ def solving(tell: Tell, tol: float) -> Callable[[int, int, float], None]:
     def told(iteration: int, sweeps: int, residual: float) -> None:
         wanted = -math.log10(tol)
         digits = -math.log10(residual) if residual > 0 else wanted
-        tell(min(max(digits, 0), wanted), wanted, f"iteration {iteration}, {sweeps} sweeps, residual {residual:.1e}")
+        tell(
+            min(max(digits, 0), wanted),
+            wanted,
+            f"iteration {iteration}, {_count(sweeps, 'sweep')}, residual {residual:.1e}",
+        )
 
     return told
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    """As "1 sweep" and "2 sweeps"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def matrix_lines(fields: dict[str, Any]) -> list[str]:
@@ -67,16 +76,17 @@ def matrix_lines(fields: dict[str, Any]) -> list[str]:
     if fields.get("mesh") is not None:
         lines.append(f"mesh      {one_line(fields['mesh'])}: {'; '.join(fields['mesh_report'])}")
         if fields["duplicates_removed"]:
-            lines.append(f"          {fields['duplicates_removed']:,} duplicate triangles were removed")
+            was = _count(fields["duplicates_removed"], "duplicate triangle was", "duplicate triangles were")
+            lines.append(f"          {was} removed")
     error = fields["sampled_error"]
     checked = "not sampled" if error is None else f"{error:.1e} on sampled rows"
-    batches = "1 batch" if fields["batches"] == 1 else f"{fields['batches']:,} batches"
     smaller = fields["bytes_stored"] / fields["bytes_fp64"]
     where = f", assembled on {fields['assembled_on']}" if fields.get("assembled_on") else ""
+    dense = _count(fields["dense_leaves"], "dense leaf", "dense leaves")
     return [
         *lines,
-        f"matrix    {fields['unknowns']:,} unknowns, {fields['low_rank_leaves']:,} low-rank and "
-        f"{fields['dense_leaves']:,} dense leaves, {batches}",
+        f"matrix    {_count(fields['unknowns'], 'unknown')}, {fields['low_rank_leaves']:,} low-rank and "
+        f"{dense}, {_count(fields['batches'], 'batch', 'batches')}",
         f"          {show.bytes_text(fields['bytes_stored'])} stored ({fields['encoding']}), {smaller:.3f} of "
         f"{show.bytes_text(fields['bytes_fp64'])} as doubles",
         f"          error {checked}, eps {fields['eps']:g}{where}",
@@ -96,7 +106,8 @@ def solve_lines(fields: dict[str, Any]) -> list[str]:
     paths = ", ".join(fields["bytes_by_path"]) or "nothing"
     inner = f" ({fields['inner_iterations']} inside)" if fields["inner_iterations"] else ""
     lines = [
-        f"solve     {fields['method']}: {fields['iterations']} iterations{inner}, {fields['sweeps']} sweeps, "
+        f"solve     {fields['method']}: {_count(fields['iterations'], 'iteration')}{inner}, "
+        f"{_count(fields['sweeps'], 'sweep')}, "
         f"true residual {fields['relative_residual']:.1e}, tol {fields['tol']:g}",
         f"          read {show.bytes_text(fields['bytes_read'])} ({paths}); {100 * fields['cache_hit_rate']:.0f} % of "
         "batches needed no read",
@@ -108,7 +119,7 @@ def solve_lines(fields: dict[str, Any]) -> list[str]:
     elif fields["charges"]:
         lines += [
             f"result    {one['volts']:g} V: charge {one['charge_over_4pi_eps0']:.7g} V m x 4 pi eps0 = "
-            f"{one['coulombs']:.6g} C on {one['triangles']:,} triangles"
+            f"{one['coulombs']:.6g} C on {_count(one['triangles'], 'triangle')}"
             for one in fields["charges"]
         ]
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from operator import index
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypedDict
 
 import numpy as np
 
@@ -93,6 +93,8 @@ def assemble(  # noqa: PLR0913 - one keyword a choice
     """
     if kernel not in KERNELS:
         raise Error(operation=_OPERATION, cause=f"there is no kernel '{kernel}'", advice="use " + ", ".join(KERNELS))
+    if not isinstance(eps, SupportsFloat):
+        raise TypeError(f"eps must be a number such as 1e-4, not {type(eps).__name__}")
     how = _options(dict(options), open or {}) | {"eps": eps, "progress": progress}
     context = context or shared_context()
     how.setdefault("encoding", _usual_encoding(context, eps))
