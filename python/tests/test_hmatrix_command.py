@@ -16,6 +16,7 @@ from conftest import PENSTOCK, Ran, assert_one_line_error
 from hmatrix_rig import off
 
 import penstock as ps
+from penstock.hmatrix._close import all_but_coincident
 
 Run = Callable[..., Ran]
 H = ps.hmatrix
@@ -150,6 +151,23 @@ def test_a_mesh_with_faults_is_mended_and_they_are_told(penstock: Run, tmp_path:
     found = penstock("hmatrix", "solve", "mm.ply", "--unit", "mm", "--json", cwd=tmp_path).json
     assert found["duplicates_removed"] == 4 and found["unknowns"] == 319
     assert found["capacitance_over_4pi_eps0"] == pytest.approx(1, abs=0.02), "in metres"
+
+
+def test_triangles_that_all_but_coincide_are_named(penstock: Run, tmp_path: Path) -> None:
+    """No duplicates to the cleaning, and equal rows to block-Jacobi, which knows rows of the file only."""
+    mesh, whole = H.shape("bumpy", 600), tmp_path / "close.ply"
+    count = len(mesh.vertices)
+    vertices = np.concatenate([mesh.vertices, mesh.vertices[mesh.triangles[77]] + 1e-9])
+    H.Mesh(vertices, np.concatenate([mesh.triangles, [[count, count + 1, count + 2]]])).write(whole)
+    solve = ("hmatrix", "solve", "close.ply", "--device", "host")
+    ran = penstock(*solve, cwd=tmp_path)
+    assert_one_line_error(
+        ran, "is singular (rows in the file's order)", "triangles 77 and 720, counted from 0, are 1.7e-09 m"
+    )
+    assert penstock(*solve, "--no-preconditioner", cwd=tmp_path).code == 0, "as it advises"
+    assert all_but_coincident(H.read_mesh(whole))[:2] == (77, 720)
+    for sound in (mesh, H.shape("cube", 6912), H.Mesh(mesh.vertices, mesh.triangles[:1])):
+        assert all_but_coincident(sound) is None
 
 
 def test_potentials_of_a_pbf_file_are_used(penstock: Run, tmp_path: Path) -> None:

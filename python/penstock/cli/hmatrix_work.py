@@ -17,6 +17,7 @@ from penstock._shared import shared_context
 from penstock.bench.workspace import Scratch
 from penstock.cli.hmatrix_options import KERNEL, Surface
 from penstock.cli.hmatrix_show import VACUUM, assembling, bar, solving
+from penstock.hmatrix._close import all_but_coincident
 from penstock.hmatrix._memory import cache_for_a_tier
 
 if TYPE_CHECKING:
@@ -65,7 +66,9 @@ def run(work: Work) -> tuple[dict[str, Any], Error | None]:
         if work.solve is not None:
             with bar(f"solve, {work.solve['method']}") as tell:
                 told = solving(tell, work.solve["tol"])
-                solution = hmatrix.solve(matrix, _right_hand_side(mesh, kernel, matrix), callback=told, **work.solve)
+                given = _right_hand_side(mesh, kernel, matrix)
+                with _naming_triangles(mesh):
+                    solution = hmatrix.solve(matrix, given, callback=told, **work.solve)
         fields = _facts(work, matrix, mesh, report)
         fields |= _solve_facts(work, matrix, mesh, solution)
     fields["total_s"] = time.monotonic() - began
@@ -119,6 +122,23 @@ def _check_problem(work: Work, matrix: HMatrix, mesh: Mesh | None) -> str:
         cause = f"its kernel is {kernel}, and 1 V on that takes areas"
         raise Error(operation=work.command, file=name, cause=cause, advice="give the mesh")
     return kernel
+
+
+@contextmanager
+def _naming_triangles(mesh: Mesh | None) -> Iterator[None]:
+    """A singular block is told by its rows in the file; whoever made the mesh knows triangles."""
+    try:
+        yield
+    except Error as error:
+        pair = all_but_coincident(mesh) if mesh is not None and "is singular" in (error.cause or "") else None
+        if mesh is None or pair is None:
+            raise
+        one, other, distance = pair
+        place = ", ".join(f"{value:.6g}" for value in mesh.centroids[one])
+        close = f"triangles {one} and {other}, counted from 0, are {distance:.1e} m apart at ({place})"
+        cause = f"{error.cause} (rows in the file's order); {close}"
+        advice = "remove one of them from the mesh, or solve with --no-preconditioner"
+        raise Error(code=error.code, operation=error.operation, file=error.file, cause=cause, advice=advice) from None
 
 
 def _volts(mesh: Mesh) -> np.ndarray:
