@@ -40,7 +40,7 @@ struct ServiceEvidence {
     std::array<Served, kSources> by_source;  // of all files
     std::uint64_t failed = 0;                // what was asked of no file at all included
     std::vector<FileEvidence> files;         // of all arrays, those of array 0 first
-    // "uring" (and why the kernel has not registered the slots), or "direct" and why there is no io_uring; empty: not used
+    // "uring" (and why the kernel has not registered the slots), or "direct" and why; empty: not used
     std::string direct_by;
 };
 
