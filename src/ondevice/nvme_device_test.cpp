@@ -65,7 +65,7 @@ class NvmeOnDevice : public testing::Test {
         const OnDevice tally_there(*device_, &none, sizeof none);
         const RingPlan plan{reinterpret_cast<const NvmeRingRef<Native>*>(refs_there.data()), load.rings, load.clients,
                             load.rounds, kCell, load.wait_ns, reinterpret_cast<RingTally*>(tally_there.data())};
-        start(plan);
+        start<RingClient>(plan);
         for (const auto& ring : rings) stray_ += ring->state().stray;
         for (u32 i = 0; i < load.rings; ++i) controller.delete_queues(i + 1);
         RingTally tally{};
@@ -73,11 +73,13 @@ class NvmeOnDevice : public testing::Test {
         return tally;
     }
 
-    void start(const RingPlan& plan) {
+    // Each client a warp of the GPU, or a thread.
+    template <class Client, class Plan>
+    void start(const Plan& plan) {
 #if defined(PENSTOCK_HAS_CUDA)
         if (!device_->info().emulated) {
             const auto stream = device_->make_stream();
-            const auto error = launch_ring_clients(plan, static_cast<cudaStream_t>(stream->native_handle()));
+            const auto error = launch_clients(plan, static_cast<cudaStream_t>(stream->native_handle()));
             ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
             stream->synchronize();
             return;
@@ -85,7 +87,7 @@ class NvmeOnDevice : public testing::Test {
 #endif
         std::vector<std::jthread> threads;
         for (u32 client = 0; client < plan.clients; ++client) {
-            threads.emplace_back([&plan, client] { RingClient(plan, client).run(); });
+            threads.emplace_back([&plan, client] { Client(plan, client).run(); });
         }
     }
 
@@ -179,7 +181,7 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
                              reinterpret_cast<CacheClientTally*>(tally.data())};
         for (const auto work : {CacheClientWork::format, CacheClientWork::use, CacheClientWork::flush}) {
             plan.work = work;
-            start_cache(plan);
+            start<CacheClient>(plan);
         }
         for (u32 i = 0; i < load.rings; ++i) controller.delete_queues(i + 1);
         Found found;
@@ -205,21 +207,6 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
             lost += word != cell_word(index, version);
         }
         return lost;
-    }
-    void start_cache(const CacheClientPlan& plan) {
-#if defined(PENSTOCK_HAS_CUDA)
-        if (!device_->info().emulated) {
-            const auto stream = device_->make_stream();
-            const auto error = launch_cache_clients(plan, static_cast<cudaStream_t>(stream->native_handle()));
-            ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
-            stream->synchronize();
-            return;
-        }
-#endif
-        std::vector<std::jthread> threads;
-        for (u32 client = 0; client < plan.clients; ++client) {
-            threads.emplace_back([&plan, client] { CacheClient(plan, client).run(); });
-        }
     }
 };
 

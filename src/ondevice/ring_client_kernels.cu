@@ -14,12 +14,12 @@ __global__ void __launch_bounds__(kWarp) cache_clients(CacheClientPlan plan) { C
 
 }  // namespace
 
-cudaError_t launch_cache_clients(const CacheClientPlan& plan, cudaStream_t stream) {
+cudaError_t launch_clients(const CacheClientPlan& plan, cudaStream_t stream) {
     cache_clients<<<plan.clients, kWarp, 0, stream>>>(plan);
     return cudaGetLastError();
 }
 
-cudaError_t launch_ring_clients(const RingPlan& plan, cudaStream_t stream) {
+cudaError_t launch_clients(const RingPlan& plan, cudaStream_t stream) {
     ring_clients<<<plan.clients, kWarp, 0, stream>>>(plan);
     return cudaGetLastError();
 }

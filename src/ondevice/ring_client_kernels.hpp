@@ -8,8 +8,8 @@
 
 namespace penstock::ondevice {
 
-cudaError_t launch_ring_clients(const RingPlan& plan, cudaStream_t stream);
+cudaError_t launch_clients(const RingPlan& plan, cudaStream_t stream);
 // Each a warp, all of whose lanes work: `lanes` of the plan is 32.
-cudaError_t launch_cache_clients(const CacheClientPlan& plan, cudaStream_t stream);
+cudaError_t launch_clients(const CacheClientPlan& plan, cudaStream_t stream);
 
 }  // namespace penstock::ondevice
