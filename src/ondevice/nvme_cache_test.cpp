@@ -21,13 +21,12 @@ constexpr u64 kBytes = 64 * 1024;
 
 using Store = FileStore<Native, NvmeRingsRef<Native>>;
 
-// Says that it wrote, and did not, once.
+// Says that it wrote the first page, and never does.
 class Careless final : public MemoryBlocks {
   public:
     using MemoryBlocks::MemoryBlocks;
-    std::atomic<bool> careful{false};
     bool write(u64 offset, const u8* data, u64 bytes) override {
-        return careful.exchange(true) ? MemoryBlocks::write(offset, data, bytes) : true;
+        return offset == 0 || MemoryBlocks::write(offset, data, bytes);
     }
 };
 
@@ -119,11 +118,11 @@ TEST_F(CacheOverNvme, commands_that_fail_are_told_and_nothing_is_lost) {
 
 TEST_F(CacheOverNvme, late_completions_land_in_no_other_page) {
     UsersPlan hasty = plan({Status::timed_out});
-    hasty.turns = 300;
+    hasty.turns = 800;
     hasty.wait_ms = 20;
-    EXPECT_EQ(use(hasty, {.lose_percent = 2, .late_ns = 40'000'000}), 0u);
+    EXPECT_EQ(use(hasty, {.lose_percent = 4, .late_ns = 40'000'000}), 0u);
     EXPECT_EQ(wrong_, 0u);
-    EXPECT_GT(late_, 0u);
+    EXPECT_GT(late_, 0u) << "of write-backs, which wait; who gives up a load leaves it to the next who wants the page";
 }
 
 // Raw requests: more under way than a ring has slots, answered out of order, late, or never.
@@ -162,7 +161,7 @@ TEST_F(CacheOverNvme, clients_of_several_rings_as_one_channel_read_what_they_wro
     for (const auto& ring : rings) EXPECT_GT(ring->state().submitted, 100u) << "each is used";
 }
 
-TEST_F(CacheOverNvme, control_a_write_that_did_not_happen_is_noticed) {
+TEST_F(CacheOverNvme, control_writes_that_did_not_happen_are_noticed) {
     blocks_ = std::make_unique<Careless>(kBytes);
     const u64 lost = use(plan(), {});
     EXPECT_GT(lost + wrong_, 0u);
