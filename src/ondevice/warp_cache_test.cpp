@@ -312,5 +312,23 @@ TEST_F(OneWarp, with_leave_takes_all_at_once) {
     EXPECT_EQ(users.most_permits, 4u);
 }
 
+// The machine itself: values that lanes exchange at two places of the program are nobody's on a GPU.
+void exchange(bool apart) {
+    Warps one({1, 2, 1, false});
+    one.run([&](u32, u32 lane) {
+        u32 value = 0;
+        if (apart && lane != 0) value = Warped::from(0b11, lane, 1);
+        else value = Warped::from(0b11, lane, 1);
+        const Unseen unseen;
+        EXPECT_EQ(value, 1u);
+    });
+}
+
+TEST(WarpsTest, lanes_exchange_values_at_one_place) { exchange(false); }
+
+TEST(WarpsDeathTest, control_lanes_that_exchange_values_at_two_places_end_the_program) {
+    EXPECT_DEATH(exchange(true), "lanes of one collective are at different places");
+}
+
 }  // namespace
 }  // namespace penstock::ondevice

@@ -2,8 +2,10 @@
 // by seed, where it can be looked at.
 //
 // Every lane is a fibre; each access to shared memory may let others go on, whom chance chooses. A collective ends when
-// all lanes of its mask are in it, and only `sync` orders memory between lanes. `active` gives the lanes that wait at
-// the same place of the program: all that come there, or in a loose machine any part of them, for a GPU promises no
+// all lanes of its mask are in it, at one place of the program unless it is `sync`, which alone orders memory between
+// lanes: a GPU whose lanes exchange values at two places goes astray. Places are told by frame pointers, so what uses
+// this is compiled with them and without optimisation, which would give one place several addresses. `active` gives the
+// lanes that wait at the same place: all that come there, or in a loose machine any part of them, for a GPU promises no
 // more. Time is steps: a test of deadlines takes no longer than its steps. Where nothing can go on any more, or a mask
 // names a lane that does not take part, the program ends with what each lane was at.
 #pragma once
@@ -76,10 +78,10 @@ class Warps {
         const Unseen unseen;
         return running_->warp;
     }
-    Lanes active(const void* from) {
+    Lanes active() {
         const Unseen unseen;
         running_->doing = Doing::asks;
-        running_->site = reinterpret_cast<u64>(from) * 31 + running_->fibre.depth();
+        running_->site = running_->fibre.place();
         running_->fibre.rest();
         return running_->mask;
     }
@@ -185,6 +187,7 @@ class Warps {
         self.mask = mask;
         self.value = value;
         self.source = source;
+        self.site = kind == Kind::sync ? 0 : self.fibre.place();
         self.doing = Doing::meets;
         if ((mask >> self.lane & 1) == 0) end("a lane calls for others only");
         if (mask >> options_.lanes != 0) end("a mask names lanes that there are not");
@@ -194,7 +197,9 @@ class Warps {
             if ((mask >> lane & 1) == 0) continue;
             const Lane& other = at(self.warp, lane);
             if (other.doing == Doing::over) end("a mask names a lane that has gone");
-            all_there &= other.doing == Doing::meets && other.kind == kind && other.mask == mask;
+            const bool there = other.doing == Doing::meets && other.kind == kind && other.mask == mask;
+            if (there && other.site != self.site) end("lanes of one collective are at different places");
+            all_there &= there;
         }
         if (all_there) complete(self.warp, mask);
         self.fibre.rest();
@@ -275,8 +280,7 @@ struct Warped : Native {
     static void pause(u32 about_ns) { at().pause(about_ns); }
     static u32 lane() { return at().lane(); }
     static u32 caller() { return at().warp(); }
-    // Not inlined: where it returns to is the place of the program.
-    [[gnu::noinline]] static Lanes active() { return at().active(__builtin_return_address(0)); }
+    static Lanes active() { return at().active(); }
     static void sync(Lanes lanes) { at().sync(lanes); }
     static Lanes same(Lanes lanes, u64 value) { return at().same(lanes, value); }
     static Lanes ballot(Lanes lanes, bool condition) { return at().ballot(lanes, condition); }

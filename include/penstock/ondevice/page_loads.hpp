@@ -119,16 +119,7 @@ struct PageLoads : Hits<P, Policy> {
             P::pause(between_polls(waited));
         }
         P::sync(group);
-        if (P::lane() != leader) return agreed(group, status) != Status::pending;
-        if (status == Status::pending) {
-            State::change(at, 0, kInFlight, ~0u);
-        } else if (status == Status::ok) {
-            P::template store<Scope::device>(&at.note, 0u);
-            State::change(at, kBusy, kValid, ~0u);
-        } else {
-            fail(frame, status);
-            drop(frame, 1);
-        }
+        if (P::lane() == leader) driven(frame, status);
         return agreed(group, status) != Status::pending;
     }
 
@@ -171,6 +162,20 @@ struct PageLoads : Hits<P, Policy> {
     }
 
   private:
+    // What the caller, who alone asked after the load of this frame, was told.
+    PENSTOCK_ONDEVICE void driven(u32 frame, Status status) const {
+        Frame& at = pool.frame(frame);
+        if (status == Status::pending) {
+            State::change(at, 0, kInFlight, ~0u);
+        } else if (status == Status::ok) {
+            P::template store<Scope::device>(&at.note, 0u);
+            State::change(at, kBusy, kValid, ~0u);
+        } else {
+            fail(frame, status);
+            drop(frame, 1);
+        }
+    }
+
     static constexpr u32 kHelpScan = 32;  // frames that one try looks at
 
     // Asks after the next load in flight behind `frame`, which goes on to there.
