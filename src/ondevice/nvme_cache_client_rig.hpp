@@ -72,22 +72,27 @@ class CacheClient {
         }
     }
 
-    // Lanes of a warp want pages of their own; who is told busy asks again when the others have released theirs.
+    // Lanes of a warp want pages of their own; who got one gives it back before the others' turn comes.
     PENSTOCK_ONDEVICE void use(u32 round) const {
         const u64 owners = u64{plan_.clients} * plan_.lanes, words = plan_.array->bytes / sizeof(u64);
         const u64 draw = (u64{round} * 2654435761u + self_ * u64{40503}) * 0x9e3779b97f4a7c15ull >> 33;
         const u64 index = draw % (words / owners) * owners + self_;
-        const u64 each = plan_.shape.page_bytes / sizeof(u64), deadline = Native::now_ns() + plan_.wait_ns;
-        u32 frame = 0;
+        const Lanes all = Native::active();
+        typename Cache::Rounds rounds{all, 0, index / each(), Native::now_ns() + plan_.wait_ns, 0, Status::pending};
+        if (cache_.all_here({all, rounds.key}, [] {}, rounds.group, rounds.frame))
+            return use(rounds.frame, index, draw % 3 == 0);
         for (;;) {
-            const Status status = cache_.acquire(index / each, deadline, frame);
-            if (status == Status::ok) break;
-            if (status != Status::busy || Native::now_ns() >= deadline) return count(&plan_.tally->refused);
+            const auto now = cache_.next_round(rounds);
+            if (now == Cache::Round::over) break;
+            if (now == Cache::Round::got) use(rounds.frame, index, draw % 3 == 0);
         }
-        u64* const word = static_cast<u64*>(cache_.page(frame)) + index % each;
+        if (rounds.status != Status::ok) count(&plan_.tally->refused);
+    }
+
+    PENSTOCK_ONDEVICE void use(u32 frame, u64 index, bool stores) const {
+        u64* const word = static_cast<u64*>(cache_.page(frame)) + index % each();
         const u64 seen = Native::template load<Scope::device, Order::relaxed>(word);
         if (seen != cell_word(index, plan_.versions[index])) count(&plan_.tally->wrong);
-        const bool stores = draw % 3 == 0;
         if (stores) {
             plan_.versions[index] += 1;
             const u64 next = cell_word(index, plan_.versions[index]);
@@ -98,6 +103,7 @@ class CacheClient {
         count(&plan_.tally->uses);
     }
 
+    PENSTOCK_ONDEVICE u64 each() const { return plan_.shape.page_bytes / sizeof(u64); }
     PENSTOCK_ONDEVICE static void count(u32* counter) { Native::template add<Scope::device>(counter, 1u); }
 
     const CacheClientPlan& plan_;

@@ -51,26 +51,30 @@ NvmeRing::NvmeRing(DmaMemory& shared, DmaMemory& own, const NvmeRingSizes& sizes
     write_lists();
 
     const u32 groups = (slots + 31) / 32;
-    // The state; free slots as bits, words and marks of slots, and how many were abandoned.
-    std::vector<u32> start(sizeof(NvmeRingState) / sizeof(u32) + groups + 2 * slots + 1);
+    // The state; the slots' commands; free slots as bits, words and marks of slots; how many were abandoned; what is
+    // unsent as bits.
+    static_assert(sizeof(NvmeRingState) % alignof(NvmeCommand) == 0, "the commands come behind it");
+    const u64 commands = sizeof(NvmeRingState), words = commands + u64{slots} * sizeof(NvmeCommand);
+    std::vector<u32> start(words / sizeof(u32) + 2 * groups + 2 * slots + 1);
     NvmeRingState state{};
     state.phase = 1;
     std::memcpy(start.data(), &state, sizeof state);
-    u32* const first = start.data() + sizeof state / sizeof(u32);
+    u32* const first = start.data() + words / sizeof(u32);
     Slots<Native>{first, first + groups, slots}.reset();
     state_ = own.allocate(start.size() * sizeof(u32));
     own.write(state_, start.data(), start.size() * sizeof(u32));
-    auto* const free_bits = reinterpret_cast<u32*>(state_.data + sizeof(NvmeRingState));
+    ref_.state = reinterpret_cast<NvmeRingState*>(state_.data);
+    ref_.commands = reinterpret_cast<NvmeCommand*>(state_.data + commands);
+    auto* const free_bits = reinterpret_cast<u32*>(state_.data + words);
     ref_.slots = {free_bits, free_bits + groups, slots};
     ref_.marks = free_bits + groups + slots;
     ref_.abandoned = ref_.marks + slots;
-    ref_.state = reinterpret_cast<NvmeRingState*>(state_.data);
+    ref_.unsent = ref_.abandoned + 1;
     ref_.submission = reinterpret_cast<NvmeCommand*>(submission_.data);
     ref_.completion = reinterpret_cast<NvmeCompletion*>(completion_.data);
     const u32 most = sizes.most_bytes == 0 || sizes.most_bytes > sizes.slot_bytes ? sizes.slot_bytes : sizes.most_bytes;
     ref_.area = {data_.data, data_.io, lists_.io, list_stride_, sizes.slot_bytes, sizes.page_bytes, most};
     ref_.entries = sizes.depth;
-    ref_.turn_ns = 1'000'000'000;
 }
 
 void NvmeRing::write_lists() {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "ondevice/channel_kit_rig.hpp"
 #include "ondevice/memory_rig.hpp"
 #include "ondevice/nvme_target_rig.hpp"
@@ -198,10 +200,10 @@ TEST(NvmeRingTest, completions_nobody_waits_for_are_counted_and_free_nothing) {
     EXPECT_TRUE(target.complete(4000, 0));  // no slot
     EXPECT_EQ(channel.test(ticket), Status::pending);
     EXPECT_TRUE(target.complete(slot_of(ticket), 0x281));
-    EXPECT_TRUE(channel.drain_if_free());
+    EXPECT_TRUE(channel.serve());
     EXPECT_TRUE(target.complete(slot_of(ticket), 0));  // twice
     EXPECT_EQ(channel.test(ticket), Status::io_error);
-    EXPECT_TRUE(channel.drain_if_free());
+    EXPECT_TRUE(channel.serve());
     EXPECT_EQ(parts.ring.state().stray, 3u);
     EXPECT_EQ(parts.ring.state().errors, 1u);
     EXPECT_EQ(parts.ring.state().last_error >> 17 & 0x3ff, 0x281u);
@@ -226,20 +228,48 @@ TEST(NvmeRingTest, entries_of_the_lap_before_are_not_taken_for_new_ones) {
     EXPECT_EQ(parts.ring.state().completed, 9u);
 }
 
-TEST(NvmeRingTest, a_turn_that_is_not_given_ends_in_busy_at_its_limit) {
-    RingParts parts({.depth = 4});
-    NvmeRingRef<Native> channel = parts.ring.ref(0, true);
-    channel.turn_ns = 2'000'000;
-    const RingTurn<Native> turn{&channel.state->turn, &channel.state->contended};
+TEST(NvmeRingTest, what_is_published_while_another_has_the_turn_is_sent_by_who_has_it_next_with_one_doorbell) {
+    RingParts parts({.depth = 8});
+    NvmeTarget<Native> target = parts.target();
+    const NvmeRingRef<Native> channel = parts.ring.ref(0, true);
+    const RingTurn<Native> turn{&channel.state->turn};
     ASSERT_TRUE(turn.try_take());
-    u32 ticket = 0;
-    const u64 before = Native::now_ns();
-    EXPECT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::busy);
-    EXPECT_GE(Native::now_ns() - before, 2'000'000u);
-    EXPECT_EQ(parts.ring.state().contended, 1u);
+    u32 tickets[3] = {};
+    for (u32 i = 0; i < 3; ++i) {
+        ASSERT_EQ(channel.submit({i * block, 0, block, 0, Operation::read, 0}, tickets[i]), Status::ok);
+        EXPECT_EQ(channel.test(tickets[i]), Status::pending);
+    }
+    EXPECT_EQ(parts.submission_doorbell, 0u);
+    EXPECT_EQ(parts.ring.state().contended, 3u);
+    EXPECT_EQ(parts.ring.state().unsent, 3u);
     turn.give();
-    EXPECT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
-    EXPECT_EQ(parts.ring.state().contended, 1u);
+    EXPECT_EQ(channel.test(tickets[1]), Status::pending);
+    EXPECT_EQ(parts.submission_doorbell, 3u);
+    EXPECT_EQ(parts.ring.state().unsent, 0u);
+    std::set<u64> blocks;
+    NvmeCommand command{};
+    while (target.take(command)) blocks.insert(command.dword[10]);
+    EXPECT_EQ(blocks, (std::set<u64>{0, 1, 2}));
+    EXPECT_EQ(parts.ring.state().submitted, 3u);
+}
+
+TEST(NvmeRingTest, a_command_that_met_its_deadline_unsent_keeps_its_slot_until_it_was_carried_out) {
+    RingParts parts({.depth = 2});
+    NvmeTarget<Native> target = parts.target();
+    const NvmeRingRef<Native> channel = parts.ring.ref(0, true);
+    const RingTurn<Native> turn{&channel.state->turn};
+    ASSERT_TRUE(turn.try_take());
+    u32 ticket = 0, next = 0;
+    ASSERT_EQ(channel.submit({0, 0, block, 0, Operation::write, 0}, ticket), Status::ok);
+    EXPECT_EQ(channel.wait(ticket, 1), Status::timed_out);
+    turn.give();
+    NvmeCommand command{};
+    EXPECT_FALSE(target.take(command));
+    EXPECT_EQ(channel.claim(next), Status::busy) << "which also sends it";
+    ASSERT_TRUE(target.take(command));
+    ASSERT_TRUE(target.complete(slot_of(ticket), 0));
+    EXPECT_EQ(channel.claim(next), Status::ok);
+    EXPECT_EQ(parts.ring.state().late, 1u);
 }
 
 TEST(NvmeRingTest, impossible_sizes_are_refused) {

@@ -1,11 +1,14 @@
 // A pair of NVMe queues driven by device code: it writes submission entries, rings the doorbell and takes completions.
 //
 // A slot (slots.hpp) is a command id; it has a data area whose PRP list the owner of the memory wrote beforehand, so
-// device code builds none. One thread at a time works on the queues: the only warp of a ring, or whoever has the ring's
-// turn when warps share one (`shared`). Completions come in any order; whoever drains the completion queue puts each
-// status into its slot's word, where the warp that waits finds it. The depth is a power of two, 2 to 1024, of both
-// queues; one entry stays empty, as NVMe demands, so depth - 1 slots. Outstanding commands are then fewer than either
-// queue's entries even when completions get lost, so neither overflows.
+// device code builds none. One thread at a time works on the queues: the only user of a ring, or whoever has the ring's
+// turn when several share it (`shared`). Nobody waits for the turn: who publishes a command leaves it in its slot, and
+// whoever has the turn sends all that are there with one doorbell. Lanes of a warp that spun for the turn would take
+// the time of the lane that has it. Completions come in any order; whoever has the turn puts each status into its
+// slot's word, where the warp that waits finds it.
+//
+// The depth is a power of two, 2 to 1024, of both queues; one entry stays empty, as NVMe demands, so depth - 1 slots.
+// Outstanding commands are then fewer than either queue's entries even when completions get lost, so neither overflows.
 #pragma once
 
 #include "penstock/ondevice/nvme_entry.hpp"
@@ -13,9 +16,11 @@
 
 namespace penstock::ondevice {
 
-// In memory of the GPU (or of the process), zero at first except `phase`, which begins as 1. Behind the turn.
+// In memory of the GPU (or of the process), zero at first except `phase`, which begins as 1. Behind the turn, but for
+// the first two and `contended`.
 struct NvmeRingState {
-    u32 turn;  // 1: taken
+    u32 turn;    // 1: taken
+    u32 unsent;  // commands that were published and not sent yet
     u32 tail;
     u32 submission_head;  // as the controller told last
     u32 completion_head;
@@ -26,28 +31,18 @@ struct NvmeRingState {
     u64 errors;
     u64 late;           // completions of tickets that had timed out
     u64 stray;          // completions nobody waited for: the controller is at fault
-    u64 contended;      // turns that were not had at once; not behind the turn
+    u64 contended;      // commands published while somebody else had the turn
 };
 
-// The right to work on a ring that several warps share. Not in order of arrival; a bounded wait.
+// The right to work on a ring that several share.
 template <class P>
 struct RingTurn {
     u32* word;
-    u64* contended;
 
     PENSTOCK_ONDEVICE bool try_take() const {
         u32 expected = 0;
-        return P::template swap_if<Scope::device>(word, expected, 1u);
-    }
-    PENSTOCK_ONDEVICE bool take(u64 for_ns) const {
-        if (try_take()) return true;
-        P::template add<Scope::device>(contended, u64{1});
-        const u64 deadline_ns = P::now_ns() + for_ns;
-        for (;;) {
-            if (P::template load<Scope::device>(word) == 0 && try_take()) return true;
-            if (P::now_ns() >= deadline_ns) return false;
-            P::pause(32);
-        }
+        return P::template load<Scope::device, Order::relaxed>(word) == 0 &&
+               P::template swap_if<Scope::device>(word, expected, 1u);
     }
     PENSTOCK_ONDEVICE void give() const { P::template store<Scope::device>(word, 0u); }
 };
@@ -81,9 +76,10 @@ struct NvmeRingRef {
     NvmeNamespace space;
     NvmeData area;
     u32 entries;  // of each queue
-    u32 shared;   // 0: one warp alone uses this ring, so there is no turn
+    u32 shared;   // 0: nobody calls while another call is under way, so there is no turn
     u32 hint;     // where this warp looks for a free slot first
-    u64 turn_ns;  // how long to wait for the turn
+    NvmeCommand* commands;  // one for each slot
+    u32* unsent;            // a bit for each slot: its command waits to be sent
     u32* abandoned;  // how many slots wait for a late completion
     u32* marks;      // one for each slot: its owner's word for what the slot is used for; see late()
 
@@ -95,7 +91,7 @@ struct NvmeRingRef {
     PENSTOCK_ONDEVICE Status claim(u32& ticket) const { return claim(ticket, hint); }
     PENSTOCK_ONDEVICE Status claim(u32& ticket, u32 from) const {
         Status status = slots.claim_one(from, ticket);
-        if (status == Status::busy && drain_if_free()) status = slots.claim_one(from, ticket);
+        if (status == Status::busy && serve()) status = slots.claim_one(from, ticket);
         return status;
     }
 
@@ -104,11 +100,14 @@ struct NvmeRingRef {
         NvmeIo io = {};
         const Status status = plan(slot_of(ticket), request, io);
         if (status != Status::ok) return status;
-        const NvmeCommand command = nvme_command(io);
-        if (shared != 0 && !turn().take(turn_ns)) return Status::busy;
-        const bool sent = send(ticket, command);
-        if (shared != 0) turn().give();
-        return sent ? Status::ok : Status::busy;
+        const u32 slot = slot_of(ticket);
+        Watch<P>::writes(commands + slot, sizeof(NvmeCommand));
+        commands[slot] = nvme_command(io);
+        slots.mark(ticket, SlotState::sent);
+        P::template set_bits<Scope::device, Order::release>(unsent + slot / 32, 1u << slot % 32);
+        P::template add<Scope::device>(&state->unsent, 1u);  // pairs with the one in `serve`
+        if (!serve()) P::tick(&state->contended, u64{1});
+        return Status::ok;
     }
 
     PENSTOCK_ONDEVICE Status submit(const Request& request, u32& ticket) const { return submit(request, ticket, hint); }
@@ -122,7 +121,7 @@ struct NvmeRingRef {
 
     PENSTOCK_ONDEVICE Status test(u32 ticket) const {
         const Status status = slots.test(ticket);
-        return status == Status::pending && drain_if_free() ? slots.test(ticket) : status;
+        return status == Status::pending && serve() ? slots.test(ticket) : status;
     }
 
     PENSTOCK_ONDEVICE Status wait(u32 ticket, u64 deadline_ns) const {
@@ -137,7 +136,7 @@ struct NvmeRingRef {
     PENSTOCK_ONDEVICE void release(u32 ticket) const { slots.release(ticket); }
 
     PENSTOCK_ONDEVICE bool settled(u32 ticket) const {
-        return slots.settled(ticket) || (drain_if_free() && slots.settled(ticket));
+        return slots.settled(ticket) || (serve() && slots.settled(ticket));
     }
 
     PENSTOCK_ONDEVICE void mark(u32 ticket, u32 mark) const {
@@ -145,7 +144,7 @@ struct NvmeRingRef {
     }
     PENSTOCK_ONDEVICE bool late(u32 mark) const {
         if (P::template load<Scope::device>(abandoned) == 0) return false;
-        drain_if_free();
+        serve();
         for (u32 slot = 0; slot < slots.slots; ++slot) {
             if (state_of(P::template load<Scope::device>(slots.words + slot)) != SlotState::abandoned) continue;
             if (P::template load<Scope::device>(marks + slot) == mark) return true;
@@ -153,16 +152,26 @@ struct NvmeRingRef {
         return false;
     }
 
-    // Takes all completions there are, unless another warp has the turn. True: it looked.
-    PENSTOCK_ONDEVICE bool drain_if_free() const {
-        if (shared != 0 && !turn().try_take()) return false;
-        drain();
-        if (shared != 0) turn().give();
-        return true;
+    // Sends what waits and takes all completions there are, unless another has the turn, who then does. True: it did.
+    // Whoever published while it had the turn either finds the turn free or is seen by its last look at the count: both
+    // are exchanges of one word, of which the later one knows what came before the earlier.
+    PENSTOCK_ONDEVICE bool serve() const {
+        constexpr u32 most = 4;  // times, so that nobody works for others without end: who asks next goes on
+        bool looked = false;
+        for (u32 time = 0; time < most; ++time) {
+            if (shared != 0 && !turn().try_take()) break;
+            send();
+            drain();
+            looked = true;
+            if (shared == 0) break;
+            turn().give();
+            if (P::template add<Scope::device>(&state->unsent, 0u) == 0) break;
+        }
+        return looked;
     }
 
   private:
-    PENSTOCK_ONDEVICE RingTurn<P> turn() const { return RingTurn<P>{&state->turn, &state->contended}; }
+    PENSTOCK_ONDEVICE RingTurn<P> turn() const { return RingTurn<P>{&state->turn}; }
 
     PENSTOCK_ONDEVICE Status plan(u32 slot, const Request& request, NvmeIo& io) const {
         io.id = static_cast<u16>(slot);
@@ -203,17 +212,31 @@ struct NvmeRingRef {
         return Status::ok;
     }
 
-    PENSTOCK_ONDEVICE bool send(u32 ticket, const NvmeCommand& command) const {
+    // All commands that wait, with one doorbell. What finds no room, which a controller that keeps to the rules never
+    // lets happen, waits on.
+    PENSTOCK_ONDEVICE void send() const {
+        u32 sent = 0;
+        for (u32 group = 0; group * 32 < slots.slots; ++group) {
+            u32 bits = P::template load<Scope::device, Order::relaxed>(unsent + group);
+            if (bits == 0) continue;
+            P::template clear_bits<Scope::device, Order::acquire>(unsent + group, bits);
+            for (; bits != 0 && enter(commands[group * 32 + lowest(bits)]); bits &= bits - 1) ++sent;
+            if (bits != 0) P::template set_bits<Scope::device, Order::release>(unsent + group, bits);
+        }
+        if (sent == 0) return;
+        state->submitted += sent;
+        P::template store<Scope::system>(submission_doorbell, state->tail);
+        P::template add<Scope::device>(&state->unsent, 0u - sent);
+    }
+
+    PENSTOCK_ONDEVICE bool enter(const NvmeCommand& command) const {
         const u32 next = (state->tail + 1) & (entries - 1);
-        if (next == state->submission_head) drain();
         if (next == state->submission_head) return false;
-        slots.mark(ticket, SlotState::sent);
-        NvmeCommand* entry = submission + state->tail;
+        NvmeCommand* const entry = submission + state->tail;
+        Watch<P>::reads(&command, sizeof(NvmeCommand));
         Watch<P>::writes(entry, sizeof(NvmeCommand));
         *entry = command;
         state->tail = next;
-        state->submitted += 1;
-        P::template store<Scope::system>(submission_doorbell, next);
         return true;
     }
 

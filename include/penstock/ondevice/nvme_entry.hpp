@@ -6,7 +6,7 @@
 
 namespace penstock::ondevice {
 
-struct NvmeCommand {
+struct alignas(16) NvmeCommand {
     u32 dword[16];
 };
 struct NvmeCompletion {
