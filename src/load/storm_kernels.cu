@@ -8,7 +8,7 @@ constexpr unsigned kWarp = 32;
 
 __global__ void __launch_bounds__(1024) storm(StormWork work) {
     const unsigned warps = (blockDim.x + kWarp - 1) / kWarp;
-    storm_share(work, u64{blockIdx.x} * warps + threadIdx.x / kWarp, u64{gridDim.x} * warps);
+    storm_share(work, u64{blockIdx.x} * warps + threadIdx.x / kWarp, u64{gridDim.x} * warps, __activemask());
 }
 
 constexpr unsigned kLoadsThreads = 512;  // of a block, at most

@@ -36,7 +36,7 @@ void run_rows(Device& device, Stream& stream, const RowsWork& work) {
 void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid& grid) {
     const DeviceInfo info = device.info();
     if (!info.emulated) return storm_on_gpu(info, stream, work, grid);
-    on_threads(warps_of(grid), [&](u64 worker, u64 workers) { storm_share(work, worker, workers); });
+    on_threads(warps_of(grid), [&](u64 worker, u64 workers) { storm_share(work, worker, workers, 1); });
 }
 
 void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid& grid) {

@@ -264,9 +264,10 @@ struct StormWorker {
     }
 };
 
-PENSTOCK_ONDEVICE void storm_share(StormWork work, u64 worker, u64 workers) {
+// `all`: the worker's lanes, which stay together.
+PENSTOCK_ONDEVICE void storm_share(StormWork work, u64 worker, u64 workers, ondevice::Lanes all) {
     work.mailbox.hint = static_cast<u32>(worker % work.rings);
-    StormWorker{work, worker, workers, ondevice::Native::active()}.run();
+    StormWorker{work, worker, workers, all}.run();
 }
 
 }  // namespace penstock::load

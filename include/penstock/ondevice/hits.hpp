@@ -53,17 +53,8 @@ struct Hits {
     // called by one lane of those whose page was here.
     template <class Found>
     PENSTOCK_ONDEVICE bool all_here(const Call& call, const Found& found_one, Lanes& group, u32& frame) const {
-        group = P::same(call.all, call.key);
-        const u32 leader = lowest(group);
-        u32 found = kNoFrame;
-        if (P::lane() == leader) {
-            found = hit(call.key, count(group));
-            if (found != kNoFrame) found_one();
-        }
-        found = P::from(call.all, found, leader);  // all lanes at once: masks that differ are checked, which costs more
-        P::sync(call.all);  // what the leader may see, all may
-        frame = found;
-        return P::ballot(call.all, found == kNoFrame) == 0;
+        return call.all == kWholeWarp ? all_here_of({kWholeWarp, call.key}, found_one, group, frame)
+                                      : all_here_of(call, found_one, group, frame);
     }
 
     // Gives the reference back. `stored`: bytes were written to the page since acquire, all of them before this call.
@@ -82,13 +73,34 @@ struct Hits {
 
     // The same of callers that all_here said have their pages, together again: its `call.all` and `group`.
     PENSTOCK_ONDEVICE void release_of(Lanes all, Lanes group, u32 frame) const {
+        if (all == kWholeWarp) return give_back(kWholeWarp, group, frame);
+        give_back(all, group, frame);
+    }
+
+  private:
+    // Inlined for each caller, so that the mask of a whole warp is a constant: others are looked at with each use.
+    template <class Found>
+    PENSTOCK_ONDEVICE bool all_here_of(const Call& call, const Found& found_one, Lanes& group, u32& frame) const {
+        group = P::same(call.all, call.key);
+        const u32 leader = lowest(group);
+        u32 found = kNoFrame;
+        if (P::lane() == leader) {
+            found = hit(call.key, count(group));
+            if (found != kNoFrame) found_one();
+        }
+        found = P::from(call.all, found, leader);  // all lanes at once: masks that differ are checked, which costs more
+        P::sync(call.all);  // what the leader may see, all may
+        frame = found;
+        return P::ballot(call.all, found == kNoFrame) == 0;
+    }
+
+    PENSTOCK_ONDEVICE void give_back(Lanes all, Lanes group, u32 frame) const {
         P::sync(all);
         if (P::lane() == lowest(group))
             P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - count(group));
         P::sync(all);
     }
 
-  private:
     // By value, so that the caller's own may stay in registers. A hit that comes too late may also find itself the
     // last: only one of them leaves the failed state behind.
     static PENSTOCK_ONDEVICE_SLOW void give(Directory<P> directory, u32 frame, u32 failed) {

@@ -36,6 +36,7 @@ enum class Scope : u8 { device, system };
 
 // Lanes of a warp that go on together.
 using Lanes = u32;
+inline constexpr Lanes kWholeWarp = ~0u;
 
 // What an access orders. acquire: what was written before the store that is seen here is seen after it; release: what
 // was done before is seen by who acquires what is stored here; relaxed: nothing, for words that only the caller changes
