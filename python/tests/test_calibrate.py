@@ -151,6 +151,12 @@ def test_a_transfer_that_moves_nothing_fails_the_measurement(tmp_path: Path) -> 
                 stage.measure(cell, lambda file, memory, cell, offsets: ([1.0] * len(offsets), "none"))
 
 
+def test_a_profile_of_nothing_is_not_made(tmp_path: Path) -> None:
+    with Context("host", profile=None) as context, pytest.raises(Error, match="before any path was measured") as told:
+        profile_text(context, tmp_path, Found())
+    assert told.value.code == "timed_out"
+
+
 def test_no_home_and_a_home_that_may_not_be_entered_hold_no_profiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

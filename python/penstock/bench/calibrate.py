@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from operator import truediv
 from pathlib import Path
 
-from penstock import Context, _core, path_names
+from penstock import Context, Error, _core, path_names
 from penstock.bench.stage import Cell, Sample, Stage, group, hopeful
 from penstock.bench.workspace import NotPossible, Workspace
 
@@ -167,7 +167,11 @@ def _state(cell: Cell) -> str:
 
 
 def profile_text(context: Context, directory: Path, found: Found) -> str:
-    """The profile, as the core reads it."""
+    """The profile, as the core reads it. Error (timed_out) when the time was up before anything was measured: a profile
+    of nothing would be refused by every Context that finds it."""
+    if not found.samples:
+        cause, advice = "the time was up before any path was measured", "give it more seconds"
+        raise Error(code="timed_out", operation="calibrate", file=str(directory), cause=cause, advice=advice)
     today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
     head = _core.profile_head(context._raw, directory, today).splitlines()
     notes = [f"# not measured: {what}: {cause}" for what, cause in sorted(found.missing.items())]
