@@ -163,12 +163,15 @@ def test_options_of_assembly_out_of_range(tmp_path: Path, options: dict[str, Any
         {"accuracies": "abc"},
         {"workers": "all"},
         {"batches": 2.5},
+        {"open": {"cache_bytes": 1e9}},
     ],
 )
 def test_options_of_assembly_of_another_type(tmp_path: Path, options: dict[str, Any]) -> None:
     with nothing_new(tmp_path), pytest.raises(TypeError) as caught:
         built(tmp_path, **options)
-    assert "eps" not in options or "eps must be a number such as 1e-4" in str(caught.value)
+    name = next(iter(options.get("open", options)))
+    assert name in str(caught.value)
+    assert name != "eps" or "eps must be a number such as 1e-4" in str(caught.value)
 
 
 def test_places_to_assemble_on(tmp_path: Path) -> None:

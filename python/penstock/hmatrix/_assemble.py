@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from operator import index
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypedDict
 
 import numpy as np
@@ -15,7 +14,7 @@ from penstock._shared import shared_context
 from penstock._sizes import parse_bytes
 from penstock.hmatrix._matrix import HMatrix, OpenOptions
 from penstock.hmatrix._mesh import Mesh
-from penstock.hmatrix._numbers import reals
+from penstock.hmatrix._numbers import reals, whole_number
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -135,14 +134,16 @@ def _of_entries(
 
 def _options(options: dict[str, Any], open_with: OpenOptions) -> dict[str, Any]:
     """As the compiled module takes them. Batches are small enough for the cache that is asked for."""
-    options["workers"] = index(options.get("workers", 0))
+    options["workers"] = whole_number("workers", options.get("workers", 0))
     if "accuracies" in options:
         options["accuracies"] = reals("accuracies", options["accuracies"]).tolist()
     for name in ("batch_bytes", "gpu_bytes"):
         if isinstance(options.get(name), str):
             options[name] = parse_bytes(options[name])
     cache = open_with.get("cache_bytes", 0)
-    cache = 0 if cache == "auto" else parse_bytes(cache) if isinstance(cache, str) else index(cache)
+    if isinstance(cache, str):
+        cache = 0 if cache == "auto" else parse_bytes(cache)
+    cache = whole_number("cache_bytes", cache)
     if cache > 0 and not {"batch_bytes", "batches"} & set(options):
         options["batch_bytes"] = min(BATCH_BYTES, max(1, cache // 10))
     return options

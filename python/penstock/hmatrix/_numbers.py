@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,14 @@ def reals(name: str, values: Any) -> np.ndarray:
 def whole_numbers(name: str, values: Any) -> np.ndarray:
     """As contiguous int64. TypeError for fractions too."""
     return _taken(name, values, "iu", np.dtype(np.int64), "whole numbers")
+
+
+def whole_number(name: str, value: Any) -> int:
+    """One. TypeError for fractions and texts."""
+    try:
+        return index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}") from None
 
 
 def is_complex(values: Any) -> bool:
