@@ -32,7 +32,8 @@ struct CacheClientPlan {
     NvmeRingsRef<Native> rings;
     const StoredFile* array;
     u32 clients;
-    u32 lanes;   // of a client
+    u32 lanes;      // of a client
+    u32 witnessed;  // on a GPU: exchanges between lanes tell where they are made
     u32 rounds;
     u64 wait_ns;
     u32* versions;  // of each word; which its owner alone touches
@@ -40,17 +41,21 @@ struct CacheClientPlan {
     CacheClientTally* tally;
 };
 
+template <class P = Native>
 class CacheClient {
   public:
-    using Store = FileStore<Native, NvmeRingsRef<Native>>;
-    using Cache = PageCacheRef<Native, Store>;
+    using Rings = NvmeRingsRef<P>;
+    using Store = FileStore<P, Rings>;
+    using Cache = PageCacheRef<P, Store>;
 
     PENSTOCK_ONDEVICE CacheClient(const CacheClientPlan& plan, u32 client)
-        : plan_(plan), self_(client * plan.lanes + Native::lane()) {
-        cache_.pool = pool_of<Native>(plan.shape, plan.states);
+        : plan_(plan), self_(client * plan.lanes + P::lane()) {
+        cache_.pool = pool_of<P>(plan.shape, plan.states);
         cache_.bytes = plan.pages;
         cache_.page_bytes = plan.shape.page_bytes;
-        cache_.store = Store{plan.rings, plan.array, 1, plan.shape.page_bytes};
+        // A platform is no part of what its rings hold.
+        const auto* const rings = reinterpret_cast<const NvmeRingRef<P>*>(plan.rings.rings);
+        cache_.store = Store{Rings{rings, plan.rings.count, plan.rings.each, 0}, plan.array, 1, plan.shape.page_bytes};
         cache_.store.channel.hint = client;
         cache_.counts = plan.counts + client;
         cache_.quota = plan.shape.frames - plan.shape.frames / 4;
@@ -66,9 +71,9 @@ class CacheClient {
   private:
     PENSTOCK_ONDEVICE void flush() const {
         if (self_ != 0) return;
-        const u64 deadline = Native::now_ns() + plan_.wait_ns;
+        const u64 deadline = P::now_ns() + plan_.wait_ns;
         while (cache_.flush(deadline) != Status::ok) {
-            if (Native::now_ns() >= deadline) return count(&plan_.tally->refused);
+            if (P::now_ns() >= deadline) return count(&plan_.tally->refused);
         }
     }
 
@@ -77,8 +82,8 @@ class CacheClient {
         const u64 owners = u64{plan_.clients} * plan_.lanes, words = plan_.array->bytes / sizeof(u64);
         const u64 draw = (u64{round} * 2654435761u + self_ * u64{40503}) * 0x9e3779b97f4a7c15ull >> 33;
         const u64 index = draw % (words / owners) * owners + self_;
-        const Lanes all = Native::active();
-        typename Cache::Rounds rounds{all, 0, index / each(), Native::now_ns() + plan_.wait_ns, 0, Status::pending};
+        const Lanes all = P::active();
+        typename Cache::Rounds rounds{all, 0, index / each(), P::now_ns() + plan_.wait_ns, 0, Status::pending};
         if (cache_.all_here({all, rounds.key}, [] {}, rounds.group, rounds.frame))
             return use(rounds.frame, index, draw % 3 == 0);
         for (;;) {
@@ -91,12 +96,12 @@ class CacheClient {
 
     PENSTOCK_ONDEVICE void use(u32 frame, u64 index, bool stores) const {
         u64* const word = static_cast<u64*>(cache_.page(frame)) + index % each();
-        const u64 seen = Native::template load<Scope::device, Order::relaxed>(word);
+        const u64 seen = P::template load<Scope::device, Order::relaxed>(word);
         if (seen != cell_word(index, plan_.versions[index])) count(&plan_.tally->wrong);
         if (stores) {
             plan_.versions[index] += 1;
             const u64 next = cell_word(index, plan_.versions[index]);
-            Native::template store<Scope::device, Order::relaxed>(word, next);
+            P::template store<Scope::device, Order::relaxed>(word, next);
             count(&plan_.tally->stores);
         }
         cache_.release(frame, stores);
@@ -104,7 +109,7 @@ class CacheClient {
     }
 
     PENSTOCK_ONDEVICE u64 each() const { return plan_.shape.page_bytes / sizeof(u64); }
-    PENSTOCK_ONDEVICE static void count(u32* counter) { Native::template add<Scope::device>(counter, 1u); }
+    PENSTOCK_ONDEVICE static void count(u32* counter) { P::template add<Scope::device>(counter, 1u); }
 
     const CacheClientPlan& plan_;
     u32 self_;

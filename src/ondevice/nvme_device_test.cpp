@@ -174,6 +174,7 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
                              reinterpret_cast<const StoredFile*>(array_there.data()),
                              load.clients,
                              device_->info().emulated ? 1u : 32u,
+                             witnessed_,
                              load.rounds,
                              load.wait_ns,
                              reinterpret_cast<u32*>(versions.data()),
@@ -181,7 +182,7 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
                              reinterpret_cast<CacheClientTally*>(tally.data())};
         for (const auto work : {CacheClientWork::format, CacheClientWork::use, CacheClientWork::flush}) {
             plan.work = work;
-            start<CacheClient>(plan);
+            start<CacheClient<>>(plan);
         }
         for (u32 i = 0; i < load.rings; ++i) controller.delete_queues(i + 1);
         Found found;
@@ -189,6 +190,8 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
         found.lost = lost(versions.bytes());
         return found;
     }
+
+    u32 witnessed_ = 0;
 
   private:
     void fill() {
@@ -220,6 +223,29 @@ TEST_F(CacheOnNvmeOnDevice, every_word_is_what_its_owner_stored) {
         EXPECT_GT(found.tally.stores, found.tally.uses / 5);
     }
 }
+
+#if defined(PENSTOCK_HAS_CUDA)
+TEST_F(CacheOnNvmeOnDevice, lanes_exchange_at_one_place_and_under_one_mask) {
+    if (device_->info().emulated) GTEST_SKIP() << "a warp of the host is one lane, which exchanges nothing";
+    witnessed_ = 1;
+    use({.rings = 4, .clients = 8, .rounds = 100, .depth = 16}, {.hold_most = 5, .delay_percent = 2}, 4096);
+    Strayed seen{};
+    ASSERT_EQ(take_strayed(seen), cudaSuccess);
+    EXPECT_EQ(seen.times, 0u) << "first: line " << seen.line << " mask " << std::hex << seen.mask << ", of lane "
+                              << seen.lane << "; line " << seen.others_line << " mask " << std::hex << seen.others_mask
+                              << ", of lane " << std::dec << seen.other;
+}
+
+TEST_F(CacheOnNvmeOnDevice, control_lanes_at_lines_of_their_own_are_seen) {
+    if (device_->info().emulated) GTEST_SKIP() << "a warp of the host is one lane, which exchanges nothing";
+    const auto stream = device_->make_stream();
+    ASSERT_EQ(launch_scattered_lines(static_cast<cudaStream_t>(stream->native_handle())), cudaSuccess);
+    stream->synchronize();
+    Strayed seen{};
+    ASSERT_EQ(take_strayed(seen), cudaSuccess);
+    EXPECT_EQ(seen.times, 31u);
+}
+#endif
 
 TEST_F(CacheOnNvmeOnDevice, late_completions_and_failures_lose_nothing) {
     const Load load{.rings = 2, .clients = 6, .rounds = 60, .depth = 16, .wait_ns = 400'000'000};

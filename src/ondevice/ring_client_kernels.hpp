@@ -5,11 +5,16 @@
 
 #include "ondevice/nvme_cache_client_rig.hpp"
 #include "ondevice/ring_client_rig.hpp"
+#include "ondevice/witness_rig.hpp"
 
 namespace penstock::ondevice {
 
 cudaError_t launch_clients(const RingPlan& plan, cudaStream_t stream);
 // Each a warp, all of whose lanes work: `lanes` of the plan is 32.
 cudaError_t launch_clients(const CacheClientPlan& plan, cudaStream_t stream);
+// What witnessed clients have seen since the last call, all of them done.
+cudaError_t take_strayed(Strayed& seen);
+// A warp whose lanes say that each is at a line of its own.
+cudaError_t launch_scattered_lines(cudaStream_t stream);
 
 }  // namespace penstock::ondevice
