@@ -224,7 +224,7 @@ PENSTOCK_ONDEVICE u32 Native::processor() {
 }
 
 // The lane's own bit is there already. Without it the assembler takes the mask for one that all lanes have that happen
-// to go on together later, and looks at one lane's only: where a warp's lanes are scattered, others go astray.
+// to go on together later, and looks at one lane's only (docs/ondevice.md).
 PENSTOCK_ONDEVICE Lanes Native::active() { return __activemask() | 1u << lane(); }
 PENSTOCK_ONDEVICE void Native::sync(Lanes lanes) { __syncwarp(lanes); }
 PENSTOCK_ONDEVICE Lanes Native::same(Lanes lanes, u64 value) { return __match_any_sync(lanes, value); }
