@@ -1,10 +1,15 @@
-// The device of a test, the emulated one or the one that PENSTOCK_TEST_DEVICE names, and memory of it with what the
-// host put there.
+// The device of a test, the emulated one or the one that PENSTOCK_TEST_DEVICE names, memory of it with what the host
+// put there, and work on it.
 #pragma once
 
 #include <cstdlib>
 #include <memory>
+#include <thread>
 #include <vector>
+
+#if defined(PENSTOCK_HAS_CUDA)
+#include <cuda_runtime_api.h>
+#endif
 
 #include "ondevice/device_memory.hpp"
 
@@ -36,5 +41,23 @@ class OnDevice {
     DmaBlock block_;
     Device& device_;
 };
+
+// `body(i)` by a thread of the host for each of `count` workers.
+template <class Body>
+void run_threads(u32 count, const Body& body) {
+    std::vector<std::jthread> threads;
+    for (u32 worker = 0; worker < count; ++worker) threads.emplace_back([&body, worker] { body(worker); });
+}
+
+#if defined(PENSTOCK_HAS_CUDA)
+// What `launch(stream)` starts on a GPU, to its end. The error of the launch; one of the run is thrown.
+template <class Launch>
+cudaError_t run_kernel(Device& device, const Launch& launch) {
+    const auto stream = device.make_stream();
+    const cudaError_t started = launch(static_cast<cudaStream_t>(stream->native_handle()));
+    stream->synchronize();
+    return started;
+}
+#endif
 
 }  // namespace penstock::ondevice

@@ -255,7 +255,7 @@ struct Ring {
 };
 
 template <class P>
-Report ring(const Case& example, u32 depth, u64 most_schedules = most) {
+Report ring(const Case& example, u32 depth, u64 most_schedules = most, unsigned switches = Explorer::any_number) {
     return Explorer().run([=] {
         auto parts = std::make_shared<Ring<P>>(depth, example.clients > 1);
         Program program;
@@ -271,12 +271,12 @@ Report ring(const Case& example, u32 depth, u64 most_schedules = most) {
         program.threads.push_back([=] { parts->serve(example.together, rounds); });
         program.after = [=] { model::check(parts->state.stray == 0, "a completion nobody waited for"); };
         return program;
-    }, most_schedules);
+    }, most_schedules, switches);
 }
 
 TEST(RingEveryOrder, one_warp_over_laps_of_two_and_four_entries) {
     expect_right(ring<Model>({.each = 3}, 2));
-    expect_right(ring<Model>({.each = 4}, 4));
+    expect_right(ring<Model>({.each = 5}, 4));
 }
 
 TEST(RingEveryOrder, a_late_completion_frees_the_slot) {
@@ -285,9 +285,12 @@ TEST(RingEveryOrder, a_late_completion_frees_the_slot) {
 }
 
 TEST(RingEveryOrder, two_warps_take_turns) {
-    // Two that wait for nothing have two million orders, two that ask again and again have no end of them: the first.
-    for (const auto& [example, first] : {std::pair{Case{.clients = 2, .late = 2}, 100'000},
-                                         std::pair{Case{.clients = 2, .together = 2}, 20'000}}) {
+    const Case once{.clients = 2, .late = 2}, again{.clients = 2, .together = 2};
+    expect_right(ring<Model>(once, 4, most, 2));
+    expect_right(ring<Model>(again, 4, most, 1));
+    // With any number of switches, two that wait for nothing have two million orders, and two that ask again and again
+    // no end of them: the first.
+    for (const auto& [example, first] : {std::pair{once, 100'000}, std::pair{again, 20'000}}) {
         const Report report = ring<Model>(example, 4, static_cast<u64>(first));
         tell(report);
         EXPECT_EQ(report.failure, "");

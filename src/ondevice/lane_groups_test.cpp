@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "ondevice/device_rig.hpp"
@@ -57,16 +56,13 @@ class LaneGroupsOnDevice : public testing::Test {
     void start(const LaneGroupsPlan& plan) {
 #if defined(PENSTOCK_HAS_CUDA)
         if (gpu()) {
-            const auto stream = device_->make_stream();
-            const auto error = launch_lane_groups(plan, static_cast<cudaStream_t>(stream->native_handle()));
+            const auto error =
+                run_kernel(*device_, [&](cudaStream_t stream) { return launch_lane_groups(plan, stream); });
             ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
-            stream->synchronize();
             return;
         }
 #endif
-        std::vector<std::jthread> threads;
-        for (u32 warp = 0; warp < plan.warps; ++warp)
-            threads.emplace_back([&plan, warp] { LaneGroups<Native>(plan, warp).run(); });
+        run_threads(plan.warps, [&](u32 warp) { LaneGroups<Native>(plan, warp).run(); });
     }
 
     std::shared_ptr<Device> device_ = test_device();

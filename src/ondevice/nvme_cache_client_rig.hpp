@@ -54,6 +54,7 @@ class CacheClient {
         cache_.bytes = plan.pages;
         cache_.page_bytes = plan.shape.page_bytes;
         // A platform is no part of what its rings hold.
+        static_assert(sizeof(NvmeRingRef<P>) == sizeof(NvmeRingRef<Native>));
         const auto* const rings = reinterpret_cast<const NvmeRingRef<P>*>(plan.rings.rings);
         cache_.store = Store{Rings{rings, plan.rings.count, plan.rings.each, 0}, plan.array, 1, plan.shape.page_bytes};
         cache_.store.channel.hint = client;

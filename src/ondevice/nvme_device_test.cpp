@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "ondevice/block_store.hpp"
@@ -78,17 +77,12 @@ class NvmeOnDevice : public testing::Test {
     void start(const Plan& plan) {
 #if defined(PENSTOCK_HAS_CUDA)
         if (!device_->info().emulated) {
-            const auto stream = device_->make_stream();
-            const auto error = launch_clients(plan, static_cast<cudaStream_t>(stream->native_handle()));
+            const auto error = run_kernel(*device_, [&](cudaStream_t stream) { return launch_clients(plan, stream); });
             ASSERT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
-            stream->synchronize();
             return;
         }
 #endif
-        std::vector<std::jthread> threads;
-        for (u32 client = 0; client < plan.clients; ++client) {
-            threads.emplace_back([&plan, client] { Client(plan, client).run(); });
-        }
+        run_threads(plan.clients, [&](u32 client) { Client(plan, client).run(); });
     }
 
     static u32 all(const Load& load) { return 2 * load.clients * load.rounds; }
@@ -228,7 +222,9 @@ TEST_F(CacheOnNvmeOnDevice, every_word_is_what_its_owner_stored) {
 TEST_F(CacheOnNvmeOnDevice, lanes_exchange_at_one_place_and_under_one_mask) {
     if (device_->info().emulated) GTEST_SKIP() << "a warp of the host is one lane, which exchanges nothing";
     witnessed_ = 1;
-    use({.rings = 4, .clients = 8, .rounds = 100, .depth = 16}, {.hold_most = 5, .delay_percent = 2}, 4096);
+    const Load load{.rings = 4, .clients = 8, .rounds = 100, .depth = 16};
+    const Found found = use(load, {.hold_most = 5, .delay_percent = 2}, 4096);
+    EXPECT_EQ(found.tally.uses, 32 * load.clients * load.rounds);
     Strayed seen{};
     ASSERT_EQ(take_strayed(seen), cudaSuccess);
     EXPECT_EQ(seen.times, 0u) << "first: line " << seen.line << " mask " << std::hex << seen.mask << ", of lane "
@@ -238,9 +234,7 @@ TEST_F(CacheOnNvmeOnDevice, lanes_exchange_at_one_place_and_under_one_mask) {
 
 TEST_F(CacheOnNvmeOnDevice, control_lanes_at_lines_of_their_own_are_seen) {
     if (device_->info().emulated) GTEST_SKIP() << "a warp of the host is one lane, which exchanges nothing";
-    const auto stream = device_->make_stream();
-    ASSERT_EQ(launch_scattered_lines(static_cast<cudaStream_t>(stream->native_handle())), cudaSuccess);
-    stream->synchronize();
+    ASSERT_EQ(run_kernel(*device_, launch_scattered_lines), cudaSuccess);
     Strayed seen{};
     ASSERT_EQ(take_strayed(seen), cudaSuccess);
     EXPECT_EQ(seen.times, 31u);

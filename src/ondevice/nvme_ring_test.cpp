@@ -228,48 +228,51 @@ TEST(NvmeRingTest, entries_of_the_lap_before_are_not_taken_for_new_ones) {
     EXPECT_EQ(parts.ring.state().completed, 9u);
 }
 
-TEST(NvmeRingTest, what_is_published_while_another_has_the_turn_is_sent_by_who_has_it_next_with_one_doorbell) {
-    RingParts parts({.depth = 8});
+// A ring that several share, and of which somebody else has the turn.
+struct TurnTaken {
+    explicit TurnTaken(u32 depth) : parts({.depth = depth}) { EXPECT_TRUE(turn.try_take()); }
+    RingParts parts;
     NvmeTarget<Native> target = parts.target();
-    const NvmeRingRef<Native> channel = parts.ring.ref(0, true);
-    const RingTurn<Native> turn{&channel.state->turn};
-    ASSERT_TRUE(turn.try_take());
+    NvmeRingRef<Native> channel = parts.ring.ref(0, true);
+    RingTurn<Native> turn{&channel.state->turn};
+};
+
+TEST(NvmeRingTest, what_is_published_while_another_has_the_turn_is_sent_by_who_has_it_next_with_one_doorbell) {
+    TurnTaken ring(8);
+    const NvmeRingRef<Native>& channel = ring.channel;
     u32 tickets[3] = {};
     for (u32 i = 0; i < 3; ++i) {
         ASSERT_EQ(channel.submit({i * block, 0, block, 0, Operation::read, 0}, tickets[i]), Status::ok);
         EXPECT_EQ(channel.test(tickets[i]), Status::pending);
     }
-    EXPECT_EQ(parts.submission_doorbell, 0u);
-    EXPECT_EQ(parts.ring.state().contended, 3u);
-    EXPECT_EQ(parts.ring.state().unsent, 3u);
-    turn.give();
+    EXPECT_EQ(ring.parts.submission_doorbell, 0u);
+    EXPECT_EQ(ring.parts.ring.state().contended, 3u);
+    EXPECT_EQ(ring.parts.ring.state().unsent, 3u);
+    ring.turn.give();
     EXPECT_EQ(channel.test(tickets[1]), Status::pending);
-    EXPECT_EQ(parts.submission_doorbell, 3u);
-    EXPECT_EQ(parts.ring.state().unsent, 0u);
+    EXPECT_EQ(ring.parts.submission_doorbell, 3u);
+    EXPECT_EQ(ring.parts.ring.state().unsent, 0u);
     std::set<u64> blocks;
     NvmeCommand command{};
-    while (target.take(command)) blocks.insert(command.dword[10]);
+    while (ring.target.take(command)) blocks.insert(command.dword[10]);
     EXPECT_EQ(blocks, (std::set<u64>{0, 1, 2}));
-    EXPECT_EQ(parts.ring.state().submitted, 3u);
+    EXPECT_EQ(ring.parts.ring.state().submitted, 3u);
 }
 
 TEST(NvmeRingTest, a_command_that_met_its_deadline_unsent_keeps_its_slot_until_it_was_carried_out) {
-    RingParts parts({.depth = 2});
-    NvmeTarget<Native> target = parts.target();
-    const NvmeRingRef<Native> channel = parts.ring.ref(0, true);
-    const RingTurn<Native> turn{&channel.state->turn};
-    ASSERT_TRUE(turn.try_take());
+    TurnTaken ring(2);
+    const NvmeRingRef<Native>& channel = ring.channel;
     u32 ticket = 0, next = 0;
     ASSERT_EQ(channel.submit({0, 0, block, 0, Operation::write, 0}, ticket), Status::ok);
     EXPECT_EQ(channel.wait(ticket, 1), Status::timed_out);
-    turn.give();
+    ring.turn.give();
     NvmeCommand command{};
-    EXPECT_FALSE(target.take(command));
+    EXPECT_FALSE(ring.target.take(command));
     EXPECT_EQ(channel.claim(next), Status::busy) << "which also sends it";
-    ASSERT_TRUE(target.take(command));
-    ASSERT_TRUE(target.complete(slot_of(ticket), 0));
+    ASSERT_TRUE(ring.target.take(command));
+    ASSERT_TRUE(ring.target.complete(slot_of(ticket), 0));
     EXPECT_EQ(channel.claim(next), Status::ok);
-    EXPECT_EQ(parts.ring.state().late, 1u);
+    EXPECT_EQ(ring.parts.ring.state().late, 1u);
 }
 
 TEST(NvmeRingTest, impossible_sizes_are_refused) {
