@@ -5,6 +5,8 @@ PYTHON  ?= python3
 DIR     ?= .
 VENV    := .venv
 BIN     := $(VENV)/bin
+# CMake looks for Ninja on the path, and .venv has one.
+WITH    := PATH="$(CURDIR)/$(BIN):$$PATH"
 STAMPS  := build/stamps
 PRESET  ?= host
 JOBS    ?= $(shell nproc)
@@ -28,9 +30,9 @@ directory: # told now, not after the build
 	@test -d "$(DIR)" -a -w "$(DIR)" || { echo "DIR=$(DIR): no directory that can be written; make it, or name another" >&2; exit 1; }
 
 test: $(STAMPS)/package $(STAMPS)/test-tools
-	$(BIN)/cmake --preset $(PRESET)
-	$(BIN)/cmake --build --preset $(PRESET)
-	$(BIN)/ctest --preset $(PRESET) -j $(JOBS)
+	$(WITH) cmake --preset $(PRESET)
+	$(WITH) cmake --build --preset $(PRESET)
+	$(WITH) ctest --preset $(PRESET) -j $(JOBS)
 	$(BIN)/ruff check python
 	$(BIN)/python -m pytest -n auto --dist loadfile python/tests
 
