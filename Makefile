@@ -7,6 +7,9 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 # CMake looks for Ninja on the path, and .venv has one.
 WITH    := PATH="$(CURDIR)/$(BIN):$$PATH"
+# Tests want files on a disk; where /tmp is memory they get a folder here.
+SCRATCH := $(if $(filter tmpfs,$(shell stat -f -c %T /tmp)),$(CURDIR)/build/tmp)
+ON_DISK := $(if $(SCRATCH),TMPDIR="$(SCRATCH)" TEST_TMPDIR="$(SCRATCH)")
 STAMPS  := build/stamps
 PRESET  ?= host
 JOBS    ?= $(shell nproc)
@@ -32,9 +35,10 @@ directory: # told now, not after the build
 test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(WITH) cmake --preset $(PRESET)
 	$(WITH) cmake --build --preset $(PRESET)
-	$(WITH) ctest --preset $(PRESET) -j $(JOBS)
+	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
+	$(WITH) $(ON_DISK) ctest --preset $(PRESET) -j $(JOBS)
 	$(BIN)/ruff check python
-	$(BIN)/python -m pytest -n auto --dist loadfile python/tests
+	$(ON_DISK) $(BIN)/python -m pytest -n auto --dist loadfile python/tests
 
 clean:
 	rm -rf build $(VENV) report.html report-*.svg report-*.png
