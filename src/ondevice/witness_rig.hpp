@@ -43,7 +43,9 @@ struct Witnessed : Native {
         const u32 there = Native::from(lanes, line, source);
         const Lanes mask = Native::from(lanes, lanes, source);
         if ((there == line && mask == lanes) || atomicAdd(&strayed.times, 1u) != 0) return;
-        strayed = {1, line, there, lanes, mask, Native::lane(), source};
+        strayed.line = line, strayed.others_line = there;
+        strayed.mask = lanes, strayed.others_mask = mask;
+        strayed.lane = Native::lane(), strayed.other = source;
 #else
         static_cast<void>(lanes), static_cast<void>(source), static_cast<void>(line);
 #endif
