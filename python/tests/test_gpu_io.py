@@ -188,12 +188,15 @@ def test_a_suite_may_name_its_parts(tmp_path: Path) -> None:
     for parts, cause in (["disk", "tape"], "parts has 'tape'"), ([], "parts is empty"):
         with pytest.raises(penstock.Error, match=cause):
             run(tmp_path, tiny(parts=parts))
-    leased = suite.load(str(Path(__file__).parents[2] / "bench" / "leased" / "gpu-io-disk.toml"), False)
-    few = {"host_threads": [2, 2], "write_bytes": ["64KiB", "512KiB"], "ram_bytes": "1MiB", "slots": 64}
-    settings = leased.settings["gpu-io"] | few | {"disk_seconds": 0.002, "warm_seconds": 0.002}
-    tried = replace(leased, file_bytes=BYTES, repeats=1, seconds=60.0, settings={"gpu-io": settings})
-    (tmp_path / "leased").mkdir()
-    assert {row["subject"] for row in run(tmp_path / "leased", tried) if row["kind"] == "gpu-io"} == set(DISK)
+
+
+@pytest.mark.parametrize(("name", "subjects"), [("disk", set(DISK)), ("misses", {"memory", "cache", "rows"})])
+def test_a_leased_suite_measures_its_parts(tmp_path: Path, name: str, subjects: set[str]) -> None:
+    leased = suite.load(str(Path(__file__).parents[2] / "bench" / "leased" / f"gpu-io-{name}.toml"), False)
+    few = SMALL | {"disk_seconds": 0.002, "parts": leased.settings["gpu-io"]["parts"]}
+    tried = replace(leased, file_bytes=BYTES, repeats=1, seconds=60.0)
+    tried = replace(tried, settings={"gpu-io": leased.settings["gpu-io"] | few})
+    assert {row["subject"] for row in run(tmp_path, tried) if row["kind"] == "gpu-io"} == subjects
 
 
 def test_a_corrupted_byte_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
