@@ -25,7 +25,8 @@ void refuse_some(std::int64_t count, const std::vector<std::int64_t>& first, con
 void refuse_faults(const MeshReport& report, const CleanOptions& options) {
     if (report.triangles == 0) refuse("the mesh has no triangles", {});
     refuse_some(report.bad_indices, report.first_bad_indices, "with a vertex that is not there", {});
-    refuse_some(report.not_finite, report.first_not_finite, "with a corner that is no finite number", {});
+    refuse_some(report.not_finite, report.first_not_finite,
+                "with a corner that is no finite number, or beyond 1e60 m", {});
     refuse_some(report.without_area, report.first_without_area, "of no area",
                 "remove them with a mesh tool, or merge the vertices of their short edges");
     if (options.refuse_duplicates) {

@@ -156,8 +156,8 @@ std::string describe(const MeshReport& r) {
     say(r.duplicate_triangles, "duplicate triangle", "duplicate triangles", r.first_duplicates);
     say(r.bad_indices, "triangle names a vertex that is not there", "triangles name vertices that are not there",
         r.first_bad_indices);
-    say(r.not_finite, "triangle has a corner that is not finite", "triangles have corners that are not finite",
-        r.first_not_finite);
+    say(r.not_finite, "triangle has a corner that is not finite or beyond 1e60 m",
+        "triangles have corners that are not finite or beyond 1e60 m", r.first_not_finite);
     say(r.without_area, "triangle has no area", "triangles have no area", r.first_without_area);
     say(r.coincident_centroids, "triangle has the centroid of another", "triangles have the centroid of another",
         r.first_coincident_centroids);

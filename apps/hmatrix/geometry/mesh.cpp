@@ -38,6 +38,11 @@ std::vector<double> areas(const Mesh& mesh) {
     return found;
 }
 
+bool in_range(const Point& p) {
+    constexpr double kFarthest = 1e60;
+    return std::abs(p.x) <= kFarthest && std::abs(p.y) <= kFarthest && std::abs(p.z) <= kFarthest;
+}
+
 bool has_area(const Point& a, const Point& b, const Point& c) {
     const double longest = std::max({distance(a, b), distance(b, c), distance(c, a)});
     const double doubled = doubled_area(a, b, c);

@@ -27,6 +27,9 @@ struct Mesh {
     std::int64_t unknowns() const noexcept { return static_cast<std::int64_t>(triangles.size()); }
 };
 
+// Finite, and so near that no square of a square of a length overflows: within 1e60 m of the planes through the origin.
+bool in_range(const Point& p);
+
 std::vector<Point> centroids(const Mesh& mesh);
 std::vector<double> areas(const Mesh& mesh);  // square metres
 

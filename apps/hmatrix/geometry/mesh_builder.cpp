@@ -54,11 +54,13 @@ Mesh MeshBuilder::finish(double unit_metres) {
             if (!known) source_.refuse(bad_index(t, corner), kDamaged);
         }
     }
-    for (Point& p : mesh_.vertices) {
+    for (std::size_t v = 0; v < mesh_.vertices.size(); ++v) {
+        Point& p = mesh_.vertices[v];
         p = {p.x * unit_metres, p.y * unit_metres, p.z * unit_metres};
-        if (!std::isfinite(p.x) || !std::isfinite(p.y) || !std::isfinite(p.z)) {
-            source_.refuse("a coordinate times the unit of " + std::to_string(unit_metres) + " m overflows");
-        }
+        if (in_range(p)) continue;
+        source_.refuse("vertex " + std::to_string(v) + " has a coordinate beyond 1e60 m, in units of " +
+                           std::to_string(unit_metres) + " m",
+                       kDamaged);
     }
     return std::move(mesh_);
 }

@@ -19,7 +19,7 @@ Fault fault_of(const Mesh& mesh, const Triangle& t) {
         if (corner < 0 || static_cast<std::size_t>(corner) >= mesh.vertices.size()) return Fault::bad_index;
     }
     const Point &a = mesh.vertices[t[0]], &b = mesh.vertices[t[1]], &c = mesh.vertices[t[2]];
-    if (!finite(a) || !finite(b) || !finite(c)) return Fault::not_finite;
+    if (!in_range(a) || !in_range(b) || !in_range(c)) return Fault::not_finite;
     return has_area(a, b, c) ? Fault::none : Fault::without_area;
 }
 

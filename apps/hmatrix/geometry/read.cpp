@@ -32,11 +32,24 @@ class Descriptor {
     int number_;
 };
 
+// /dev/zero has no end, and all of a disk is no mesh.
+void refuse_devices(const struct stat& about, const std::string& path) {
+    if (!S_ISCHR(about.st_mode) && !S_ISBLK(about.st_mode)) return;
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = "read mesh";
+    info.file = path;
+    info.cause = "it is a device";
+    info.advice = "give a file, or a pipe with a mesh";
+    throw Error(std::move(info));
+}
+
 // The whole of a file, of a pipe too.
 std::string bytes_of(const std::string& path) {
     const Descriptor file(path);
     struct stat about {};
     if (::fstat(file.number(), &about) != 0) throw Error(errno_info("read mesh", path, errno));
+    refuse_devices(about, path);
     std::string bytes;
     if (S_ISREG(about.st_mode)) bytes.reserve(static_cast<std::size_t>(about.st_size));
     std::array<char, 1 << 16> piece;

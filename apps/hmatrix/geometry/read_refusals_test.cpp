@@ -48,6 +48,18 @@ TEST(ReadRefusals, nothing_and_garbage) {
     expect_refused(std::string(1000, '\0'), "a.stl", "takes 84 bytes, and the file has 1000");
 }
 
+TEST(ReadRefusals, what_has_no_end_or_is_no_file) {
+    for (const std::string path : {"/dev/zero", "/dev/null"}) {
+        try {
+            read_mesh(path);
+            ADD_FAILURE() << path << " was accepted";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+            EXPECT_NE(std::string(error.what()).find(path + ": it is a device"), std::string::npos) << error.what();
+        }
+    }
+}
+
 TEST(ReadRefusals, every_file_that_is_cut_off_anywhere) {
     const std::vector<std::pair<std::string, std::string>> files = {
         {"a.ply", test::kPlyText}, {"b.ply", test::ply_binary()}, {"c.ply", test::ply_binary({.big = true})},
@@ -153,8 +165,10 @@ TEST(ReadRefusals, kinds_that_are_known_and_not_read) {
     expect_refused(with(test::kObj, "f 1 4 3", "curv 0 1 2"), "a.obj", "line 8: 'curv' is no OBJ statement");
 }
 
-TEST(ReadRefusals, a_unit_that_overflows) {
-    EXPECT_THROW(parse_mesh(with(test::kObj, "1.5", "1e300"), "a.obj", {.unit_metres = 1e10}), Error);
+TEST(ReadRefusals, places_so_far_away_that_areas_overflow) {
+    expect_refused(with(test::kObj, "1.5", "1e300"), "a.obj", "has a coordinate beyond 1e60 m");
+    EXPECT_THROW(parse_mesh(with(test::kObj, "1.5", "1e55"), "a.obj", {.unit_metres = 1e10}), Error);
+    EXPECT_NO_THROW(parse_mesh(with(test::kObj, "1.5", "1e55"), "a.obj", {.unit_metres = 1e4}));
 }
 
 }  // namespace
