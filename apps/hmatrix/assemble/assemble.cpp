@@ -108,6 +108,12 @@ struct Counts {
     }
 };
 
+std::int64_t rows_to_check(const MatrixProblem& problem, const AssembleOptions& options) {
+    constexpr std::int64_t kEntries = std::int64_t{1} << 22, kFewest = 128;
+    if (options.check_rows >= 0) return options.check_rows;
+    return std::max(kFewest, kEntries / std::max<std::int64_t>(1, static_cast<std::int64_t>(problem.points.size())));
+}
+
 class Assembly {
   public:
     Assembly(Workers& workers, const MatrixProblem& problem, const AssembleOptions& options, bool on_gpu)
@@ -118,7 +124,7 @@ class Assembly {
           aca_(aca_options(options)),
           tree_(build_cluster_tree(problem.points, options.leaf_size)),
           leaves_(partition(tree_, {options.eta, options.leaf_size})),
-          sample_(static_cast<std::int64_t>(problem.points.size()), options.check_rows),
+          sample_(static_cast<std::int64_t>(problem.points.size()), rows_to_check(problem, options)),
           counts_(workers.count()),
           on_gpu_(on_gpu) {}
 
@@ -253,7 +259,8 @@ class Assembly {
         const double error = sample_.error(workers_, *problem_.entries, tree_.order);
         if (!(error <= options_.refuse_error * options_.eps)) {  // neither above nor no number at all
             refuse("the matrix is off by " + text_of(error) + " on sampled rows, and eps is " + text_of(options_.eps),
-                   "lower eta, or look at the function that gives entries: it may jump where blocks are approximated");
+                   "use ACA+, which thin bodies need, or lower eta, or look at the function that gives entries: it may "
+                   "jump where blocks are approximated");
         }
         writer.head().fp64_bytes = all.fp64_bytes;
         writer.head().rank_sum = all.rank_sum;

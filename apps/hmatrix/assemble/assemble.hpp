@@ -38,7 +38,9 @@ struct AssembleOptions {
     std::vector<double> accuracies{};      // of tiers; empty: tenfold steps from 0.1 to eps
     std::int64_t batch_bytes = 64 * kMiB;  // of doubles that a batch of leaves would take, about
     std::int64_t batches = 0;              // instead: this many, of about as many bytes each
-    std::int64_t check_rows = 32;          // compared with the true matrix at the end; 0: no check
+    // Compared with the true matrix at the end; 0: no check; -1: of 2^22 entries, but 128 or all. Errors that are in
+    // fewer rows than were looked at can be missed.
+    std::int64_t check_rows = -1;
     double refuse_error = 10;              // times eps: a sampled error above this is an Error and no file
     AssembleOn on = AssembleOn::automatic;
     std::int64_t gpu_bytes = 512 * kMiB;   // of the GPU's memory for factors under way; at most half of what is free

@@ -18,7 +18,7 @@ namespace penstock::hmatrix {
 
 class RowSample {
   public:
-    // `rows` of them, spread by a fixed rule; none when 0.
+    // `rows` of them, at most all, one drawn by a fixed rule from each of as many stripes; none when 0.
     RowSample(std::int64_t unknowns, std::int64_t rows);
     // From any thread, in any order: what this leaf gives to the sampled rows.
     void take(const Leaf& place, const TieredLeaf& leaf, Encoding encoding);
