@@ -19,6 +19,9 @@ constexpr double kStagnant = 1 - 1e-6;
 // iterations do not halve it, the next products are made ten times as exact.
 constexpr double kCoarse = 1e-3;
 constexpr int kPatience = 3;
+// An inner solve that leaves more than this of the residual did not help: there the surrogate is too far from the
+// matrix, and the vectors it gives are long and nearly dependent. Plain directions follow, twice as many each time.
+constexpr double kNoHelp = 0.9;
 
 class Gmres final : public HiddenIterate {
   public:
@@ -40,6 +43,7 @@ class Gmres final : public HiddenIterate {
     Task preconditioned_sum(const Arnoldi& arnoldi, std::vector<double> factors, double* out);
     double accuracy() const;
     void notice_slowness(double asked);
+    void judge_inner(double before);
 
     Column& column_;
     VectorSpace& space_;
@@ -51,6 +55,8 @@ class Gmres final : public HiddenIterate {
     std::shared_ptr<double> memory_;  // of the preconditioned newest vector, of a sum, and of a preconditioned sum
     const double* direction_ = nullptr;
     bool in_cycle_ = false;
+    std::int64_t plain_left_ = 0;   // directions without an inner solve, from here on
+    std::int64_t plain_next_ = 1;   // as many after the next inner solve that does not help
     int watched_ = 0;  // iterations with coarse products since residual_when_watched_
     double residual_when_watched_ = 0;
 };
@@ -120,7 +126,7 @@ Task Gmres::cycle() {
         Task choice = choose_direction();
         co_await column_.run(choice);
         if (!column_.stopped.empty()) co_return;
-        const double asked = accuracy();
+        const double asked = accuracy(), before = column_.residual;
         if (!co_await column_.multiply(direction_, outer_.image(), asked)) co_return;
         const double left = outer_.extend();
         if (column_.lost(left, "a product with the matrix")) co_return;
@@ -128,6 +134,18 @@ Task Gmres::cycle() {
         if (outer_.exhausted()) column_.stop("breakdown: the Krylov space is exhausted, the matrix is singular on it");
         if (outer_.exhausted()) co_return;
         notice_slowness(asked);
+        judge_inner(before);
+    }
+}
+
+void Gmres::judge_inner(double before) {
+    if (plain_left_ > 0) {
+        --plain_left_;
+    } else if (inner_ && column_.residual > kNoHelp * before) {
+        plain_left_ = plain_next_;
+        plain_next_ *= 2;
+    } else {
+        plain_next_ = 1;
     }
 }
 
@@ -135,9 +153,11 @@ Task Gmres::choose_direction() {
     direction_ = outer_.newest();
     if (!column_.preconditioned() && !inner_) co_return;
     double* const z = stores_directions_ ? directions_->column(outer_.size()) : memory_.get();
-    if (inner_) {
+    if (inner_ && plain_left_ == 0) {
         Task solution = solve_inside(z);
         co_await column_.run(solution);
+    } else if (!column_.preconditioned()) {
+        space_.copy(direction_, z);
     } else {
         co_await column_.apply(Source::preconditioner, direction_, z);
     }

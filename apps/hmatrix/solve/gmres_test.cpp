@@ -200,6 +200,18 @@ TEST(Fgmres, the_preconditioner_serves_the_inner_solve) {
     EXPECT_LE(helped.result.sweeps, 7);
 }
 
+TEST(Fgmres, a_surrogate_that_misleads_costs_few_sweeps_and_not_the_answer) {
+    const Dense matrix = single_layer(200), other = conditioned(200, 1e6, 21);  // of nothing to do with it
+    const Vector b = random_numbers(200, 14);
+    DenseOperator surrogate(other);
+    SolveOptions options{.method = Method::fgmres, .tolerance = 1e-8, .surrogate = &surrogate};
+    const Solved misled = run(matrix, b, options);
+    const std::int64_t alone = run(matrix, b, {.method = Method::gmres, .tolerance = 1e-8}).result.sweeps;
+    EXPECT_TRUE(misled.result.converged) << misled.result.stopped_by;
+    EXPECT_LE(misled.result.sweeps, 2 * alone);
+    EXPECT_LT(relative_residual(matrix, b, misled.x), 1e-8);
+}
+
 TEST(Fgmres, a_surrogate_of_no_use_is_named) {
     const Dense matrix = single_layer(20), nothing(20);
     DenseOperator surrogate(nothing);
