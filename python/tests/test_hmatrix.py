@@ -309,23 +309,6 @@ def test_threads_share_a_matrix_by_turns(tmp_path: Path) -> None:
     assert all(found)
 
 
-def test_a_checkpoint_is_gone_on_from(tmp_path: Path) -> None:
-    matrix, state = built(tmp_path, eps=1e-7), tmp_path / "state"
-    b, how = np.ones(720), {"method": "gmres", "tol": 1e-8, "preconditioner": False}
-    whole = H.solve(matrix, b, **how)
-    first = H.solve(matrix, b, checkpoint=state, checkpoint_sweeps=2, callback=lambda i, *_: i < 9, **how)
-    assert first.stopped_by == "callback" and state.is_file()
-    rest = H.solve(matrix, b, checkpoint=state, **how)
-    assert rest.converged and off(rest.x, whole.x) < 1e-6
-    assert rest.iterations >= 8 and not state.exists(), "what went before is counted, and the state is removed"
-    H.solve(matrix, b, checkpoint=state, checkpoint_sweeps=2, callback=lambda i, *_: i < 9, **how)
-    with pytest.raises(ps.Error, match="state"):
-        H.solve(matrix, 2 * b, checkpoint=state, **how)
-    state.write_bytes(state.read_bytes()[:-8])
-    with pytest.raises(ps.Error, match="state"):
-        H.solve(matrix, b, checkpoint=state, **how)
-
-
 def test_a_mesh_is_read_inspected_cleaned_and_written(tmp_path: Path) -> None:
     mesh = H.shape("torus", 300)
     mesh.write(tmp_path / "t.ply", charge=np.arange(mesh.unknowns, dtype=float))

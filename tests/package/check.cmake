@@ -22,6 +22,8 @@ run(works ${configure} -B ${STAGE}/consumer -DWANTED_VERSION=0.1)
 run(works ${CMAKE_COMMAND} --build ${STAGE}/consumer)
 run(works ${STAGE}/consumer/consumer_c ${SOURCE}/consumer.c)
 run(works ${STAGE}/consumer/consumer_cpp ${SOURCE}/consumer.cpp)
+run(works ${STAGE}/consumer/consumer_hmatrix ${STAGE}/consumer/matrix.hmat)
+run(fails ${STAGE}/consumer/consumer_hmatrix ${STAGE}/no_such_folder/matrix.hmat)
 run(fails ${STAGE}/consumer/consumer_c ${SOURCE}/no_such_file)
 run(fails ${configure} -B ${STAGE}/wrong_version -DWANTED_VERSION=99)
 

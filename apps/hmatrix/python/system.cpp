@@ -5,7 +5,7 @@
 #include "hmatrix/file/reader.hpp"
 #include "hmatrix/gpu/functor_on_gpu.hpp"
 #include "hmatrix/kernel/problem.hpp"
-#include "hmatrix/solve/checkpoint.hpp"
+#include "hmatrix/solve/continued.hpp"
 
 namespace penstock::python {
 namespace {
@@ -185,8 +185,12 @@ nb::object multiply(hmatrix::StoredSystem& self, const Doubles& x, double accura
     return nb::cast(to_numpy(std::move(y), shape));
 }
 
-nb::dict result_to_dict(const hmatrix::SolveResult& result) {
+nb::dict result_to_dict(const hmatrix::ContinuedResult& found) {
+    const hmatrix::SolveResult& result = found.result;
     nb::dict fields;
+    fields["continued"] = hmatrix::to_string(found.how);
+    fields["restarted_because"] = found.restarted_because;
+    fields["sweeps_before"] = found.sweeps_before;
     fields["converged"] = result.converged;
     fields["stopped_by"] = result.stopped_by;
     fields["iterations"] = result.iterations;
@@ -197,34 +201,6 @@ nb::dict result_to_dict(const hmatrix::SolveResult& result) {
     fields["history"] = result.history;
     return fields;
 }
-
-// A solver's checkpoint file: written on the way, and continued from when it is there.
-class Checkpoints {
-  public:
-    Checkpoints(const Context& context, std::string file, hmatrix::Problem problem)
-        : context_(context), file_(std::move(file)), problem_(problem) {}
-
-    void continue_into(hmatrix::SolveOptions& options, std::vector<double>& x) const {
-        try {
-            const hmatrix::SolverState state = hmatrix::read_checkpoint(context_, file_, problem_);
-            hmatrix::continue_from(state, options);
-            x = state.x;
-        } catch (const Error& error) {
-            if (error.code() != ErrorCode::not_found) throw;
-        }
-    }
-    void write_from(hmatrix::SolveOptions& options) const {
-        const hmatrix::Method method = options.method;
-        options.checkpoint = [this, method](std::span<const double> x, const hmatrix::Progress& progress) {
-            hmatrix::write_checkpoint(context_, file_, {problem_, method, progress, {x.begin(), x.end()}});
-        };
-    }
-
-  private:
-    const Context& context_;
-    std::string file_;
-    hmatrix::Problem problem_;
-};
 
 // Returns (x, result). `b` and `x0` of shape (columns, n).
 nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubles& b, const Doubles& x0,
@@ -246,21 +222,25 @@ nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubl
         return told(progress, at.iteration, at.sweeps, at.relative_residual);
     };
     std::vector<double> x(values_of(x0).begin(), values_of(x0).end());
-    std::optional<Checkpoints> states;
-    if (!checkpoint.is_none()) {
-        const hmatrix::FileHeader& head = self.file().head();
-        states.emplace(context, file_name(checkpoint, "solve"),
-                       hmatrix::Problem{head.unknowns, static_cast<std::int64_t>(b.size()) / head.unknowns,
-                                        hmatrix::checksum_of(values_of(b)), head.tables_checksum});
-        states->continue_into(asked.options, x);
-        states->write_from(asked.options);
-    }
-    hmatrix::SolveResult result;
+    const std::string file = checkpoint.is_none() ? std::string() : file_name(checkpoint, "solve");
+    const auto run = [&](std::span<double> solution, const hmatrix::SolveOptions& options) {
+        hmatrix::SystemSolve how_now = asked;
+        how_now.options = options;
+        return self.solve(values_of(b), solution, how_now);
+    };
+    hmatrix::ContinuedResult found;
     {
         const nb::gil_scoped_release release;
-        result = self.solve(values_of(b), x, asked);
+        if (checkpoint.is_none()) {
+            found.result = run(x, asked.options);
+        } else {
+            const hmatrix::FileHeader& head = self.file().head();
+            const hmatrix::Problem problem{head.unknowns, static_cast<std::int64_t>(b.size()) / head.unknowns,
+                                           hmatrix::checksum_of(values_of(b)), head.tables_checksum};
+            found = hmatrix::solve_continued({context, file, problem}, asked.options, x, run);
+        }
     }
-    return nb::make_tuple(to_numpy(std::move(x), {b.shape(0), b.shape(1)}), result_to_dict(result));
+    return nb::make_tuple(to_numpy(std::move(x), {b.shape(0), b.shape(1)}), result_to_dict(found));
 }
 
 // Of the file alone: nothing but its header and tables is read.

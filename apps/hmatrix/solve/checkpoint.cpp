@@ -2,8 +2,9 @@
 //
 // Header, all little-endian: 0 magic, 8 version (u32), 12 method (u32), 16 unknowns (i64), 24 columns (i64), 32
 // iterations (i64), 40 sweeps (i64), 48 relative residual (f64), 56 matrix (u64), 64 checksum of b (u32), 68 checksum
-// of x (u32), 72 zeros (20 bytes), 92 checksum of bytes 0 to 91 (u32). Checksums are CRC-32. From 96: x, unknowns *
-// columns doubles, column-major, to the end of the file.
+// of x (u32), 72 id of the log of products (u64, 0 for none), 80 bytes of it (u64), 88 zeros (4 bytes), 92 checksum of
+// bytes 0 to 91 (u32). Checksums are CRC-32. From 96: x, unknowns * columns doubles, column-major, to the end of the
+// file.
 #include "hmatrix/solve/checkpoint.hpp"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "fields are copied as they lie in memory");
 
 constexpr std::array<char, 8> kMagic{'P', 'S', 'H', 'M', 'S', 'O', 'L', 'V'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::uint64_t kHeaderBytes = 96;
 constexpr std::uint64_t kHeaderSum = 92;
 const char* const kStartAfresh = "start the solve afresh";
@@ -55,6 +56,8 @@ Header header_of(const SolverState& state) {
     put(header, 56, state.problem.matrix);
     put(header, 64, state.problem.right_hand_side);
     put(header, 68, checksum_of(state.x));
+    put(header, 72, state.products.id);
+    put(header, 80, state.products.bytes);
     put(header, kHeaderSum, sum_of(std::span(header).first(kHeaderSum)));
     return header;
 }
@@ -66,6 +69,7 @@ SolverState state_of(const Header& header) {
                      .right_hand_side = get<std::uint32_t>(header, 64), .matrix = get<std::uint64_t>(header, 56)};
     state.progress = {.iteration = get<std::int64_t>(header, 32), .sweeps = get<std::int64_t>(header, 40),
                       .relative_residual = get<double>(header, 48)};
+    state.products = {.id = get<std::uint64_t>(header, 72), .bytes = get<std::uint64_t>(header, 80)};
     return state;
 }
 
@@ -159,11 +163,6 @@ SolverState read_checkpoint(const Context& context, const std::string& file, con
     const auto finite = [](double value) { return std::isfinite(value); };
     if (!std::all_of(state.x.begin(), state.x.end(), finite)) refuse(file, "the checkpoint holds what is not a number");
     return state;
-}
-
-void continue_from(const SolverState& state, SolveOptions& options) {
-    options.iterations_before = state.progress.iteration;
-    options.sweeps_before = state.progress.sweeps;
 }
 
 }  // namespace penstock::hmatrix

@@ -1,4 +1,4 @@
-// Checkpoints: what a killed process leaves, what a continued solve reaches, and files that are refused.
+// Checkpoints: what a killed process leaves, its iterate as a first guess, and files that are refused.
 //
 // Children are killed in the middle of a write at each of its system calls in turn, and once more at any time at all:
 // what is found afterwards must be a whole checkpoint, the one before or the new one.
@@ -7,67 +7,20 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <string>
 
 #include "context/test_files.hpp"
+#include "hmatrix/solve/checkpoint_rig.hpp"
 #include "hmatrix/solve/dense_rig.hpp"
-#include "os/system.hpp"
+#include "os/killing_rig.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
 namespace {
 
 constexpr std::int64_t kUnknowns = 120;
-
-Context host_context(os::System* system = nullptr) {
-    ContextOptions options;
-    options.device = "host";
-    options.system = system;
-    return Context(options);
-}
-
-// Kills its process before the n-th call that changes a file or a name.
-class KillingSystem final : public os::System {
-  public:
-    explicit KillingSystem(int calls) : left_(calls) {}
-    ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
-        step();
-        return System::pwrite(fd, memory, bytes, offset);
-    }
-    int fsync(int fd) override { return step(), System::fsync(fd); }
-    int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) override {
-        return step(), System::fallocate(fd, offset, bytes);
-    }
-    int rename(const char* from, const char* to) override { return step(), System::rename(from, to); }
-    int link_fd(int fd, const char* name) override { return step(), System::link_fd(fd, name); }
-
-  private:
-    void step() {
-        if (left_-- == 0) ::kill(::getpid(), SIGKILL);
-    }
-    int left_;
-};
-
-// Runs `work` in a child. True: it ended by itself; false: it was killed.
-bool child_ends(const std::function<void()>& work, const std::function<void(pid_t)>& meanwhile = {}) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-        work();
-        ::_exit(0);
-    }
-    if (meanwhile) meanwhile(child);
-    int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) || WTERMSIG(status) == SIGKILL);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 // A state whose numbers all follow from its iteration.
 SolverState state_number(std::int64_t iteration, std::int64_t unknowns = 3000) {
@@ -90,20 +43,11 @@ std::string refusal(const Context& context, const std::string& file, const Probl
     return "";
 }
 
-std::string bytes_of(const std::string& file) {
-    std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 // When the file got its name, in nanoseconds.
 std::int64_t named_at(const std::string& file) {
     struct stat found {};
     EXPECT_EQ(::stat(file.c_str(), &found), 0);
     return found.st_ctim.tv_sec * std::int64_t{1000000000} + found.st_ctim.tv_nsec;
-}
-
-void replace_bytes(const std::string& file, const std::string& bytes) {
-    std::ofstream(file, std::ios::binary) << bytes;
 }
 
 class Checkpoint : public testing::Test {
@@ -116,6 +60,7 @@ TEST_F(Checkpoint, comes_back_as_it_was) {
     const Context context = host_context();
     SolverState state = state_number(5);
     state.x = random_numbers(6000, 1);
+    state.products = {.id = 77, .bytes = 5000};
     write_checkpoint(context, file_, state);
     const SolverState back = read_checkpoint(context, file_, state.problem);
     EXPECT_EQ(back.x, state.x);
@@ -123,6 +68,8 @@ TEST_F(Checkpoint, comes_back_as_it_was) {
     EXPECT_EQ(back.progress.iteration, 5);
     EXPECT_EQ(back.progress.sweeps, 10);
     EXPECT_EQ(back.progress.relative_residual, 1e-3);
+    EXPECT_EQ(back.products.id, 77u);
+    EXPECT_EQ(back.products.bytes, 5000u);
     EXPECT_EQ(bytes_of(file_).size(), 96 + 6000 * sizeof(double));
     state.x.pop_back();
     EXPECT_THROW(write_checkpoint(context, file_, state), Error);
@@ -133,8 +80,8 @@ TEST_F(Checkpoint, a_process_killed_at_any_call_leaves_a_whole_one) {
     int kept = 0, calls = 0;
     for (bool ended = false; !ended; ++calls) {
         ASSERT_LT(calls, 50);
-        ended = child_ends([&] {
-            KillingSystem system(calls);
+        ended = os::child_ends([&] {
+            os::KillingSystem system(calls);
             write_checkpoint(host_context(&system), file_, state_number(2));
         });
         const SolverState found = read_checkpoint(host_context(), file_, state_number(1).problem);
@@ -160,7 +107,7 @@ TEST_F(Checkpoint, a_process_killed_at_any_time_leaves_a_whole_one) {
             ::usleep(static_cast<useconds_t>(717 * round));
             ::kill(child, SIGKILL);
         };
-        EXPECT_FALSE(child_ends(write_for_ever, kill_it));
+        EXPECT_FALSE(os::child_ends(write_for_ever, kill_it));
         const SolverState found = read_checkpoint(host_context(), file_, state_number(1, unknowns).problem);
         EXPECT_EQ(found.x, state_number(found.progress.iteration, unknowns).x);
     }
@@ -181,23 +128,29 @@ struct Solve {
         options.checkpoint_sweeps = 2;
         int made = 0;
         options.checkpoint = [&](std::span<const double> x, const Progress& progress) {
-            KillingSystem system(++made < 3 ? 1000 : 2);
+            os::KillingSystem system(++made < 3 ? 1000 : 2);
             write_checkpoint(host_context(&system), file,
-                             {problem, options.method, progress, std::vector<double>(x.begin(), x.end())});
+                             {problem, options.method, progress, std::vector<double>(x.begin(), x.end()), {}});
         };
         std::vector<double> x(b.size());
         run(x, options);
     }
 };
 
-TEST_F(Checkpoint, a_killed_solve_goes_on_to_the_same_answer) {
+// What continues without a log of products.
+void begin_anew(const SolverState& state, SolveOptions& options) {
+    options.iterations_before = state.progress.iteration;
+    options.sweeps_before = state.progress.sweeps;
+}
+
+TEST_F(Checkpoint, the_iterate_of_a_killed_solve_is_a_good_first_guess) {
     const Solve solve;
     for (const Method method : {Method::fgmres, Method::gmres, Method::bicgstab, Method::gcr, Method::idr}) {
         SolveOptions options{.method = method, .tolerance = 1e-9};
         std::vector<double> whole(solve.b.size());
         const SolveResult uninterrupted = solve.run(whole, options);
         ASSERT_TRUE(uninterrupted.converged);
-        EXPECT_FALSE(child_ends([&] { solve.run_until_killed(file_, options); })) << "it should have been killed";
+        EXPECT_FALSE(os::child_ends([&] { solve.run_until_killed(file_, options); })) << "it should have been killed";
 
         SolverState state = read_checkpoint(host_context(), file_, solve.problem);
         EXPECT_EQ(state.progress.sweeps, 4) << "the second checkpoint is the last whole one";
@@ -211,7 +164,7 @@ TEST_F(Checkpoint, a_killed_solve_goes_on_to_the_same_answer) {
         }
         EXPECT_NEAR(believed, state.progress.relative_residual, 1e-10) << to_string(method);
 
-        continue_from(state, options);
+        begin_anew(state, options);
         const SolveResult continued = solve.run(state.x, options);
         EXPECT_TRUE(continued.converged) << to_string(method);
         EXPECT_GT(continued.sweeps, 4);
@@ -223,7 +176,7 @@ TEST_F(Checkpoint, a_killed_solve_goes_on_to_the_same_answer) {
 TEST_F(Checkpoint, counts_carry_on_against_the_limit) {
     const Solve solve;
     SolveOptions options{.method = Method::gmres, .tolerance = 1e-12, .max_iterations = 7};
-    continue_from(state_number(5), options);
+    begin_anew(state_number(5), options);
     std::vector<double> x(solve.b.size());
     const SolveResult result = solve.run(x, options);
     EXPECT_EQ(result.stopped_by, "iterations (right-hand side 0)");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "hmatrix/solve/product_log.hpp"
+
 namespace penstock::hmatrix {
 
 Lockstep::Lockstep(SolveContext& context, LinearOperator& matrix, std::vector<Column>& columns)
@@ -87,10 +89,17 @@ Progress Lockstep::progress() const noexcept {
             .relative_residual = largest_residual()};
 }
 
+// The next product is one of the solve that this one repeats.
+bool Lockstep::repeating() const noexcept {
+    const ProductLog* const log = context_.options.products;
+    return log != nullptr && log->recalling();
+}
+
 // Every iteration needs a sweep, so the most advanced column made at most one since the last report.
 void Lockstep::report() {
     if (iterations() <= static_cast<std::int64_t>(history_.size())) return;
     history_.push_back(largest_residual());
+    if (repeating()) return;
     if (context_.options.progress && !context_.options.progress(progress())) told_to_stop_ = true;
 }
 
@@ -105,6 +114,7 @@ bool Lockstep::refuse_sweeps() {
 
 void Lockstep::make_checkpoint() {
     const SolveOptions& options = context_.options;
+    if (repeating()) sweeps_at_checkpoint_ = context_.sweeps + 1;
     if (!options.checkpoint || context_.sweeps - sweeps_at_checkpoint_ < options.checkpoint_sweeps) return;
     if (waiting_for(Source::matrix, false).empty()) return;
     sweeps_at_checkpoint_ = context_.sweeps;

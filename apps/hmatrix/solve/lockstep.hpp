@@ -32,6 +32,7 @@ class Lockstep {
     void apply(LinearOperator& by, const std::vector<Column*>& columns);
     void report();
     bool refuse_sweeps();
+    bool repeating() const noexcept;
     void make_checkpoint();
     Progress progress() const noexcept;
 

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "hmatrix/solve/check_options.hpp"
 #include "hmatrix/solve/lockstep.hpp"
 #include "hmatrix/solve/methods.hpp"
+#include "hmatrix/solve/product_log.hpp"
 #include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 
@@ -187,7 +189,10 @@ SolveResult solve(VectorSpace& space, LinearOperator& matrix, std::span<const do
         context.shadow = idr_shadow(space, context.shadow_size);
     }
     Columns work(context, b, x);
-    Lockstep lockstep(context, matrix, work.columns);
+    std::optional<LoggedOperator> logged;
+    if (options.products != nullptr) logged.emplace(space, matrix, *options.products);
+    LinearOperator& products = logged ? static_cast<LinearOperator&>(*logged) : matrix;
+    Lockstep lockstep(context, products, work.columns);
     lockstep.run();
     const auto length = static_cast<std::size_t>(space.size());
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {

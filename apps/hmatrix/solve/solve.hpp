@@ -15,6 +15,8 @@
 
 namespace penstock::hmatrix {
 
+class ProductLog;
+
 enum class Method : std::uint8_t { fgmres, gmres, bicgstab, gcr, idr };
 const char* to_string(Method method) noexcept;
 Method method_from_name(const std::string& name);  // throws Error{invalid_argument} listing the names
@@ -40,12 +42,16 @@ struct SolveOptions {
     LinearOperator* surrogate = nullptr;       // fgmres: a cheap operator near A, solved with inside; null: none
     std::function<bool(const Progress&)> progress{};  // after each iteration; false ends the solve
     // Called every `checkpoint_sweeps` sweeps, at least 1, with the state to continue from, of one or several
-    // right-hand sides. To continue, give x as the first guess and the counts as the two numbers below.
+    // right-hand sides. To begin anew from there, give x as the first guess and the counts as the two numbers below; to
+    // repeat the steps that led there, see continued.hpp.
     std::int64_t checkpoint_sweeps = 0;
     std::function<void(std::span<const double> x, const Progress&)> checkpoint{};
     // Of the solve that this one continues: counted in what is reported and against max_iterations.
     std::int64_t iterations_before = 0;
     std::int64_t sweeps_before = 0;
+    // Where products are kept, and come from instead of the operator while it has some: nothing is told of what is only
+    // repeated, and no checkpoint made. Null: none are.
+    ProductLog* products = nullptr;
 };
 
 struct SolveResult {

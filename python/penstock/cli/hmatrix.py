@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.hmatrix import View
 
 METHOD, TOL = "fgmres", 1e-5
+PAGE_BYTES = 4096  # of a .hmat file
 app = typer.Typer(
     name="hmatrix",
     help="Solve boundary-element problems with an H-matrix that is built into a file and read from it on every sweep.",
@@ -57,8 +58,9 @@ def build(
     surface = _surface(command, asked)
     places = given.check_files(command, {"--store": store}, {"MESH": mesh})
     how = given.build_options(command, asked)
-    fields, _ = run(Work(command, surface, device=device, store=places["--store"], build=how))
-    _print(fields, json, solved=False)
+    work = Work(command, surface, device=device, store=places["--store"], build=how)
+    fields, _ = run(work)
+    _print(fields, work if json else None, solved=False)
     return 0
 
 
@@ -116,7 +118,7 @@ def solve(
 
     work = _solve_work("hmatrix solve", asked)
     fields, failure = run(work)
-    _print(fields, json, solved=True)
+    _print(fields, work if json else None, solved=True)
     if failure is not None:
         sys.stdout.flush()
         raise failure
@@ -208,8 +210,9 @@ def _opened(command: str, how: dict[str, Any]) -> dict[str, Any]:
     found["cache_bytes"] = "auto"
     if how["cache"] != "auto":
         found["cache_bytes"] = options.size(command, "--cache", how["cache"])
-        if found["cache_bytes"] == 0:
-            raise options.refusal(command, "--cache: 0 bytes hold nothing", "leave it out, or use 1GiB, for example")
+        if found["cache_bytes"] < PAGE_BYTES:
+            cause = f"--cache: {found['cache_bytes']} bytes hold no batch, which takes pages of {PAGE_BYTES}"
+            raise options.refusal(command, cause, "leave it out, or use 1GiB, for example")
     if how["pin"] is not None:
         batches = 0 if how["pin"] == "0" else options.count(command, "--pin", how["pin"], given.MOST)
         found |= {"pinned_batches": batches, "pinned_tiers": 0}
@@ -265,11 +268,14 @@ def _width(command: str, text: str) -> int:
     return found
 
 
-def _print(fields: dict[str, Any], json: bool, solved: bool) -> None:
+def _print(fields: dict[str, Any], machine_readable: Work | None, solved: bool) -> None:
+    """As lines, or with the work as an object that also says by what command, which revision and where it was made."""
     from penstock.cli import hmatrix_show as lines
 
-    if json:
-        show.json_object(fields)
+    if machine_readable is not None:
+        from penstock.cli.hmatrix_work import made_by
+
+        show.json_object(fields | made_by(machine_readable))
         return
     text = [*lines.matrix_lines(fields), *(lines.solve_lines(fields) if solved else []), lines.time_line(fields)]
     sys.stdout.write("\n".join(text) + "\n")
@@ -282,6 +288,7 @@ def _refuse_unsolved(command: str, fields: dict[str, Any]) -> int:
     sys.stdout.flush()
     above = f"the residual is {fields['relative_residual']:.1e}, above --tol {fields['tol']:g}"
     cause = f"{above}; it ended by {fields['stopped_by']}"
-    other = "" if fields["method"] == METHOD else f", use --method {METHOD},"
+    stuck = fields["stopped_by"] != "iterations"
+    other = f", use --method {METHOD}," if fields["method"] != METHOD else ", use --method gmres," if stuck else ""
     advice = f"allow more --max-iterations{other} or build with a smaller --eps"
     raise Error(code="not_converged", operation=command, cause=cause, advice=advice)

@@ -111,6 +111,7 @@ def solve_lines(fields: dict[str, Any]) -> list[str]:
         f"true residual {fields['relative_residual']:.1e}, tol {fields['tol']:g}",
         f"          read {show.bytes_text(fields['bytes_read'])} ({paths}); {100 * fields['cache_hit_rate']:.0f} % of "
         "batches needed no read",
+        *_continued(fields),
         *_without_tiers(fields),
     ]
     if fields["capacitance_over_4pi_eps0"] is not None:
@@ -123,6 +124,16 @@ def solve_lines(fields: dict[str, Any]) -> list[str]:
             for one in fields["charges"]
         ]
     return lines
+
+
+def _continued(fields: dict[str, Any]) -> list[str]:
+    """What a checkpoint was good for."""
+    before = _count(fields["sweeps_before"], "sweep")
+    if fields["continued"] == "repeated":
+        return [f"          {before} of them made before the checkpoint and repeated without reading"]
+    if fields["continued"] == "restarted":
+        return [f"          begun anew from the iterate after {before}: {fields['restarted_because']}"]
+    return []
 
 
 def _without_tiers(fields: dict[str, Any]) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ import numpy as np
 
 from penstock import Error, hmatrix
 from penstock._shared import shared_context
+from penstock.bench.machine import fingerprint
 from penstock.bench.workspace import Scratch
 from penstock.cli.hmatrix_options import KERNEL, Surface
 from penstock.cli.hmatrix_show import VACUUM, assembling, bar, solving
@@ -82,6 +85,15 @@ def run(work: Work) -> tuple[dict[str, Any], Error | None]:
         except Error as error:
             failure = error
     return fields, failure
+
+
+def made_by(work: Work) -> dict[str, Any]:
+    """What a reader of the numbers asks next: the command line, and the machine with the revision of the package."""
+    folder = (work.matrix or work.store or work.directory / "matrix").absolute().parent
+    return {
+        "command": shlex.join(["penstock", *sys.argv[1:]]),
+        "machine": fingerprint(shared_context(work.device), folder),
+    }
 
 
 @contextmanager
@@ -183,11 +195,13 @@ def _solve_facts(work: Work, matrix: HMatrix, mesh: Mesh | None, solution: Solut
     )
     fields |= dict.fromkeys(("iterations", "inner_iterations", "sweeps", "bytes_read"), 0)
     fields |= {"read_s": 0.0, "bytes_by_path": {}, "capacitance_over_4pi_eps0": None, "capacitance_farad": None}
-    fields |= {"charges": [], "history": []}
+    fields |= {"charges": [], "history": [], "continued": "no", "restarted_because": "", "sweeps_before": 0}
     if solution is None or work.solve is None:
         return fields
     counts = matrix.counts
     for name in ("converged", "stopped_by", "relative_residual", "iterations", "inner_iterations", "sweeps", "history"):
+        fields[name] = getattr(solution, name)
+    for name in ("continued", "restarted_because", "sweeps_before"):
         fields[name] = getattr(solution, name)
     for name in ("bytes_read", "bytes_by_path", "read_s", "pinned_batches", "pinned_tiers", "pinned_bytes"):
         fields[name] = counts[name]

@@ -43,7 +43,7 @@ class AssembleOptions(TypedDict, total=False):
     accuracies: list[float]  # of the tiers, falling, at most 6: tenfold steps from 0.1 to eps
     batch_bytes: int | str  # of doubles that one batch of leaves would take: 64 MiB, or a tenth of open's cache_bytes
     batches: int  # instead: this many batches of about equal bytes: 0
-    check_rows: int  # compared with the true matrix at the end; 0 for no check: 32
+    check_rows: int  # compared with the true matrix at the end; 0 for no check, -1 for 128 or 2**22 entries: -1
     refuse_error: float  # a sampled error above this many eps is an error, and no file: 10
     assemble_on: str  # "host", "gpu", or "auto": the context's GPU for a Mesh without aca_plus, else the host: "auto"
     gpu_bytes: int | str  # of the GPU's memory for blocks under way, at most half of what is free: 512 MiB

@@ -38,6 +38,10 @@ class Solution:
         seconds: of the solve, reading included.
         read_s: of these, starting reads and waiting for them.
         bytes_read: from storage, by this solve.
+        continued: "no"; "repeated" from a checkpoint: the steps before it were made again with the products kept beside
+            it, so that all is as if nothing had happened; "restarted" from its iterate, the method begun anew.
+        restarted_because: why its steps could not be repeated; else "".
+        sweeps_before: of `sweeps`, those before the checkpoint, which this solve did not make.
     """
 
     x: np.ndarray
@@ -52,6 +56,9 @@ class Solution:
     seconds: float
     read_s: float
     bytes_read: int
+    continued: str
+    restarted_because: str
+    sweeps_before: int
 
 
 class SolveOptions(TypedDict, total=False):
@@ -94,8 +101,10 @@ def solve(  # noqa: PLR0913 - one keyword a choice
         x0: the first guess, of the shape of b; None for 0.
         cache_bytes, path: open the matrix again with this memory, or this path, before the solve.
         callback: called after each iteration with (iteration, sweeps, residual); False ends the solve.
-        checkpoint: a file to keep the state in every `checkpoint_sweeps` sweeps. When it is there and of this matrix
-            and right-hand side, the solve goes on from it; it is removed when the solve has converged.
+        checkpoint: a file to keep the state in every `checkpoint_sweeps` sweeps, and beside it CHECKPOINT.products with
+            a vector for each sweep. When it is there and of this matrix and right-hand side, the solve goes on from it:
+            to the same numbers where method and options are the same, else with the method begun anew from its iterate.
+            Both are removed when the solve has converged.
 
     Raises:
         Error: unknown methods, options out of range, numbers that are not finite, a checkpoint of another problem, and
@@ -145,5 +154,7 @@ def _remove(checkpoint: FileName) -> None:
     import contextlib
     import os
 
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(checkpoint)  # noqa: PTH108 - the name may be bytes
+    name = os.fsencode(checkpoint)  # it may be bytes
+    for one in (name, name + b".products"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(one)  # noqa: PTH108

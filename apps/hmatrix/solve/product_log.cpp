@@ -1,0 +1,77 @@
+// See product_log.hpp.
+#include "hmatrix/solve/product_log.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace penstock::hmatrix {
+namespace {
+
+// Of the norm: what rounding may grow to in an inner solve, and far below what another method or option changes.
+constexpr double kSame = 1e-9;
+
+// Bits that look random and are the same everywhere (splitmix64; Steele, Lea and Flood 2014).
+std::uint64_t scrambled(std::uint64_t number) {
+    number += 0x9e3779b97f4a7c15;
+    number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9;
+    number = (number ^ number >> 27) * 0x94d049bb133111eb;
+    return number ^ number >> 31;
+}
+
+void mark(std::span<const double> column, std::span<double> marks) {
+    double squares = 0;
+    std::fill(marks.begin(), marks.end(), 0.0);
+    for (std::size_t i = 0; i < column.size(); ++i) {
+        const std::uint64_t signs = scrambled(i);
+        squares += column[i] * column[i];
+        for (std::size_t m = 1; m < marks.size(); ++m) marks[m] += (signs >> m & 1) != 0 ? column[i] : -column[i];
+    }
+    marks[0] = std::sqrt(squares);
+}
+
+}  // namespace
+
+ProductKey key_of(std::span<const double> operand, std::int64_t columns, double accuracy) {
+    ProductKey key{.columns = columns, .accuracy = accuracy, .marks = std::vector<double>(columns * kMarks)};
+    const std::size_t size = operand.size() / static_cast<std::size_t>(columns);
+    for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c) {
+        mark(operand.subspan(c * size, size), std::span(key.marks).subspan(c * kMarks, kMarks));
+    }
+    return key;
+}
+
+bool same(const ProductKey& a, const ProductKey& b) {
+    if (a.columns != b.columns || a.marks.size() != b.marks.size()) return false;
+    if (!(std::abs(a.accuracy - b.accuracy) <= kSame * std::abs(a.accuracy))) return false;
+    for (std::size_t i = 0; i < a.marks.size(); ++i) {
+        const double norm = a.marks[i / kMarks * kMarks];
+        if (!(std::abs(a.marks[i] - b.marks[i]) <= kSame * norm)) return false;
+    }
+    return true;
+}
+
+void LoggedOperator::download(const double* from, std::int64_t count) {
+    const auto size = static_cast<std::size_t>(space_.size());
+    host_.resize(size * static_cast<std::size_t>(count));
+    for (std::size_t c = 0; c < static_cast<std::size_t>(count); ++c) {
+        space_.download(from + c * size, std::span(host_).subspan(c * size, size));
+    }
+}
+
+void LoggedOperator::apply(const double* x, double* y, std::int64_t count, double accuracy) {
+    download(x, count);
+    const ProductKey key = key_of(host_, count, accuracy);
+    if (!log_.recalling()) {
+        matrix_.apply(x, y, count, accuracy);
+        download(y, count);
+        log_.keep(key, host_);
+        return;
+    }
+    log_.recall(key, host_);
+    const auto size = static_cast<std::size_t>(space_.size());
+    for (std::size_t c = 0; c < static_cast<std::size_t>(count); ++c) {
+        space_.upload(std::span(host_).subspan(c * size, size), y + c * size);
+    }
+}
+
+}  // namespace penstock::hmatrix
