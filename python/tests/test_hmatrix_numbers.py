@@ -16,7 +16,7 @@ DECISION = (ROOT / "docs" / "decisions" / "0016-an-h-matrix-is-stored-by-signifi
 RESULTS = ROOT / "bench" / "results"
 LINES = (RESULTS / "two-cores-hmatrix.jsonl").read_text().splitlines()
 FOUND: list[dict[str, Any]] = [json.loads(line) for line in LINES]
-ROWS = {row["command"].removeprefix("penstock hmatrix "): row for row in FOUND}
+ROWS = {row["command"].removeprefix("penstock hmatrix ").removesuffix(" --json"): row for row in FOUND}
 TOLERANCES = ("1e-4", "1e-6")
 PLAIN, ENDLESS = "--no-preconditioner", "--no-preconditioner --max-iterations 2000"
 MIB = 2**20
@@ -54,6 +54,14 @@ def reads(cache: str) -> str:
 
 def both(counts: list[int]) -> str:
     return f"{counts[0]} | {counts[1]}"
+
+
+def build_seconds(eps: str, encoding: str) -> str:
+    """Medians of all builds of a kind: assembled, written."""
+    command = f"penstock hmatrix build dragon.ply --device host --eps {eps} --encoding {encoding} --store "
+    rows = [row for row in FOUND if row["command"].startswith(command)]
+    assert len(rows) == 3
+    return ", ".join(f"{median(row[phase] for row in rows):.1f} s" for phase in ("assemble_s", "write_s"))
 
 
 def built(eps: str, encoding: str) -> dict[str, Any]:
@@ -156,6 +164,11 @@ CLAIMS = [
     f"{built('1e-6', 'tiers')['bytes_stored'] / built('1e-6', 'tiers')['bytes_fp64']:.3f}",
     *(
         f"| {eps} | {encoding} | {built(eps, encoding)['bytes_fp64'] / MIB:.1f} MiB |"
+        for eps in TOLERANCES
+        for encoding in ("fp64", "tiers")
+    ),
+    *(
+        f"| {built(eps, encoding)['sampled_error']:.1e} | {build_seconds(eps, encoding)} |".replace("e-0", "e-")
         for eps in TOLERANCES
         for encoding in ("fp64", "tiers")
     ),
