@@ -63,6 +63,8 @@ TEST(SlotsEveryOrder, a_slot_has_one_owner) {
     expect_right(claim_and_release<Model>(2, 1));
     expect_right(claim_and_release<Model>(2, 2));
     expect_right(claim_and_release<Model>(3, 2));
+    expect_right(claim_and_release<Model>(3, 3));
+    expect_right(claim_and_release<Model>(3, 4));
 }
 
 TEST(SlotsEveryOrder, control_a_claim_in_two_steps_is_found) {
@@ -184,6 +186,8 @@ TEST(MailboxEveryOrder, requests_reach_the_server_and_answers_their_client) {
     expect_right(mailbox<Model>({.slots = 1, .clients = 1, .each = 3}));
     expect_right(mailbox<Model>({.slots = 2, .clients = 2, .together = 2}));
     expect_right(mailbox<Model>({.slots = 1, .clients = 2}));
+    expect_right(mailbox<Model>({.slots = 3, .clients = 2, .together = 2}));
+    expect_right(mailbox<Model>({.slots = 4, .clients = 2, .together = 2}));
 }
 
 TEST(MailboxEveryOrder, a_late_completion_frees_the_slot_once_and_its_data_are_nobodys_before) {

@@ -1,6 +1,8 @@
 // See mailbox_memory.hpp.
 #include "ondevice/mailbox_memory.hpp"
 
+#include <unistd.h>
+
 #include <string>
 
 #include "penstock/error.hpp"
@@ -12,6 +14,11 @@ namespace {
     throw Error(ErrorCode::invalid_argument, "make a mailbox", cause, advice);
 }
 
+u64 memory_of_the_host() {
+    const auto pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+    return static_cast<u64>(pages) * static_cast<u64>(page);
+}
+
 }  // namespace
 
 const MailboxSizes& checked(const MailboxSizes& sizes) {
@@ -21,6 +28,13 @@ const MailboxSizes& checked(const MailboxSizes& sizes) {
     if (sizes.slot_bytes == 0 || sizes.slot_bytes > mailbox_most_bytes) {
         refuse("slots of " + std::to_string(sizes.slot_bytes) + " bytes",
                "give 1 to " + std::to_string(mailbox_most_bytes));
+    }
+    const u64 bytes = u64{sizes.slots} * sizes.slot_bytes, there = memory_of_the_host();
+    if (bytes > there) {
+        throw Error(ErrorCode::out_of_memory, "make a mailbox",
+                    std::to_string(sizes.slots) + " slots of " + std::to_string(sizes.slot_bytes) + " bytes take " +
+                        std::to_string(bytes) + " of the host's memory, which has " + std::to_string(there),
+                    "give fewer slots, or smaller pages");
     }
     return sizes;
 }

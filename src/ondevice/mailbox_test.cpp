@@ -206,6 +206,20 @@ TEST(MailboxTest, a_refusal_says_what_to_give) {
     }
 }
 
+TEST(MailboxTest, more_memory_than_the_host_has_is_refused_before_it_is_taken) {
+    RigMemory memory;
+    const u64 there = static_cast<u64>(::sysconf(_SC_PHYS_PAGES)) * static_cast<u64>(::sysconf(_SC_PAGESIZE));
+    const MailboxSizes sizes{16384, mailbox_most_bytes};
+    if (u64{sizes.slots} * sizes.slot_bytes <= there) GTEST_SKIP() << "this host has more than a mailbox can take";
+    try {
+        Mailbox(memory, memory, sizes);
+        FAIL() << "it was not refused";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::out_of_memory);
+        EXPECT_EQ(error.info().advice, "give fewer slots, or smaller pages");
+    }
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // both need address space of their own
 // Ends the process, which may take 64 MiB more than it has: 0 when a mailbox of so many slots was refused for what it
 // is, 2 when the memory for its slots was asked for.

@@ -1,6 +1,7 @@
 // What a file says of requests, of its cached ranges, and of bytes that are no longer there.
 #include "ondevice/served_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,6 +20,13 @@ constexpr u64 kBytes = 1 << 20;
 class ServedFileTest : public testing::Test {
   protected:
     ServedFileTest() { test::write_file(name_, test::stamped(kBytes)); }
+    // All of it, for pages are kept in larger pieces; those on their way into the cache's lists are passed over once.
+    bool dropped(int fd, u64 bytes) const {
+        for (int tries = 0; tries < 50 && os::residency(fd, 0, bytes).resident_pages != 0; ++tries) {
+            os::drop_cache(os::real_system(), fd, name_);
+        }
+        return os::residency(fd, 0, bytes).resident_pages == 0;
+    }
     test::TempDirectory directory_;
     const std::string name_ = directory_.file("data");
 };
@@ -38,11 +46,7 @@ TEST_F(ServedFileTest, tells_what_is_wrong_with_a_request) {
 
 TEST_F(ServedFileTest, knows_which_ranges_are_cached) {
     const OpenedFile opened(name_);
-    // All of it, for pages are kept in larger pieces; those on their way into the cache's lists are passed over once.
-    for (int tries = 0; tries < 50 && os::residency(opened.fd.get(), 0, kBytes).resident_pages != 0; ++tries) {
-        os::drop_cache(os::real_system(), opened.fd.get(), name_);
-    }
-    if (os::residency(opened.fd.get(), 0, kBytes).resident_pages != 0) GTEST_SKIP() << "stays in memory here";
+    if (!dropped(opened.fd.get(), kBytes)) GTEST_SKIP() << "stays in memory here";
     std::vector<unsigned char> half(kBytes / 2);
     ASSERT_EQ(::pread(opened.fd.get(), half.data(), half.size(), kBytes / 2), static_cast<ssize_t>(half.size()));
     ServedFile file(opened.handle);
@@ -50,6 +54,23 @@ TEST_F(ServedFileTest, knows_which_ranges_are_cached) {
     EXPECT_EQ(file.cached(kBytes / 2 + 4096, 4096, Native::now_ns()),
               os::cached_fraction(opened.fd.get(), 0, 4096).has_value())
         << "without cachestat a file of which some is cached is read by descriptors";
+}
+
+// A copy of a page that is not there would be a read of the disk by a fault, and be told as one from memory.
+TEST_F(ServedFileTest, a_file_of_which_a_few_pages_are_missing_is_not_all_cached) {
+    constexpr u64 kLarge = 8 << 20, kMissing = 16384;
+    test::write_file(name_, test::stamped(kLarge));
+    const OpenedFile opened(name_);
+    if (!dropped(opened.fd.get(), kLarge)) GTEST_SKIP() << "stays in memory here";
+    ASSERT_EQ(::posix_fadvise(opened.fd.get(), 0, 0, POSIX_FADV_RANDOM), 0);  // no reading ahead
+    std::vector<unsigned char> most(kLarge - kMissing);
+    ASSERT_EQ(::pread(opened.fd.get(), most.data(), most.size(), 0), static_cast<ssize_t>(most.size()));
+    const double there = os::residency(opened.fd.get(), 0, kLarge).fraction();
+    if (there == 1.0) GTEST_SKIP() << "the file system read ahead";
+    ASSERT_GT(there, 0.995);
+    ServedFile file(opened.handle);
+    EXPECT_FALSE(file.cached(kLarge - 4096, 4096, Native::now_ns()));
+    EXPECT_EQ(file.cached(4096, 4096, Native::now_ns()), os::cached_fraction(opened.fd.get(), 0, 4096).has_value());
 }
 
 TEST_F(ServedFileTest, copies_what_is_there_and_says_when_it_is_not) {
