@@ -46,7 +46,7 @@ def main() -> None:
     except MemoryError as error:
         raise SystemExit(f"no memory: {error}; give fewer --rows") from None
     except OSError as error:
-        raise SystemExit(f"{error.filename or 'rows.bin'}: {error.strerror}") from None
+        raise SystemExit(f"{error.filename or options.path or 'rows.bin'}: {error.strerror or error}") from None
     except ps.Error as error:
         raise SystemExit(str(error)) from None
 

@@ -44,15 +44,19 @@ class SharedCache:
         self.raw = raw
         self.context = context
         self._open = arrays
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # an array that is collected leaves, in the midst of another's leaving too
 
     def leave(self) -> None:
         with self._lock:
-            if self._open == 1:
-                self.raw.close()
-            else:
-                self.raw.flush()
             self._open -= 1
+            try:
+                if self._open == 0:
+                    self.raw.close()
+                else:
+                    self.raw.flush()
+            except BaseException:
+                self._open += 1
+                raise
 
 
 class StoredArray:
@@ -64,7 +68,7 @@ class StoredArray:
         self._place = place
         self._row_shape = place.shape[1:]
         self._row_bytes = product(self._row_shape) * place.dtype.itemsize
-        self._closing = threading.Lock()
+        self._closing = threading.RLock()
 
     @property
     def name(self) -> str:
@@ -263,6 +267,11 @@ class StoredArray:
             if self._shared is not None:
                 self._shared.leave()
                 self._shared = None
+
+    def __del__(self) -> None:
+        """Whoever did not close: what was written is not lost in silence, for Python prints what this raises."""
+        if getattr(self, "_shared", None) is not None and self._place.writable:
+            self.close()
 
     def __enter__(self) -> StoredArray:
         return self
