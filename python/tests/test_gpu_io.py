@@ -144,6 +144,13 @@ def test_the_cells_of_the_cache_are_what_they_are_called(rows: Rows) -> None:
     assert found["rows gathered, all misses"]["misses"] == 32
     for name in ("sweep with advice", "sweep without advice"):
         assert 0 <= found[name]["hit_rate"] < 1
+    for size in (gpu_io.SMALL, gpu_io.LARGE):
+        written, absent = found.get(gpu_io.through_cache(size)), missing(rows).get(gpu_io.through_cache(size))
+        assert bool(written) != bool(absent)
+        if written:
+            assert written["operations"] == written["write_backs"] > 0
+            assert written["verified_bytes"] == written["bytes"] == written["operations"] * size
+            assert sum(many for _, many in written["served"].values()) >= written["bytes"]
     assert found["rows gathered"]["operations"] == 100
     assert found["rows by numpy.memmap and copy"]["operations"] == 50
 
@@ -337,11 +344,17 @@ def test_promises_are_judged_where_a_gpu_made_the_requests() -> None:
         sample("disk random 4 KiB, host io_uring", 100.0, subject="disk"),
         sample("as many warps as for misses", 12e6, subject="memory"),
         sample("rows gathered, all misses", 10e6, subject="cache"),
+        sample("one request alone, checked", 1e5, subject="memory", mean_us=6.0),
+        sample("one miss alone", 1e4, subject="cache", mean_us=7.5),
+        sample("write sequential 4 KiB, host io_uring", 100.0, subject="write"),
+        sample(gpu_io.through_cache(gpu_io.SMALL), 92.0, subject="write"),
         sample("sweep with advice", 1.0, subject="cache", hit_rate=0.44),
     ]
     judged = {check.what: check for check in gpu_io_judge.checks([machine, *curve, *rest])}
-    assert len(judged) == 19
+    assert len(judged) == 22
     verdicts = {
+        "one miss alone takes longer than one request by": False,
+        f"{gpu_io.through_cache(gpu_io.SMALL)} / the host alone": True,
         "random 4 KiB in memory, 12 threads": True,
         "random 4 KiB in memory, 4 threads": False,
         "one request alone, median": True,

@@ -321,7 +321,18 @@ def _writes(bench: Bench) -> list[Probe]:
         probes.append(Probe(name, _of("write", partial(_write, bench, request)), name))
         for what, way in _host_ways(bench, request[0]):
             probes.append(Probe(f"{name}, {what}", _of("write", partial(_host_write, bench, request, way)), name))
+    for size in (SMALL, LARGE):
+        probes.append(Probe(through_cache(size), _of("write", partial(_write_through_cache, bench, size)), "cache"))
     return probes
+
+
+def through_cache(size: int) -> str:
+    return f"write through the page cache in device memory, {bytes_text(size)}"
+
+
+def _write_through_cache(bench: Bench, size: int, _turn: int) -> Sample:
+    setup = _disk_setup(bench, bench.target, size, writable=True)
+    return cached.writes(bench, size, setup.slots, setup.service_threads)
 
 
 def _host_write(bench: Bench, request: tuple[int, bool], way: Callable[..., Any], turn: int) -> Sample:

@@ -1,4 +1,4 @@
-"""The page cache in the device's memory, as samples of the suite `gpu-io`: hits, misses, sweeps and gathers.
+"""The page cache in the device's memory, as samples of the suite `gpu-io`: hits, misses, sweeps, gathers and writes.
 
 What must stay true: what a cell is of (all hits, all misses) is what the cache counted while it ran, and what lies in
 the cache afterwards, or was gathered from it, is checked on the device.
@@ -17,7 +17,7 @@ from penstock.bench.gpu_io_host import ROW_BYTES, check_rows, rows_sample
 from penstock.bench.grid import check
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Sample
-from penstock.bench.workspace import FILE_SEED, make_resident
+from penstock.bench.workspace import FILE_SEED, make_cold, make_resident
 
 if TYPE_CHECKING:
     from penstock.bench.gpu_io import Bench
@@ -30,6 +30,7 @@ TILE_BLOCKS = 2  # at once on a multiprocessor: registers for eight loads under 
 COUNTS = ("hits", "misses", "joined", "evictions")
 LONE_PAGES = 4096
 MISS_PART = 8  # the file by the cache
+WRITTEN_PART = 8  # what is written by the cache
 
 
 def loads(bench: Bench, tile: int, cached: bool) -> Sample:
@@ -100,6 +101,46 @@ def one_miss(bench: Bench) -> Sample:
         raise _not_as_meant(bench.ram, f"{counts['misses']} of {pages} pages were misses")
     sample = rows_sample(pages, seconds, watch, PAGE_BYTES) | counts
     return sample | {"order": "sequential", "mean_us": seconds / pages * 1e6, "took": "cache"}
+
+
+def writes(bench: Bench, size: int, slots: int, threads: int) -> Sample:
+    """Whole pages in sequence onto the disk, through a cache of an eighth of them; its flush and sync are in the time.
+    Then they are read back from the disk through the cache and compared with what was written."""
+    data = bench.write_bytes[size] // size * size
+    whole, seed = bench.buffer(2 * data), next(bench.seeds)
+    memory, again = whole.slice(0, data), whole.slice(data, data)
+    cache_bytes = max(data // WRITTEN_PART, 64 * size)
+    options = {"page_bytes": size, "cache_bytes": cache_bytes, "threads": threads, "map": False}
+    bench.storms.rest()
+    bench.context.stamp(memory, 0, seed)
+    with bench.context.open(bench.target, write=True) as opened:
+        make_cold(opened, bench.bytes)
+        cache = _core.device_cache(bench.context._raw, [opened._raw], slots=slots, **options)
+        try:
+            with bench.workspace.media.watch() as media, Stopwatch() as watch:
+                start = time.perf_counter()
+                cache.write(0, 0, memory)
+                cache.flush()
+                seconds = time.perf_counter() - start
+            found = cache.statistics()
+            if found["loaded_bytes"] or found["written_back_bytes"] < data:
+                cause = (
+                    f"{found['loaded_bytes']} bytes were read and {found['written_back_bytes']} of {data} written back"
+                )
+                raise _not_as_meant(bench.target, cause)
+            cache.invalidate(0, 0, data)
+            make_cold(opened, bench.bytes)
+            cache.read(0, 0, again)
+        finally:
+            cache.close()
+    check(bench.context, bench.target, again, seed, " written through the page cache")
+    served = {name: [one["requests"], one["bytes"]] for name, one in _moved(found["served"]).items()}
+    sample = rows_sample(data // size, seconds, watch, size) | media.fields() | {"order": "sequential", "took": "cache"}
+    return sample | {"served": served, "write_backs": found["write_backs"], "verified_bytes": data}
+
+
+def _moved(served: dict[str, Any]) -> dict[str, dict[str, int]]:
+    return {name: one for name, one in served.items() if name != "gpu_pages" and one["requests"]}
 
 
 def sweep(bench: Bench, advice: str) -> Sample:

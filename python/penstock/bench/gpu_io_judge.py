@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.bench.gpu_io import BESIDES, LARGE, SIZES, SMALL, name_of
+from penstock.bench.gpu_io import BESIDES, LARGE, SIZES, SMALL, name_of, through_cache
 from penstock.bench.promises import Check, Medians, Rows, judged
 
 PERCENT = 100.0
@@ -85,7 +85,21 @@ def _beside_host(medians: Medians, name: str, bound: float) -> Check:
 
 def _disk(medians: Medians) -> list[Check]:
     reads = [_beside_host(medians, name_of("disk", request), 0.97) for request in ((SMALL, False), (LARGE, True))]
-    return reads + [_beside_host(medians, name_of("write", request), 0.90) for request in SIZES]
+    writes = [_beside_host(medians, name_of("write", request), 0.90) for request in SIZES]
+    return reads + writes + [_through_cache(medians, size) for size in (SMALL, LARGE)]
+
+
+def _through_cache(medians: Medians, size: int) -> Check:
+    """Beside writes of the host in sequence, which are not synced in their time."""
+    name = through_cache(size)
+    best = best_host(medians, name_of("write", (size, True)))
+    return _gpu(f"{name} / the host alone", medians.ratio(name, best) if best else None, 0.90)
+
+
+def _lone_miss(medians: Medians) -> float | None:
+    miss = medians.field("one miss alone", "mean_us")
+    request = medians.field("one request alone, checked", "mean_us")
+    return (miss / request - 1) * PERCENT if miss and request else None
 
 
 def _cache(medians: Medians) -> list[Check]:
@@ -95,6 +109,7 @@ def _cache(medians: Medians) -> list[Check]:
         _gpu("element loads, all hits", hits / 1e9 if hits else None, 250, unit="GB/s"),
         _gpu("tiles, all hits / plain memory", medians.ratio("tiles, all hits", "tiles, plain memory"), 0.60),
         _gpu("a miss takes longer than a raw request by", (raw - 1) * PERCENT if raw else None, 15, False, "%"),
+        _gpu("one miss alone takes longer than one request by", _lone_miss(medians), 15, False, "%"),
     ]
     for name, bound in (("sweep with advice", 0.45), ("sweep without advice", 0.40)):
         found.append(_gpu(f"hit rate of a {name}", medians.field(name, "hit_rate"), bound))
