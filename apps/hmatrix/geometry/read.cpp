@@ -32,16 +32,26 @@ class Descriptor {
     int number_;
 };
 
+struct Refusal {
+    ErrorCode code;
+    const char* cause;
+    const char* advice;
+};
+
+[[noreturn]] void refuse_file(const std::string& name, const Refusal& why) {
+    ErrorInfo info;
+    info.code = why.code;
+    info.operation = "read mesh";
+    info.file = name;
+    info.cause = why.cause;
+    info.advice = why.advice;
+    throw Error(std::move(info));
+}
+
 // /dev/zero has no end, and all of a disk is no mesh.
 void refuse_devices(const struct stat& about, const std::string& path) {
     if (!S_ISCHR(about.st_mode) && !S_ISBLK(about.st_mode)) return;
-    ErrorInfo info;
-    info.code = ErrorCode::invalid_argument;
-    info.operation = "read mesh";
-    info.file = path;
-    info.cause = "it is a device";
-    info.advice = "give a file, or a pipe with a mesh";
-    throw Error(std::move(info));
+    refuse_file(path, {ErrorCode::invalid_argument, "it is a device", "give a file, or a pipe with a mesh"});
 }
 
 // The whole of a file, of a pipe too.
@@ -127,13 +137,8 @@ Mesh parse_mesh(std::string_view bytes, const std::string& name, const ReadOptio
     Reader reader = reader_by_content(bytes);
     if (reader == nullptr) reader = reader_by_ending(name);
     if (reader == nullptr) {
-        ErrorInfo info;
-        info.code = ErrorCode::unsupported;
-        info.operation = "read mesh";
-        info.file = name;
-        info.cause = "neither content nor name tell a format that is read here";
-        info.advice = "give PLY, OBJ, STL, OFF or HACApK's .pbf";
-        throw Error(std::move(info));
+        refuse_file(name, {ErrorCode::unsupported, "neither content nor name tell a format that is read here",
+                           "give PLY, OBJ, STL, OFF or HACApK's .pbf"});
     }
     return reader(source, options.unit_metres);
 }
