@@ -7,6 +7,7 @@ returned is done, and one that failed raised.
 from __future__ import annotations
 
 import operator
+import os
 import threading
 from dataclasses import dataclass
 from types import TracebackType
@@ -69,6 +70,7 @@ class StoredArray:
         self._row_shape = place.shape[1:]
         self._row_bytes = product(self._row_shape) * place.dtype.itemsize
         self._closing = threading.RLock()
+        self._process = os.getpid()
 
     @property
     def name(self) -> str:
@@ -269,8 +271,9 @@ class StoredArray:
                 self._shared = None
 
     def __del__(self) -> None:
-        """Whoever did not close: what was written is not lost in silence, for Python prints what this raises."""
-        if getattr(self, "_shared", None) is not None and self._place.writable:
+        """Whoever did not close: what was written is not lost in silence, for Python prints what this raises. A forked
+        child has nothing to write: its parent has the cache."""
+        if getattr(self, "_process", None) == os.getpid() and self._shared is not None and self._place.writable:
             self.close()
 
     def __enter__(self) -> StoredArray:
