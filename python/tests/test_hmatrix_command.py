@@ -348,6 +348,16 @@ def test_a_killed_solve_goes_on_from_its_checkpoint(penstock: Run, tmp_path: Pat
     assert np.array_equal(surface_of(tmp_path / "q.vtk", plain["unknowns"]), wanted), "bit by bit"
 
 
+def test_the_text_says_what_a_checkpoint_was_good_for(penstock: Run, tmp_path: Path) -> None:
+    how = ("hmatrix", "solve", *SMALL, "--method", "gmres", "--checkpoint", "state", "--checkpoint-sweeps", "2")
+    assert penstock(*how, "--max-iterations", "6", cwd=tmp_path).code == 1
+    ran = penstock(*how, cwd=tmp_path)
+    assert ran.code == 0 and "of them made before the checkpoint and repeated without reading" in ran.out
+    assert penstock(*how, "--max-iterations", "6", cwd=tmp_path).code == 1
+    ran = penstock(*how, "--restart", "2", "--max-iterations", "90", cwd=tmp_path)
+    assert ran.code == 0 and "begun anew from the iterate after 4 sweeps: it takes other steps" in ran.out
+
+
 def test_what_a_killed_run_left_is_removed_by_the_next(penstock: Run, tmp_path: Path) -> None:
     process = started(tmp_path, "hmatrix", "solve", "--shape", "bumpy", "--triangles", "30000", "--batches", "60")
     wait_for(process, b"MiB")

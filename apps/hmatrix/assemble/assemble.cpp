@@ -34,6 +34,7 @@ void check(const MatrixProblem& problem, const AssembleOptions& options) {
     if (problem.points.empty() || problem.entries == nullptr) refuse("there are no points, or no entries");
     if (options.batch_bytes < 1) refuse("a batch of " + std::to_string(options.batch_bytes) + " bytes holds nothing");
     if (options.gpu_bytes < 1) refuse(std::to_string(options.gpu_bytes) + " bytes of a GPU's memory hold nothing");
+    if (options.check_rows < -1) refuse(std::to_string(options.check_rows) + " rows to check", "-1: as many as usual");
     if (options.batches < 0) refuse(std::to_string(options.batches) + " batches");
     if (options.accuracies.size() > kMaxTiers) refuse("more than " + std::to_string(kMaxTiers) + " tiers");
     for (std::size_t i = 0; i < options.accuracies.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "hmatrix/build/cross.hpp"
 #include "hmatrix/build/references.hpp"
+#include "hmatrix/scramble.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -22,15 +23,14 @@ constexpr int kRepairs = 16;
 constexpr std::int64_t kExactRank = 512;
 constexpr std::int64_t kMostRank = 1000;
 
-// Numbers that look random and are the same in each run (splitmix64).
+// Numbers that look random and are the same in each run.
 class Draws {
   public:
     explicit Draws(std::uint64_t seed) : state_(seed) {}
     std::int64_t below(std::int64_t bound) {
-        std::uint64_t x = state_ += 0x9e3779b97f4a7c15u;
-        x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-        x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-        return static_cast<std::int64_t>((x ^ (x >> 31)) % static_cast<std::uint64_t>(bound));
+        const std::uint64_t drawn = scrambled(state_);
+        state_ += kScrambleStep;
+        return static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(bound));
     }
 
   private:

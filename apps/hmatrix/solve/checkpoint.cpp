@@ -9,17 +9,14 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "penstock/checksum.hpp"
+#include "hmatrix/solve/state_bytes.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "fields are copied as they lie in memory");
 
 constexpr std::array<char, 8> kMagic{'P', 'S', 'H', 'M', 'S', 'O', 'L', 'V'};
 constexpr std::uint32_t kVersion = 2;
@@ -28,20 +25,6 @@ constexpr std::uint64_t kHeaderSum = 92;
 const char* const kStartAfresh = "start the solve afresh";
 
 using Header = std::array<std::byte, kHeaderBytes>;
-
-template <class Value>
-void put(Header& header, std::size_t at, const Value& value) {
-    std::memcpy(header.data() + at, &value, sizeof value);
-}
-
-template <class Value>
-Value get(const Header& header, std::size_t at) {
-    Value value;
-    std::memcpy(&value, header.data() + at, sizeof value);
-    return value;
-}
-
-std::uint32_t sum_of(std::span<const std::byte> bytes) { return checksum(ChecksumKind::crc32, bytes); }
 
 Header header_of(const SolverState& state) {
     Header header{};
@@ -73,19 +56,14 @@ SolverState state_of(const Header& header) {
     return state;
 }
 
+constexpr const char* kOperation = "read the checkpoint";
+
 [[noreturn]] void refuse(const std::string& file, const std::string& cause, const std::string& advice = kStartAfresh) {
-    ErrorInfo info;
-    info.code = ErrorCode::invalid_argument;
-    info.operation = "read the checkpoint";
-    info.file = file;
-    info.cause = cause;
-    info.advice = advice;
-    throw Error(std::move(info));
+    refuse(StateFile{kOperation, file}, cause, advice);
 }
 
 void require_done(const Outcome& outcome, std::uint64_t bytes, const std::string& file) {
-    if (!outcome.error.ok()) throw Error(outcome.error);
-    if (outcome.bytes != bytes) refuse(file, "the file ended while it was read");
+    require_whole(outcome, bytes, {kOperation, file});
 }
 
 void check_header(const Header& header, const std::string& file) {
@@ -116,8 +94,6 @@ void check_problem(const Problem& found, const Problem& expected, const std::str
     if (found.right_hand_side != expected.right_hand_side) refuse(file, other + "its right-hand side differs");
     if (found.matrix != expected.matrix) refuse(file, other + "its matrix differs");
 }
-
-MemoryView view_of(void* data, std::uint64_t bytes) { return {data, bytes, MemoryKind::system}; }
 
 }  // namespace
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
 #include <string>
 
@@ -212,6 +214,45 @@ TEST_F(ContinuedSolve, killed_at_any_call_that_changes_a_file_it_still_goes_on_t
     }
     EXPECT_GE(begun, 8) << "killed before the first checkpoint was whole";
     EXPECT_GE(repeated, 8);
+}
+
+// A disk that is full from the n-th write on.
+class FullSystem final : public os::System {
+  public:
+    explicit FullSystem(int writes) : left_(writes) {}
+    ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
+        if (left_-- > 0) return System::pwrite(fd, memory, bytes, offset);
+        errno = ENOSPC;
+        return -1;
+    }
+
+  private:
+    int left_;
+};
+
+TEST_F(ContinuedSolve, a_full_disk_ends_it_and_with_room_it_goes_on_to_the_same_bits) {
+    const SolveOptions options{.method = Method::bicgstab, .tolerance = 1e-2};
+    const Found wanted = whole(options);
+    int refused = 0, repeated = 0;
+    for (int writes = 0;; ++writes) {
+        ASSERT_LT(writes, 100);
+        std::filesystem::remove(file_);
+        std::filesystem::remove(products_);
+        FullSystem system(writes);
+        try {
+            solve_.run(file_, options, 1000, &system);
+            break;
+        } catch (const Error& error) {
+            ASSERT_EQ(error.code(), ErrorCode::no_space) << error.what();
+            ++refused;
+        }
+        const Found found = solve_.run(file_, options);
+        ASSERT_NE(found.continued.how, Continued::restarted) << found.continued.restarted_because;
+        repeated += found.continued.how == Continued::repeated;
+        expect_the_same(found, wanted);
+    }
+    EXPECT_GE(refused, 6);
+    EXPECT_GE(repeated, 3);
 }
 
 TEST_F(ContinuedSolve, a_file_of_others_that_has_the_name_of_the_products_is_not_written_over) {

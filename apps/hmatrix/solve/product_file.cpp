@@ -12,7 +12,7 @@
 #include <random>
 #include <utility>
 
-#include "penstock/checksum.hpp"
+#include "hmatrix/solve/state_bytes.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -22,37 +22,18 @@ constexpr std::array<char, 8> kMagic{'P', 'S', 'H', 'M', 'P', 'R', 'O', 'D'};
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 64, kHeaderSum = 60, kEntryHead = 16, kEntryTail = 8;
 
+constexpr std::size_t kPendingMost = 64 << 20;  // bytes in memory, however rare checkpoints are
+
 using Header = std::array<std::byte, kHeaderBytes>;
 
-std::uint32_t sum_of(std::span<const std::byte> bytes) { return checksum(ChecksumKind::crc32, bytes); }
-
-template <class Bytes, class Value>
-void put(Bytes& bytes, std::size_t at, const Value& value) {
-    std::memcpy(bytes.data() + at, &value, sizeof value);
-}
-
-template <class Value, class Bytes>
-Value get(const Bytes& bytes, std::size_t at) {
-    Value value;
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    return value;
-}
+constexpr const char* kOperation = "read the products of a checkpoint";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& cause, const std::string& advice = {}) {
-    ErrorInfo info;
-    info.code = ErrorCode::invalid_argument;
-    info.operation = "read the products of a checkpoint";
-    info.file = file;
-    info.cause = cause;
-    info.advice = advice;
-    throw Error(std::move(info));
+    refuse(StateFile{kOperation, file}, cause, advice);
 }
 
-MemoryView view_of(void* data, std::uint64_t bytes) { return {data, bytes, MemoryKind::system}; }
-
 void require_whole(const Outcome& outcome, std::uint64_t bytes, const std::string& file) {
-    if (!outcome.error.ok()) throw Error(outcome.error);
-    if (outcome.bytes != bytes) refuse(file, "it ended while it was read");
+    require_whole(outcome, bytes, StateFile{kOperation, file});
 }
 
 std::uint64_t numbers_of(const Problem& problem) {
@@ -93,7 +74,7 @@ ProductFile::ProductFile(const Context& context, std::string file, const Problem
     first_.x.resize(numbers_of(problem));
     const std::uint64_t bytes = first_.x.size() * sizeof(double);
     next_ = kHeaderBytes + bytes;
-    if (open_->size_bytes() < std::max(next_, settled_)) refuse(file_, "it is shorter than its checkpoint says");
+    if (settled_ < next_ || open_->size_bytes() < settled_) refuse(file_, "it is shorter than its checkpoint says");
     require_whole(open_->read(view_of(first_.x.data(), bytes), kHeaderBytes), bytes, file_);
     if (checksum_of(first_.x) != checksum) refuse(file_, "its first guess is corrupted");
 }
@@ -187,6 +168,7 @@ void ProductFile::keep(const ProductKey& key, std::span<const double> image) {
     const std::size_t tail = entry.size() - kEntryTail;
     put(entry, tail, sum_of(std::span(entry).first(tail)));
     pending_.insert(pending_.end(), entry.begin(), entry.end());
+    if (pending_.size() >= kPendingMost) settle();
 }
 
 }  // namespace penstock::hmatrix

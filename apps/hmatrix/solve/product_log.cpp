@@ -4,19 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hmatrix/scramble.hpp"
+
 namespace penstock::hmatrix {
 namespace {
 
 // Of the norm: what rounding may grow to in an inner solve, and far below what another method or option changes.
 constexpr double kSame = 1e-9;
-
-// Bits that look random and are the same everywhere (splitmix64; Steele, Lea and Flood 2014).
-std::uint64_t scrambled(std::uint64_t number) {
-    number += 0x9e3779b97f4a7c15;
-    number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9;
-    number = (number ^ number >> 27) * 0x94d049bb133111eb;
-    return number ^ number >> 31;
-}
 
 void mark(std::span<const double> column, std::span<double> marks) {
     double squares = 0;
