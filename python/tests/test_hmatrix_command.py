@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import PENSTOCK, Ran, assert_one_line_error
+from hmatrix_rig import off, on_gpu
 
 import penstock as ps
 from penstock.hmatrix._close import all_but_coincident
@@ -47,7 +48,7 @@ def test_a_solve_tells_everything(penstock: Run, tmp_path: Path) -> None:
     assert found["total_s"] == pytest.approx(phases)
     assert found["command"].startswith("penstock hmatrix solve --shape sphere --triangles 1280 --out q.vtk")
     assert found["machine"]["git_revision"] == (ps._core.build_facts()["revision"] or None)
-    assert found["machine"]["device"]["name"] == "host" and found["machine"]["cores"] >= 1
+    assert found["machine"]["device"]["name"] == ("cuda:0" if on_gpu() else "host") and found["machine"]["cores"] >= 1
     assert found["bytes_stored"] == (tmp_path / "m.hmat").stat().st_size
     assert sum(found["bytes_by_path"].values()) == found["bytes_read"] > 0
     charge = surface_of(tmp_path / "q.vtk", 1280)
@@ -342,10 +343,12 @@ def test_a_killed_solve_goes_on_from_its_checkpoint(penstock: Run, tmp_path: Pat
     assert ran.code == 0, ran.err
     assert ran.json["continued"] == "repeated" and ran.json["sweeps_before"] >= 3
     assert not (tmp_path / "state").exists() and not (tmp_path / "state.products").exists()
-    assert {name: ran.json[name] for name in ("sweeps", "iterations", "history")} == {
-        name: plain[name] for name in ("sweeps", "iterations", "history")
-    }
-    assert np.array_equal(surface_of(tmp_path / "q.vtk", plain["unknowns"]), wanted), "bit by bit"
+    assert (ran.json["sweeps"], ran.json["iterations"]) == (plain["sweeps"], plain["iterations"])
+    found = surface_of(tmp_path / "q.vtk", plain["unknowns"])
+    if on_gpu():  # which adds in any order: two runs of one solve differ by rounding
+        assert np.allclose(ran.json["history"], plain["history"], rtol=1e-3) and off(found, wanted) < 1e-6
+    else:
+        assert ran.json["history"] == plain["history"] and np.array_equal(found, wanted), "bit by bit"
 
 
 def test_the_text_says_what_a_checkpoint_was_good_for(penstock: Run, tmp_path: Path) -> None:
@@ -389,7 +392,8 @@ def test_charges_that_cannot_be_written_do_not_cost_the_result(penstock: Run, tm
     ran = Ran(done.returncode, done.stdout, done.stderr)
     assert ran.code == 1 and ran.json["converged"] and ran.json["capacitance_over_4pi_eps0"] > 1
     assert "q.vtk" in ran.err and ran.err.count("\n") == 1
-    assert [one.name for one in tmp_path.iterdir()] == ["m.hmat"]
+    # Where there is NVIDIA's library for GPU I/O, it leaves a log of its own.
+    assert {one.name for one in tmp_path.iterdir()} - {"cufile.log"} == {"m.hmat"}
 
 
 def test_damage_is_named(penstock: Run, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ class GpuVectors final : public VectorSpace {
     GpuVectors(const Context& context, Stream& stream, std::int64_t size)
         : context_(context), stream_(stream), size_(size) {}
 
+    bool repeatable() const noexcept override { return false; }
     std::int64_t size() const noexcept override { return size_; }
 
     std::shared_ptr<double> allocate(std::int64_t count) override {

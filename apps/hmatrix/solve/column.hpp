@@ -22,6 +22,7 @@ struct Product {
     const double* x = nullptr;
     double* y = nullptr;
     double accuracy = 0;
+    double* exact_x = nullptr;  // takes what a recalled product was made of, where that was kept
     bool check = false;  // of the true residual: no sweep of the method, and done even after a call to stop
 };
 
@@ -85,6 +86,11 @@ class Column {
     // co_await: false when the solve was told to stop instead.
     Served multiply(const double* from, double* to, double accuracy = 0) {
         return {*this, {.source = Source::matrix, .x = from, .y = to, .accuracy = accuracy}};
+    }
+    // Of a direction that need not be what the method chose, as long as `to` is its image.
+    Served multiply_direction(double* direction, double* to, double accuracy) {
+        return {*this,
+                {.source = Source::matrix, .x = direction, .y = to, .accuracy = accuracy, .exact_x = direction}};
     }
     Served apply(Source source, const double* from, double* to) {
         return {*this, {.source = source, .x = from, .y = to}};

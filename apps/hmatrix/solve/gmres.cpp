@@ -127,7 +127,12 @@ Task Gmres::cycle() {
         co_await column_.run(choice);
         if (!column_.stopped.empty()) co_return;
         const double asked = accuracy(), before = column_.residual;
-        if (!co_await column_.multiply(direction_, outer_.image(), asked)) co_return;
+        if (stores_directions_) {
+            double* const z = directions_->column(outer_.size());
+            if (!co_await column_.multiply_direction(z, outer_.image(), asked)) co_return;
+        } else if (!co_await column_.multiply(direction_, outer_.image(), asked)) {
+            co_return;
+        }
         const double left = outer_.extend();
         if (column_.lost(left, "a product with the matrix")) co_return;
         if (column_.iteration_done(left)) co_return;

@@ -75,6 +75,7 @@ class HostVectors final : public VectorSpace {
   public:
     HostVectors(std::int64_t size, Workers* workers) : size_(size), workers_(workers, size >= kAlone) {}
 
+    bool repeatable() const noexcept override { return true; }
     std::int64_t size() const noexcept override { return size_; }
 
     std::shared_ptr<double> allocate(std::int64_t count) override {

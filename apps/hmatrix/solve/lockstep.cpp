@@ -38,7 +38,9 @@ std::vector<Column*> Lockstep::waiting_for(Source which, bool check) {
 bool Lockstep::serve(Source which, bool check) {
     const std::vector<Column*> found = waiting_for(which, check);
     if (found.empty()) return false;
+    const bool recalled = which == Source::matrix && repeating();
     apply(source(which), found);
+    if (recalled) take_operands(found);
     if (which == Source::surrogate) ++context_.inner_products;
     if (which == Source::matrix && !check) ++context_.sweeps;
     context_.check_unpaid = check;
@@ -67,6 +69,16 @@ void Lockstep::apply(LinearOperator& by, const std::vector<Column*>& columns) {
     by.apply(operands, images, count, accuracy);
     for (std::int64_t i = 0; i < count; ++i) {
         space.copy(images + i * space.size(), columns[static_cast<std::size_t>(i)]->wanted().y);
+    }
+}
+
+// Of products that were just recalled, for columns that go on with what those were made of.
+void Lockstep::take_operands(const std::vector<Column*>& columns) {
+    const std::span<const double> kept = context_.options.products->operand();
+    const auto size = static_cast<std::size_t>(context_.space.size());
+    for (std::size_t i = 0; i < columns.size() && !kept.empty(); ++i) {
+        double* const to = columns[i]->wanted().exact_x;
+        if (to != nullptr) context_.space.upload(kept.subspan(i * size, size), to);
     }
 }
 

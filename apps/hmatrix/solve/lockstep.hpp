@@ -30,6 +30,7 @@ class Lockstep {
     std::vector<Column*> waiting_for(Source which, bool check);
     bool serve(Source which, bool check = false);
     void apply(LinearOperator& by, const std::vector<Column*>& columns);
+    void take_operands(const std::vector<Column*>& columns);
     void report();
     bool refuse_sweeps();
     bool repeating() const noexcept;

@@ -3,7 +3,8 @@
 // Header, all little-endian: 0 magic, 8 version (u32), 12 checksum of the first guess (u32), 16 unknowns (i64), 24
 // columns (i64), 32 id (u64, random; the checkpoint has it too), 40 iterations before (i64), 48 sweeps before (i64), 56
 // zeros (4 bytes), 60 checksum of bytes 0 to 59 (u32). From 64: the first guess. An entry: columns (i64), accuracy
-// (f64), marks of each column, the images, the checksum of all that (u32), zeros (4 bytes). Numbers are doubles.
+// (f64), how many numbers of operands follow the marks (i64: none, or as many as of images), marks of each column, the
+// operands, the images, the checksum of all that (u32), zeros (4 bytes). Numbers are doubles.
 #include "hmatrix/solve/product_file.hpp"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ namespace penstock::hmatrix {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'P', 'S', 'H', 'M', 'P', 'R', 'O', 'D'};
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kHeaderBytes = 64, kHeaderSum = 60, kEntryHead = 16, kEntryTail = 8;
+constexpr std::uint32_t kVersion = 2;
+constexpr std::size_t kHeaderBytes = 64, kHeaderSum = 60, kEntryHead = 24, kEntryTail = 8;
 
 constexpr std::size_t kPendingMost = 64 << 20;  // bytes in memory, however rare checkpoints are
 
@@ -142,9 +143,15 @@ std::vector<std::byte> ProductFile::entry_at(std::uint64_t offset, std::size_t b
     return entry;
 }
 
-void ProductFile::recall(const ProductKey& key, std::span<double> image) {
+void ProductFile::recall(const ProductKey& key, double part, std::span<double> image) {
     const std::size_t marks = key.marks.size() * sizeof(double), numbers = image.size_bytes();
-    const std::size_t bytes = kEntryHead + marks + numbers + kEntryTail;
+    if (settled_ - next_ < kEntryHead) throw ReplayDiverged("the products end in the middle of one");
+    const std::vector<std::byte> head = entry_at(next_, kEntryHead);
+    const auto operands = get<std::int64_t>(head, 16);
+    if (operands != 0 && operands != static_cast<std::int64_t>(image.size()))
+        throw ReplayDiverged("it asks for a product of other right-hand sides");
+    const std::size_t of_operand = static_cast<std::size_t>(operands) * sizeof(double);
+    const std::size_t bytes = kEntryHead + marks + of_operand + numbers + kEntryTail;
     if (settled_ - next_ < bytes) throw ReplayDiverged("it asks for a product of more right-hand sides than was kept");
     const std::vector<std::byte> entry = entry_at(next_, bytes);
     ProductKey kept{.columns = get<std::int64_t>(entry, 0), .accuracy = get<double>(entry, 8), .marks = key.marks};
@@ -153,18 +160,23 @@ void ProductFile::recall(const ProductKey& key, std::span<double> image) {
         throw ReplayDiverged(file_ + ": the product at byte " + std::to_string(next_) + " is corrupted");
     }
     std::memcpy(kept.marks.data(), entry.data() + kEntryHead, marks);
-    if (!same(kept, key)) throw ReplayDiverged("it takes other steps than the one that was kept");
-    std::memcpy(image.data(), entry.data() + kEntryHead + marks, numbers);
+    if (!same(kept, key, part)) throw ReplayDiverged("it takes other steps than the one that was kept");
+    operand_.resize(static_cast<std::size_t>(operands));
+    std::memcpy(operand_.data(), entry.data() + kEntryHead + marks, of_operand);
+    std::memcpy(image.data(), entry.data() + kEntryHead + marks + of_operand, numbers);
     next_ += bytes;
 }
 
-void ProductFile::keep(const ProductKey& key, std::span<const double> image) {
+void ProductFile::keep(const ProductKey& key, std::span<const double> operand, std::span<const double> image) {
     const std::size_t marks = key.marks.size() * sizeof(double), numbers = image.size_bytes();
-    std::vector<std::byte> entry(kEntryHead + marks + numbers + kEntryTail);
+    std::vector<std::byte> entry(kEntryHead + marks + operand.size_bytes() + numbers + kEntryTail);
     put(entry, 0, key.columns);
     put(entry, 8, key.accuracy);
-    std::memcpy(entry.data() + kEntryHead, key.marks.data(), marks);
-    std::memcpy(entry.data() + kEntryHead + marks, image.data(), numbers);
+    put(entry, 16, static_cast<std::int64_t>(operand.size()));
+    std::byte* const at = entry.data() + kEntryHead;
+    std::memcpy(at, key.marks.data(), marks);
+    std::copy_n(reinterpret_cast<const std::byte*>(operand.data()), operand.size_bytes(), at + marks);
+    std::memcpy(at + marks + operand.size_bytes(), image.data(), numbers);
     const std::size_t tail = entry.size() - kEntryTail;
     put(entry, tail, sum_of(std::span(entry).first(tail)));
     pending_.insert(pending_.end(), entry.begin(), entry.end());

@@ -35,8 +35,9 @@ class ProductFile final : public ProductLog {
     ProductsMark settle();
 
     bool recalling() const noexcept override { return next_ < settled_; }
-    void recall(const ProductKey& key, std::span<double> image) override;
-    void keep(const ProductKey& key, std::span<const double> image) override;
+    void recall(const ProductKey& key, double part, std::span<double> image) override;
+    std::span<const double> operand() const noexcept override { return operand_; }
+    void keep(const ProductKey& key, std::span<const double> operand, std::span<const double> image) override;
 
   private:
     void make();
@@ -51,6 +52,7 @@ class ProductFile final : public ProductLog {
     std::uint64_t settled_ = 0;  // bytes of the file that count; 0: it is not made yet
     std::uint64_t next_ = 0;     // where the entry lies that is recalled next
     std::vector<std::byte> pending_;
+    std::vector<double> operand_;  // of the product that was recalled last
     std::optional<File> open_;
 };
 

@@ -9,9 +9,6 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Of the norm: what rounding may grow to in an inner solve, and far below what another method or option changes.
-constexpr double kSame = 1e-9;
-
 void mark(std::span<const double> column, std::span<double> marks) {
     double squares = 0;
     std::fill(marks.begin(), marks.end(), 0.0);
@@ -34,37 +31,38 @@ ProductKey key_of(std::span<const double> operand, std::int64_t columns, double 
     return key;
 }
 
-bool same(const ProductKey& a, const ProductKey& b) {
+bool same(const ProductKey& a, const ProductKey& b, double part) {
     if (a.columns != b.columns || a.marks.size() != b.marks.size()) return false;
-    if (!(std::abs(a.accuracy - b.accuracy) <= kSame * std::abs(a.accuracy))) return false;
+    if (!(std::abs(a.accuracy - b.accuracy) <= part * std::abs(a.accuracy))) return false;
     for (std::size_t i = 0; i < a.marks.size(); ++i) {
         const double norm = a.marks[i / kMarks * kMarks];
-        if (!(std::abs(a.marks[i] - b.marks[i]) <= kSame * norm)) return false;
+        if (!(std::abs(a.marks[i] - b.marks[i]) <= part * norm)) return false;
     }
     return true;
 }
 
-void LoggedOperator::download(const double* from, std::int64_t count) {
+void LoggedOperator::download(const double* from, std::int64_t count, std::vector<double>& to) {
     const auto size = static_cast<std::size_t>(space_.size());
-    host_.resize(size * static_cast<std::size_t>(count));
+    to.resize(size * static_cast<std::size_t>(count));
     for (std::size_t c = 0; c < static_cast<std::size_t>(count); ++c) {
-        space_.download(from + c * size, std::span(host_).subspan(c * size, size));
+        space_.download(from + c * size, std::span(to).subspan(c * size, size));
     }
 }
 
 void LoggedOperator::apply(const double* x, double* y, std::int64_t count, double accuracy) {
-    download(x, count);
-    const ProductKey key = key_of(host_, count, accuracy);
+    download(x, count, operand_);
+    const ProductKey key = key_of(operand_, count, accuracy);
     if (!log_.recalling()) {
         matrix_.apply(x, y, count, accuracy);
-        download(y, count);
-        log_.keep(key, host_);
+        download(y, count, image_);
+        log_.keep(key, with_operands_ ? std::span<const double>(operand_) : std::span<const double>(), image_);
         return;
     }
-    log_.recall(key, host_);
+    image_.resize(operand_.size());
+    log_.recall(key, space_.repeatable() ? kSameOnHost : kSameOnGpu, image_);
     const auto size = static_cast<std::size_t>(space_.size());
     for (std::size_t c = 0; c < static_cast<std::size_t>(count); ++c) {
-        space_.upload(std::span(host_).subspan(c * size, size), y + c * size);
+        space_.upload(std::span(image_).subspan(c * size, size), y + c * size);
     }
 }
 

@@ -190,7 +190,8 @@ SolveResult solve(VectorSpace& space, LinearOperator& matrix, std::span<const do
     }
     Columns work(context, b, x);
     std::optional<LoggedOperator> logged;
-    if (options.products != nullptr) logged.emplace(space, matrix, *options.products);
+    const bool with_operands = !space.repeatable() && options.method == Method::fgmres;
+    if (options.products != nullptr) logged.emplace(space, matrix, *options.products, with_operands);
     LinearOperator& products = logged ? static_cast<LinearOperator&>(*logged) : matrix;
     Lockstep lockstep(context, products, work.columns);
     lockstep.run();

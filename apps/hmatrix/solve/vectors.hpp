@@ -17,6 +17,8 @@ class VectorSpace {
   public:
     virtual ~VectorSpace() = default;
     virtual std::int64_t size() const noexcept = 0;
+    // The same calls, and products of an operator on these vectors, have the same bits on every run.
+    virtual bool repeatable() const noexcept = 0;
     // `count` vectors, zeroed; freed with the owner. Throws Error{out_of_memory}.
     virtual std::shared_ptr<double> allocate(std::int64_t count) = 0;
     virtual void upload(std::span<const double> host, double* to) = 0;
