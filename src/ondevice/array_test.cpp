@@ -26,8 +26,8 @@ struct TwoArrays : DiskStore {
     Status test(Lanes lanes, u32 ticket, u64 key, void* page) const {
         return DiskStore::test(lanes, ticket, place(key), page);
     }
-    Status put(Lanes lanes, u64 key, const void* page, u64 deadline) const {
-        return DiskStore::put(lanes, place(key), page, deadline);
+    Status prepare(Lanes lanes, u64 key, const void* page, u64 deadline, u32& ticket) const {
+        return DiskStore::prepare(lanes, place(key), page, deadline, ticket);
     }
 };
 

@@ -112,7 +112,8 @@ struct DiskStore {
     Disk* disk;
     Status begin(Lanes, u64 key, void*, u64, u32& ticket) const { return disk->begin(key, ticket); }
     Status test(Lanes, u32 ticket, u64 key, void* page) const { return disk->test(ticket, key, page); }
-    Status put(Lanes, u64 key, const void* page, u64) const { return disk->put(key, page); }
+    Status prepare(Lanes, u64 key, const void* page, u64, u32&) const { return disk->put(key, page); }
+    Status send(u64, u32, u64) const { return Status::ok; }
     Status commit(Lanes, u64) const { return disk->commit(); }
 };
 

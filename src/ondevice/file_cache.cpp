@@ -14,6 +14,8 @@ constexpr u64 kSlotMemory = 64 * kMiB;   // page-locked, of the mailbox
 constexpr u32 kSlotsMax = 4096;          // more add nothing: the link is full long before
 constexpr u32 kThreadsMax = 12;          // that are taken unasked
 constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
+// Of a write, at least; or a quarter of the pages on probation: of more, fewer neighbours are in the cache at one time.
+constexpr u32 kWriters = 64;
 constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
@@ -218,8 +220,10 @@ u32 FileCache::workers_for(const CacheWork& work) const {
         case CacheTask::prefetch:
         case CacheTask::pin:
         case CacheTask::unpin: useful = work.count; break;
-        case CacheTask::read:
-        case CacheTask::write: useful = work.count / shape_.page_bytes + 2; break;
+        case CacheTask::read: useful = work.count / shape_.page_bytes + 2; break;
+        case CacheTask::write:
+            useful = std::min<u64>(work.count / shape_.page_bytes + 2, std::max(kWriters, shape_.probation / 4));
+            break;
         case CacheTask::write_back:
         case CacheTask::format: useful = shape_.frames; break;
         default: break;

@@ -38,6 +38,7 @@ struct CacheOutcome {
     u64 where;
     u64 cycles;
     u64 ns;
+    u64 given;  // pages of a write that workers have taken on
 };
 
 struct CacheWork {
@@ -148,13 +149,25 @@ struct CacheWorker {
         if (stores && !ref().writable) return static_cast<void>(failed(Status::read_only, 0));
         if (work.first > ref().bytes || work.count > ref().bytes - work.first)
             return static_cast<void>(failed(Status::out_of_range, work.first));
-        const u64 end = work.first + work.count;
-        for (u64 page = work.first / quick.page_bytes + worker; page * quick.page_bytes < end; page += workers) {
+        const u64 end = work.first + work.count, first = work.first / quick.page_bytes;
+        for (u64 turn = worker;; turn += workers) {
+            const u64 page = first + (stores ? next_given() : turn);
+            if (page * quick.page_bytes >= end) return;
             const u64 from = page * quick.page_bytes < work.first ? work.first : page * quick.page_bytes;
             const u64 next = (page + 1) * quick.page_bytes;
             const u64 to = next < end ? next : end;
             if (failed(move_in_page(from, to - from, work.memory + (from - work.first), stores), page)) return;
         }
+    }
+
+    // Who is ready has the next page: pages beside each other are then in the cache at one time, and leave it together.
+    // With shares made beforehand, workers that wait for the disk fall behind others, and leave gaps.
+    PENSTOCK_ONDEVICE u64 next_given() const {
+        const Lanes all = P::active();
+        u64 page = 0;
+        if (P::lane() == lowest(all))
+            page = P::template add<Scope::device, Order::relaxed>(&work.outcome->given, u64{1});
+        return P::from(all, page, lowest(all));
     }
 
     PENSTOCK_ONDEVICE void pages() const {

@@ -292,8 +292,8 @@ TEST(PageCacheHit, a_frame_that_goes_to_another_page_meanwhile_is_not_taken_for_
 // Interrupted when it takes a page to write it back: what is stored from then on is not lost.
 struct Late : DiskStore {
     std::function<void()>* during;
-    Status put(Lanes lanes, u64 key, const void* page, u64 deadline) const {
-        const Status status = DiskStore::put(lanes, key, page, deadline);
+    Status prepare(Lanes lanes, u64 key, const void* page, u64 deadline, u32& ticket) const {
+        const Status status = DiskStore::prepare(lanes, key, page, deadline, ticket);
         if (const auto first = std::exchange(*during, nullptr)) first();
         return status;
     }

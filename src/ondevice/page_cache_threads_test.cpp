@@ -238,6 +238,10 @@ struct RelaxedExchanges : Native {
     static bool swap_if(T* word, T& expected, T desired) {
         return Native::swap_if<S, Order::relaxed>(word, expected, desired);
     }
+    template <Scope S, Order O = Order::both, class T>
+    static T add(T* word, T value) {
+        return Native::add<S, Order::relaxed>(word, value);
+    }
 };
 TEST(PageCacheDeathTest, control_an_exchange_without_order_is_reported) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -339,8 +343,9 @@ TEST(PageCacheControls, a_page_that_is_valid_before_its_bytes_are_there_is_seen)
 struct Dropping : DiskStore {
     explicit Dropping(Disk* on) : DiskStore{on} {}
     Dropping() : DiskStore{nullptr} {}
-    Status put(Lanes lanes, u64 key, const void* page, u64 deadline) const {
-        return disk->puts % 20 == 19 ? (++disk->puts, Status::ok) : DiskStore::put(lanes, key, page, deadline);
+    Status prepare(Lanes lanes, u64 key, const void* page, u64 deadline, u32& ticket) const {
+        return disk->puts % 20 == 19 ? (++disk->puts, Status::ok)
+                                     : DiskStore::prepare(lanes, key, page, deadline, ticket);
     }
 };
 TEST(PageCacheControls, a_write_back_that_never_was_is_seen) {

@@ -59,7 +59,7 @@ struct TinyStore {
         std::memcpy(page, &disk->pages[key], sizeof(TinyPage));
         return Status::ok;
     }
-    Status put(Lanes, u64 key, const void* page, u64) const {
+    Status prepare(Lanes, u64 key, const void* page, u64, u32&) const {
         if (++disk->puts == disk->fails_put) return Status::io_error;
         const auto* const from = static_cast<const TinyPage*>(page);
         TinyPage& to = disk->pages[key];
@@ -69,6 +69,7 @@ struct TinyStore {
         for (u32 caller = 0; caller < kTinyCallers; ++caller) to.words[caller] = loose_load(&from->words[caller]);
         return Status::ok;
     }
+    Status send(u64, u32, u64) const { return Status::ok; }
     Status commit(Lanes, u64) const { return Status::ok; }
 };
 

@@ -8,8 +8,19 @@
 
 namespace penstock::ondevice {
 
+// Where pages wait that were prepared to be written, and what became of them.
+struct Outgoing {
+    u32 slots = 64;
+    u32 drops_each = 0;  // every so many pages are said to be written and are not
+    u32 used = 0, most = 0, sent = 0;
+    std::vector<std::vector<u64>> copies;  // by ticket
+    std::vector<u64> keys;                 // in the order they were prepared in
+    std::vector<u32> by;                   // the warp that prepared each of them
+};
+
 struct WarpStore {
     Disk* disk;
+    Outgoing* outgoing;
     const u32* permits = nullptr;  // that are given out now
     u32* most_permits = nullptr;   // that were out at any call of this
 
@@ -28,9 +39,27 @@ struct WarpStore {
         return status;
     }
     // Users may store to the page meanwhile.
-    Status put(Lanes group, u64 key, const void* page, u64) const {
+    Status prepare(Lanes group, u64 key, const void* page, u64, u32& ticket) const {
         if (!leads(group)) return Status::ok;
-        return unseen([&] { return disk->put(key, page); });
+        return unseen([&] {
+            Outgoing& out = *outgoing;
+            if (out.used == out.slots) return Status::busy;
+            out.most = std::max(out.most, ++out.used);
+            ticket = static_cast<u32>(out.copies.size());
+            const auto* const words = static_cast<const u64*>(page);
+            out.copies.emplace_back(words, words + disk->words());
+            out.keys.push_back(key);
+            out.by.push_back(Warped::caller());
+            return Status::ok;
+        });
+    }
+    Status send(u64 key, u32 ticket, u64) const {
+        Warped::pause(64);  // others go on meanwhile
+        return unseen([&] {
+            --outgoing->used;
+            if (outgoing->drops_each != 0 && ++outgoing->sent % outgoing->drops_each == 0) return Status::ok;
+            return disk->put(key, outgoing->copies[ticket].data());
+        });
     }
     Status commit(Lanes group, u64) const {
         return leads(group) ? unseen([&] { return disk->commit(); }) : Status::ok;
@@ -66,7 +95,10 @@ struct WarpUsers {
     static constexpr u64 kPageItems = kPage / 8;
 
     explicit WarpUsers(const Plan& made)
-        : plan(made), disk(made.pages, kPage), rig(shape_of(made.frames, kPage), WarpStore{&disk}), warps(made.warps) {}
+        : plan(made),
+          disk(made.pages, kPage),
+          rig(shape_of(made.frames, kPage), WarpStore{&disk, &outgoing}),
+          warps(made.warps) {}
 
     WarpCaches::Cache cache() {
         const Unseen unseen;
@@ -89,7 +121,7 @@ struct WarpUsers {
     // Nothing is left over: references, permits, lost frames.
     bool nothing_left() {
         return rig.references() == 0 && rig.still().shared->together == 0 && rig.every_frame_is_somewhere_once() &&
-               disk.misused == 0;
+               disk.misused == 0 && outgoing.used == 0;
     }
     // What `action(cache)` says to one lane alone.
     template <class Action>
@@ -110,6 +142,7 @@ struct WarpUsers {
     Plan plan;
     u32 most_permits = 0;
     Disk disk;
+    Outgoing outgoing;
     WarpCaches rig;
     Warps warps;
 };

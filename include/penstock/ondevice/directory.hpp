@@ -45,7 +45,10 @@ struct Directory {
     PENSTOCK_ONDEVICE void unlock(Bucket& at) const { P::template store<Scope::device>(&at.lock, 0u); }
 
     PENSTOCK_ONDEVICE u64 key(u32 frame) const { return P::template load<Scope::device>(&frames[frame].key); }
-    PENSTOCK_ONDEVICE u32 next(u32 frame) const { return P::template load<Scope::device>(&frames[frame].next); }
+    // Of a chain whose lock the caller has, or of a stack whose top it has acquired.
+    PENSTOCK_ONDEVICE u32 next(u32 frame) const {
+        return P::template load<Scope::device, Order::relaxed>(&frames[frame].next);
+    }
 
     // Of the chain of a bucket; for tests.
     PENSTOCK_ONDEVICE u32 first(u32 at) const { return static_cast<u32>(buckets[at].head); }
@@ -83,11 +86,11 @@ struct Directory {
         return frame;
     }
 
-    // Under the lock.
-    PENSTOCK_ONDEVICE void link(Bucket& at, u32 frame) const {
+    // Under the lock, which orders what is stored: who glances past it trusts nothing before a page's state says valid.
+    PENSTOCK_ONDEVICE void link(Bucket& at, u64 key, u32 frame) const {
         const u64 head = P::template load<Scope::device, Order::relaxed>(&at.head);
-        P::template store<Scope::device>(&frames[frame].next, static_cast<u32>(head));
-        P::template store<Scope::device>(&at.head, head_of(frame, key(frame)));
+        P::template store<Scope::device, Order::relaxed>(&frames[frame].next, static_cast<u32>(head));
+        P::template store<Scope::device, Order::relaxed>(&at.head, head_of(frame, key));
     }
 
     // Takes the caller's own busy frame out of its chain; takes the lock itself.
@@ -97,10 +100,11 @@ struct Directory {
         const u32 after = next(frame);
         u32 here = static_cast<u32>(P::template load<Scope::device, Order::relaxed>(&at.head));
         if (here == frame) {
-            P::template store<Scope::device>(&at.head, head_of(after, after == kNoFrame ? kNoKey : key(after)));
+            const u64 then = head_of(after, after == kNoFrame ? kNoKey : key(after));
+            P::template store<Scope::device, Order::relaxed>(&at.head, then);
         } else {
             while (here != kNoFrame && next(here) != frame) here = next(here);
-            if (here != kNoFrame) P::template store<Scope::device>(&frames[here].next, after);
+            if (here != kNoFrame) P::template store<Scope::device, Order::relaxed>(&frames[here].next, after);
         }
         unlock(at);
     }
@@ -108,13 +112,13 @@ struct Directory {
     // The caller's own frame, linked nowhere: busy and nothing else, but for references that are about to be given
     // back.
     PENSTOCK_ONDEVICE void give(u32 frame) const {
-        P::template store<Scope::device>(&frames[frame].key, kNoKey);
-        FrameState<P>::change(frames[frame], ~(kProbation | kReferences), kBusy, 0);
+        P::template store<Scope::device, Order::relaxed>(&frames[frame].key, kNoKey);
+        FrameState<P>::template change<Order::relaxed>(frames[frame], ~(kProbation | kReferences), kBusy, 0);
         u64* const stack = free + (frame & free_mask);
         u64 top = P::template load<Scope::device>(stack);
         do {
-            P::template store<Scope::device>(&frames[frame].next, static_cast<u32>(top));
-        } while (!P::template swap_if<Scope::device>(stack, top, after(top, frame)));
+            P::template store<Scope::device, Order::relaxed>(&frames[frame].next, static_cast<u32>(top));
+        } while (!P::template swap_if<Scope::device, Order::release>(stack, top, after(top, frame)));  // pairs with pop
         if (free_mask != 0) P::tick(unused + 1, u64{1});
     }
 
@@ -146,7 +150,7 @@ struct Directory {
         for (;;) {
             const u32 frame = static_cast<u32>(top);
             if (frame == kNoFrame) return kNoFrame;
-            if (P::template swap_if<Scope::device>(stack, top, after(top, next(frame)))) return frame;
+            if (P::template swap_if<Scope::device, Order::acquire>(stack, top, after(top, next(frame)))) return frame;
         }
     }
 

@@ -73,28 +73,34 @@ struct FileStore {
     }
 
     // Users may store to the page meanwhile; they make it dirty again when they have.
-    PENSTOCK_ONDEVICE Status put(Lanes group, u64 key, const void* page, u64 deadline) const {
+    PENSTOCK_ONDEVICE Status prepare(Lanes group, u64 key, const void* page, u64, u32& ticket) const {
         Request request{};
         const Status wrong = place(key, Operation::write, request);
         if (wrong != Status::ok) return wrong;
         if (!files[request.file].writable) return Status::read_only;
         if (files[request.file].mapping != nullptr) {
-            copy_unsettled<P>(group, files[request.file].mapping + request.offset_bytes, page, request.bytes);
+            put(group, files[request.file].mapping + request.offset_bytes, page, request.bytes);
             count_moved(group, request);
+            ticket = kMapped;
             return Status::ok;
         }
         const u32 leader = lowest(group);
-        u32 ticket = 0;
         Status status = Status::ok;
         if (P::lane() == leader)
             status = channel.late(mark_of(key)) ? Status::busy : channel.claim(ticket, P::caller());
         status = static_cast<Status>(P::from(group, static_cast<int>(status), leader));
         if (status != Status::ok) return status;
         ticket = P::from(group, ticket, leader);
-        copy_unsettled<P>(group, channel.slot_data(ticket), page, request.bytes);
-        P::sync(group);  // the leader's publishing also publishes what the other lanes copied
-        if (P::lane() != leader) return Status::ok;
-        channel.mark(ticket, mark_of(key));
+        put(group, channel.slot_data(ticket), page, request.bytes);
+        if (P::lane() == leader) channel.mark(ticket, mark_of(key));
+        return Status::ok;
+    }
+
+    // Publishing also publishes what the lanes copied that the caller has synchronised with.
+    PENSTOCK_ONDEVICE Status send(u64 key, u32 ticket, u64 deadline) const {
+        if (ticket == kMapped) return Status::ok;
+        Request request{};
+        place(key, Operation::write, request);
         return sent(ticket, request, deadline);
     }
 
@@ -137,8 +143,16 @@ struct FileStore {
     }
 
     PENSTOCK_ONDEVICE void fill(Lanes group, void* page, const void* from, u32 bytes) const {
-        copy_together<P>(group, page, from, bytes);
+        get(group, page, from, bytes);
         if (bytes < page_bytes) zero_together<P>(group, static_cast<u8*>(page) + bytes, page_bytes - bytes);
+    }
+    // Called, so that what a copy has under way has registers of its own: a caller with few of them would keep the
+    // bytes in memory, and wait for each.
+    static PENSTOCK_ONDEVICE_SLOW void get(Lanes group, void* page, const void* from, u32 bytes) {
+        copy_together<P>(group, page, from, bytes);
+    }
+    static PENSTOCK_ONDEVICE_SLOW void put(Lanes group, void* to, const void* page, u32 bytes) {
+        copy_unsettled<P>(group, to, page, bytes);
     }
 
     PENSTOCK_ONDEVICE Status sent(u32 ticket, const Request& request, u64 deadline) const {

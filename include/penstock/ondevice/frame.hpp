@@ -107,7 +107,8 @@ struct FrameState {
             if (state & kBusy) return state & kInFlight ? Claim::in_flight : Claim::busy;
             if ((state & kReferences) != 0 || !(state & kValid)) return state & kWriting ? Claim::busy : Claim::held;
             if (state & kDirty) return Claim::dirty;
-            if (P::template swap_if<Scope::device>(&frame.state, state, state | kBusy)) return Claim::taken;
+            if (P::template swap_if<Scope::device, Order::acquire>(&frame.state, state, state | kBusy))
+                return Claim::taken;
         }
     }
 };

@@ -132,7 +132,7 @@ struct MailboxRef {
     }
 
     PENSTOCK_ONDEVICE void mark(u32 ticket, u32 mark) const {
-        P::template store<Scope::device>(marks + slot_of(ticket), mark);
+        P::template store<Scope::device, Order::relaxed>(marks + slot_of(ticket), mark);  // abandoning publishes it
     }
 
     PENSTOCK_ONDEVICE bool late(u32 mark) const {

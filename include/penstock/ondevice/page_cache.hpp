@@ -167,7 +167,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         const Lanes group = P::same(P::active(), part);
         Status first = Status::ok;
         for (u32 frame = part; frame < pool.frames(); frame += parts) {
-            const Status status = this->clean(group, frame, deadline);
+            const Status status = this->clean(group, frame, deadline, Neighbours::all);
             P::sync(group);
             if (first == Status::ok) first = status;
         }
@@ -256,7 +256,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         const Lanes all = callers.all;
         const bool missing = frame == kNoFrame;
         Status status = Status::ok;
-        if (missing) status = this->start(callers.group, key, want, frame, true);
+        if (missing) status = this->start(callers.group, key, want, frame, Base::Hold::references);
         Lanes waiting = P::ballot(all, missing && status == Status::ok);
         while (waiting != 0) {
             const u32 turn = lowest(waiting);

@@ -88,7 +88,7 @@ struct Pool {
         // Twice round is enough: what is spared for its touches is not spared again.
         for (u32 step = 0; step < steps && step / 2 < part.slots; ++step) {
             if (seen.kind != Victim::Kind::held && step >= kShortScan) break;
-            const u32 slot = part.first + P::template add<Scope::device>(part.hand, 1u) % part.slots;
+            const u32 slot = part.first + P::template add<Scope::device, Order::relaxed>(part.hand, 1u) % part.slots;
             const u32 index = at(slot);
             const u32 state = FrameState<P>::load(frame(index));
             if (state & kReferences || spared(slot, index, state)) {

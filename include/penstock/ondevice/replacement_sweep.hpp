@@ -21,15 +21,14 @@ struct SweepResistant {
     static PENSTOCK_ONDEVICE u32 touched(const Pool<P>& pool, u32 index, u32 state) {
         if (!(state & kProbation)) return state | kReferenced;
         if (state & kReferenced) return state;
-        const u32 came = P::template load<Scope::device>(&pool.frame(index).policy);
-        const u32 since = P::template load<Scope::device>(&pool.shared->probation_hand) - came;
+        const u32 came = P::template load<Scope::device, Order::relaxed>(&pool.frame(index).policy);
+        const u32 since = hand(pool) - came;
         return since >= settled(pool.probation) ? state | kReferenced : state;
     }
 
     template <class P>
     static PENSTOCK_ONDEVICE void loaded(const Pool<P>& pool, u32 index) {
-        P::template store<Scope::device>(&pool.frame(index).policy,
-                                         P::template load<Scope::device>(&pool.shared->probation_hand));
+        P::template store<Scope::device, Order::relaxed>(&pool.frame(index).policy, hand(pool));
     }
 
     template <class P>
@@ -46,6 +45,10 @@ struct SweepResistant {
     }
 
   private:
+    template <class P>
+    static PENSTOCK_ONDEVICE u32 hand(const Pool<P>& pool) {
+        return P::template load<Scope::device, Order::relaxed>(&pool.shared->probation_hand);
+    }
     static PENSTOCK_ONDEVICE u32 settled(u32 probation) { return probation - probation / 4; }
     static PENSTOCK_ONDEVICE bool usable(const Victim& victim) {
         return victim.kind == Victim::Kind::taken || victim.kind == Victim::Kind::dirty;
@@ -53,7 +56,7 @@ struct SweepResistant {
     // Once a miss: who waits asks again and again, and would be admitted in the end.
     template <class P>
     static PENSTOCK_ONDEVICE bool admitted(const Pool<P>& pool, Advice advice) {
-        const u32 draw = mixed(P::template add<Scope::device>(&pool.shared->draws, 1u));
+        const u32 draw = mixed(P::template add<Scope::device, Order::relaxed>(&pool.shared->draws, 1u));
         return draw % (advice == Advice::random ? kRandomAdmission : kAdmission) == 0;
     }
     static PENSTOCK_ONDEVICE u32 mixed(u32 value) {

@@ -29,6 +29,7 @@ TILE_ITEMS = 4 * PAGE_ITEMS  # 16 KiB: what a warp asks for at once
 TILE_BLOCKS = 2  # at once on a multiprocessor: registers for eight loads under way
 COUNTS = ("hits", "misses", "joined", "evictions")
 LONE_PAGES = 4096
+LONE_BLOCKS = 2  # 64 registers a thread: with 32, the eight loads of a page's copy wait for each other
 MISS_PART = 8  # the file by the cache
 WRITTEN_PART = 8  # what is written by the cache
 
@@ -88,7 +89,7 @@ def misses(bench: Bench, turn: int) -> Sample:
 def one_miss(bench: Bench) -> Sample:
     """One warp that adds up page after page, each of which is not there before: a miss and its page's sum at a time."""
     pages = min(LONE_PAGES, bench.ram_bytes // PAGE_BYTES)
-    shape = {"blocks": 1, "threads": 32, "rounds": 1, "tile": PAGE_ITEMS}
+    shape = {"blocks": 1, "threads": 32, "rounds": 1, "tile": PAGE_ITEMS, "resident": LONE_BLOCKS}
     with _cache(bench, bench.ram, 2 * pages * PAGE_BYTES) as cache:
         raw, ref, items = bench.context._raw, cache.ref(0), pages * PAGE_ITEMS
         _core.time_loads(raw, ref, None, items, **shape)  # then the service has these pages mapped

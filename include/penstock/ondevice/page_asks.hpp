@@ -1,0 +1,119 @@
+// Loads under way, and how whoever waits for something finishes them: the part of the page cache's slow half that the
+// others stand on.
+//
+// A load in flight is in nobody's hands. Its frame is busy, with its ticket in `note`; whoever waits for the page, or
+// for room in the store, takes it over, one at a time, asks the store, and either ends it or gives it back.
+#pragma once
+
+#include "penstock/ondevice/hits.hpp"
+#include "penstock/ondevice/store.hpp"
+
+namespace penstock::ondevice {
+
+// While a caller asks after a load, before others may, and waits for others who write back pages beside its own.
+inline constexpr u64 kPatienceNs = 100'000;
+
+template <class P, class Store, class Policy>
+struct PageAsks : Hits<P, Policy> {
+    using State = FrameState<P>;
+    using Quick = Hits<P, Policy>;
+    using Quick::bytes_of;
+    using Quick::drop;
+    using Quick::pool;
+    using Quick::tell;
+
+    Store store;
+
+    // Asks after a load that nobody else asks after at this moment, for up to `patience_ns`. Whether it ended.
+    PENSTOCK_ONDEVICE_SLOW bool drive(Lanes group, u32 frame, u64 patience_ns = 0) const {
+        const u32 leader = lowest(group);
+        u32 mine = 0;
+        Frame& at = pool.frame(frame);
+        if (P::lane() == leader) {
+            u32 state = State::load(at);
+            mine = state & kInFlight &&
+                   P::template swap_if<Scope::device, Order::acquire>(&at.state, state, (state & ~kInFlight) + 1);
+        }
+        return P::from(group, mine, leader) != 0 && ask(group, frame, patience_ns);
+    }
+
+    // The same of a load that is the caller's to ask after, with a reference for that, which it gives back.
+    PENSTOCK_ONDEVICE_SLOW bool ask(Lanes group, u32 frame, u64 patience_ns) const {
+        const u32 leader = lowest(group);
+        const Frame& at = pool.frame(frame);
+        const u32 ticket = P::from(group, P::template load<Scope::device, Order::relaxed>(&at.note), leader);
+        const u64 key = P::from(group, pool.directory.key(frame), leader), began = P::now_ns();
+        Status status = Status::pending;
+        P::sync(group);  // the frame is all lanes' to write to, of whom the leader has it
+        for (;;) {
+            status = store.test(group, ticket, key, bytes_of(frame));
+            const u64 waited = P::from(group, P::now_ns() - began, leader);
+            if (status != Status::pending || waited >= patience_ns) break;
+            P::pause(between_polls(waited));
+        }
+        P::sync(group);
+        if (P::lane() == leader) driven(frame, status);
+        return agreed(group, status) != Status::pending;
+    }
+
+    // What `ask` says when the store has room, or timed_out. Loads that nobody asks after may hold all of its room, so
+    // who waits for some asks after loads, from `frame` on.
+    template <class Ask>
+    PENSTOCK_ONDEVICE Status when_room(Lanes group, u64 deadline, u32 frame, const Ask& ask) const {
+        for (;;) {
+            const Status status = agreed(group, ask());
+            if (status != Status::busy) return status;
+            if (agreed_late(group, deadline)) return Status::timed_out;
+            help(group, frame);
+        }
+    }
+
+    // The load of the caller's busy frame has failed: newcomers no longer find it, those who wait see the status.
+    PENSTOCK_ONDEVICE_SLOW void fail(u32 frame, Status status) const {
+        pool.directory.unlink(frame);
+        P::template store<Scope::device, Order::relaxed>(&pool.frame(frame).note, static_cast<u32>(status));
+        State::template change<Order::release>(pool.frame(frame), kBusy, kFailed, 0);
+        tell(&Tally::failures);
+    }
+
+    static PENSTOCK_ONDEVICE Status agreed(Lanes group, Status status, u32 with) {
+        return static_cast<Status>(P::from(group, static_cast<int>(status), with));
+    }
+    static PENSTOCK_ONDEVICE Status agreed(Lanes group, Status status) {
+        return agreed(group, status, lowest(group));
+    }
+    static PENSTOCK_ONDEVICE bool agreed_late(Lanes group, u64 deadline) {
+        return P::from(group, static_cast<u32>(P::now_ns() >= deadline), lowest(group)) != 0;
+    }
+
+  private:
+    // What the caller, who alone asked after the load of this frame, was told.
+    PENSTOCK_ONDEVICE void driven(u32 frame, Status status) const {
+        Frame& at = pool.frame(frame);
+        if (status == Status::pending) {
+            State::template change<Order::release>(at, 0, kInFlight, ~0u);
+        } else if (status == Status::ok) {
+            P::template store<Scope::device, Order::relaxed>(&at.note, 0u);
+            // Busy and not valid, as it is: one addition takes off the one bit and the reference, and sets the other.
+            P::template add<Scope::device, Order::release>(&at.state, kValid - kBusy - 1);
+        } else {
+            fail(frame, status);
+            drop(frame, 1);
+        }
+    }
+
+    static constexpr u32 kHelpScan = 32;  // frames that one try looks at
+
+    // Asks after the next load in flight behind `frame`, which goes on to there.
+    PENSTOCK_ONDEVICE_SLOW void help(Lanes group, u32& frame) const {
+        u32 in_flight = 0;
+        for (u32 step = 0; P::lane() == lowest(group) && in_flight == 0 && step < kHelpScan; ++step) {
+            frame = frame + 1 < pool.frames() ? frame + 1 : 0;
+            in_flight = State::load(pool.frame(frame)) & kInFlight;
+        }
+        frame = P::from(group, frame, lowest(group));
+        if (P::from(group, in_flight, lowest(group)) == 0 || !drive(group, frame)) P::pause(64);
+    }
+};
+
+}  // namespace penstock::ondevice

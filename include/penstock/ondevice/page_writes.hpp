@@ -1,0 +1,153 @@
+// How dirty pages go: written back while they stay in use for everyone, together with dirty pages beside them.
+//
+// Who writes a page back marks it as being written, which takes the dirty mark off before the page's bytes are read: a
+// store after that makes it dirty again. A disk takes pages that lie side by side faster than pages on their own, so
+// the lanes of a warp take the page's dirty neighbours with it, a lane each.
+#pragma once
+
+#include "penstock/ondevice/page_asks.hpp"
+
+namespace penstock::ondevice {
+
+// Which dirty pages are written back with one beside them: those that nobody uses and that were not touched again, for
+// a page that goes; all that nobody uses, where all are to be written.
+enum class Neighbours : u8 { idle, all };
+
+template <class P, class Store, class Policy>
+struct PageWrites : PageAsks<P, Store, Policy> {
+    using Asks = PageAsks<P, Store, Policy>;
+    using State = FrameState<P>;
+    using Asks::agreed;
+    using Asks::agreed_late;
+    using Asks::bytes_of;
+    using Asks::drop;
+    using Asks::pool;
+    using Asks::store;
+    using Asks::tell;
+    using Asks::when_room;
+    using Asks::page_bytes;
+
+    // Writes the page back if it is dirty, and returns when what was dirty at the call has been put, by whomever. Dirty
+    // neighbours of the page go with it, since a disk takes what lies together faster than pages on their own.
+    PENSTOCK_ONDEVICE_SLOW Status clean(Lanes group, u32 frame, u64 deadline, Neighbours which) const {
+        const u32 leader = lowest(group);
+        const u64 patience = P::now_ns() + kPatienceNs;
+        for (;;) {
+            const u32 state = P::from(group, State::load(pool.frame(frame)), leader);
+            // Busy, it is being overwritten, and not the page's yet.
+            if (!(state & (kDirty | kWriting)) || state & kBusy) return Status::ok;
+            if (!(state & kWriting)) {
+                Together run{frame, kNoKey, 0};
+                if (run_of(group) == 1)
+                    mark_one(group, state, run);
+                else
+                    mark_run(group, which, agreed_late(group, patience), run);
+                if (run.marked != 0) {
+                    const Status status = write(group, run, deadline);
+                    const Lanes own = P::ballot(group, run.marked >> P::lane() & 1 && run.frame == frame);
+                    const Status said = own == 0 ? Status::busy : agreed(group, status, lowest(own));
+                    if (said != Status::busy) return said;
+                }
+            }
+            if (agreed_late(group, deadline)) return Status::timed_out;
+            P::pause(64);
+        }
+    }
+
+  private:
+    // Pages that go together: lane after lane has the next one of an array, from a multiple of their number on.
+    struct Together {
+        u32 frame;  // the lane's
+        u64 key;
+        Lanes marked;  // lanes whose pages the caller has marked as being written
+    };
+
+    static constexpr u64 kRunBytes = 1 << 20;
+    // How many, a power of two: no more than there are lanes.
+    PENSTOCK_ONDEVICE u32 run_of(Lanes group) const {
+        const u64 most = kRunBytes / page_bytes;
+        u32 pages = 1;
+        while (pages * 2 <= count(group) && pages * 2 <= most) pages *= 2;
+        return pages;
+    }
+
+    PENSTOCK_ONDEVICE bool mark(u32 frame, u32 state) const {
+        return P::template swap_if<Scope::device, Order::acquire>(&pool.frame(frame).state, state,
+                                                                  ((state & ~kDirty) | kWriting) + 1);
+    }
+    PENSTOCK_ONDEVICE void mark_one(Lanes group, u32 state, Together& run) const {
+        run.marked = P::ballot(group, P::lane() == lowest(group) && mark(run.frame, state));
+        if (run.marked != 0) run.key = pool.directory.key(run.frame);
+        P::sync(group);
+    }
+
+    // The page of the caller's frame and its dirty neighbours, or none: who marks the first of them has all. Of several
+    // who want to, those who come too late leave the others' runs whole, and wait, but not for ever: `alone`.
+    PENSTOCK_ONDEVICE_SLOW void mark_run(Lanes group, Neighbours which, bool alone, Together& run) const {
+        const u32 own = run.frame, pages = run_of(group), place = rank<P>(group);
+        const u64 key = P::from(group, pool.directory.key(own), lowest(group));
+        run.key = (key & ~u64{pages - 1}) + place;
+        const u32 spared = kReferences | (which == Neighbours::idle ? kReferenced : 0);
+        u32 state = 0;
+        if (key != kNoKey && place < pages) {
+            if (run.key != key) run.frame = pool.directory.glance(run.key);
+            if (run.frame != kNoFrame && pool.directory.key(run.frame) == run.key)
+                state = State::load(pool.frame(run.frame));
+        }
+        if (!alone && P::ballot(group, state & kWriting) != 0) return;
+        const bool goes = (state & (kValid | kBusy | kDirty | kWriting)) == (kValid | kDirty) &&
+                          (run.frame == own || !(state & spared));
+        const Lanes all = P::ballot(group, goes);
+        if (all == 0) return;
+        const u32 first = lowest(all);
+        bool marked = P::lane() == first && mark_page(run, state);
+        if (!P::from(group, static_cast<u32>(marked), first)) return;
+        if (goes && P::lane() != first) marked = mark_page(run, state);
+        run.marked = P::ballot(group, marked);
+        P::sync(group);
+    }
+    // The frame may have become another page's since it was found: that one is left as it was.
+    PENSTOCK_ONDEVICE bool mark_page(const Together& run, u32 state) const {
+        if (!mark(run.frame, state)) return false;
+        if (pool.directory.key(run.frame) == run.key) return true;
+        State::change(pool.frame(run.frame), kWriting, kDirty, ~0u);
+        return false;
+    }
+
+    // Writes the pages that the caller has marked; what became of each lane's own. What fails stays dirty, and so does
+    // what the store has no room for now beside the first: busy.
+    PENSTOCK_ONDEVICE_SLOW Status write(Lanes group, const Together& run, u64 deadline) const {
+        Status status = Status::busy;
+        u32 ticket = 0;
+        Lanes ready = 0;
+        for (Lanes left = run.marked; left != 0; left &= left - 1) {
+            const u32 turn = lowest(left);
+            const u64 key = P::from(group, run.key, turn);
+            const u32 frame = P::from(group, run.frame, turn);
+            u32 given = 0;
+            const auto ask = [&] { return store.prepare(group, key, bytes_of(frame), deadline, given); };
+            const Status said = ready == 0 ? when_room(group, deadline, frame, ask) : agreed(group, ask());
+            given = P::from(group, given, lowest(group));
+            if (P::lane() == turn) {
+                status = said;
+                ticket = given;
+            }
+            if (said == Status::busy) break;
+            if (said == Status::ok) ready |= Lanes{1} << turn;
+        }
+        P::sync(group);
+        if (ready >> P::lane() & 1) status = store.send(run.key, ticket, deadline);
+        if (run.marked >> P::lane() & 1) written(run.frame, status);
+        P::sync(group);
+        return status;
+    }
+    PENSTOCK_ONDEVICE void written(u32 frame, Status status) const {
+        State::template change<Order::release>(pool.frame(frame), kWriting, status == Status::ok ? 0 : kDirty, ~0u);
+        if (status == Status::ok)
+            tell(&Tally::write_backs);
+        else if (status != Status::busy)
+            tell(&Tally::failures);
+    }
+};
+
+}  // namespace penstock::ondevice
