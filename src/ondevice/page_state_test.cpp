@@ -1,8 +1,8 @@
 // The page cache's states under every order of its callers' steps, on one and two frames; and caches and platforms with
 // one defect each, which must be found.
 //
-// The shortest program is tried in every order; longer ones in every order of at most two switches, or three, away from
-// a caller that could go on.
+// The shortest programs are tried in every order; longer ones in every order of at most two switches, or three, away
+// from a caller that could go on.
 #include <gtest/gtest.h>
 
 #include "ondevice/tiny_cache_rig.hpp"
@@ -60,8 +60,11 @@ void expect_right(const Scene& scene) {
     EXPECT_TRUE(report.complete);
 }
 
-TEST(PageState, two_callers_of_one_page_in_every_order) {
+TEST(PageState, two_callers_of_one_frame_in_every_order) {
     expect_right({.callers = {{read(0)}, {store(0)}}, .switches = Explorer::any_number});
+    expect_right({.callers = {{store(0)}, {store(0)}}, .switches = Explorer::any_number});
+    expect_right({.callers = {{read(0)}, {read(1)}}, .switches = Explorer::any_number});
+    expect_right({.callers = {{store(0)}, {flush()}}, .switches = Explorer::any_number});
 }
 
 TEST(PageState, two_callers_of_one_page) {

@@ -162,7 +162,8 @@ void ProductFile::recall(const ProductKey& key, double part, std::span<double> i
     std::memcpy(kept.marks.data(), entry.data() + kEntryHead, marks);
     if (!same(kept, key, part)) throw ReplayDiverged("it takes other steps than the one that was kept");
     operand_.resize(static_cast<std::size_t>(operands));
-    std::memcpy(operand_.data(), entry.data() + kEntryHead + marks, of_operand);
+    // Not memcpy: a product that kept no operand has no memory for one, and memcpy may not be handed null.
+    std::copy_n(entry.data() + kEntryHead + marks, of_operand, reinterpret_cast<std::byte*>(operand_.data()));
     std::memcpy(image.data(), entry.data() + kEntryHead + marks + of_operand, numbers);
     next_ += bytes;
 }

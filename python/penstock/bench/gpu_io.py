@@ -102,7 +102,15 @@ class Bench:
 
     @property
     def write_bytes(self) -> dict[int, int]:
-        sizes = (parse_bytes(str(one)) for one in self.settings["write_bytes"])
+        return self._by_size("write_bytes")
+
+    @property
+    def cache_write_bytes(self) -> dict[int, int]:
+        """What is written through the page cache, which has an eighth of it."""
+        return self._by_size("cache_write_bytes")
+
+    def _by_size(self, setting: str) -> dict[int, int]:
+        sizes = (parse_bytes(str(one)) for one in self.settings[setting])
         return {size: min(bytes, self.bytes) for size, bytes in zip((SMALL, LARGE), sizes, strict=True)}
 
     @property

@@ -107,7 +107,7 @@ def one_miss(bench: Bench) -> Sample:
 def writes(bench: Bench, size: int, slots: int, threads: int) -> Sample:
     """Whole pages in sequence onto the disk, through a cache of an eighth of them; its flush and sync are in the time.
     Then they are read back from the disk through the cache and compared with what was written."""
-    data = bench.write_bytes[size] // size * size
+    data = bench.cache_write_bytes[size] // size * size
     whole, seed = bench.buffer(2 * data), next(bench.seeds)
     memory, again = whole.slice(0, data), whole.slice(data, data)
     cache_bytes = max(data // WRITTEN_PART, 64 * size)

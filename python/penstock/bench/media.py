@@ -1,6 +1,7 @@
-"""Bytes that a trial moved on the medium itself, as the block layer counts them: what a rate was really made of.
+"""What a trial moved on the medium itself, as the block layer counts it: what a rate was really made of.
 
-A read from the page cache touches no medium, a cold one touches as much as it returns; the counters say which it was.
+A read from the page cache touches no medium, a cold one touches as much as it returns; the counters say which it was,
+and in how many requests, for the system joins neighbours that it was asked for together.
 They are of the whole disk or partition, so what others move meanwhile counts too. What has no block device (tmpfs,
 network file systems, overlays) has no counters: the values are None then, never 0.
 """
@@ -21,13 +22,20 @@ BLOCKS = Path("/sys/dev/block")
 
 @dataclass
 class Moved:
-    """Bytes read from and written to the medium within a block of code; None where nobody counts."""
+    """What was read from and written to the medium within a block of code; None where nobody counts."""
 
     read_bytes: int | None = None
     write_bytes: int | None = None
+    reads: int | None = None
+    writes: int | None = None
 
     def fields(self) -> dict[str, Any]:
-        return {"media_read_bytes": self.read_bytes, "media_write_bytes": self.write_bytes}
+        return {
+            "media_read_bytes": self.read_bytes,
+            "media_write_bytes": self.write_bytes,
+            "media_reads": self.reads,
+            "media_writes": self.writes,
+        }
 
 
 class Media:
@@ -37,27 +45,27 @@ class Media:
         number = directory.stat().st_dev
         self._file = blocks / f"{os.major(number)}:{os.minor(number)}" / "stat"
         self.cause = ""
-        if self._sectors() is None:
+        if self._counted() is None:
             self.cause = "no block device counts what this file system moves"
 
-    def _sectors(self) -> tuple[int, int] | None:
-        """Sectors read and written since the system started."""
+    def _counted(self) -> tuple[int, int, int, int] | None:
+        """Sectors read and written since the system started, and requests that did it."""
         try:
             words = self._file.read_text().split()
-            return int(words[2]), int(words[6])
+            return int(words[2]), int(words[6]), int(words[0]), int(words[4])
         except (OSError, ValueError, IndexError):
             return None
 
     @contextmanager
     def watch(self) -> Iterator[Moved]:
         moved = Moved()
-        before = self._sectors()
+        before = self._counted()
         yield moved
-        after = self._sectors()
+        after = self._counted()
         if before is not None and after is not None:
-            moved.read_bytes, moved.write_bytes = (
-                (late - early) * SECTOR_BYTES for early, late in zip(before, after, strict=True)
-            )
+            read, written, reads, writes = (late - early for early, late in zip(before, after, strict=True))
+            moved.read_bytes, moved.write_bytes = read * SECTOR_BYTES, written * SECTOR_BYTES
+            moved.reads, moved.writes = reads, writes
 
 
 def from_another_cache(moved: Moved, bytes: int) -> str:
