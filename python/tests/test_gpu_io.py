@@ -34,6 +34,7 @@ SMALL = {
     "block_threads": [1, 64],
     "host_threads": [2, 2],
     "write_bytes": ["64KiB", "512KiB"],
+    "cache_write_bytes": ["64KiB", "512KiB"],
     "cache_bytes": "256KiB",
     "sweep_bytes": "512KiB",
     "sweeps": 2,
@@ -188,6 +189,14 @@ def test_writes_by_threads_a_block_are_of_a_file_in_tmpfs(rows: Rows, tmp_path: 
     assert found["operations"] > 0 and found["request_bytes"] == 4096 and found["memory"] == "tmpfs"
 
 
+@pytest.mark.skipif(not gpu_io.SHM.is_dir(), reason="no /dev/shm")
+def test_no_page_is_written_to_a_registered_file_where_the_device_reaches_none(rows: Rows, tmp_path: Path) -> None:
+    name = "pages written to a registered file"
+    assert "no room" in missing(rows)[name]
+    found = run(tmp_path, tiny(parts=["cache"], ram_bytes="2MiB"))
+    assert "emulated" in missing(found)[name]
+
+
 def test_a_suite_may_name_its_parts(tmp_path: Path) -> None:
     found = run(tmp_path, tiny(parts=["sizes", "disk"], data_bytes=["1MiB"]))
     assert {row["subject"] for row in found if row["kind"] == "gpu-io"} == {"disk", "sizes"}
@@ -197,7 +206,10 @@ def test_a_suite_may_name_its_parts(tmp_path: Path) -> None:
             run(tmp_path, tiny(parts=parts))
 
 
-@pytest.mark.parametrize(("name", "subjects"), [("disk", set(DISK)), ("misses", {"memory", "cache", "rows"})])
+@pytest.mark.parametrize(
+    ("name", "subjects"),
+    [("disk", set(DISK)), ("cache", {"write", "cache", "rows"}), ("misses", {"memory", "cache", "rows"})],
+)
 def test_a_leased_suite_measures_its_parts(tmp_path: Path, name: str, subjects: set[str]) -> None:
     leased = suite.load(str(Path(__file__).parents[2] / "bench" / "leased" / f"gpu-io-{name}.toml"), False)
     few = SMALL | {"disk_seconds": 0.002, "parts": leased.settings["gpu-io"]["parts"]}

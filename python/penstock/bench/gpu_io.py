@@ -381,6 +381,7 @@ def _cache(bench: Bench) -> list[Probe]:
         "one miss alone": lambda _: cached.one_miss(bench),
         "sweep with advice": lambda _: cached.sweep(bench, "sweep"),
         "sweep without advice": lambda _: cached.sweep(bench, "none"),
+        "pages written to a registered file": lambda _: cached.stores(bench),
     }
     probes = [Probe(name, _of("cache", measure), "cache") for name, measure in cells.items()]
     gathers = [("rows gathered", bench.rows)]

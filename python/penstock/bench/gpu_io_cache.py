@@ -17,7 +17,7 @@ from penstock.bench.gpu_io_host import ROW_BYTES, check_rows, rows_sample
 from penstock.bench.grid import check
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Sample
-from penstock.bench.workspace import FILE_SEED, make_cold, make_resident
+from penstock.bench.workspace import FILE_SEED, NotPossible, make_cold, make_resident
 
 if TYPE_CHECKING:
     from penstock.bench.gpu_io import Bench
@@ -138,6 +138,42 @@ def writes(bench: Bench, size: int, slots: int, threads: int) -> Sample:
     served = {name: [one["requests"], one["bytes"]] for name, one in _moved(found["served"]).items()}
     sample = rows_sample(data // size, seconds, watch, size) | media.fields() | {"order": "sequential", "took": "cache"}
     return sample | {"served": served, "write_backs": found["write_backs"], "verified_bytes": data}
+
+
+def stores(bench: Bench) -> Sample:
+    """Whole pages in sequence through a cache of an eighth of them into a file in memory that the device reaches
+    itself; its flush is in the time. Afterwards the file has its own stamps again."""
+    if bench.ram_kind != "tmpfs":
+        raise NotPossible("there is no room for the file in /dev/shm, and one on the disk is not registered")
+    data = bench.ram_bytes
+    whole = bench.buffer(2 * data)
+    memory, again = whole.slice(0, data), whole.slice(data, data)
+    bench.storms.rest()
+    with bench.context.open(bench.ram, write=True) as opened:
+        options = {"page_bytes": PAGE_BYTES, "cache_bytes": max(data // MISS_PART, 64 * PAGE_BYTES), "map": True}
+        cache = _core.device_cache(bench.context._raw, [opened._raw], **options)
+    try:
+        if refusal := cache.statistics()["arrays"][0]["mapping_refusal"]:
+            raise NotPossible(refusal)
+        for seed in (next(bench.seeds), FILE_SEED):
+            bench.context.stamp(memory, 0, seed)
+            before = cache.statistics()
+            with Stopwatch() as watch:
+                start = time.perf_counter()
+                cache.write(0, 0, memory)
+                cache.flush()
+                seconds = time.perf_counter() - start
+            found = cache.statistics()
+            cache.invalidate(0, 0, data)
+            cache.read(0, 0, again)
+            check(bench.context, bench.ram, again, seed, " written to the registered file")
+    finally:
+        cache.close()
+    gpu_pages, pages = found["served"]["gpu_pages"] - before["served"]["gpu_pages"], data // PAGE_BYTES
+    if gpu_pages < pages:
+        raise _not_as_meant(bench.ram, f"the device moved {gpu_pages} of {pages} pages itself")
+    sample = rows_sample(pages, seconds, watch, PAGE_BYTES) | {"order": "sequential", "took": "device, mapping"}
+    return sample | {"write_backs": found["write_backs"] - before["write_backs"], "verified_bytes": data}
 
 
 def _moved(served: dict[str, Any]) -> dict[str, dict[str, int]]:
