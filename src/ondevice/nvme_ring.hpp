@@ -29,7 +29,7 @@ class NvmeRing {
     u32 depth() const { return sizes_.depth; }
     void attach(u32* submission_doorbell, u32* completion_doorbell, const NvmeNamespace& space);
 
-    // For one warp; `shared` when others use the ring too.
+    // For one warp. `shared` unless one lane at a time calls, as under a page cache, whose lanes send a page each.
     NvmeRingRef<Native> ref(u32 hint = 0, bool shared = false) const;
     // As it is while nobody uses the ring.
     NvmeRingState state() const;

@@ -12,10 +12,14 @@ namespace penstock::ondevice {
 struct Outgoing {
     u32 slots = 64;
     u32 drops_each = 0;  // every so many pages are said to be written and are not
+    u64 stuck = ~0ull;   // the page that there is never room for, as for one whose write before was not answered
+    u64 fails = ~0ull;   // the page whose writes fail
+    u32 write_ns = 64;   // what a write takes
     u32 used = 0, most = 0, sent = 0;
     std::vector<std::vector<u64>> copies;  // by ticket
     std::vector<u64> keys;                 // in the order they were prepared in
     std::vector<u32> by;                   // the warp that prepared each of them
+    std::vector<u64> deadlines;            // in the order they were sent in
 };
 
 struct WarpStore {
@@ -43,7 +47,7 @@ struct WarpStore {
         if (!leads(group)) return Status::ok;
         return unseen([&] {
             Outgoing& out = *outgoing;
-            if (out.used == out.slots) return Status::busy;
+            if (out.used == out.slots || key == out.stuck) return Status::busy;
             out.most = std::max(out.most, ++out.used);
             ticket = static_cast<u32>(out.copies.size());
             const auto* const words = static_cast<const u64*>(page);
@@ -53,12 +57,15 @@ struct WarpStore {
             return Status::ok;
         });
     }
-    Status send(u64 key, u32 ticket, u64) const {
-        Warped::pause(64);  // others go on meanwhile
+    Status send(u64 key, u32 ticket, u64 deadline) const {
+        Warped::pause(outgoing->write_ns);  // others go on meanwhile
         return unseen([&] {
-            --outgoing->used;
-            if (outgoing->drops_each != 0 && ++outgoing->sent % outgoing->drops_each == 0) return Status::ok;
-            return disk->put(key, outgoing->copies[ticket].data());
+            Outgoing& out = *outgoing;
+            --out.used;
+            out.deadlines.push_back(deadline);
+            if (key == out.fails) return Status::io_error;
+            if (out.drops_each != 0 && ++out.sent % out.drops_each == 0) return Status::ok;
+            return disk->put(key, out.copies[ticket].data());
         });
     }
     Status commit(Lanes group, u64) const {

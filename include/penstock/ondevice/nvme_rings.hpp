@@ -11,7 +11,7 @@ namespace penstock::ondevice {
 
 template <class P>
 struct NvmeRingsRef {
-    const NvmeRingRef<P>* rings;  // in memory of the device; `shared` where more than one warp uses each
+    const NvmeRingRef<P>* rings;  // in memory of the device; `shared` unless one lane at a time uses each
     u32 count;
     u32 each;  // slots of a ring; count * each is at most most_slots
     u32 hint;  // who asks: a warp's own number

@@ -32,21 +32,23 @@ struct PageWrites : PageAsks<P, Store, Policy> {
     PENSTOCK_ONDEVICE_SLOW Status clean(Lanes group, u32 frame, u64 deadline, Neighbours which) const {
         const u32 leader = lowest(group);
         const u64 patience = P::now_ns() + kPatienceNs;
+        bool single = run_of(group) == 1;
         for (;;) {
             const u32 state = P::from(group, State::load(pool.frame(frame)), leader);
             // Busy, it is being overwritten, and not the page's yet.
             if (!(state & (kDirty | kWriting)) || state & kBusy) return Status::ok;
             if (!(state & kWriting)) {
-                Together run{frame, kNoKey, 0};
-                if (run_of(group) == 1)
+                Together run{frame, kNoKey, 0, 0};
+                const bool alone = agreed_late(group, patience);
+                if (single)
                     mark_one(group, state, run);
                 else
-                    mark_run(group, which, agreed_late(group, patience), run);
+                    mark_run(group, which, alone, run);
                 if (run.marked != 0) {
-                    const Status status = write(group, run, deadline);
-                    const Lanes own = P::ballot(group, run.marked >> P::lane() & 1 && run.frame == frame);
-                    const Status said = own == 0 ? Status::busy : agreed(group, status, lowest(own));
+                    const Status status = write(group, run, P::from(group, deadline, leader), single);
+                    const Status said = run.own == 0 ? Status::busy : agreed(group, status, lowest(run.own));
                     if (said != Status::busy) return said;
+                    single |= alone && run.own != 0;  // no room for it among others, so it waits for some by itself
                 }
             }
             if (agreed_late(group, deadline)) return Status::timed_out;
@@ -60,6 +62,7 @@ struct PageWrites : PageAsks<P, Store, Policy> {
         u32 frame;  // the lane's
         u64 key;
         Lanes marked;  // lanes whose pages the caller has marked as being written
+        Lanes own;     // of these the one with the page that the caller is here for
     };
 
     static constexpr u64 kRunBytes = 1 << 20;
@@ -77,6 +80,7 @@ struct PageWrites : PageAsks<P, Store, Policy> {
     }
     PENSTOCK_ONDEVICE void mark_one(Lanes group, u32 state, Together& run) const {
         run.marked = P::ballot(group, P::lane() == lowest(group) && mark(run.frame, state));
+        run.own = run.marked;
         if (run.marked != 0) run.key = pool.directory.key(run.frame);
         P::sync(group);
     }
@@ -104,6 +108,7 @@ struct PageWrites : PageAsks<P, Store, Policy> {
         if (!P::from(group, static_cast<u32>(marked), first)) return;
         if (goes && P::lane() != first) marked = mark_page(run, state);
         run.marked = P::ballot(group, marked);
+        run.own = P::ballot(group, marked && run.frame == own);
         P::sync(group);
     }
     // The frame may have become another page's since it was found: that one is left as it was.
@@ -114,19 +119,21 @@ struct PageWrites : PageAsks<P, Store, Policy> {
         return false;
     }
 
-    // Writes the pages that the caller has marked; what became of each lane's own. What fails stays dirty, and so does
-    // what the store has no room for now beside the first: busy.
-    PENSTOCK_ONDEVICE_SLOW Status write(Lanes group, const Together& run, u64 deadline) const {
+    // Writes the pages that the caller has marked, its own first; what became of each lane's. What fails stays dirty,
+    // and so does what the store has no room for now: busy. Who `waits` for room has no other pages marked, which would
+    // have to wait with it.
+    PENSTOCK_ONDEVICE_SLOW Status write(Lanes group, const Together& run, u64 deadline, bool waits) const {
         Status status = Status::busy;
         u32 ticket = 0;
         Lanes ready = 0;
-        for (Lanes left = run.marked; left != 0; left &= left - 1) {
-            const u32 turn = lowest(left);
+        for (Lanes left = run.marked; left != 0;) {
+            const u32 turn = lowest(left & run.own ? run.own : left);
+            left &= ~(Lanes{1} << turn);
             const u64 key = P::from(group, run.key, turn);
             const u32 frame = P::from(group, run.frame, turn);
             u32 given = 0;
             const auto ask = [&] { return store.prepare(group, key, bytes_of(frame), deadline, given); };
-            const Status said = ready == 0 ? when_room(group, deadline, frame, ask) : agreed(group, ask());
+            const Status said = waits ? when_room(group, deadline, frame, ask) : agreed(group, ask());
             given = P::from(group, given, lowest(group));
             if (P::lane() == turn) {
                 status = said;

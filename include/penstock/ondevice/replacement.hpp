@@ -92,7 +92,9 @@ struct Pool {
             const u32 index = at(slot);
             const u32 state = FrameState<P>::load(frame(index));
             if (state & kReferences || spared(slot, index, state)) {
-                const bool soon = state & kBusy && !(state & kDirty);  // one that is being overwritten is held
+                // One that is being overwritten is held; one that is only being written back is not for long.
+                const bool soon = (state & kBusy && !(state & kDirty)) ||
+                                  (state & (kWriting | kReferences)) == (kWriting | 1);
                 if (soon) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
                 continue;
             }
