@@ -40,6 +40,12 @@ nb::object ask_for_capsule(nb::handle object, nb::kwargs keywords) {
     return method(**keywords);
 }
 
+// Arrays of a GPU whose interface says what work on them comes first: CuPy's and Numba's do, PyTorch's do not.
+bool names_stream(nb::handle object) {
+    return nb::hasattr(object, "__cuda_array_interface__") &&
+           nb::cast<bool>(object.attr("__cuda_array_interface__").attr("__contains__")("stream"));
+}
+
 nb::object or_none(const std::int64_t* numbers, std::int32_t count) {
     if (numbers == nullptr) return nb::none();
     nb::list all;
@@ -138,8 +144,7 @@ void DLPackMemory::settle(const Context& context) {
 bool BorrowedMemory::from_dlpack(const Context& context, nb::handle object, Use use) {
     if (nb::isinstance<DLPackMemory>(object)) {
         owner_ = nb::borrow(object);
-    } else if (PyObject_CheckBuffer(object.ptr()) == 0 && nb::hasattr(object, "__dlpack__") &&
-               !nb::hasattr(object, "__cuda_array_interface__")) {
+    } else if (PyObject_CheckBuffer(object.ptr()) == 0 && nb::hasattr(object, "__dlpack__") && !names_stream(object)) {
         owner_ = nb::cast(std::make_unique<DLPackMemory>(object, nb::none()));
     } else {
         return false;

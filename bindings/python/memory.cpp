@@ -1,7 +1,8 @@
 // Memory named by Python objects, as a MemoryView that stays valid while BorrowedMemory lives.
 //
 // The order matters: a penstock Buffer is known exactly; __cuda_array_interface__ says "device"; the buffer protocol
-// says "host". Only whole, contiguous arrays are accepted: a strided view would need a copy nobody asked for.
+// says "host". Memory of a GPU on which its library has work under way is waited for: the array names the stream, or
+// DLPack orders it. Only whole, contiguous arrays are accepted: a strided view would need a copy nobody asked for.
 #include "binding.hpp"
 
 namespace penstock::python {
@@ -83,6 +84,13 @@ bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, 
     auto* pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
     view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device} : context.wrap(pointer, bytes, MemoryKind::device);
     owner_ = nb::borrow(object);
+    // What its library has begun on this memory comes first; None says that there is nothing to wait for.
+    const nb::object stream = description.attr("get")("stream");
+    if (bytes != 0 && !stream.is_none()) {
+        const auto number = nb::cast<std::uintptr_t>(stream);
+        const nb::gil_scoped_release release;
+        context.synchronize_stream(number);
+    }
     return true;
 }
 

@@ -5,6 +5,8 @@ interrupted (Ctrl-C) and release the GIL. Sizes and offsets are bytes, times are
 
 `memory` is always one of: a penstock Buffer (or a slice of one), an object with `__cuda_array_interface__` (CuPy,
 PyTorch, Numba arrays), or an object with the buffer protocol (NumPy arrays, bytearray, mmap). It must be contiguous.
+Work on GPU memory that its library has queued comes first: calls wait for the stream that the object names, and for
+PyTorch's current one.
 """
 
 from __future__ import annotations

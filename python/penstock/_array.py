@@ -227,7 +227,7 @@ class Array(AsNumber):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.on_host:
             raise AttributeError("__cuda_array_interface__: this is not GPU memory")
-        return self._described()
+        return self._described() | {"stream": None}
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

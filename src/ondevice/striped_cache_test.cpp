@@ -202,7 +202,9 @@ TEST_F(BadFileTest, a_full_disk_keeps_its_own_pages_only_until_there_is_room) {
     for (const std::size_t file : {0u, 2u})
         EXPECT_EQ(test::read_file(names_.names[file]), FileBytes(8 * kPage, 7)) << "others are written";
     EXPECT_EQ(test::read_file(names_.names[1]), dealt(content_, 3, kStripe)[1]);
-    EXPECT_EQ(cache_->evidence().files[1].failed, 8u);
+    // Each of its pages is tried with those beside it, and by itself.
+    EXPECT_GE(cache_->evidence().files[1].failed, 8u);
+    EXPECT_LE(cache_->evidence().files[1].failed, 16u);
     EXPECT_EQ(cache_->evidence().files[0].failed + cache_->evidence().files[2].failed, 0u);
     EXPECT_EQ(read(*cache_, 0, kBytes), FileBytes(kBytes, 7)) << "it stays in the cache";
     system_.full = false;

@@ -149,6 +149,29 @@ TEST(WriteWaits, pages_on_their_way_to_the_disk_are_not_in_use) {
     }
 }
 
+TEST(WriteWaits, what_fails_is_tried_with_those_beside_it_and_by_itself_and_no_more) {
+    constexpr u32 kWarps = 4;
+    Crowd<> crowd(8);
+    crowd.store_some(0, 8);
+    for (u32 flush = 1; flush <= 2; ++flush) {
+        crowd.disk.fail_put_each = 1;
+        crowd.disk.puts = 0;
+        crowd.run(kWarps, [](const auto& cache, u32 warp, u32) {
+            EXPECT_EQ(cache.write_back_part(warp, kWarps, kEver), Status::io_error);
+        });
+        EXPECT_GE(crowd.disk.puts, 8u);
+        EXPECT_LE(crowd.disk.puts, 16u);
+    }
+    crowd.disk.fail_put_each = 0;
+    EXPECT_EQ(crowd.flush(), Status::ok);
+    crowd.out.keys.clear();
+    crowd.out.most = 0;
+    crowd.store_some(0, 8);
+    EXPECT_EQ(crowd.flush(), Status::ok);
+    EXPECT_EQ(crowd.out.most, 4u) << "together again once they were written";
+    EXPECT_EQ(crowd.out.keys.size(), 8u);
+}
+
 // How many of the pages that were used again and again are gone after others went through the cache.
 u32 driven_out(u32 warps, bool dirty) {
     constexpr u32 kFrames = 128;

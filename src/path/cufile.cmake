@@ -19,7 +19,7 @@ if(PENSTOCK_TESTS)
   endforeach()
   target_link_libraries(fake_libcuda PRIVATE penstock_options)
 endif()
-penstock_test(cufile_test cufile_driver_test.cpp cufile_test.cpp cufile_kit_test.cpp)
+penstock_test(cufile_test cufile_driver_test.cpp cufile_kit_test.cpp cufile_log_test.cpp cufile_test.cpp)
 if(PENSTOCK_TESTS)
   target_compile_definitions(cufile_test PRIVATE
     FAKE_CUFILE="$<TARGET_FILE:fake_cufile>" FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>"

@@ -192,6 +192,10 @@ std::optional<Library> open_library(const LibraryOptions& options, std::string& 
     return library;
 }
 
+bool user_logs() {
+    return !environment("CUFILE_LOGFILE_PATH").empty() || !environment("CUFILE_ENV_PATH_JSON").empty();
+}
+
 std::vector<std::string> configure(const Api& api, const Setup& setup) {
     std::vector<std::string> notes;
     const auto set = [&](BoolParameter parameter, const char* name) {
@@ -210,8 +214,7 @@ std::vector<std::string> configure(const Api& api, const Setup& setup) {
         set(BoolParameter::allow_compat, "allow_compat_mode");
         set(BoolParameter::force_compat, "force_compat_mode");
     }
-    const bool user_logs = !environment("CUFILE_LOGFILE_PATH").empty() || !environment("CUFILE_ENV_PATH_JSON").empty();
-    if (!user_logs && api.set_string != nullptr) {
+    if (!user_logs() && api.set_string != nullptr) {
         api.set_string(static_cast<int>(StringParameter::log_file), "/dev/null");
     }
     return notes;

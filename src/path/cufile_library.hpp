@@ -57,6 +57,8 @@ struct Setup {
     bool skip_topology = true;  // topology detection costs seconds and compatibility mode has no use for it
 };
 
+bool user_logs();  // the user has told libcufile where its log goes
+
 // To be called before the driver opens. Returns notes on what could not be set. A log file is only redirected (to
 // /dev/null, away from the current directory) when the user configured none.
 std::vector<std::string> configure(const Api& api, const Setup& setup);

@@ -23,6 +23,7 @@ namespace penstock::path {
 namespace {
 
 constexpr const char* kProgram = "penstock-cufile-probe";
+constexpr const char* kNoLog = "CUFILE_LOGFILE_PATH=/dev/null";
 constexpr auto kAfterKill = std::chrono::seconds(1);
 
 // What posix_spawn is told; owned so that every way out frees it.
@@ -48,10 +49,21 @@ class Spawn {
         std::vector<char*> words{const_cast<char*>(program.c_str())};
         for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
         words.push_back(nullptr);
-        return ::posix_spawn(&child, program.c_str(), &actions_, &attributes_, words.data(), environ);
+        std::vector<char*> variables = environment();
+        return ::posix_spawn(&child, program.c_str(), &actions_, &attributes_, words.data(), variables.data());
     }
 
   private:
+    // The caller's. libcufile keeps a log in the current directory before anything can be set: here it keeps none,
+    // unless the user has said where.
+    static std::vector<char*> environment() {
+        std::vector<char*> all;
+        for (char** one = environ; *one != nullptr; ++one) all.push_back(*one);
+        if (!cufile::user_logs()) all.push_back(const_cast<char*>(kNoLog));
+        all.push_back(nullptr);
+        return all;
+    }
+
     posix_spawn_file_actions_t actions_;
     posix_spawnattr_t attributes_;
 };

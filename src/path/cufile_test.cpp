@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "path/cufile_probe.hpp"
+#include "path/cufile_rig.hpp"
 #include "penstock/device.hpp"
 #include "penstock/stamp.hpp"
 
@@ -19,22 +20,6 @@ namespace penstock::path {
 namespace {
 
 constexpr std::uint64_t kFileBytes = 1 << 20;
-
-// An environment variable for the length of a test.
-class Variable {
-  public:
-    Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
-    ~Variable() { ::unsetenv(name_); }
-    Variable(const Variable&) = delete;
-    Variable& operator=(const Variable&) = delete;
-
-  private:
-    const char* name_;
-};
-
-struct Behaviour : Variable {
-    explicit Behaviour(const std::string& words) : Variable("FAKE_CUFILE_BEHAVIOUR", words) {}
-};
 
 int ask_fake(const char* name) {
     void* fake = ::dlopen(FAKE_CUFILE, RTLD_NOW | RTLD_NOLOAD);

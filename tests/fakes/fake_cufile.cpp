@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -77,6 +78,10 @@ void put(unsigned char* at, std::uint64_t value) { std::memcpy(at, &value, sizeo
 extern "C" {
 
 Status cuFileDriverOpen() {
+    if (behaves("logs")) {
+        const char* named = std::getenv("CUFILE_LOGFILE_PATH");
+        if (std::FILE* log = std::fopen(named == nullptr ? "cufile.log" : named, "a")) std::fclose(log);
+    }
     if (behaves("hang_open")) {
         while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
     }

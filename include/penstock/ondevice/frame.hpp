@@ -22,7 +22,8 @@ inline constexpr u32 kReferences = (1u << 24) - 1;  // the low bits count
 inline constexpr u32 kInFlight = 1u << 24;          // with busy: a load whose ticket is in `note`, for anyone to finish
 inline constexpr u32 kProbation = 1u << 25;         // in the probation part: see replacement
 inline constexpr u32 kReferenced = 1u << 26;        // touched again: the policy's bit
-inline constexpr u32 kFailed = 1u << 27;            // the load failed with `note`; the last reference frees the frame
+// Not valid: the load failed with `note`, and the last reference frees the frame. Valid: the last write-back failed.
+inline constexpr u32 kFailed = 1u << 27;
 inline constexpr u32 kWriting = 1u << 28;           // its bytes are being written back
 // Has bytes that no write-back has begun to carry; with busy: a caller overwrites all of it, for as long as that takes.
 inline constexpr u32 kDirty = 1u << 29;

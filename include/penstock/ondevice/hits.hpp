@@ -21,7 +21,8 @@ struct Hits {
     // Gives references back. The last one of a failed load frees the frame.
     PENSTOCK_ONDEVICE void drop(u32 frame, u32 references) const {
         const u32 before = P::template add<Scope::device, Order::release>(&pool.frame(frame).state, 0u - references);
-        if (before & kFailed && (before & kReferences) == references) give(pool.directory, frame, before - references);
+        if ((before & (kFailed | kValid)) == kFailed && (before & kReferences) == references)
+            give(pool.directory, frame, before - references);
     }
 
     // The frame of a page that is here, with references, or none. References are added before it is known whether the

@@ -99,8 +99,9 @@ struct PageWrites : PageAsks<P, Store, Policy> {
                 state = State::load(pool.frame(run.frame));
         }
         if (!alone && P::ballot(group, state & kWriting) != 0) return;
+        // One that failed before would fail with each of its neighbours: it goes as the caller's own alone.
         const bool goes = (state & (kValid | kBusy | kDirty | kWriting)) == (kValid | kDirty) &&
-                          (run.frame == own || !(state & spared));
+                          (run.frame == own || !(state & (spared | kFailed)));
         const Lanes all = P::ballot(group, goes);
         if (all == 0) return;
         const u32 first = lowest(all);
@@ -149,7 +150,9 @@ struct PageWrites : PageAsks<P, Store, Policy> {
         return status;
     }
     PENSTOCK_ONDEVICE void written(u32 frame, Status status) const {
-        State::template change<Order::release>(pool.frame(frame), kWriting, status == Status::ok ? 0 : kDirty, ~0u);
+        const u32 off = kWriting | (status == Status::ok ? kFailed : 0);
+        const u32 on = status == Status::ok ? 0 : status == Status::busy ? kDirty : kDirty | kFailed;
+        State::template change<Order::release>(pool.frame(frame), off, on, ~0u);
         if (status == Status::ok)
             tell(&Tally::write_backs);
         else if (status != Status::busy)

@@ -1,0 +1,25 @@
+// For tests of cuFile: what the stand-in library is told by the environment.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+namespace penstock::path {
+
+// An environment variable for the length of a test.
+class Variable {
+  public:
+    Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+    ~Variable() { ::unsetenv(name_); }
+    Variable(const Variable&) = delete;
+    Variable& operator=(const Variable&) = delete;
+
+  private:
+    const char* name_;
+};
+
+struct Behaviour : Variable {
+    explicit Behaviour(const std::string& words) : Variable("FAKE_CUFILE_BEHAVIOUR", words) {}
+};
+
+}  // namespace penstock::path
