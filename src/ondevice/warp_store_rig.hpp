@@ -14,7 +14,8 @@ struct Outgoing {
     u32 drops_each = 0;  // every so many pages are said to be written and are not
     u64 stuck = ~0ull;   // the page that there is never room for, as for one whose write before was not answered
     u64 fails = ~0ull;   // the page whose writes fail
-    u32 write_ns = 64;   // what a write takes
+    u64 slow = ~0ull;    // the page whose writes take 200 ms
+    u32 write_ns = 64;   // what the others take
     u32 used = 0, most = 0, sent = 0;
     std::vector<std::vector<u64>> copies;  // by ticket
     std::vector<u64> keys;                 // in the order they were prepared in
@@ -58,7 +59,7 @@ struct WarpStore {
         });
     }
     Status send(u64 key, u32 ticket, u64 deadline) const {
-        Warped::pause(outgoing->write_ns);  // others go on meanwhile
+        Warped::pause(key == outgoing->slow ? 200'000'000 : outgoing->write_ns);  // others go on meanwhile
         return unseen([&] {
             Outgoing& out = *outgoing;
             --out.used;

@@ -172,6 +172,33 @@ TEST(WriteWaits, what_fails_is_tried_with_those_beside_it_and_by_itself_and_no_m
     EXPECT_EQ(crowd.out.keys.size(), 8u);
 }
 
+TEST(WriteWaits, a_page_that_takes_very_long_to_leave_keeps_nobody) {
+    Crowd<SweepResistant> crowd(32);
+    crowd.store_some(0, 32);
+    const auto pool = crowd.rig.still();
+    u64 slow = 0;
+    while (!(pool.frame(pool.directory.glance(slow)).state & kProbation)) ++slow;
+    crowd.out.slow = slow;
+    Outcome outcome;
+    crowd.run(2, [&](const auto& cache, u32 warp, u32) {
+        if (warp == 0) {
+            clean(cache, slow, kEver);
+            return;
+        }
+        Warped::pause(kLong);
+        timed([&](u64 now) {
+            for (u64 key = 40; key < 44; ++key) {
+                u32 frame = kNoFrame;
+                const Status status = cache.acquire(key, now + 40 * kLong, frame);
+                if (status != Status::ok) return status;
+                cache.release(frame);
+            }
+            return Status::ok;
+        }, outcome);
+    });
+    EXPECT_EQ(outcome.status, Status::ok);
+}
+
 // How many of the pages that were used again and again are gone after others went through the cache.
 u32 driven_out(u32 warps, bool dirty) {
     constexpr u32 kFrames = 128;

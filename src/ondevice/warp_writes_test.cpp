@@ -1,6 +1,8 @@
 // Dirty pages that lie side by side are written back side by side, by the lanes of whoever writes one of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ondevice/warp_writer_rig.hpp"
 
 namespace penstock::ondevice {
@@ -78,47 +80,70 @@ TEST(WriteBack, where_there_is_no_room_for_all_the_rest_goes_later) {
     }
 }
 
-// How many pages went together, on average, where warps write page after page of an array through a cache of few: the
-// next page to who is ready, or to each its share.
+// Warps write page after page of an array through a cache of few: the next page to who is ready, or to each its share.
+struct Stream {
+    u32 warps;
+    bool shares = false;
+    u32 frames = 128;
+    u32 write_ns = 64;
+};
+struct Left {
+    double together;  // pages beside each other that one warp wrote at a time, on average
+    u32 most;         // on their way at a time
+};
 template <class Policy>
-double mean_run(u32 warps, bool shares) {
-    constexpr u64 kPages = 512;
-    Disk disk(kPages, WarpUsers::kPage);
+Left left_by(const Stream& stream) {
+    const u64 pages = 2 * stream.frames + 256;
+    Disk disk(pages, WarpUsers::kPage);
     Outgoing out;
-    CacheRig<Policy, Warped, WarpStore> rig(shape_of(128, WarpUsers::kPage), WarpStore{&disk, &out});
+    out.slots = stream.frames;
+    out.write_ns = stream.write_ns;
+    CacheRig<Policy, Warped, WarpStore> rig(shape_of(stream.frames, WarpUsers::kPage), WarpStore{&disk, &out});
     const auto cache = rig.cache();
     u64 given = 0;
-    Warps machine({warps, kLanes, 3, false});
+    Warps machine({stream.warps, kLanes, 3, false});
     machine.run([&](u32 warp, u32 lane) {
-        for (u64 turn = warp;; turn += warps) {
+        for (u64 turn = warp;; turn += stream.warps) {
             u64 key = turn;
-            if (!shares) {
+            if (!stream.shares) {
                 if (lane == 0) {
                     const Unseen unseen;
                     key = given++;
                 }
                 key = Warped::from((1u << kLanes) - 1, key, 0);
             }
-            if (key >= kPages) return;
+            if (key >= pages) return;
             u32 frame = kNoFrame;
             if (cache.overwrite(key, kEver, frame) == Status::pending) cache.filled(frame);
             cache.release(frame, true);
         }
     });
-    std::vector<u64> last(warps, ~0ull);
-    u32 runs = 0;
+    std::vector<std::vector<u64>> last(stream.warps);
+    u32 pieces = 0;
     for (std::size_t i = 0; i < out.keys.size(); ++i) {
-        u64& before = last[out.by[i]];
-        runs += before == ~0ull || out.keys[i] / kLanes != before / kLanes;
-        before = out.keys[i];
+        std::vector<u64>& run = last[out.by[i]];
+        const u64 key = out.keys[i];
+        if (!run.empty() && run[0] / kLanes != key / kLanes) run.clear();
+        const auto beside = [&](u64 other) { return other + 1 == key || key + 1 == other; };
+        const auto neighbours = std::count_if(run.begin(), run.end(), beside);
+        pieces += 1 - static_cast<u32>(neighbours);  // with two neighbours it joins two pieces
+        run.push_back(key);
     }
-    return static_cast<double>(out.keys.size()) / runs;
+    return {static_cast<double>(out.keys.size()) / pieces, out.most};
 }
 
 TEST(WriteBack, a_stream_of_pages_leaves_together_where_its_order_was_kept) {
-    EXPECT_GT(mean_run<Fifo>(16, false), 3.5);
-    EXPECT_GT(mean_run<SweepResistant>(2, false), 2.5) << "a quarter of what is on probation";
-    EXPECT_LT(mean_run<SweepResistant>(16, true), 2) << "the control";
+    EXPECT_GT(left_by<Fifo>({16}).together, 3.5);
+    EXPECT_GT(left_by<SweepResistant>({2}).together, 3.5) << "a quarter of what is on probation";
+    EXPECT_LT(left_by<SweepResistant>({16, true}).together, 2) << "the control";
+}
+
+TEST(WriteBack, a_slow_disk_tears_no_runs_and_has_several_at_a_time) {
+    for (const u32 warps : {4u, 8u}) {
+        const Left left = left_by<SweepResistant>({warps, false, 512, 1'000'000});
+        EXPECT_GT(left.together, 3.8) << warps;
+        EXPECT_GE(left.most, 3 * kLanes) << warps;
+    }
 }
 
 // Warps that write whole pages of one array in turn, and evict each other's; what is on the disk afterwards.

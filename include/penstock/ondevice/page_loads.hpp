@@ -231,7 +231,8 @@ struct PageLoads : PageWrites<P, Store, Policy> {
             victim.kind = static_cast<typename Victim::Kind>(P::from(group, static_cast<u32>(victim.kind), leader));
             victim.frame = spare = P::from(group, victim.frame, leader);
             if (victim.kind == Victim::Kind::taken) return Status::ok;
-            if (victim.kind == Victim::Kind::dirty) {
+            if (victim.kind == Victim::Kind::leaving) this->clean_ahead(group, deadline);
+            if (victim.kind == Victim::Kind::dirty || victim.kind == Victim::Kind::leaving) {
                 failure = clean(group, victim.frame, deadline, Neighbours::idle);
                 const bool ours = failure == Status::ok && taken_clean(victim.frame, leader);
                 if (P::from(group, static_cast<u32>(ours), leader) != 0) return Status::ok;
@@ -242,7 +243,10 @@ struct PageLoads : PageWrites<P, Store, Policy> {
             }
             if (agreed_late(group, deadline))
                 return refused(spare, victim.kind == Victim::Kind::held ? Status::all_pinned : Status::timed_out);
-            if (victim.kind != Victim::Kind::dirty) P::pause(128);
+            if (failure == Status::busy)
+                failure = Status::ok;  // others write it, for long: another page may go before it
+            else if (victim.kind != Victim::Kind::dirty && victim.kind != Victim::Kind::leaving)
+                P::pause(128);
         }
     }
     static PENSTOCK_ONDEVICE Status refused(u32& spare, Status status) {

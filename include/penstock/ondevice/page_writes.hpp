@@ -28,31 +28,39 @@ struct PageWrites : PageAsks<P, Store, Policy> {
     using Asks::page_bytes;
 
     // Writes the page back if it is dirty, and returns when what was dirty at the call has been put, by whomever. Dirty
-    // neighbours of the page go with it, since a disk takes what lies together faster than pages on their own.
+    // neighbours of the page go with it, since a disk takes what lies together faster than pages on their own. busy,
+    // with Neighbours::idle: others have been writing it for long, and the caller may do with another page.
     PENSTOCK_ONDEVICE_SLOW Status clean(Lanes group, u32 frame, u64 deadline, Neighbours which) const {
         const u32 leader = lowest(group);
-        const u64 patience = P::now_ns() + kPatienceNs;
-        bool single = run_of(group) == 1;
+        const u64 began = P::now_ns();
+        How how{which, false, run_of(group) == 1};
         for (;;) {
             const u32 state = P::from(group, State::load(pool.frame(frame)), leader);
             // Busy, it is being overwritten, and not the page's yet.
             if (!(state & (kDirty | kWriting)) || state & kBusy) return Status::ok;
             if (!(state & kWriting)) {
-                Together run{frame, kNoKey, 0, 0};
-                const bool alone = agreed_late(group, patience);
-                if (single)
-                    mark_one(group, state, run);
-                else
-                    mark_run(group, which, alone, run);
-                if (run.marked != 0) {
-                    const Status status = write(group, run, P::from(group, deadline, leader), single);
-                    const Status said = run.own == 0 ? Status::busy : agreed(group, status, lowest(run.own));
-                    if (said != Status::busy) return said;
-                    single |= alone && run.own != 0;  // no room for it among others, so it waits for some by itself
-                }
+                how.alone = agreed_late(group, began + kPatienceNs);
+                const Status said = attempt(group, frame, deadline, how);
+                if (said != Status::busy) return said;
+                how.single |= how.alone;  // no room for it among others, so it waits for some by itself
+            } else if (which == Neighbours::idle && agreed_late(group, began + kLeavingNs)) {
+                return Status::busy;
             }
             if (agreed_late(group, deadline)) return Status::timed_out;
             P::pause(64);
+        }
+    }
+
+    // For who waits for a page of the probation part that another writes back: writes pages that go next, if they are
+    // dirty, so that more are on their way at a time than one caller's. What becomes of them is for who needs them.
+    PENSTOCK_ONDEVICE_SLOW void clean_ahead(Lanes group, u64 deadline) const {
+        const u32 leader = lowest(group);
+        for (u32 tries = 0; tries < 4; ++tries) {
+            u32 next = kNoFrame;
+            if (P::lane() == leader) next = pool.next_to_go(run_of(group));
+            next = P::from(group, next, leader);
+            if (next == kNoFrame) return;
+            if (attempt(group, next, deadline, {Neighbours::idle, false, false}) != Status::busy) return;
         }
     }
 
@@ -65,7 +73,15 @@ struct PageWrites : PageAsks<P, Store, Policy> {
         Lanes own;     // of these the one with the page that the caller is here for
     };
 
+    // How a page goes: with which neighbours; whether also where others write some of them; whether by itself.
+    struct How {
+        Neighbours which;
+        bool alone;
+        bool single;
+    };
+
     static constexpr u64 kRunBytes = 1 << 20;
+    static constexpr u64 kLeavingNs = 20'000'000;  // to wait for a page that others write, before another is looked for
     // How many, a power of two: no more than there are lanes.
     PENSTOCK_ONDEVICE u32 run_of(Lanes group) const {
         const u64 most = kRunBytes / page_bytes;
@@ -74,12 +90,29 @@ struct PageWrites : PageAsks<P, Store, Policy> {
         return pages;
     }
 
+    // What became of the frame's page; busy: others have it, or there was no room.
+    PENSTOCK_ONDEVICE_SLOW Status attempt(Lanes group, u32 frame, u64 deadline, const How& how) const {
+        Together run{frame, kNoKey, 0, 0};
+        if (how.single)
+            mark_one(group, run);
+        else
+            mark_run(group, how, run);
+        if (run.marked == 0) return Status::busy;
+        const Status status = write(group, run, P::from(group, deadline, lowest(group)), how.single);
+        return run.own == 0 ? Status::busy : agreed(group, status, lowest(run.own));
+    }
+
     PENSTOCK_ONDEVICE bool mark(u32 frame, u32 state) const {
         return P::template swap_if<Scope::device, Order::acquire>(&pool.frame(frame).state, state,
                                                                   ((state & ~kDirty) | kWriting) + 1);
     }
-    PENSTOCK_ONDEVICE void mark_one(Lanes group, u32 state, Together& run) const {
-        run.marked = P::ballot(group, P::lane() == lowest(group) && mark(run.frame, state));
+    PENSTOCK_ONDEVICE void mark_one(Lanes group, Together& run) const {
+        bool marked = false;
+        if (P::lane() == lowest(group)) {
+            const u32 state = State::load(pool.frame(run.frame));
+            marked = (state & (kBusy | kDirty | kWriting)) == kDirty && mark(run.frame, state);
+        }
+        run.marked = P::ballot(group, marked);
         run.own = run.marked;
         if (run.marked != 0) run.key = pool.directory.key(run.frame);
         P::sync(group);
@@ -87,18 +120,18 @@ struct PageWrites : PageAsks<P, Store, Policy> {
 
     // The page of the caller's frame and its dirty neighbours, or none: who marks the first of them has all. Of several
     // who want to, those who come too late leave the others' runs whole, and wait, but not for ever: `alone`.
-    PENSTOCK_ONDEVICE_SLOW void mark_run(Lanes group, Neighbours which, bool alone, Together& run) const {
+    PENSTOCK_ONDEVICE_SLOW void mark_run(Lanes group, const How& how, Together& run) const {
         const u32 own = run.frame, pages = run_of(group), place = rank<P>(group);
         const u64 key = P::from(group, pool.directory.key(own), lowest(group));
         run.key = (key & ~u64{pages - 1}) + place;
-        const u32 spared = kReferences | (which == Neighbours::idle ? kReferenced : 0);
+        const u32 spared = kReferences | (how.which == Neighbours::idle ? kReferenced : 0);
         u32 state = 0;
         if (key != kNoKey && place < pages) {
             if (run.key != key) run.frame = pool.directory.glance(run.key);
             if (run.frame != kNoFrame && pool.directory.key(run.frame) == run.key)
                 state = State::load(pool.frame(run.frame));
         }
-        if (!alone && P::ballot(group, state & kWriting) != 0) return;
+        if (!how.alone && P::ballot(group, state & kWriting) != 0) return;
         // One that failed before would fail with each of its neighbours: it goes as the caller's own alone.
         const bool goes = (state & (kValid | kBusy | kDirty | kWriting)) == (kValid | kDirty) &&
                           (run.frame == own || !(state & (spared | kFailed)));

@@ -42,7 +42,8 @@ struct alignas(64) Shared {
 enum class Replacement : u8 { sweep_resistant, clock, fifo, pinned_range };
 
 struct Victim {
-    enum class Kind : u8 { taken, dirty, in_flight, busy, held };  // busy: some may soon be free; held: all are in use
+    // leaving: dirty, and being written back by another. busy: some may soon be free. held: all are in use.
+    enum class Kind : u8 { taken, dirty, leaving, in_flight, busy, held };
     Kind kind;
     u32 frame;
 };
@@ -74,10 +75,14 @@ struct Pool {
         u32* hand;
         u32 first;
         u32 slots;
+        // Pages go in their order: who comes to one that is being written back is the next to have its frame. If
+        // callers went past it, they would come round to pages that came just now, and write these without those beside
+        // them.
+        bool queue = false;
     };
     PENSTOCK_ONDEVICE Part whole() const { return {&shared->main_hand, 0, frames()}; }
     PENSTOCK_ONDEVICE Part main() const { return {&shared->main_hand, 0, frames() - probation}; }
-    PENSTOCK_ONDEVICE Part trial() const { return {&shared->probation_hand, frames() - probation, probation}; }
+    PENSTOCK_ONDEVICE Part trial() const { return {&shared->probation_hand, frames() - probation, probation, true}; }
     PENSTOCK_ONDEVICE bool on_trial(u32 slot) const { return slot >= frames() - probation; }
 
     // Moves the part's hand until `spared(slot, frame, state)` is false for a frame that can be had, at most `steps`
@@ -91,10 +96,10 @@ struct Pool {
             const u32 slot = part.first + P::template add<Scope::device, Order::relaxed>(part.hand, 1u) % part.slots;
             const u32 index = at(slot);
             const u32 state = FrameState<P>::load(frame(index));
+            const bool leaving = (state & (kWriting | kReferences)) == (kWriting | 1);  // its writer alone has it
+            if (leaving && part.queue) return {Victim::Kind::leaving, index};
             if (state & kReferences || spared(slot, index, state)) {
-                // One that is being overwritten is held; one that is only being written back is not for long.
-                const bool soon = (state & kBusy && !(state & kDirty)) ||
-                                  (state & (kWriting | kReferences)) == (kWriting | 1);
+                const bool soon = leaving || (state & kBusy && !(state & kDirty));  // one that is overwritten is held
                 if (soon) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
                 continue;
             }
@@ -113,6 +118,21 @@ struct Pool {
             }
         }
         return seen;
+    }
+
+    // A dirty page that nobody uses, of those that the hand of the probation part comes to soon; looked for in steps of
+    // `stride`. Not one that came late: those beside it may still be in the making, and it would go without them.
+    PENSTOCK_ONDEVICE u32 next_to_go(u32 stride) const {
+        const Part part = trial();
+        const u32 hand = P::template load<Scope::device, Order::relaxed>(part.hand);
+        for (u32 step = 0, looks = 0; step < part.slots / 2 && looks < kGlance; step += stride, ++looks) {
+            const Frame& one = frame(at(part.first + (hand + step) % part.slots));
+            constexpr u32 kAll = kValid | kBusy | kDirty | kWriting | kReferenced | kFailed | kReferences;
+            const u32 came = P::template load<Scope::device, Order::relaxed>(&one.policy);
+            if ((FrameState<P>::load(one) & kAll) == (kValid | kDirty) && hand - came >= part.slots * 5 / 8)
+                return static_cast<u32>(&one - directory.frames);
+        }
+        return kNoFrame;
     }
 };
 

@@ -51,7 +51,8 @@ struct SweepResistant {
     }
     static PENSTOCK_ONDEVICE u32 settled(u32 probation) { return probation - probation / 4; }
     static PENSTOCK_ONDEVICE bool usable(const Victim& victim) {
-        return victim.kind == Victim::Kind::taken || victim.kind == Victim::Kind::dirty;
+        return victim.kind == Victim::Kind::taken || victim.kind == Victim::Kind::dirty ||
+               victim.kind == Victim::Kind::leaving;
     }
     // Once a miss: who waits asks again and again, and would be admitted in the end.
     template <class P>
