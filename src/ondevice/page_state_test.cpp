@@ -257,7 +257,7 @@ struct LooksOnce : Model {
     }
     template <Scope S, Order O = Order::both, class T>
     static T add(T* word, T value) {
-        look().taken = static_cast<const void*>(word) == &only->state && value == 1;
+        look().taken = static_cast<const void*>(word) == &only->state && value == 1 && O == Order::acquire;  // a hit's
         return Model::add<S, O>(word, value);
     }
 };

@@ -53,12 +53,21 @@ struct Directory {
     // Of the chain of a bucket; for tests.
     PENSTOCK_ONDEVICE u32 first(u32 at) const { return static_cast<u32>(buckets[at].head); }
 
-    // Under the lock, which orders what is read.
-    PENSTOCK_ONDEVICE u32 find(const Bucket& at, u64 wanted) const {
-        u32 frame = static_cast<u32>(P::template load<Scope::device, Order::relaxed>(&at.head));
+    // Under the lock, which orders what is read and stored: the head of a chain, a page's frame in the chain behind it,
+    // and a frame before it. Who glances past the lock trusts nothing before a page's state says valid.
+    PENSTOCK_ONDEVICE u64 head(const Bucket& at) const {
+        return P::template load<Scope::device, Order::relaxed>(&at.head);
+    }
+    PENSTOCK_ONDEVICE u32 find(u64 head, u64 wanted) const {
+        u32 frame = static_cast<u32>(head);
         while (frame != kNoFrame && P::template load<Scope::device, Order::relaxed>(&frames[frame].key) != wanted)
             frame = P::template load<Scope::device, Order::relaxed>(&frames[frame].next);
         return frame;
+    }
+
+    PENSTOCK_ONDEVICE void link(Bucket& at, u64 head, u64 key, u32 frame) const {
+        P::template store<Scope::device, Order::relaxed>(&frames[frame].next, static_cast<u32>(head));
+        P::template store<Scope::device, Order::relaxed>(&at.head, head_of(frame, key));
     }
 
     // Without the lock: frames may go to other chains or to the stack meanwhile, so it may miss a page that is there,
@@ -81,16 +90,9 @@ struct Directory {
     PENSTOCK_ONDEVICE u32 find_locked(u64 wanted) const {
         Bucket& at = bucket(wanted);
         lock(at);
-        const u32 frame = find(at, wanted);
+        const u32 frame = find(head(at), wanted);
         unlock(at);
         return frame;
-    }
-
-    // Under the lock, which orders what is stored: who glances past it trusts nothing before a page's state says valid.
-    PENSTOCK_ONDEVICE void link(Bucket& at, u64 key, u32 frame) const {
-        const u64 head = P::template load<Scope::device, Order::relaxed>(&at.head);
-        P::template store<Scope::device, Order::relaxed>(&frames[frame].next, static_cast<u32>(head));
-        P::template store<Scope::device, Order::relaxed>(&at.head, head_of(frame, key));
     }
 
     // Takes the caller's own busy frame out of its chain; takes the lock itself.
@@ -98,7 +100,7 @@ struct Directory {
         Bucket& at = bucket(key(frame));
         lock(at);
         const u32 after = next(frame);
-        u32 here = static_cast<u32>(P::template load<Scope::device, Order::relaxed>(&at.head));
+        u32 here = static_cast<u32>(head(at));
         if (here == frame) {
             const u64 then = head_of(after, after == kNoFrame ? kNoKey : key(after));
             P::template store<Scope::device, Order::relaxed>(&at.head, then);
@@ -122,31 +124,35 @@ struct Directory {
         if (free_mask != 0) P::tick(unused + 1, u64{1});
     }
 
-    // Frames that were never used come first: to count on is cheaper than to pop where all begin at once.
+    // Frames that were never used come first: to count on is cheaper than to pop where all begin at once. What is
+    // looked at is loaded together.
     PENSTOCK_ONDEVICE u32 take() const {
-        if (P::template load<Scope::device, Order::relaxed>(unused) < frame_count) {
+        const u32 first = P::caller();
+        const u64 used = P::template load<Scope::device, Order::relaxed>(unused);
+        const u64 held = free_mask == 0 ? 0 : P::template load<Scope::device, Order::relaxed>(unused + 1);
+        const u64 top = P::template load<Scope::device>(free + (first & free_mask));
+        if (used < frame_count) {
             const u64 frame = P::template add<Scope::device, Order::relaxed>(unused, u64{1});
             if (frame < frame_count) return static_cast<u32>(frame);
         }
-        if (free_mask == 0) return pop(free);
-        const u32 first = P::caller();
-        for (u32 turn = 0; turn <= free_mask && some_free(); ++turn) {
-            const u32 frame = pop(free + ((first + turn) & free_mask));
-            if (frame == kNoFrame) continue;
-            P::tick(unused + 1, ~u64{0});
-            return frame;
+        if (free_mask == 0) return pop(free, top);
+        if (!some(held)) return kNoFrame;
+        u32 frame = pop(free + (first & free_mask), top);
+        for (u32 turn = 1; frame == kNoFrame && turn <= free_mask; ++turn) {
+            if (!some(P::template load<Scope::device, Order::relaxed>(unused + 1))) return kNoFrame;
+            u64* const stack = free + ((first + turn) & free_mask);
+            frame = pop(stack, P::template load<Scope::device>(stack));
         }
-        return kNoFrame;
+        if (frame != kNoFrame) P::tick(unused + 1, ~u64{0});
+        return frame;
     }
 
   private:
-    // By a count that is a little late: who misses a frame takes another's place, and the next caller finds it.
-    PENSTOCK_ONDEVICE bool some_free() const {
-        return static_cast<long long>(P::template load<Scope::device, Order::relaxed>(unused + 1)) > 0;
-    }
+    // A count that is a little late: who misses a frame takes another's place, and the next caller finds it.
+    static PENSTOCK_ONDEVICE bool some(u64 free_frames) { return static_cast<long long>(free_frames) > 0; }
 
-    PENSTOCK_ONDEVICE u32 pop(u64* stack) const {
-        u64 top = P::template load<Scope::device>(stack);
+    // `top`: of the stack, acquired.
+    PENSTOCK_ONDEVICE u32 pop(u64* stack, u64 top) const {
         for (;;) {
             const u32 frame = static_cast<u32>(top);
             if (frame == kNoFrame) return kNoFrame;

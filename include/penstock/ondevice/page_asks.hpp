@@ -41,8 +41,11 @@ struct PageAsks : Hits<P, Policy> {
     PENSTOCK_ONDEVICE_SLOW bool ask(Lanes group, u32 frame, u64 patience_ns) const {
         const u32 leader = lowest(group);
         const Frame& at = pool.frame(frame);
-        const u32 ticket = P::from(group, P::template load<Scope::device, Order::relaxed>(&at.note), leader);
-        const u64 key = P::from(group, pool.directory.key(frame), leader), began = P::now_ns();
+        // Both loads under way at once: the first use of one waits for it.
+        const u32 note = P::template load<Scope::device, Order::relaxed>(&at.note);
+        const u64 held = P::template load<Scope::device, Order::relaxed>(&at.key);
+        const u32 ticket = P::from(group, note, leader);
+        const u64 key = P::from(group, held, leader), began = P::now_ns();
         Status status = Status::pending;
         P::sync(group);  // the frame is all lanes' to write to, of whom the leader has it
         for (;;) {

@@ -91,7 +91,10 @@ struct PageLoads : PageWrites<P, Store, Policy> {
             frame = P::from(group, frame, leader);
             Status status = Status::ok;
             if (step == Step::bring && want.whole) {
-                if (P::lane() == leader) P::template set_bits<Scope::device>(&pool.frame(frame).state, kDirty);
+                if (P::lane() == leader) {
+                    Policy::loaded(pool, frame);
+                    P::template set_bits<Scope::device>(&pool.frame(frame).state, kDirty);
+                }
                 return Status::pending;
             }
             if (step == Step::bring) {
@@ -147,16 +150,16 @@ struct PageLoads : PageWrites<P, Store, Policy> {
     PENSTOCK_ONDEVICE_SLOW Step look(u64 key, u32 references, u32& spare, u32& frame) const {
         Bucket& bucket = pool.directory.bucket(key);
         pool.directory.lock(bucket);
-        frame = pool.directory.find(bucket, key);
+        const u64 head = pool.directory.head(bucket);
+        frame = pool.directory.find(head, key);
         Step step = Step::again;
         if (frame == kNoFrame && spare == kNoFrame) {
             step = Step::room;
         } else if (frame == kNoFrame) {
             frame = spare;
             P::template store<Scope::device, Order::relaxed>(&pool.frame(frame).key, key);
-            Policy::loaded(pool, frame);
             P::template add<Scope::device, Order::relaxed>(&pool.frame(frame).state, references);
-            pool.directory.link(bucket, key, frame);
+            pool.directory.link(bucket, head, key, frame);
             spare = kNoFrame;
             step = Step::bring;
         } else if (joined(frame, references, kValid)) {
@@ -183,6 +186,7 @@ struct PageLoads : PageWrites<P, Store, Policy> {
         if (P::lane() == leader) {
             tell(&Tally::misses);
             if (status == Status::ok) {
+                Policy::loaded(pool, frame);  // while the request is on its way
                 P::template store<Scope::device, Order::relaxed>(&pool.frame(frame).note, ticket);
                 if (hold == Hold::asking)
                     P::template add<Scope::device, Order::relaxed>(&pool.frame(frame).state, 1u);
