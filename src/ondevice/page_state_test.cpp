@@ -114,6 +114,10 @@ TEST(PageState, pins) {
     expect_right({.frames = 2, .callers = {{pin(0)}, {pin(1)}, {read(2)}}, .switches = 1});
 }
 
+TEST(PageState, a_pinned_page_is_found_while_frames_leave_its_chain) {
+    expect_right({.frames = 2, .callers = {{pin(0)}, {read(1), invalidate(1)}}, .switches = 3});
+}
+
 TEST(PageState, loads_and_write_backs_that_fail) {
     for (u32 nth = 1; nth <= 2; ++nth) {
         expect_right({.callers = {{read(0)}, {read(0)}}, .switches = 3, .fails_load = nth});

@@ -141,7 +141,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
     PENSTOCK_ONDEVICE_SLOW Status unpin(u64 first, u32 pages) const {
         Status status = Status::ok;
         for (u32 page = 0; page < pages; ++page) {
-            const u32 frame = this->hit(first + page, 1);
+            const u32 frame = this->held(first + page);
             const bool pinned = frame != kNoFrame && taken_pin(frame);
             if (frame != kNoFrame) this->drop(frame, pinned ? 2 : 1);
             if (pinned)

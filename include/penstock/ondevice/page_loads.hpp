@@ -125,6 +125,17 @@ struct PageLoads : PageWrites<P, Store, Policy> {
         }
     }
 
+    // The frame of a page that is here, with a reference, or none. A hit may miss a page that is here, since it does
+    // not wait for who changes the chain; this does.
+    PENSTOCK_ONDEVICE_SLOW u32 held(u64 key) const {
+        Bucket& bucket = pool.directory.bucket(key);
+        pool.directory.lock(bucket);
+        u32 frame = pool.directory.find(pool.directory.head(bucket), key);
+        if (frame != kNoFrame && !joined(frame, 1, kValid)) frame = kNoFrame;
+        pool.directory.unlock(bucket);
+        return frame;
+    }
+
     // The caller's claimed frame leaves its chain.
     PENSTOCK_ONDEVICE_SLOW void evict(u32 frame) const {
         pool.directory.unlink(frame);
