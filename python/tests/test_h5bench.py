@@ -170,10 +170,12 @@ def test_in_the_background_steps_move_while_others_compute(context: Context, tmp
     busy = CONTIGUOUS | {"TIMESTEPS": "3", "EMULATED_COMPUTE_TIME_PER_TIMESTEP": "200 ms"}
     (run,) = runs_of(tmp_path, ("write", busy))
     options = Options(verify=False)
-    foreground = perform(slow, run, options)
-    background = perform(slow, replace(run, background=True), options)
-    assert (foreground["mode"], background["mode"]) == ("SYNC", "ASYNC")
-    assert background["raw time"] < 0.8 * foreground["raw time"]
+    times = {}
+    for mode in ("SYNC", "ASYNC"):
+        done = [perform(slow, replace(run, background=mode == "ASYNC"), options) for _ in range(3)]
+        assert {each["mode"] for each in done} == {mode}
+        times[mode] = min(each["raw time"] for each in done)  # a busy machine only adds to it
+    assert times["ASYNC"] < 0.8 * times["SYNC"]
 
 
 @pytest.mark.parametrize("option", ["FULL", "PARTIAL", "STRIDED", "LDC", "RDC", "PRL", "CS"])
