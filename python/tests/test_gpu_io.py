@@ -92,6 +92,7 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         "tiles, plain memory",
         "rows gathered, all misses",
         "one miss alone",
+        "one miss alone, full cache",
         "sweep with advice",
         "sweep without advice",
         "rows gathered",

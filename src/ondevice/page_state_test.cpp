@@ -5,7 +5,7 @@
 // from a caller that could go on.
 #include <gtest/gtest.h>
 
-#include "ondevice/tiny_cache_rig.hpp"
+#include "ondevice/page_scene_rig.hpp"
 #include "penstock/ondevice/file_store.hpp"
 
 namespace penstock::ondevice {
@@ -14,14 +14,6 @@ namespace {
 using model::Explorer;
 using model::Program;
 using model::Report;
-
-struct Scene {
-    u32 frames = 1;
-    std::vector<std::vector<Act>> callers;
-    unsigned switches = 2;
-    u32 fails_load = 0, fails_put = 0;
-    u64 most = 3'000'000;
-};
 
 constexpr Act read(u64 key) { return {Does::read, key}; }
 constexpr Act store(u64 key) { return {Does::store, key}; }
@@ -32,22 +24,8 @@ constexpr Act prefetch(u64 key) { return {Does::prefetch, key}; }
 constexpr Act pin(u64 key) { return {Does::pin, key}; }
 
 template <class P = Model, class Policy = Clock>
-Report tried(const Scene& scene) {
-    const Report report = Explorer().run([&] {
-        auto disk = std::make_shared<TinyDisk>();
-        disk->fails_load = scene.fails_load;
-        disk->fails_put = scene.fails_put;
-        auto cache = std::make_shared<TinyCache<P, Policy>>(scene.frames, TinyStore{disk.get()}, *disk);
-        if constexpr (requires { P::watch(cache->frame(0)); }) P::watch(cache->frame(0));
-        Program program;
-        for (u32 self = 0; self < scene.callers.size(); ++self)
-            program.threads.push_back([=, &scene] { cache->run(self, scene.callers[self]); });
-        program.after = [=] {
-            static_cast<void>(disk);
-            cache->check();
-        };
-        return program;
-    }, scene.most, scene.switches);
+Report told(const Scene& scene) {
+    const Report report = tried<P, Policy>(scene);
     printf("             %llu schedules, %llu steps, the longest %zu\n", report.schedules, report.steps,
            report.longest);
     return report;
@@ -55,7 +33,7 @@ Report tried(const Scene& scene) {
 
 template <class Policy = Clock>
 void expect_right(const Scene& scene) {
-    const Report report = tried<Model, Policy>(scene);
+    const Report report = told<Model, Policy>(scene);
     EXPECT_EQ(report.failure, "");
     EXPECT_TRUE(report.complete);
 }
@@ -218,9 +196,9 @@ TEST(PageState, over_a_mailbox) {
 TEST(PageStateControls, weakened_platforms_are_found) {
     const Scene scene{.callers = {{store(0), read(1)}, {store(1), read(0)}}};
     // What publishes a page, and ends its use, are exchanges; its stores are seen under locks only.
-    EXPECT_NE(tried<ModelOf<Broken::release_of_exchanges>>(scene).failure.find("without order"), std::string::npos);
-    EXPECT_NE(tried<ModelOf<Broken::acquire_of_loads>>(scene).failure.find("without order"), std::string::npos);
-    EXPECT_NE(tried<ModelOf<Broken::one_step_of_exchanges>>(scene).failure, "");
+    EXPECT_NE(told<ModelOf<Broken::release_of_exchanges>>(scene).failure.find("without order"), std::string::npos);
+    EXPECT_NE(told<ModelOf<Broken::acquire_of_loads>>(scene).failure.find("without order"), std::string::npos);
+    EXPECT_NE(told<ModelOf<Broken::one_step_of_exchanges>>(scene).failure, "");
 }
 
 // A page stops being dirty after it was put, not before: what is stored meanwhile is lost.
@@ -235,7 +213,7 @@ struct CleansLate : Model {
     }
 };
 TEST(PageStateControls, a_page_that_is_clean_too_late_is_found) {
-    const Report report = tried<CleansLate>({.callers = {{store(0), flush()}, {store(0)}}});
+    const Report report = told<CleansLate>({.callers = {{store(0), flush()}, {store(0)}}});
     EXPECT_NE(report.failure.find("lost"), std::string::npos) << report.failure;
 }
 
@@ -266,7 +244,7 @@ struct LooksOnce : Model {
     }
 };
 TEST(PageStateControls, a_key_that_is_looked_at_once_is_found) {
-    const Report report = tried<LooksOnce>({.callers = {{read(0), read(0)}, {read(1)}}});
+    const Report report = told<LooksOnce>({.callers = {{read(0), read(0)}, {read(1)}}});
     EXPECT_NE(report.failure.find("another page"), std::string::npos) << report.failure;
 }
 
@@ -285,7 +263,7 @@ struct ClaimsHeld : Model {
     }
 };
 TEST(PageStateControls, a_claim_of_a_page_in_use_is_found) {
-    EXPECT_NE(tried<ClaimsHeld>({.callers = {{read(0), read(1)}, {read(0)}}}).failure, "");
+    EXPECT_NE(told<ClaimsHeld>({.callers = {{read(0), read(1)}, {read(0)}}}).failure, "");
 }
 
 }  // namespace

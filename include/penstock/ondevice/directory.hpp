@@ -111,11 +111,11 @@ struct Directory {
         unlock(at);
     }
 
-    // The caller's own frame, linked nowhere: busy and nothing else, but for references that are about to be given
-    // back.
+    // The caller's own busy frame, linked nowhere, becomes nobody's: busy and nothing else, but for its part, and
+    // references that are about to be given back.
     PENSTOCK_ONDEVICE void give(u32 frame) const {
         P::template store<Scope::device, Order::relaxed>(&frames[frame].key, kNoKey);
-        FrameState<P>::template change<Order::relaxed>(frames[frame], ~(kProbation | kReferences), kBusy, 0);
+        P::template clear_bits<Scope::device, Order::relaxed>(&frames[frame].state, kOfPage);
         u64* const stack = free + (frame & free_mask);
         u64 top = P::template load<Scope::device>(stack);
         do {

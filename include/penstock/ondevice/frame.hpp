@@ -29,6 +29,9 @@ inline constexpr u32 kWriting = 1u << 28;           // its bytes are being writt
 inline constexpr u32 kDirty = 1u << 29;
 inline constexpr u32 kBusy = 1u << 30;   // being loaded (not valid), or being claimed (valid), or free
 inline constexpr u32 kValid = 1u << 31;  // the page is here
+// What goes from the state of a claimed frame with its page. References may be those of a glance, about to be given
+// back.
+inline constexpr u32 kOfPage = ~(kProbation | kReferences | kBusy);
 
 inline constexpr u32 kNoFrame = ~0u;
 inline constexpr u64 kNoKey = ~0ull;
@@ -104,6 +107,10 @@ struct FrameState {
     // Makes an unreferenced clean page the caller's alone. What stands in the way is told.
     static PENSTOCK_ONDEVICE Claim claim(Frame& frame) {
         u32 state = load(frame);
+        return claim(frame, state);
+    }
+    // `state`, as it was seen last, becomes what it was when the page was taken.
+    static PENSTOCK_ONDEVICE Claim claim(Frame& frame, u32& state) {
         for (;;) {
             if (state & kBusy) return state & kInFlight ? Claim::in_flight : Claim::busy;
             if ((state & kReferences) != 0 || !(state & kValid)) return state & kWriting ? Claim::busy : Claim::held;

@@ -34,11 +34,12 @@ struct PageAsks : Hits<P, Policy> {
             mine = state & kInFlight &&
                    P::template swap_if<Scope::device, Order::acquire>(&at.state, state, (state & ~kInFlight) + 1);
         }
-        return P::from(group, mine, leader) != 0 && ask(group, frame, patience_ns);
+        return P::from(group, mine, leader) != 0 && ask(*this, group, frame, patience_ns) != Status::pending;
     }
 
-    // The same of a load that is the caller's to ask after, with a reference for that, which it gives back.
-    PENSTOCK_ONDEVICE_SLOW bool ask(Lanes group, u32 frame, u64 patience_ns) const {
+    // The same of a load that is the caller's to ask after, with a reference for that, which it gives back: how it
+    // ended, or pending. `home`: the cache's description in memory, for a caller with a copy of it in registers.
+    PENSTOCK_ONDEVICE Status ask(const PageAsks& home, Lanes group, u32 frame, u64 patience_ns) const {
         const u32 leader = lowest(group);
         const Frame& at = pool.frame(frame);
         // Both loads under way at once: the first use of one waits for it.
@@ -55,19 +56,24 @@ struct PageAsks : Hits<P, Policy> {
             P::pause(between_polls(waited));
         }
         P::sync(group);
-        if (P::lane() == leader) driven(frame, status);
-        return agreed(group, status) != Status::pending;
+        if (P::lane() == leader) driven(home, frame, status);
+        return agreed(group, status);
     }
 
     // What `ask` says when the store has room, or timed_out. Loads that nobody asks after may hold all of its room, so
     // who waits for some asks after loads, from `frame` on.
+    struct Waiting {
+        Lanes group;
+        u64 deadline;
+        u32 frame;
+    };
     template <class Ask>
-    PENSTOCK_ONDEVICE Status when_room(Lanes group, u64 deadline, u32 frame, const Ask& ask) const {
+    PENSTOCK_ONDEVICE static Status when_room(const PageAsks& home, Waiting waiting, const Ask& ask) {
         for (;;) {
-            const Status status = agreed(group, ask());
+            const Status status = agreed(waiting.group, ask());
             if (status != Status::busy) return status;
-            if (agreed_late(group, deadline)) return Status::timed_out;
-            help(group, frame);
+            if (agreed_late(waiting.group, waiting.deadline)) return Status::timed_out;
+            waiting.frame = home.help(waiting.group, waiting.frame);
         }
     }
 
@@ -77,6 +83,24 @@ struct PageAsks : Hits<P, Policy> {
         P::template store<Scope::device, Order::relaxed>(&pool.frame(frame).note, static_cast<u32>(status));
         State::template change<Order::release>(pool.frame(frame), kBusy, kFailed, 0);
         tell(&Tally::failures);
+    }
+
+    // Adds references to a page in the state `as`: valid, or busy while it is being loaded.
+    PENSTOCK_ONDEVICE bool joined(u32 frame, u32 references, u32 as) const {
+        Frame& at = pool.frame(frame);
+        u32 state = State::load(at);
+        while ((state & (kValid | kBusy)) == as && (state & kReferences) + references <= kReferences) {
+            const u32 touched = as == kValid ? Policy::touched(pool, frame, state) : state;
+            if (P::template swap_if<Scope::device, Order::acquire>(&at.state, state, touched + references)) return true;
+        }
+        return false;
+    }
+
+    // The caller's claimed frame leaves its chain.
+    PENSTOCK_ONDEVICE void evict(u32 frame) const {
+        pool.directory.unlink(frame);
+        P::template clear_bits<Scope::device, Order::relaxed>(&pool.frame(frame).state, kOfPage);
+        tell(&Tally::evictions);
     }
 
     static PENSTOCK_ONDEVICE Status agreed(Lanes group, Status status, u32 with) {
@@ -91,7 +115,7 @@ struct PageAsks : Hits<P, Policy> {
 
   private:
     // What the caller, who alone asked after the load of this frame, was told.
-    PENSTOCK_ONDEVICE void driven(u32 frame, Status status) const {
+    PENSTOCK_ONDEVICE void driven(const PageAsks& home, u32 frame, Status status) const {
         Frame& at = pool.frame(frame);
         if (status == Status::pending) {
             State::template change<Order::release>(at, 0, kInFlight, ~0u);
@@ -100,15 +124,15 @@ struct PageAsks : Hits<P, Policy> {
             // Busy and not valid, as it is: one addition takes off the one bit and the reference, and sets the other.
             P::template add<Scope::device, Order::release>(&at.state, kValid - kBusy - 1);
         } else {
-            fail(frame, status);
+            home.fail(frame, status);
             drop(frame, 1);
         }
     }
 
     static constexpr u32 kHelpScan = 32;  // frames that one try looks at
 
-    // Asks after the next load in flight behind `frame`, which goes on to there.
-    PENSTOCK_ONDEVICE_SLOW void help(Lanes group, u32& frame) const {
+    // Asks after the next load in flight behind `frame`; where that was.
+    PENSTOCK_ONDEVICE_SLOW u32 help(Lanes group, u32 frame) const {
         u32 in_flight = 0;
         for (u32 step = 0; P::lane() == lowest(group) && in_flight == 0 && step < kHelpScan; ++step) {
             frame = frame + 1 < pool.frames() ? frame + 1 : 0;
@@ -116,6 +140,7 @@ struct PageAsks : Hits<P, Policy> {
         }
         frame = P::from(group, frame, lowest(group));
         if (P::from(group, in_flight, lowest(group)) == 0 || !drive(group, frame)) P::pause(64);
+        return frame;
     }
 };
 

@@ -174,7 +174,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         return first;
     }
     PENSTOCK_ONDEVICE Status commit(u64 deadline) const {
-        return this->when_room(alone(), deadline, 0, [&] { return this->store.commit(alone(), deadline); });
+        return this->when_room(*this, {alone(), deadline, 0}, [&] { return this->store.commit(alone(), deadline); });
     }
 
     // Drops pages so that the next acquire reads them anew. busy when some are in use, dirty or loading; those stay.
@@ -256,7 +256,7 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         const Lanes all = callers.all;
         const bool missing = frame == kNoFrame;
         Status status = Status::ok;
-        if (missing) status = this->start(callers.group, key, want, frame, Base::Hold::references);
+        if (missing) status = this->start(callers.group, key, want, frame, Hold::references);
         Lanes waiting = P::ballot(all, missing && status == Status::ok);
         while (waiting != 0) {
             const u32 turn = lowest(waiting);

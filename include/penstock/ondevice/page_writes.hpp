@@ -167,7 +167,7 @@ struct PageWrites : PageAsks<P, Store, Policy> {
             const u32 frame = P::from(group, run.frame, turn);
             u32 given = 0;
             const auto ask = [&] { return store.prepare(group, key, bytes_of(frame), deadline, given); };
-            const Status said = waits ? when_room(group, deadline, frame, ask) : agreed(group, ask());
+            const Status said = waits ? when_room(*this, {group, deadline, frame}, ask) : agreed(group, ask());
             given = P::from(group, given, lowest(group));
             if (P::lane() == turn) {
                 status = said;

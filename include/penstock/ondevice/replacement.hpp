@@ -46,6 +46,7 @@ struct Victim {
     enum class Kind : u8 { taken, dirty, leaving, in_flight, busy, held };
     Kind kind;
     u32 frame;
+    u32 state = 0;  // of one that is taken, before it was
 };
 
 // The page that a frame is wanted for, and whether the caller has asked before: it found only pages that come.
@@ -95,7 +96,7 @@ struct Pool {
             if (seen.kind != Victim::Kind::held && step >= kShortScan) break;
             const u32 slot = part.first + P::template add<Scope::device, Order::relaxed>(part.hand, 1u) % part.slots;
             const u32 index = at(slot);
-            const u32 state = FrameState<P>::load(frame(index));
+            u32 state = FrameState<P>::load(frame(index));
             const bool leaving = (state & (kWriting | kReferences)) == (kWriting | 1);  // its writer alone has it
             if (leaving && part.queue) return {Victim::Kind::leaving, index};
             if (state & kReferences || spared(slot, index, state)) {
@@ -103,9 +104,9 @@ struct Pool {
                 if (soon) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
                 continue;
             }
-            switch (FrameState<P>::claim(frame(index))) {
+            switch (FrameState<P>::claim(frame(index), state)) {
                 case FrameState<P>::Claim::taken:
-                    return {Victim::Kind::taken, index};
+                    return {Victim::Kind::taken, index, state};
                 case FrameState<P>::Claim::dirty:
                     return {Victim::Kind::dirty, index};
                 case FrameState<P>::Claim::in_flight:

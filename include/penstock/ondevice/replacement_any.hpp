@@ -17,8 +17,9 @@ struct AnyReplacement {
         if (pool.chosen == Replacement::sweep_resistant) SweepResistant::loaded(pool, index);
     }
 
+    // The pool by value, which the caller then need not have in memory.
     template <class P>
-    static PENSTOCK_ONDEVICE_SLOW Victim take(const Pool<P>& pool, const Miss& miss) {
+    static PENSTOCK_ONDEVICE_SLOW Victim take(Pool<P> pool, Miss miss) {
         switch (pool.chosen) {
             case Replacement::sweep_resistant: return SweepResistant::take(pool, miss);
             case Replacement::clock: return Clock::take(pool, miss);

@@ -32,7 +32,7 @@ struct SweepResistant {
     }
 
     template <class P>
-    static PENSTOCK_ONDEVICE_SLOW Victim take(const Pool<P>& pool, const Miss& miss) {
+    static PENSTOCK_ONDEVICE Victim take(const Pool<P>& pool, const Miss& miss) {
         const Advice advice = pool.advice(miss.key);
         if (!miss.again && advice != Advice::once && admitted(pool, advice)) {
             const Victim victim = from_main(pool, kGlance, advice == Advice::sweep ? miss.key : kNoKey);
@@ -83,8 +83,7 @@ struct SweepResistant {
             return false;
         });
         if (victim.kind != Victim::Kind::taken) return victim;
-        const bool touched_late = FrameState<P>::load(pool.frame(victim.frame)) & kReferenced;
-        if (!touched_late || pool.at(place) != victim.frame) return victim;
+        if (!(victim.state & kReferenced) || pool.at(place) != victim.frame) return victim;
         return promoted(pool, place, victim);
     }
 

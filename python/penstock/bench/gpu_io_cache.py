@@ -29,6 +29,7 @@ TILE_ITEMS = 4 * PAGE_ITEMS  # 16 KiB: what a warp asks for at once
 TILE_BLOCKS = 2  # at once on a multiprocessor: registers for eight loads under way
 COUNTS = ("hits", "misses", "joined", "evictions")
 LONE_PAGES = 4096
+LONE_PART = 4  # these pages by a cache that is full of others
 LONE_BLOCKS = 2  # 64 registers a thread: with 32, the eight loads of a page's copy wait for each other
 MISS_PART = 8  # the file by the cache
 WRITTEN_PART = 8  # what is written by the cache
@@ -86,20 +87,26 @@ def misses(bench: Bench, turn: int) -> Sample:
     return rows_sample(numbers.size, seconds, watch, PAGE_BYTES) | counts | {"took": "cache"}
 
 
-def one_miss(bench: Bench) -> Sample:
-    """One warp that adds up page after page, each of which is not there before: a miss and its page's sum at a time."""
-    pages = min(LONE_PAGES, bench.ram_bytes // PAGE_BYTES)
+def one_miss(bench: Bench, full: bool) -> Sample:
+    """One warp that adds up page after page, each of which is not there before: a miss and its page's sum at a time.
+    Where the cache is `full`, each of them drives out another."""
+    pages = min(LONE_PAGES, bench.ram_bytes // PAGE_BYTES // 2)
+    wanted = pages * PAGE_BYTES
     shape = {"blocks": 1, "threads": 32, "rounds": 1, "tile": PAGE_ITEMS, "resident": LONE_BLOCKS}
-    with _cache(bench, bench.ram, 2 * pages * PAGE_BYTES) as cache:
+    with _cache(bench, bench.ram, max(wanted // LONE_PART, PAGE_BYTES) if full else 2 * wanted) as cache:
         raw, ref, items = bench.context._raw, cache.ref(0), pages * PAGE_ITEMS
         _core.time_loads(raw, ref, None, items, **shape)  # then the service has these pages mapped
-        cache.invalidate(0, 0, pages * PAGE_BYTES)
+        cache.invalidate(0, 0, wanted)
+        if full:
+            cache.read(0, wanted, bench.buffer(wanted))  # of other pages
         before = _counts(cache)
         with Stopwatch() as watch:
             seconds, _ = _core.time_loads(raw, ref, None, items, **shape)
         counts = _since(cache, before)
     if counts["misses"] != pages:
         raise _not_as_meant(bench.ram, f"{counts['misses']} of {pages} pages were misses")
+    if counts["evictions"] != (pages if full else 0):
+        raise _not_as_meant(bench.ram, f"{counts['evictions']} of {pages} pages drove out another")
     sample = rows_sample(pages, seconds, watch, PAGE_BYTES) | counts
     return sample | {"order": "sequential", "mean_us": seconds / pages * 1e6, "took": "cache"}
 
