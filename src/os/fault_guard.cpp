@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csetjmp>
@@ -20,8 +21,14 @@ namespace {
 struct Copying {
     std::atomic<pid_t> thread{0};  // 0: free. Written by the thread itself, before and after everything else here
     sigjmp_buf leave;
-    std::uintptr_t from = 0;
-    std::size_t bytes = 0;
+    std::span<const CopyPiece> pieces;  // under way
+
+    bool reads(std::uintptr_t address) const noexcept {
+        return std::any_of(pieces.begin(), pieces.end(), [address](const CopyPiece& one) {
+            const auto from = reinterpret_cast<std::uintptr_t>(one.from);
+            return address >= from && address - from < one.bytes;
+        });
+    }
 };
 
 // Entries that threads keep are from the first part, so that there are always some for a single copy, which soon ends.
@@ -86,16 +93,13 @@ void pass_on(int number, siginfo_t* info, void* context) {
 void on_bus_error(int number, siginfo_t* info, void* context) {
     Copying* mine = find(thread_id());
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-    if (mine != nullptr && address >= mine->from && address - mine->from < mine->bytes) ::siglongjmp(mine->leave, 1);
+    if (mine != nullptr && mine->reads(address)) ::siglongjmp(mine->leave, 1);
     pass_on(number, info, context);
 }
 
-// The first lines of what is copied next: what takes long of a page at random is to find it. A fault of a prefetch is
-// none.
-void fetch_ahead(const GuardedCopies::Piece& piece) noexcept {
-    constexpr std::size_t kLine = 64, kLines = 8;
-    const auto* const from = static_cast<const char*>(piece.from);
-    for (std::size_t at = 0; at < piece.bytes && at < kLines * kLine; at += kLine) __builtin_prefetch(from + at);
+std::size_t ended(Copying& mine, std::size_t done) noexcept {
+    mine.pieces = {};
+    return done;
 }
 
 bool ours(const struct sigaction& action) noexcept {
@@ -148,25 +152,29 @@ std::size_t GuardedCopies::copy_each(std::span<const Piece> pieces, void (*after
                                      void* context) noexcept {
     Copying* const mine = static_cast<Copying*>(entry_);
     if (mine == nullptr) return 0;
-    volatile std::size_t done = 0;  // what a jump back must find as it was left
+    // What a jump back must find as it was left.
+    volatile std::size_t done = 0, some = 1;
+    volatile bool alone = false;
     // With the mask: whoever wraps signal handlers (a sanitizer, a runtime) may run ours with all signals blocked, and
     // a second fault would then end the process.
-    if (sigsetjmp(mine->leave, 1) == 0) {
-        for (std::size_t i = 0; i < pieces.size(); ++i) {
-            const Piece& piece = pieces[i];
-            if (i + 1 < pieces.size()) fetch_ahead(pieces[i + 1]);
-            mine->from = reinterpret_cast<std::uintptr_t>(piece.from);
-            mine->bytes = piece.bytes;
-            // The record must be in place before the first byte is touched, and stay until the last one was.
-            std::atomic_signal_fence(std::memory_order_seq_cst);
-            std::memcpy(piece.to, piece.from, piece.bytes);
-            std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (sigsetjmp(mine->leave, 1) != 0) {
+        if (some == 1) return ended(*mine, done);
+        alone = true;  // which of them it was, they find out one by one
+    }
+    while (done < pieces.size()) {
+        const auto left = pieces.subspan(done);
+        some = alone ? 1 : beside(left);
+        mine->pieces = left.first(some);
+        // The record must be in place before the first byte is touched, and stay until the last one was.
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        copy_beside(mine->pieces, left.subspan(some));
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        for (std::size_t i = done, end = i + some; i < end; ++i) {
             done = i + 1;
             if (after != nullptr) after(context, i);
         }
     }
-    mine->bytes = 0;
-    return done;
+    return ended(*mine, done);
 }
 
 }  // namespace penstock::os

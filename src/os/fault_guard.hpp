@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <span>
 
+#include "os/copy_beside.hpp"
+
 namespace penstock::os {
 
 class FaultGuard {
@@ -34,15 +36,11 @@ class GuardedCopies {
     GuardedCopies(const GuardedCopies&) = delete;
     GuardedCopies& operator=(const GuardedCopies&) = delete;
 
-    struct Piece {
-        void* to;
-        const void* from;
-        std::size_t bytes;
-    };
+    using Piece = CopyPiece;
     // False: too many threads have one already, and nothing will be copied.
     bool usable() const noexcept { return entry_ != nullptr; }
-    // Copies one after another, each told by `after(context, index)`, which may not throw. How many were made: if not
-    // all, the next one faulted.
+    // Copies all of them, small ones side by side. Each is told by `after(context, index)`, which may not throw, in
+    // their order, when it is made. How many were made: if not all, the next one faulted.
     std::size_t copy_each(std::span<const Piece> pieces, void (*after)(void*, std::size_t), void* context) noexcept;
 
   private:

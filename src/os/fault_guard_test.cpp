@@ -5,10 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <cstring>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -70,6 +72,38 @@ TEST(FaultGuard, copies_many_up_to_the_one_that_faults) {
     EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kBytes), 0);
     EXPECT_EQ(copies.copy_each(std::span(pieces).subspan(2), tell, &told), 1u);
     EXPECT_EQ(copies.copy_each({}, tell, &told), 0u);
+}
+
+// Small pieces are copied side by side: whichever of them faults, those before it are made, each is told once and in
+// order, and the ones behind it can be copied afterwards.
+TEST(FaultGuard, of_pieces_side_by_side_the_one_that_faults_is_found) {
+    constexpr std::size_t kPieces = 11;
+    const FaultGuard guard;
+    const Mapping gone(0), whole(kBytes);
+    for (std::size_t i = 0; i < kBytes; ++i) whole.memory()[i] = static_cast<char>(i * 7 + (i >> 8));
+    for (const std::size_t bytes : {std::size_t{256}, std::size_t{512}, std::size_t{4096}, std::size_t{4000}}) {
+        for (std::size_t bad = 0; bad <= kPieces; ++bad) {
+            std::vector<char> to(kPieces * bytes);
+            std::vector<GuardedCopies::Piece> pieces;
+            for (std::size_t i = 0; i < kPieces; ++i)
+                pieces.push_back({&to[i * bytes], (i == bad ? gone : whole).memory() + i * 5000, bytes});
+            std::vector<std::size_t> told, wanted(std::min(bad, kPieces));
+            std::iota(wanted.begin(), wanted.end(), std::size_t{0});
+            told.reserve(kPieces);
+            const auto tell = [](void* whom, std::size_t i) {
+                static_cast<std::vector<std::size_t>*>(whom)->push_back(i);
+            };
+            GuardedCopies copies;
+            ASSERT_EQ(copies.copy_each(pieces, tell, &told), wanted.size()) << bytes << " bytes, piece " << bad;
+            EXPECT_EQ(told, wanted);
+            if (bad < kPieces) {
+                const auto rest = std::span(pieces).subspan(bad + 1);
+                EXPECT_EQ(copies.copy_each(rest, nullptr, nullptr), rest.size());
+            }
+            for (std::size_t i = 0; i < kPieces; ++i)
+                EXPECT_TRUE(i == bad || std::memcmp(&to[i * bytes], pieces[i].from, bytes) == 0) << i;
+        }
+    }
 }
 
 TEST(FaultGuard, threads_fault_independently) {
