@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -135,23 +136,32 @@ TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
     }
 }
 
-// Reads of one page wait until they are let go, those of others fail. There is no O_DIRECT.
+// Reads of one page wait until they are let go, those of others fail or not. There is no O_DIRECT.
 class HoldsOnePage : public os::System {
   public:
-    explicit HoldsOnePage(std::uint64_t held_at) : held_at_(held_at) {}
+    explicit HoldsOnePage(std::uint64_t held_at, bool others_fail = true)
+        : held_at_(held_at), others_fail_(others_fail) {}
     std::atomic<bool> held{true}, waiting{false};
     int open(const char* name, int flags, unsigned mode) override {
         return (flags & O_DIRECT) != 0 ? (errno = EINVAL, -1) : System::open(name, flags, mode);
     }
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
-        if (offset != held_at_) return errno = EIO, -1;
-        waiting = true;
-        held.wait(true);
+        if (offset == held_at_) {
+            waiting = true;
+            held.wait(true);
+        } else if (others_fail_) {
+            return errno = EIO, -1;
+        }
         return System::pread(fd, memory, bytes, offset);
+    }
+    void let_go() {
+        held = false;
+        held.notify_all();
     }
 
   private:
     const std::uint64_t held_at_;
+    const bool others_fail_;
 };
 
 // A load that failed before the call, which only joins it, while a call beside fails at another page.
@@ -184,9 +194,41 @@ TEST(CacheOnALostDisk, a_call_is_not_told_of_a_page_that_another_could_not_read)
     const ErrorInfo other = error_of([&] { cache.read(0, kOther * kPage, to.view()); });
     EXPECT_EQ(other.code, ErrorCode::io_error) << other.message();
     EXPECT_EQ(other.offset_bytes, kOther * kPage) << other.message();
-    disk.held = false;
-    disk.held.notify_all();
+    disk.let_go();
     gathers.join();
+}
+
+// Who waits for a slow page has few rows more to do: the others do the rest meanwhile.
+TEST(CacheOnALostDisk, rows_do_not_wait_for_one_that_the_disk_holds_back) {
+    constexpr std::uint64_t kPage = 4096, kPages = 1200, kFewRows = 8;
+    const test::TempDirectory directory;
+    const std::string name = directory.file("large");
+    test::write_file(name, Bytes(kPages * kPage, 3));
+    HoldsOnePage disk(0, false);
+    const Context context({.device = device_of_test(), .system = &disk});
+    const File file = context.open(name);
+    if (!ondevice::made_cold(name)) GTEST_SKIP() << "this file cannot be cold";
+    // A thread for each slot: one that is held back by the disk serves nothing else.
+    const DeviceCache cache(context, {&file, 1},
+                            {.cache_bytes = 2 * kPages * kPage, .threads = 8, .slots = 8, .map = false});
+    std::vector<std::uint64_t> pages(kPages);
+    std::iota(pages.begin(), pages.end(), std::uint64_t{0});
+    const Buffer to = context.allocate(kPages * kPage), index = context.allocate(kPages * sizeof(pages[0]));
+    context.copy_to_device(index.data(), pages.data(), index.view().bytes);
+    std::thread gathers([&] { cache.gather(0, {.row_bytes = kPage}, index.view(), to.view()); });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    std::uint64_t begun = 0;
+    while (begun + kFewRows < kPages && std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        begun = cache.statistics().total.misses;
+    }
+    EXPECT_TRUE(disk.waiting);
+    disk.let_go();
+    gathers.join();
+    EXPECT_GE(begun + kFewRows, kPages);
+    Bytes rows(kPages * kPage);
+    context.copy_to_host(rows.data(), to.data(), rows.size());
+    EXPECT_EQ(rows, Bytes(kPages * kPage, 3));
 }
 
 }  // namespace

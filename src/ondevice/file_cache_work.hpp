@@ -38,7 +38,7 @@ struct CacheOutcome {
     u64 where;
     u64 cycles;
     u64 ns;
-    u64 given;  // pages of a write that workers have taken on
+    u64 given;  // rows, or pages of a write, that workers have taken on
 };
 
 struct CacheWork {
@@ -135,14 +135,24 @@ struct CacheWorker {
 
     PENSTOCK_ONDEVICE void rows(bool stores) const {
         if (stores && !ref().writable) return static_cast<void>(failed(Status::read_only, 0));
-        const u64 all = rows_there();
-        for (u64 row = worker; row < work.count; row += workers) {
-            const u64 wanted = work.rows[row];
-            const Status status = wanted < all ? move(work.first + wanted * work.row_bytes, work.row_bytes,
-                                                      work.memory + row * work.row_bytes, stores)
-                                               : Status::out_of_range;
-            if (failed(status, row)) return;
+        const u64 all = rows_there(), some = rows_at_once();
+        for (u64 first = next_given(some); first < work.count; first = next_given(some)) {
+            const u64 end = work.count - first < some ? work.count : first + some;
+            for (u64 row = first; row < end; ++row) {
+                const u64 wanted = work.rows[row];
+                const Status status = wanted < all ? move(work.first + wanted * work.row_bytes, work.row_bytes,
+                                                          work.memory + row * work.row_bytes, stores)
+                                                   : Status::out_of_range;
+                if (failed(status, row)) return;
+            }
         }
+    }
+
+    // A few, so that taking them costs little, and far fewer than a worker's share, so that all end together.
+    PENSTOCK_ONDEVICE u64 rows_at_once() const {
+        constexpr u64 most = 8, turns = 16;
+        const u64 share = work.count / (workers * turns);
+        return share < 1 ? 1 : share < most ? share : most;
     }
 
     PENSTOCK_ONDEVICE void range(bool stores) const {
@@ -151,7 +161,7 @@ struct CacheWorker {
             return static_cast<void>(failed(Status::out_of_range, work.first));
         const u64 end = work.first + work.count, first = work.first / quick.page_bytes;
         for (u64 turn = worker;; turn += workers) {
-            const u64 page = first + (stores ? next_given() : turn);
+            const u64 page = first + (stores ? next_given(1) : turn);
             if (page * quick.page_bytes >= end) return;
             const u64 from = page * quick.page_bytes < work.first ? work.first : page * quick.page_bytes;
             const u64 next = (page + 1) * quick.page_bytes;
@@ -160,14 +170,15 @@ struct CacheWorker {
         }
     }
 
-    // Who is ready has the next page: pages beside each other are then in the cache at one time, and leave it together.
-    // With shares made beforehand, workers that wait for the disk fall behind others, and leave gaps.
-    PENSTOCK_ONDEVICE u64 next_given() const {
+    // Who is ready has the next ones. With shares made beforehand, workers that wait fall behind others: rows would
+    // wait for the last of them, and pages that are written would not be in the cache together with those beside them,
+    // and not leave it together. Lanes that a branch has left apart take some for each set of them.
+    PENSTOCK_ONDEVICE u64 next_given(u64 some) const {
         const Lanes all = P::active();
-        u64 page = 0;
+        u64 first = 0;
         if (P::lane() == lowest(all))
-            page = P::template add<Scope::device, Order::relaxed>(&work.outcome->given, u64{1});
-        return P::from(all, page, lowest(all));
+            first = P::template add<Scope::device, Order::relaxed>(&work.outcome->given, some);
+        return P::from(all, first, lowest(all));
     }
 
     PENSTOCK_ONDEVICE void pages() const {
