@@ -32,6 +32,7 @@ SMALL = {
     "slots": 64,
     "threads": 2048,
     "block_threads": [1, 64],
+    "rings": [1, 4],
     "host_threads": [2, 2],
     "write_bytes": ["64KiB", "512KiB"],
     "cache_write_bytes": ["64KiB", "512KiB"],
@@ -85,6 +86,8 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         "blocks of 1, one ring",
         "blocks of 64, a ring for each warp",
         "blocks of 64, reads sequential 128 KiB",
+        "rings: 1",
+        "rings: 4",
         "ceiling, page-locked memory, random 4 KiB",
         "cached file, 4 KiB",
         "pread and copy, 4 KiB",
@@ -99,6 +102,7 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         "rows by numpy.memmap and copy",
     }
     assert known <= found.keys()
+    assert [found[f"rings: {count}"]["rings"] for count in (1, 4)] == [1, 4]
     disk = {gpu_io.name_of(what, request) for what in DISK for request in gpu_io.SIZES} - {
         "disk sequential 4 KiB",
         "disk random 128 KiB",

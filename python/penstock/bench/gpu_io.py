@@ -36,6 +36,7 @@ BUSY = (512, 32, 8)  # blocks, threads, in flight: many small requests
 STREAM = (256, 32, 2)  # large ones
 DISK = {SMALL: (1024, 32, 1), LARGE: (64, 32, 2)}
 READERS = (1056, 128, 1)  # for memory that the device reads itself, and beside the page cache's own kernel
+RINGS_THREADS = 128  # of a block, where the number of rings is what changes
 MOST_BLOCKS = 4096  # that are at work at once: more would wait for their turn
 DISK_THREADS = 4  # of the service
 WRITE_SECONDS = 20.0  # at most
@@ -168,7 +169,7 @@ def run_suite(run_of: Run) -> None:
     bench = Bench(run_of.context, place, storms, ram, kind, ram_bytes, settings)
     made: dict[str, Callable[[], list[Probe]]] = {
         "memory": lambda: _in_memory(bench),
-        "blocks": lambda: [*_blocks(bench), *_blocks_besides(bench)],
+        "blocks": lambda: [*_blocks(bench), *_rings(bench), *_blocks_besides(bench)],
         "disk": lambda: _disk(bench),
         "writes": lambda: _writes(bench),
         "cache": lambda: _cache(bench),
@@ -267,6 +268,14 @@ def _blocks(bench: Bench) -> list[Probe]:
         name = f"blocks of {threads}, {'one ring' if rings else 'a ring for each warp'}"
         probes.append(_probe(bench, name, _service(bench, bench.most_threads), shape, "blocks"))
     return probes
+
+
+def _rings(bench: Bench) -> list[Probe]:
+    """The same warps from few places where they begin to look for a slot to many."""
+    whole, threads = int(bench.settings["threads"]), RINGS_THREADS
+    service = _service(bench, bench.most_threads)
+    shapes = [Shape(min(whole // threads, MOST_BLOCKS), threads, 1, rings) for rings in bench.settings["rings"]]
+    return [_probe(bench, f"rings: {shape.rings}", service, shape, "rings") for shape in shapes]
 
 
 def _blocks_besides(bench: Bench) -> list[Probe]:

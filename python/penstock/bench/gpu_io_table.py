@@ -16,6 +16,7 @@ Rows = list[dict[str, Any]]
 SUBJECTS = {
     "memory": "A file in memory",
     "blocks": "Threads a block, random 4 KiB of a file in memory",
+    "rings": "Places where warps begin to look for a slot, random 4 KiB of a file in memory",
     "blocks besides": "Threads a block, other requests of a file in memory",
     "cached file": "A file of the disk that the page cache holds, into device memory",
     "disk": "The disk, nothing cached",
