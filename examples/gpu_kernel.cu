@@ -23,7 +23,8 @@ __host__ __device__ void square_some(const StoredRef* ref, u64 first, u64 step) 
     }
 }
 
-__global__ void square(const StoredRef* ref) {
+// A miss would take every register there is, and few warps would be at work: eight blocks at once are asked for.
+__global__ void __launch_bounds__(128, 8) square(const StoredRef* ref) {
     square_some(ref, blockIdx.x * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x);
 }
 
