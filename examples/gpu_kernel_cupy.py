@@ -21,7 +21,8 @@ SOURCE = r"""
 
 // Blocks of 128 threads, eight at once: a miss would take every register there is, and few warps would be at work.
 extern "C" __global__ void __launch_bounds__(128, 8)
-add_up(const penstock::ondevice::StoredRef* ref, const unsigned long long* wanted, unsigned long long count, double* sum) {
+add_up(const penstock::ondevice::StoredRef* ref, const unsigned long long* wanted, unsigned long long count,
+       double* sum) {
     const penstock::ondevice::StoredArray<float> x(*ref);
     double mine = 0;
     for (unsigned long long i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {

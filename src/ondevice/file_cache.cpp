@@ -16,6 +16,7 @@ constexpr u32 kThreadsMax = 12;          // that are taken unasked
 constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
 // Of a write, at least; or a quarter of the pages on probation: of more, fewer neighbours are in the cache at one time.
 constexpr u32 kWriters = 64;
+constexpr u32 kManyWorkers = 1024;       // that even a cache with a smaller probation part may have
 constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
@@ -228,7 +229,8 @@ u32 FileCache::workers_for(const CacheWork& work) const {
         case CacheTask::format: useful = shape_.frames; break;
         default: break;
     }
-    const u64 room = std::max<u64>(1, shape_.frames / 2);
+    // Of more misses at once than the probation part holds, some wait for others' pages.
+    const u64 room = std::min(std::max<u64>(1, shape_.frames / 2), std::max<u64>(kManyWorkers, shape_.probation));
     return static_cast<u32>(std::clamp<u64>(useful, 1, std::min<u64>(most_workers_, room)));
 }
 
