@@ -225,7 +225,8 @@ u32 FileCache::workers_for(const CacheWork& work) const {
         case CacheTask::write:
             useful = std::min<u64>(work.count / shape_.page_bytes + 2, std::max(kWriters, shape_.probation / 4));
             break;
-        case CacheTask::write_back:
+        // Each takes neighbours along, for which there should be slots.
+        case CacheTask::write_back: useful = std::min(shape_.frames, kManyWorkers); break;
         case CacheTask::format: useful = shape_.frames; break;
         default: break;
     }
