@@ -1,9 +1,9 @@
-// The service: host threads that do what device code asks for through a mailbox, on ordinary files.
+// The service: host threads that do what device code asks for through a mailbox, or NVMe queues, on ordinary files.
 //
-// Each thread has a range of the mailbox's slots to itself. Reads of cached ranges are copied from a mapping, other
-// aligned ones go past the page cache with as many under way as there are slots, the rest by pread and pwrite. A
-// request is completed exactly once, also when the file is cut short, the disk fails or the service ends. Threads spin
-// while there is work and for a moment after it, then sleep ever longer.
+// Each thread has a range of the mailbox's slots, or of the queues, to itself. Reads of cached ranges are copied from a
+// mapping, other aligned ones go past the page cache with as many under way as there are slots, the rest by pread and
+// pwrite. A request is completed exactly once, also when the file is cut short, the disk fails or the service ends.
+// Threads spin while there is work and for a moment after it, then sleep ever longer.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ondevice/mailbox_memory.hpp"
+#include "ondevice/nvme_queues.hpp"
 #include "ondevice/served_arrays.hpp"
 #include "os/system.hpp"
 
@@ -62,6 +63,8 @@ class Service {
     // What requests call file n is arrays[n]. Mailbox and handles outlive the service. Throws Error for no threads,
     // more than slots, no files, or files that do not fit together.
     Service(Mailbox& mailbox, const std::vector<FileSet>& arrays, const ServiceOptions& options);
+    // The same of NVMe queues, which know one array, the first. No more threads than queues.
+    Service(NvmeQueues& queues, const std::vector<FileSet>& arrays, const ServiceOptions& options);
     // Completes what was taken, then what still lies in the mailbox as cancelled.
     ~Service();
     Service(const Service&) = delete;
@@ -75,6 +78,15 @@ class Service {
     std::optional<ServedFailure> cut_short(u32 array) const noexcept { return arrays_.cut_short(array); }
 
   private:
+    // What is shared out among the threads.
+    struct Parts {
+        u32 count;
+        const char* what;
+    };
+    template <class Inbox>
+    void employ(const Parts& parts, const ServiceOptions& options, const Inbox& inbox);
+    void start();
+
     ServedArrays arrays_;
     std::vector<std::unique_ptr<ServiceWorker>> workers_;
     std::atomic<bool> stop_{false};

@@ -34,14 +34,13 @@ std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>
 
 }  // namespace
 
-ServiceWorker::ServiceWorker(const Shared& shared, const ServiceOptions& options, MailboxServer<Native> server)
-    : mailbox_(shared.mailbox),
-      arrays_(shared.arrays),
+ServiceWorker::ServiceWorker(ServedArrays& arrays, const ServiceOptions& options, ServiceInbox inbox)
+    : arrays_(arrays),
       options_(options),
       system_(options.system != nullptr ? *options.system : os::real_system()),
-      server_(server),
-      under_way_(server.last - server.first),
-      counted_(shared.arrays.files()) {
+      inbox_(std::move(inbox)),
+      under_way_(inbox_.slots()),
+      counted_(arrays.files()) {
     doubtful_.reserve(kTakenAtOnce);
 }
 
@@ -54,10 +53,9 @@ std::chrono::microseconds ServiceWorker::longest_nap(Clock::duration idle) const
 void ServiceWorker::make_direct() {
     if (!options_.direct) return;
     PathOptions path_options;
-    path_options.depth = server_.last - server_.first;
+    path_options.depth = inbox_.slots();
     path_options.system = &system_;
-    const std::size_t bytes = std::size_t{mailbox_.ref().slot_bytes} * path_options.depth;
-    path_options.arena = {reinterpret_cast<std::byte*>(mailbox_.slot_data(server_.first)), bytes};
+    path_options.arena = inbox_.arena();
     try {
         direct_ = make_path(PathKind::uring, path_options);
         const std::string& notes = direct_->capabilities().notes;
@@ -88,7 +86,7 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
     }
     while (count_under_way_ != 0) reap(true);
     std::uint32_t slot = 0;
-    for (Request request{}; server_.next(slot, request);) server_.complete(slot, Status::cancelled);
+    for (Request request{}; inbox_.next(slot, request);) inbox_.complete(slot, Status::cancelled);
     direct_.reset();
 }
 
@@ -99,7 +97,7 @@ bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>
     std::size_t taken = 0;
     bool guarded = false;
     std::uint64_t now_ns = 0;
-    while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && server_.next(slot, request)) {
+    while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && inbox_.next(slot, request)) {
         if (taken++ == 0) {
             guarded = options_.mappings && copies.usable() && arrays_.file(0).guarded();
             now_ns = Native::now_ns();
@@ -118,8 +116,8 @@ bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) 
     // A part of a page of the system's cache: beside a write of the rest through the cache, one of them would be lost.
     if (request.operation == ondevice::Operation::write) offsets = std::max(offsets, kSystemPage);
     if (request.offset_bytes % offsets != 0 || request.bytes % offsets != 0) return false;
-    const auto* memory = mailbox_.slot_data(0);
-    const std::uint64_t slot_bytes = mailbox_.ref().slot_bytes;
+    const auto* memory = inbox_.slot_data(inbox_.first());
+    const std::uint64_t slot_bytes = inbox_.slot_bytes();
     const std::uint64_t place = reinterpret_cast<std::uintptr_t>(memory);
     return place % multiple(handle.memory_alignment) == 0 && slot_bytes % multiple(handle.memory_alignment) == 0;
 }
@@ -135,7 +133,7 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
     if (wrong != Status::ok) return refuse(slot, wrong);
     const bool cached = file.cached(located.offset_bytes, located.bytes, now_ns);
     if (cached && guarded && located.operation == Operation::read) {
-        pieces_.push_back({mailbox_.slot_data(slot), file.at(located.offset_bytes), located.bytes});
+        pieces_.push_back({inbox_.slot_data(slot), file.at(located.offset_bytes), located.bytes});
         piece_slots_.push_back(slot);
     } else if (!cached && goes_direct(file, located)) {
         plan_direct(slot, located);
@@ -182,11 +180,11 @@ void ServiceWorker::settle_doubtful() {
 
 void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
     const Request& request = under_way(slot);
-    auto* memory = reinterpret_cast<std::byte*>(mailbox_.slot_data(slot));
+    auto* memory = reinterpret_cast<std::byte*>(inbox_.slot_data(slot));
     const Answer answer = by_descriptor(arrays_.file(request.file), request, memory);
     if (answer.status == Status::ok) return done(slot, Source::buffered);
     note(request.file, request, answer);
-    server_.complete(slot, answer.status);
+    inbox_.complete(slot, answer.status);
 }
 
 void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
@@ -194,7 +192,7 @@ void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
     one.direction = request.operation == ondevice::Operation::write ? Direction::write : Direction::read;
     one.file = &arrays_.file(request.file).handle();
     one.offset_bytes = request.offset_bytes;
-    one.memory = mailbox_.slot_data(slot);
+    one.memory = inbox_.slot_data(slot);
     one.bytes = request.bytes;
     one.tag = slot;
     one.staging = true;
@@ -268,7 +266,7 @@ void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
         if (first == Status::ok) first = answer.status;
         note(file, Request{0, 0, 0, 0, Operation::flush, 0}, answer);
     }
-    server_.complete(slot, first);
+    inbox_.complete(slot, first);
 }
 
 // Fails for ever once it failed: what was written before may be lost, and no later sync brings it back.
@@ -285,7 +283,7 @@ ServiceWorker::Answer ServiceWorker::sync(ServedFile& file) {
 // A request that makes no sense, which no storage was asked for.
 void ServiceWorker::refuse(std::uint32_t slot, Status status) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    server_.complete(slot, status);
+    inbox_.complete(slot, status);
 }
 
 void ServiceWorker::note(std::uint32_t file, const Request& request, const Answer& answer) {
@@ -303,7 +301,7 @@ void ServiceWorker::count(std::uint32_t file, Source source, std::uint64_t bytes
 void ServiceWorker::done(std::uint32_t slot, Source source) {
     const Request& request = under_way(slot);
     count(request.file, source, request.bytes);
-    server_.complete(slot, Status::ok);
+    inbox_.complete(slot, Status::ok);
 }
 
 void ServiceWorker::add_to(ServiceEvidence& evidence) const {

@@ -5,18 +5,15 @@
 #include <vector>
 
 #include "ondevice/service.hpp"
+#include "ondevice/service_inbox.hpp"
 #include "penstock/path.hpp"
 
 namespace penstock::ondevice {
 
 class ServiceWorker {
   public:
-    // What the workers of a service share; it outlives them.
-    struct Shared {
-        Mailbox& mailbox;
-        ServedArrays& arrays;
-    };
-    ServiceWorker(const Shared& shared, const ServiceOptions& options, MailboxServer<Native> server);
+    // The arrays, which workers of a service share, outlive them.
+    ServiceWorker(ServedArrays& arrays, const ServiceOptions& options, ServiceInbox inbox);
     ~ServiceWorker();
 
     void run(const std::atomic<bool>& stop);
@@ -55,16 +52,15 @@ class ServiceWorker {
     void note(std::uint32_t file, const Request& request, const Answer& answer);
     void count(std::uint32_t file, Source source, std::uint64_t bytes);
     void done(std::uint32_t slot, Source source);
-    Request& under_way(std::uint32_t slot) { return under_way_[slot - server_.first]; }
+    Request& under_way(std::uint32_t slot) { return under_way_[slot - inbox_.first()]; }
 
-    Mailbox& mailbox_;
     ServedArrays& arrays_;
     const ServiceOptions options_;
     os::System& system_;
-    MailboxServer<Native> server_;
+    ServiceInbox inbox_;
     std::unique_ptr<Path> direct_;
     std::string direct_by_;  // written before the first request is taken
-    std::vector<Request> under_way_;  // by slot from server_.first on, as ServedArrays located them
+    std::vector<Request> under_way_;  // by slot from the first on, as ServedArrays located them
     std::size_t count_under_way_ = 0;
     // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
     std::vector<os::GuardedCopies::Piece> pieces_;
