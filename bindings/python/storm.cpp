@@ -43,8 +43,10 @@ StormSource source_of(const std::string& name) {
     if (name == "service") return StormSource::service;
     if (name == "mapping") return StormSource::mapping;
     if (name == "memory") return StormSource::memory;
+    if (name == "mailbox") return StormSource::mailbox;
+    if (name == "nvme") return StormSource::nvme;
     throw Error(ErrorCode::invalid_argument, "measure requests of the device", "there is no source '" + name + "'",
-                "use one of service, mapping, memory");
+                "use one of service, mapping, memory, mailbox, nvme");
 }
 
 StormSetup setup_of(const nb::kwargs& keywords) {
@@ -56,6 +58,7 @@ StormSetup setup_of(const nb::kwargs& keywords) {
         {"slots", to(&StormSetup::slots)},
         {"slot_bytes", to(&StormSetup::slot_bytes)},
         {"service_threads", to(&StormSetup::service_threads)},
+        {"queues", to(&StormSetup::queues)},
         {"window_bytes", to(&StormSetup::window_bytes)},
         {"writable", to(&StormSetup::writable)},
     };

@@ -69,6 +69,13 @@ Storm::Storm(Device& device, const std::string& name, const StormSetup& setup)
         }
         return;
     }
+    if (setup.source == StormSource::mailbox || setup.source == StormSource::nvme) {
+        const auto kind = setup.source == StormSource::nvme ? ChannelKind::nvme : ChannelKind::mailbox;
+        channel_ = std::make_unique<ChannelStorm>(
+            device, handle_, bytes_,
+            ChannelSetup{kind, setup.slots, setup.slot_bytes, setup.service_threads, setup.queues});
+        return;
+    }
     mailbox_ = std::make_unique<ondevice::Mailbox>(shared_, own_,
                                                    ondevice::MailboxSizes{setup.slots, setup.slot_bytes});
     service_ = std::make_unique<ondevice::Service>(*mailbox_, std::vector<ondevice::FileSet>{&handle_},
@@ -135,20 +142,27 @@ std::uint64_t Storm::warps(const StormOptions& options) const {
     return storm_workers(device_, {options.blocks, options.threads});
 }
 
+ondevice::ServiceEvidence Storm::evidence() const {
+    if (channel_) return channel_->evidence();
+    return service_ ? service_->evidence() : ondevice::ServiceEvidence{};
+}
+
 StormReport Storm::run(const StormOptions& options) {
     check(setup_, options, bytes_);
     const StormWork work = work_for(options, warps(options));
     stream_->fill(counts_.data, counts_.bytes, 0);
     stream_->synchronize();
-    const ondevice::ServiceEvidence before = service_ ? service_->evidence() : ondevice::ServiceEvidence{};
+    const ondevice::ServiceEvidence before = evidence();
     const auto began = Clock::now();
-    run_storm(device_, *stream_, work, {options.blocks, options.threads});
+    const Grid grid{options.blocks, options.threads};
+    if (channel_) channel_->run(*stream_, work, grid);
+    else run_storm(device_, *stream_, work, grid);
     stream_->synchronize();
     StormReport report;
     report.seconds = std::chrono::duration<double>(Clock::now() - began).count();
     report.warps = warps(options);
     report.turn = work.turn;
-    if (service_) report.served = difference(service_->evidence(), before);
+    report.served = difference(evidence(), before);
     std::vector<StormCounts> counts(kStripes);
     std::array<u64, 2> clocks{};
     stream_->copy(CopyDirection::to_host, counts.data(), counts_.data, counts_.bytes);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "load/channel_storm.hpp"
 #include "load/loads_work.hpp"
 #include "load/rows_work.hpp"
 #include "load/storm_work.hpp"
@@ -25,6 +26,8 @@ enum class StormSource : std::uint8_t {
     service,  // host threads, from where they find each page
     mapping,  // the device reads a registered mapping; files in memory only
     memory,   // page-locked memory of `window_bytes` that a part of the file was read into: the link's ceiling
+    mailbox,  // the service, asked for one page at a time of each warp, as any channel can be (channel_work.hpp)
+    nvme,     // the same service and the same warps, through NVMe queues
 };
 
 struct StormSetup {
@@ -32,6 +35,7 @@ struct StormSetup {
     std::uint32_t slots = 4096;
     std::uint32_t slot_bytes = 4096;  // the largest request
     std::uint32_t service_threads = 4;
+    std::uint32_t queues = 0;  // of source nvme, which slots are shared out among; 0: one for each thread
     std::uint64_t window_bytes = 256 * kMiB;
     bool writable = false;
 };
@@ -76,6 +80,7 @@ class Storm {
     void open(const std::string& name);
     void fill_window(const std::string& name);
     StormWork work_for(const StormOptions& options, std::uint64_t warps);
+    ondevice::ServiceEvidence evidence() const;
 
     Device& device_;
     const StormSetup setup_;
@@ -88,6 +93,7 @@ class Storm {
     std::unique_ptr<ondevice::FileMapping> mapping_;
     std::unique_ptr<ondevice::Mailbox> mailbox_;
     std::unique_ptr<ondevice::Service> service_;
+    std::unique_ptr<ChannelStorm> channel_;
     std::unique_ptr<Stream> stream_;
     std::uint64_t turn_ = 0;
 };

@@ -1,4 +1,4 @@
-// The kernels of storm_work.hpp and loads_work.hpp.
+// The kernels of storm_work.hpp, channel_work.hpp and loads_work.hpp.
 #include "load/storm_kernels.hpp"
 
 namespace penstock::load {
@@ -9,6 +9,18 @@ constexpr unsigned kWarp = 32;
 __global__ void __launch_bounds__(1024) storm(StormWork work) {
     const unsigned warps = (blockDim.x + kWarp - 1) / kWarp;
     storm_share(work, u64{blockIdx.x} * warps + threadIdx.x / kWarp, u64{gridDim.x} * warps, __activemask());
+}
+
+template <class Channel>
+__global__ void __launch_bounds__(kChannelThreads, 1) channel_storm(const __grid_constant__ ChannelWork<Channel> work) {
+    const unsigned warps = (blockDim.x + kWarp - 1) / kWarp;
+    channel_share(work, u64{blockIdx.x} * warps + threadIdx.x / kWarp, u64{gridDim.x} * warps, __activemask());
+}
+
+template <class Channel>
+cudaError_t launch_channels(const ChannelWork<Channel>& work, const Grid& grid, cudaStream_t stream) {
+    channel_storm<Channel><<<grid.blocks, grid.threads, 0, stream>>>(work);
+    return cudaGetLastError();
 }
 
 constexpr unsigned kLoadsThreads = 512;  // of a block, at most
@@ -44,6 +56,14 @@ cudaError_t launch_rows(const RowsWork& work, cudaStream_t stream) {
 cudaError_t launch_storm(const StormWork& work, const Grid& grid, cudaStream_t stream) {
     storm<<<grid.blocks, grid.threads, 0, stream>>>(work);
     return cudaGetLastError();
+}
+
+cudaError_t launch_channel_storm(const MailboxWork& work, const Grid& grid, cudaStream_t stream) {
+    return launch_channels(work, grid, stream);
+}
+
+cudaError_t launch_channel_storm(const NvmeWork& work, const Grid& grid, cudaStream_t stream) {
+    return launch_channels(work, grid, stream);
 }
 
 cudaError_t launch_loads(const LoadsWork& work, const Grid& grid, cudaStream_t stream) {

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "load/channel_work.hpp"
 #include "load/loads_work.hpp"
 #include "load/rows_work.hpp"
 #include "load/storm_work.hpp"
@@ -11,6 +12,8 @@
 namespace penstock::load {
 
 cudaError_t launch_storm(const StormWork& work, const Grid& grid, cudaStream_t stream);
+cudaError_t launch_channel_storm(const MailboxWork& work, const Grid& grid, cudaStream_t stream);
+cudaError_t launch_channel_storm(const NvmeWork& work, const Grid& grid, cudaStream_t stream);
 cudaError_t launch_loads(const LoadsWork& work, const Grid& grid, cudaStream_t stream);
 cudaError_t launch_rows(const RowsWork& work, cudaStream_t stream);
 

@@ -21,6 +21,13 @@ void on_threads(u64 most, const Share& share) {
     for (std::thread& thread : threads) thread.join();
 }
 
+template <class Work>
+void run_channels(Device& device, Stream& stream, const Work& work, const Grid& grid) {
+    const DeviceInfo info = device.info();
+    if (!info.emulated) return channel_storm_on_gpu(info, stream, work, grid);
+    on_threads(warps_of(grid), [&](u64 worker, u64 workers) { channel_share(work, worker, workers, 1); });
+}
+
 }  // namespace
 
 u64 storm_workers(Device& device, const Grid& grid) {
@@ -37,6 +44,14 @@ void run_storm(Device& device, Stream& stream, const StormWork& work, const Grid
     const DeviceInfo info = device.info();
     if (!info.emulated) return storm_on_gpu(info, stream, work, grid);
     on_threads(warps_of(grid), [&](u64 worker, u64 workers) { storm_share(work, worker, workers, 1); });
+}
+
+void run_channel_storm(Device& device, Stream& stream, const MailboxWork& work, const Grid& grid) {
+    run_channels(device, stream, work, grid);
+}
+
+void run_channel_storm(Device& device, Stream& stream, const NvmeWork& work, const Grid& grid) {
+    run_channels(device, stream, work, grid);
 }
 
 void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid& grid) {

@@ -12,6 +12,8 @@ namespace {
 }  // namespace
 
 void storm_on_gpu(const DeviceInfo&, Stream&, const StormWork&, const Grid&) { refuse(); }
+void channel_storm_on_gpu(const DeviceInfo&, Stream&, const MailboxWork&, const Grid&) { refuse(); }
+void channel_storm_on_gpu(const DeviceInfo&, Stream&, const NvmeWork&, const Grid&) { refuse(); }
 void loads_on_gpu(const DeviceInfo&, Stream&, const LoadsWork&, const Grid&) { refuse(); }
 void rows_on_gpu(const DeviceInfo&, Stream&, const RowsWork&) { refuse(); }
 

@@ -2,7 +2,7 @@
 // each page that came into memory of its own, checks its stamps on the way, and asks for the next.
 //
 // A page comes through a mailbox, or straight out of memory that the device can address (`mapping`), which is the
-// ceiling of the first: the same loop without a host.
+// ceiling of the first: the same loop without a host. channel_work.hpp asks through any channel, one page at a time.
 #pragma once
 
 #include "load/cycle_histogram.hpp"
@@ -248,9 +248,17 @@ struct StormWorker {
     }
 
     PENSTOCK_ONDEVICE void run() {
+        measured([this] {
+            if (work.mapping != nullptr) through_mapping();
+            else through_mailbox();
+        });
+    }
+
+    // `body` with its time, and what it counted to the counts of all.
+    template <class Body>
+    PENSTOCK_ONDEVICE void measured(const Body& body) {
         const u64 cycles = P::cycles(), began = P::now_ns();
-        if (work.mapping != nullptr) through_mapping();
-        else through_mailbox();
+        body();
         if (worker == 0 && P::lane() == 0) {
             work.clocks[0] = P::cycles() - cycles;
             work.clocks[1] = P::now_ns() - began;
