@@ -228,8 +228,10 @@ class Storm:
 
 def storm(context: Context, file: FileName, **options: Any) -> Storm:
     """Options, with their defaults: source ("service", "mapping": the device reads the file itself, "memory":
-    page-locked memory that a part of the file was read into), slots (4096), slot_bytes (4096), service_threads (4),
-    window_bytes of "memory" (256 MiB), writable (False)."""
+    page-locked memory that a part of the file was read into, "mailbox" and "nvme": the service, asked by the same
+    clients through a mailbox or through NVMe queues, one request of a warp under way), slots (4096), slot_bytes (4096),
+    service_threads (4), queues of "nvme" that slots are shared out among (0: one for each thread), window_bytes of
+    "memory" (256 MiB), writable (False)."""
 
 def time_loads(context: Context, ref: int, plain: Any, items: int, **options: Any) -> tuple[float, float]:
     """Seconds in which the device adds up float32 elements: of the cached array `ref`, or, where that is 0, of `plain`

@@ -83,6 +83,9 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         "memory sequential 128 KiB",
         "one request alone, checked",
         "one request alone, not checked",
+        "mailbox, the same clients, 1 service thread",
+        "nvme entries random 4 KiB, one queue a thread, 1 service thread",
+        "nvme entries random 4 KiB, 16 queues a thread, 1 service thread",
         "blocks of 1, one ring",
         "blocks of 64, a ring for each warp",
         "blocks of 64, reads sequential 128 KiB",
@@ -261,6 +264,9 @@ def test_counts_that_differ_and_failures_fail_the_run(stamped: Path) -> None:
     }
     gpu_io_storms.prove(good, setup)
     gpu_io_storms.prove(good | {"served": {}}, replace(setup, source="memory"))
+    for source in ("mailbox", "nvme"):
+        with pytest.raises(penstock.Error, match="the service 0"):
+            gpu_io_storms.prove(good | {"served": {}}, replace(setup, source=source))
     for change, word in (
         ({"bad_words": 2}, "16 bytes are wrong"),
         ({"failures": 3}, "3 requests of the device failed"),
@@ -271,12 +277,13 @@ def test_counts_that_differ_and_failures_fail_the_run(stamped: Path) -> None:
             gpu_io_storms.prove(good | change, setup)
 
 
-def test_one_wrong_byte_is_found_by_a_storm(context: Context, stamped: Path) -> None:
+@pytest.mark.parametrize("source", gpu_io_storms.SERVED)
+def test_one_wrong_byte_is_found_by_a_storm(context: Context, stamped: Path, source: str) -> None:
     content = bytearray(stamped.read_bytes())
     content[5 * 4096 + 77] ^= 1
     stamped.write_bytes(content)
     storms = gpu_io_storms.Storms(context, 0.01)
-    setup = gpu_io_storms.Setup(stamped, slots=64)
+    setup = gpu_io_storms.Setup(stamped, source, slots=64)
     shape = gpu_io_storms.Shape(8, 32, sequential=True)
     once = {"requests": BYTES // 4096, "seconds": 20.0}
     with pytest.raises(penstock.Error, match="8 bytes are wrong|bytes are wrong"):
@@ -305,7 +312,13 @@ def test_one_service_is_there_at_a_time(context: Context, stamped: Path) -> None
 
 def test_wrong_options_are_told(context: Context, stamped: Path, tmp_path: Path) -> None:
     raw = context._raw
-    for options, word in (({"source": "magic"}, "magic"), ({"slots": 0}, "slots"), ({"service_threads": 0}, "thread")):
+    for options, word in (
+        ({"source": "magic"}, "magic"),
+        ({"slots": 0}, "slots"),
+        ({"service_threads": 0}, "thread"),
+        ({"source": "nvme", "slots": 64, "queues": 3}, "64 slots for 3 queues"),
+        ({"source": "nvme", "slots": 64, "service_threads": 2, "queues": 1}, "2 threads for 1 queue"),
+    ):
         with pytest.raises(penstock.Error, match=word):
             _core.storm(raw, stamped, **options)
     with pytest.raises(TypeError, match="no option 'speed'"):

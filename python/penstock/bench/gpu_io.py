@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from penstock import Context, Error, parse_bytes
 from penstock._api import Buffer
 from penstock.bench import gpu_io_cache as cached
+from penstock.bench import gpu_io_channels as channels
 from penstock.bench import gpu_io_host as host
 from penstock.bench import gpu_io_sizes as sizes
-from penstock.bench.gpu_io_storms import Setup, Shape, Storms, run
+from penstock.bench.gpu_io_storms import Setup, Shape, Storms, run, threads_text
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident
 from penstock.cli.show import bytes_text
@@ -42,7 +43,7 @@ DISK_THREADS = 4  # of the service
 WRITE_SECONDS = 20.0  # at most
 SIZES = ((SMALL, False), (SMALL, True), (LARGE, False), (LARGE, True))
 BESIDES = "blocks besides"  # the subject of other requests by threads a block
-PARTS = ("memory", "blocks", "disk", "writes", "cache", "peers", "sizes")
+PARTS = ("memory", "channels", "blocks", "disk", "writes", "cache", "peers", "sizes")
 
 
 @dataclass
@@ -169,6 +170,7 @@ def run_suite(run_of: Run) -> None:
     bench = Bench(run_of.context, place, storms, ram, kind, ram_bytes, settings)
     made: dict[str, Callable[[], list[Probe]]] = {
         "memory": lambda: _in_memory(bench),
+        "channels": lambda: _channels(bench),
         "blocks": lambda: [*_blocks(bench), *_rings(bench), *_blocks_besides(bench)],
         "disk": lambda: _disk(bench),
         "writes": lambda: _writes(bench),
@@ -216,7 +218,7 @@ def _in_memory(bench: Bench) -> list[Probe]:
     probes = []
     for threads in bench.service_threads:
         service = _service(bench, threads)
-        probes.append(_probe(bench, f"{name_of('memory', (SMALL, False))}, {_threads(threads)}", service, small))
+        probes.append(_probe(bench, f"{name_of('memory', (SMALL, False))}, {threads_text(threads)}", service, small))
     fast = _service(bench, bench.most_threads)
     probes.append(_probe(bench, "as many warps as for misses", fast, read))
     lone = Setup(bench.ram, service_threads=1, slots=64, warm=True)
@@ -233,8 +235,9 @@ def _in_memory(bench: Bench) -> list[Probe]:
     return probes
 
 
-def _threads(count: int) -> str:
-    return f"{count} service thread" + "s" * (count != 1)
+def _channels(bench: Bench) -> list[Probe]:
+    cells = channels.cells(bench.ram, bench.cores)
+    return [_probe(bench, name, setup, channels.SHAPE, "channels") for name, setup in cells]
 
 
 def _service(bench: Bench, threads: int) -> Setup:

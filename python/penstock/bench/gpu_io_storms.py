@@ -21,6 +21,7 @@ from penstock.bench.workspace import FILE_SEED, NotPossible
 Report = dict[str, Any]
 PERCENTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 WORD_BYTES = 8
+SERVED = ("service", "mailbox", "nvme")  # the second and third: the same clients, one request of a warp under way
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,23 @@ class Setup:
     """Where requests go: a file, by host threads or by memory that the device reads itself."""
 
     file: Path
-    source: str = "service"  # or "mapping", "memory"
+    source: str = "service"  # one of SERVED, or "mapping", "memory"
     service_threads: int = 1
     slots: int = 4096
     slot_bytes: int = 4096
+    queues: int = 0  # of NVMe, which slots are shared out among, one of each empty; 0: one for each thread
     writable: bool = False
     warm: bool = False  # the file is in memory: all of it is read once first, so that the service has it mapped
+
+    @property
+    def served(self) -> bool:
+        """By host threads."""
+        return self.source in SERVED
 
     def options(self) -> dict[str, Any]:
         return {
             "source": self.source,
+            "queues": self.queues,
             "slots": self.slots,
             "slot_bytes": self.slot_bytes,
             "service_threads": self.service_threads,
@@ -80,7 +88,7 @@ class Storms:
             return self._service[1]
         self.rest()
         storm = self._made(setup)
-        if setup.source == "service":
+        if setup.served:
             self._service = (setup, storm)
         else:
             self._memories[setup] = storm
@@ -112,7 +120,8 @@ class Storms:
 
 
 def _warm(storm: _core.Storm, setup: Setup, seconds: float) -> None:
-    shape = Shape(512, 32, 4, request_bytes=setup.slot_bytes, sequential=True).options()
+    in_flight = 4 if setup.source == "service" else 1
+    shape = Shape(512, 32, in_flight, request_bytes=setup.slot_bytes, sequential=True).options()
     pages = setup.file.stat().st_size // setup.slot_bytes
     each = -(-pages // storm.warps(**shape))
     storm.run(seconds=seconds, requests=each, checked=False, **shape)
@@ -140,7 +149,7 @@ def prove(report: Report, setup: Setup) -> None:
             f"{report['failures']} requests of the device failed or were not answered, {report['failed_requests']} of "
             f"them failed in the service (turn {report['turn']}, {setup})"
         )
-    elif setup.source == "service" and served != report["requests"]:
+    elif setup.served and served != report["requests"]:
         cause = f"the device counted {report['requests']} requests, the service {served}"
     else:
         return
@@ -170,8 +179,9 @@ def sample_of(report: Report, setup: Setup, shape: Shape, watch: Stopwatch) -> S
         "in_flight": shape.in_flight,
         "rings": shape.rings,
         "warps": report["warps"],
-        "service_threads": setup.service_threads if setup.source == "service" else 0,
-        "slots": setup.slots if setup.source == "service" else 0,
+        "service_threads": setup.service_threads if setup.served else 0,
+        "slots": setup.slots if setup.served else 0,
+        "queues": setup.queues,
         "took": took(report, setup),
         "served": report["served"],
         "direct_by": report["direct_by"],
@@ -187,7 +197,7 @@ def sample_of(report: Report, setup: Setup, shape: Shape, watch: Stopwatch) -> S
 
 def took(report: Report, setup: Setup) -> str:
     """What served the requests; of files in memory that the device reads itself, that."""
-    return "+".join(sorted(report["served"])) if setup.source == "service" else f"device, {setup.source}"
+    return "+".join(sorted(report["served"])) if setup.served else f"device, {setup.source}"
 
 
 def latency(report: Report) -> Sample:
@@ -209,6 +219,10 @@ def latency(report: Report) -> Sample:
             "latency_cycles": [[low, many] for low, _, many in buckets],
         }
     )
+
+
+def threads_text(count: int) -> str:
+    return f"{count} service thread" + "s" * (count != 1)
 
 
 def percentile(buckets: Iterable[tuple[int, int, int]], share: float) -> float:

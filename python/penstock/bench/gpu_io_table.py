@@ -15,6 +15,7 @@ from penstock.bench.suite_tables import number, thousands
 Rows = list[dict[str, Any]]
 SUBJECTS = {
     "memory": "A file in memory",
+    "channels": "A mailbox and NVMe entries, random 4 KiB of a file in memory",
     "blocks": "Threads a block, random 4 KiB of a file in memory",
     "rings": "Places where warps begin to look for a slot, random 4 KiB of a file in memory",
     "blocks besides": "Threads a block, other requests of a file in memory",
