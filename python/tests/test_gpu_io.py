@@ -216,7 +216,12 @@ def test_a_suite_may_name_its_parts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "subjects"),
-    [("disk", set(DISK)), ("cache", {"write", "cache", "rows"}), ("misses", {"memory", "cache", "rows"})],
+    [
+        ("disk", set(DISK)),
+        ("channels", {"channels"}),
+        ("cache", {"write", "cache", "rows"}),
+        ("misses", {"memory", "cache", "rows"}),
+    ],
 )
 def test_a_leased_suite_measures_its_parts(tmp_path: Path, name: str, subjects: set[str]) -> None:
     leased = suite.load(str(Path(__file__).parents[2] / "bench" / "leased" / f"gpu-io-{name}.toml"), False)
