@@ -89,8 +89,6 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         "blocks of 1, one ring",
         "blocks of 64, a ring for each warp",
         "blocks of 64, reads sequential 128 KiB",
-        "rings: 1",
-        "rings: 4",
         "ceiling, page-locked memory, random 4 KiB",
         "cached file, 4 KiB",
         "pread and copy, 4 KiB",
@@ -105,7 +103,6 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows) -> None:
         "rows by numpy.memmap and copy",
     }
     assert known <= found.keys()
-    assert [found[f"rings: {count}"]["rings"] for count in (1, 4)] == [1, 4]
     disk = {gpu_io.name_of(what, request) for what in DISK for request in gpu_io.SIZES} - {
         "disk sequential 4 KiB",
         "disk random 128 KiB",
@@ -138,12 +135,6 @@ def test_what_the_device_counted_the_service_served(rows: Rows) -> None:
         checked = "not checked" not in row["name"]
         assert row["verified_bytes"] == (row["bytes"] if checked else 0)
         assert row["subject"] in DISK or row["name"].endswith(", disk") or row["took"] == "mapping"
-
-
-def test_blocks_have_the_same_number_of_threads(rows: Rows) -> None:
-    blocks = [row for row in cells(rows).values() if row["subject"] == "blocks"]
-    assert {(row["threads"], row["rings"]) for row in blocks} == {(1, 0), (1, 1), (64, 0), (64, 1)}
-    assert all(row["blocks"] * row["threads"] == 2048 and row["in_flight"] == 1 for row in blocks)
 
 
 def test_the_cells_of_the_cache_are_what_they_are_called(rows: Rows) -> None:

@@ -11,13 +11,14 @@ import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import Context, Error, parse_bytes
 from penstock._api import Buffer
+from penstock.bench import gpu_io_blocks as blocks
 from penstock.bench import gpu_io_cache as cached
 from penstock.bench import gpu_io_channels as channels
 from penstock.bench import gpu_io_host as host
@@ -37,12 +38,9 @@ BUSY = (512, 32, 8)  # blocks, threads, in flight: many small requests
 STREAM = (256, 32, 2)  # large ones
 DISK = {SMALL: (1024, 32, 1), LARGE: (64, 32, 2)}
 READERS = (1056, 128, 1)  # for memory that the device reads itself, and beside the page cache's own kernel
-RINGS_THREADS = 128  # of a block, where the number of rings is what changes
-MOST_BLOCKS = 4096  # that are at work at once: more would wait for their turn
 DISK_THREADS = 4  # of the service
 WRITE_SECONDS = 20.0  # at most
 SIZES = ((SMALL, False), (SMALL, True), (LARGE, False), (LARGE, True))
-BESIDES = "blocks besides"  # the subject of other requests by threads a block
 PARTS = ("memory", "channels", "blocks", "disk", "writes", "cache", "peers", "sizes")
 
 
@@ -171,7 +169,7 @@ def run_suite(run_of: Run) -> None:
     made: dict[str, Callable[[], list[Probe]]] = {
         "memory": lambda: _in_memory(bench),
         "channels": lambda: _channels(bench),
-        "blocks": lambda: [*_blocks(bench), *_rings(bench), *_blocks_besides(bench)],
+        "blocks": lambda: _blocks(bench),
         "disk": lambda: _disk(bench),
         "writes": lambda: _writes(bench),
         "cache": lambda: _cache(bench),
@@ -226,8 +224,7 @@ def _in_memory(bench: Bench) -> list[Probe]:
         _probe(bench, "one request alone, not checked", lone, Shape(1, 32), checked=False),
         _probe(bench, "one request alone, checked", lone, Shape(1, 32)),
     ]
-    stream = Setup(bench.ram, service_threads=bench.most_threads, slots=512, slot_bytes=LARGE, warm=True)
-    probes.append(_probe(bench, name_of("memory", (LARGE, True)), stream, large))
+    probes.append(_probe(bench, name_of("memory", (LARGE, True)), _stream(bench), large))
     for source, what in (("memory", "ceiling, page-locked memory"), ("mapping", "ceiling, registered file")):
         for shape in (read, Shape(*STREAM, request_bytes=LARGE, sequential=True)):
             setup = Setup(bench.ram, source, slot_bytes=LARGE)
@@ -242,6 +239,10 @@ def _channels(bench: Bench) -> list[Probe]:
 
 def _service(bench: Bench, threads: int) -> Setup:
     return Setup(bench.ram, service_threads=threads, slots=bench.cache_slots, warm=True)
+
+
+def _stream(bench: Bench) -> Setup:
+    return Setup(bench.ram, service_threads=bench.most_threads, slots=512, slot_bytes=LARGE, warm=True)
 
 
 def _probe(bench: Bench, name: str, setup: Setup, shape: Shape, subject: str = "memory", **options: Any) -> Probe:
@@ -263,37 +264,8 @@ def _stormed(
 
 
 def _blocks(bench: Bench) -> list[Probe]:
-    """The same number of threads in blocks of different sizes, one request under way for each warp."""
-    probes = []
-    whole = int(bench.settings["threads"])
-    for threads, rings in itertools.product(bench.settings["block_threads"], (0, 1)):
-        shape = Shape(min(whole // threads, MOST_BLOCKS), threads, 1, rings)
-        name = f"blocks of {threads}, {'one ring' if rings else 'a ring for each warp'}"
-        probes.append(_probe(bench, name, _service(bench, bench.most_threads), shape, "blocks"))
-    return probes
-
-
-def _rings(bench: Bench) -> list[Probe]:
-    """The same warps from few places where they begin to look for a slot to many."""
-    whole, threads = int(bench.settings["threads"]), RINGS_THREADS
-    service = _service(bench, bench.most_threads)
-    shapes = [Shape(min(whole // threads, MOST_BLOCKS), threads, 1, rings) for rings in bench.settings["rings"]]
-    return [_probe(bench, f"rings: {shape.rings}", service, shape, "rings") for shape in shapes]
-
-
-def _blocks_besides(bench: Bench) -> list[Probe]:
-    """The same for large pages in sequence, and for writes: of the stamps that the file has, so that a page that went
-    elsewhere is found by who reads it next."""
-    stream = Setup(bench.ram, service_threads=bench.most_threads, slots=512, slot_bytes=LARGE, warm=True)
-    writes = replace(_service(bench, bench.most_threads), writable=True)
-    probes = []
-    for threads in bench.settings["block_threads"]:
-        small = Shape(min(int(bench.settings["threads"]) // threads, MOST_BLOCKS), threads)
-        large = replace(small, request_bytes=LARGE, sequential=True)
-        named = f"blocks of {threads}, "
-        probes.append(_probe(bench, named + name_of("reads", (LARGE, True)), stream, large, BESIDES))
-        probes.append(_probe(bench, named + name_of("writes", (SMALL, False)), writes, small, BESIDES, writes=True))
-    return probes
+    cells = blocks.of(bench.settings, _service(bench, bench.most_threads), _stream(bench), name_of)
+    return [_probe(bench, one.name, one.setup, one.shape, one.subject, **one.options) for one in cells]
 
 
 # -- the disk

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.bench.gpu_io import BESIDES, LARGE, SIZES, SMALL, name_of, through_cache
+from penstock.bench.gpu_io import LARGE, SIZES, SMALL, name_of, through_cache
+from penstock.bench.gpu_io_blocks import BESIDES
 from penstock.bench.promises import Check, Medians, Rows, judged
 
 PERCENT = 100.0
