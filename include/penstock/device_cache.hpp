@@ -70,7 +70,8 @@ struct DeviceCacheOptions {
     CachePolicy policy = CachePolicy::sweep_resistant;
     std::uint32_t threads = 0;  // of the host, that serve pages; 0: by the number of cores
     std::uint32_t slots = 0;    // pages under way at once, in page-locked memory; 0: by the size of a page
-    std::chrono::nanoseconds timeout = std::chrono::seconds(10);  // the longest that one page is waited for
+    // The longest that one page is waited for; a sync 30 times as long.
+    std::chrono::nanoseconds timeout = std::chrono::seconds(10);
     bool map = true;  // files in memory (tmpfs, hugetlbfs) are reached by the GPU itself where it can
 };
 

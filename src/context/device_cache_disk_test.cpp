@@ -82,6 +82,76 @@ TEST_F(CacheOnABadDisk, a_sync_that_failed_is_told_by_every_flush_until_the_file
     }
 }
 
+// A disk that takes its time.
+class SlowDisk : public os::System {
+  public:
+    std::atomic<int> write_ms{0}, sync_ms{0};
+    int fdatasync(int fd) override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(sync_ms));
+        return System::fdatasync(fd);
+    }
+    ssize_t pwrite(int fd, const void* data, std::size_t bytes, std::uint64_t offset) override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(write_ms));
+        return System::pwrite(fd, data, bytes, offset);
+    }
+    int open(const char* name, int flags, unsigned mode) override {
+        return (flags & O_DIRECT) != 0 ? (errno = EINVAL, -1) : System::open(name, flags, mode);
+    }
+};
+
+class CacheOnASlowDisk : public testing::Test {
+  protected:
+    static constexpr std::uint64_t kPage = 4096, kPages = 200;
+    DeviceCache made(std::chrono::milliseconds timeout) const {
+        return DeviceCache(context_, {&file_, 1}, {.threads = 1, .slots = 4, .timeout = timeout, .map = false});
+    }
+    void write(const DeviceCache& cache) const {
+        const Buffer from = context_.allocate(kPages * kPage);
+        context_.copy_to_device(from.data(), Bytes(kPages * kPage, 9).data(), kPages * kPage);
+        cache.write(0, 0, from.view());
+    }
+    bool all_written() const { return test::read_file(name_) == Bytes(kPages * kPage, 9); }
+
+    const test::TempDirectory directory_;
+    const std::string name_ = directory_.file("array");
+    SlowDisk disk_;
+    const Context context_{{.device = device_of_test(), .system = &disk_}};
+    const File file_ = [this] {
+        test::write_file(name_, Bytes(kPages * kPage));
+        return context_.open(name_, {.mode = OpenMode::read_write});
+    }();
+};
+
+// Each page goes in a fraction of the timeout, all of them in several times of it.
+TEST_F(CacheOnASlowDisk, many_pages_may_take_longer_together_than_one_may) {
+    const DeviceCache cache = made(std::chrono::seconds(1));
+    write(cache);
+    disk_.write_ms = 10;
+    const auto began = std::chrono::steady_clock::now();
+    cache.flush();
+    EXPECT_GT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(1500)) << "or this shows nothing";
+    EXPECT_TRUE(all_written());
+    cache.close();
+}
+
+TEST_F(CacheOnASlowDisk, a_sync_may_take_longer_than_a_page_but_not_for_ever) {
+    const DeviceCache cache = made(std::chrono::milliseconds(50));
+    write(cache);
+    disk_.sync_ms = 300;
+    cache.flush();
+    disk_.sync_ms = 2500;
+    write(cache);
+    const ErrorInfo late = error_of([&] { cache.flush(); });
+    EXPECT_EQ(late.code, ErrorCode::timed_out);
+    EXPECT_NE(late.cause.find("the sync of a file took longer than 1.5 s"), std::string::npos) << late.message();
+    EXPECT_EQ(late.file, name_);
+    EXPECT_TRUE(all_written());
+    disk_.sync_ms = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the first one's end
+    cache.flush();
+    cache.close();
+}
+
 // Reads fail a while after all that are to fail together were asked for. There is no O_DIRECT.
 class FailsTogether : public os::System {
   public:

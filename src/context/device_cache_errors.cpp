@@ -109,6 +109,16 @@ void DeviceCacheState::fail(const CacheRequest& request, Status status) const {
     throw Error(std::move(info));
 }
 
+void DeviceCacheState::fail_late_sync(const CacheRequest& request) const {
+    const auto page_ns = static_cast<std::uint64_t>(options_.timeout.count());
+    const std::chrono::nanoseconds sync(static_cast<std::int64_t>(ondevice::sync_wait_ns(page_ns)));
+    const std::string cause = "the sync of a file took longer than " + seconds(sync);
+    const std::string advice = "what was written is in the file; flush again to know that it is durable";
+    ErrorInfo info = failure_info(request, {ErrorCode::timed_out, cause, advice});
+    info.file = name_of(request);
+    throw Error(std::move(info));
+}
+
 // Of a range that may lie in one file: then it is named, with the place in it.
 void DeviceCacheState::fail_at(const CacheRequest& range, Status status) const {
     const ondevice::Stripes stripes = cache_->layout(range.array).stripes;
@@ -158,6 +168,7 @@ const ondevice::ServedFailure* DeviceCacheState::told_of(const CacheRequest& ran
 
 void DeviceCacheState::check(const CacheRequest& request, const ondevice::FileCache::Failure& failure) const {
     if (failure.status == Status::ok) return;
+    if (failure.of_sync && failure.status == Status::timed_out) fail_late_sync(request);
     CacheRequest where = request;
     const bool inside = failure.where >= request.offset_bytes / options_.page_bytes;
     const bool of_a_page = request.bytes != 0 && inside && failure.status != Status::read_only;

@@ -81,6 +81,7 @@ class DeviceCacheState {
     std::string name_of(const CacheRequest& request) const;
     const OpenFile& file_of(std::uint32_t number) const;
     void add_arrays(DeviceCacheStatistics& found, ondevice::FileCache& cache) const;
+    [[noreturn]] void fail_late_sync(const CacheRequest& request) const;
     [[noreturn]] void fail_at(const CacheRequest& page, ondevice::Status status) const;
     using Told = std::vector<ondevice::ServedFailure>;
     const ondevice::ServedFailure* told_of(const CacheRequest& range, const Told& failures) const;

@@ -41,8 +41,9 @@ CacheShape checked_shape(const FileCacheOptions& options) {
     }
     const u64 frames = options.cache_bytes / page;
     if (frames == 0 || frames >= kNoFrame) {
-        refuse(std::to_string(options.cache_bytes) + " bytes for pages of " + std::to_string(page),
-               "give room for at least one page, and for fewer than 4294967295");
+        refuse("cache_bytes of " + std::to_string(options.cache_bytes) + " are " + std::to_string(frames) +
+                   " pages of " + std::to_string(page),
+               "give room for at least one page, and for fewer than 4294967295 pages");
     }
     return shape_of(static_cast<u32>(frames), static_cast<u32>(page));
 }
@@ -294,9 +295,9 @@ FileCache::Failure FileCache::flush() {
     work.task = CacheTask::write_back;
     const Failure written = run_on(*lane, 0, work);
     work.task = CacheTask::commit;
-    const Failure durable = run_on(*lane, 0, work);
+    Failure failure = run_on(*lane, 0, work);
+    failure.of_sync = true;
     if (written.status != Status::ok) return written;
-    Failure failure = durable;
     for (u32 array = 1; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
     return failure;
 }

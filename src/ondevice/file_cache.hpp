@@ -44,6 +44,7 @@ class FileCache {
         // Where the storage failed meanwhile with that status: at the page, at one that had to make room for it, or at
         // one of a call beside this one. Empty: it did not.
         std::vector<ServedFailure> storage = {};
+        bool of_sync = false;  // not of a page
     };
     // `work` without ref and outcome. Its memory is the device's or can be reached by it.
     Failure run(u32 array, CacheWork work);

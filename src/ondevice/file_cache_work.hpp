@@ -2,7 +2,8 @@
 // does its share; on a GPU a worker is a warp, whose lanes call together.
 //
 // Rows and ranges are bytes: a gather of any type is one of these. The first failure is kept, with the row or page
-// where it happened, and ends its worker's share; the others go on.
+// where it happened, and ends its worker's part of the work; the others go on. Lanes of a warp that a branch has left
+// apart may be at different rows: those that copy together are those with one place to copy to.
 #pragma once
 
 #include "penstock/ondevice/cache_memory.hpp"
@@ -40,6 +41,12 @@ struct CacheOutcome {
     u64 ns;
     u64 given;  // rows, or pages of a write, that workers have taken on
 };
+
+// How long the sync of an array is waited for, which may have far more to do than one page.
+PENSTOCK_ONDEVICE u64 sync_wait_ns(u64 wait_ns) {
+    constexpr u64 times = 30, most = ~u64{0} >> 1;  // the clock has room above that
+    return wait_ns > most / times ? most : wait_ns * times;
+}
 
 struct CacheWork {
     const StoredRef* ref;
@@ -84,7 +91,8 @@ struct CacheWorker {
             case CacheTask::pin:
             case CacheTask::unpin: return pages();
             case CacheTask::write_back:
-                failed(cache.write_back_part(static_cast<u32>(worker), static_cast<u32>(workers), deadline()), 0);
+                failed(cache.write_back_part(static_cast<u32>(worker), static_cast<u32>(workers),
+                                             [this] { return deadline(); }), 0);
                 return;
             default:
                 if (worker == 0 && P::lane() == 0) alone();
@@ -115,7 +123,7 @@ struct CacheWorker {
                   : cache.acquire_of(quick, {P::active(), key(page)}, [&] { return deadline(); }, frame);
         if (status != Status::ok && status != Status::pending) return status;
         u8* const bytes_there = quick.bytes_of(frame) + inside;
-        const Lanes group = P::active();
+        const Lanes group = P::same(P::active(), reinterpret_cast<u64>(memory));
         if (!stores) {
             copy_together<P>(group, memory, bytes_there, bytes);
         } else {
@@ -195,9 +203,11 @@ struct CacheWorker {
 
     PENSTOCK_ONDEVICE Status one_page(u64 page) const {
         if (work.task == CacheTask::prefetch) return cache.begin(key(page), deadline());
-        if (work.task == CacheTask::pin) return cache.pin_promised(P::active(), key(page), deadline());
-        const Status status = P::lane() == 0 ? cache.unpin(key(page), 1) : Status::ok;
-        return static_cast<Status>(P::from(P::active(), static_cast<int>(status), 0));
+        const Lanes group = P::same(P::active(), page);
+        const u32 leader = lowest(group);
+        if (work.task == CacheTask::pin) return cache.pin_promised(group, key(page), deadline());
+        const Status status = P::lane() == leader ? cache.unpin(key(page), 1) : Status::ok;
+        return static_cast<Status>(P::from(group, static_cast<int>(status), leader));
     }
 
     // Prefetched pages that nobody has used yet are in nobody's way.
@@ -219,7 +229,7 @@ struct CacheWorker {
     PENSTOCK_ONDEVICE void alone() const {
         const u32 pins = static_cast<u32>(work.count);
         switch (work.task) {
-            case CacheTask::commit: failed(cache.commit(deadline()), 0); break;
+            case CacheTask::commit: failed(cache.commit(P::now_ns() + sync_wait_ns(ref().wait_ns)), 0); break;
             case CacheTask::invalidate: failed(forget(), 0); break;
             case CacheTask::promise: failed(cache.promise_pins(pins), 0); break;
             case CacheTask::take_back: cache.return_pins(pins); break;

@@ -162,16 +162,25 @@ struct PageCacheRef : PageLoads<P, Store, Policy> {
         return status != Status::ok ? status : durable;
     }
 
-    // Lanes that call together with the same part copy together.
-    PENSTOCK_ONDEVICE_SLOW Status write_back_part(u32 part, u32 parts, u64 deadline) const {
+    // Lanes that call together with the same part copy together. `deadline()` is asked for each page, so that many may
+    // take long together, until one has not gone in its time: then the others are tried and not waited for.
+    template <class Deadline>
+    PENSTOCK_ONDEVICE_SLOW Status write_back_part(u32 part, u32 parts, const Deadline& deadline) const {
         const Lanes group = P::same(P::active(), part);
         Status first = Status::ok;
+        u64 until = 0;
+        bool late = false;
         for (u32 frame = part; frame < pool.frames(); frame += parts) {
-            const Status status = this->clean(group, frame, deadline, Neighbours::all);
+            if (!late) until = deadline();
+            const Status status = this->clean(group, frame, until, Neighbours::all);
             P::sync(group);
+            late |= status == Status::timed_out;
             if (first == Status::ok) first = status;
         }
         return first;
+    }
+    PENSTOCK_ONDEVICE Status write_back_part(u32 part, u32 parts, u64 deadline) const {
+        return write_back_part(part, parts, [deadline] { return deadline; });
     }
     PENSTOCK_ONDEVICE Status commit(u64 deadline) const {
         return this->when_room(*this, {alone(), deadline, 0}, [&] { return this->store.commit(alone(), deadline); });
