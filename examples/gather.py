@@ -39,7 +39,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(options.path or Path(folder) / "rows.bin")
             if options.make or options.path is None:
-                make(path, options.width, max(1, (options.megabytes << 20) // (4 * options.width)))
+                if 4 * options.width > options.megabytes << 20:
+                    raise SystemExit(f"a row of --width {options.width} is more than --megabytes {options.megabytes}")
+                make(path, options.width, (options.megabytes << 20) // (4 * options.width))
             elif not path.exists():
                 raise SystemExit(f"{path}: there is no such file; --make makes it")
             gather(path, options)

@@ -42,9 +42,8 @@ nb::dict error_to_dict(const ErrorInfo& given) {
 
 namespace {
 
-void raise_error(const ErrorInfo& info) {
+void raise_error(nb::handle type, const ErrorInfo& info) {
     try {
-        const nb::object type = nb::module_::import_("penstock._error").attr("Error");
         const nb::object value = type(text(in_words_of_python(info).message()), **error_to_dict(info));
         PyErr_SetObject(type.ptr(), value.ptr());
     } catch (nb::python_error& failure) {
@@ -52,16 +51,20 @@ void raise_error(const ErrorInfo& info) {
     }
 }
 
-void translate(const std::exception_ptr& exception, void*) {
+void translate(const std::exception_ptr& exception, void* type) {
     try {
         std::rethrow_exception(exception);
     } catch (const Error& error) {
-        raise_error(error.info());
+        raise_error(static_cast<PyObject*>(type), error.info());
     }
 }
 
 }  // namespace
 
-void bind_errors(nb::module_&) { nb::register_exception_translator(&translate); }
+// The type is kept for good: at the interpreter's end, when arrays that nobody closed are, nothing can be imported.
+void bind_errors(nb::module_&) {
+    nb::object type = nb::module_::import_("penstock._error").attr("Error");
+    nb::register_exception_translator(&translate, type.release().ptr());
+}
 
 }  // namespace penstock::python

@@ -77,6 +77,8 @@ def _on_gpu(indices: Any, stream: int | None) -> Target | None:
 def _from_host(indices: Any, rows: Rows, context: Context) -> RowNumbers:
     import numpy as np
 
+    if np.ma.is_masked(indices):
+        raise TypeError("some indices are masked; indices.compressed() leaves them out")
     plain = hasattr(indices, "__array__") or not hasattr(indices, "__dlpack__")
     given = np.asarray(indices) if plain else np.from_dlpack(indices)
     if given.size == 0:

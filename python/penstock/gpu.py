@@ -38,7 +38,7 @@ class CacheOptions(TypedDict, total=False):
     policy: str  # "sweep-resistant", "clock", "fifo" or "pinned-range": "sweep-resistant"
     threads: int  # of the host, that serve pages, at most 256 and one for each slot: 0, by the number of cores
     slots: int  # pages under way at once, at most 16384: 0, as many as 64 MiB hold, up to 4096
-    timeout: float | None  # seconds that one page is waited for: 10
+    timeout: float | None  # seconds that one page is waited for: 10; a sync 30 times as long
     map: bool  # files in memory (tmpfs, hugetlbfs) are reached by the GPU itself where it can: True
 
 
@@ -184,6 +184,21 @@ def _place_of(source: Source) -> Place:
     return Place(tuple(names), info.dtype, info.shape, offset, source.mode == "r+", stripe_bytes)
 
 
+def _dataset_in(file: Any, name: str, wanted: str) -> Any:
+    from penstock.formats.dataset import Dataset
+
+    cause = f"{wanted!r} is a group, not a dataset"
+    try:
+        one = file[wanted]
+        if isinstance(one, Dataset):
+            return one
+    except KeyError as absent:  # which names those that come closest
+        cause = str(absent.args[0])
+    listed = ", ".join(list(file)[:8])
+    advice = f"dataset= names one of {listed}" if listed else "there are no datasets in it"
+    raise Error(code="not_found", operation="open", file=name, cause=cause, advice=advice)
+
+
 def _place_of_dataset(name: str, source: Source) -> Place:
     """Of a dataset that lies in one piece in a file of a known format."""
     from penstock._open import open as open_file
@@ -195,7 +210,7 @@ def _place_of_dataset(name: str, source: Source) -> Place:
         if source.dataset is None and len(names) != 1:
             listed = ", ".join(names[:8]) or "none"
             raise TypeError(f"{name} has {len(names)} datasets: dataset= names one of {listed}")
-        one = file[source.dataset or names[0]]
+        one = _dataset_in(file, name, names[0] if source.dataset is None else source.dataset)
         info, extents = one.info, one.extents()
     at, end = (extents[0].offset_bytes, extents[0].offset_bytes) if extents else (0, 0)
     for extent in extents:

@@ -174,6 +174,9 @@ def test_files_that_say_themselves_what_they_hold(tmp_path: Path, table: np.ndar
         assert equal(rows[[7, 2000]], table[[7, 2000]])
     with pytest.raises(ps.Error, match="not stored as rows in one piece"):
         ps.gpu.open(tmp_path / "x.h5", dataset="chunked", device=DEVICE)
+    for wrong, cause in (("/", "is a group"), ("", "no dataset"), ("whol", "close names: whole"), ("x", "no dataset")):
+        with pytest.raises(ps.Error, match=f"{cause}.*dataset= names one of chunked, whole"):
+            ps.gpu.open(tmp_path / "x.h5", dataset=wrong, device=DEVICE)
 
 
 def test_pins_prefetches_and_advice(path: Path, table: np.ndarray) -> None:
@@ -246,6 +249,7 @@ def test_rows_that_are_not_there(rows: StoredArray) -> None:
         ((0, 1), "first dimension"),
         (None, "first"),
         (np.ones(ROWS, bool), "flatnonzero"),
+        (np.ma.array([1, 2], mask=[0, 1]), "compressed"),
         ([0.5], "whole numbers"),
         (..., "first dimension"),
     ):

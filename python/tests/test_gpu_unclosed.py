@@ -18,8 +18,9 @@ name, limit, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 rows = ps.gpu.open(name, "float32", (-1, 16), cache_bytes="1 MiB", mode="r+", device="host", map=False)
 rows[0:4000] = np.ones((4000, 16), "float32")
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-if how == "collected":
+if "cycle" in how or how == "collected":
     rows.itself = rows  # goes with the collector only
+if how == "collected":
     del rows
     gc.collect()
     print("collected", flush=True)
@@ -28,7 +29,7 @@ elif how == "at the end, after a child's":
         sys.exit()  # as a program ends, with all that Python does then
     os.waitpid(child, 0)
 """
-HOWS = ["collected", "at the end", "at the end, after a child's"]
+HOWS = ["collected", "at the end", "at the end, in a cycle", "at the end, after a child's"]
 
 
 def run(name: Path, limit: int, how: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +45,7 @@ def test_what_was_written_is_in_the_file(how: str, tmp_path: Path) -> None:
     assert np.all(np.fromfile(name, "float32") == 1)
 
 
-@pytest.mark.parametrize("how", ["collected", "at the end"])
+@pytest.mark.parametrize("how", ["collected", "at the end", "at the end, in a cycle"])
 def test_what_could_not_be_written_is_told(how: str, tmp_path: Path) -> None:
     """The process may not write behind 64 KiB."""
     name = tmp_path / "rows.bin"
