@@ -33,7 +33,7 @@ bool wide_registers() noexcept {
 // All of it in one function for these registers: others cannot be inlined into it, nor it into others.
 __attribute__((target("avx512f"))) void copy_four(std::span<const CopyPiece> pieces,
                                                   std::span<const CopyPiece> next) noexcept {
-    const std::size_t bytes = pieces[0].bytes;
+    const std::size_t bytes = pieces[0].bytes, early = bytes > kStep ? bytes - 2 * kStep : 0;
     for (std::size_t at = 0; at < bytes; at += kStep) {
         for (const CopyPiece& one : pieces) {
             auto* const to = static_cast<char*>(one.to) + at;
@@ -41,7 +41,7 @@ __attribute__((target("avx512f"))) void copy_four(std::span<const CopyPiece> pie
             for (std::size_t line = 0; line < kStep; line += kLine)
                 _mm512_storeu_si512(to + line, _mm512_loadu_si512(from + line));
         }
-        if (at + 2 * kStep != bytes) continue;
+        if (at != early) continue;
         for (const CopyPiece& one : next.first(std::min(next.size(), kBeside))) fetch_ahead(one, kStepLines);
     }
 }

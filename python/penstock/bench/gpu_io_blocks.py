@@ -32,7 +32,7 @@ def of(settings: dict[str, Any], service: Setup, stream: Setup, name_of: Any) ->
     whole, blocks = int(settings["threads"]), settings["block_threads"]
 
     def shape(threads: int, rings: int = 0) -> Shape:
-        return Shape(min(whole // threads, MOST_BLOCKS), threads, 1, rings)
+        return Shape(max(1, min(whole // threads, MOST_BLOCKS)), threads, 1, rings)
 
     cells = []
     for threads, rings in itertools.product(blocks, (0, 1)):
