@@ -99,6 +99,18 @@ void wait_for(Event& event) {
     }
 }
 
+// Counters, to which calls beside this one go on adding: threads of the host one by one, so they are read so.
+template <class T>
+std::vector<T> words_of(const DmaBlock& from) {
+    static_assert(sizeof(T) % sizeof(u64) == 0);
+    std::vector<u64> words(from.bytes / sizeof(u64));
+    for (u64 i = 0; i < words.size(); ++i)
+        words[i] = __atomic_load_n(reinterpret_cast<const u64*>(from.data) + i, __ATOMIC_RELAXED);
+    std::vector<T> found(from.bytes / sizeof(T));
+    std::memcpy(found.data(), words.data(), from.bytes);
+    return found;
+}
+
 }  // namespace
 
 FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options)
@@ -291,9 +303,8 @@ FileCache::Failure FileCache::pin(u32 array, u64 first_page, u64 pages) {
 
 FileCache::Failure FileCache::flush() {
     const CacheLanes::Turn lane(*lanes_, Company::none);
+    const Failure written = write_back(*lane);
     CacheWork work{};
-    work.task = CacheTask::write_back;
-    const Failure written = run_on(*lane, 0, work);
     work.task = CacheTask::commit;
     Failure failure = run_on(*lane, 0, work);
     failure.of_sync = true;
@@ -302,20 +313,31 @@ FileCache::Failure FileCache::flush() {
     return failure;
 }
 
-// Counters, to which calls beside this one go on adding: threads of the host one by one, so they are read so.
+// Where many warps wait for few slots or a slow disk, a page may not go in its time though others do: then those that
+// are left have another turn, as long as some go in each.
+FileCache::Failure FileCache::write_back(CacheLane& lane) {
+    CacheWork work{};
+    work.task = CacheTask::write_back;
+    const auto gone = [&] {
+        u64 pages = 0;
+        const auto all = device_.emulated ? words_of<CacheCounts>(counts_) : fetched<CacheCounts>(lane, counts_);
+        for (const CacheCounts& one : all) pages += one.tally.write_backs;
+        return pages;
+    };
+    for (u64 before = gone();;) {
+        const Failure written = run_on(lane, 0, work);
+        if (written.status != Status::timed_out) return written;
+        const u64 now = gone();
+        if (now == before) return written;
+        before = now;
+    }
+}
+
 template <class T>
 std::vector<T> FileCache::counted(const DmaBlock& from) {
-    static_assert(sizeof(T) % sizeof(u64) == 0);
-    if (!device_.emulated) {
-        const CacheLanes::Turn lane(*lanes_, Company::others);
-        return fetched<T>(*lane, from);
-    }
-    std::vector<u64> words(from.bytes / sizeof(u64));
-    for (u64 i = 0; i < words.size(); ++i)
-        words[i] = __atomic_load_n(reinterpret_cast<const u64*>(from.data) + i, __ATOMIC_RELAXED);
-    std::vector<T> found(from.bytes / sizeof(T));
-    std::memcpy(found.data(), words.data(), from.bytes);
-    return found;
+    if (device_.emulated) return words_of<T>(from);
+    const CacheLanes::Turn lane(*lanes_, Company::others);
+    return fetched<T>(*lane, from);
 }
 
 std::vector<CacheCounts> FileCache::counts() { return counted<CacheCounts>(counts_); }

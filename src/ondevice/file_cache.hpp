@@ -85,6 +85,7 @@ class FileCache {
     void fetch(CacheLane& lane, u8* from, u64 bytes, Then then) const;
     template <class T>
     std::vector<T> counted(const DmaBlock& from);
+    Failure write_back(CacheLane& lane);
     Failure cut_short(u32 array) const;
     u32 workers_for(const CacheWork& work) const;
 
