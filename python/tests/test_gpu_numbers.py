@@ -29,10 +29,11 @@ def medians(file: str) -> Found:
 
 
 OTHERS = ("slower", "third", "fourth", "fifth", "sixth", "seventh")
-FILES = {"1": ""} | {str(number): f"-{name}-host" for number, name in enumerate(OTHERS, 2)}
-FILES |= {name: f"-{name}" for name in ("disk", "misses", "cache")}
-HOSTS = {name: medians(f"h200-gpu-io{ending}.jsonl") for name, ending in FILES.items()}
-FIRST, THROUGH = HOSTS["1"], HOSTS["cache"]
+FILES = {"H100": "h100-gpu-io", "1": "h200-gpu-io"}
+FILES |= {str(number): f"h200-gpu-io-{name}-host" for number, name in enumerate(OTHERS, 2)}
+FILES |= {name: f"h200-gpu-io-{name}" for name in ("disk", "misses", "cache")}
+HOSTS = {name: medians(f"{file}.jsonl") for name, file in FILES.items()}
+FIRST, THROUGH = HOSTS["H100"], HOSTS["cache"]
 WRITES = [f"write {order} {size} KiB" for order in ("random", "sequential") for size in (4, 128)]
 BLOCKS = [FIRST[f"blocks of {threads}, a ring for each warp", RATE] for threads in (32, 64, 128, 256, 512, 1024)]
 
@@ -50,6 +51,16 @@ def gigabytes(name: str, digits: int = 1) -> str:
     return f"{FIRST[name, BYTES] / 1e9:.{digits}f}"
 
 
+def one_and_four(name: str, digits: int = 1) -> str:
+    """Millions a second through one thread of the service and through four."""
+    return f"{millions(name + ', 1 service thread', digits)} and {millions(name + ', 4 service threads', digits)}"
+
+
+def as_many_requests(found: Found) -> float:
+    """The time of a gather of misses by that of as many raw requests."""
+    return found[MISSES, RATE] / found["rows gathered, all misses", RATE]
+
+
 def ratio(one: float, other: float, digits: int = 2) -> str:
     return f"{one / other:.{digits}f}"
 
@@ -63,15 +74,18 @@ def through_cache(size: int, found: Found) -> float:
 
 def written_together() -> float:
     """KiB a write of the disk, of pages of 4 KiB that were written through the cache."""
-    rows = [json.loads(line) for line in (ROOT / "bench/results/h200-gpu-io.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (ROOT / "bench/results/h100-gpu-io.jsonl").read_text().splitlines()]
     name = "write through the page cache in device memory, 4 KiB"
     return median(row["media_write_bytes"] / row["media_writes"] for row in rows if row.get("name") == name) / 1024
 
 
 MISS = "one miss alone"
 ALONE, TILES, MISSES = "one request alone, ", "tiles, all hits", "as many warps as for misses"
+RINGS = [FIRST[f"rings: {rings}", RATE] for rings in (1, 4, 16, 64, 256, 1024)]
+MAILBOX, QUEUES = "mailbox, the same clients", "nvme entries random 4 KiB, "
 MEMORY, LOCKED = "memory random 4 KiB, ", "ceiling, page-locked memory, "
 CHECKED = [found[ALONE + "checked", TIME] for found in HOSTS.values() if (ALONE + "checked", TIME) in found]
+BEFORE = [as_many_requests(found) for name, found in HOSTS.items() if name in "12345678misses"]
 STORES = [
     rate for found in HOSTS.values() for (name, what), rate in found.items() if "writes random" in name and what == RATE
 ]
@@ -112,7 +126,7 @@ LINES = [
     Line("tiles, all hits / plain memory", lambda f: f[TILES, BYTES] / f["tiles, plain memory", BYTES], 0.6),
     Line(
         "misses of a gather / requests",
-        lambda f: f[MISSES, RATE] / f["rows gathered, all misses", RATE],
+        as_many_requests,
         1.15,
         most=True,
     ),
@@ -138,6 +152,11 @@ CLAIMS = [
     f"{max(CHECKED):.1f}; in a full cache, where another page has to go first, it takes "
     f"{FIRST[MISS + ', full cache', MEAN]:.0f} us.",
     f"and {HOSTS['7'][MISS, MEAN]:.0f} before it worked on a copy",
+    f"a gather of misses takes {as_many_requests(FIRST):.2f} of what as many requests do; {min(BEFORE):.2f} to "
+    f"{max(BEFORE):.2f} on the H200s",
+    f"| {', '.join(f'{one / 1e6:.1f}' for one in RINGS)} M/s |",
+    f"| {one_and_four(MAILBOX)} M/s | {one_and_four(QUEUES + '16 queues a thread')} through 16 NVMe queues a thread, "
+    f"{one_and_four(QUEUES + 'one queue a thread', 2)} through one |",
     f"One miss took {HOSTS['misses'][MISS, MEAN]:.0f} us before",
     f"128 KiB at {through_cache(128, FIRST):.2f} of the host alone, 4 KiB at {through_cache(4, FIRST):.2f} "
     f"({FIRST['write through the page cache in device memory, 4 KiB', RATE] / 1e3:.0f} thousand a second",
@@ -172,4 +191,5 @@ def test_the_page_says_what_was_measured(claim: str) -> None:
 
 
 def test_control_another_number_is_found() -> None:
-    assert CLAIMS[0].replace("12.5", "12.9") not in " ".join(PAGE.split())
+    assert "12.4" in CLAIMS[0]
+    assert CLAIMS[0].replace("12.4", "12.9") not in " ".join(PAGE.split())

@@ -178,7 +178,9 @@ def _panels(rows: Rows) -> list[tuple[str, str, list[Bar]]]:
     by_threads = sorted(
         (cells[name][0]["service_threads"], name) for name in cells if name.startswith(f"{judge.IN_MEMORY}, ")
     )
-    memory: list[Bar] = [(name, f"{count} host threads serve", True) for count, name in by_threads]
+    memory: list[Bar] = [
+        (name, f"{count} host thread{'s serve' if count != 1 else ' serves'}", True) for count, name in by_threads
+    ]
     memory.append((name_of(judge.REGISTERED, small), "registered file", True))
     memory.append((name_of(judge.LOCKED, small), "page-locked memory", False))
     stream: list[Bar] = [
