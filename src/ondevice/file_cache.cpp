@@ -17,6 +17,7 @@ constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
 // Of a write, at least; or a quarter of the pages on probation: of more, fewer neighbours are in the cache at one time.
 constexpr u32 kWriters = 64;
 constexpr u32 kManyWorkers = 1024;       // that even a cache with a smaller probation part may have
+constexpr u32 kFlushTurns = 30;
 constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
@@ -314,7 +315,7 @@ FileCache::Failure FileCache::flush() {
 }
 
 // Where many warps wait for few slots or a slow disk, a page may not go in its time though others do: then those that
-// are left have another turn, as long as some go in each.
+// are left have another turn, as long as some go in each, but not for ever: a kernel may go on writing other pages.
 FileCache::Failure FileCache::write_back(CacheLane& lane) {
     CacheWork work{};
     work.task = CacheTask::write_back;
@@ -324,13 +325,16 @@ FileCache::Failure FileCache::write_back(CacheLane& lane) {
         for (const CacheCounts& one : all) pages += one.tally.write_backs;
         return pages;
     };
-    for (u64 before = gone();;) {
-        const Failure written = run_on(lane, 0, work);
-        if (written.status != Status::timed_out) return written;
+    Failure written;
+    u64 before = gone();
+    for (u32 turn = 0; turn < kFlushTurns; ++turn) {
+        written = run_on(lane, 0, work);
+        if (written.status != Status::timed_out) break;
         const u64 now = gone();
-        if (now == before) return written;
+        if (now == before) break;
         before = now;
     }
+    return written;
 }
 
 template <class T>
