@@ -185,6 +185,16 @@ CLAIMS = [
 ]
 
 
+def test_the_decision_says_what_the_channels_bring() -> None:
+    text = (ROOT / "docs/decisions/0015-device-code-claims-slots.md").read_text()
+    for named, name in (
+        ("mailbox", MAILBOX),
+        ("NVMe entries, 16 queues a thread", QUEUES + "16 queues a thread"),
+        ("NVMe entries, one queue a thread", QUEUES + "one queue a thread"),
+    ):
+        assert f"| {named} | {one_and_four(name, 2).replace(' and ', ' | ')} |" in text, named
+
+
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_the_page_says_what_was_measured(claim: str) -> None:
     assert claim in " ".join(PAGE.split()), claim

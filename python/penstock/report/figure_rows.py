@@ -53,7 +53,7 @@ def of_copies(rows: Rows) -> Rows:
 
 
 def of_gpu_io_blocks(rows: Rows) -> Rows:
-    return gpu_io_figures.of_blocks(rows) + gpu_io_figures.of_ceilings(rows)
+    return gpu_io_figures.of_blocks(rows) + gpu_io_figures.of_rings(rows) + gpu_io_figures.of_ceilings(rows)
 
 
 def of_gpu_io_latency(rows: Rows) -> Rows:

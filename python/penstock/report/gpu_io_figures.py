@@ -45,6 +45,10 @@ def of_blocks(rows: Rows) -> Rows:
     return [row for row in rows if row["kind"] == "gpu-io" and row["subject"] == "blocks"]
 
 
+def of_rings(rows: Rows) -> Rows:
+    return [row for row in rows if row["kind"] == "gpu-io" and row["subject"] == "rings"]
+
+
 def of_ceilings(rows: Rows) -> Rows:
     return [row for row in rows if row["kind"] == "gpu-io" and row["name"] in CEILINGS]
 
@@ -61,13 +65,15 @@ def of_rates(rows: Rows) -> Rows:
 
 
 def blocks_figure(rows: Rows) -> Figure | None:
-    """Left how many a second, right how long one takes; both against threads a block."""
-    cells = of_blocks(rows)
+    """Left how many a second, then how long one takes, both against threads a block; how many a second by rings."""
+    cells, counts = of_blocks(rows), sorted({row["rings"] for row in of_rings(rows)})
     places = sorted({row["threads"] for row in cells})
     if len(places) < 2:
         return None
-    figure = Figure(figsize=(7.2, 3.5), layout="constrained")
-    rates, times = figure.subplots(1, 2)
+    figure = Figure(figsize=(10.2 if counts else 7.2, 3.5), layout="constrained")
+    rates, times, *more = figure.subplots(1, 3 if counts else 2)
+    for axes in more:
+        _rings_panel(axes, of_rings(rows), counts)
     for rings, (label, colour, marker) in RINGS.items():
         mine = [row for row in cells if row["rings"] == rings]
         drawn = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.6}
@@ -93,6 +99,20 @@ def blocks_figure(rows: Rows) -> Figure | None:
     handles, labels = rates.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
+
+
+def _rings_panel(axes: Axes, rows: Rows, counts: list[int]) -> None:
+    """The same warps by the number of places where they begin to look for a slot."""
+    rates = [
+        statistics.median(row["operations_per_second"] / 1e6 for row in rows if row["rings"] == count)
+        for count in counts
+    ]
+    axes.plot(range(len(counts)), rates, color=style.HOT, marker="o", markersize=4, linewidth=1.6)
+    axes.set_title("Requests by rings, millions")
+    axes.set_ylim(0, None)
+    axes.set_xticks(range(len(counts)), [str(count) for count in counts])
+    axes.tick_params(labelsize=9)
+    axes.set_xlabel(f"rings, {rows[0]['threads']} threads a block")
 
 
 def _line(rows: Rows, places: list[int], value: Callable[[dict[str, Any]], float]) -> tuple[list[int], list[float]]:
