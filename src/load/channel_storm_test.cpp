@@ -4,13 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <thread>
 
 #include "context/test_files.hpp"
-#include "load/storm.hpp"
+#include "load/storm_rig.hpp"
 #include "ondevice/emulated_nvme.hpp"
 #include "ondevice/nvme_controller.hpp"
 
@@ -21,17 +20,7 @@ class ChannelStormTest : public testing::Test {
   protected:
     static constexpr std::uint64_t kBytes = 2 << 20, kSeed = 42;
     static constexpr u32 kPage = 4096;
-    ChannelStormTest() {
-        for (std::uint64_t at = 0; at < kBytes; at += 8) {
-            const std::uint64_t word = stamp_word(kSeed, at / 8);
-            std::memcpy(&content_[at], &word, 8);
-        }
-        test::write_file(name_, content_);
-    }
-    static std::shared_ptr<Device> test_device() {
-        const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
-        return make_device(device != nullptr ? device : "host");
-    }
+    ChannelStormTest() { test::write_file(name_, content_); }
     static StormOptions some(std::uint64_t requests = 300) {
         StormOptions options;
         options.blocks = 8;
@@ -40,11 +29,6 @@ class ChannelStormTest : public testing::Test {
         options.seconds = 60;
         options.seed = kSeed;
         return options;
-    }
-    static std::uint64_t served(const StormReport& report) {
-        std::uint64_t sum = 0;
-        for (const auto& one : report.served.by_source) sum += one.requests;
-        return sum;
     }
     // Of both channels, the second of several shapes.
     static std::vector<StormSetup> both() {
@@ -62,7 +46,7 @@ class ChannelStormTest : public testing::Test {
     std::shared_ptr<Device> device_ = test_device();
     test::TempDirectory directory_;
     const std::string name_ = directory_.file("data");
-    std::vector<unsigned char> content_ = std::vector<unsigned char>(kBytes);
+    std::vector<unsigned char> content_ = stamped(kBytes, kSeed);
 };
 
 TEST_F(ChannelStormTest, every_page_is_checked_and_counted_on_both_sides) {

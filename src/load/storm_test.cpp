@@ -4,30 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <numeric>
 
 #include "context/test_files.hpp"
+#include "load/storm_rig.hpp"
 
 namespace penstock::load {
 namespace {
 
-std::shared_ptr<Device> test_device() {
-    const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
-    return make_device(device != nullptr ? device : "host");
-}
-
 class StormTest : public testing::Test {
   protected:
     static constexpr std::uint64_t kBytes = 8 << 20, kSeed = 42;
-    StormTest() {
-        std::vector<unsigned char> content(kBytes);
-        for (std::uint64_t at = 0; at < kBytes; at += 8) {
-            const std::uint64_t word = stamp_word(kSeed, at / 8);
-            std::memcpy(&content[at], &word, 8);
-        }
-        test::write_file(name_, content_ = std::move(content));
-    }
+    StormTest() { test::write_file(name_, content_); }
     static StormOptions some() {
         StormOptions options;
         options.blocks = 8;
@@ -38,16 +26,11 @@ class StormTest : public testing::Test {
         options.seed = kSeed;
         return options;
     }
-    static std::uint64_t served(const StormReport& report) {
-        std::uint64_t sum = 0;
-        for (const auto& one : report.served.by_source) sum += one.requests;
-        return sum;
-    }
 
     std::shared_ptr<Device> device_ = test_device();
     test::TempDirectory directory_;
     const std::string name_ = directory_.file("data");
-    std::vector<unsigned char> content_;
+    std::vector<unsigned char> content_ = stamped(kBytes, kSeed);
 };
 
 TEST_F(StormTest, every_page_is_checked_and_counted_on_both_sides) {
