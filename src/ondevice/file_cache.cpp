@@ -17,7 +17,7 @@ constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
 // Of a write, at least; or a quarter of the pages on probation: of more, fewer neighbours are in the cache at one time.
 constexpr u32 kWriters = 64;
 constexpr u32 kManyWorkers = 1024;       // that even a cache with a smaller probation part may have
-constexpr u32 kFlushTurns = 30;
+constexpr u32 kFlushTurns = 30;          // at most: see write_back
 constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
