@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from penstock import _core, _profiles
 from penstock._core import Buffer
+from penstock._error import Error
 from penstock._profiles import Profiles
 
 if TYPE_CHECKING:
@@ -336,10 +337,19 @@ def _raw_ranges(ranges: Iterable[tuple[File, int, Memory]]) -> list[tuple[_core.
 
 def load(name: FileName, device: str = "auto", **options: Unpack[TransferOptions]) -> Buffer:
     """The whole file in a new device buffer. Wrap it without a copy: numpy.asarray(buffer) on the host device,
-    cupy.asarray(buffer) or torch.as_tensor(buffer, device="cuda") on a GPU. An empty file raises Error."""
-    with Context(device) as context, context.open(name) as file:
+    cupy.asarray(buffer) or torch.as_tensor(buffer, device="cuda") on a GPU. Raises Error for an empty file, and
+    `end_of_file` for one that gives fewer bytes than it had when it was opened."""
+    with Context(device) as context:
+        return load_by(context, name, **options)
+
+
+def load_by(context: Context, name: FileName, **options: Unpack[TransferOptions]) -> Buffer:
+    """load(), into memory of a context that is there."""
+    with context.open(name) as file:
         buffer = context.allocate(file.size_bytes)
-        file.read(buffer, **options)
+        outcome = file.read(buffer, **options)
+        if outcome.bytes != buffer.bytes:
+            raise Error.cut_short(file.name, 0, buffer.bytes, outcome.bytes)
         return buffer
 
 

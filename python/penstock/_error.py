@@ -57,6 +57,19 @@ class Error(Exception):
             system_code=error.errno or 0,
         )
 
+    @classmethod
+    def cut_short(cls, file: str, offset_bytes: int, asked_bytes: int, came_bytes: int) -> Error:
+        """A read met the end of the file before it had all that it asked for."""
+        return cls(
+            code="end_of_file",
+            operation="read",
+            file=file,
+            offset_bytes=offset_bytes,
+            length_bytes=asked_bytes,
+            cause=f"the file ended {asked_bytes - came_bytes} bytes early: it was cut short after it was opened",
+            advice="read it again when no program changes it",
+        )
+
     def _line(self) -> str:
         text = f"{self.operation} {self.file}".strip() or "operation"
         if self.length_bytes:

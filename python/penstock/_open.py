@@ -187,18 +187,11 @@ def load(  # noqa: PLR0913 - one keyword a choice
     from penstock.formats import registry
 
     if format is None and dtype is None and registry.by_suffix(name) is None and not Path(os.fsdecode(name)).is_dir():
-        return _api.load(name, device, **options) if context is None else _bytes(name, context, options)
+        return _api.load(name, device, **options) if context is None else _api.load_by(context, name, **options)
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes}
     with open(name, device=device, context=context, format=format, **raw) as file:
         arrays = file.load(names, like=like, **options)
     return arrays["data"] if registry.FORMATS[file.format].single else arrays
-
-
-def _bytes(name: FileName, context: Context, options: Any) -> Any:
-    with context.open(name) as file:
-        buffer = context.allocate(file.size_bytes)
-        file.read(buffer, **options)
-        return buffer
 
 
 def save(  # noqa: PLR0913 - one keyword a choice

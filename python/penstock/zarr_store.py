@@ -28,6 +28,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
 from penstock._api import Context, File
+from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock._shared import shared_context
 
@@ -176,10 +177,12 @@ def _bounds(byte_range: ByteRequest | None, size: int) -> tuple[int, int]:
 def _plain(prototype: BufferPrototype, path: str, offset: int, length: int) -> Buffer | None:
     try:
         with Path(path).open("rb", buffering=0) as file:
-            file.seek(offset)
-            return prototype.buffer.from_bytes(file.read(length) or b"")
+            raw = read_at(file.fileno(), length, offset)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+    if len(raw) != length:
+        raise Error.cut_short(path, offset, length, len(raw))
+    return prototype.buffer.from_bytes(raw)
 
 
 def _read(context: Context, ranges: Sequence[_Range]) -> None:

@@ -11,6 +11,7 @@ import os
 
 from h5py import h5o
 
+from penstock._descriptor import write_at
 from penstock._error import Error
 from penstock.formats.hdf5_headers import blocks_of, move_continuations
 from penstock.formats.hdf5_journal import apply, check_applicable, drop_journal, kUnharmed, repair, write_journal
@@ -144,6 +145,6 @@ class InPlace:
 def _write_fresh(session: Session, fresh: list[Fresh]) -> None:
     try:
         for one in fresh:
-            os.pwrite(session.descriptor, one.content, one.offset)
+            write_at(session.descriptor, one.content, one.offset)
     except OSError as error:
         raise Error.of(error, "write the metadata of", session.name, kUnharmed) from error

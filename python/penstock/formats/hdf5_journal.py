@@ -16,6 +16,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5_order import Change
@@ -59,7 +60,7 @@ def repair(name: str, descriptor: int) -> bool:
     changes = _read_journal(name, descriptor)
     if changes is None:
         return False
-    if all(os.pread(descriptor, len(one.new), one.offset) == one.new for one in changes):
+    if all(read_at(descriptor, len(one.new), one.offset) == one.new for one in changes):
         drop_journal(name)
         return False
     for one in changes:
@@ -91,7 +92,7 @@ def _read_journal(name: str, descriptor: int) -> list[Change] | None:
 
 def _check_fits(name: str, descriptor: int, change: Change) -> None:
     """Each sector is as before the change or as after it; else somebody else has written there since."""
-    found = os.pread(descriptor, len(change.new), change.offset)
+    found = read_at(descriptor, len(change.new), change.offset)
     begin = 0
     while begin < len(change.new):
         end = begin + _SECTOR_BYTES - (change.offset + begin) % _SECTOR_BYTES
@@ -117,7 +118,7 @@ def apply(name: str, descriptor: int, changes: Sequence[Change]) -> None:
     try:
         for one in changes:
             if one.in_one_page:
-                _need(os.pwrite(descriptor, one.new, one.offset), len(one.new))
+                _need(os.pwrite(descriptor, one.new, one.offset), len(one.new))  # noqa: TID251 - one request
             else:
                 _write_direct(name, descriptor, one)
     except OSError as error:
@@ -130,7 +131,7 @@ def _write_direct(name: str, descriptor: int, change: Change) -> None:
     last = -(-(change.offset + len(change.new)) // PAGE_BYTES) * PAGE_BYTES
     inside = change.offset - first
     with mmap.mmap(-1, last - first) as pages:  # aligned, as direct I/O wants it
-        found = os.pread(descriptor, last - first, first)
+        found = read_at(descriptor, last - first, first)
         pages[: len(found)] = found
         pages[inside : inside + len(change.new)] = change.new
         direct = _open_direct(name)

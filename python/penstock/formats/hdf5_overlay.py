@@ -7,7 +7,10 @@ stay true: the real file is never written here; later writes of the same bytes w
 
 from __future__ import annotations
 
+import errno
 import os
+
+from penstock._descriptor import read_at
 
 PAGE_BYTES = 4096
 
@@ -73,7 +76,9 @@ class Overlay:
     def original(self, offset: int, count: int) -> bytes:
         """Of the real file, zeros beyond what counts of it."""
         wanted = max(0, min(count, self._base_bytes - offset))
-        found = os.pread(self._descriptor, wanted, offset) if wanted else b""
+        found = read_at(self._descriptor, wanted, offset) if wanted else b""
+        if len(found) != wanted:  # zeros in place of structures would be written back as such
+            raise OSError(errno.EIO, f"the file ended {wanted - len(found)} bytes early: it was cut short meanwhile")
         return found.ljust(count, b"\0")
 
     def _unwritten(self, number: int, inside: int, count: int) -> int:

@@ -6,13 +6,13 @@ which nobody will write holds the fill value, as readers expect it.
 
 from __future__ import annotations
 
-import os
 from itertools import chain, product
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
+from penstock._descriptor import write_at
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5_index import ChunkIndex, number_of
 from penstock.formats.hdf5_session import Session
@@ -90,7 +90,7 @@ def _fill(session: Session, growth: Growth, origin: np.ndarray, offsets: np.ndar
     block = fill * max(1, min(size, _FILL_BYTES) // len(fill))
     for start in offsets[beyond | into_old].tolist():
         for done in range(0, size, len(block)):
-            os.pwrite(session.descriptor, block[: size - done], start + done)
+            write_at(session.descriptor, block[: size - done], start + done)
 
 
 def default_chunk(shape: Shape, resizable: tuple[int | None, ...], item_bytes: int, page_bytes: int) -> Shape:

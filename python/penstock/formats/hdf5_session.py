@@ -12,6 +12,7 @@ import os
 import numpy as np
 from h5py import h5d, h5f, h5fd, h5p
 
+from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock.formats.faults import damaged, refused
 from penstock.formats.hdf5_library import set_link_phase_change
@@ -63,7 +64,7 @@ class Session:
             self._check_strategy()
 
     def _superblock(self) -> Superblock:
-        return read_superblock(self.name, os.pread(self.descriptor, _HEAD_BYTES, 0))
+        return read_superblock(self.name, read_at(self.descriptor, _HEAD_BYTES, 0))
 
     def stored_end(self) -> int:
         """Where the file ends, by what it says itself now."""

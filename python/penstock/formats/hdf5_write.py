@@ -17,6 +17,7 @@ from typing import Any
 
 from h5py import h5d, h5f, h5g, h5o, h5p, h5s
 
+from penstock._descriptor import write_at
 from penstock._error import Error
 from penstock.formats.faults import refused
 from penstock.formats.hdf5_append import InPlace
@@ -302,7 +303,7 @@ def _write_all(session: Session, size: int) -> None:
     overlay = session.overlay
     try:
         for offset, count in overlay.structures.items():
-            os.pwrite(session.descriptor, overlay.bytes_at(offset, count), offset)
+            write_at(session.descriptor, overlay.bytes_at(offset, count), offset)
         os.ftruncate(session.descriptor, size)
     except OSError as error:
         raise Error.of(error, "write the metadata of", session.name, "nothing was left behind") from error

@@ -258,15 +258,8 @@ class Execution:
         if outcome.bytes == wanted:
             return
         row = next((row for row in table if int(row[1] + row[3]) > self._file_bytes(int(row[0]))), table[-1])
-        raise Error(
-            code="end_of_file",
-            operation="read",
-            file=self._plan.files[int(row[0])],
-            offset_bytes=int(row[1]),
-            length_bytes=int(row[3]),
-            cause=f"the file ended {wanted - outcome.bytes} bytes early: it was cut short after it was opened",
-            advice="open it again",
-        )
+        _, offset, _, length = (int(number) for number in row)
+        raise Error.cut_short(self._plan.files[int(row[0])], offset, length, length - (wanted - outcome.bytes))
 
     def _file_bytes(self, number: int) -> int:
         return self._mover.files.lease([self._plan.files[number]], self._plan.writes)[0].size_bytes

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock.formats.faults import damaged
 
@@ -294,7 +295,7 @@ class _Parser:
             raise damaged(self._name, f"the header ends before the {what}: {self._limit} bytes, {end} are needed")
         while len(self._held) < end:
             wanted = min(self._limit, max(end, 2 * len(self._held), _FETCH_BYTES)) - len(self._held)
-            more = os.pread(self._descriptor, wanted, len(self._held))
+            more = read_at(self._descriptor, wanted, len(self._held))
             if not more:
                 raise damaged(self._name, f"the file became shorter while its {what} was read")
             self._held += more

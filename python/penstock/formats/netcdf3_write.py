@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from penstock._descriptor import write_at
 from penstock._error import Error
 from penstock.formats.faults import refused, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
@@ -215,7 +216,7 @@ class NetCDF3Writer:
             size = os.fstat(descriptor).st_size
             if end > size:
                 if self._streamed:  # else the file's size would say that there are records before they are written
-                    os.pwrite(descriptor, encode_records(self._stored), 4)
+                    write_at(descriptor, encode_records(self._stored), 4)
                     self._streamed = False
                 reserve(descriptor, self.name, size, end - size)
             self._grown = max(end, size)
@@ -236,7 +237,7 @@ class NetCDF3Writer:
         raw = encode(self._header)
         size = max(file_bytes(self._header, self._data_start), len(raw))
         os.ftruncate(new.descriptor, size)
-        os.pwrite(new.descriptor, raw, 0)
+        write_at(new.descriptor, raw, 0)
         new.publish(durable)
         self._new = None
         self._adopt(read_header(self.name))
@@ -248,9 +249,9 @@ class NetCDF3Writer:
         kept = slice(4, 4 + len(encode_records(self._header)))  # the number of records comes last, alone
         pending = raw[: kept.start] + old[kept] + raw[kept.stop :]
         if pending != old:
-            os.pwrite(descriptor, pending, 0)
+            write_at(descriptor, pending, 0)
         if raw[kept] != old[kept]:
-            os.pwrite(descriptor, raw[kept], kept.start)
+            write_at(descriptor, raw[kept], kept.start)
         if durable:
             os.fsync(descriptor)
         self._adopt(read_header(self.name))
@@ -278,7 +279,7 @@ def _fill(descriptor: int, variable: Variable, table: ChunkTable) -> None:
     for offset, length in zip(table.offset_bytes.tolist(), table.bytes.tolist(), strict=True):
         piece = element * (min(length, _FILL_BYTES) // len(element))
         for at in range(0, length, len(piece)):
-            os.pwrite(descriptor, piece[: length - at], offset + at)
+            write_at(descriptor, piece[: length - at], offset + at)
 
 
 def _whole(shape: Shape, first: int = 0) -> Box:

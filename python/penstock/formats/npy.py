@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from penstock._descriptor import read_at
 from penstock._dtype import DType
 from penstock.formats.faults import damaged, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
@@ -41,7 +42,7 @@ def open_npy(name: str | os.PathLike[str]) -> ContiguousFile:
 
 def _header(name: str, descriptor: int) -> tuple[dict[str, Any], int]:
     """(the dictionary, where data begin)."""
-    begin = os.pread(descriptor, _FIRST_READ, 0)
+    begin = read_at(descriptor, _FIRST_READ, 0)
     if len(begin) < 10 or not begin.startswith(MAGIC):
         raise damaged(name, f"it does not begin as an NPY file does: {begin[:6]!r}")
     version = begin[6]
@@ -52,7 +53,7 @@ def _header(name: str, descriptor: int) -> tuple[dict[str, Any], int]:
     if size > _MOST_HEADER:
         raise damaged(name, f"a header of {size} bytes; the limit is {_MOST_HEADER}")
     start = 8 + size_bytes + size
-    raw = begin[8 + size_bytes : start] if start <= len(begin) else os.pread(descriptor, size, 8 + size_bytes)
+    raw = begin[8 + size_bytes : start] if start <= len(begin) else read_at(descriptor, size, 8 + size_bytes)
     if len(raw) != size:
         raise damaged(name, f"the header ends at byte {start}, the file before")
     return _literal(name, raw, "utf-8" if version == 3 else "latin-1"), start

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock.formats.single import reading
 
@@ -90,13 +91,13 @@ def of_file(name: str) -> Format:
 def by_content(name: str) -> Format | None:
     """What the first bytes say."""
     with reading(name) as (descriptor, status):
-        begin = os.pread(descriptor, len(_HDF5), 0)
+        begin = read_at(descriptor, len(_HDF5), 0)
         if begin.startswith(_CLASSIC):
             return FORMATS["netcdf3"]
         if begin.startswith(_NPY):
             return FORMATS["npy"]
         starts = [start for start in _HDF5_STARTS if start < status.st_size]
-        if any(os.pread(descriptor, len(_HDF5), start) == _HDF5 for start in starts):
+        if any(read_at(descriptor, len(_HDF5), start) == _HDF5 for start in starts):
             return FORMATS["netcdf4"] if by_suffix(name) is FORMATS["netcdf4"] else FORMATS["hdf5"]
     return None
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from penstock._descriptor import read_at
 from penstock._dtype import DType
 from penstock.formats.faults import damaged, refused
 from penstock.formats.model import DatasetInfo, NewDataset
@@ -53,7 +54,7 @@ _NAMES = {type: name for name, type in _TYPES.items()}
 def open_safetensors(name: str | os.PathLike[str]) -> ContiguousFile:
     name = os.fspath(name)
     with reading(name) as (descriptor, status):
-        found = parse(name, lambda size, offset: os.pread(descriptor, size, offset), status.st_size)
+        found = parse(name, lambda size, offset: read_at(descriptor, size, offset), status.st_size)
     return replace(found, identity=identity_of(status))
 
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock._descriptor import write_at
 from penstock._error import Error
 from penstock.formats.faults import refused, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
@@ -97,7 +98,7 @@ class ContiguousWriter(ABC):
         head = self._head()
         try:
             for at in range(0, len(head), 1 << 20):
-                os.pwrite(self._new.descriptor, head[at : at + (1 << 20)], at)
+                write_at(self._new.descriptor, head[at : at + (1 << 20)], at)
         except OSError as error:
             raise Error.of(error, "write the head of", self.name, "check the space of the file system") from error
         self._new.publish(durable)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock.formats.faults import damaged, unknown, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
@@ -212,12 +213,7 @@ def _read(path: str, offset: int, length: int) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or offset + length > status.st_size:
             raise ValueError(f"it ends at {offset + length}, the file at {status.st_size}")
-        raw = os.pread(descriptor, length, offset)
-        while 0 < len(raw) < length:
-            more = os.pread(descriptor, length - len(raw), offset + len(raw))
-            if not more:
-                break
-            raw += more
+        raw = read_at(descriptor, length, offset)
         if len(raw) != length:
             raise ValueError("the file became shorter while it was read")
         return raw

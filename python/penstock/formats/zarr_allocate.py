@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock._descriptor import read_at, write_at
 from penstock._error import Error
 from penstock.formats.model import Shape
 from penstock.formats.new_file import reserve
@@ -79,7 +80,7 @@ def make_shard(path: str, meta: ArrayMeta, used: Sequence[int], older: Older | N
         os.ftruncate(descriptor, slots.end)
         for first, last in _runs(used):
             reserve(descriptor, path, slots.begin + first * slots.stride, (last - first) * slots.stride)
-        os.pwrite(descriptor, encode_index(sharding, entries), slots.index_at)
+        write_at(descriptor, encode_index(sharding, entries), slots.index_at)
         for number in used if any(meta.fill) else ():
             if number not in kept:
                 _fill(descriptor, meta.fill, slots.begin + number * slots.stride, slots.chunk_bytes)
@@ -153,7 +154,7 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 def _fill(descriptor: int, element: bytes, offset: int, length: int) -> None:
     piece = element * max(1, min(length, _WRITE_BYTES) // len(element))
     for at in range(0, length, len(piece)):
-        os.pwrite(descriptor, piece[: length - at], offset + at)
+        write_at(descriptor, piece[: length - at], offset + at)
 
 
 def _copy(descriptor: int, older: Older, slots: Slots) -> None:
@@ -161,7 +162,7 @@ def _copy(descriptor: int, older: Older, slots: Slots) -> None:
     try:
         for number, (offset, length) in older.chunks.items():
             for at in range(0, length, _WRITE_BYTES):
-                piece = os.pread(source, min(_WRITE_BYTES, length - at), offset + at)
-                os.pwrite(descriptor, piece, slots.begin + number * slots.stride + at)
+                piece = read_at(source, min(_WRITE_BYTES, length - at), offset + at)
+                write_at(descriptor, piece, slots.begin + number * slots.stride + at)
     finally:
         os.close(source)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock._descriptor import read_at
 from penstock.formats.crc32c import crc32c
 from penstock.formats.zarr_codecs import Sharding
 from penstock.formats.zarr_decode import NOT_STORED, parse_index
@@ -60,7 +61,7 @@ def _read_index(descriptor: int, file_bytes: int, sharding: Sharding, outer: tup
     size = sharding.index_bytes(outer)
     if size > file_bytes:
         raise ValueError(f"the shard has {file_bytes} bytes, its index alone {size}")
-    raw = os.pread(descriptor, size, 0 if sharding.index_at_start else file_bytes - size)
+    raw = read_at(descriptor, size, 0 if sharding.index_at_start else file_bytes - size)
     if len(raw) != size:
         raise ValueError("the shard became shorter while it was read")
     entries = parse_index(sharding, raw)
