@@ -91,7 +91,7 @@ class NetCDF3:
         return values(self.header.attributes)
 
     def variable(self, name: str) -> Variable:
-        found = self._variables.get(name.removeprefix("/"))
+        found = self._variables.get(name) or self._variables.get(name.removeprefix("/"))  # it may be part of the name
         if found is None:
             raise unknown(self.name, name, self._variables)
         return found
@@ -183,7 +183,12 @@ def fill_of(variable: Variable) -> bytes:
 
 
 def values(attributes: Sequence[Attribute]) -> dict[str, Any]:
-    return {attribute.name: value(attribute) for attribute in attributes}
+    """Of an attribute that is there twice, the first counts, as for the netCDF library."""
+    found: dict[str, Any] = {}
+    for attribute in attributes:
+        if attribute.name not in found:
+            found[attribute.name] = value(attribute)
+    return found
 
 
 def value(attribute: Attribute) -> Any:

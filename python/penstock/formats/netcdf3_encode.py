@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.formats.netcdf3_header import CHAR, TYPES, Attribute, Dimension, Header, Variable, padded
+from penstock.formats.netcdf3_header import CHAR, TYPES, Attribute, Dimension, Header, Variable, name_bytes, padded
 
 _SIZE_UNKNOWN = (1 << 32) - 1  # what the format says of sizes that 32 bits cannot hold
 _CODES = {kind.name: code for code, kind in TYPES.items()}
@@ -71,7 +71,7 @@ class _Encoder:
         return b"".join(parts)
 
     def _text(self, text: str) -> bytes:
-        raw = text.encode("utf-8")
+        raw = name_bytes(text)
         return self._number(len(raw)) + _pad(raw)
 
     def _number(self, value: int) -> bytes:

@@ -1,6 +1,9 @@
-"""The header of a classic netCDF file (CDF-1, CDF-2, CDF-5) as data, and the strict parser that makes it.
+"""The header of a classic netCDF file (CDF-1, CDF-2, CDF-5) as data, and the parser that makes it.
 
 The grammar is in the appendix "File Format Specifications" of the netCDF user's guide; CDF-5 widens counts to 64 bits.
+Where the netCDF library reads more than the grammar allows, this parser does too: names that end in zero bytes (the
+library writes such when it gives a shorter name in place), names that are empty, contain "/" or are no UTF-8, several
+dimensions of length 0, types of CDF-5 in older versions, any tag of an empty list, an attribute twice.
 What must stay true: every count is compared with the bytes that are left before anything of that size is made; no
 arithmetic can overflow (Python's integers, then one check against 2**63); a header has at most LARGEST_HEADER_BYTES;
 whatever the bytes are, the answer is a Header or a penstock.Error.
@@ -59,11 +62,35 @@ TYPES = {
     11: Type("uint64", "Q", 18446744073709551614),
 }
 CHAR = 2
-_CLASSIC_TYPES = 6  # CDF-1 and CDF-2 know the types up to this one
 
 
 def padded(bytes: int) -> int:
     return -(-bytes // 4) * 4
+
+
+class StoredName(str):
+    """A name that is stored in other bytes than its own UTF-8, which are written back as they were found."""
+
+    stored: bytes
+
+    @classmethod
+    def of(cls, raw: bytes) -> str:
+        """The name ends at the first zero. Older writers used Latin-1, which decodes any bytes."""
+        plain = raw.split(b"\0", 1)[0]
+        try:
+            text = plain.decode("utf-8")
+        except UnicodeDecodeError:
+            text = plain.decode("latin-1")
+        if text.encode("utf-8") == raw:
+            return text
+        name = cls(text)
+        name.stored = raw
+        return name
+
+
+def name_bytes(name: str) -> bytes:
+    """As stored, without padding."""
+    return name.stored if isinstance(name, StoredName) else name.encode("utf-8")
 
 
 class Dimension(NamedTuple):
@@ -191,7 +218,9 @@ class _Parser:
 
     def _records(self) -> int | None:
         raw = self._take(8 if self._version == 5 else 4, "number of records")
-        return None if raw == b"\xff" * len(raw) else self._not_negative(raw, "number of records")
+        if raw == b"\xff" * len(raw):
+            return None
+        return self._not_negative(raw, "number of records") if len(raw) == 8 else int.from_bytes(raw, "big")
 
     def _dimensions(self) -> tuple[Dimension, ...]:
         found = []
@@ -200,8 +229,6 @@ class _Parser:
             raw = self._take(8 if self._version == 5 else 4, f"length of dimension {name!r}")
             found.append(Dimension(name, int.from_bytes(raw, "big")))
         self._unique("dimensions", [dimension.name for dimension in found])
-        if sum(dimension.length == 0 for dimension in found) > 1:
-            raise damaged(self._name, "more than one dimension has length 0, which marks the record dimension")
         return tuple(found)
 
     def _attributes(self, owner: str) -> tuple[Attribute, ...]:
@@ -212,7 +239,6 @@ class _Parser:
             size = TYPES[type].itemsize
             bytes = size * self._count(size, f"values of attribute {name!r} of {owner}")
             found.append(Attribute(name, type, self._padded(bytes, f"attribute {name!r} of {owner}")))
-        self._unique(f"attributes of {owner}", [attribute.name for attribute in found])
         return tuple(found)
 
     def _variables(self, dimensions: tuple[Dimension, ...]) -> tuple[Variable, ...]:
@@ -250,25 +276,18 @@ class _Parser:
         """Number of entries of a list; 0 where it is absent. `smallest`: bytes of the shortest entry."""
         found = int.from_bytes(self._take(4, f"list of {what}"), "big")
         count = self._count(smallest, what)
-        if found != tag and (found or count):
+        if found != tag and count:
             raise damaged(self._name, f"the list of {what} has tag {found} and {count} entries; its tag is {tag}")
         return count
 
     def _type(self, what: str) -> int:
         type = int.from_bytes(self._take(4, f"type of {what}"), "big")
-        if type not in TYPES or (type > _CLASSIC_TYPES and self._version != 5):
-            raise damaged(self._name, f"{what} has type {type}, which CDF-{self._version} does not know")
+        if type not in TYPES:
+            raise damaged(self._name, f"{what} has type {type}, which classic netCDF does not have")
         return type
 
     def _text(self, what: str) -> str:
-        raw = self._padded(self._count(1, f"characters of the name of a {what}"), f"name of a {what}")
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError:
-            raise damaged(self._name, f"the name {raw[:40]!r} of a {what} is no UTF-8") from None
-        if not text or "\0" in text or "/" in text:
-            raise damaged(self._name, f"a {what} has the name {text[:40]!r}, which the format forbids")
-        return text
+        return StoredName.of(self._padded(self._count(1, f"characters of the name of a {what}"), f"name of a {what}"))
 
     def _padded(self, bytes: int, what: str) -> bytes:
         return self._take(padded(bytes), what)[:bytes]

@@ -115,9 +115,10 @@ class NetCDF3Writer:
         return variable_info(self._header, variable, self._rows.get(variable.name, 0))
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
-        plain = name.removeprefix("/")
-        if plain:
-            self._variable(plain)
+        plain = self._variable(name).name if name.strip("/") else ""
+        if not plain and any(not one.name for one in self._header.variables):
+            cause = "it has a variable with an empty name, whose attributes cannot be told from those of the file"
+            raise refused(self.name, cause)
         try:
             header = with_attributes(self._header, plain, dict(attributes))
         except ValueError as error:
@@ -180,7 +181,7 @@ class NetCDF3Writer:
     def _variable(self, name: str) -> Variable:
         if self._named[0] is not self._header:
             self._named = (self._header, {one.name: one for one in self._header.variables})
-        found = self._named[1].get(name.removeprefix("/"))
+        found = self._named[1].get(name) or self._named[1].get(name.removeprefix("/"))  # it may be part of the name
         if found is not None:
             return found
         raise unknown(self.name, name, self.names())
