@@ -57,6 +57,38 @@ static void struct_sizes_are_checked(void) {
     CHECK(context == NULL);
 }
 
+/* A program that leaves rubbish there would change its behaviour with a later library. */
+static void reserved_fields_are_zero_in_every_struct_that_has_one(void) {
+    penstock_error error = PENSTOCK_ERROR_INIT;
+    penstock_context_options context_options = PENSTOCK_CONTEXT_OPTIONS_INIT;
+    penstock_open_options open_options = PENSTOCK_OPEN_OPTIONS_INIT;
+    penstock_request request = PENSTOCK_REQUEST_INIT;
+    penstock_memory memory = {&error, sizeof(error), PENSTOCK_SYSTEM, 1};
+    penstock_context* context = made_context(0);
+    penstock_context* refused = NULL;
+    penstock_file* file = NULL;
+    penstock_transfer* transfer = NULL;
+    context_options.device = "host";
+    context_options.reserved = 1;
+    CHECK(penstock_context_create(&context_options, &refused, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(refused == NULL && strstr(error.message, "penstock_context_options.reserved") != NULL);
+    open_options.reserved = 1;
+    CHECK(penstock_file_open(context, "/proc/self/exe", &open_options, &file, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(file == NULL && strstr(error.message, "penstock_open_options.reserved") != NULL);
+    CHECK(penstock_wrap(context, &memory, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "penstock_memory.reserved") != NULL);
+    CHECK(penstock_file_open(context, "/proc/self/exe", NULL, &file, &error) == PENSTOCK_OK);
+    request.reserved = -1;
+    CHECK(penstock_start_read(file, &request, &transfer, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(transfer == NULL && strstr(error.message, "penstock_request.reserved") != NULL);
+    request.reserved = 0;
+    request.memory = memory;
+    CHECK(penstock_read(file, &request, NULL, &error) == PENSTOCK_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "penstock_memory.reserved") != NULL);
+    penstock_file_abandon(file);
+    penstock_context_destroy(context);
+}
+
 static void unknown_names_are_answered_with_the_known_ones(void) {
     penstock_context_options options = PENSTOCK_CONTEXT_OPTIONS_INIT;
     penstock_error error = PENSTOCK_ERROR_INIT;
@@ -124,6 +156,7 @@ static void run_all(void) {
     null_handles_are_refused_and_freeing_them_does_nothing();
     a_handle_of_another_kind_is_refused();
     struct_sizes_are_checked();
+    reserved_fields_are_zero_in_every_struct_that_has_one();
     unknown_names_are_answered_with_the_known_ones();
     a_missing_file_is_named();
     writing_to_a_file_opened_for_reading_is_refused();

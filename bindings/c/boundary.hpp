@@ -45,6 +45,16 @@ int guarded(const char* operation, penstock_error* error, Body&& body) noexcept 
 void check_struct(const char* name, const void* given, std::uint64_t struct_size, std::uint64_t first_bytes,
                   std::uint64_t known_bytes);
 
+// The field `reserved`, where a struct has one, is zero: a later version may give it a meaning.
+template <typename Struct>
+void check_reserved(const char* name, const Struct& given) {
+    if constexpr (requires { given.reserved; }) {
+        if (given.reserved == 0) return;
+        refuse("check arguments", std::string(name) + ".reserved is " + std::to_string(given.reserved) + ", not zero",
+               "clear the struct before filling it, or use its _INIT");
+    }
+}
+
 // A caller's struct as this library knows it; null gives all defaults. kFirst: sizeof of the struct's first version.
 template <typename Struct, std::uint64_t kFirst = sizeof(Struct)>
 Struct copied(const char* name, const Struct* given) {
@@ -54,6 +64,7 @@ Struct copied(const char* name, const Struct* given) {
     check_struct(name, given, given->struct_size, kFirst, sizeof(Struct));
     const std::uint64_t bytes = given->struct_size < sizeof(Struct) ? given->struct_size : sizeof(Struct);
     std::memcpy(static_cast<void*>(&mine), given, bytes);
+    check_reserved(name, mine);
     return mine;
 }
 

@@ -34,7 +34,6 @@ penstock::ContextOptions context_options(const penstock_context_options* given) 
     options.host.latency_ns = wanted.emulated_latency_ns;
     if (wanted.profile != nullptr) options.profiles.emplace_back(wanted.profile);
     options.adaptive = wanted.adaptive != 0;
-    if (wanted.reserved != 0) refuse("create context", "penstock_context_options.reserved is not zero", "");
     return options;
 }
 

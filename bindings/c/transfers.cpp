@@ -28,7 +28,6 @@ struct Request {
 
 Request checked(const penstock_request* given) {
     const auto wanted = copied("penstock_request", &required("penstock_request", given));
-    if (wanted.reserved != 0) refuse("check arguments", "penstock_request.reserved is not zero", "clear the struct");
     if (wanted.timeout_ms < 0) {
         refuse("check arguments", "timeout_ms is " + std::to_string(wanted.timeout_ms), "0 means no time limit");
     }

@@ -35,9 +35,7 @@ inline Deadline deadline_after_ms(std::int64_t timeout_ms) {
 }
 
 inline MemoryView memory_view(const penstock_memory& memory) {
-    if (memory.reserved != 0) {
-        refuse("check arguments", "penstock_memory.reserved is not zero", "clear the struct before filling it");
-    }
+    check_reserved("penstock_memory", memory);
     return {memory.data, memory.bytes, checked_kind(memory.kind)};
 }
 
