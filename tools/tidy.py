@@ -75,6 +75,8 @@ BANNED = [  # rule, what, instead, where (folder prefix), except for files that 
      r"(?<![\w.>])(?:std::|::)?(?:malloc|calloc|realloc|free|strdup)\s*\(",
      "use an owner", "src/", TESTS),
     ("raw-memory", r"\bnew\s+[\w:(]|(?<!=)(?<!= )\bdelete\b(?:\s*\[\])?\s+\w", "use an owner", "bindings/", r"\.c$"),
+    ("gil", r"\bgil_scoped_(?:release|acquire)\b|\b(?:PyEval_(?:Save|Restore)Thread|PyGILState_Ensure)\b",
+     "use GilReleased or GilHeld: they bear the end of the interpreter", "", r"^bindings/python/gil\.hpp$|\.py$"),
     ("using-namespace", r"\busing\s+namespace\b", "name what you use", "", r"^$"),
     ("mutable-static", r"^\s*(?:static|thread_local)\s+(?!const|_?assert|inline|thread_local\s+const)[^()=;{]*[;={]",
      "state belongs to an object", "src/", TESTS),

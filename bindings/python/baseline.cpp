@@ -126,7 +126,7 @@ double host_threads(const nb::kwargs& keywords) {
         throw Error(ErrorCode::invalid_argument, "measure host threads", "threads and chunk_bytes must be positive",
                     "");
     }
-    nb::gil_scoped_release release;
+    const GilReleased release;
     return run_host_loop(loop);
 }
 
@@ -139,7 +139,7 @@ double pread_memcpy(const Context& context, nb::handle path, nb::handle memory, 
     if (view.kind == MemoryKind::device && !context.device().info().emulated) {
         throw Error(ErrorCode::unsupported, "measure pread and memcpy", "the CPU cannot address GPU memory", "");
     }
-    nb::gil_scoped_release release;
+    const GilReleased release;
     const Descriptor file(name, O_RDONLY);
     const AlignedMemory staging(chunk_bytes);
     const auto start = Clock::now();
@@ -160,7 +160,7 @@ double copy_seconds(const Context& context, bool to_device, nb::handle device, n
     const BorrowedMemory near(context, pinned, to_device ? Use::read_from : Use::write_into);
     const std::uint64_t bytes = std::min(far.view().bytes, near.view().bytes);
     need_own_process(context);
-    nb::gil_scoped_release release;
+    const GilReleased release;
     context.device().enter_thread();
     const auto stream = context.device().make_stream();
     const auto start = Clock::now();
@@ -179,7 +179,7 @@ std::pair<std::vector<std::uint64_t>, std::vector<double>> read_latencies(const 
                                                                           std::uint64_t seed) {
     const BorrowedMemory target(file.context, memory, Use::write_into);
     const MemoryView all = target.view();
-    nb::gil_scoped_release release;
+    const GilReleased release;
     const std::uint64_t blocks = block_bytes == 0 ? 0 : file.file.size_bytes() / block_bytes;
     if (blocks == 0)
         throw Error(ErrorCode::invalid_argument, "measure latency", "the file is smaller than a block", "");
@@ -212,7 +212,7 @@ std::unique_ptr<PythonTransfer> start_blocks(PythonFile& file, nb::handle memory
     if (block_bytes == 0) throw Error(ErrorCode::invalid_argument, "start blocks", "block_bytes must be positive", "");
     Transfer transfer;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         std::vector<std::uint64_t> order((view.bytes + block_bytes - 1) / block_bytes);
         std::iota(order.begin(), order.end(), std::uint64_t{0});
         std::mt19937_64 random(seed);

@@ -1,8 +1,8 @@
 // What the files of the Python module share: borrowed memory, interruptible waits, options from keywords.
 //
-// Rules of this module: the GIL is released around everything that waits or moves bytes; no Python code is ever called
-// from a worker thread (progress is polled), so no wait can deadlock on the GIL; memory of other owners is held by the
-// transfer that uses it until that transfer is done.
+// Rules of this module: the GIL is released around everything that waits or moves bytes, by the guards of gil.hpp; no
+// Python code is ever called from a worker thread (progress is polled), so no wait can deadlock on the GIL; memory of
+// other owners is held by the transfer that uses it until that transfer is done.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "gil.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::python {
@@ -102,7 +103,7 @@ bool wait_in_slices(Deadline deadline, Slice slice) {
     for (;;) {
         bool done = false;
         {
-            nb::gil_scoped_release release;
+            const GilReleased release;
             const Deadline next = Deadline::after(std::min<std::chrono::nanoseconds>(kSlice, deadline.left()));
             done = slice(next);
         }

@@ -114,7 +114,7 @@ void copy_boxes(const CopyArguments& given) {
     const BoxTable table(given.table, "copy boxes", 2);
     const BorrowedMemory to(given.context, given.destination, Use::write_into);
     const BorrowedMemory from(given.context, given.source, Use::read_from);
-    nb::gil_scoped_release release;
+    const GilReleased release;
     const Side into = table.side(0, "destination", to.view()), out = table.side(1, "source", from.view());
     const auto item_of = [&](std::size_t row) {
         Box item;
@@ -138,7 +138,7 @@ void fill_boxes(const Context& context, nb::handle destination, nb::handle table
         throw Error(ErrorCode::invalid_argument, "fill boxes", "an item of " + std::to_string(item.size()) + " bytes",
                     "give 1 to " + std::to_string(kFillItemBytes) + " bytes");
     }
-    nb::gil_scoped_release release;
+    const GilReleased release;
     const Side into = table.side(0, "destination", to.view());
     const auto item_at = [&](std::size_t row) {
         Box box;
@@ -175,7 +175,7 @@ nb::bytes checksums(const Context& context, nb::handle memory, nb::handle table_
     }
     std::vector<std::uint32_t> found;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         found = context.checksums(kind == "crc32" ? ChecksumKind::crc32 : ChecksumKind::adler32, ranges);
     }
     return nb::bytes(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(std::uint32_t));
@@ -201,7 +201,7 @@ void bind_boxes(nb::module_& module) {
         "synchronize_stream",
         [](const Context& context, nb::handle handle) {
             const std::uintptr_t stream = handle.is_none() ? 0 : option<std::uintptr_t>("handle", handle);
-            nb::gil_scoped_release release;
+            const GilReleased release;
             context.synchronize_stream(stream);
         },
         arg("context"), arg("handle").none());

@@ -66,7 +66,7 @@ PythonBuffer allocate(const Context& context, nb::handle size, nb::handle kind_n
         throw Error(ErrorCode::invalid_argument, "allocate", "there is no first touch '" + touch + "'",
                     "use one of none, cpu, gpu");
     }
-    nb::gil_scoped_release release;
+    const GilReleased release;
     PythonBuffer buffer;
     buffer.context = context;
     buffer.owner = context.allocate(bytes, *memory, *first);

@@ -48,7 +48,7 @@ ContextOptions context_options(const nb::kwargs& keywords) {
 
 void make_context(Context* self, const nb::kwargs& keywords) {
     const ContextOptions options = context_options(keywords);
-    nb::gil_scoped_release release;
+    const GilReleased release;
     new (self) Context(options);
 }
 
@@ -56,7 +56,7 @@ nb::dict device_info(const Context& self) {
     need_own_process(self);
     DeviceInfo info;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         info = self.device().info();
     }
     nb::dict fields;
@@ -87,7 +87,7 @@ void copy_to_host(const Context& self, nb::handle host, nb::handle device) {
     const BorrowedMemory to(self, host, BorrowedMemory::Use::write_into);
     const BorrowedMemory from(self, device, BorrowedMemory::Use::read_from);
     need_same_size(to, from);
-    nb::gil_scoped_release release;
+    const GilReleased release;
     if (to.view().bytes > 0) self.copy_to_host(to.view().data, from.view().data, to.view().bytes);
 }
 
@@ -95,7 +95,7 @@ void copy_to_device(const Context& self, nb::handle device, nb::handle host) {
     const BorrowedMemory to(self, device, BorrowedMemory::Use::write_into);
     const BorrowedMemory from(self, host, BorrowedMemory::Use::read_from);
     need_same_size(to, from);
-    nb::gil_scoped_release release;
+    const GilReleased release;
     if (to.view().bytes > 0) self.copy_to_device(to.view().data, from.view().data, to.view().bytes);
 }
 

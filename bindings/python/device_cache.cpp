@@ -64,7 +64,7 @@ std::unique_ptr<PythonDeviceCache> make(const Context& context, nb::list arrays,
     const DeviceCacheOptions options = cache_options(keywords);
     std::vector<StripedFiles> striped;
     for (const nb::handle array : arrays) striped.push_back(files_of(array));
-    nb::gil_scoped_release release;
+    const GilReleased release;
     return std::make_unique<PythonDeviceCache>(PythonDeviceCache{context, DeviceCache(context, striped, options)});
 }
 
@@ -100,7 +100,7 @@ void move_rows(const PythonDeviceCache& self, const RowsMove& given, Move move) 
     for (std::uint64_t at = 0; at < count; at += piece) {
         const std::uint64_t some = std::min(piece, count - at);
         {
-            nb::gil_scoped_release release;
+            const GilReleased release;
             if (fits)
                 move(indices.view().slice(at * 8, some * 8), memory.view().slice(at * row, some * row));
             else
@@ -123,7 +123,7 @@ void move_range(const PythonDeviceCache& self, const RangeMove& given, Move move
     for (std::uint64_t at = given.offset_bytes; at < end;) {
         const std::uint64_t next = std::min(end, align_down(at + piece, kPieceAlignment));
         {
-            nb::gil_scoped_release release;
+            const GilReleased release;
             move(at, memory.view().slice(at - given.offset_bytes, next - at));
         }
         heed_signals();
@@ -190,7 +190,7 @@ nb::dict array_to_dict(const DeviceCacheStatistics::Array& array) {
 nb::dict statistics(const PythonDeviceCache& self) {
     DeviceCacheStatistics found;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         found = self.cache.statistics();
     }
     nb::dict fields = counts_to_dict(found.total);
@@ -224,7 +224,7 @@ void advise(const PythonDeviceCache& self, std::uint32_t array, nb::handle advic
         throw Error(ErrorCode::invalid_argument, "advise", "there is no advice '" + name + "'",
                     "use one of sweep, random, once, none");
     }
-    nb::gil_scoped_release release;
+    const GilReleased release;
     self.cache.advise(array, *known);
 }
 
@@ -233,7 +233,7 @@ using OnRange = void (DeviceCache::*)(std::uint32_t, std::uint64_t, std::uint64_
 auto on_range(OnRange function) {
     return [function](const PythonDeviceCache& self, std::uint32_t array, nb::handle offset_bytes, nb::handle bytes) {
         const std::uint64_t offset = byte_count("offset_bytes", offset_bytes), length = byte_count("bytes", bytes);
-        nb::gil_scoped_release release;
+        const GilReleased release;
         (self.cache.*function)(array, offset, length);
     };
 }
@@ -280,7 +280,7 @@ void bind_moves(nb::class_<PythonDeviceCache>& type) {
 void bind_device_cache(nb::module_& module) {
     using Self = const PythonDeviceCache&;
     using nb::arg;
-    const auto release = nb::call_guard<nb::gil_scoped_release>();
+    const auto release = nb::call_guard<GilReleased>();
     nb::class_<PythonDeviceCache> type(module, "DeviceCache");
     bind_moves(type);
     constexpr std::pair<const char*, OnRange> kOnRange[] = {

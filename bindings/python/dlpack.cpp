@@ -135,7 +135,7 @@ void DLPackMemory::settle(const Context& context) {
     if (!pending_) return;
     const std::uintptr_t stream = *pending_;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         context.synchronize_stream(stream);
     }
     pending_.reset();

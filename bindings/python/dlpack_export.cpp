@@ -98,7 +98,7 @@ nb::object copied(const PythonBuffer& buffer, std::uint64_t offset_bytes, Layout
     layout.strides = target;
     PythonBuffer copy = buffer;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         const Context& context = *buffer.context;
         copy.owner = context.allocate(std::max<std::uint64_t>(bytes, 1), buffer.part.kind);
         copy.part = copy.owner.view();
@@ -122,9 +122,8 @@ template <class Managed>
 void let_go(Managed* managed) {
     const std::unique_ptr<Held<Managed>> held(static_cast<Held<Managed>*>(managed->owner));
     if (Py_IsInitialized() == 0) return;
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const GilHeld gil;
     Py_DECREF(held->buffer);
-    PyGILState_Release(state);
 }
 
 template <class Managed>

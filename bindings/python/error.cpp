@@ -44,7 +44,8 @@ namespace {
 
 void raise_error(nb::handle type, const ErrorInfo& info) {
     try {
-        const nb::object value = type(text(in_words_of_python(info).message()), **error_to_dict(info));
+        const nb::object value = in_python(
+            [&] { return nb::object(type(text(in_words_of_python(info).message()), **error_to_dict(info))); });
         PyErr_SetObject(type.ptr(), value.ptr());
     } catch (nb::python_error& failure) {
         failure.restore();

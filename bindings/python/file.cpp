@@ -39,7 +39,7 @@ OpenOptions open_options(const nb::kwargs& keywords) {
 PythonFile open_file(const Context& context, nb::handle path, const nb::kwargs& keywords) {
     const OpenOptions options = open_options(keywords);
     const std::string name = file_name(path, options.mode == OpenMode::create ? "create" : "open");
-    nb::gil_scoped_release release;
+    const GilReleased release;
     return PythonFile{context, context.open(name, options)};
 }
 
@@ -71,7 +71,7 @@ std::unique_ptr<PythonTransfer> start_one(const Place& place, nb::handle memory,
     const File& file = place.file.file;
     Transfer transfer;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         transfer = place.direction == Direction::read ? file.start_read(kept->view(), place.offset_bytes, options)
                                                       : file.start_write(kept->view(), place.offset_bytes, options);
     }
@@ -110,7 +110,7 @@ nb::dict residency(const PythonFile& self, nb::handle offset_bytes, nb::handle b
     const std::uint64_t length = bytes.is_none() ? size - std::min(offset, size) : byte_count("bytes", bytes);
     Residency found;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         found = self.file.residency(offset, length);
     }
     nb::dict fields;
@@ -126,7 +126,7 @@ nb::dict residency(const PythonFile& self, nb::handle offset_bytes, nb::handle b
 void drop_cache(const PythonFile& self, nb::handle offset_bytes, nb::handle bytes) {
     const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
     const std::uint64_t length = byte_count("bytes", bytes);
-    nb::gil_scoped_release release;
+    const GilReleased release;
     self.file.drop_cache(offset, length);
 }
 
@@ -134,7 +134,7 @@ nb::tuple register_mapping(const PythonFile& self) {
     std::string why;
     bool accepted = false;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         accepted = self.file.register_mapping(why);
     }
     return nb::make_tuple(accepted, why);
@@ -162,7 +162,7 @@ std::unique_ptr<PythonTransfer> start(const Context& context, const std::string&
     const MemoryKind kind = memory.empty() ? MemoryKind::device : memory.front()->view().kind;
     Transfer transfer;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         transfer = context.start(way, wanted, kind, options);
     }
     const PythonFile* last = nullptr;  // ranges often share one file
@@ -178,7 +178,7 @@ std::unique_ptr<PythonTransfer> start(const Context& context, const std::string&
 
 void bind_file(nb::module_& module) {
     using nb::arg;
-    const auto release = nb::call_guard<nb::gil_scoped_release>();
+    const auto release = nb::call_guard<GilReleased>();
     nb::class_<PythonFile>(module, "File")
         .def_prop_ro("name", [](const PythonFile& self) { return text(self.file.name()); })
         .def_prop_ro("size_bytes", [](const PythonFile& self) { return self.file.size_bytes(); })

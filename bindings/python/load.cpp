@@ -166,7 +166,7 @@ auto run_interruptibly(std::atomic<bool>& cancel, Work work) {
                        [&](Deadline next) { return running.wait_for(next.left()) == std::future_status::ready; });
     } catch (...) {
         cancel = true;
-        nb::gil_scoped_release release;
+        const GilReleased release;
         running.wait();
         throw;
     }

@@ -66,8 +66,10 @@ BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use us
         foreign_ = false;
         return;
     }
-    if (from_dlpack(context, object, use) || from_cuda_array(context, object, use)) return;
-    from_buffer_protocol(object, use);
+    in_python([&] {  // the array's library may answer in Python
+        if (from_dlpack(context, object, use) || from_cuda_array(context, object, use)) return;
+        from_buffer_protocol(object, use);
+    });
 }
 
 BorrowedMemory::~BorrowedMemory() {
@@ -88,7 +90,7 @@ bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, 
     const nb::object stream = description.attr("get")("stream");
     if (bytes != 0 && !stream.is_none()) {
         const auto number = nb::cast<std::uintptr_t>(stream);
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         context.synchronize_stream(number);
     }
     return true;

@@ -30,7 +30,7 @@ nb::object survey(nb::handle path) {
     const std::string place = file_name(path, "survey");
     std::string found;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         found = survey_json(place);
     }
     return text(found);
@@ -40,7 +40,7 @@ nb::tuple cuda_devices() {
     std::string why;
     int count = 0;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         count = cuda_device_count(why);
     }
     return nb::make_tuple(count, why);

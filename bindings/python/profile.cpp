@@ -19,7 +19,7 @@ MemoryKind memory_kind(const std::string& name) {
 // The head of a profile of this machine, this device and the file system that `path` lies on; rows are to follow.
 std::string profile_head(const Context& context, nb::handle path, const std::string& measured) {
     const std::string name = file_name(path, "identify");
-    nb::gil_scoped_release release;
+    const GilReleased release;
     Profile profile = context.identity(name);
     profile.measured = measured;
     return profile_text(profile);
@@ -68,7 +68,7 @@ nb::dict explain(const PythonFile& file, const nb::dict& asked, const nb::kwargs
     const TransferOptions options = transfer_options(keywords);
     Explanation found;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         found = file.context.explain(question.direction, {&question.range, 1}, question.kind, options);
     }
     nb::list parts;
@@ -87,7 +87,7 @@ nb::dict explain(const PythonFile& file, const nb::dict& asked, const nb::kwargs
 // Mean seconds of making the plan of such a request, residency asked each time.
 double plan_seconds(const PythonFile& file, const nb::dict& asked, std::uint64_t count) {
     const Question question = question_of(file, asked);
-    nb::gil_scoped_release release;
+    const GilReleased release;
     const auto start = Clock::now();
     for (std::uint64_t i = 0; i < count; ++i) {
         static_cast<void>(file.context.plan(question.direction, {&question.range, 1}, question.kind));
@@ -137,7 +137,7 @@ nb::tuple time_requests(const PythonFile& file, nb::handle memory, const std::st
     std::vector<double> seconds;
     std::string took;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         took = timed({file.file, borrowed.view().slice(0, bytes * offsets.size()), bytes, writes}, offsets, options,
                      seconds);
     }

@@ -22,7 +22,7 @@ void run_on_stream(const Context& context, Work work) {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> event;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         context.device().enter_thread();
         stream = context.device().make_stream();
         event = context.device().make_event();
@@ -30,7 +30,7 @@ void run_on_stream(const Context& context, Work work) {
         stream->record(*event);
     }
     wait_in_slices(Deadline::never(), [&](Deadline next) { return event->wait(next); });
-    nb::gil_scoped_release release;
+    const GilReleased release;
     stream.reset();
 }
 
@@ -58,7 +58,7 @@ nb::tuple verify(const Context& context, nb::handle memory, nb::handle file_offs
     need_own_process(context);
     StampCheck check;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         context.device().enter_thread();
         check = context.device().make_stream()->verify_stamp(source.view().data, source.view().bytes, offset, mixed);
     }

@@ -100,7 +100,7 @@ std::unique_ptr<PythonStorm> make(const Context& context, nb::handle name, const
     const StormSetup setup = setup_of(keywords);
     const std::string file = file_name(name, "measure requests of the device");
     need_own_process(context);
-    nb::gil_scoped_release release;
+    const GilReleased release;
     context.device().enter_thread();
     return std::make_unique<PythonStorm>(
         PythonStorm{context, std::make_unique<Storm>(context.device(), file, setup)});
@@ -121,7 +121,7 @@ nb::dict run(const PythonStorm& self, const nb::kwargs& keywords) {
     need_own_process(self.context);
     load::StormReport report;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         self.context.device().enter_thread();
         report = self.open().run(options);
     }
@@ -170,7 +170,7 @@ nb::tuple time_loads(const Context& context, std::uintptr_t ref, nb::handle plai
     }
     load::Loads found;
     {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         context.device().enter_thread();
         const auto* array = reinterpret_cast<const ondevice::StoredRef*>(ref);
         found = load::time_loads(context.device(), array, from, count, options);
@@ -192,7 +192,7 @@ std::uint64_t wrong_words(const Context& context, nb::handle rows, nb::handle me
     const load::RowsWork work{reinterpret_cast<const ondevice::u64*>(numbers.view().data),
                               reinterpret_cast<const ondevice::u64*>(gathered.view().data), count,
                               gathered.view().bytes / count / sizeof(std::uint64_t), mixed, nullptr};
-    nb::gil_scoped_release release;
+    const GilReleased release;
     context.device().enter_thread();
     return load::wrong_words(context.device(), work);
 }
@@ -206,7 +206,7 @@ void bind_storm(nb::module_& module) {
         .def("warps", [](const PythonStorm& self, const nb::kwargs& keywords) {
             return self.open().warps(run_options(keywords));
         })
-        .def("close", [](PythonStorm& self) { self.storm.reset(); }, nb::call_guard<nb::gil_scoped_release>());
+        .def("close", [](PythonStorm& self) { self.storm.reset(); }, nb::call_guard<GilReleased>());
     module.def("storm", &make, arg("context"), any("file"), arg("options"));
     module.def("time_loads", &time_loads, arg("context"), arg("ref"), any("plain"), any("items"),
                arg("options"));

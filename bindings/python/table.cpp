@@ -75,7 +75,7 @@ std::unique_ptr<PythonTransfer> start_table(const TableArguments& given, const n
     const TransferOptions options = transfer_options(keywords);
     Transfer transfer;
     {
-        nb::gil_scoped_release release;
+        const GilReleased release;
         const std::vector<Range> ranges = ranges_of(table, files, memory->view());
         transfer = given.context.start(given.direction, ranges, memory->view().kind, options);
     }

@@ -20,7 +20,7 @@ PythonTransfer::~PythonTransfer() {
     if (!foreign || ended()) return;
     // The owner of foreign memory may free it as soon as we let go of it, so nothing may still write there.
     transfer_.cancel();
-    nb::gil_scoped_release release;
+    const GilReleased release;
     transfer_.wait();
 }
 
@@ -39,7 +39,7 @@ bool PythonTransfer::wait(Deadline deadline, nb::handle progress) const {
     for (;;) {
         const auto next = Deadline::after(std::min<std::chrono::nanoseconds>(kProgressEvery, deadline.left()));
         const bool done = wait_in_slices(next, slice);
-        progress(transfer_.bytes_done(), transfer_.bytes_total());
+        in_python([&] { progress(transfer_.bytes_done(), transfer_.bytes_total()); });
         if (done || deadline.passed()) return done;
     }
 }
@@ -158,7 +158,7 @@ void bind_transfer(nb::module_& module) {
         .def("result", &result)
         .def(
             "cancel", [](const PythonTransfer& self) { self.transfer().cancel(); },
-            nb::call_guard<nb::gil_scoped_release>())
+            nb::call_guard<GilReleased>())
         .def_prop_ro("bytes_done", [](const PythonTransfer& self) { return self.transfer().bytes_done(); })
         .def_prop_ro("bytes_total", [](const PythonTransfer& self) { return self.transfer().bytes_total(); })
         .def_prop_ro("plan", [](const PythonTransfer& self) { return plan_to_dict(self.transfer().plan()); });

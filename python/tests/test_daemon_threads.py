@@ -1,5 +1,5 @@
-"""Threads of the library's users that still run when the interpreter ends, as those of data loaders do: the process ends
-as it would without them."""
+"""Threads of the library's users that still run when the interpreter ends, as those of data loaders do: the process
+ends as it would without them."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ nb::tuple read(nb::handle path, double unit_metres) {
     const std::string name = file_name(path, "read a mesh");
     hmatrix::Mesh mesh;
     {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         mesh = hmatrix::read_mesh(name, {unit_metres});
     }
     return mesh_to_arrays(mesh);
@@ -87,7 +87,7 @@ void write(nb::handle path, const Doubles& vertices, const Integers& triangles, 
     }
     const std::string name = file_name(path, "write a surface");
     const hmatrix::Mesh mesh = mesh_of(vertices, triangles);
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     hmatrix::write_surface(name, mesh, faces);
 }
 

@@ -14,10 +14,10 @@ namespace {
 // through the work, which cleans up, to whoever asked for it.
 template <class... Arguments>
 bool told(nb::handle function, Arguments... arguments) {
-    const nb::gil_scoped_acquire acquire;
+    const GilHeld acquire;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (function.is_none()) return true;
-    const nb::object answer = function(arguments...);
+    const nb::object answer = in_python([&] { return nb::object(function(arguments...)); });
     return !answer.is(nb::handle(Py_False));
 }
 
@@ -27,7 +27,7 @@ class PythonEntries final : public hmatrix::Entries {
   public:
     explicit PythonEntries(nb::object function) : function_(std::move(function)) {}
     ~PythonEntries() override {
-        const nb::gil_scoped_acquire acquire;
+        const GilHeld acquire;
         function_.reset();
     }
     void row(std::int64_t row, std::span<const std::int64_t> columns, double* out) const override {
@@ -39,8 +39,8 @@ class PythonEntries final : public hmatrix::Entries {
 
   private:
     void ask(std::span<const std::int64_t> rows, std::span<const std::int64_t> columns, double* out) const {
-        const nb::gil_scoped_acquire acquire;
-        const nb::object answer = function_(numbers(rows), numbers(columns));
+        const GilHeld acquire;
+        const nb::object answer = in_python([&] { return nb::object(function_(numbers(rows), numbers(columns))); });
         Doubles values;
         if (!nb::try_cast<Doubles>(answer, values) || values.size() != rows.size() * columns.size()) {
             PyErr_Clear();
@@ -97,7 +97,7 @@ struct AssembleJob {
         };
         hmatrix::Assembled made;
         {
-            const nb::gil_scoped_release release;
+            const GilReleased release;
             hmatrix::Workers threads(workers);
             made = hmatrix::assemble(context, threads, problem, path, options);
         }
@@ -170,14 +170,14 @@ nb::dict counts_to_dict(const hmatrix::StoredSystem& self) {
 }
 
 double product_seconds(hmatrix::StoredSystem& self, int products, double accuracy) {
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     return self.product_seconds(products, accuracy);
 }
 
 nb::object multiply(hmatrix::StoredSystem& self, const Doubles& x, double accuracy) {
     std::vector<double> y(x.size());
     {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         self.multiply(values_of(x), y, accuracy);
     }
     std::vector<std::size_t> shape;
@@ -230,7 +230,7 @@ nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubl
     };
     hmatrix::ContinuedResult found;
     {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         if (checkpoint.is_none()) {
             found.result = run(x, asked.options);
         } else {
@@ -248,7 +248,7 @@ nb::dict info(const Context& context, nb::handle path) {
     const std::string name = file_name(path, "open a matrix");
     std::optional<hmatrix::MatrixFile> file;
     {
-        const nb::gil_scoped_release release;
+        const GilReleased release;
         hmatrix::Workers workers(1);
         file.emplace(hmatrix::MatrixFile::open(context, workers, name));
     }
@@ -266,7 +266,7 @@ nb::dict info(const Context& context, nb::handle path) {
 void open_system(hmatrix::StoredSystem* self, const Context& context, nb::handle path, const nb::dict& keywords) {
     const std::string name = file_name(path, "open a matrix");
     const hmatrix::SystemOptions options = system_options(keywords);
-    const nb::gil_scoped_release release;
+    const GilReleased release;
     new (self) hmatrix::StoredSystem(context, name, options);
 }
 
