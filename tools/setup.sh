@@ -2,7 +2,7 @@
 # System packages for building and testing Penstock on Debian and Ubuntu. Installs what is missing when run as root;
 # otherwise stops with the exact line to run. Safe to run again: does nothing when all is there.
 #   tools/setup.sh          compiler, Python headers, liburing, libaio
-#   tools/setup.sh test     the same, GoogleTest, h5dump and ncdump
+#   tools/setup.sh test     the same, GoogleTest, h5dump and ncdump; as root, file systems that tests mount as well
 set -eu
 
 python=${PYTHON:-python3}
@@ -34,6 +34,14 @@ if [ "${1:-}" = test ]; then
     need libgtest-dev header gtest/gtest.h
     need hdf5-tools command -v h5dump
     need netcdf-bin command -v ncdump
+    if [ "$(id -u)" = 0 ]; then # who may not mount does without: those tests are skipped
+        PATH=$PATH:/usr/sbin:/sbin
+        need util-linux command -v losetup
+        need mount command -v mount
+        need e2fsprogs command -v mkfs.ext4
+        need xfsprogs command -v mkfs.xfs
+        need btrfs-progs command -v mkfs.btrfs
+    fi
 fi
 
 [ -n "$packages" ] || exit 0

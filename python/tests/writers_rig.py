@@ -1,0 +1,208 @@
+"""Every writer of Penstock, as tests of faults drive them: each puts a version of its content under one name, and stock
+libraries say which version a file holds. Content of a version is wholly told by its number, so that a file of two
+versions, or of a part of one, is never taken for either."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import penstock as ps
+
+COUNT = 3000  # elements of one version: 12 kB
+ROWS, COLUMNS = 1, 600  # of one append
+
+
+class Broken(Exception):
+    """A file is there and holds no version of its content."""
+
+
+def values(version: int) -> np.ndarray:
+    return np.arange(COUNT, dtype="<f4") + np.float32(version * 10_000)
+
+
+def rows(version: int) -> np.ndarray:
+    """What a file holds that was appended to so often."""
+    return np.repeat(np.arange(version * ROWS, dtype="<f4"), COLUMNS).reshape(version * ROWS, COLUMNS)
+
+
+def version_of(found: Any) -> int:
+    found = np.ravel(np.asarray(found))
+    if found.size != COUNT:
+        raise Broken(f"{found.size} elements in place of {COUNT}")
+    version = int(found[0]) // 10_000
+    if not np.array_equal(found, values(version)):
+        raise Broken("elements of no version, or of several")
+    return version
+
+
+def steps_of(found: Any) -> int:
+    found = np.asarray(found)
+    if found.ndim != 2 or found.shape[1] != COLUMNS or not np.array_equal(found, rows(len(found) // ROWS)):
+        raise Broken(f"rows that were never appended: shape {found.shape}")
+    return len(found) // ROWS
+
+
+@dataclass(frozen=True)
+class Writer:
+    """`write(path, version, durable)` takes a file from the version before, or from none, to that one."""
+
+    file: str
+    write: Callable[[Path, int, bool], None]
+    version: Callable[[Path], int]  # by a stock library; Broken, or an error of that library
+    appends: bool = False
+
+    def look(self, path: Path) -> int:
+        """The version under the name, 0 where nothing has the name. Broken says why it is none."""
+        if not path.exists():
+            return 0
+        try:
+            return self.version(path)
+        except Broken:
+            raise
+        except Exception as error:
+            raise Broken(f"{type(error).__name__}: {error}") from error
+
+
+def by_bytes(path: Path) -> int:
+    return version_of(np.fromfile(path, "<f4"))
+
+
+def by_npy(path: Path) -> int:
+    return version_of(np.load(path))
+
+
+def by_safetensors(path: Path) -> int:
+    from safetensors.numpy import load_file
+
+    return version_of(load_file(path)["x"])
+
+
+def by_h5py(path: Path) -> int:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return version_of(file["x"][...])
+
+
+def by_netcdf(path: Path) -> int:
+    import netCDF4
+
+    with netCDF4.Dataset(path) as file:
+        return version_of(file["x"][...])
+
+
+def by_zarr(path: Path) -> int:
+    import zarr
+
+    return version_of(zarr.open_group(path, mode="r")["x"][...])
+
+
+def steps_by_h5py(path: Path) -> int:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return steps_of(file["a"][...])
+
+
+def steps_by_netcdf(path: Path) -> int:
+    import netCDF4
+
+    with netCDF4.Dataset(path) as file:
+        return steps_of(file["a"][...])
+
+
+def steps_by_zarr(path: Path) -> int:
+    import zarr
+
+    return steps_of(zarr.open_group(path, mode="r")["a"][...])
+
+
+def core(path_name: str) -> Callable[[Path, int, bool], None]:
+    def write(path: Path, version: int, durable: bool) -> None:
+        data = values(version)
+        with context_by(path_name).create(path, data.nbytes, durable=durable) as file:
+            file.write(data)
+
+    return write
+
+
+@functools.cache
+def context_by(path_name: str) -> ps.Context:
+    return ps.Context("host", profile=None, path=path_name)
+
+
+def save(one: bool) -> Callable[[Path, int, bool], None]:
+    def write(path: Path, version: int, durable: bool) -> None:
+        data = values(version)
+        ps.save(path, data if one else {"x": data}, "host", durable=durable)
+
+    return write
+
+
+def made_in_parts(path: Path, version: int, durable: bool) -> None:
+    """Datasets in chunks, an attribute, and a group: more structures than `save` makes."""
+    data = values(version)
+    with ps.create(path, device="host", durable=durable) as file:
+        part = file.create_dataset("x", (COUNT,), "f4", chunk_shape=(500,))
+        part[:1700] = data[:1700]
+        part[1700:] = data[1700:]
+        part.attrs["version"] = version
+        file["group/more"] = np.arange(version % 7 + 1)
+
+
+def append(**layout: Any) -> Callable[[Path, int, bool], None]:
+    def write(path: Path, version: int, durable: bool) -> None:
+        new = rows(version)[-ROWS:]
+        if version > 1:
+            with ps.open(path, write=True, device="host", durable=durable) as file:
+                file["a"].append(new)
+            return
+        with ps.create(path, device="host", durable=durable) as file:
+            shape: dict[str, Any] = {"dimensions": ("t", "x"), "resizable": (None, COLUMNS)}
+            made = file.create_dataset("a", (0, COLUMNS), "f4", **shape, **layout)
+            made.append(new)
+
+    return write
+
+
+CHUNKED: dict[str, Any] = {"chunk_shape": (1, 250)}
+WRITERS = {
+    "buffered": Writer("x.raw1", core("buffered"), by_bytes),
+    "uring-buffered": Writer("x.raw2", core("uring-buffered"), by_bytes),
+    "mmap": Writer("x.raw3", core("mmap"), by_bytes),
+    "auto": Writer("x.raw4", core("auto"), by_bytes),
+    "direct": Writer("x.raw5", core("direct"), by_bytes),
+    "bytes": Writer("x.bin", save(True), by_bytes),
+    "npy": Writer("x.npy", save(True), by_npy),
+    "safetensors": Writer("x.safetensors", save(False), by_safetensors),
+    "h5": Writer("x.h5", save(False), by_h5py),
+    "nc4": Writer("x.nc4", save(False), by_netcdf),
+    "nc3": Writer("x.nc3", save(False), by_netcdf),
+    "zarr": Writer("x.zarr", save(False), by_zarr),
+    "h5-parts": Writer("y.h5", made_in_parts, by_h5py),
+    "zarr-parts": Writer("y.zarr", made_in_parts, by_zarr),
+    "h5-append": Writer("a.h5", append(**CHUNKED), steps_by_h5py, appends=True),
+    "nc4-append": Writer("a.nc4", append(**CHUNKED), steps_by_netcdf, appends=True),
+    "nc3-append": Writer("a.nc3", append(), steps_by_netcdf, appends=True),
+    "zarr-append": Writer("a.zarr", append(**CHUNKED), steps_by_zarr, appends=True),
+}
+
+
+def left_behind(folder: Path, expected: Path | None = None) -> list[str]:
+    """Names in a folder besides the one that is expected: temporaries, journals, parts."""
+    return sorted(one.name for one in folder.iterdir() if one != expected)
+
+
+def empty(folder: Path) -> None:
+    for one in folder.iterdir():
+        if one.is_dir():
+            shutil.rmtree(one)
+        else:
+            one.unlink()
