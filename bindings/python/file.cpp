@@ -103,23 +103,32 @@ nb::dict facts(const PythonFile& self) {
     return fields;
 }
 
+nb::object or_none(const auto& known) { return known ? nb::cast(*known) : nb::none(); }
+
 // None: to the end of the file.
 nb::dict residency(const PythonFile& self, nb::handle offset_bytes, nb::handle bytes) {
     const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
     const std::uint64_t size = bytes.is_none() ? self.file.size_bytes() : 0;
     const std::uint64_t length = bytes.is_none() ? size - std::min(offset, size) : byte_count("bytes", bytes);
-    Residency found;
+    std::optional<Residency> found;
+    std::string why;
     {
         const GilReleased release;
-        found = self.file.residency(offset, length);
+        try {
+            found = self.file.residency(offset, length);
+        } catch (const Error& error) {
+            if (error.info().code != ErrorCode::permission_denied && error.info().code != ErrorCode::unsupported) throw;
+            why = error.info().cause;
+        }
     }
     nb::dict fields;
-    fields["pages"] = found.pages;
-    fields["sampled_pages"] = found.sampled_pages;
-    fields["resident_pages"] = found.resident_pages;
-    fields["dirty_pages"] = found.dirty_pages;
-    fields["source"] = found.source;
-    fields["resident_fraction"] = found.fraction();
+    fields["pages"] = found ? nb::cast(found->pages) : nb::none();
+    fields["sampled_pages"] = found ? found->sampled_pages : 0;
+    fields["resident_pages"] = found ? nb::cast(found->resident_pages) : nb::none();
+    fields["dirty_pages"] = found ? or_none(found->dirty_pages) : nb::none();
+    fields["source"] = found ? found->source : "unknown";
+    fields["resident_fraction"] = found && found->sampled_pages != 0 ? nb::cast(found->fraction()) : nb::none();
+    if (!found) fields["cause"] = why;
     return fields;
 }
 

@@ -27,7 +27,7 @@ struct Residency {
     std::uint64_t pages = 0;
     std::uint64_t sampled_pages = 0;
     std::uint64_t resident_pages = 0;  // of the sampled
-    std::uint64_t dirty_pages = 0;     // of the sampled; only cachestat tells
+    std::optional<std::uint64_t> dirty_pages{};  // of the sampled; only cachestat tells
     std::string source;                // "cachestat", "mincore" or "hugetlbfs"
     double fraction() const noexcept {
         return sampled_pages == 0 ? 0.0 : static_cast<double>(resident_pages) / static_cast<double>(sampled_pages);

@@ -182,7 +182,11 @@ class File:
         self._raw.sync()
 
     def residency(self, offset_bytes: int = 0, bytes: int | None = None) -> dict[str, Any]:
-        """How much of the range is in the page cache: `resident_fraction`, counted or sampled pages, and the source."""
+        """How much of the range is in the page cache: `resident_fraction`, counted or sampled pages, and the source.
+
+        What cannot be known is None, and `cause` says why: the kernel tells a caller only of files that it owns or may
+        write, and file systems with a cache of their own tell nothing. `dirty_pages` only "cachestat" knows.
+        """
         return self._raw.residency(offset_bytes, bytes)
 
     def drop_cache(self, offset_bytes: int = 0, bytes: int = 0) -> None:

@@ -49,7 +49,8 @@ class Meter:
             self.after = self._residency()
 
     def _residency(self) -> dict[str, Any] | None:
-        return self._file.residency(self._offset, self._bytes) if self._bytes else None
+        found = self._file.residency(self._offset, self._bytes) if self._bytes else None
+        return None if found is None or found["resident_fraction"] is None else found
 
 
 def process_io() -> dict[str, int] | None:

@@ -20,10 +20,11 @@ void write_residency(Json& json, const char* name, const std::optional<Residency
         .field("pages", residency->pages)
         .field("sampled_pages", residency->sampled_pages)
         .field("resident_pages", residency->resident_pages)
-        .field("dirty_pages", residency->dirty_pages)
-        .field("resident_fraction", residency->fraction())
-        .field("source", residency->source)
-        .end_object();
+        .key("dirty_pages");
+    residency->dirty_pages ? json.value(*residency->dirty_pages) : json.null();
+    json.key("resident_fraction");
+    residency->sampled_pages != 0 ? json.value(residency->fraction()) : json.null();
+    json.field("source", residency->source).end_object();
 }
 
 void write_paths(Json& json, const std::vector<PathShare>& paths) {

@@ -12,28 +12,26 @@ namespace {
 constexpr std::size_t kRangesMax = 16;
 }
 
-std::optional<Residency> EvidenceProbe::sample(const std::vector<ProbeRange>& ranges) {
+std::optional<Residency> EvidenceProbe::sample(const std::vector<ProbeRange>& ranges, std::string& why) {
     if (ranges.empty()) return std::nullopt;
     Residency sum;
     const std::size_t step = (ranges.size() + kRangesMax - 1) / kRangesMax;
     try {
         for (std::size_t i = 0; i < ranges.size(); i += step) {
             const Residency one = os::residency(ranges[i].fd, ranges[i].offset_bytes, ranges[i].bytes);
-            sum.pages += one.pages;
-            sum.sampled_pages += one.sampled_pages;
-            sum.resident_pages += one.resident_pages;
-            sum.dirty_pages += one.dirty_pages;
-            sum.source = one.source;
+            os::add(sum, one);
+            sum.source = sum.source.empty() || sum.source == one.source ? one.source : "mixed";
         }
-    } catch (const Error&) {
-        return std::nullopt;  // nobody may ask about this file: unknown, not zero
+    } catch (const Error& error) {
+        why = error.info().cause;
+        return std::nullopt;
     }
     return sum;
 }
 
 EvidenceProbe::EvidenceProbe(std::vector<ProbeRange> ranges, std::optional<Residency> before)
     : ranges_(std::move(ranges)), before_(std::move(before)), io_(os::process_io()), cpu_(os::cpu_time()) {
-    if (!before_) before_ = sample(ranges_);
+    if (!before_) before_ = sample(ranges_, before_unknown_);
 }
 
 void EvidenceProbe::watch(std::shared_ptr<CuFileSlot> cufile) {
@@ -47,7 +45,9 @@ void EvidenceProbe::finish(Evidence& evidence) const {
     evidence.cpu_system_s = cpu.system_s;
     if (const auto now = os::process_io(); now && io_) evidence.process_io = os::difference(*now, *io_);
     evidence.before = before_;
-    evidence.after = sample(ranges_);
+    std::string unknown = before_unknown_;
+    evidence.after = sample(ranges_, unknown);
+    if (!unknown.empty()) evidence.notes.push_back("residency unknown: " + unknown);
     if (!cufile_) return;
     evidence.cufile = cufile_->counters();
     if (!evidence.cufile) return;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "context/cufile_slot.hpp"
@@ -26,11 +27,13 @@ class EvidenceProbe {
     // Counters of cuFile belong to the evidence too; call before the transfer starts.
     void watch(std::shared_ptr<CuFileSlot> cufile);
     void finish(Evidence& evidence) const;
-    static std::optional<Residency> sample(const std::vector<ProbeRange>& ranges);
+    // Nothing where it cannot be known of every range; `why` says why not.
+    static std::optional<Residency> sample(const std::vector<ProbeRange>& ranges, std::string& why);
 
   private:
     std::vector<ProbeRange> ranges_;
     std::optional<Residency> before_;
+    std::string before_unknown_;
     std::optional<ProcessIo> io_;
     os::CpuTime cpu_;
     std::shared_ptr<CuFileSlot> cufile_;

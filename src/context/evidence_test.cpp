@@ -81,11 +81,13 @@ TEST_F(Probe, takes_the_residency_that_the_policy_has_asked_for_already) {
 TEST_F(Probe, samples_at_most_sixteen_of_many_ranges) {
     std::vector<ProbeRange> ranges;
     for (std::uint64_t i = 0; i < 200; ++i) ranges.push_back({fd_.get(), i * 4096, 4096});
-    const auto all = EvidenceProbe::sample(ranges);
+    std::string why;
+    const auto all = EvidenceProbe::sample(ranges, why);
     ASSERT_TRUE(all);
     EXPECT_LE(all->sampled_pages, 16u);
     EXPECT_GT(all->sampled_pages, 8u);
-    EXPECT_EQ(EvidenceProbe::sample({}), std::nullopt);
+    EXPECT_EQ(EvidenceProbe::sample({}, why), std::nullopt);
+    EXPECT_EQ(why, "");
 }
 
 TEST_F(Probe, what_cannot_be_asked_is_unknown_and_not_zero) {
@@ -93,6 +95,7 @@ TEST_F(Probe, what_cannot_be_asked_is_unknown_and_not_zero) {
     EvidenceProbe({{-1, 0, 4096}}, std::nullopt).finish(evidence);
     EXPECT_FALSE(evidence.before);
     EXPECT_FALSE(evidence.after);
+    EXPECT_EQ(evidence.notes, std::vector<std::string>{"residency unknown: Bad file descriptor"});
     EXPECT_TRUE(evidence.process_io);
 }
 

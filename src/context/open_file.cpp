@@ -194,10 +194,6 @@ void OpenFile::reserve(std::uint64_t bytes) {
     if (system_.ftruncate(buffered_.get(), bytes) != 0) fail("set the size of", errno);
 }
 
-bool OpenFile::memory_backed() const noexcept {
-    return facts_.file_system == "tmpfs" || facts_.file_system == "ramfs" || facts_.file_system == "hugetlbfs";
-}
-
 bool OpenFile::parallel_writes() const noexcept {
     static constexpr std::array kRangeLocks{"lustre", "gpfs", "beegfs", "ceph", "panfs", "zfs"};
     return std::find(kRangeLocks.begin(), kRangeLocks.end(), facts_.file_system) != kRangeLocks.end();

@@ -35,7 +35,8 @@ class OpenFile {
     const FileHandle& handle() const noexcept { return handle_; }
     os::FileFacts facts() const { return os::file_facts(handle_.buffered_fd, handle_.name); }
     const os::DirectFacts& direct() const noexcept { return direct_; }
-    bool memory_backed() const noexcept;  // tmpfs, ramfs, hugetlbfs
+    os::CachedBy cached_by() const noexcept { return facts_.cached_by; }
+    bool memory_backed() const noexcept { return facts_.cached_by == os::CachedBy::memory; }
     bool parallel_writes() const noexcept;  // the file system locks ranges, not the file
     std::uint64_t size_bytes() const;     // asks the system; throws
     void sync() const;                    // fdatasync; throws

@@ -59,7 +59,8 @@ class Preparation {
     std::vector<std::shared_ptr<Memory>> memories_;  // of this context, that the ranges lie in
     policy::RequestFacts facts_;
     std::vector<std::uint64_t> available_;  // bytes of each range inside the file; all of it for writes
-    std::optional<Residency> before_;
+    std::optional<Residency> before_;  // of all ranges
+    std::string before_unknown_;       // why it was asked in vain
     std::vector<std::string> notes_;
     RequestCosts costs_;
     bool truncated_ = false;
@@ -170,17 +171,15 @@ void Preparation::add_windows(std::uint64_t index) {
         windows =
             os::residency_windows(range.file->handle().buffered_fd, range.offset_bytes, available_[index], source);
     } catch (const Error& error) {
-        notes_.push_back("residency unknown: " + error.info().cause);
-        add_segment(index, 0, available_[index], policy::Residence::unknown);
+        before_unknown_ = error.info().cause;
+        add_segment(index, 0, available_[index], policy::Residence::hidden);
         return;
     }
     if (!before_) before_.emplace();
-    before_->source = source;
+    before_->source = before_->source.empty() || before_->source == source ? source : "mixed";
     std::uint64_t covered = 0;
     for (const os::ResidencyWindow& window : windows) {
-        before_->sampled_pages += window.sampled_pages;
-        before_->resident_pages += window.resident_pages;
-        before_->dirty_pages += window.dirty_pages;
+        os::add(*before_, window);
         const bool hot = window.resident_fraction() >= kHotFraction;
         const std::uint64_t end = std::min(window.offset_bytes + window.bytes - range.offset_bytes, available_[index]);
         if (end <= covered) continue;
@@ -194,14 +193,18 @@ void Preparation::add_windows(std::uint64_t index) {
 // One range of a small request: by the cheapest question there is, which leaves no evidence.
 void Preparation::add_small(std::uint64_t index) {
     const FileRange& range = ranges_[index];
-    const auto cached = os::cached_fraction(range.file->handle().buffered_fd, range.offset_bytes, available_[index]);
-    const bool hot = !cached || *cached >= kHotFraction;
-    add_segment(index, 0, available_[index], hot ? policy::Residence::hot : policy::Residence::cold);
+    std::optional<double> cached;
+    if (range.file->cached_by() == os::CachedBy::page_cache) {
+        cached = os::cached_fraction(range.file->handle().buffered_fd, range.offset_bytes, available_[index]);
+    }
+    policy::Residence residence = policy::Residence::unknown;
+    if (cached) residence = *cached >= kHotFraction ? policy::Residence::hot : policy::Residence::cold;
+    add_segment(index, 0, available_[index], residence);
 }
 
 policy::Residence Preparation::shared_residence() {
-    before_ = EvidenceProbe::sample(probe_ranges());
-    if (!before_) return policy::Residence::unknown;
+    before_ = EvidenceProbe::sample(probe_ranges(), before_unknown_);
+    if (!before_) return policy::Residence::hidden;
     return before_->fraction() >= kHotFraction ? policy::Residence::hot : policy::Residence::cold;
 }
 
@@ -227,6 +230,7 @@ void Preparation::gather_segments() {
             add_segment(i, 0, available_[i], shared);
         }
     }
+    if (!before_unknown_.empty()) before_.reset();  // what some ranges tell is no answer for all
 }
 
 bool Preparation::one_file_in_memory() const {

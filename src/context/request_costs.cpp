@@ -76,13 +76,14 @@ std::vector<Explanation::Part> explained_parts(const policy::RequestFacts& facts
                                                const policy::MachineFacts& machine) {
     std::vector<Explanation::Part> parts;
     for (policy::Residence residence : {policy::Residence::registered, policy::Residence::hot,
-                                        policy::Residence::cold, policy::Residence::unknown}) {
+                                        policy::Residence::cold, policy::Residence::hidden,
+                                        policy::Residence::unknown}) {
         Explanation::Part part;
         for (const policy::Segment& segment : facts.segments) {
             if (segment.residence == residence) part.bytes += segment.piece.bytes;
         }
         if (part.bytes == 0) continue;
-        part.residency_known = residence != policy::Residence::unknown;
+        part.residency_known = residence != policy::Residence::unknown && residence != policy::Residence::hidden;
         part.in_page_cache = part.residency_known && residence != policy::Residence::cold;
         for (policy::Candidate& one : policy::candidates(facts, machine, residence, part.bytes)) {
             part.options.push_back({one.path, one.seconds, std::move(one.refusal)});

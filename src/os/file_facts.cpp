@@ -20,6 +20,36 @@ namespace {
 
 constexpr std::uint64_t kHugetlbfs = 0x958458F6;  // linux/magic.h
 
+struct Kind {
+    std::uint64_t magic;
+    const char* name;
+    CachedBy cached_by;
+};
+
+// Numbers from linux/magic.h and from the file systems kept outside the kernel tree.
+constexpr std::array kKinds{
+    Kind{0xEF53, "ext4", CachedBy::page_cache},       Kind{0x58465342, "xfs", CachedBy::page_cache},
+    Kind{0x9123683E, "btrfs", CachedBy::page_cache},  Kind{0xF2F52010, "f2fs", CachedBy::page_cache},
+    Kind{0xCA451A4E, "bcachefs", CachedBy::page_cache}, Kind{0x7461636F, "ocfs2", CachedBy::page_cache},
+    Kind{0x73717368, "squashfs", CachedBy::page_cache}, Kind{0x6969, "nfs", CachedBy::page_cache},
+    Kind{0x0BD00BD0, "lustre", CachedBy::page_cache}, Kind{0x00C36400, "ceph", CachedBy::page_cache},
+    Kind{0xFF534D42, "cifs", CachedBy::page_cache},   Kind{0xFE534D42, "smb3", CachedBy::page_cache},
+    Kind{0x01021994, "tmpfs", CachedBy::memory},      Kind{0x858458F6, "ramfs", CachedBy::memory},
+    Kind{kHugetlbfs, "hugetlbfs", CachedBy::memory},  Kind{0x794C7630, "overlay", CachedBy::others},
+    Kind{0x65735546, "fuse", CachedBy::others},       Kind{0x01021997, "9p", CachedBy::others},
+    Kind{0xF15F, "ecryptfs", CachedBy::others},       Kind{0x19830326, "beegfs", CachedBy::others},
+    Kind{0x9FA0, "proc", CachedBy::others},           Kind{0x62656572, "sysfs", CachedBy::others},
+    Kind{0x2FC12FC1, "zfs", CachedBy::itself},        Kind{0x47504653, "gpfs", CachedBy::itself},
+    Kind{0xAAD7AAEA, "panfs", CachedBy::itself},
+};
+
+const Kind* kind_of(std::uint64_t magic) noexcept {
+    for (const Kind& kind : kKinds) {
+        if (kind.magic == (magic & 0xFFFFFFFFu)) return &kind;
+    }
+    return nullptr;
+}
+
 FileType type_of(mode_t mode) noexcept {
     if (S_ISREG(mode)) return FileType::regular;
     if (S_ISDIR(mode)) return FileType::directory;
@@ -67,28 +97,18 @@ bool parse_mount(const std::string& line, Mount& mount) {
     return true;
 }
 
-// Numbers from linux/magic.h and from the file systems kept outside the kernel tree.
 std::string file_system_from_magic(std::uint64_t magic) {
-    struct Entry {
-        std::uint64_t magic;
-        const char* name;
-    };
-    static constexpr std::array kNames{
-        Entry{0xEF53, "ext4"},          Entry{0x58465342, "xfs"},     Entry{0x9123683E, "btrfs"},
-        Entry{0x01021994, "tmpfs"},     Entry{0x858458F6, "ramfs"},   Entry{0x6969, "nfs"},
-        Entry{0x0BD00BD0, "lustre"},    Entry{0x794C7630, "overlay"}, Entry{0x65735546, "fuse"},
-        Entry{kHugetlbfs, "hugetlbfs"}, Entry{0xF2F52010, "f2fs"},    Entry{0x2FC12FC1, "zfs"},
-        Entry{0x47504653, "gpfs"},      Entry{0x00C36400, "ceph"},    Entry{0x19830326, "beegfs"},
-        Entry{0xFF534D42, "cifs"},      Entry{0xFE534D42, "smb3"},    Entry{0x01021997, "9p"},
-        Entry{0x73717368, "squashfs"},  Entry{0x9FA0, "proc"},        Entry{0x62656572, "sysfs"},
-        Entry{0xCA451A4E, "bcachefs"},  Entry{0xAAD7AAEA, "panfs"},   Entry{0x7461636F, "ocfs2"},
-    };
-    for (const Entry& entry : kNames) {
-        if (entry.magic == (magic & 0xFFFFFFFFu)) return entry.name;
-    }
+    if (const Kind* kind = kind_of(magic)) return kind->name;
     std::ostringstream text;
     text << "unknown (0x" << std::hex << (magic & 0xFFFFFFFFu) << ")";
     return text.str();
+}
+
+CachedBy cached_by(int fd) noexcept {
+    struct statfs system {};
+    if (::fstatfs(fd, &system) != 0) return CachedBy::others;
+    const Kind* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
+    return kind == nullptr ? CachedBy::others : kind->cached_by;
 }
 
 const char* to_string(FileType type) noexcept {
@@ -130,7 +150,9 @@ FileFacts facts_without_mount(int fd, const std::string& name) {
     facts.device_minor = minor(status.st_dev);
     struct statfs system {};
     if (::fstatfs(fd, &system) == 0) {
-        facts.file_system = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
+        const auto magic = static_cast<std::uint64_t>(system.f_type);
+        facts.file_system = file_system_from_magic(magic);
+        if (const Kind* kind = kind_of(magic)) facts.cached_by = kind->cached_by;
     }
     return facts;
 }

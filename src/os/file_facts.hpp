@@ -11,6 +11,14 @@ namespace penstock::os {
 
 enum class FileType : std::uint8_t { regular, directory, fifo, device, other };
 
+// Which memory holds bytes of a file system's files: what an answer about the page cache is worth there.
+enum class CachedBy : std::uint8_t {
+    page_cache,  // the file's own pages and nothing else on this machine
+    memory,      // tmpfs, ramfs, hugetlbfs: the pages are the file
+    others,      // another file's pages (overlay) or a server (fuse, 9p, virtiofs); and all that is not known here
+    itself,      // zfs, gpfs, panfs: a cache of their own, of which no system call tells
+};
+
 struct FileFacts {
     FileType type = FileType::other;
     std::uint64_t size_bytes = 0;
@@ -21,6 +29,7 @@ struct FileFacts {
     std::string mount_options;          // per-mount and file system options, comma separated
     unsigned device_major = 0;          // of the file system; major 0: no block device of its own
     unsigned device_minor = 0;
+    CachedBy cached_by = CachedBy::others;
 };
 
 // Throws Error{fstat} naming `name`.
@@ -28,6 +37,9 @@ FileFacts file_facts(int fd, const std::string& name);
 
 // The same without the mount, whose search costs as much as all else of opening a file: the file system by its magic.
 FileFacts facts_without_mount(int fd, const std::string& name);
+
+// By one system call.
+CachedBy cached_by(int fd) noexcept;
 
 // What mappings of a file begin and end at: the system's page, on hugetlbfs the huge page of the file, of which no part
 // is mapped or unmapped by itself.

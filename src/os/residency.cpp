@@ -1,5 +1,5 @@
-// Residency by cachestat or mincore. Which one works is found by trying, each time: one failed system call costs less
-// than state that could go stale.
+// Residency by cachestat or mincore. Which one tells is found by trying, each time: failed system calls cost less than
+// state that could go stale.
 #include "os/residency.hpp"
 
 #include <fcntl.h>
@@ -21,6 +21,7 @@ constexpr long kCachestat = 451;  // the same number on every architecture
 constexpr std::uint64_t kExactBytes = 64 * kMiB;
 constexpr std::uint64_t kSampleBytes = kMiB;
 constexpr std::uint64_t kWindows = 64;
+constexpr std::uint64_t kFarBeyond = 4 * kGiB;  // more than a page of any size: none reaches there from the end
 
 struct CachestatRange {
     std::uint64_t offset, length;
@@ -49,21 +50,39 @@ bool by_cachestat(int fd, const Sample& sample, ResidencyWindow& window) noexcep
     return true;
 }
 
+// Which pages of a mapping are resident. False: errno says why not.
+bool ask_mincore(int fd, std::uint64_t start, std::uint64_t length, std::vector<unsigned char>& pages) {
+    void* mapping = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(start));
+    if (mapping == MAP_FAILED) return false;
+    pages.resize((length + page_bytes() - 1) / page_bytes());
+    const bool answered = ::mincore(mapping, length, pages.data()) == 0;
+    const int error = errno;
+    ::munmap(mapping, length);
+    errno = error;
+    return answered;
+}
+
+// Whether mincore tells this caller of this file. To whom it does not it says "resident" of all pages, even of those
+// that no file has. The kernel's own rule decides so, whatever user namespaces, capabilities and lower files there are.
+bool mincore_tells(int fd) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) return false;
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    std::vector<unsigned char> page;
+    if (!ask_mincore(fd, align_down(size, page_bytes()) + kFarBeyond, page_bytes(), page)) return false;
+    if ((page.front() & 1) == 0) return true;
+    errno = EPERM;
+    return false;
+}
+
 bool by_mincore(int fd, const Sample& sample, ResidencyWindow& window) {
     if (of_huge_pages(fd)) {  // mincore tells of the mapping's own pages, of which a new one has none
         errno = EOPNOTSUPP;
         return false;
     }
     const std::uint64_t start = align_down(sample.offset, page_bytes());
-    const std::uint64_t length = sample.offset + sample.bytes - start;
-    void* mapping = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(start));
-    if (mapping == MAP_FAILED) return false;
-    std::vector<unsigned char> pages(window.sampled_pages);
-    const bool answered = ::mincore(mapping, length, pages.data()) == 0;
-    const int error = errno;
-    ::munmap(mapping, length);
-    errno = error;
-    if (!answered) return false;
+    std::vector<unsigned char> pages;
+    if (!ask_mincore(fd, start, sample.offset + sample.bytes - start, pages)) return false;
     window.resident_pages = static_cast<std::uint64_t>(
         std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; }));
     return true;
@@ -94,42 +113,71 @@ std::vector<ResidencyWindow> cut(int fd, std::uint64_t offset, std::uint64_t byt
 }
 
 bool ask_all(int fd, ResidencySource source, std::vector<ResidencyWindow>& windows) {
+    if (source == ResidencySource::mincore && !windows.empty() && !mincore_tells(fd)) return false;
     for (ResidencyWindow& window : windows) {
         if (!ask(fd, source, window)) return false;
     }
     return true;
 }
 
+[[noreturn]] void fail(const char* operation, int error) {
+    ErrorInfo info = errno_info(operation, {}, error);
+    if (error == EPERM) {
+        info.cause = "the kernel tells which pages of a file are in the page cache only to its owner and to those who "
+                     "may write it";
+        info.advice = "ask as the file's owner, or get write permission";
+    }
+    throw Error(std::move(info));
+}
+
 }  // namespace
 
 std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
                                                std::string& used, ResidencySource source) {
+    const CachedBy cache = source == ResidencySource::automatic ? cached_by(fd) : CachedBy::page_cache;
+    if (cache == CachedBy::itself) {
+        throw Error(ErrorCode::unsupported, "residency", "the file system has a cache of its own, which tells nobody");
+    }
     std::vector<ResidencyWindow> windows = cut(fd, offset_bytes, bytes);
-    if (source != ResidencySource::mincore) {
+    if (source != ResidencySource::mincore && cache != CachedBy::others) {
         used = "cachestat";
         if (ask_all(fd, ResidencySource::cachestat, windows)) return windows;
-        if (source == ResidencySource::cachestat) throw Error(errno_info("residency by cachestat", {}, errno));
-        for (ResidencyWindow& window : windows) window.resident_pages = window.dirty_pages = 0;
+        if (source == ResidencySource::cachestat) fail("residency by cachestat", errno);
+        for (ResidencyWindow& window : windows) window.resident_pages = 0, window.dirty_pages.reset();
     }
-    if (source == ResidencySource::automatic && of_huge_pages(fd)) {
+    if (cache == CachedBy::memory && of_huge_pages(fd)) {
         used = "hugetlbfs";
         for (ResidencyWindow& window : windows)
             window.resident_pages = window.sampled_pages = pages_of({window.offset_bytes, window.bytes});
         return windows;
     }
     used = "mincore";
-    if (!ask_all(fd, ResidencySource::mincore, windows)) throw Error(errno_info("residency by mincore", {}, errno));
+    if (!ask_all(fd, ResidencySource::mincore, windows)) fail("residency by mincore", errno);
     return windows;
+}
+
+void add(Residency& sum, const Residency& part) {
+    const bool first = sum.sampled_pages == 0;
+    if (part.sampled_pages != 0) {
+        if (first) sum.dirty_pages = part.dirty_pages;
+        else if (sum.dirty_pages && part.dirty_pages) *sum.dirty_pages += *part.dirty_pages;
+        else sum.dirty_pages.reset();
+    }
+    sum.pages += part.pages;
+    sum.sampled_pages += part.sampled_pages;
+    sum.resident_pages += part.resident_pages;
+}
+
+void add(Residency& sum, const ResidencyWindow& window) {
+    add(sum, Residency{0, window.sampled_pages, window.resident_pages, window.dirty_pages, {}});
 }
 
 Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes, ResidencySource source) {
     Residency sum;
     const auto windows = residency_windows(fd, offset_bytes, bytes, sum.source, source);
     for (const ResidencyWindow& window : windows) {
+        add(sum, window);
         sum.pages += pages_of({window.offset_bytes, window.bytes});
-        sum.sampled_pages += window.sampled_pages;
-        sum.resident_pages += window.resident_pages;
-        sum.dirty_pages += window.dirty_pages;
     }
     return sum;
 }

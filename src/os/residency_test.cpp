@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
 #include "os/file_facts.hpp"
 #include "os/test_file.hpp"
@@ -103,6 +106,39 @@ TEST(Residency, of_a_short_range_is_one_number) {
     if (!cache_can_be_dropped(file)) return;
     drop_cache(real_system(), file.fd(), "x");
     EXPECT_DOUBLE_EQ(cached_fraction(file.fd(), 4096, 64 * kKiB).value(), 0.0);
+}
+
+// Another user, as far as files are concerned, for this thread and this scope.
+class AsNobody {
+  public:
+    AsNobody() { ::setfsuid(65534); }
+    ~AsNobody() { ::setfsuid(0); }
+    AsNobody(const AsNobody&) = delete;
+    AsNobody& operator=(const AsNobody&) = delete;
+};
+
+// The kernel says "resident" of every page of such a file, by mincore, and refuses cachestat.
+TEST(Residency, of_a_file_that_is_neither_owned_nor_writable_is_an_error_and_not_full) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can act for another user";
+    const TestFile file(disk_folder(), kBytes);
+    if (!cache_can_be_dropped(file)) GTEST_SKIP() << disk_folder() << " is tmpfs";
+    drop_cache(real_system(), file.fd(), "x");
+    ASSERT_EQ(::fchmod(file.fd(), 0644), 0);
+    const UniqueFd reader(::open(("/proc/self/fd/" + std::to_string(file.fd())).c_str(), O_RDONLY | O_CLOEXEC));
+    for (const ResidencySource source : {ResidencySource::automatic, ResidencySource::mincore}) {
+        const AsNobody other;
+        try {
+            const Residency found = residency(reader.get(), 0, kBytes, source);
+            FAIL() << found.source << " says that " << found.resident_pages << " pages are resident";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.info().code, ErrorCode::permission_denied) << error.what();
+            EXPECT_FALSE(error.info().advice.empty());
+        }
+    }
+    ASSERT_EQ(::fchmod(file.fd(), 0666), 0);  // writable: the kernel tells
+    const AsNobody other;
+    EXPECT_LT(residency(reader.get(), 0, kBytes).fraction(), 0.05);
+    EXPECT_LT(residency(reader.get(), 0, kBytes, ResidencySource::mincore).fraction(), 0.05);
 }
 
 TEST(Residency, of_no_file_is_an_error) { EXPECT_THROW(residency(-1, 0, 1), Error); }

@@ -53,6 +53,8 @@ Choice read_by_rule(Residence residence, const RequestFacts& request, const Mach
             }
             return {PathKind::buffered, "in the page cache: copying workers", {}, {}};
         case Residence::cold: return cold_read(request, machine);
+        case Residence::hidden:
+            return {PathKind::buffered, "nothing tells whether it is in the page cache: copying workers", {}, {}};
         case Residence::unknown: break;
     }
     return {PathKind::buffered, "residency not asked", {}, {}};
@@ -86,6 +88,7 @@ bool waits_for_storage(const Part& part, const RequestFacts& request) {
 // Times were measured for single ranges: of many ranges each is a request of its own size, as far as cost goes.
 PathCosts predicted(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
     if (request.costs == nullptr || part.bytes == 0 || part.residence == Residence::registered) return {};
+    if (part.residence == Residence::hidden) return {};  // times of one state predict nothing of the other
     CostQuestion question;
     question.direction = request.direction;
     question.cached = part.residence != Residence::cold;

@@ -175,7 +175,8 @@ void add_read_steps(Plan& plan, const RequestFacts& request, const MachineFacts&
         plan.steps.push_back(make_step(asked_for(part, request, machine), request, machine, std::move(pieces)));
         return;
     }
-    for (Residence residence : {Residence::registered, Residence::hot, Residence::cold, Residence::unknown}) {
+    for (Residence residence : {Residence::registered, Residence::hot, Residence::cold, Residence::hidden,
+                                Residence::unknown}) {
         std::vector<PlanPiece> pieces;
         for (const Segment& segment : request.segments) {
             if (segment.residence == residence) pieces.push_back(segment.piece);

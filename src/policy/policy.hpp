@@ -23,6 +23,7 @@ inline constexpr std::uint64_t kInlineBytes = 64 * kKiB;
 
 enum class Residence : std::uint8_t {
     unknown,     // not asked (small requests, writes)
+    hidden,      // asked, and the kernel does not tell
     cold,
     hot,         // in the page cache
     registered,  // in a mapping the device may read by itself

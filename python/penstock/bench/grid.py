@@ -19,7 +19,7 @@ from penstock._api import Buffer, File
 from penstock.bench.media import Moved, from_another_cache
 from penstock.bench.results import Results, Stopwatch, seconds_of
 from penstock.bench.suite import Suite, Trial
-from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
+from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, resident
 
 if TYPE_CHECKING:
     from penstock.bench.session import Run
@@ -160,7 +160,7 @@ def run_trial(bench: Bench, trial: Trial) -> dict[str, Any]:
         before = make_hot(file, bytes) if trial.cache == "hot" else make_cold(file, bytes)
         with bench.workspace.media.watch() as media:
             outcome, watch = _move(file, memory, trial, block)
-            after = file.residency(0, bytes)["resident_fraction"]
+            after = resident(file, bytes)
             times |= {"fsync_s": seconds_of(file.sync)} if writes else {}
         times |= {"close_s": seconds_of(file.close)} if writes else {}
     if outcome["bytes"] != bytes:

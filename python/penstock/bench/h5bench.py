@@ -144,7 +144,7 @@ class Benchmark(ABC):
         place = str(self.run.file)
         return Error(code=code, operation=f"h5bench {self.run.benchmark}", file=place, cause=cause, advice=advice)
 
-    def residency(self) -> float:
+    def residency(self) -> float | None:
         with self.context.open(self.run.file) as file:
             return file.residency()["resident_fraction"]
 

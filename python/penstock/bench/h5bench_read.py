@@ -38,8 +38,8 @@ class Reading(Benchmark):
         told: list[Row] = [("cache before", before, "of the file"), ("cache after", self.residency(), "of the file")]
         return self.result(observed, self.file.evidence(), [*told, ("verified", verified, "")])
 
-    def cache(self) -> float:
-        """The share of the file that the page cache holds when the run begins."""
+    def cache(self) -> float | None:
+        """The share of the file that the page cache holds when the run begins; None where nothing tells."""
         if not self.options.cold:
             return self.residency()
         with self.context.open(self.run.file) as file:

@@ -17,7 +17,7 @@ from penstock.bench import hmatrix_ceilings as ceilings
 from penstock.bench import hmatrix_hacapk as hacapk
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
-from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident
+from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident, resident
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,16 +245,16 @@ def _fitting(bench: Bench, cache: int, way: Way) -> int:
 
 def _prepare(bench: Bench, name: str, cold: bool) -> dict[str, Any]:
     with bench.context.open(bench.files[name]) as file:
-        resident = (make_cold if cold else make_resident)(file, file.size_bytes)
-    return {"cache": "cold" if cold else "hot", "resident_fraction": resident}
+        held = (make_cold if cold else make_resident)(file, file.size_bytes)
+    return {"cache": "cold" if cold else "hot", "resident_fraction": held}
 
 
 def _still_cold(bench: Bench, name: str) -> None:
     """A path that fills the page cache reads from storage once, and from memory in the sweeps that follow."""
     with bench.context.open(bench.files[name]) as file:
-        resident = file.residency(0, file.size_bytes)["resident_fraction"]
-    if resident > BARELY:
-        raise NotPossible(f"{resident:.0%} of the file was in the page cache when the sweeps ended")
+        held = resident(file, file.size_bytes)
+    if held > BARELY:
+        raise NotPossible(f"{held:.0%} of the file was in the page cache when the sweeps ended")
 
 
 def _check_path(way: Way, counts: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from penstock import Context, Error, _core
 from penstock._api import File
 from penstock.bench.grid import MISSING_CODES, wrong_bytes
 from penstock.bench.rounds import Sample
-from penstock.bench.workspace import FILE_SEED, NotPossible
+from penstock.bench.workspace import FILE_SEED, NotPossible, resident
 
 Report = dict[str, Any]
 DIRECT_AFTER = 0.05  # of the file in the page cache afterwards: no more can have gone through it
@@ -76,7 +76,7 @@ def took(report: Report) -> str:
 
 def proved(file: File, bytes: int, before: str, resident_before: float) -> dict[str, Any]:
     """The state of the page cache as found: "direct" where a cold file stayed out of it."""
-    after = file.residency(0, bytes)["resident_fraction"]
+    after = resident(file, bytes)
     state = "direct" if before == "cold" and after <= DIRECT_AFTER else before
     return {"cache": state, "resident_before": resident_before, "resident_after": after}
 

@@ -16,7 +16,7 @@ from typing import Any
 from penstock import Error, _core
 from penstock._api import Buffer, Context, File
 from penstock.bench.grid import MISSING_CODES, POISON, wrong_bytes
-from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
+from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, resident
 
 SAMPLE_BYTES = 16 << 20  # of one sample, if requests are smaller
 SAMPLE_REQUESTS = 32
@@ -160,7 +160,7 @@ class Stage:
             make_cold(file, self.workspace.file_bytes)
         elif cell.writes:
             self._fill_by_writing(file)
-        elif file.name not in self._hot or file.residency(0, self._span)["resident_fraction"] < HOT_FRACTION:
+        elif file.name not in self._hot or resident(file, self._span) < HOT_FRACTION:
             make_hot(file, self._span)
             self._hot.add(file.name)
 
@@ -171,14 +171,14 @@ class Stage:
         filled = False
         for offset in range(0, self._span, FILL_BYTES):
             size = min(FILL_BYTES, self._span - offset)
-            if file.residency(offset, size)["resident_fraction"] < HOT_FRACTION or file.name not in self._hot:
+            if resident(file, size, offset) < HOT_FRACTION or file.name not in self._hot:
                 file.drop_cache(offset, size)
                 file.write(memory.slice(0, size), offset, path="buffered")
                 filled = True
         if filled:
             file.sync()
             self._hot.add(file.name)
-        if file.residency(0, self._span)["resident_fraction"] < HOT_FRACTION:
+        if resident(file, self._span) < HOT_FRACTION:
             raise NotPossible("the file does not stay in the page cache")
 
     def _offsets(self, cell: Cell) -> list[int]:

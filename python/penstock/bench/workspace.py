@@ -192,14 +192,22 @@ class NotPossible(Exception):
     """A trial that this file system or machine cannot do, with the reason. It is listed as missing, never faked."""
 
 
+def resident(file: File, bytes: int, offset_bytes: int = 0) -> float:
+    """The share of these bytes that the page cache holds, 0 to 1. Raises NotPossible where nothing tells."""
+    found = file.residency(offset_bytes, bytes)
+    if found["resident_fraction"] is None:
+        raise NotPossible(f"nothing tells what the page cache holds: {found.get('cause', 'there are no bytes')}")
+    return float(found["resident_fraction"])
+
+
 def make_resident(file: File, bytes: int) -> float:
     """Brings the first bytes into the page cache and proves it. Returns the resident fraction. What other programs push
     out again at once is brought in once more, a few times."""
-    found = file.residency(0, bytes)["resident_fraction"]
+    found = resident(file, bytes)
     for _ in range(LOAD_TRIES):
         if found < 0.999:
             _read_by_host(file, bytes)
-            found = file.residency(0, bytes)["resident_fraction"]
+            found = resident(file, bytes)
         if found >= 0.99:
             return found
     raise NotPossible(f"only {found:.0%} of the file {CROWDED}")
@@ -223,7 +231,7 @@ def make_cold(file: File, bytes: int) -> float:
     """Drops the file from the page cache and proves it. Returns the resident fraction."""
     for _ in range(DROP_TRIES):
         file.drop_cache()
-        found = file.residency(0, bytes)["resident_fraction"]
+        found = resident(file, bytes)
         if found <= 0.01:
             return found
         time.sleep(0.02)  # pages on their way into the cache's lists are skipped; they arrive at once

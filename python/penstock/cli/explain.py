@@ -58,7 +58,7 @@ def explain(
 def _text(found: dict[str, Any]) -> str:
     lines = [found["plan"] or "nothing to move", ""]
     for part in found["parts"]:
-        state = {True: "in the page cache", False: "not in the page cache", None: "residency not asked"}
+        state = {True: "in the page cache", False: "not in the page cache", None: "residency unknown"}
         lines.append(f"{show.bytes_text(part['bytes'])} {state[part['in_page_cache']]}:")
         lines += [_option(one, part["bytes"]) for one in part["options"]]
         lines.append("")

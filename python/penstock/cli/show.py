@@ -98,8 +98,8 @@ def _evidence_lines(evidence: dict[str, Any]) -> list[str]:
         )
     for name in ("before", "after"):
         found = evidence.get(f"residency_{name}")
-        if found:
-            percent = 100 * found["resident_pages"] / max(1, found["sampled_pages"])
+        if found and found["sampled_pages"]:
+            percent = 100 * found["resident_pages"] / found["sampled_pages"]
             lines.append(f"  cache    {percent:.0f} % of the range in the page cache {name} ({found['source']})")
     io = evidence.get("process_io")
     if io:
