@@ -1,6 +1,8 @@
 // See identity.hpp.
 #include "os/identity.hpp"
 
+#include <sys/vfs.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -53,6 +55,23 @@ MachineIdentity machine_identity(const Limits& limits, const std::string& root) 
     return identity;
 }
 
+namespace {
+
+// Memory that poses as a disk, or a file that does: they say so, for their times are not those of a disk.
+std::string what_below(const std::filesystem::path& disk) {
+    const std::string name = disk.filename().string();
+    if (name.starts_with("ram") || name.starts_with("zram")) return " (memory)";
+    const std::string file = first_line(disk / "loop/backing_file");
+    if (file.empty()) return {};
+    struct statfs system {};
+    if (::statfs(file.c_str(), &system) != 0) return " (a file)";
+    const std::string below = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
+    const bool direct = first_line(disk / "loop/dio") == "1";
+    return " (a file of " + below + (direct ? ", by O_DIRECT)" : ", by the page cache)");
+}
+
+}  // namespace
+
 PlaceIdentity place_identity(const FileFacts& facts, const std::string& root) {
     namespace fs = std::filesystem;
     PlaceIdentity identity{facts.file_system, public_mount_options(facts.mount_options), {}};
@@ -66,6 +85,7 @@ PlaceIdentity place_identity(const FileFacts& facts, const std::string& root) {
         const std::string text = first_line(node / fact);
         if (!text.empty()) identity.disk += " " + text;
     }
+    identity.disk += what_below(node);
     return identity;
 }
 

@@ -51,5 +51,28 @@ TEST_F(Identity, a_partition_is_told_by_its_disk) {
     EXPECT_EQ(place_identity(facts, root_), (PlaceIdentity{"xfs", "rw", ""}));
 }
 
+TEST_F(Identity, memory_and_files_that_pose_as_disks_are_told_from_disks) {
+    const auto disk_at = [&](const std::string& name) {
+        write("/sys/devices/" + name + "/size", "2000\n");
+        fs::create_directories(root_ + "/sys/dev/block");
+        fs::remove(root_ + "/sys/dev/block/7:1");
+        fs::create_directory_symlink(root_ + "/sys/devices/" + name, root_ + "/sys/dev/block/7:1");
+        FileFacts facts;
+        facts.device_major = 7;
+        facts.device_minor = 1;
+        return place_identity(facts, root_).disk;
+    };
+    EXPECT_EQ(disk_at("zram0"), "zram0 2000 (memory)");
+    EXPECT_EQ(disk_at("ram1"), "ram1 2000 (memory)");
+    EXPECT_EQ(disk_at("sda"), "sda 2000");
+    write("/sys/devices/loop3/loop/backing_file", "/proc/version\n");
+    write("/sys/devices/loop3/loop/dio", "0\n");
+    EXPECT_EQ(disk_at("loop3"), "loop3 2000 (a file of proc, by the page cache)");
+    write("/sys/devices/loop3/loop/dio", "1\n");
+    EXPECT_EQ(disk_at("loop3"), "loop3 2000 (a file of proc, by O_DIRECT)");
+    write("/sys/devices/loop3/loop/backing_file", "/nowhere/disk.img (deleted)\n");
+    EXPECT_EQ(disk_at("loop3"), "loop3 2000 (a file)");
+}
+
 }  // namespace
 }  // namespace penstock::os

@@ -15,6 +15,7 @@ from typing import Any
 
 from penstock import Context, _core
 from penstock.bench.cufile_setup import cufile_setup
+from penstock.bench.media import no_medium
 
 PCI = Path("/sys/bus/pci/devices")
 _GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # of PCIe, by GT/s of a lane
@@ -123,6 +124,8 @@ def _disk(directory: Path) -> dict[str, str]:
     if (disk / "partition").exists():
         disk = disk.parent
     facts = {"name": disk.name}
+    if cause := no_medium(node):
+        facts["medium"] = f"unknown: {cause}"
     for key, place in (
         ("model", "device/model"),
         ("rotational", "queue/rotational"),

@@ -3,7 +3,8 @@
 A read from the page cache touches no medium, a cold one touches as much as it returns; the counters say which it was,
 and in how many requests, for the system joins neighbours that it was asked for together.
 They are of the whole disk or partition, so what others move meanwhile counts too. What has no block device (tmpfs,
-network file systems, overlays) has no counters: the values are None then, never 0.
+network file systems, overlays) has no counters: the values are None then, never 0. So they are where the block
+device is memory, or a file that may be read from memory: what it counts, no medium has moved.
 """
 
 from __future__ import annotations
@@ -18,6 +19,40 @@ from typing import Any
 SECTOR_BYTES = 512  # of the counters, whatever the disk's sectors are
 SHARE_MIN = 0.9  # of a cold read's bytes that have to come from the medium
 BLOCKS = Path("/sys/dev/block")
+MEMORY = ("ram", "zram", "brd")  # names of block devices that are memory
+
+
+def no_medium(node: Path, blocks: Path = BLOCKS) -> str:
+    """Why the counters of a block device, given by its folder in sysfs, are not those of a medium; empty: they are, as
+    far as this system tells."""
+    disk = node.resolve()
+    if (disk / "partition").exists():
+        disk = disk.parent
+    if disk.name.startswith(MEMORY):
+        return f"{disk.name} is memory"
+    if (disk / "loop").is_dir():
+        return _loop_without_medium(disk, blocks)
+    for below in sorted((disk / "slaves").glob("*")):
+        if cause := no_medium(below, blocks):
+            return f"{disk.name} lies on what is no medium: {cause}"
+    return ""
+
+
+def _loop_without_medium(disk: Path, blocks: Path) -> str:
+    """A loop device counts what it is asked for; only one that reads its file past the page cache passes it all on."""
+    try:
+        direct = (disk / "loop" / "dio").read_text().strip() == "1"
+        backing = Path((disk / "loop" / "backing_file").read_text().strip())
+        number = backing.stat().st_dev
+    except OSError as error:
+        return f"what is below {disk.name} cannot be found: {error.strerror}"
+    if not direct:
+        return f"{disk.name} reads its file by the page cache"
+    below = blocks / f"{os.major(number)}:{os.minor(number)}"
+    if not below.exists():
+        return f"{disk.name} is a file that lies on no block device"
+    cause = no_medium(below, blocks)
+    return f"{disk.name} is a file: {cause}" if cause else ""
 
 
 @dataclass
@@ -47,6 +82,8 @@ class Media:
         self.cause = ""
         if self._counted() is None:
             self.cause = "no block device counts what this file system moves"
+        elif cause := no_medium(self._file.parent, blocks):
+            self.cause = f"no medium is counted: {cause}"
 
     def _counted(self) -> tuple[int, int, int, int] | None:
         """Sectors read and written since the system started, and requests that did it."""
@@ -59,9 +96,9 @@ class Media:
     @contextmanager
     def watch(self) -> Iterator[Moved]:
         moved = Moved()
-        before = self._counted()
+        before = None if self.cause else self._counted()
         yield moved
-        after = self._counted()
+        after = None if self.cause else self._counted()
         if before is not None and after is not None:
             read, written, reads, writes = (late - early for early, late in zip(before, after, strict=True))
             moved.read_bytes, moved.write_bytes = read * SECTOR_BYTES, written * SECTOR_BYTES
