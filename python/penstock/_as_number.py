@@ -1,11 +1,12 @@
 """What Python's own operators make of an array: a number of one element, and no comparison.
 
 Without these Python helps itself: int() and float() would parse the memory as text, `==` and `in` would compare
-identities and say False. What must stay true: an answer is that of the elements, or an error says what to do.
+identities and say False, of arrays in memory and of those that are still in a file. What must stay true: an answer is that of the elements, or an error says what to do.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
@@ -52,6 +53,22 @@ class AsNumber:
             raise TypeError(f"an array of shape {self.shape} of {self.dtype} is no index; int(array) takes one element")
         return self._number()
 
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._number(), digits)
+
+    def __trunc__(self) -> int:
+        return math.trunc(self._number())
+
+    def __floor__(self) -> int:
+        return math.floor(self._number())
+
+    def __ceil__(self) -> int:
+        return math.ceil(self._number())
+
+    def __format__(self, specification: str) -> str:
+        """`f"{array:.3f}"` formats the one element; without a specification the array is described."""
+        return format(self._number(), specification) if specification else str(self)
+
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(f"an array of {self.size} elements is neither true nor false; {_ADVICE}")
@@ -76,3 +93,39 @@ class AsNumber:
 
     def _refuse(self, operator: str) -> NoReturn:
         raise TypeError(f"a penstock.Array has no {operator!r}: it knows no arithmetic; {_ADVICE}")
+
+
+class Unread:
+    """Base of arrays in files: they equal themselves, and have no elements to compare before they are read."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> Any:
+        """Libraries of arrays (NumPy, xarray, ...) may read it and compare the elements themselves."""
+        if self._is(other):
+            return True
+        return NotImplemented if _reads(other) else self._refuse("==")
+
+    def __ne__(self, other: object) -> Any:
+        if self._is(other):
+            return False
+        return NotImplemented if _reads(other) else self._refuse("!=")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __contains__(self, value: object) -> bool:
+        self._refuse("in")
+
+    def _is(self, other: object) -> bool:
+        return self is other
+
+    def _refuse(self, operator: str) -> NoReturn:
+        kind = type(self).__name__
+        advice = f"numpy.asarray({kind.lower()}[...])" if kind == "Dataset" else f"{kind.lower()}[...].to_numpy()"
+        raise TypeError(f"a penstock.{kind} has no {operator!r}: its elements are in a file; read them: {advice}")
+
+
+def _reads(other: object) -> bool:
+    """Whether the other side is an array or a scalar whose library compares elements: NumPy, or one that is like it."""
+    return hasattr(type(other), "__array_ufunc__") or hasattr(type(other), "__array_struct__")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock import _core
 from penstock._array import Array, Shape, product
+from penstock._as_number import Unread
 from penstock._dtype import DType
 from penstock._error import Error
 from penstock._row_numbers import OutOfRange, RowNumbers, Rows, bytes_of, row_numbers
@@ -60,8 +61,8 @@ class SharedCache:
                 raise
 
 
-class StoredArray:
-    """Made by penstock.gpu.open(). As a context manager: closes."""
+class StoredArray(Unread):
+    """Made by penstock.gpu.open(). As a context manager: closes. It equals itself; other comparison is a TypeError."""
 
     def __init__(self, shared: SharedCache, number: int, place: Place) -> None:
         self._shared: SharedCache | None = shared

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import math
 import operator
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,74 @@ def test_comparing_elements_is_refused_and_says_what_to_do(context: penstock.Con
         with pytest.raises(TypeError, match="no '(==|!=|in)': it knows no arithmetic; to_numpy"):
             compare()
     assert (np.arange(3.0) == array).all()  # NumPy takes the elements
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("convert", [round, lambda one: round(one, 1), math.trunc, math.floor, math.ceil])
+def test_an_element_is_rounded_as_a_number_of_python(context: penstock.Context, dtype: str, convert: Any) -> None:
+    content = np.array(49.7, dtype)
+    if content.dtype.kind == "c":
+        with pytest.raises(TypeError):
+            convert(filled(context, content))
+        return
+    array = filled(context, content)
+    assert convert(array) == convert(content.item())
+    assert type(convert(array)) is type(convert(content.item()))
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("specification", [".3f", "10.2e", "d", "x", "5", ""])
+def test_an_element_is_formatted_as_by_numpy(context: penstock.Context, dtype: str, specification: str) -> None:
+    content = np.array(49.5, dtype)
+    array = filled(context, content)
+    if not specification:
+        assert f"{array}" == repr(array)
+        return
+    try:
+        expected = format(content, specification)
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error)):
+            format(array, specification)
+        return
+    assert format(array, specification) == expected
+    assert format(array.reshape(1, 1), specification) == expected
+
+
+def test_what_is_no_number_is_not_formatted_as_one(context: penstock.Context) -> None:
+    with pytest.raises(TypeError, match="array of 3 elements is no number; to_numpy"):
+        format(filled(context, np.arange(3)), ".3f")
+    with pytest.raises(TypeError, match="is no number"):
+        format(filled(context, np.zeros((), "i4,i4")), "d")
+
+
+def test_datasets_in_files_are_not_compared_before_they_are_read(tmp_path: Path) -> None:
+    content = {"a": np.arange(3.0), "b": np.arange(3.0), "scalar": np.array(0.0)}
+    penstock.save(tmp_path / "x.nc3", content)
+    with penstock.open(tmp_path / "x.nc3", device="host") as file, penstock.open(tmp_path / "x.nc3") as again:
+        a, b, scalar = file["a"], file["b"], file["scalar"]
+        comparisons: list[Any] = [
+            lambda: scalar == 0,
+            lambda: scalar != 0,
+            lambda: 0 == scalar,  # noqa: SIM300
+            lambda: a == b,
+            lambda: a == again["a"],
+            lambda: a == [0, 1, 2],
+            lambda: a != a[...],
+            lambda: 1.0 in a,
+        ]
+        for compare in comparisons:
+            with pytest.raises(TypeError, match="its elements are in a file; read them: numpy.asarray"):
+                compare()
+        for compare in (operator.lt, operator.ge, operator.add, operator.mul):
+            with pytest.raises(TypeError):
+                compare(a, 1)
+        assert (a == content["a"]).all()  # NumPy reads it
+        assert (content["a"] == a).all()
+        assert not (a != np.float64(1))[1]
+        assert a == file["a"] == file["/a"]
+        assert not a != file["a"]  # noqa: SIM202
+        assert len({a, file["a"], b}) == 2
+        assert a in [b, file["a"]][1:]
 
 
 def test_arrays_are_kept_and_found_by_identity(context: penstock.Context) -> None:

@@ -293,6 +293,16 @@ def test_a_file_cut_short_underneath_is_an_error_in_words(rows: StoredArray, pat
     assert equal(rows[:100], table[:100])
 
 
+def test_elements_in_a_file_are_not_compared_by_identity(rows: StoredArray, table: np.ndarray) -> None:
+    for compare in (lambda: rows == 0, lambda: rows != table[0, 0].item(), lambda: table[0, 0].item() in rows):
+        with pytest.raises(TypeError, match=r"its elements are in a file; read them: storedarray\[...\]"):
+            compare()
+    with pytest.raises(TypeError, match="not read as a whole by chance"):
+        rows == table  # noqa: B015
+    assert rows == rows  # noqa: PLR0124
+    assert {rows: 1}[rows] == 1
+
+
 def test_a_closed_array_is_refused(path: Path) -> None:
     rows = make(path)
     rows.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock._array import Array, product
+from penstock._as_number import Unread
 from penstock._dtype import DType
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from penstock.formats.pending import Pending
 
 
-class Dataset:
-    """A dataset of an open DataFile. Keep the file open while reading."""
+class Dataset(Unread):
+    """A dataset of an open DataFile. Keep the file open while reading. Two are equal that are the same dataset of the
+    same open file; all other comparison is a TypeError, because its elements were not read."""
 
     def __init__(self, file: DataFile, name: str) -> None:
         self._file = file
@@ -80,6 +82,16 @@ class Dataset:
     @property
     def attrs(self) -> Attributes:
         return Attributes(self.info.attributes, self._file._attribute_writer(self.name))
+
+    def _is(self, other: object) -> bool:
+        return isinstance(other, Dataset) and self._file is other._file and self._path == other._path
+
+    def __hash__(self) -> int:
+        return hash((id(self._file), self._path))
+
+    @property
+    def _path(self) -> str:
+        return self.name.strip("/")
 
     def __len__(self) -> int:
         if not self.ndim:
