@@ -1,7 +1,8 @@
 """What Python's own operators make of an array: a number of one element, and no comparison.
 
 Without these Python helps itself: int() and float() would parse the memory as text, `==` and `in` would compare
-identities and say False, of arrays in memory and of those that are still in a file. What must stay true: an answer is that of the elements, or an error says what to do.
+identities and say False, of arrays in memory and of those that are still in a file. What must stay true: an answer is
+that of the elements, or an error says what to do.
 """
 
 from __future__ import annotations

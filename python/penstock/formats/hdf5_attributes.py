@@ -11,7 +11,7 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5a, h5t
+from h5py import h5, h5a, h5p, h5t
 
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5_open import cause_of, explained, high_level, name_text
@@ -50,11 +50,14 @@ class Attributes(Mapping[str, Any]):
         return repr(dict(self))
 
     def _names(self) -> list[str]:
-        """Those that refer to other objects say nothing outside the file, and are left out."""
+        """In the order of stock tools: as they were made, where the object keeps that order (netCDF-4), else by name.
+        Those that refer to other objects say nothing outside the file, and are left out."""
         target, found = self._open(), []
         with explained(self._file, names_exist=True):
+            is_kept = target.get_create_plist().get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
+            order = h5.INDEX_CRT_ORDER if is_kept else h5.INDEX_NAME
             for index in range(h5a.get_num_attrs(target)):
-                attribute = h5a.open(target, index=index)
+                attribute = h5a.open(target, index=index, index_type=order)
                 name = name_text(attribute.name)
                 if name not in self._hidden and not _refers(attribute.get_type()):
                     found.append(name)

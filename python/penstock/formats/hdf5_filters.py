@@ -14,7 +14,7 @@ from h5py import h5p, h5z
 from penstock.formats.faults import unsupported
 from penstock.formats.model import ZLIB, Recipe
 
-# Numbers registered with The HDF Group.
+# Numbers registered with The HDF Group, under the names that the tools of each use.
 _NAMES = {
     1: "deflate",
     2: "shuffle",
@@ -22,17 +22,36 @@ _NAMES = {
     4: "szip",
     5: "nbit",
     6: "scaleoffset",
+    305: "lzo",
     307: "bzip2",
     32000: "lzf",
     32001: "blosc",
+    32002: "mafisc",
+    32003: "snappy",
     32004: "lz4",
     32008: "bitshuffle",
+    32009: "spdp",
+    32012: "jpeg-ls",
     32013: "zfp",
+    32014: "fpzip",
     32015: "zstd",
+    32016: "b3d",
     32017: "sz",
+    32018: "fcidecomp",
+    32019: "jpeg",
+    32020: "vbz",
+    32021: "fapec",
+    32022: "bitgroom",
+    32023: "granular-bitround",
     32024: "sz3",
     32026: "blosc2",
+    32028: "sperr",
+    32033: "htj2k",
 }
+# Those of the package hdf5plugin 7; a test compares with the package. Not all builds of it have sz, sz3 and sperr.
+PLUGIN = frozenset({307, 32001, 32004, 32008, 32013, 32015, 32017, 32018, 32024, 32026, 32028, 32033})
+_OF_HDF5 = 255  # the largest number of the library's own filters
+_LZF = 32000
 
 
 _SHUFFLE = 2
@@ -63,11 +82,32 @@ def recipe_of(create: h5p.PropDCID) -> Recipe | str:
 def check_available(file: str, dataset: str, create: h5p.PropDCID) -> None:
     """Raises Error naming the filters that cannot be undone here."""
     missing = [number for number in numbers_of(create) if not h5z.filter_avail(number)]
-    if missing and importlib.util.find_spec("hdf5plugin") is not None:
+    has_plugin = bool(missing) and importlib.util.find_spec("hdf5plugin") is not None
+    if has_plugin:
         import hdf5plugin  # noqa: F401 - registers its filters
 
         missing = [number for number in missing if not h5z.filter_avail(number)]
     if missing:
-        names = ", ".join(_NAMES.get(number, str(number)) for number in missing)
-        advice = "pip install hdf5plugin" if max(missing) > 255 else "use an HDF5 library that has it"
+        names = ", ".join(_told(create, number) for number in missing)
+        advice = "; ".join(dict.fromkeys(_advice(number, has_plugin) for number in missing))
         raise unsupported(file, f"this process lacks HDF5 filter {names}", advice, dataset)
+
+
+def _told(create: h5p.PropDCID, number: int) -> str:
+    """The name; of one that is not known here, its number and the name that its writer left in the file."""
+    if number in _NAMES:
+        return _NAMES[number]
+    found = next(create.get_filter(at) for at in range(create.get_nfilters()) if create.get_filter(at)[0] == number)
+    name = found[3].split(b"\0")[0].decode("utf-8", "replace")
+    return f"{number} ({name!r})" if name else str(number)
+
+
+def _advice(number: int, has_plugin: bool) -> str:
+    """What has the filter: never a package that has it not."""
+    if number in PLUGIN:
+        return "pip install --upgrade hdf5plugin" if has_plugin else "pip install hdf5plugin"
+    if number == _LZF:
+        return "lzf is of h5py: pip install --upgrade h5py"
+    if number <= _OF_HDF5:
+        return f"use an h5py whose HDF5 library was built with {_NAMES.get(number, number)}"
+    return f"no package of Python is known to have it: HDF5_PLUGIN_PATH names a folder with its plugin, number {number}"

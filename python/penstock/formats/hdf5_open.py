@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 import h5py
-from h5py import h5d, h5f, h5g, h5i, h5l, h5o, h5p
+from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p
 
 from penstock._error import Error
 from penstock.formats.faults import damaged, unknown, unsupported
@@ -223,9 +223,12 @@ def _kind_of(group: h5g.GroupID, name: bytes) -> int:
 
 
 def _links(group: h5g.GroupID) -> list[tuple[bytes, int, int]]:
-    """(name, kind, address) of each link; h5py hands out the same object each time, so what it says is copied."""
+    """(name, kind, address) of each link, as they were made where the group keeps that order, else by name. h5py hands
+    out the same object each time, so what it says is copied."""
     links: list[tuple[bytes, int, int]] = []
-    group.links.iterate(lambda name, link: links.append((name, link.type, link.u)), info=True)
+    is_kept = len(group) > 1 and group.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+    order = h5.INDEX_CRT_ORDER if is_kept else h5.INDEX_NAME
+    group.links.iterate(lambda name, link: links.append((name, link.type, link.u)), idx_type=order, info=True)
     return links
 
 
