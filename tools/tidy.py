@@ -50,7 +50,7 @@ LAYERS = {
 # Who stands outside the library and uses its public headers, and the layers whose own headers it may include too.
 OUTSIDE = {
     "src/load": {"base", "os", "device", "ondevice", "load"},
-    "bindings": {"context", "load"},
+    "bindings": {"os", "context", "load"},
     "apps": {"context"},
 }
 # The layer a public header belongs to; those not named are base.
@@ -243,7 +243,7 @@ def rule_layers(source: Source, _) -> Iterator[Finding]:
         return
     if parts[0] not in ("src", "bindings", "apps"):
         return
-    allowed = LAYERS.get(parts[1], set()) if parts[0] == "src" else {"context", "device", "path", "base", "load"}
+    allowed = LAYERS.get(parts[1], set()) if parts[0] == "src" else {"context", "device", "path", "os", "base", "load"}
     own = OUTSIDE.get("/".join(parts[:2]), OUTSIDE.get(parts[0]))
     for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', source.text, re.M):
         name = match.group(1)

@@ -164,6 +164,7 @@ void bind_errors(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_transfer(nb::module_& module);
 void bind_file(nb::module_& module);
+void bind_new_file(nb::module_& module);
 void bind_context(nb::module_& module);
 void bind_stamp(nb::module_& module);
 void bind_baseline(nb::module_& module);

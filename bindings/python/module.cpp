@@ -78,6 +78,7 @@ NB_MODULE(_core, module) {
     python::bind_buffer(module);
     python::bind_transfer(module);
     python::bind_file(module);
+    python::bind_new_file(module);
     python::bind_context(module);
     python::bind_stamp(module);
     python::bind_baseline(module);

@@ -361,5 +361,5 @@ def save(name: FileName, memory: Memory, device: str = "auto", **options: Unpack
     """Writes memory to a new file, which appears under its name only when whole; replaces an older one. A Buffer is
     written by its own context; `device` is for memory of others."""
     context = Context._of(memory) if isinstance(memory, Buffer) else Context(device)
-    with context, context.create(name) as file:
+    with context, context.create(name, durable=bool(options.get("durable"))) as file:
         return file.write(memory, **options)

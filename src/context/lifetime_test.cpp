@@ -26,14 +26,14 @@ using test::write_file;
 // No O_TMPFILE, as on NFS; names that are taken; slow naming; a disk that is full now and then.
 class OddSystem : public os::System {
   public:
-    int open(const char* name, int flags, unsigned mode) override {
+    int openat(int folder, const char* name, int flags, unsigned mode) override {
         if ((flags & O_TMPFILE) == O_TMPFILE && named) return fail(EOPNOTSUPP);
         if ((flags & O_EXCL) != 0 && taken-- > 0) return fail(EEXIST);
-        return System::open(name, flags, mode);
+        return System::openat(folder, name, flags, mode);
     }
-    int link_fd(int fd, const char* name) override {
+    int link_fd(int fd, int folder, const char* name) override {
         std::this_thread::sleep_for(std::chrono::milliseconds(naming_ms));
-        return System::link_fd(fd, name);
+        return System::link_fd(fd, folder, name);
     }
     // Somebody else makes the file larger just before we do.
     int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) override {

@@ -1,4 +1,4 @@
-// See open_file.hpp. Order of a durable publish: data and inode to storage, then the name, then the directory.
+// See open_file.hpp.
 #include "context/open_file.hpp"
 
 #include <fcntl.h>
@@ -8,38 +8,25 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
+#include <string_view>
 #include <utility>
+
+#include "os/late_error.hpp"
+#include "os/refusal.hpp"
+#include "os/temporary.hpp"
 
 namespace penstock::context {
 namespace {
 
-constexpr unsigned kNewFileMode = 0666;  // less the umask
-constexpr int kTemporaryNames = 1000;    // tried before giving up
-constexpr std::size_t kNamePart = 100;   // of the target's name in a temporary's: together they must fit NAME_MAX
+using os::again_if_interrupted;
 
-std::string directory_of(const std::string& name) {
+constexpr const char* kMayBeLost = "what was written may be lost: write it again, into a new file";
+
+// Where others may write into the folder, a writer's own temporary must not have become a link to another file.
+int link_flag(const std::string& name) {
     const std::size_t slash = name.rfind('/');
-    if (slash == std::string::npos) return ".";
-    return slash == 0 ? "/" : name.substr(0, slash);
-}
-
-std::string base_of(const std::string& name) {
-    const std::size_t slash = name.rfind('/');
-    return slash == std::string::npos ? name : name.substr(slash + 1);
-}
-
-// What a new file replaces: where symbolic links lead, there or not. A loop is left to the system to refuse.
-std::string target_of(const std::string& name) {
-    constexpr int kLinksMax = 40;  // as Linux
-    std::filesystem::path path(name);
-    std::error_code error;
-    for (int i = 0; i < kLinksMax && std::filesystem::is_symlink(path, error); ++i) {
-        const std::filesystem::path target = std::filesystem::read_symlink(path, error);
-        if (error) break;
-        path = path.parent_path() / target;  // an absolute one stays itself
-    }
-    return path.string();
+    const std::string_view base = std::string_view(name).substr(slash == std::string::npos ? 0 : slash + 1);
+    return os::is_temporary(base) ? O_NOFOLLOW : 0;
 }
 
 // Unique in the process, not in a context: libcufile has one driver in a process, and its handles are found by this.
@@ -48,38 +35,10 @@ std::uint64_t next_file_id() noexcept {
     return ++last;
 }
 
-// Signals may interrupt these calls on NFS and FUSE.
-template <typename Call>
-int again_if_interrupted(const Call& call) {
-    int result = 0;
-    do {
-        result = call();
-    } while (result != 0 && errno == EINTR);
-    return result;
-}
-
-const char* open_advice(int error_number) {
-    switch (error_number) {
-        case ENOENT: return "check the path";
-        case EACCES:
-        case EPERM: return "check the permissions of the file and its directories";
-        case EROFS: return "the file system is mounted read-only";
-        case ENOSPC: return "free space on the file system or write less";
-        case EFBIG: return "raise the limit on file sizes (ulimit -f), or use a file system for larger files";
-        case ENAMETOOLONG: return "give a shorter name";
-        case ELOOP: return "its symbolic links lead in a circle: name the file itself";
-        case EMFILE: return "raise the limit of open files (ulimit -n)";
-        default: return "";
-    }
-}
-
 }  // namespace
 
 OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOptions& options)
-    : system_(system),
-      options_(options),
-      target_(options.mode == OpenMode::create ? target_of(name) : name),
-      directory_(directory_of(target_)) {
+    : system_(system), options_(options) {
     handle_.id = next_file_id();
     handle_.name = name;
     handle_.writable = options.mode != OpenMode::read;
@@ -88,8 +47,8 @@ OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOption
     } else {
         open_existing(options);
     }
-    handle_.buffered_fd = buffered_.get();
-    os::DirectFile direct = os::open_direct(system_, buffered_.get());
+    handle_.buffered_fd = new_ ? new_->fd() : buffered_.get();
+    os::DirectFile direct = os::open_direct(system_, handle_.buffered_fd);
     direct_fd_ = std::move(direct.fd);
     direct_ = std::move(direct.facts);
     handle_.direct_fd = direct_fd_.get();
@@ -105,18 +64,16 @@ OpenFile::~OpenFile() {
         return;
     }
     if (on_let_go) on_let_go();
-    if (!temporary_.empty()) system_.unlink(temporary_.c_str());
 }
 
 void OpenFile::fail(const char* operation, int error_number, const char* advice) const {
-    ErrorInfo info = errno_info(operation, handle_.name, error_number);
-    info.advice = *advice != 0 ? advice : open_advice(error_number);
-    throw Error(std::move(info));
+    os::refuse(operation, handle_.name, error_number, advice);
 }
 
 void OpenFile::open_existing(const OpenOptions& options) {
     // O_NONBLOCK: opening a FIFO must not wait for a writer; regular files do not notice it.
-    const int flags = (options.mode == OpenMode::read ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK;
+    const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
+    const int flags = access | O_CLOEXEC | O_NONBLOCK | link_flag(handle_.name);
     buffered_ = os::UniqueFd(system_.open(handle_.name.c_str(), flags, 0), system_);
     if (!buffered_) {
         // ENXIO: a FIFO without a reader, a socket, a device without a driver.
@@ -140,58 +97,18 @@ void OpenFile::open_existing(const OpenOptions& options) {
 }
 
 void OpenFile::open_new(const OpenOptions& options) {
-    struct stat existing{};
-    if (handle_.name.empty() || base_of(handle_.name).empty()) fail("create", EISDIR, "give a file name");
-    if (::stat(handle_.name.c_str(), &existing) == 0) {
-        if (!S_ISREG(existing.st_mode)) {
-            ErrorInfo info = errno_info("create", handle_.name, S_ISDIR(existing.st_mode) ? EISDIR : EINVAL);
-            info.code = ErrorCode::not_a_regular_file;
-            info.cause = "something that is not a regular file has this name";
-            info.advice = "give another name";
-            throw Error(std::move(info));
-        }
-        if (!options.replace) fail("create", EEXIST, "remove the file or allow replacing it");
-    } else if (errno != ENOENT) {
-        fail("create", errno);
-    }
-    buffered_ = os::UniqueFd(system_.open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kNewFileMode), system_);
-    if (!buffered_ && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) open_temporary();
-    if (!buffered_) {
-        const int number = errno;
-        temporary_.clear();
-        fail("create", number);
-    }
-    try {
-        facts_ = os::facts_without_mount(buffered_.get(), handle_.name);
-        if (options.size_bytes != 0) reserve(options.size_bytes);
-    } catch (...) {  // a constructor that throws runs no destructor
-        if (!temporary_.empty()) system_.unlink(temporary_.c_str());
-        throw;
-    }
-}
-
-std::string OpenFile::temporary_name(int attempt) const {
-    return directory_ + "/." + base_of(target_).substr(0, kNamePart) + ".penstock-" + std::to_string(::getpid()) +
-           "-" + std::to_string(handle_.id) + "-" + std::to_string(attempt);
-}
-
-// A name may be taken: by a killed process of our number (1 in every container), by another machine on a shared disk.
-void OpenFile::open_temporary() {
-    for (int attempt = 0; attempt < kTemporaryNames; ++attempt) {
-        temporary_ = temporary_name(attempt);
-        buffered_ = os::UniqueFd(system_.open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, kNewFileMode),
-                                 system_);
-        if (buffered_ || errno != EEXIST) return;
-    }
+    const os::NewFileOptions how{.replace = options.replace, .unnamed = true};
+    new_ = std::make_unique<os::NewFile>(system_, handle_.name, how);
+    facts_ = os::facts_without_mount(new_->fd(), handle_.name);
+    if (options.size_bytes != 0) reserve(options.size_bytes);
 }
 
 void OpenFile::reserve(std::uint64_t bytes) {
-    if (again_if_interrupted([&] { return system_.fallocate(buffered_.get(), 0, bytes); }) == 0) return;
-    ErrorInfo info = errno_info("reserve space for", handle_.name, errno);
+    if (again_if_interrupted([&] { return system_.fallocate(new_->fd(), 0, bytes); }) == 0) return;
+    ErrorInfo info = os::refusal("reserve space for", handle_.name, errno);
     info.length_bytes = bytes;
-    info.advice = open_advice(errno);
     if (errno != EOPNOTSUPP && errno != ENOSYS) throw Error(std::move(info));
-    if (system_.ftruncate(buffered_.get(), bytes) != 0) fail("set the size of", errno);
+    if (system_.ftruncate(new_->fd(), bytes) != 0) fail("set the size of", errno);
 }
 
 bool OpenFile::parallel_writes() const noexcept {
@@ -205,8 +122,21 @@ std::uint64_t OpenFile::size_bytes() const {
     return static_cast<std::uint64_t>(now.st_size);
 }
 
-void OpenFile::sync() const {
-    if (again_if_interrupted([&] { return system_.fdatasync(handle_.buffered_fd); }) != 0) fail("fdatasync", errno);
+void OpenFile::sync() {
+    need_sound();
+    if (again_if_interrupted([&] { return system_.fdatasync(handle_.buffered_fd); }) == 0) return;
+    lose(os::refusal("fdatasync", handle_.name, errno, errno == ENOSPC || errno == EDQUOT ? "" : kMayBeLost));
+}
+
+void OpenFile::need_sound() const {
+    const std::lock_guard lock(mutex_);
+    if (!lost_.ok()) throw Error(lost_);
+}
+
+void OpenFile::lose(ErrorInfo error) {
+    const std::lock_guard lock(mutex_);
+    if (lost_.ok()) lost_ = std::move(error);
+    throw Error(lost_);
 }
 
 // By fallocate, which never shrinks: somebody else may have made the file larger since its size was asked.
@@ -274,44 +204,29 @@ void OpenFile::close() {
     const std::lock_guard one_at_a_time(closing_);
     {
         std::unique_lock lock(mutex_);
-        if (closed_) return;
+        if (closed_ && lost_.ok()) return;
+        if (!lost_.ok()) {
+            closed_ = true;
+            throw Error(lost_);
+        }
         quiet_.wait(lock, [this] { return transfers_ == 0; });
         closed_ = true;
         throw_late_error();
     }
-    if (options_.mode == OpenMode::create) publish();
+    settle();
 }
 
-void OpenFile::publish() {
-    if (options_.durable && again_if_interrupted([&] { return system_.fsync(handle_.buffered_fd); }) != 0) {
-        fail("fsync", errno);
-    }
-    if (temporary_.empty()) name_unnamed_file();
-    if (!temporary_.empty()) {
-        if (system_.rename(temporary_.c_str(), target_.c_str()) != 0) fail("rename to", errno);
-        temporary_.clear();
-    }
-    if (options_.durable) sync_directory();
-}
-
-// An O_TMPFILE cannot replace a name: where the name is taken it gets a temporary one, for rename to put in place.
-void OpenFile::name_unnamed_file() {
-    if (system_.link_fd(handle_.buffered_fd, target_.c_str()) == 0) return;
-    if (errno != EEXIST || !options_.replace) fail("name", errno);
-    for (int attempt = 0; attempt < kTemporaryNames && errno == EEXIST; ++attempt) {
-        std::string name = temporary_name(attempt);
-        if (system_.link_fd(handle_.buffered_fd, name.c_str()) != 0) continue;
-        temporary_ = std::move(name);
-        return;
-    }
-    fail("name", errno);
-}
-
-void OpenFile::sync_directory() {
-    const os::UniqueFd directory(system_.open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), system_);
-    if (!directory) fail("open the directory of", errno);
-    if (again_if_interrupted([&] { return system_.fsync(directory.get()); }) != 0) {
-        fail("fsync the directory of", errno);
+void OpenFile::settle() {
+    if (new_) {
+        try {
+            new_->publish(options_.durable);
+        } catch (const Error& error) {
+            lose(error.info());
+        }
+    } else if (handle_.writable) {
+        const bool local = os::is_local_file_system(handle_.buffered_fd);
+        const int number = os::late_error(system_, handle_.buffered_fd, local);
+        if (number != 0) lose(os::refusal("write", handle_.name, number));
     }
 }
 

@@ -1,8 +1,8 @@
-// An open file: descriptors, facts, transfers under way, and how a new file gets its name.
+// An open file: descriptors, facts, transfers under way, and errors that come late.
 //
-// A file made with OpenMode::create has no name until publish(): it is an O_TMPFILE where the file system has them,
-// else a hidden temporary beside the target, removed when the OpenFile goes. So a killed or failed writer leaves the
-// old file.
+// A file made with OpenMode::create is an os::NewFile: it has its name from close() on, or never. What must stay true:
+// once data may be lost, because a sync failed or the kernel told a write's error late, every later sync and close says
+// so, though the kernel tells it once only.
 #pragma once
 
 #include <atomic>
@@ -19,6 +19,7 @@
 #include "os/direct.hpp"
 #include "os/fd.hpp"
 #include "os/file_facts.hpp"
+#include "os/new_file.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::context {
@@ -39,7 +40,7 @@ class OpenFile {
     bool memory_backed() const noexcept { return facts_.cached_by == os::CachedBy::memory; }
     bool parallel_writes() const noexcept;  // the file system locks ranges, not the file
     std::uint64_t size_bytes() const;     // asks the system; throws
-    void sync() const;                    // fdatasync; throws
+    void sync();                          // fdatasync; throws, and from the first failure on always
     void extend(std::uint64_t bytes);     // a larger size, no data; throws
 
     // Transfers announce themselves, so that close() can wait for them and hear of their errors.
@@ -55,8 +56,8 @@ class OpenFile {
     void write_ended(const ErrorInfo& error, std::span<const Extent> extents);
     bool is_new() const noexcept { return options_.mode == OpenMode::create; }
 
-    // Waits, reports late errors, publishes a new file unless a write into it failed and was not repaired. Idempotent;
-    // throws.
+    // Waits, reports late errors, publishes a new file unless a write into it failed and was not repaired. Idempotent
+    // unless data may be lost; throws.
     void close();
     bool closed() const;
 
@@ -74,19 +75,15 @@ class OpenFile {
     void open_new(const OpenOptions& options);
     void reserve(std::uint64_t bytes);
     void throw_late_error();
-    void publish();
-    void open_temporary();
-    std::string temporary_name(int attempt) const;
-    void name_unnamed_file();
-    void sync_directory();
+    void need_sound() const;
+    void settle();
+    [[noreturn]] void lose(ErrorInfo error);
     [[noreturn]] void fail(const char* operation, int error_number, const char* advice = "") const;
 
     os::System& system_;
     OpenOptions options_;
-    std::string target_;     // that a new file will have: its name, symbolic links followed
-    std::string directory_;  // of the target
-    std::string temporary_;  // named temporary; empty for O_TMPFILE and existing files
-    os::UniqueFd buffered_;
+    std::unique_ptr<os::NewFile> new_;  // of OpenMode::create
+    os::UniqueFd buffered_;             // of the others
     os::UniqueFd direct_fd_;
     FileHandle handle_;
     os::FileFacts facts_;
@@ -100,6 +97,7 @@ class OpenFile {
     std::vector<Late> late_;
     std::vector<Extent> damaged_;  // of a new file: where writes failed
     ErrorInfo damage_;             // why, the first time
+    ErrorInfo lost_;               // the first error of a sync, or of a write that the kernel told late
     bool closed_ = false;
 };
 

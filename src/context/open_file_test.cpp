@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <set>
+#include <utility>
 
 #include "context/test_files.hpp"
 
@@ -33,15 +34,15 @@ Buffer stamped_buffer(const Context& context, std::uint64_t bytes) {
 // No O_TMPFILE, as on NFS and old kernels; optionally a rename that fails.
 class OldSystem : public os::System {
   public:
-    int open(const char* name, int flags, unsigned mode) override {
+    int openat(int folder, const char* name, int flags, unsigned mode) override {
         if ((flags & O_TMPFILE) == O_TMPFILE) {
             errno = EOPNOTSUPP;
             return -1;
         }
-        return System::open(name, flags, mode);
+        return System::openat(folder, name, flags, mode);
     }
-    int rename(const char* from, const char* to) override {
-        if (!fail_rename) return System::rename(from, to);
+    int rename(int folder, const char* from, const char* to, unsigned flags) override {
+        if (!fail_rename) return System::rename(folder, from, to, flags);
         errno = EIO;
         return -1;
     }
@@ -129,6 +130,115 @@ TEST(OpenFile, a_failed_rename_throws_and_leaves_nothing_new) {
         EXPECT_THROW(file.close(), Error);
     }
     EXPECT_EQ(directory.entries(), 0u);
+}
+
+// The kernel tells each of these errors once.
+class ForgetfulSystem : public os::System {
+  public:
+    int fsync(int fd) override { return once(fail_sync) ? -1 : System::fsync(fd); }
+    int fdatasync(int fd) override { return once(fail_sync) ? -1 : System::fdatasync(fd); }
+    int sync_file_range(int fd, std::uint64_t offset, std::uint64_t bytes, unsigned flags) override {
+        return once(fail_late) ? -1 : System::sync_file_range(fd, offset, bytes, flags);
+    }
+    bool fail_sync = false;
+    bool fail_late = false;
+
+  private:
+    static bool once(bool& fails) {
+        errno = EIO;
+        return std::exchange(fails, false);
+    }
+};
+
+template <typename Call>
+ErrorCode code_of(const Call& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.code();
+    }
+    return ErrorCode::ok;
+}
+
+TEST(OpenFile, a_failed_sync_fails_every_later_sync_and_close) {
+    for (const OpenMode mode : {OpenMode::create, OpenMode::read_write}) {
+        const TempDirectory directory;
+        write_file(directory.file("data"), stamped(100));
+        ForgetfulSystem system;
+        const Context context = host_context(&system);
+        const Buffer buffer = stamped_buffer(context, 4096);
+        File file = context.open(directory.file("data"), {.mode = mode, .durable = mode == OpenMode::create});
+        file.write(buffer.view()).or_throw();
+        file.sync();
+        system.fail_sync = true;
+        EXPECT_EQ(code_of([&] { file.sync(); }), ErrorCode::io_error);
+        EXPECT_EQ(code_of([&] { file.sync(); }), ErrorCode::io_error);
+        EXPECT_EQ(code_of([&] { file.close(); }), ErrorCode::io_error);
+        EXPECT_EQ(code_of([&] { file.close(); }), ErrorCode::io_error);
+        if (mode == OpenMode::create) {
+            EXPECT_TRUE(test::read_file(directory.file("data")) == stamped(100));
+        }
+    }
+}
+
+TEST(OpenFile, a_failed_sync_of_a_durable_write_fails_what_follows) {
+    const TempDirectory directory;
+    write_file(directory.file("data"), stamped(100));
+    ForgetfulSystem system;
+    const Context context = host_context(&system);
+    const Buffer buffer = stamped_buffer(context, 4096);
+    File file = context.open(directory.file("data"), {.mode = OpenMode::read_write});
+    TransferOptions durable;
+    durable.durable = true;
+    system.fail_sync = true;
+    EXPECT_EQ(file.write(buffer.view(), 0, durable).error.code, ErrorCode::io_error);
+    EXPECT_EQ(file.write(buffer.view(), 0, durable).error.code, ErrorCode::io_error);
+    EXPECT_EQ(code_of([&] { file.close(); }), ErrorCode::io_error);
+}
+
+TEST(OpenFile, errors_that_the_kernel_tells_late_fail_the_close) {
+    for (const OpenMode mode : {OpenMode::create, OpenMode::read_write}) {
+        const TempDirectory directory;
+        write_file(directory.file("data"), stamped(100));
+        ForgetfulSystem system;
+        const Context context = host_context(&system);
+        File file = context.open(directory.file("data"), {.mode = mode});
+        file.write(stamped_buffer(context, 4096).view()).or_throw();
+        system.fail_late = true;
+        EXPECT_EQ(code_of([&] { file.close(); }), ErrorCode::io_error);
+        EXPECT_EQ(code_of([&] { file.close(); }), ErrorCode::io_error);
+        if (mode == OpenMode::create) {
+            EXPECT_TRUE(test::read_file(directory.file("data")) == stamped(100));
+        }
+        EXPECT_EQ(directory.entries(), 1u);
+    }
+}
+
+// Where others may write into the folder, what was a writer's temporary may be a link by the time it is opened again.
+TEST(OpenFile, a_temporary_that_became_a_link_is_not_followed) {
+    const TempDirectory directory;
+    write_file(directory.file("precious"), stamped(100));
+    std::filesystem::create_symlink("precious", directory.file(".data.penstock-0"));
+    const Context context = host_context();
+    EXPECT_NE(code_of([&] { context.open(directory.file(".data.penstock-0"), {.mode = OpenMode::read_write}); }),
+              ErrorCode::ok);
+    std::filesystem::create_symlink("precious", directory.file("link"));
+    EXPECT_EQ(code_of([&] { context.open(directory.file("link"), {.mode = OpenMode::read_write}); }), ErrorCode::ok);
+}
+
+TEST(OpenFile, a_name_is_that_of_the_working_folder_in_which_it_was_given) {
+    const TempDirectory directory, other;
+    write_file(other.file("data"), stamped(10));
+    const std::filesystem::path before = std::filesystem::current_path();
+    const Context context = host_context();
+    std::filesystem::current_path(directory.path());
+    File file = context.open("data", {.mode = OpenMode::create});
+    file.write(stamped_buffer(context, 4096).view()).or_throw();
+    std::filesystem::current_path(other.path());
+    file.close();
+    std::filesystem::current_path(before);
+    EXPECT_TRUE(test::read_file(directory.file("data")) == stamped(4096));
+    EXPECT_TRUE(test::read_file(other.file("data")) == stamped(10));
 }
 
 // libcufile's one driver finds its handles by this number, whichever context the file is of.

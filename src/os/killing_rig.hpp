@@ -27,8 +27,10 @@ class KillingSystem final : public System {
     int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) override {
         return step(), System::fallocate(fd, offset, bytes);
     }
-    int rename(const char* from, const char* to) override { return step(), System::rename(from, to); }
-    int link_fd(int fd, const char* name) override { return step(), System::link_fd(fd, name); }
+    int rename(int folder, const char* from, const char* to, unsigned flags) override {
+        return step(), System::rename(folder, from, to, flags);
+    }
+    int link_fd(int fd, int folder, const char* name) override { return step(), System::link_fd(fd, folder, name); }
 
   private:
     void step() {

@@ -48,11 +48,11 @@ TEST(System, link_fd_names_a_file_that_had_no_name) {
     const UniqueFd fd(::open(disk_folder().c_str(), O_TMPFILE | O_RDWR, 0600));
     if (!fd) GTEST_SKIP() << disk_folder() << " has no O_TMPFILE";
     const std::string name = disk_folder() + "/penstock-linked-" + std::to_string(::getpid());
-    ASSERT_EQ(real_system().link_fd(fd.get(), name.c_str()), 0);
+    ASSERT_EQ(real_system().link_fd(fd.get(), AT_FDCWD, name.c_str()), 0);
     EXPECT_EQ(::access(name.c_str(), F_OK), 0);
-    EXPECT_EQ(real_system().link_fd(fd.get(), name.c_str()), -1);
+    EXPECT_EQ(real_system().link_fd(fd.get(), AT_FDCWD, name.c_str()), -1);
     EXPECT_EQ(errno, EEXIST);
-    EXPECT_EQ(real_system().unlink(name.c_str()), 0);
+    EXPECT_EQ(real_system().unlink(AT_FDCWD, name.c_str()), 0);
 }
 
 TEST(FileFacts, tell_type_size_and_file_system) {

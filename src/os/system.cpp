@@ -2,10 +2,10 @@
 #include "os/system.hpp"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <string>
 
 namespace penstock::os {
@@ -15,7 +15,13 @@ constexpr long kIoUringRegister = 427;  // the same number on every architecture
 
 int System::open(const char* name, int flags, unsigned mode) { return ::open(name, flags | O_CLOEXEC, mode); }
 
+int System::openat(int folder, const char* name, int flags, unsigned mode) {
+    return ::openat(folder, name, flags | O_CLOEXEC, mode);
+}
+
 int System::close(int fd) { return ::close(fd); }
+
+int System::dup(int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 
 ssize_t System::pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) {
     return ::pread(fd, memory, bytes, static_cast<off_t>(offset));
@@ -29,21 +35,29 @@ int System::fdatasync(int fd) { return ::fdatasync(fd); }
 
 int System::fsync(int fd) { return ::fsync(fd); }
 
+int System::sync_file_range(int fd, std::uint64_t offset, std::uint64_t bytes, unsigned flags) {
+    return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), flags);
+}
+
 int System::fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) {
     return ::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
 }
 
 int System::ftruncate(int fd, std::uint64_t bytes) { return ::ftruncate(fd, static_cast<off_t>(bytes)); }
 
-int System::rename(const char* from, const char* to) { return std::rename(from, to); }
-
-// By way of /proc because linkat(AT_EMPTY_PATH) needs CAP_DAC_READ_SEARCH.
-int System::link_fd(int fd, const char* name) {
-    const std::string self = "/proc/self/fd/" + std::to_string(fd);
-    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+// Without flags by the older call, which every kernel and file system has.
+int System::rename(int folder, const char* from, const char* to, unsigned flags) {
+    if (flags == 0) return ::renameat(folder, from, folder, to);
+    return static_cast<int>(::syscall(SYS_renameat2, folder, from, folder, to, flags));
 }
 
-int System::unlink(const char* name) { return ::unlink(name); }
+// By way of /proc because linkat(AT_EMPTY_PATH) needs CAP_DAC_READ_SEARCH.
+int System::link_fd(int fd, int folder, const char* name) {
+    const std::string self = "/proc/self/fd/" + std::to_string(fd);
+    return ::linkat(AT_FDCWD, self.c_str(), folder, name, AT_SYMLINK_FOLLOW);
+}
+
+int System::unlink(int folder, const char* name) { return ::unlinkat(folder, name, 0); }
 
 int System::io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count) {
     return static_cast<int>(::syscall(kIoUringRegister, ring_fd, opcode, argument, count));

@@ -15,16 +15,20 @@ class System {
   public:
     virtual ~System() = default;
     virtual int open(const char* name, int flags, unsigned mode);
+    virtual int openat(int folder, const char* name, int flags, unsigned mode);
     virtual int close(int fd);
+    virtual int dup(int fd);
     virtual ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset);
     virtual ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset);
     virtual int fdatasync(int fd);
     virtual int fsync(int fd);
+    virtual int sync_file_range(int fd, std::uint64_t offset, std::uint64_t bytes, unsigned flags);
     virtual int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes);
     virtual int ftruncate(int fd, std::uint64_t bytes);
-    virtual int rename(const char* from, const char* to);
-    virtual int link_fd(int fd, const char* name);  // gives an O_TMPFILE file a name
-    virtual int unlink(const char* name);
+    // Names in an open folder. `flags` are those of renameat2(2).
+    virtual int rename(int folder, const char* from, const char* to, unsigned flags);
+    virtual int link_fd(int fd, int folder, const char* name);  // gives an O_TMPFILE file a name
+    virtual int unlink(int folder, const char* name);
     virtual int io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count);
 };
 

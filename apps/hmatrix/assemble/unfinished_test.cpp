@@ -135,8 +135,10 @@ class KillingSystem final : public os::System {
     }
     int fsync(int fd) override { return step(), System::fsync(fd); }
     int fdatasync(int fd) override { return step(), System::fdatasync(fd); }
-    int rename(const char* from, const char* to) override { return step(), System::rename(from, to); }
-    int link_fd(int fd, const char* name) override { return step(), System::link_fd(fd, name); }
+    int rename(int folder, const char* from, const char* to, unsigned flags) override {
+        return step(), System::rename(folder, from, to, flags);
+    }
+    int link_fd(int fd, int folder, const char* name) override { return step(), System::link_fd(fd, folder, name); }
 
   private:
     void step() {

@@ -3,8 +3,8 @@ who change one in place.
 
 It is built under a temporary name in the same folder and renamed; a symbolic link stays, and what it leads to is made
 or replaced. What must stay true: until `publish` returns, an older file or folder of that name is untouched; after
-`abandon`, or an error, nothing is left behind. A killed process leaves only the temporary, which is in nobody's way and
-says by its name whose it was.
+`abandon`, or an error, nothing is left behind. What a killed process leaves under a temporary name, the next writer of
+the same name removes: a living writer holds a lock on its own.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from penstock import _core
 from penstock._error import Error
 
-_MODE = 0o666  # less the umask, as for every new file
+_ANYBODY, _OWNER_ONLY = 0o777, 0o700  # of folders; the first less the umask
+_ATTEMPTS = 1000  # names tried before giving up
 _NAME_PART = 100  # characters of the target's name in a temporary's: together they must fit NAME_MAX
 _AT_FDCWD, _EXCHANGE = -100, 2  # of renameat2(2)
 
@@ -38,11 +40,6 @@ def temporary_name(name: str) -> str:
 def is_temporary(name: str) -> bool:
     """Whether a name (without its folder) is one of those that temporary_name makes."""
     return name.startswith(".") and ".penstock-" in name
-
-
-def target_of(name: str) -> str:
-    """The absolute name of what is made or replaced: where a symbolic link leads, there or not."""
-    return os.path.realpath(name) if os.path.islink(name) else str(Path(name).absolute())  # noqa: PTH114 - cheaper
 
 
 class WriterLock:
@@ -94,41 +91,39 @@ def need_no_writer(name: str) -> None:
 
 
 class NewFile:
-    """A new file under its temporary name; `publish` gives it its own."""
+    """A new file under its temporary name; `publish` gives it its own. How, os::NewFile of the core knows: its mode,
+    owner and lists are those of the file it replaces, and errors that the kernel tells late come before the name."""
 
     def __init__(self, name: str) -> None:
-        self.name = target_of(name)
-        mode = _mode(self.name)
-        if mode is not None and not stat.S_ISREG(mode):
-            cause = "something that is not a regular file has this name"
-            raise Error(code="not_a_regular_file", operation="create", file=name, cause=cause, advice="give another")
-        need_no_writer(self.name)
-        self.temporary = temporary_name(self.name)
-        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
-        self._descriptor = _checked("create", name, lambda: os.open(self.temporary, flags, _MODE))
+        self._file = _core.NewFile(name)
+        self.name = self._file.path
+        self.temporary = self._file.temporary
+        self._descriptor = self._file.descriptor
+        try:
+            need_no_writer(self.name)
+        except BaseException:
+            self.abandon()
+            raise
 
     @property
     def descriptor(self) -> int:
         return self._descriptor
 
     def publish(self, durable: bool) -> None:
-        if durable:
-            _checked("fsync", self.name, lambda: os.fsync(self._descriptor))
+        """Raises Error when it cannot; then the older file is untouched and nothing is left of this one."""
         need_no_writer(self.name)
-        _checked("rename to", self.name, lambda: Path(self.temporary).replace(self.name))
+        self._file.publish(durable)
         self._close()
-        if durable:
-            sync_folder(str(Path(self.name).parent))
 
     def abandon(self) -> None:
         """Does nothing after publish."""
         if self._descriptor >= 0:
+            self._file.abandon()
             self._close()
-            Path(self.temporary).unlink()
 
     def _close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        os.close(descriptor)
+        self._descriptor = -1
+        self._file.close()
 
 
 class NewFolder:
@@ -137,37 +132,129 @@ class NewFolder:
     ours, and is refused."""
 
     def __init__(self, name: str, marks: Sequence[str]) -> None:
-        self.name = target_of(name)
+        self.name = _core.target_of(name)
         self._marks = marks
         self._need_replaceable()
         need_no_writer(self.name)
-        self.temporary = temporary_name(self.name)
-        self._open = True
-        _checked("create", name, Path(self.temporary).mkdir)
+        self._process = os.getpid()
+        self._replaces = _mode(self.name) is not None
+        self.temporary, self._descriptor = _checked("create", name, lambda: _make_folder(self.name))
 
     def publish(self, durable: bool) -> None:
         """`durable` concerns the names; what is in the folder was made durable by who wrote it."""
         self._need_replaceable()
         need_no_writer(self.name)
+        self._take_rights()
+        if durable:
+            _checked("fsync the folder", self.name, lambda: os.fsync(self._descriptor))
         _checked("rename to", self.name, lambda: _replace_folder(self.temporary, self.name))
-        self._open = False
+        self._close()
         if durable:
             sync_folder(str(Path(self.name).parent))
 
     def abandon(self) -> None:
         """Does nothing after publish."""
-        if self._open:
-            self._open = False
-            shutil.rmtree(self.temporary, ignore_errors=True)
+        if self._descriptor >= 0:
+            if os.getpid() == self._process:
+                shutil.rmtree(self.temporary, ignore_errors=True)
+            self._close()
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if os.getpid() == self._process:  # a forked child has the lock too
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
 
     def _need_replaceable(self) -> None:
         mode = _mode(self.name)
-        if mode is None or not stat.S_ISDIR(mode):
+        if mode is None:
+            return
+        if not os.access(self.name, os.W_OK, effective_ids=True):
+            cause = "you may not write into what has this name"
+            advice = "remove it, or give another name"
+            raise Error(code="permission_denied", operation="replace", file=self.name, cause=cause, advice=advice)
+        if not stat.S_ISDIR(mode):
             return
         there = _checked("look into", self.name, lambda: os.listdir(self.name))  # noqa: PTH208 - names are enough
         if there and not any(mark in there for mark in self._marks):
             cause = f"a folder of this name has other things in it ({sorted(there)[0]!r}), and none of {self._marks}"
             raise Error(operation="create", file=self.name, cause=cause, advice="remove it, or give another name")
+
+    def _take_rights(self) -> None:
+        """Those of the folder that is replaced; of a file, that its readers may enter."""
+        try:
+            older = os.open(self.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise Error.of(error, "look at", self.name, "check the folder and its permissions") from error
+        try:
+            before, kind = os.fstat(self._descriptor).st_mode, os.fstat(older).st_mode
+            if not (stat.S_ISDIR(kind) or stat.S_ISREG(kind)):
+                return
+            _core.carry_rights(older, self._descriptor, self.name)
+            mode = os.fstat(self._descriptor).st_mode
+            if stat.S_ISREG(kind):
+                mode |= (mode & 0o444) >> 2
+            if not self._replaces:  # what came since it was made takes rights away only
+                mode &= before
+            _checked("create", self.name, lambda: os.fchmod(self._descriptor, stat.S_IMODE(mode)))
+        finally:
+            os.close(older)
+
+
+def _make_folder(name: str) -> tuple[str, int]:
+    """A locked folder beside `name`, and its descriptor. Names are tried as the core does for files, so that the next
+    writer of `name` meets what a killed one left."""
+    path = Path(name)
+    mode = _ANYBODY if _mode(name) is None else _OWNER_ONLY
+    parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for attempt in range(_ATTEMPTS):
+            made = str(path.with_name(_core.temporary_name(path.name, attempt, parent)))
+            try:
+                Path(made).mkdir(mode)
+            except FileExistsError:
+                if not _remove_dead_folder(made):
+                    continue
+                Path(made).mkdir(mode)
+            descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            if _lock_folder(descriptor, made) is not False:
+                return made, descriptor
+            os.close(descriptor)
+    finally:
+        os.close(parent)
+    raise FileExistsError(errno.EEXIST, "all temporary names are taken", name)
+
+
+def _lock_folder(descriptor: int, name: str) -> bool | None:
+    """True: it is ours, and has the name. False: another process holds it, or removed it. None: locks are not known."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(name))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_dead_folder(name: str) -> bool:
+    """Whether the folder was left by a killed writer of ours, and is gone now."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid() or not _lock_folder(descriptor, name):
+            return False
+        shutil.rmtree(name, ignore_errors=True)
+        return not os.path.lexists(name)
+    finally:
+        os.close(descriptor)
 
 
 def reserve(descriptor: int, name: str, offset_bytes: int, bytes: int) -> None:
@@ -242,7 +329,8 @@ def _mode(name: str) -> int | None:
 
 
 def _replace_folder(temporary: str, name: str) -> None:
-    """An older folder is exchanged in one step where the system can; else there is a moment without either."""
+    """An older folder is exchanged in one step where the system can; else there is a moment without either. The older
+    one, once it has the temporary name, is removed as a dead one by the next writer if it is not here."""
     older, target = Path(temporary), Path(name)
     if not os.path.lexists(name):
         older.rename(target)
@@ -250,11 +338,15 @@ def _replace_folder(temporary: str, name: str) -> None:
     if not _exchange(temporary, name):
         older = Path(temporary_name(name))
         target.rename(older)
-        Path(temporary).rename(target)
+        try:
+            Path(temporary).rename(target)
+        except OSError:
+            older.rename(target)
+            raise
     if older.is_dir() and not older.is_symlink():
-        shutil.rmtree(older)
+        shutil.rmtree(older, ignore_errors=True)
     else:
-        older.unlink()
+        older.unlink(missing_ok=True)
 
 
 def _exchange(one: str, other: str) -> bool:
