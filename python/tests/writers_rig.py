@@ -159,10 +159,12 @@ def made_in_parts(path: Path, version: int, durable: bool) -> None:
 
 def append(**layout: Any) -> Callable[[Path, int, bool], None]:
     def write(path: Path, version: int, durable: bool) -> None:
-        new = rows(version)[-ROWS:]
+        new = rows(version)
         if version > 1:
             with ps.open(path, write=True, device="host", durable=durable) as file:
-                file["a"].append(new)
+                there = len(file["a"])  # opening may have finished what a journal holds
+                if there < len(new):
+                    file["a"].append(new[there:])
             return
         with ps.create(path, device="host", durable=durable) as file:
             shape: dict[str, Any] = {"dimensions": ("t", "x"), "resizable": (None, COLUMNS)}
