@@ -5,6 +5,7 @@ namespace penstock::python {
 namespace {
 
 using Use = BorrowedMemory::Use;
+constexpr auto kStagingPatience = std::chrono::seconds(10);
 
 void need_device_access(const Context& context, const MemoryView& view) {
     if (view.kind == MemoryKind::system) {
@@ -50,6 +51,14 @@ void fill(const Context& context, nb::handle memory, nb::handle byte_value) {
     run_on_stream(context, [&](Stream& stream) { stream.fill(target.view().data, target.view().bytes, value); });
 }
 
+// False: a transfer uses some of it, for a long time.
+bool fill_staging(const Context& context, nb::handle byte_value) {
+    const auto value = static_cast<int>(option<std::uint8_t>("byte_value", byte_value));
+    need_own_process(context);
+    const GilReleased release;
+    return context.fill_staging(value, Deadline::after(kStagingPatience));
+}
+
 nb::tuple verify(const Context& context, nb::handle memory, nb::handle file_offset, nb::handle seed) {
     const std::uint64_t offset = byte_count("file_offset", file_offset);
     const auto mixed = option<std::uint64_t>("seed", seed);
@@ -71,6 +80,7 @@ void bind_stamp(nb::module_& module) {
     using nb::arg;
     module.def("stamp", &stamp, arg("context"), any("memory"), any("file_offset"), any("seed"));
     module.def("fill", &fill, arg("context"), any("memory"), any("byte_value"));
+    module.def("fill_staging", &fill_staging, arg("context"), any("byte_value"));
     module.def("verify", &verify, arg("context"), any("memory"), any("file_offset"), any("seed"));
 }
 

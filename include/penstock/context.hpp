@@ -231,6 +231,9 @@ class Context {
     void synchronize_stream(std::uintptr_t native_handle) const;
     std::uint64_t pinned_bytes() const noexcept;       // staging memory held now
     std::uint64_t pinned_peak_bytes() const noexcept;
+    // Fills all staging memory, for tests and measurements: a read that brings nothing cannot pass with what an earlier
+    // one left there. Waits until no transfer uses it. False: at the deadline one did, and not all is filled.
+    bool fill_staging(int byte_value, Deadline deadline) const;
 
   private:
     friend class DeviceCache;

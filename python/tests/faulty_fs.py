@@ -36,6 +36,7 @@ COMPILE = ("g++", "-O1", "-std=c++20", "-pthread")
 WAIT_S = 60  # for an answer of the server, on any machine
 CHANGING = "create,tmpfile,mkdir,symlink,write,truncate,fallocate,fsync,fsyncdir,link,rename,unlink,rmdir,setattr"
 
+
 @dataclass(frozen=True)
 class Step:
     """One request that the file system got."""
@@ -46,6 +47,7 @@ class Step:
     offset_bytes: int
     bytes: int
     pid: int
+
 
 class Fault:
     """A rule that is in force until it is removed."""
@@ -60,6 +62,7 @@ class Fault:
 
     def remove(self) -> None:
         self._fs.ask(f"remove {self._number}")
+
 
 class FaultyFs:
     """A mounted file system; see `faulty_fs`."""
@@ -145,6 +148,7 @@ class FaultyFs:
         line, self._pending = self._pending.split(b"\n", 1)
         return line.decode()
 
+
 @contextlib.contextmanager
 def faulty_fs(
     folder: Path,
@@ -180,6 +184,7 @@ def faulty_fs(
     finally:
         _end(server, ours, place)
 
+
 def _end(server: subprocess.Popen[bytes], control: socket.socket, place: Path) -> None:
     """The server unmounts and goes as its control ends; killed if it does not, all it owes is given up."""
     control.close()
@@ -190,6 +195,7 @@ def _end(server: subprocess.Popen[bytes], control: socket.socket, place: Path) -
         server.wait()
     if os.path.ismount(place):
         subprocess.run(["umount", "-l", str(place)], check=False)
+
 
 @functools.cache
 def _server() -> Path:
@@ -214,4 +220,3 @@ def _server() -> Path:
             subprocess.run([*COMPILE, str(SOURCES / "faultfs.cpp"), "-o", str(part)], check=True)
             part.replace(program)
     return program
-

@@ -17,6 +17,7 @@ from conftest import PENSTOCK, Ran, assert_one_line_error
 
 import penstock
 from penstock.bench import core, grid, results, session, suite, targets
+from penstock.bench.poison import POISON
 from penstock.bench.workspace import Workspace, check_space
 
 Run = Callable[..., Ran]
@@ -90,8 +91,8 @@ def test_a_corrupted_byte_fails_the_run(
 ) -> None:
     whole = Workspace.make
 
-    def corrupted(self: Workspace, path: Path, progress: object = None) -> Path:
-        made = whole(self, path)
+    def corrupted(self: Workspace, path: Path, **options: Any) -> Path:
+        made = whole(self, path, **options)
         with made.open("r+b") as stream:
             stream.seek(1_234_567)
             byte = stream.read(1)
@@ -118,7 +119,7 @@ def test_a_read_that_brings_nothing_fails_the_run(small: Path, tmp_path: Path, m
     def fake(file: object, memory: penstock.Buffer, trial: suite.Trial, block: int) -> object:
         outcome, watch = real(file, memory, trial, block)  # type: ignore[arg-type]
         if trial.direction == "read":
-            memoryview(memory)[:4096] = bytes([grid.POISON]) * 4096
+            memoryview(memory)[:4096] = bytes([POISON]) * 4096
         return outcome, watch
 
     monkeypatch.setattr(grid, "_move", fake)

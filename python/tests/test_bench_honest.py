@@ -345,8 +345,8 @@ def test_the_command_says_where_a_byte_is_wrong(
 ) -> None:
     whole = Workspace.make
 
-    def corrupted(self: Workspace, path: Path, progress: object = None) -> Path:
-        made = whole(self, path)
+    def corrupted(self: Workspace, path: Path, **options: Any) -> Path:
+        made = whole(self, path, **options)
         content = bytearray(made.read_bytes())
         content[3_000_000] ^= 0x40
         made.write_bytes(content)

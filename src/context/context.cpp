@@ -174,6 +174,11 @@ void Context::copy_to_device(void* device, const void* host, std::uint64_t bytes
     stream->synchronize();
 }
 
+bool Context::fill_staging(int byte_value, Deadline deadline) const {
+    state_->check_process();
+    return state_->engine.fill_staging(byte_value, deadline);
+}
+
 std::uint64_t Context::pinned_bytes() const noexcept { return state_->engine.pinned_bytes(); }
 
 std::uint64_t Context::pinned_peak_bytes() const noexcept { return state_->engine.pinned_peak_bytes(); }

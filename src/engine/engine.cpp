@@ -89,6 +89,11 @@ void Engine::cancel(TransferState& transfer) {
     scheduler_.end_stopped();
 }
 
+// A lane is back before its transfer ends; a worker gives its station back after that.
+bool Engine::fill_staging(int byte_value, Deadline deadline) {
+    return inline_.fill(byte_value) && direct_.fill(byte_value) && pool_.fill(byte_value, deadline);
+}
+
 bool Engine::runs_here() {
     const std::lock_guard lock(workers_mutex_);
     return std::any_of(workers_.begin(), workers_.end(),

@@ -49,6 +49,8 @@ class Engine {
     void start(const std::shared_ptr<TransferState>& transfer);
     // Ends the transfer soon; at once when no worker serves it yet.
     void cancel(TransferState& transfer);
+    // Fills all staging memory. False: at the deadline some of it was in use, and not all is filled.
+    bool fill_staging(int byte_value, Deadline deadline);
     bool runs_here();  // the calling thread is one of the workers
     std::uint64_t pinned_bytes() const { return pool_.held_bytes() + lanes_bytes(); }
     std::uint64_t pinned_peak_bytes() const { return pool_.peak_bytes() + lanes_bytes(); }

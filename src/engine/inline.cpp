@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/current_error.hpp"
@@ -66,6 +67,13 @@ std::uint64_t InlineLanes::pinned_bytes() const {
     std::uint64_t bytes = 0;
     for (const os::Arena& arena : arenas_) bytes += arena.bytes();
     return bytes;
+}
+
+bool InlineLanes::fill(int byte_value) {
+    const std::lock_guard lock(mutex_);
+    if (idle_.size() != made_) return false;
+    for (const os::Arena& arena : arenas_) std::memset(arena.memory().data(), byte_value, arena.bytes());
+    return true;
 }
 
 std::unique_ptr<InlineLanes::Lane> InlineLanes::borrow() {

@@ -35,6 +35,8 @@ class InlineLanes {
     void run(TransferState& transfer);
     // Staging memory that the lanes hold: it grows with them and is kept.
     std::uint64_t pinned_bytes() const;
+    // Fills the slots. False: some lane is in use, and nothing is filled.
+    bool fill(int byte_value);
 
   private:
     struct Lane;

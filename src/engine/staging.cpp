@@ -2,6 +2,7 @@
 #include "engine/staging.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -62,6 +63,8 @@ void Staging::Slab::give(std::span<std::byte> block) {
     }
     free_.emplace(offset, bytes);
 }
+
+void Staging::Slab::fill(int byte_value) const { std::memset(arena_.memory().data(), byte_value, arena_.bytes()); }
 
 // From the slab with the least room that will do, so that others stay whole for large blocks.
 std::byte* Staging::take_registered(std::uint64_t bytes) {
@@ -162,6 +165,13 @@ void Staging::take_back(std::span<std::byte> block, bool retire) {
 void Staging::give(std::span<std::byte> block) { take_back(block, false); }
 
 void Staging::retire(std::span<std::byte> block) { take_back(block, true); }
+
+void Staging::fill(int byte_value) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& slab : slabs_) {
+        if (!slab->retired) slab->fill(byte_value);
+    }
+}
 
 std::uint64_t Staging::registered_bytes() const {
     const std::lock_guard lock(mutex_);

@@ -29,6 +29,8 @@ class Staging {
     void give(std::span<std::byte> block);
     // As give, for memory that may still be written to: its slab is not used again.
     void retire(std::span<std::byte> block);
+    // Fills all that may be handed out again, blocks that are out included: nothing may be using them.
+    void fill(int byte_value);
 
     std::uint64_t registered_bytes() const;
     std::uint64_t peak_bytes() const;
@@ -46,6 +48,7 @@ class Staging {
         bool whole() const noexcept { return free_bytes_ == bytes(); }
         std::byte* take(std::uint64_t bytes);  // the lowest place that is large enough; nullptr when there is none
         void give(std::span<std::byte> block);
+        void fill(int byte_value) const;
         bool retired = false;
 
       private:

@@ -87,7 +87,7 @@ std::unique_ptr<Station> StationPool::adopted(std::unique_ptr<Station> station, 
         station->adopt(shape);
         return station;
     } catch (...) {
-        drop(std::move(station));
+        discard(std::move(station));
         throw;
     }
 }
@@ -109,8 +109,30 @@ bool StationPool::make_room(std::unique_lock<std::mutex>& lock) {
     return true;
 }
 
+void StationPool::count_back() {
+    const std::lock_guard lock(mutex_);
+    --leased_;
+    room_.notify_all();
+}
+
 std::unique_ptr<Station> StationPool::lease(const Shape& shape, std::uint32_t worker,
                                             const std::function<bool()>& give_up) {
+    {
+        const std::lock_guard lock(mutex_);
+        ++leased_;
+    }
+    try {
+        std::unique_ptr<Station> station = find_or_make(shape, worker, give_up);
+        if (!station) count_back();
+        return station;
+    } catch (...) {
+        count_back();
+        throw;
+    }
+}
+
+std::unique_ptr<Station> StationPool::find_or_make(const Shape& shape, std::uint32_t worker,
+                                                   const std::function<bool()>& give_up) {
     const std::uint64_t bytes = Station::needed_bytes(shape);
     if (bytes > budget_bytes_) {
         throw Error(
@@ -151,14 +173,27 @@ std::unique_ptr<Station> StationPool::make(const Shape& shape, std::uint32_t wor
 void StationPool::give_back(std::unique_ptr<Station> station) {
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(station));
+    --leased_;
     room_.notify_all();
 }
 
 void StationPool::drop(std::unique_ptr<Station> station) {
+    discard(std::move(station));
+    count_back();
+}
+
+void StationPool::discard(std::unique_ptr<Station> station) {
     const std::span<std::byte> memory = station->memory();
     station.reset();
     if (!memory.empty()) staging_.retire(memory);
     room_.notify_all();
+}
+
+bool StationPool::fill(int byte_value, Deadline deadline) {
+    std::unique_lock lock(mutex_);
+    if (!room_.wait_for(lock, deadline.left(), [this] { return leased_ == 0; })) return false;
+    staging_.fill(byte_value);
+    return true;
 }
 
 void StationPool::drop_idle() {

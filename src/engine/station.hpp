@@ -78,6 +78,8 @@ class StationPool {
     void give_back(std::unique_ptr<Station> station);
     void drop(std::unique_ptr<Station> station);  // neither it nor its memory is to be used again
     void drop_idle();
+    // Fills all staging memory once every station is back. False: at the deadline one is not, and nothing is filled.
+    bool fill(int byte_value, Deadline deadline);
 
     std::uint64_t held_bytes() const { return staging_.registered_bytes(); }
     std::uint64_t peak_bytes() const { return staging_.peak_bytes(); }
@@ -86,6 +88,10 @@ class StationPool {
     using Idle = std::list<std::unique_ptr<Station>>;
     Idle::iterator find_idle(const Shape& shape, std::uint32_t worker);  // needs mutex_
     std::unique_ptr<Station> take(Idle::iterator idle);                  // needs mutex_
+    std::unique_ptr<Station> find_or_make(const Shape& shape, std::uint32_t worker,
+                                          const std::function<bool()>& give_up);
+    void count_back();
+    void discard(std::unique_ptr<Station> station);
     std::unique_ptr<Station> adopted(std::unique_ptr<Station> station, const Shape& shape);
     void unmake(Idle::iterator idle, std::unique_lock<std::mutex>& lock);  // without the mutex
     // Unmakes the least recently used idle one of those that hold memory; false when none does.
@@ -95,6 +101,7 @@ class StationPool {
     std::uint64_t budget_bytes_;
     mutable std::mutex mutex_;
     std::condition_variable room_;
+    std::size_t leased_ = 0;  // stations that are out or on their way
     Staging staging_;
     Idle idle_;  // least recently used first; goes before the memory it uses
 };

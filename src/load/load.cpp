@@ -2,6 +2,7 @@
 #include "load/load.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -11,6 +12,8 @@
 
 namespace penstock::load {
 namespace {
+
+constexpr auto kStagingPatience = std::chrono::seconds(10);
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice = {}) {
     throw Error(ErrorCode::invalid_argument, "measure load", cause, advice);
@@ -92,6 +95,19 @@ std::vector<Share> shares_of(std::span<const File> files, const MemoryView& memo
     return shares;
 }
 
+// Threads are warm and wait: nothing uses staging memory, which holds what they read to get warm.
+void poison_staging(Run& run) {
+    if (!run.options.stamp_seed || run.options.read_percent == 0 || run.stopped()) return;
+    if (run.staging != nullptr) std::memset(run.staging, kPoison, slot_bytes(run.options) * run.options.threads);
+    if (run.context.fill_staging(kPoison, Deadline::after(kStagingPatience))) return;
+    ErrorInfo info;
+    info.code = ErrorCode::invalid_argument;
+    info.operation = "measure load";
+    info.cause = "other transfers of the context use its staging memory, so reads cannot be checked";
+    info.advice = "give the run a context of its own";
+    run.fail(std::move(info));
+}
+
 // Starts a thread for each worker, opens the gate when all are ready, and returns when all have ended.
 void run_threads(Run& run, std::vector<std::unique_ptr<Worker>>& workers) {
     std::vector<std::jthread> threads;
@@ -106,6 +122,7 @@ void run_threads(Run& run, std::vector<std::unique_ptr<Worker>>& workers) {
                     "raise the limits of threads and memory (ulimit -u, ulimit -v), or use fewer threads");
     }
     run.ready.wait();
+    poison_staging(run);
     run.cpu_at_start = cpu_time();
     run.start = Clock::now();
     if (run.options.seconds)

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "context/test_files.hpp"
 #include "load/pattern.hpp"
+#include "os/system.hpp"
 
 namespace penstock::load {
 namespace {
@@ -132,6 +134,33 @@ TEST_F(Load, a_wrong_byte_ends_the_run_and_is_named) {
             EXPECT_EQ(error.offset_bytes, 3 * kMiB + 16);
             EXPECT_EQ(error.length_bytes, 8u);
         }
+    }
+}
+
+// Says that all was read, and writes nothing, once it has told the truth so many times.
+struct Liar : os::System {
+    explicit Liar(int true_calls) : left(true_calls) {}
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        return left-- > 0 ? System::pread(fd, memory, bytes, offset) : static_cast<ssize_t>(bytes);
+    }
+    std::atomic<int> left;
+};
+
+TEST_F(Load, what_requests_that_warm_up_brought_does_not_pass_for_what_never_came) {
+    for (const bool mirror : {false, true}) {
+        Liar liar(1);
+        ContextOptions lying = on_host();
+        lying.system = &liar;
+        const Context context(lying);
+        const File file = context.open(name_);
+        LoadOptions options = buffered(64 * kKiB, 1);
+        options.bytes = options.request_bytes;
+        options.warm_requests = 1;
+        options.stamp_seed = kSeed;
+        options.mirror = mirror;
+        const Buffer buffer = context.allocate(memory_needed(options, options.bytes));
+        EXPECT_THROW(run_load(context, {&file, 1}, buffer.view(), options), Error);
+        EXPECT_EQ(liar.left, -1);
     }
 }
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::uint64_t kSlotAlignment = 4096;  // fits O_DIRECT where disks have larger blocks than 512 bytes too
 constexpr const char* kOperation = "measure load";
-constexpr int kPoison = 0xEE;  // of slots before the run: bytes that never came cannot pass for the pattern
 // How long a thread that waits for callbacks waits before it looks for itself: a request that failed tells of no end.
 constexpr auto kLook = std::chrono::milliseconds(5);
 
@@ -89,17 +88,8 @@ void Worker::prepare() {
         plain_ = std::make_unique<Plain>(device, *share_.file,
                                          Plain::Options{options_.read_percent != 100, options_.plain_direct, slot});
     }
-    if (options_.stamp_seed) {
+    if (options_.stamp_seed)
         pattern_ = std::make_unique<Pattern>(run_.context, share_.memory.kind, *options_.stamp_seed);
-        const bool mirrored_write = options_.mirror && options_.read_percent == 0;
-        auto* part = static_cast<std::byte*>(share_.memory.data) + (share_.part.offset - share_.span_offset);
-        if (mirrored_write && share_.part.bytes > 0)
-            pattern_->stamp(part, share_.part.bytes, share_.part.offset);
-        else if (options_.mirror && share_.part.bytes > 0)
-            pattern_->fill(part, share_.part.bytes, kPoison);
-        else if (!options_.mirror)
-            pattern_->fill(share_.memory.data, share_.memory.bytes, kPoison);
-    }
     if (options_.completion == Completion::callback) arrivals_ = std::make_shared<Arrivals>();
     transfer_.caller_waits = options_.in_flight == 1 && !arrivals_;
     for (unsigned i = 0; i < options_.warm_requests && share_.part.bytes > 0 && !run_.stopped(); ++i) {
@@ -112,6 +102,19 @@ void Worker::prepare() {
             pattern_->stamp(warm.ranges[0].memory, request.bytes, request.offset);
         move(warm).or_throw();
     }
+    if (pattern_) prepare_memory();
+}
+
+// After the requests that warm up: what they read must not pass for what comes later.
+void Worker::prepare_memory() {
+    const bool mirrored_write = options_.mirror && options_.read_percent == 0;
+    auto* part = static_cast<std::byte*>(share_.memory.data) + (share_.part.offset - share_.span_offset);
+    if (mirrored_write && share_.part.bytes > 0)
+        pattern_->stamp(part, share_.part.bytes, share_.part.offset);
+    else if (options_.mirror && share_.part.bytes > 0)
+        pattern_->fill(part, share_.part.bytes, kPoison);
+    else if (!options_.mirror)
+        pattern_->fill(share_.memory.data, share_.memory.bytes, kPoison);
 }
 
 void Worker::work() {

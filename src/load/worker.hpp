@@ -24,6 +24,8 @@ namespace penstock::load {
 
 // How many distinct causes of fallbacks a report tells.
 inline constexpr std::size_t kFallbacksTold = 8;
+// Fills memory and staging memory before the run: bytes that never came cannot pass for the pattern.
+inline constexpr int kPoison = 0xEE;
 
 // What all threads of a run share.
 class Run {
@@ -110,6 +112,7 @@ class Worker {
     };
 
     void prepare();
+    void prepare_memory();
     void work();
     void one_by_one();
     void several_in_flight();

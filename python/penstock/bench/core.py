@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from penstock import Context, _core, parse_bytes
 from penstock._api import Buffer, File
 from penstock.bench import peers
-from penstock.bench.grid import POISON, Step, check, wrong_bytes
+from penstock.bench.grid import Step, check, wrong_bytes
 from penstock.bench.media import from_another_cache
+from penstock.bench.poison import poison
 from penstock.bench.results import Results, Stopwatch, latency_fields, seconds_of
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.suite import Suite
@@ -135,13 +136,13 @@ def read(bench: Bench, path: str, cache: str) -> Sample:
     resident = STATES[cache](bench.source, bench.bytes)
     if cache == "hot":
         bench.source.read(bench.device, path=path)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
     with bench.workspace.media.watch() as media:
         sample = _timed(bench.source.start_read, bench.device, path) | {"resident_before": resident}
+    verify_s = check(bench.context, bench.source.name, bench.device, FILE_SEED)
     cause = from_another_cache(media, bench.bytes) if cache == "cold" else ""
     if cause:
         raise NotPossible(cause)
-    verify_s = check(bench.context, bench.source.name, bench.device, FILE_SEED)
     return sample | media.fields() | {"verify_s": verify_s}
 
 
@@ -153,7 +154,7 @@ def write(bench: Bench, path: str, cache: str) -> Sample:
     with bench.workspace.media.watch() as media:
         sample = _timed(bench.target.start_write, bench.device, path)
         fsync_s = seconds_of(bench.target.sync)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
     bench.target.read(bench.device, path="buffered")
     verify_s = check(bench.context, bench.target.name, bench.device, seed)
     return sample | media.fields() | {"fsync_s": fsync_s, "verify_s": verify_s}
@@ -231,7 +232,7 @@ def _plain_loop(bench: Bench) -> Sample:
     make_hot(bench.source, bench.bytes)
     raw, name = bench.context._raw, bench.source.name
     _core.pread_memcpy(raw, name, bench.device, 1 << 20)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
     sample = _native(bench.bytes, lambda: _core.pread_memcpy(raw, name, bench.device, 1 << 20))
     check(bench.context, name, bench.device, FILE_SEED)
     return sample
@@ -268,7 +269,7 @@ def _latencies(bench: Bench, part: int, reader: Callable[[Buffer], Reads]) -> Sa
     count = min(int(bench.settings["latency_reads"]) // part, bench.bytes // BLOCK_BYTES)
     memory = bench.device.slice(0, count * BLOCK_BYTES)
     make_hot(bench.source, bench.bytes)
-    bench.context.fill(memory, POISON)
+    poison(bench.context, memory)
     reads = reader(memory)
     with Stopwatch() as watch:
         offsets, each = reads()
@@ -284,7 +285,7 @@ def _queued(bench: Bench, turn: int) -> Sample:
     """As many 4 KiB reads as asked for, up to the size of the file, in random order, in one submission."""
     bytes = min(bench.bytes, int(bench.settings["queued_reads"]) * BLOCK_BYTES)
     memory = bench.device.slice(0, bytes)
-    bench.context.fill(memory, POISON)
+    poison(bench.context, memory)
     make_hot(bench.source, bench.bytes)
     blocks = {"direction": "read", "block_bytes": BLOCK_BYTES, "seed": turn + 1}
     with Stopwatch() as watch:
@@ -327,7 +328,7 @@ def _tmpfs_write(bench: Bench, name: Path, memory: Buffer, seed: int) -> Sample:
     bench.context.stamp(memory, 0, seed)
     with bench.context.open(name, write=True) as file:
         sample = _timed(file.start_write, memory, "auto")
-        bench.context.fill(memory, POISON)
+        poison(bench.context, memory)
         file.read(memory, path="buffered")
     check(bench.context, str(name), memory, seed)
     return sample
@@ -336,7 +337,7 @@ def _tmpfs_write(bench: Bench, name: Path, memory: Buffer, seed: int) -> Sample:
 def _tmpfs_read(bench: Bench, name: Path, memory: Buffer, registered: bool) -> Sample:
     with bench.context.open(name) as file:
         registered = registered and file.register_mapping()[0]
-        bench.context.fill(memory, POISON)
+        poison(bench.context, memory)
         sample = _timed(file.start_read, memory, "auto") | {"registered_before": registered}
     check(bench.context, str(name), memory, FILE_SEED)
     return sample

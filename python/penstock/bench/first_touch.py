@@ -18,9 +18,10 @@ from penstock import Error
 from penstock._api import Buffer
 from penstock.bench import particle_files
 from penstock.bench.first_touch_cases import PARTICLE_BYTES, Variant, variants
-from penstock.bench.grid import MISSING_CODES, POISON, check
+from penstock.bench.grid import MISSING_CODES, check
 from penstock.bench.media import from_another_cache
 from penstock.bench.particle_files import Spent
+from penstock.bench.poison import POISON, poison
 from penstock.bench.workspace import FILE_SEED, NotPossible, make_cold, make_hot
 
 if TYPE_CHECKING:
@@ -119,13 +120,13 @@ def _measured(bench: Bench, variant: Variant, turn: int) -> dict[str, Any]:
     with bench.run.workspace.media.watch() as media:
         move = particle_files.write if writes else particle_files.read
         spent = move(bench.run.context, source, variant, memory)
-    if not writes and variant.cache == "cold":
-        cause = from_another_cache(media, variant.bytes)
-        if cause:
-            raise NotPossible(cause)
     verify_s = _verified(bench, variant, (source, memory), seed)
     if writes:
         path.unlink()
+    elif variant.cache == "cold":
+        cause = from_another_cache(media, variant.bytes)
+        if cause:
+            raise NotPossible(cause)
     return _fields(variant, spent) | state | media.fields() | {"verify_s": verify_s}
 
 
@@ -149,7 +150,7 @@ def _touched(bench: Bench, variant: Variant, seed: int) -> Buffer:
     if variant.direction == "write":
         context.stamp(far, 0, seed)
     else:
-        context.fill(far, POISON)
+        poison(context, far)
     memory = context.allocate(variant.bytes, variant.buffer, first_touch=variant.first_touch)
     if variant.first_touch == "cpu":
         _fill_by_cpu(bench, memory, far)
@@ -211,7 +212,7 @@ def _verified(bench: Bench, variant: Variant, moved: tuple[Path, Buffer], seed: 
     (path, memory), context = moved, bench.run.context
     checked = bench.far.slice(0, variant.bytes)
     if variant.direction == "write":
-        context.fill(checked, POISON)
+        poison(context, checked)
         particle_files.read(context, path, Variant(variant.particles, "buffered", format=variant.format), checked)
     elif variant.buffer in ("device", "managed"):
         checked = memory

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import penstock
 from penstock import Array
 from penstock.bench.format_peers import verify
-from penstock.bench.grid import POISON
+from penstock.bench.poison import poison
 from penstock.bench.rounds import Probe, Sample
 from penstock.bench.workspace import FILE_SEED
 from penstock.formats.particles import PRESETS, Preset, create_particles
@@ -82,7 +82,7 @@ def _write(bench: Bench, preset: Preset, turn: int) -> Sample:
     path = bench.workspace.directory / f"written-{preset.name}.h5"
     bench.context.stamp(bench.device, 0, 100 + turn)
     sample = formats.timed(_bytes(bench, preset), lambda: _save(bench, preset, path))
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
     _load(bench, preset, path)
     _check(bench, preset, path, 100 + turn)
     path.unlink()
@@ -94,7 +94,7 @@ def _read(bench: Bench, preset: Preset, _: int) -> Sample:
 
     path = _path(bench, preset)
     formats.hot(bench, path)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
     sample = formats.timed(_bytes(bench, preset), lambda: _load(bench, preset, path))
     _check(bench, preset, path, FILE_SEED)
     return sample | _size_of(preset)

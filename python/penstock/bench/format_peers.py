@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import Context, Error
 from penstock._api import Memory
+from penstock.bench.poison import POISON, poison
 from penstock.bench.rounds import Absent, Probe, Sample
+from penstock.bench.workspace import FILE_SEED
 
 if TYPE_CHECKING:
     from penstock.bench.formats import Bench
@@ -36,45 +38,59 @@ def need(*modules: str) -> None:
             raise Absent(f"{module} is not installed")
 
 
-def _copier(bench: Bench) -> Callable[[Any], Any]:
+def _copier(bench: Bench) -> Callable[[Any], Memory]:
+    """Copies an array to the device and returns where its bytes are."""
     if bench.emulated:
-        return lambda host: bench.context.copy_to_device(bench.device.slice(0, host.nbytes), host)
+
+        def copied(host: Any) -> Memory:
+            memory = bench.device.slice(0, host.nbytes)
+            bench.context.copy_to_device(memory, host)
+            return memory
+
+        return copied
     need("cupy")
     import cupy
 
-    def copy(host: Any) -> Any:
+    def copy(host: Any) -> Memory:
         array = cupy.asarray(host)
         cupy.cuda.get_current_stream().synchronize()
-        return array
+        return array.view(cupy.uint8)
 
     return copy
+
+
+def _judged(bench: Bench, path: Path, work: Callable[[], Memory]) -> Sample:
+    """A sample of what brings the payload to the device; what came is checked."""
+    from penstock.bench.formats import hot, timed
+
+    hot(bench, path)
+    poison(bench.context, bench.device)
+    found: list[Memory] = []
+    sample = timed(bench.bytes, lambda: found.append(work()))
+    verify(bench.context, path, "data", (found[0], 0, FILE_SEED))
+    bench.context.fill(found[0], POISON)  # a library's next array may get this memory
+    return sample
 
 
 def _h5py(bench: Bench) -> Sample:
     need("h5py")
     import h5py
 
-    from penstock.bench.formats import hot, timed
-
     copy, path = _copier(bench), bench.file("HDF5")
-    hot(bench, path)
 
-    def work() -> None:
+    def work() -> Memory:
         with h5py.File(path, "r") as file:
-            copy(file["data"][...])
+            return copy(file["data"][...])
 
-    return timed(bench.bytes, work)
+    return _judged(bench, path, work)
 
 
 def _memmap(bench: Bench) -> Sample:
     need("numpy")
     import numpy
 
-    from penstock.bench.formats import hot, timed
-
     copy, path = _copier(bench), bench.file("NPY")
-    hot(bench, path)
-    return timed(bench.bytes, lambda: copy(numpy.load(path, mmap_mode="r")))
+    return _judged(bench, path, lambda: copy(numpy.load(path, mmap_mode="r")))
 
 
 def _safetensors(bench: Bench) -> Sample:

@@ -20,7 +20,8 @@ from penstock import Array, Context
 from penstock._api import Buffer
 from penstock._dtype import DType
 from penstock.bench import format_decoding, format_particles, format_peers, kinds
-from penstock.bench.grid import POISON, Step, check
+from penstock.bench.grid import Step, check
+from penstock.bench.poison import POISON, poison, poison_staging
 from penstock.bench.results import Results, Stopwatch
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.suite import Suite
@@ -139,7 +140,7 @@ def timed(bytes: int, work: Callable[[], Any]) -> Sample:
 
 def _raw_read(bench: Bench) -> Sample:
     hot(bench, bench.workspace.source)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
 
     def work() -> None:
         with bench.context.open(bench.workspace.source) as file:
@@ -159,7 +160,7 @@ def _raw_write(bench: Bench, turn: int) -> Sample:
             file.write(bench.device)
 
     sample = timed(bench.bytes, work)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
     with bench.context.open(path) as file:
         file.read(bench.device, path="buffered")
     check(bench.context, path, bench.device, 100 + turn)
@@ -170,7 +171,7 @@ def _raw_write(bench: Bench, turn: int) -> Sample:
 def _read(bench: Bench, format: str, _: int) -> Sample:
     path, out = bench.file(format), bench.payload()
     hot(bench, path)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
 
     def work() -> None:
         with penstock.open(path, context=bench.context) as file:
@@ -191,7 +192,7 @@ def _write(bench: Bench, format: str, turn: int) -> Sample:
             file["data"] = payload
 
     sample = timed(bench.bytes, work)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
     with penstock.open(path, context=bench.context) as file:
         file["data"].read(out=payload)
     format_peers.verify(bench.context, path, "data", (bench.device, 0, 100 + turn))
@@ -202,6 +203,7 @@ def _write(bench: Bench, format: str, turn: int) -> Sample:
 def _load(bench: Bench) -> Sample:
     path = bench.file("safetensors")
     hot(bench, path)
+    poison_staging(bench.context)
     found: dict[str, Array] = {}
     sample = timed(path.stat().st_size, lambda: found.update(penstock.load(path, context=bench.context)))
     for number, name in enumerate(sorted(found)):

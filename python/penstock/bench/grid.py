@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import Context, Error, _core
 from penstock._api import Buffer, File
 from penstock.bench.media import Moved, from_another_cache
+from penstock.bench.poison import poison, poison_staging
 from penstock.bench.results import Results, Stopwatch, seconds_of
 from penstock.bench.suite import Suite, Trial
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, resident
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from penstock.bench.session import Run
 
 MAX_REQUESTS = 16384  # of one trial: enough to be steady, few enough to be short
-POISON = 0xEE  # fills buffers before a read, so that bytes that never came cannot pass
 COPY_BYTES = 256 << 20
 ENGINE_TRIES = 3  # a ceiling is the best of them
 MISSING_CODES = ("unsupported", "fallback_refused")
@@ -167,10 +167,10 @@ def run_trial(bench: Bench, trial: Trial) -> dict[str, Any]:
         raise Error(
             code="io_error", operation="bench", file=file.name, cause=f"moved {outcome['bytes']} of {bytes} bytes"
         )
+    verify_s = _verify(bench, trial, memory, seed)  # wrong bytes end the run, in whatever state the file was
     _need_state(trial, after, media, bytes)
-    verify_s = _verify(bench, trial, memory, seed)
     if trial.first_touch == "none" and _on_device(trial):
-        bench.context.fill(memory, POISON)  # a later trial, which may not touch its memory first, may get this again
+        poison(bench.context, memory)  # a later trial, which may not touch its memory first, may get this again
     return outcome | {
         "requests": -(-bytes // block),
         "bytes_per_second": bytes / outcome["seconds"],
@@ -223,8 +223,9 @@ def _load(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
     if trial.direction == "write":
         bench.context.stamp(far, 0, seed)
     elif trial.first_touch != "none":
-        bench.context.fill(far, POISON)
+        poison(bench.context, far)
     else:
+        poison_staging(bench.context)
         return
     if far is not memory:
         bench.context.copy_to_host(memory, far)
@@ -254,7 +255,7 @@ def _verify(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> float:
     checked, name = memory, _file(bench, trial)
     if trial.direction == "write":
         checked = bench.buffer("device", "gpu").slice(0, memory.bytes)
-        bench.context.fill(checked, POISON)
+        poison(bench.context, checked)
         with bench.context.open(name) as file:
             file.read(checked, path="buffered")
     elif not _on_device(trial):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 
 import penstock
-from penstock.bench.grid import POISON
 from penstock.bench.h5bench import RULE, Benchmark, Result, Row, abandoned_on_error, piece, written_by
 from penstock.bench.h5bench_data import COMPOUND, FIELDS, Checker, Particles, interleave, separate
+from penstock.bench.poison import POISON, poison_staging
 from penstock.bench.workspace import NotPossible, make_cold
 from penstock.formats.dataset import Dataset
 from penstock.formats.model import DatasetInfo
@@ -72,6 +72,8 @@ class Reading(Benchmark):
         landing = self.landing[step % self.open_steps]
         if self.checker is not None:
             with self.aside():
+                if step == 0:  # later steps may be read while others are under way
+                    poison_staging(self.context)
                 landing.fill(POISON)
         structures = self.run.layout == "INTERLEAVED"
         with self.times.of("metadata"):

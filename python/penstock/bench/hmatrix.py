@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import Context, Error, hmatrix
 from penstock.bench import hmatrix_ceilings as ceilings
 from penstock.bench import hmatrix_hacapk as hacapk
+from penstock.bench.poison import poison_staging
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
 from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident, resident
@@ -244,6 +245,7 @@ def _fitting(bench: Bench, cache: int, way: Way) -> int:
 
 
 def _prepare(bench: Bench, name: str, cold: bool) -> dict[str, Any]:
+    poison_staging(bench.context)
     with bench.context.open(bench.files[name]) as file:
         held = (make_cold if cold else make_resident)(file, file.size_bytes)
     return {"cache": "cold" if cold else "hot", "resident_fraction": held}

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from penstock import Context, parse_bytes
 from penstock._api import Buffer, File
 from penstock.bench import loads
-from penstock.bench.grid import POISON
 from penstock.bench.machine import mount_of
 from penstock.bench.media import Media, from_another_cache
+from penstock.bench.poison import poison
 from penstock.bench.power import PowerMeter
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Probe, Rounds, Sample, run_rounds
@@ -106,15 +106,15 @@ def _measured(bench: Bench, cell: Cell, file: File) -> Sample:
     load = {"request_bytes": cell.request_bytes, "threads": cell.workers, "mirror": True, **_way(cell, file)}
     loads.warm_up(bench.context, file, bench.device, **load)
     resident = make_cold(file, bytes)
-    bench.context.fill(bench.device, POISON)
+    poison(bench.context, bench.device)
     with cell.place.media.watch() as media, bench.power.measure() as drawn:
         report = loads.run_load(bench.context, file, bench.device, seconds=bench.cell_seconds, **load)
     state = loads.proved(file, bytes, "cold", resident)
+    with Stopwatch() as checking:
+        verified = loads.verify_moved(bench.context, file, bench.device, report["moved"])
     cached = from_another_cache(media, report["bytes"])
     if cached:
         raise NotPossible(cached)
-    with Stopwatch() as checking:
-        verified = loads.verify_moved(bench.context, file, bench.device, report["moved"])
     return (
         loads.sample_of(report)
         | state

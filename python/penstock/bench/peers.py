@@ -1,6 +1,7 @@
 """Peers measured in the same run on the same file, and the memory the command needs.
 
-A peer that is not installed is listed as missing. fio moves bytes to host memory only; KvikIO moves them to a GPU.
+A peer that is not installed is listed as missing. fio moves bytes to memory of its own, so that nobody sees whether
+they came; KvikIO moves them to a GPU.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from penstock import Error
+from penstock._api import Buffer
 from penstock.bench import peers_torch
-from penstock.bench.grid import MISSING_CODES, POISON, check
+from penstock.bench.grid import MISSING_CODES, check
+from penstock.bench.poison import DECOY_BYTES, poison
 from penstock.bench.results import Stopwatch
 from penstock.bench.rounds import Absent, Probe
 from penstock.bench.workspace import FILE_SEED, make_cold, make_hot
@@ -53,7 +56,8 @@ def _cufile(bench: Bench, path: str, cache: str) -> dict[str, Any]:
     try:
         if cache == "hot":
             bench.source.read(bench.device, **one)  # not timed, as of our own
-        bench.context.fill(bench.device, POISON)
+        bench.target.read(_decoy(bench), **one)
+        poison(bench.context, bench.device)
         with Stopwatch() as watch:
             outcome = bench.source.read(bench.device, **one)
     except Error as error:
@@ -68,6 +72,12 @@ def _cufile(bench: Bench, path: str, cache: str) -> dict[str, Any]:
         "cpu_user_s": watch.cpu_user_s,
         "cpu_system_s": watch.cpu_system_s,
     }
+
+
+def _decoy(bench: Bench) -> Buffer:
+    """Where a peer is to read the target file to, whose bytes are others: its staging memory, which we cannot fill,
+    then holds none of the bytes that are to come."""
+    return bench.device.slice(0, min(bench.bytes, DECOY_BYTES))
 
 
 def _kvikio_probes(bench: Bench) -> list[Probe]:
@@ -137,7 +147,9 @@ def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
     try:
         with chosen, kvikio.CuFile(bench.source.name, "r") as file:
             file.pread(bench.device).get()  # not timed, as of our own
-            bench.context.fill(bench.device, POISON)
+            with kvikio.CuFile(bench.target.name, "r") as other:
+                other.pread(_decoy(bench)).get()
+            poison(bench.context, bench.device)
             with Stopwatch() as watch:
                 moved = file.pread(bench.device).get()
     except (RuntimeError, OSError, ValueError) as failure:

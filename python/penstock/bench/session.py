@@ -13,7 +13,7 @@ from penstock.bench.grid import Step
 from penstock.bench.machine import fingerprint, storage
 from penstock.bench.results import Results, unfinished
 from penstock.bench.suite import Suite
-from penstock.bench.workspace import Workspace
+from penstock.bench.workspace import OTHER_SEED, Workspace
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,6 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
         if kind.makes_files:
             step(0, 0, "making the files")
             place.make(place.source)
-            place.make(place.target)
+            place.make(place.target, seed=OTHER_SEED)
         kinds.resolve(kind.run)(Run(request, context, place, results, step, stack))
         return results.rows

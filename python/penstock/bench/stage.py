@@ -15,7 +15,8 @@ from typing import Any
 
 from penstock import Error, _core
 from penstock._api import Buffer, Context, File
-from penstock.bench.grid import MISSING_CODES, POISON, wrong_bytes
+from penstock.bench.grid import MISSING_CODES, wrong_bytes
+from penstock.bench.poison import poison
 from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, resident
 
 SAMPLE_BYTES = 16 << 20  # of one sample, if requests are smaller
@@ -128,9 +129,9 @@ class Stage:
         self._seed += 1
         if cell.writes:
             self._load(memory, cell, offsets)
-        else:
-            self._poison(memory, cell)
         self._warm_up(cell, memory)
+        if not cell.writes:
+            self._poison(memory, cell)
         with self.context.open(name, write=True) as file:
             self._establish(file, cell)
             seconds, took = mover(file, memory, cell, offsets)
@@ -224,7 +225,7 @@ class Stage:
     def _poison(self, memory: Buffer, cell: Cell) -> None:
         """So that bytes that never came cannot pass."""
         far = self._far(memory)
-        self.context.fill(far, POISON)
+        poison(self.context, far)
         if cell.memory != "device":
             self.context.copy_to_host(memory, far)
 
@@ -238,7 +239,7 @@ class Stage:
         """On the device: what a read brought, or what a buffered read brings of what was written."""
         far = self._far(memory)
         if cell.writes:
-            self.context.fill(far, POISON)
+            poison(self.context, far)
             for turn, offset in enumerate(offsets):
                 file.read(far.slice(turn * cell.bytes, cell.bytes), offset, path="buffered")
         elif cell.memory != "device":

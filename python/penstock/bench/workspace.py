@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 SPARE_BYTES = 1 << 30
 MARGIN = 1.2
-FILE_SEED = 20
+FILE_SEED = 20  # of files that are read
+OTHER_SEED = 21  # of files that are written over, until they are: no byte of one passes for a byte of the other
 DROP_TRIES = LOAD_TRIES = 4
 CROWDED = "stays in the page cache"
 PREFIX = "penstock-bench-"
@@ -96,8 +97,12 @@ class Workspace(Scratch):
     def target(self) -> Path:
         return self.directory / "target.bin"
 
-    def make(self, path: Path, progress: Progress | None = None) -> Path:
+    def make(self, path: Path, progress: Progress | None = None, seed: int = FILE_SEED) -> Path:
         """Writes a stamped file of the workspace's size, on stable storage when this returns."""
+
+        def stamp(memory: _core.Buffer, offset: int) -> None:
+            self.context.stamp(memory, offset, seed)
+
         with self.context.create(path, self.file_bytes, durable=True) as file:
             job = windows.Job(
                 self.context,
@@ -106,14 +111,11 @@ class Workspace(Scratch):
                 0,
                 self.file_bytes,
                 {"path": "buffered"},
-                prepare=self._stamp,
+                prepare=stamp,
                 progress=progress,
             )
             windows.run(job)
         return path
-
-    def _stamp(self, memory: _core.Buffer, offset: int) -> None:
-        self.context.stamp(memory, offset, FILE_SEED)
 
 
 def _locked(path: Path) -> int:
