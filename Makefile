@@ -3,6 +3,9 @@
 #   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make clean
 PYTHON  ?= python3
 DIR     ?= .
+# As it was typed: make would run a $$(shell) in it, and the shell what quotes in it let out. Recipes use $$PENSTOCK_DIR.
+export PENSTOCK_DIR := $(value DIR)
+unexport DIR
 VENV    := .venv
 BIN     := $(VENV)/bin
 # CMake looks for Ninja on the path, and .venv has one.
@@ -21,16 +24,16 @@ PACKAGE := $(shell find python/penstock bindings apps src include cmake bench/su
 build: $(STAMPS)/package
 
 report: directory $(STAMPS)/package
-	$(BIN)/penstock bench report --quick --dir "$(DIR)" --out build/report.jsonl > build/report.txt
+	$(BIN)/penstock bench report --quick --dir="$$PENSTOCK_DIR" --out build/report.jsonl > build/report.txt
 	$(BIN)/penstock report build/report.jsonl --out report.html
 
 report-all: directory $(STAMPS)/package # every suite that makes a report, quick: under five minutes on two cores
 	rm -f build/all-*.jsonl
-	$(BIN)/penstock bench all --quick --peers none --dir "$(DIR)" --out build/all.jsonl > build/report.txt
+	$(BIN)/penstock bench all --quick --peers none --dir="$$PENSTOCK_DIR" --out build/all.jsonl > build/report.txt
 	$(BIN)/penstock report build/all-*.jsonl --out report.html > /dev/null
 
 directory: # told now, not after the build
-	@test -d "$(DIR)" -a -w "$(DIR)" || { echo "DIR=$(DIR): no directory that can be written; make it, or name another" >&2; exit 1; }
+	@[ -d "$$PENSTOCK_DIR" ] && [ -w "$$PENSTOCK_DIR" ] || { printf 'DIR=%s: no directory that can be written; make it, or name another\n' "$$PENSTOCK_DIR" >&2; exit 1; }
 
 test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(WITH) cmake --preset $(PRESET)
