@@ -34,3 +34,8 @@ def write_at(descriptor: int, content: bytes | bytearray | memoryview, offset_by
         if written == 0:
             raise OSError(errno.EIO, f"the system wrote nothing of {len(rest)} bytes and named no error")
         rest, offset_bytes = rest[written:], offset_bytes + written
+
+
+def flush(descriptor: int) -> None:
+    """What a file system tells only at close() (over a network, or FUSE), told now: OSError of the system."""
+    os.close(os.dup(descriptor))

@@ -13,7 +13,7 @@ import pytest
 from hdf5_kit import numbered, put
 
 from penstock._dtype import DType
-from penstock.formats import hdf5_append, hdf5_journal
+from penstock.formats import hdf5_apply, hdf5_making
 from penstock.formats.hdf5_order import Change
 from penstock.formats.hdf5_write import Hdf5Writer
 from penstock.formats.model import NewDataset
@@ -41,7 +41,7 @@ class Steps:
         self.changes: list[Change] = []
         self._reorder = reorder or (lambda changes: changes)
         self._check: Check | None = None
-        monkeypatch.setattr(hdf5_append, "apply", self._apply)
+        monkeypatch.setattr(hdf5_making, "apply", self._apply)
 
     def publish(self, writer: Hdf5Writer, check: Check | None) -> None:
         self._check = check
@@ -55,7 +55,7 @@ class Steps:
             apply_to(image, self._reorder(changes)[:count])
             self._check(image)
             self.looked += 1
-        hdf5_journal.apply(name, descriptor, changes)
+        hdf5_apply.apply(name, descriptor, changes)
 
 
 def apply_to(path: Path, changes: Sequence[Change]) -> None:

@@ -14,7 +14,7 @@ from hdf5_kit import debian_tool, equal, fetch, numbered, put, run_tool, whole  
 from hdf5_steps import INT, Steps, check_content, grow, make, make_with_h5py  # noqa: E402
 
 from penstock import Error  # noqa: E402
-from penstock.formats import hdf5_journal  # noqa: E402
+from penstock.formats import hdf5_apply  # noqa: E402
 from penstock.formats.hdf5 import Hdf5  # noqa: E402
 from penstock.formats.hdf5_write import Hdf5Writer  # noqa: E402
 from penstock.formats.model import NewDataset  # noqa: E402
@@ -246,7 +246,7 @@ def test_without_direct_io_what_crosses_a_page_is_refused(path: Path, monkeypatc
     def no_direct_io(name: str) -> int:
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(hdf5_journal, "_open_direct", no_direct_io)
+    monkeypatch.setattr(hdf5_apply, "_open_direct", no_direct_io)
     make_with_h5py(path, {"a": (62, 3, 5)}, {"a": (1, 3, 5)}, first=801)
     refuse(path, "crosses a page", lambda writer: grow(writer, {"a": (63, 3, 5)}))
 

@@ -7,9 +7,21 @@ says what was found, and what can be done where something can.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from penstock._error import Error
+
+kUnharmed = "the file has its old datasets and steps"
+
+
+@contextmanager
+def told(operation: str, file: str, advice: str) -> Iterator[None]:
+    """What the system refuses in the block as an Error."""
+    try:
+        yield
+    except OSError as error:
+        raise Error.of(error, operation, file, advice) from error
 
 
 def damaged(file: str, cause: str, dataset: str = "") -> Error:

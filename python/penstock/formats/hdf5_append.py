@@ -7,15 +7,13 @@ first; the file is locked from the first change to the last.
 
 from __future__ import annotations
 
-import os
-
 from h5py import h5o
 
-from penstock._descriptor import write_at
-from penstock._error import Error
+from penstock.formats.hdf5_apply import check_applicable
 from penstock.formats.hdf5_headers import blocks_of, move_continuations
-from penstock.formats.hdf5_journal import apply, check_applicable, drop_journal, kUnharmed, repair, write_journal
-from penstock.formats.hdf5_open import Stamp, name_bytes, stamp_of
+from penstock.formats.hdf5_journal import note_of
+from penstock.formats.hdf5_making import Making, settle_note
+from penstock.formats.hdf5_open import Stamp, explained, name_bytes, stamp_of
 from penstock.formats.hdf5_order import HEADER, MOVED, Change, Fresh, names_apart, sort_changes, with_end
 from penstock.formats.hdf5_proof import Image, check_steps
 from penstock.formats.hdf5_session import Session, open_locked
@@ -28,18 +26,23 @@ class InPlace:
     def __init__(self, name: str) -> None:
         self._name = name
         self._seen: Stamp | None = None  # the file as we left it
+        self._last: Session | None = None
         self._headers: set[int] = set()  # addresses of the objects concerned, new ones too
         self._proven: set[str] = set()  # datasets whose extension was found to be safe
         self._added: set[str] = set()  # objects that were added or got attributes, and the groups they are in
 
     def begin(self) -> tuple[Session, bool]:
         """(HDF5 at work on the file, whether the file is as we left it)."""
-        descriptor = open_locked(self._name)
+        file = open_locked(self._name)
         try:
-            repair(self._name, descriptor)
-            session = Session(self._name, self._name, descriptor)
+            is_settled = settle_note(self._name, file.fileno())
+            session = Session(self._name, self._name, file.fileno())
+            session.owner = file
+            self._last = session
+            if not is_settled:  # HDF5 has opened the file as others have made it
+                session.forget_note()
         except BaseException:
-            os.close(descriptor)
+            file.close()
             raise
         return session, stamp_of(self._name) == self._seen
 
@@ -75,38 +78,38 @@ class InPlace:
 
     def publish(self, session: Session, durable: bool) -> None:
         try:
-            size = self._move_headers(session, session.finish())
-            fresh, changes = self._sorted(session)
-            if self._added:
-                image = Image(session.descriptor, session.old.end, size)
-                check_steps(self._name, image, (fresh, changes), self._added)
-            session.grow(size)
-            _write_fresh(session, fresh)
-            if durable:
-                self._sync(session)
-            if durable and changes:
-                write_journal(self._name, session.descriptor, changes)
-            apply(self._name, session.descriptor, changes)
-            if durable and changes:
-                self._sync(session)
-                drop_journal(self._name)
+            with explained(self._name):
+                size = self._move_headers(session, session.finish())
+                fresh, changes = self._sorted(session)
+                if self._added:
+                    image = Image(session.descriptor, session.old.end, size)
+                    check_steps(self._name, image, (fresh, changes), self._added)
         except BaseException:
             self.abandon(session)
             raise
-        os.close(session.descriptor)
+        try:
+            Making(session, note_of(size, durable, fresh, changes)).run(fresh)
+        finally:
+            self._headers.clear()
+            self._added.clear()
         self.remember()
 
     def abandon(self, session: Session) -> None:
-        """The file as it was: space that was reserved is given back, unless its metadata lead there already."""
-        session.drop()
-        try:
-            end = session.stored_end()
-            if session.has_reserved and end < os.fstat(session.descriptor).st_size:
-                os.ftruncate(session.descriptor, end)
-        finally:
-            os.close(session.descriptor)
+        """The file as it was, before anything of it was changed: space that was reserved is given back."""
         self._headers.clear()
         self._added.clear()
+        try:
+            session.drop()
+            session.cut_back()
+        finally:
+            session.close()
+
+    def let_go(self) -> None:
+        """Of the file and its lock, wherever an interrupt came; does nothing where that is done."""
+        last, self._last = self._last, None
+        if last is not None:
+            last.drop()
+            last.close()
 
     def _move_headers(self, session: Session, size: int) -> int:
         """Leaves one block of each header to be changed in place; the size of the file then."""
@@ -134,17 +137,3 @@ class InPlace:
         fresh, changes = sort_changes(self._name, overlay, session.old, known, not self._added)
         check_applicable(self._name, changes)
         return fresh, changes
-
-    def _sync(self, session: Session) -> None:
-        try:
-            os.fdatasync(session.descriptor)
-        except OSError as error:
-            raise Error.of(error, "fdatasync", self._name, kUnharmed) from error
-
-
-def _write_fresh(session: Session, fresh: list[Fresh]) -> None:
-    try:
-        for one in fresh:
-            write_at(session.descriptor, one.content, one.offset)
-    except OSError as error:
-        raise Error.of(error, "write the metadata of", session.name, kUnharmed) from error

@@ -1,150 +1,175 @@
-"""Applies ordered changes to a file, and repairs a file in which a power failure left some of them half done.
+"""A note behind the end of an HDF5 file of the durable changes that a writer makes to it, while it makes them.
 
-A process that is killed leaves a prefix of the changes, each whole: one write inside a page is not divided, and what
-crosses a page is written past the page cache, as one request that the kernel finishes. Power failure may keep any part
-of what was not yet on stable storage; so a durable change first writes what it is going to do to a journal beside the
-file. What must stay true: the journal is complete and durable before the first change, and goes only when the last
-one is; repairing twice does no harm; a journal is only followed where the file still is as it says.
+A writer that dies, or cannot go on, leaves some changes made and others not; after a power failure that may be any
+sector of any of them. The next writer finds the note as the last bytes of the file, and either finishes the changes or
+takes them back. The note is bytes of the file itself: it goes where the file goes, cannot be put there by others than
+those who may change the file, and is cut off with the space that the changes needed, in one step.
+
+What must stay true:
+  the note is whole and on stable storage before the first change;
+  it lies behind the end that the superblock tells, where no dataset has its elements, and gives the file a size that
+    no writer of Penstock reserves: elements that a dead writer left there are never taken for a note;
+  changes are finished only where the new structures are there, whole; settling twice does no harm;
+  where a sector is none of what the changes make of it, others have written since, and nothing is touched.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
+import struct
 from collections.abc import Sequence
-from pathlib import Path
+from typing import NamedTuple
 
-from penstock._descriptor import read_at
-from penstock._error import Error
-from penstock.formats.faults import unsupported
-from penstock.formats.hdf5_order import Change
+from penstock._descriptor import read_at, write_at
+from penstock.formats.hdf5_apply import apply, undo
+from penstock.formats.hdf5_order import Change, Fresh
 from penstock.formats.hdf5_overlay import PAGE_BYTES
-from penstock.formats.new_file import sync_folder
 
-kUnharmed = "the file has its old datasets and steps"
-_MAGIC = "penstock journal 1"
+_MAGIC = b"penstock note 1\n"
+_TRAILER = struct.Struct("<16sQQ32s")  # magic, where the note begins, its bytes, digest of all of that and the note
+_REST_BYTES = PAGE_BYTES - 1  # of the last page of a file with a note
 _SECTOR_BYTES = 512  # storage keeps or loses these whole
-_NAME_PART = 200  # characters of the file's name: with the rest they must fit NAME_MAX
+_MOST_BYTES = 1 << 30  # of a note; more is none of ours
 
 
-def journal_path(name: str) -> Path:
-    path = Path(name).absolute()
-    return path.with_name(f".{path.name[:_NAME_PART]}.penstock-journal")
+class Note(NamedTuple):
+    """`size`: of the file with the new structures. `durable`: it is written, and elements and structures are on stable
+    storage before the first change."""
+
+    size: int
+    durable: bool
+    fresh: list[tuple[int, int]]  # offsets and bytes of new structures
+    fresh_digest: str
+    changes: list[Change]
 
 
-def write_journal(name: str, descriptor: int, changes: Sequence[Change]) -> None:
-    """Durable when it returns."""
+def note_of(size: int, durable: bool, fresh: Sequence[Fresh], changes: Sequence[Change]) -> Note:
+    digest = hashlib.sha256(b"".join(one.content for one in fresh)).hexdigest()
+    return Note(size, durable, [(one.offset, len(one.content)) for one in fresh], digest, list(changes))
+
+
+def without_note(size: int) -> int:
+    """The least size from there on that says that the file has no note."""
+    return size + (size % PAGE_BYTES == _REST_BYTES)
+
+
+def write_note(descriptor: int, end: int, note: Note) -> None:
+    """Behind `end`, in pages of its own, which writing whole pages of changes does not touch. Raises OSError of the
+    system."""
+    at = -(-end // PAGE_BYTES) * PAGE_BYTES
     body = json.dumps(
         {
-            "inode": os.fstat(descriptor).st_ino,
-            "changes": [[one.offset, one.old.hex(), one.new.hex()] for one in changes],
+            "size": note.size,
+            "fresh": note.fresh,
+            "fresh_digest": note.fresh_digest,
+            "changes": [[one.offset, one.old.hex(), one.new.hex()] for one in note.changes],
         }
-    )
-    path = journal_path(name)
-    text = f"{_MAGIC}\n{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n"
-    with path.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    sync_folder(str(path.parent))
+    ).encode()
+    whole = -(-(len(body) + _TRAILER.size + PAGE_BYTES - _REST_BYTES) // PAGE_BYTES) * PAGE_BYTES
+    body = body.ljust(whole - PAGE_BYTES + _REST_BYTES - _TRAILER.size)
+    write_at(descriptor, body + _TRAILER.pack(_MAGIC, at, len(body), _digest(at, body)), at)
 
 
-def drop_journal(name: str) -> None:
-    journal_path(name).unlink(missing_ok=True)
+def has_note(descriptor: int) -> bool:
+    """Whether the file ends as one with a note does."""
+    size = os.fstat(descriptor).st_size
+    ends_so = size % PAGE_BYTES == _REST_BYTES
+    return ends_so and read_at(descriptor, len(_MAGIC), size - _TRAILER.size) == _MAGIC
 
 
-def repair(name: str, descriptor: int) -> bool:
-    """Finishes what a journal says was begun. True when there was something to finish. Nobody else may be writing."""
-    changes = _read_journal(name, descriptor)
-    if changes is None:
+def read_note(descriptor: int, end: int) -> Note | None:
+    """None where there is none, or one that is not whole: its changes had not begun. `end`: as the superblock says."""
+    at_trailer = os.fstat(descriptor).st_size - _TRAILER.size
+    if not has_note(descriptor):
+        return None
+    _, at, length, digest = _TRAILER.unpack(read_at(descriptor, _TRAILER.size, at_trailer))
+    if at < end or length > _MOST_BYTES or at + length != at_trailer:
+        return None
+    body = read_at(descriptor, length, at)
+    return _parsed(body) if _digest(at, body) == digest else None
+
+
+def _digest(at: int, body: bytes) -> bytes:
+    return hashlib.sha256(struct.pack("<QQ", at, len(body)) + body).digest()
+
+
+def _parsed(body: bytes) -> Note | None:
+    try:
+        found = json.loads(body)
+        changes = [Change((0, 0), "", int(at), bytes.fromhex(a), bytes.fromhex(b)) for at, a, b in found["changes"]]
+        fresh = [(int(at), int(count)) for at, count in found["fresh"]]
+        note = Note(int(found["size"]), True, fresh, str(found["fresh_digest"]), changes)
+    except (ValueError, KeyError, TypeError):
+        return None
+    fits = all(len(one.old) == len(one.new) > 0 and one.offset >= 0 for one in changes)
+    inside = all(at >= 0 and count >= 0 and at + count <= note.size for at, count in fresh)
+    return note if changes and fits and inside else None
+
+
+def settle(name: str, descriptor: int, note: Note) -> bool:
+    """Brings all changes of a note to one end, on stable storage: made where that is known to be right, else taken
+    back. False, and nothing is touched, where others have written since. Raises OSError of the system."""
+    state = _state(descriptor, note.changes)
+    if state == _CONTRADICTED:
         return False
-    if all(read_at(descriptor, len(one.new), one.offset) == one.new for one in changes):
-        drop_journal(name)
-        return False
-    for one in changes:
-        _check_fits(name, descriptor, one)
-    apply(name, descriptor, changes)
-    os.fdatasync(descriptor)
-    drop_journal(name)
+    if state != _NONE and _has_fresh(descriptor, note):
+        apply(name, descriptor, note.changes)  # once more: what a failed fsync has forgotten is written again
+    else:
+        undo(name, descriptor, note.changes)
+    os.fsync(descriptor)
     return True
 
 
-def _read_journal(name: str, descriptor: int) -> list[Change] | None:
-    """None when there is none to follow: one that is incomplete was not yet in force, one of another file never was."""
-    path = journal_path(name)
-    try:
-        magic, digest, body = path.read_text().split("\n")[:3]
-        if magic != _MAGIC or hashlib.sha256(body.encode()).hexdigest() != digest:
-            raise ValueError(magic)
-        found = json.loads(body)
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        drop_journal(name)
-        return None
-    if found["inode"] != os.fstat(descriptor).st_ino:
-        drop_journal(name)
-        return None
-    return [Change((0, 0), "", at, bytes.fromhex(old), bytes.fromhex(new)) for at, old, new in found["changes"]]
+_NONE, _PARTLY, _MADE, _CONTRADICTED = "none is made", "some are made", "all are made", "others have written since"
 
 
-def _check_fits(name: str, descriptor: int, change: Change) -> None:
-    """Each sector is as before the change or as after it; else somebody else has written there since."""
-    found = read_at(descriptor, len(change.new), change.offset)
-    begin = 0
-    while begin < len(change.new):
-        end = begin + _SECTOR_BYTES - (change.offset + begin) % _SECTOR_BYTES
-        if found[begin:end] not in (change.old[begin:end], change.new[begin:end]):
-            cause = f"an unfinished change is noted in {journal_path(name)}, but the file was changed by others since"
-            raise unsupported(name, cause, "if the file reads well, remove that journal")
-        begin = end
+def _state(descriptor: int, changes: Sequence[Change]) -> str:
+    """Of what the file holds. In each sector, what a change concerns is as it was before all of them, or after any."""
+    is_before = is_after = True
+    for number, pieces in _by_sector(changes).items():
+        held = read_at(descriptor, _SECTOR_BYTES, number * _SECTOR_BYTES).ljust(_SECTOR_BYTES, b"\0")
+        states = _states(held, pieces)
+        for inside, old, _ in pieces:
+            concerned = slice(inside, inside + len(old))
+            if not any(held[concerned] == one[concerned] for one in states):
+                return _CONTRADICTED
+        is_before &= held == states[0]
+        is_after &= held == states[-1]
+    return _NONE if is_before else _MADE if is_after else _PARTLY
 
 
-def check_applicable(name: str, changes: Sequence[Change]) -> None:
-    """Raises Error, before anything is touched, when a change cannot be made in one step here."""
-    if all(one.in_one_page for one in changes):
-        return
-    try:
-        os.close(_open_direct(name))
-    except OSError as error:
-        cause = "a structure of it crosses a page, and this file system has no direct I/O to change that in one step"
-        raise unsupported(name, cause, "append with h5py, or on another file system") from error
+def _by_sector(changes: Sequence[Change]) -> dict[int, list[tuple[int, bytes, bytes]]]:
+    """Numbers of sectors, and of each what is changed in it, in order: (place inside, old, new)."""
+    found: dict[int, list[tuple[int, bytes, bytes]]] = {}
+    for one in changes:
+        begin = 0
+        while begin < len(one.new):
+            number, inside = divmod(one.offset + begin, _SECTOR_BYTES)
+            end = min(len(one.new), begin + _SECTOR_BYTES - inside)
+            found.setdefault(number, []).append((inside, one.old[begin:end], one.new[begin:end]))
+            begin = end
+    return found
 
 
-def apply(name: str, descriptor: int, changes: Sequence[Change]) -> None:
-    """In order; a process that dies in between leaves the file with the first few of them."""
-    try:
-        for one in changes:
-            if one.in_one_page:
-                _need(os.pwrite(descriptor, one.new, one.offset), len(one.new))  # noqa: TID251 - one request
-            else:
-                _write_direct(name, descriptor, one)
-    except OSError as error:
-        raise Error.of(error, "change the metadata of", name, kUnharmed) from error
+def _states(held: bytes, pieces: Sequence[tuple[int, bytes, bytes]]) -> list[bytes]:
+    """The sector before the pieces and after each; where none concerns it, as it is held."""
+    sector = bytearray(held)
+    for inside, old, _ in reversed(pieces):  # of bytes that change several times the first old value
+        sector[inside : inside + len(old)] = old
+    states = [bytes(sector)]
+    for inside, _, new in pieces:
+        sector[inside : inside + len(new)] = new
+        states.append(bytes(sector))
+    return states
 
 
-def _write_direct(name: str, descriptor: int, change: Change) -> None:
-    """All pages of the change in one request."""
-    first = change.offset // PAGE_BYTES * PAGE_BYTES
-    last = -(-(change.offset + len(change.new)) // PAGE_BYTES) * PAGE_BYTES
-    inside = change.offset - first
-    with mmap.mmap(-1, last - first) as pages:  # aligned, as direct I/O wants it
-        found = read_at(descriptor, last - first, first)
-        pages[: len(found)] = found
-        pages[inside : inside + len(change.new)] = change.new
-        direct = _open_direct(name)
-        try:
-            _need(os.pwritev(direct, [pages], first), last - first)
-        finally:
-            os.close(direct)
-
-
-def _open_direct(name: str) -> int:
-    return os.open(name, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
-
-
-def _need(written: int, wanted: int) -> None:
-    if written != wanted:
-        raise OSError(5, f"{written} of {wanted} bytes were written")
+def _has_fresh(descriptor: int, note: Note) -> bool:
+    """Whether the new structures are there, as they were written."""
+    if os.fstat(descriptor).st_size < note.size:
+        return False
+    found = hashlib.sha256()
+    for offset, count in note.fresh:
+        found.update(read_at(descriptor, count, offset))
+    return found.hexdigest() == note.fresh_digest

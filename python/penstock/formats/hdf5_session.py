@@ -7,6 +7,7 @@ is there while we are; space that was given out is reserved in the real file at 
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 
 import numpy as np
@@ -14,7 +15,8 @@ from h5py import h5d, h5f, h5fd, h5p
 
 from penstock._descriptor import read_at
 from penstock._error import Error
-from penstock.formats.faults import damaged, refused
+from penstock.formats.faults import damaged, kUnharmed, refused, told
+from penstock.formats.hdf5_journal import Note, without_note, write_note
 from penstock.formats.hdf5_library import set_link_phase_change
 from penstock.formats.hdf5_open import access_list, busy, cause_of
 from penstock.formats.hdf5_order import Superblock, read_superblock
@@ -39,14 +41,18 @@ class Session:
 
     def __init__(self, name: str, path: str, descriptor: int, create: h5p.PropFCID | None = None) -> None:
         self.name, self.path, self.descriptor = name, path, descriptor
+        self.owner: io.FileIO | None = None  # of the descriptor of an existing file
         self.page_bytes = 8  # the end of the file is a multiple of it
         self.old: Superblock | None = None
         if create is None:
-            self.old = self._superblock()
+            self.old = read_head(name, descriptor)
             size = os.fstat(descriptor).st_size
             if size < self.old.end:
                 raise damaged(name, f"truncated file: it ends at {size}, and says that it ends at {self.old.end}")
+            if self.old.end <= self.old.offset:  # what has no bytes HDF5 takes for a new file
+                raise damaged(name, f"its superblock at {self.old.offset} says that the file ends at {self.old.end}")
         self.reserved_end = self.old.end if self.old else 0
+        self._found_bytes = 0 if self.old is None else os.fstat(descriptor).st_size
         self.overlay = Overlay(descriptor, self.reserved_end)
         access = access_list()
         access.set_fileobj_driver(h5fd.fileobj_driver, self.overlay)
@@ -62,13 +68,6 @@ class Session:
             raise damaged(name, cause_of(error)) from error
         if self.old is not None:
             self._check_strategy()
-
-    def _superblock(self) -> Superblock:
-        return read_superblock(self.name, read_at(self.descriptor, _HEAD_BYTES, 0))
-
-    def stored_end(self) -> int:
-        """Where the file ends, by what it says itself now."""
-        return self._superblock().end
 
     def _check_strategy(self) -> None:
         create = self.file.get_create_plist()
@@ -86,19 +85,42 @@ class Session:
 
     def reserve(self) -> None:
         """Space for all that HDF5 has given out so far."""
-        end = self.file.get_filesize()
-        if self.old is not None and not self.has_reserved and self.old.end < os.fstat(self.descriptor).st_size:
-            os.ftruncate(self.descriptor, self.old.end)  # what a writer left that died; nothing leads to it
-        if end > self.reserved_end:
-            reserve(self.descriptor, self.name, self.reserved_end, end - self.reserved_end)
-            self.reserved_end = end
+        self.grow(self.file.get_filesize())
 
     def grow(self, size: int) -> None:
-        """The file's size, as HDF5 will find it."""
-        if size > self.reserved_end:
-            reserve(self.descriptor, self.name, self.reserved_end, size - self.reserved_end)
-        elif size < self.reserved_end:
-            os.ftruncate(self.descriptor, size)
+        """Space up to there."""
+        if size <= self.reserved_end:
+            return
+        if self.old is not None and not self.has_reserved and self.old.end < self._found_bytes:
+            self._cut("cut off what a dead writer left behind the end of", self.old.end)  # nothing leads to it
+            self._found_bytes = self.old.end
+        reserve(self.descriptor, self.name, self.reserved_end, without_note(size) - self.reserved_end)
+        self.reserved_end = size
+
+    def note(self, note: Note) -> None:
+        """Behind all that is there."""
+        with told("note the changes behind the end of", self.name, kUnharmed):
+            write_note(self.descriptor, os.fstat(self.descriptor).st_size, note)
+
+    def cut(self, size: int, advice: str) -> None:
+        """The size that the file is to have, without notes; where no space was reserved, the one it was found with."""
+        self._cut("cut off the reserved space of", size if self.has_reserved else self._found_bytes, advice)
+
+    def cut_back(self) -> None:
+        """As the file was found: nothing leads behind its old end."""
+        assert self.old is not None
+        self.cut(self.old.end, kUnharmed)
+
+    def forget_note(self) -> None:
+        """That a writer left, and others have written since."""
+        assert self.old is not None
+        self._cut("cut off the note of a dead writer in", self.old.end)
+        self._found_bytes = self.old.end
+
+    def _cut(self, operation: str, size: int, advice: str = kUnharmed) -> None:
+        with told(operation, self.name, advice):
+            if os.fstat(self.descriptor).st_size != size:
+                os.ftruncate(self.descriptor, size)
 
     def place(self, dataset: h5d.DatasetID, origin: tuple[int, ...], content: np.ndarray, mask: int) -> int:
         """Gives a chunk its space; where that is. `content`: as long as the chunk, and never looked at."""
@@ -121,23 +143,40 @@ class Session:
         if self.file.valid:
             self.file.close()
 
+    def __del__(self) -> None:
+        """HDF5 lets go before the descriptor is closed: it prints what it finds wrong."""
+        if "file" in self.__dict__:
+            self.drop()
 
-def open_locked(name: str) -> int:
-    """A descriptor for changing an existing file, locked against other programs that use HDF5."""
+    def close(self) -> None:
+        """Lets go of an existing file, and of its lock."""
+        if self.owner is not None:
+            with told("close", self.name, "read it back: it may not be what was written"):
+                self.owner.close()
+
+
+def read_head(name: str, descriptor: int) -> Superblock:
+    """What the file says of itself now."""
+    return read_superblock(name, read_at(descriptor, _HEAD_BYTES, 0))
+
+
+def open_locked(name: str) -> io.FileIO:
+    """An existing file, to be changed, and locked against other programs that use HDF5. It is closed with its last
+    reference, wherever an interrupt comes."""
     try:
-        descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+        file = open(name, "r+b", buffering=0)  # noqa: SIM115, PTH123 - the caller closes it
     except OSError as error:
         raise Error.of(error, "open for writing", name, "check the name and its permissions") from error
     if os.environ.get("HDF5_USE_FILE_LOCKING", "").upper() in _NO_LOCKS:
-        return descriptor
+        return file
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        os.close(descriptor)
+        file.close()
         raise busy(name, "open") from error
     except OSError:  # a file system without locks: as HDF5, where it is built to ignore that
-        return descriptor
-    return descriptor
+        return file
+    return file
 
 
 def creation_list(page_bytes: int, ordered: bool, many_members: bool = False) -> h5p.PropFCID:

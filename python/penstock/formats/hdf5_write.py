@@ -23,7 +23,6 @@ from penstock.formats.faults import refused
 from penstock.formats.hdf5_append import InPlace
 from penstock.formats.hdf5_attributes import write_attribute
 from penstock.formats.hdf5_index import no_chunks
-from penstock.formats.hdf5_journal import drop_journal
 from penstock.formats.hdf5_metadata import Metadata
 from penstock.formats.hdf5_open import cause_of, explained, name_bytes
 from penstock.formats.hdf5_place import Growth, default_chunk, place_chunks
@@ -67,6 +66,7 @@ class Hdf5Writer(Metadata):
         self._session: Session | None = None
         self._new: NewFile | None = None
         self._failed: Error | None = None  # something was half done, so nothing can be published
+        self._lost: Error | None = None  # storage failed at the end: what it holds is not known here any more
         if append:
             self._current()
         else:
@@ -129,27 +129,30 @@ class Hdf5Writer(Metadata):
     # -- the end
 
     def publish(self, durable: bool) -> None:
+        """Raises Error again once storage has failed in it."""
+        if self._lost is not None:
+            raise self._lost
         if self._session is None:
             return
         if self._failed is not None:
             error = self._failed
             self.abandon()
             raise error
-        session, self._session = self._session, None
         self._stored.clear()
         if self._new is None:
-            with explained(self.name):
+            session, self._session = self._session, None
+            with self._remembered():
                 self._in_place.publish(session, durable)
             return
-        new, self._new = self._new, None
         try:
-            size = session.finish()
-            _write_all(session, size)
-            new.publish(durable)
+            with self._remembered():
+                size = self._session.finish()
+                _write_all(self._session, size)
+                self._new.publish(durable)
         except BaseException:
-            new.abandon()
+            self.abandon()
             raise
-        drop_journal(self.name)  # of an older file of that name
+        self._new = self._session = None
         self._in_place.remember()
 
     def abandon(self) -> None:
@@ -158,6 +161,7 @@ class Hdf5Writer(Metadata):
         self._indexes.clear()
         self._failed = None
         if session is None:
+            self._in_place.let_go()
             return
         if self._new is not None:
             session.drop()
@@ -182,7 +186,18 @@ class Hdf5Writer(Metadata):
             self._failed = error
             raise
 
+    @contextmanager
+    def _remembered(self) -> Iterator[None]:
+        try:
+            yield
+        except Error as error:
+            if error.system_code:
+                self._lost = error
+            raise
+
     def _current(self) -> h5f.FileID:
+        if self._lost is not None:
+            raise self._lost
         if self._session is None:
             self._session, is_known = self._in_place.begin()
             if not is_known:

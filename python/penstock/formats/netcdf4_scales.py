@@ -19,12 +19,12 @@ from penstock.formats.netcdf4_plan import Planned, Registry
 
 
 def make_scales(name: str, file: h5f.FileID, registry: Registry, planned: Mapping[str, Planned]) -> Iterator[str]:
-    """Yields the paths of all objects that it is about to change."""
+    """Yields the paths of all objects that it makes, or is about to change."""
     number = max((_number(file, one) for one in registry.stored), default=-1) + 1
     try:
         for path, dimension in registry.new.items():
-            yield path
             _make_scale(name, file, dimension, planned.get(path))
+            yield path
             _set_number(h5o.open(file, name_bytes(path)), number)
             number += 1
         for path, plan in planned.items():
