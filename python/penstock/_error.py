@@ -47,6 +47,8 @@ class Error(Exception):
     @classmethod
     def of(cls, error: OSError, operation: str, file: str, advice: str) -> Error:
         """What the system refused, with what was being done and what to do next."""
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            advice = "raise the limit of open files (ulimit -n), or close files"
         code = {errno.ENOENT: "not_found", errno.EACCES: "permission_denied", errno.ENOSPC: "no_space"}
         return cls(
             code=code.get(error.errno or 0, "io_error"),

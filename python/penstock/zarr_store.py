@@ -17,7 +17,6 @@ import asyncio
 import os
 import stat
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,22 +26,31 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Suf
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 from zarr.storage import LocalStore
 
-from penstock._api import Context, File
+from penstock import _core
+from penstock._api import Context, Transfer
 from penstock._descriptor import read_at
 from penstock._error import Error
+from penstock._open_files import Full, Lease, OpenFiles
 from penstock._shared import shared_context
 
-_KEPT_OPEN = 128  # files
 _SMALL_BYTES = 1 << 20  # of host memory: below, a plain read is faster than handing the work to threads
 _ABSENT = ("not_found", "not_a_regular_file")
 
 
-class _Range(NamedTuple):
-    """A range of a file that is there; `memory` is where it goes."""
+class _Place(NamedTuple):
+    """What is there of a key."""
 
-    file: File
+    path: str
     offset_bytes: int
+    length: int
+
+
+class _Range(NamedTuple):
+    """A place, and where it goes; `number` is the caller's."""
+
+    place: _Place
     memory: Any
+    number: int
 
 
 class PenstockStore(LocalStore):
@@ -56,7 +64,7 @@ class PenstockStore(LocalStore):
     def __init__(self, root: Path | str, *, read_only: bool = False, context: Context | None = None) -> None:
         super().__init__(root, read_only=read_only)
         self._context = context
-        self._files = _Files()
+        self._reader = _Reader()
 
     def with_read_only(self, read_only: bool = False) -> PenstockStore:
         return type(self)(self.root, read_only=read_only, context=self._context)
@@ -70,7 +78,7 @@ class PenstockStore(LocalStore):
         self._is_open = state["is_open"]
 
     def close(self) -> None:
-        self._files.close()
+        self._reader.close()
         super().close()
 
     def get_sync(
@@ -99,16 +107,14 @@ class PenstockStore(LocalStore):
         self, prototype: BufferPrototype, wanted: Sequence[tuple[str, ByteRequest | None]]
     ) -> list[Buffer | None]:
         places = [self._place(key, byte_range) for key, byte_range in wanted]
-        total = sum(place[2] for place in places if place is not None)
+        total = sum(place.length for place in places if place is not None)
         if is_for_gpu(prototype):
             return self._into_gpu(prototype, places, total)
         if total < _SMALL_BYTES:
             return [None if place is None else _plain(prototype, *place) for place in places]
         return self._into(shared_context("host"), np.empty(total, np.uint8), prototype, places)
 
-    def _into_gpu(
-        self, prototype: BufferPrototype, places: Sequence[tuple[str, int, int] | None], total: int
-    ) -> list[Buffer | None]:
+    def _into_gpu(self, prototype: BufferPrototype, places: Sequence[_Place | None], total: int) -> list[Buffer | None]:
         import cupy
 
         memory = cupy.empty(total, np.uint8)
@@ -120,30 +126,22 @@ class PenstockStore(LocalStore):
         context: Context,
         memory: Any,
         prototype: BufferPrototype,
-        places: Sequence[tuple[str, int, int] | None],
+        places: Sequence[_Place | None],
     ) -> list[Buffer | None]:
-        ranges: list[_Range] = []
-        parts: list[Any] = []
-        end = 0
+        ranges, parts, end = [], [], 0
         for place in places:
             if place is None:
                 parts.append(None)
                 continue
-            path, offset, length = place
-            part = memory[end : end + length]
-            end += length
-            try:
-                ranges += [_Range(self._files.of(context, path), offset, part)] if length else []
-            except Error as error:
-                if error.code not in _ABSENT:
-                    raise
-                part = None  # deleted since it was looked at
+            part = memory[end : end + place.length]
+            end += place.length
             parts.append(part)
-        if ranges:
-            _read(context, ranges)
+            ranges += [_Range(place, part, len(parts) - 1)] if place.length else []
+        for absent in self._reader.read(context, ranges):
+            parts[absent] = None
         return [None if part is None else prototype.buffer.from_array_like(part) for part in parts]
 
-    def _place(self, key: str, byte_range: ByteRequest | None) -> tuple[str, int, int] | None:
+    def _place(self, key: str, byte_range: ByteRequest | None) -> _Place | None:
         """(path, offset, length) of what is there of the range; None: no such key."""
         path = f"{self.root}/{key}"
         try:
@@ -153,7 +151,7 @@ class PenstockStore(LocalStore):
         if not stat.S_ISREG(status.st_mode):
             return None
         first, last = _bounds(byte_range, status.st_size)
-        return path, first, max(0, last - first)
+        return _Place(path, first, max(0, last - first))
 
 
 def is_for_gpu(prototype: BufferPrototype) -> bool:
@@ -185,43 +183,69 @@ def _plain(prototype: BufferPrototype, path: str, offset: int, length: int) -> B
     return prototype.buffer.from_bytes(raw)
 
 
-def _read(context: Context, ranges: Sequence[_Range]) -> None:
-    outcome = context.start_read([tuple(one) for one in ranges]).result()
-    wanted = sum(len(one.memory) for one in ranges)
-    if outcome.bytes != wanted:
-        raise Error(
-            code="end_of_file",
-            operation="read chunks of",
-            file=ranges[0].file.name,
-            cause=f"{outcome.bytes} of {wanted} bytes were there; a file became shorter meanwhile",
-            advice="read again",
-        )
-
-
-class _Files:
-    """Open files by context and path, as long as they are still those of that path. Safe for threads."""
+class _Reader:
+    """Reads ranges of files, which are kept open as long as they are still those of their path. Safe for threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: OrderedDict[tuple[int, str], tuple[tuple[int, ...], File]] = OrderedDict()
+        self._files: dict[int, tuple[Context, OpenFiles]] = {}
         self._process = os.getpid()
 
-    def of(self, context: Context, path: str) -> File:
-        status = os.stat(path)  # noqa: PTH116 - once a chunk
-        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        key = (id(context), path)
+    def read(self, context: Context, ranges: Sequence[_Range]) -> list[int]:
+        """Returns the numbers of ranges whose files were deleted since they were looked at."""
+        files, left, absent = self._of(context), dict[str, list[_Range]](), list[int]()
+        for one in ranges:
+            left.setdefault(one.place.path, []).append(one)
+        while left:
+            names = list(left)
+            try:
+                lease = files.lease(names, versions=[*map(_version, names)])
+            except Error as error:
+                if error.code not in _ABSENT or error.file not in left:
+                    raise
+                absent += [one.number for one in left.pop(error.file)]
+                continue
+            if isinstance(lease, Full):
+                lease.wait(None, None)
+            else:
+                some = [left.pop(name) for name in names[: len(lease.files)]]
+                _read(context, lease, some)
+        return absent
+
+    def _of(self, context: Context) -> OpenFiles:
         with self._lock:
             if self._process != os.getpid():  # a forked child: its parent's files are not its own
-                self._open.clear()
+                self._files.clear()
                 self._process = os.getpid()
-            kept = self._open.get(key)
-            if kept is None or kept[0] != identity:
-                kept = self._open[key] = (identity, context.open(path))
-            self._open.move_to_end(key)
-            while len(self._open) > _KEPT_OPEN:
-                self._open.popitem(last=False)
-            return kept[1]
+            return self._files.setdefault(id(context), (context, OpenFiles(context._raw)))[1]
 
     def close(self) -> None:
         with self._lock:
-            self._open.clear()
+            self._files.clear()
+
+
+def _version(path: str) -> tuple[int, ...] | None:
+    """None of a file that is gone, which opening it says."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - once a chunk
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _read(context: Context, lease: Lease, ranges: Sequence[list[_Range]]) -> None:
+    """`ranges`: of each of the files of the lease."""
+    with lease:
+        pairs = [(file, one) for file, some in zip(lease.files, ranges, strict=True) for one in some]
+        wanted = [(file, one.place.offset_bytes, one.memory) for file, one in pairs]
+        transfer = _core.start(context._raw, "read", wanted)
+        use = lease.began(transfer)
+    try:
+        outcome = Transfer(transfer)._finish()
+    finally:
+        use.over()
+    OpenFiles.settle()
+    asked = sum(one.place.length for _, one in pairs)
+    if outcome.bytes != asked:
+        first = pairs[0][1].place
+        raise Error.cut_short(first.path, first.offset_bytes, asked, outcome.bytes)

@@ -17,7 +17,7 @@ zarr = pytest.importorskip("zarr")
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest  # noqa: E402 - needs zarr
 from zarr.core.buffer import default_buffer_prototype  # noqa: E402
 
-from penstock import zarr_store  # noqa: E402
+from penstock import _core, zarr_store  # noqa: E402
 from penstock.zarr_store import PenstockStore  # noqa: E402
 
 LAYOUTS = [
@@ -92,13 +92,13 @@ def test_a_store_goes_to_another_process(tmp_path: Path) -> None:
 def test_files_stay_open_while_they_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zarr_store, "_SMALL_BYTES", 0)
     opened: list[str] = []
-    plain_open = penstock.Context.open
+    plain_open = _core.open
 
-    def spy(self: Any, name: Any, **options: Any) -> Any:
+    def spy(context: Any, name: Any, **options: Any) -> Any:
         opened.append(Path(name).name)
-        return plain_open(self, name, **options)
+        return plain_open(context, name, **options)
 
-    monkeypatch.setattr(penstock.Context, "open", spy)
+    monkeypatch.setattr(_core, "open", spy)
     (tmp_path / "key").write_bytes(b"one")
     store = PenstockStore(tmp_path)
     for _ in range(3):

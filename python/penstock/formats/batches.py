@@ -135,9 +135,10 @@ class _Room:
         if kept == 0:
             return 0
         found, first_seen = np.unique(run.file, return_index=True)
-        for file, seen in sorted(zip(found.tolist(), first_seen.tolist(), strict=True), key=lambda pair: pair[1]):
+        for at in np.argsort(first_seen).tolist():
+            file = int(found[at])
             if file not in self._files and len(self._files) == BATCH_FILES:
-                kept = seen
+                kept = int(first_seen[at])
                 break
             self._files.add(file)
         self._pieces -= kept

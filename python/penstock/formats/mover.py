@@ -9,10 +9,11 @@ bytes than planned are an error that names the file.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +22,10 @@ import numpy as np
 from penstock import _core
 from penstock._api import Context, Outcome
 from penstock._error import Error
+from penstock._open_files import Full, Lease, OpenFiles, Use
 from penstock.formats import nvcomp, packed
 from penstock.formats.batches import SCRATCH_BYTES, Batch
 from penstock.formats.decoding import DeviceDecoder
-from penstock.formats.files import Files
 from penstock.formats.model import HostDecoder
 from penstock.formats.pending import HostWork, Steps
 from penstock.formats.plan import Decode, Plan
@@ -49,7 +50,7 @@ class Mover:
     library: str = "the format's library"
     name: str = ""
     decoder: DeviceDecoder | str | None = None
-    files: Files = field(init=False)
+    files: OpenFiles = field(init=False)
     emulated: bool = field(init=False)
     device: str = field(init=False)
     _scratch: list[_core.Buffer] = field(default_factory=list)
@@ -57,7 +58,7 @@ class Mover:
 
     def __post_init__(self) -> None:
         self.device, self.emulated = self.context._place
-        self.files = Files(self.raw)
+        self.files = OpenFiles(self.raw)
 
     @property
     def raw(self) -> _core.Context:
@@ -117,8 +118,13 @@ class _Slot:
     """A batch under way."""
 
     batch: Batch
-    transfers: list[tuple[_core.Transfer, np.ndarray]]
     scratch: _core.Buffer | None
+    sent: list[tuple[Use, np.ndarray]] = field(default_factory=list)  # transfers and their tables
+
+    @property
+    def transfers(self) -> list[_core.Transfer]:
+        """Those that are not over."""
+        return [use.transfer for use, _ in list(self.sent) if use.transfer is not None]
 
 
 class Execution:
@@ -138,12 +144,15 @@ class Execution:
 
     @property
     def bytes_done(self) -> int:
-        return self._finished_bytes + sum(one.bytes_done for slot in list(self._under_way) for one, _ in slot.transfers)
+        return self._finished_bytes + sum(one.bytes_done for slot in list(self._under_way) for one in slot.transfers)
 
     def cancel(self) -> None:
         self._cancelled = True
+        self._cancel_transfers()
+
+    def _cancel_transfers(self) -> None:
         for slot in list(self._under_way):
-            for transfer, _ in slot.transfers:
+            for transfer in slot.transfers:
                 transfer.cancel()
 
     def outcome(self, seconds: float) -> Outcome:
@@ -158,11 +167,9 @@ class Execution:
             self._synchronize()
             yield from self._move()
         finally:
+            self._cancel_transfers()
             for slot in self._under_way:
-                for transfer, _ in slot.transfers:
-                    transfer.cancel()
-            for slot in self._under_way:
-                for transfer, _ in slot.transfers:
+                for transfer in slot.transfers:
                     _wait_through_interrupts(transfer)
             self._under_way.clear()
 
@@ -184,7 +191,7 @@ class Execution:
             if len(self._under_way) == 2:
                 yield from self._finish(self._under_way[0])
             self._check_stopped()
-            self._start(batch)
+            yield from self._start(batch)
             following = next(coming, None)
             only = len(self._under_way) == 1 and len(self._under_way[0].transfers) == 1
             placed = self._plan.writes or not (batch.moves or batch.unpacks)
@@ -212,44 +219,65 @@ class Execution:
                 cause="cancelled by the caller" if self._cancelled else "the deadline passed",
             )
 
-    def _start(self, batch: Batch) -> None:
+    def _start(self, batch: Batch) -> Steps:
         scratch = self._mover.take_scratch(batch.scratch_bytes) if batch.scratch_bytes else None
-        slot = _Slot(batch, [], scratch)
+        slot = _Slot(batch, scratch)
         self._under_way.append(slot)
         self._counts.take(batch)
         if self._plan.writes:
             self._place(slot)
         if scratch is not None:
-            slot.transfers.append(self._transfer(scratch, batch.staged))
+            yield from self._send(slot, scratch, batch.staged)
         for number, table in batch.direct.items():
-            slot.transfers.append(self._transfer(self._job.targets[number].memory, table))
+            yield from self._send(slot, self._job.targets[number].memory, table)
         if self._cancelled:  # just now, by another thread, which has not seen these
             self.cancel()
 
-    def _transfer(self, memory: Any, table: np.ndarray) -> tuple[_core.Transfer, np.ndarray]:
-        names, numbered, writes = self._plan.files, table, self._plan.writes
-        if len(names) > 1:  # those of this table only
-            numbers = np.unique(table[:, 0])
-            names, numbered = [names[number] for number in numbers], table.copy()
-            numbered[:, 0] = np.searchsorted(numbers, table[:, 0])
-        files = self._mover.files.lease(names, writes)
-        direction = "write" if writes else "read"
+    def _send(self, slot: _Slot, memory: Any, table: np.ndarray) -> Steps:
+        """In as many transfers as the files need, of which only so many may be open at once."""
+        numbers = np.unique(table[:, 0]) if len(self._plan.files) > 1 else np.zeros(1, np.int64)
+        while len(numbers):
+            lease = yield from self._lease([self._plan.files[number] for number in numbers.tolist()])
+            with lease:
+                some, numbers = numbers[: len(lease.files)], numbers[len(lease.files) :]
+                rows = table
+                if len(self._plan.files) > 1:
+                    rows = table[(table[:, 0] >= some[0]) & (table[:, 0] <= some[-1])]
+                slot.sent.append((lease.began(self._transfer(lease.files, memory, rows, some)), rows))
+
+    def _lease(self, names: Sequence[str]) -> Generator[Full, None, Lease]:
+        while True:
+            lease = self._mover.files.lease(names, self._plan.writes)
+            if isinstance(lease, Lease):
+                return lease
+            yield lease
+            self._check_stopped()
+
+    def _transfer(self, files: list[_core.File], memory: Any, rows: np.ndarray, numbers: np.ndarray) -> _core.Transfer:
+        """`numbers`: of the files, ascending, as the rows have them."""
+        if len(self._plan.files) > 1:
+            rows = rows.copy()
+            rows[:, 0] = np.searchsorted(numbers, rows[:, 0])
         options = self._job.options
         if self._deadline != float("inf"):
             options = options | {"timeout_s": max(0.0, self._deadline - time.monotonic())}
-        return _core.start_table(self._mover.raw, direction, files, memory, numbered, **options), table
+        direction = "write" if self._plan.writes else "read"
+        return _core.start_table(self._mover.raw, direction, files, memory, rows, **options)
 
     def _finish(self, slot: _Slot) -> Steps:
-        for transfer, table in slot.transfers:
-            yield transfer
-            outcome = transfer.result()
+        for use, table in slot.sent:
+            assert use.transfer is not None
+            yield use.transfer
+            outcome = use.transfer.result()
+            use.over()
+            self._finished_bytes += int(table[:, 3].sum())
             outcome.or_throw()
             self._check_bytes(outcome, table)
             self._outcomes.append(outcome)
+        self._mover.files.settle()
         if not self._plan.writes:
             self._place(slot)
         self._under_way.remove(slot)
-        self._finished_bytes += slot.batch.bytes
         if slot.scratch is not None:
             self._mover.give_back(slot.scratch)
 
@@ -257,12 +285,9 @@ class Execution:
         wanted = int(table[:, 3].sum())
         if outcome.bytes == wanted:
             return
-        row = next((row for row in table if int(row[1] + row[3]) > self._file_bytes(int(row[0]))), table[-1])
+        row = next((row for row in table if int(row[1] + row[3]) > _file_bytes(self._plan.files[row[0]])), table[-1])
         _, offset, _, length = (int(number) for number in row)
         raise Error.cut_short(self._plan.files[int(row[0])], offset, length, length - (wanted - outcome.bytes))
-
-    def _file_bytes(self, number: int) -> int:
-        return self._mover.files.lease([self._plan.files[number]], self._plan.writes)[0].size_bytes
 
     def _place(self, slot: _Slot) -> None:
         """Between scratch and the targets, and byte order in place."""
@@ -313,6 +338,13 @@ class _uploaded:  # noqa: N801 - reads as a function
     def __exit__(self, *_: object) -> None:
         if self._scratch is not None:
             self._mover.give_back(self._scratch)
+
+
+def _file_bytes(name: str) -> int:
+    try:
+        return os.stat(name).st_size  # noqa: PTH116 - as in other places of the formats
+    except OSError:
+        return 0
 
 
 def _deadline_after(timeout_s: Any) -> float:

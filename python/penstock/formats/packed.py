@@ -124,9 +124,10 @@ def batches(packed: Sequence[Packed], decoded_bytes: int) -> Iterator[Batch]:
 def _of_few_files(file: np.ndarray, seen: set[int]) -> int:
     """How many rows, from the first on, come before the first file too many. Adds the files to `seen`."""
     found, first = np.unique(file, return_index=True)
-    for at, number in sorted(zip(first.tolist(), found.tolist(), strict=True)):
+    for at in np.argsort(first).tolist():
+        number = int(found[at])
         if number not in seen and len(seen) == BATCH_FILES:
-            return at
+            return int(first[at])
         seen.add(number)
     return len(file)
 

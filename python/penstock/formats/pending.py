@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from penstock import _core
 from penstock._api import Outcome, Progress
 from penstock._error import Error
+from penstock._open_files import Full
 
 _INLINE_BYTES = 1 << 20  # that whoever waits may make himself: about 10 ms, and a thread takes 0.1 ms to begin
 
@@ -35,7 +36,7 @@ class HostWork:
         return True
 
 
-Steps = Iterator[_core.Transfer | HostWork]
+Steps = Iterator[_core.Transfer | HostWork | Full]
 
 
 class Work(Protocol):
@@ -68,7 +69,7 @@ class Pending:
         self._work, self._result, self._ended = work, result, ended
         self._began = time.perf_counter()
         self._steps = work.steps()
-        self._waits_for: _core.Transfer | HostWork | None = None
+        self._waits_for: _core.Transfer | HostWork | Full | None = None
         self._lock = threading.Lock()
         self._finished = threading.Event()
         self._error: BaseException | None = None
