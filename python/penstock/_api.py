@@ -252,6 +252,7 @@ class Context:
     """
 
     def __init__(self, device: str = "auto", *, profile: Profiles = "auto", **options: Unpack[ContextOptions]) -> None:
+        self._strict = bool(options.get("strict", False))
         profiles = _profiles.named(profile)
         self._open: _core.Context | None = _core.Context(device=device, profiles=profiles, **options)
 
@@ -259,6 +260,7 @@ class Context:
     def _of(cls, buffer: Buffer) -> Context:
         """The context that a buffer belongs to."""
         context = cls.__new__(cls)
+        context._strict = False  # a transfer asks the context itself; only reads of datasets ask here
         context._open = buffer.context
         return context
 

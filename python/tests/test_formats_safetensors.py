@@ -227,7 +227,7 @@ def test_sizes_of_the_header(tmp_path: Path) -> None:
         with pytest.raises(penstock.Error, match=word):
             penstock.open(path, device="host")
     path.write_bytes(b"1234567")
-    with pytest.raises(penstock.Error, match="too short"):
+    with pytest.raises(penstock.Error, match="it has 7 bytes; it was cut short"):
         penstock.open(path, device="host")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +200,36 @@ def test_a_slash_behind_the_name_says_nothing(tmp_path: Path, end: str) -> None:
         file["c"] = expected
     with penstock.open(path, device="host") as file:
         assert list(file) == ["b", "c"]
+
+
+@pytest.mark.parametrize("asked", [20_000, 0])  # one by one, or by listing the folder
+@pytest.mark.parametrize("fault", ["link", "EACCES", "EIO"])
+def test_a_chunk_that_cannot_be_looked_at_is_no_missing_chunk(
+    asked: int, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.zarr"
+    with penstock.create(path, device="host") as file:
+        file.create_dataset("d", (4,), "f4", chunk_shape=(2,))[...] = np.ones(4, "f4")
+    chunk = path / "d/c/1"
+    target = tmp_path / "elsewhere"
+    chunk.rename(target)
+    chunk.symlink_to(target)
+    monkeypatch.setattr("penstock.formats.zarr_chunks._ASKED", asked)
+    with penstock.open(path, device="host") as file:
+        assert np.array_equal(file["d"][...], np.ones(4))
+        if fault == "link":
+            target.unlink()
+        else:
+            number, real = getattr(errno, fault), os.stat
+
+            def stat(name: Any, **options: Any) -> os.stat_result:
+                if str(name).endswith("c/1"):
+                    raise OSError(number, os.strerror(number))
+                return real(name, **options)
+
+            monkeypatch.setattr(os, "stat", stat)
+        with pytest.raises(penstock.Error, match="look for chunks of dataset 'd'") as caught:
+            file["d"].read()
+    code = {"link": "not_found", "EACCES": "permission_denied", "EIO": "io_error"}[fault]
+    assert caught.value.code == code
+    assert "damaged" not in str(caught.value)

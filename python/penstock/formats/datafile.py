@@ -18,6 +18,7 @@ from penstock._dtype import DType
 from penstock.formats.attributes import Attributes, Write
 from penstock.formats.dataset import Dataset
 from penstock.formats.decoding import check_choice
+from penstock.formats.faults import incomplete
 from penstock.formats.group import Group
 from penstock.formats.model import DatasetInfo, Extent, NewDataset
 from penstock.formats.mover import Execution, Job, Mover
@@ -130,6 +131,8 @@ class DataFile(Group):
             self._settle(cancel=False)  # what is being written is read back whole
         with self._source.data() as source:
             reading = read_job(self._mover, source, requests, handle, decode)
+        if reading.job.plan.gaps and (options.get("strict") or self._context._strict):
+            raise incomplete(self.name, reading.job.plan.gaps[0])
         return self._start(reading.job, options, lambda _: take(reading.results), background)
 
     def _start(

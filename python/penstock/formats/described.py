@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from penstock._error import Error
-from penstock.formats.faults import damaged, unknown
+from penstock.formats.faults import cut_short, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.single import look_at
 
@@ -54,7 +54,7 @@ class Described:
             size = look_at(table.files[number]).st_size
             if ends[mine].max() > size:
                 cause = f"its data reach to byte {int(ends[mine].max())}, the file ends at {size}"
-                raise damaged(table.files[number], cause, name)
+                raise cut_short(table.files[number], cause, name)
         return found
 
     def decode(self, name: str, box: Box) -> bytes:

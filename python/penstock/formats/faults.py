@@ -24,21 +24,47 @@ def told(operation: str, file: str, advice: str) -> Iterator[None]:
         raise Error.of(error, operation, file, advice) from error
 
 
-def damaged(file: str, cause: str, dataset: str = "") -> Error:
+def damaged(file: str, cause: str, dataset: str = "", advice: str = "the file is damaged") -> Error:
     """The bytes of the file contradict its format, or each other."""
     return Error(
         code="damaged",
         operation=f"read dataset {dataset!r} of" if dataset else "read the metadata of",
         file=file,
         cause=cause,
-        advice="the file is damaged or was cut short",
+        advice=advice,
     )
+
+
+def cut_short(file: str, cause: str, dataset: str = "") -> Error:
+    """The file lacks bytes that it says it has; `cause` gives both numbers."""
+    return damaged(file, cause, dataset, "it was cut short: copy or download it again")
+
+
+def foreign(file: str, format: str, begin: bytes) -> Error:
+    """A file that is none of the format: `begin`, its first bytes, may say what it is."""
+    if begin and not any(begin):
+        return damaged(file, f"it should be of format {format}, and begins with {len(begin)} zeros")
+    cause = f"it is of format {format} by its name or by format=, and begins with {begin[:8]!r}"
+    advice = "look whether it is the right file; format= names another"
+    if not begin:
+        cause, advice = "it is empty", "copy or download it again"
+    elif begin.startswith(b"version https://git-lfs"):
+        cause, advice = "it is a pointer of Git LFS, not the file itself", "git lfs pull"
+    elif begin.lstrip()[:5].lower() in (b"<!doc", b"<html", b"<?xml"):
+        cause, advice = "it is a web page, as a failed download leaves one", "download it again"
+    return Error(code="unsupported", operation="open", file=file, cause=cause, advice=advice)
 
 
 def unsupported(file: str, cause: str, advice: str = "", dataset: str = "") -> Error:
     """The file may be right, but this cannot be done with it."""
     operation = f"use dataset {dataset!r} of" if dataset else "use"
     return Error(code="unsupported", operation=operation, file=file, cause=cause, advice=advice)
+
+
+def incomplete(file: str, cause: str) -> Error:
+    """Data that are not there would read as fill values, which a strict read refuses."""
+    advice = "put what is missing there; without strict it reads as fill values, and the evidence says so"
+    return Error(code="fallback_refused", operation="read", file=file, cause=cause, advice=advice)
 
 
 def refused(file: str, cause: str, advice: str = "", dataset: str = "") -> Error:

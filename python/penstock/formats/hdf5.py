@@ -33,6 +33,7 @@ class Hdf5(Metadata):
     def close(self) -> None:
         self._stored.clear()
         self._indexes.clear()
+        self._sources.clear()
         if self._file is not None:
             close_file(self._file)
             self._file = None

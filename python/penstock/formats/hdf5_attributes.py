@@ -14,7 +14,8 @@ import numpy as np
 from h5py import h5, h5a, h5p, h5t
 
 from penstock.formats.faults import refused, unsupported
-from penstock.formats.hdf5_open import cause_of, explained, high_level, name_text
+from penstock.formats.hdf5_faults import cause_of
+from penstock.formats.hdf5_open import explained, high_level, name_text
 
 Opener = Callable[[], Any]
 

@@ -11,15 +11,17 @@ import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 from h5py import h5d, h5f, h5g, h5o
 
-from penstock.formats import hdf5_external, hdf5_filters, hdf5_virtual
-from penstock.formats.faults import damaged, unsupported
+from penstock.formats import hdf5_external, hdf5_filters, hdf5_sources, hdf5_virtual
+from penstock.formats.faults import cut_short, damaged, unsupported
 from penstock.formats.hdf5_attributes import Attributes
 from penstock.formats.hdf5_index import ChunkIndex, Filters, all_encoded, read_index
 from penstock.formats.hdf5_library import Misplaced, place_of, user_block_of
@@ -42,6 +44,7 @@ class Metadata(ABC):
         self.skip_checksums = skip_checksums
         self._stored: OrderedDict[str, Stored] = OrderedDict()
         self._indexes: OrderedDict[str, ChunkIndex] = OrderedDict()
+        self._sources: OrderedDict[str, hdf5_sources.Sources] = OrderedDict()  # of virtual datasets
         self._user_blocks: dict[str, int] = {}  # by file
 
     @abstractmethod
@@ -85,7 +88,23 @@ class Metadata(ABC):
             table = self._table(stored, box)
         sizes = [self._watched_bytes(file) for file in table.files]
         _check_ends(table, stored.info.name, sizes)
-        return table
+        missing = self.gaps(name, box)
+        return replace(table, missing=missing) if missing else table
+
+    def gaps(self, name: str, box: Box) -> tuple[str, ...]:
+        """What the box lacks, so that it reads as fill values in part. Raises Error where HDF5 cannot go on without."""
+        stored = self.stored(name)
+        layout = stored.info.layout
+        if layout not in ("virtual", "external") or any(a >= b for a, b in zip(box.start, box.stop, strict=True)):
+            return ()
+        if layout == "external":
+            return () if stored.runs is not None else hdf5_external.need_there(stored, box)
+        sources = self._sources.get(stored.info.name)
+        if sources is None:
+            sources = hdf5_sources.Sources(stored)
+            _keep(self._sources, stored.info.name, sources)
+        with ExitStack() as stack:
+            return sources.gaps(cache(lambda path: stack.enter_context(closing(self._source(path)))), box)
 
     def decode(self, name: str, box: Box) -> memoryview:
         stored = self.readable(name)
@@ -215,4 +234,4 @@ def _check_ends(table: ChunkTable, name: str, sizes: list[int]) -> None:
         at = int(table.file_index[over[0]])
         end = int(table.offset_bytes[over[0]]) + int(table.bytes[over[0]])
         cause = f"its data reach to byte {end}, the file ends at {sizes[at]}"
-        raise damaged(table.files[at], cause, name)
+        raise cut_short(table.files[at], cause, name)

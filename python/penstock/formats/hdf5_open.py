@@ -8,7 +8,6 @@ named once for each link in each group, however links run in circles.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,10 +17,10 @@ import h5py
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p
 
 from penstock._error import Error
-from penstock.formats.faults import damaged, unknown, unsupported
+from penstock.formats.faults import unknown, unsupported
+from penstock.formats.hdf5_faults import busy, fault_of
 
 _OBJECTS = h5f.OBJ_DATASET | h5f.OBJ_GROUP | h5f.OBJ_DATATYPE | h5f.OBJ_ATTR | h5f.OBJ_LOCAL
-_CAUSE = re.compile(r"\((.*)\)$", re.DOTALL)
 
 
 class Stamp(NamedTuple):
@@ -72,9 +71,7 @@ def open_file(name: str) -> h5f.FileID:
     except BlockingIOError as error:
         raise busy(name) from error
     except OSError as error:
-        if error.errno:
-            raise Error.of(error, "open", name, "check the name and its permissions") from error
-        raise damaged(name, cause_of(error)) from error
+        raise fault_of(name, error) from error
     if file.get_intent() & h5f.ACC_RDWR:  # this process has it open: HDF5 shares that, with what is not yet on disk
         file.close()
         raise busy(name)
@@ -90,29 +87,18 @@ def close_file(file: h5f.FileID) -> None:
     file.close()
 
 
-def busy(name: str, how: str = "open for writing") -> Error:
-    cause = f"another program, or this one, has it {how}"
-    return Error(code="io_error", operation="open", file=name, cause=cause, advice="wait until it is closed there")
-
-
-def cause_of(error: Exception) -> str:
-    """What HDF5 said, without the name of its function."""
-    found = _CAUSE.search(str(error))
-    return found.group(1) if found else str(error).strip("'\"")
-
-
 @contextmanager
 def explained(file: str, dataset: str = "", names_exist: bool = False) -> Iterator[None]:
-    """What HDF5 stumbles over in the block is damage of the file. A KeyError says that a name is unknown, unless all
-    names in the block were found in the file itself."""
+    """What HDF5 stumbles over in the block as an Error: mostly damage of the file. A KeyError says that a name is
+    unknown, unless all names in the block were found in the file itself."""
     try:
         yield
     except KeyError as error:
         if not names_exist:
             raise
-        raise damaged(file, cause_of(error), dataset) from error
+        raise fault_of(file, error, dataset) from error
     except (OSError, RuntimeError, ValueError, TypeError, OverflowError, UnicodeError) as error:
-        raise damaged(file, cause_of(error), dataset) from error
+        raise fault_of(file, error, dataset) from error
 
 
 def name_bytes(name: str) -> bytes:
@@ -131,7 +117,7 @@ def open_dataset(file: h5f.FileID, file_name: str, name: str) -> h5d.DatasetID:
         _explain_absence(file, file_name, name, error)
         raise unknown(file_name, name, names_of(file)) from None
     except (OSError, RuntimeError, ValueError) as error:
-        raise damaged(file_name, cause_of(error), name) from error
+        raise fault_of(file_name, error, name) from error
     if not isinstance(found, h5d.DatasetID):
         kind = "a group" if isinstance(found, h5g.GroupID) else "a named type"
         inside = [one for one in names_of(file) if one.startswith(f"{name}/")][:3]
@@ -146,7 +132,7 @@ def _explain_absence(file: h5f.FileID, file_name: str, name: str, error: KeyErro
     try:
         kind = root.links.get_info(name_bytes(name)).type
         if kind == h5l.TYPE_HARD:
-            raise damaged(file_name, cause_of(error), name) from error
+            raise fault_of(file_name, error, name) from error
         target = root.links.get_val(name_bytes(name))
     except (KeyError, ValueError, RuntimeError, OSError):
         return

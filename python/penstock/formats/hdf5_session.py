@@ -15,10 +15,11 @@ from h5py import h5d, h5f, h5fd, h5p
 
 from penstock._descriptor import read_at
 from penstock._error import Error
-from penstock.formats.faults import damaged, kUnharmed, refused, told
+from penstock.formats.faults import cut_short, damaged, kUnharmed, refused, told
+from penstock.formats.hdf5_faults import busy, fault_of
 from penstock.formats.hdf5_journal import Note, without_note, write_note
 from penstock.formats.hdf5_library import set_link_phase_change
-from penstock.formats.hdf5_open import access_list, busy, cause_of
+from penstock.formats.hdf5_open import access_list
 from penstock.formats.hdf5_order import Superblock, read_superblock
 from penstock.formats.hdf5_overlay import PAGE_BYTES, Overlay
 from penstock.formats.new_file import reserve
@@ -48,7 +49,7 @@ class Session:
             self.old = read_head(name, descriptor)
             size = os.fstat(descriptor).st_size
             if size < self.old.end:
-                raise damaged(name, f"truncated file: it ends at {size}, and says that it ends at {self.old.end}")
+                raise cut_short(name, f"it has {size} of the {self.old.end} bytes that it says it has")
             if self.old.end <= self.old.offset:  # what has no bytes HDF5 takes for a new file
                 raise damaged(name, f"its superblock at {self.old.offset} says that the file ends at {self.old.end}")
         self.reserved_end = self.old.end if self.old else 0
@@ -65,7 +66,7 @@ class Session:
             else:
                 self.file = h5f.open(NAME.encode(), h5f.ACC_RDWR, access)
         except (OSError, RuntimeError, ValueError) as error:
-            raise damaged(name, cause_of(error)) from error
+            raise fault_of(name, error) from error
         if self.old is not None:
             self._check_strategy()
 

@@ -8,37 +8,25 @@ strided, converts, overlaps another or meets a source that is smaller than it sa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import cache
 from math import prod
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from h5py import h5p, h5s
 
 from penstock._error import Error
 from penstock.formats.hdf5_runs import Block, Runs, c_strides, runs_from
+from penstock.formats.hdf5_sources import MOST_SOURCES, Opener, Source, places
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 
 if TYPE_CHECKING:
     from penstock.formats.hdf5_stored import Stored
 
 MOST_DEPTH = 8
-_MOST_SOURCES = 1 << 16
 
 BoxOf = tuple[Shape, Shape]  # start, counts
-
-
-class Source(Protocol):
-    """What is needed of the file that holds a source."""
-
-    def info(self, name: str) -> DatasetInfo: ...
-    def table(self, name: str, box: Box) -> ChunkTable: ...
-    def close(self) -> None: ...
-
-
-Opener = Callable[[str], Source]
 
 
 class _NotPlain(Exception):
@@ -48,7 +36,7 @@ class _NotPlain(Exception):
 def runs_of(open_source: Opener, stored: Stored) -> Runs | None:
     """None: HDF5 must read it."""
     create, info = stored.dataset.get_create_plist(), stored.info
-    if stored.item_dims or create.get_virtual_count() > _MOST_SOURCES:
+    if stored.item_dims or create.get_virtual_count() > MOST_SOURCES:
         return None
     with ExitStack() as stack:
 
@@ -93,7 +81,7 @@ def _box_of(space: h5s.SpaceID) -> BoxOf | None:
 
 def _blocks(open_source: Opener, stored: Stored, mapping: tuple[str, str, BoxOf, BoxOf | None]) -> Iterator[Block]:
     file, name, here, there = mapping
-    path = stored.home if file == "." else source_path(file, stored.home)
+    path = stored.home if file == "." else _source_path(file, stored)
     if path is None:
         return  # HDF5 gives the fill value where a source is missing
     source = open_source(path)
@@ -139,9 +127,8 @@ def _axes(source: Shape, here: Shape) -> list[tuple[int, int]]:
     return list(zip(long_source, long_here, strict=True))
 
 
-def source_path(file: str, home: str) -> str | None:
-    """Where HDF5 looks for a source file: beside the file that names it, then from the working directory. None: not
-    there, or settings are in force that only HDF5 should interpret."""
-    if os.environ.get("HDF5_VDS_PREFIX"):
+def _source_path(file: str, stored: Stored) -> str | None:
+    """The first place that has the file. None: no place has it, so that HDF5 gives the fill value."""
+    if os.environ.get("HDF5_VDS_PREFIX"):  # settings that only HDF5 should interpret
         raise _NotPlain
-    return next((str(path) for path in (Path(home).parent / file, Path(file)) if path.exists()), None)
+    return next((path for path in places(file, stored) if os.path.exists(path)), None)  # noqa: PTH110 - as there

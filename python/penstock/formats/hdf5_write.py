@@ -22,9 +22,10 @@ from penstock._error import Error
 from penstock.formats.faults import refused
 from penstock.formats.hdf5_append import InPlace
 from penstock.formats.hdf5_attributes import write_attribute
+from penstock.formats.hdf5_faults import cause_of
 from penstock.formats.hdf5_index import no_chunks
 from penstock.formats.hdf5_metadata import Metadata
-from penstock.formats.hdf5_open import cause_of, explained, name_bytes
+from penstock.formats.hdf5_open import explained, name_bytes
 from penstock.formats.hdf5_place import Growth, default_chunk, place_chunks
 from penstock.formats.hdf5_session import NAME, Session, creation_list, group_list, shape_object
 from penstock.formats.hdf5_types import stored_type

@@ -75,6 +75,7 @@ class ChunkTable:
     bytes: np.ndarray  # int64 [n], as stored
     encoded: np.ndarray  # bool [n]: the bytes must be decoded; without extents (compact, ...): one such row, bytes 0
     host_only: np.ndarray | None = None  # bool [n]: encoded otherwise than `DatasetInfo.recipe` says; None: no row is
+    missing: tuple[str, ...] = ()  # why parts of the box read as fill values that were meant to be data
 
 
 @dataclass(frozen=True)

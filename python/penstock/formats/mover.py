@@ -156,7 +156,7 @@ class Execution:
                 transfer.cancel()
 
     def outcome(self, seconds: float) -> Outcome:
-        outcome = outcome_of(self._outcomes, self._counts, seconds, self._plan.notes)
+        outcome = outcome_of(self._outcomes, self._counts, seconds, [*self._plan.gaps, *self._plan.notes])
         if self._job.finished is not None:
             self._job.finished(outcome)
         return outcome

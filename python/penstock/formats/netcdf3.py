@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from penstock._dtype import DType
-from penstock.formats.faults import damaged, unknown
+from penstock._error import Error
+from penstock.formats.faults import cut_short, damaged, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.netcdf3_header import CHAR, TYPES, Attribute, Header, Variable, read_header
 from penstock.formats.single import identity_of, look_at, need_same
@@ -81,7 +82,7 @@ class NetCDF3:
         while at < end:
             got = os.preadv(descriptor, [memoryview(raw)[at:end]], variable.begin + first * stride + at)
             if got == 0:
-                raise damaged(self.name, "the file became shorter while it was read", variable.name)
+                raise Error.cut_short(self.name, variable.begin + first * stride, end, at)
             at += got
         return raw.reshape(count, stride)
 
@@ -170,7 +171,7 @@ def _check_inside(header: Header, variable: Variable, end: int, file: tuple[str,
         cause = f"its data begin at {variable.begin}, inside the header of {header.bytes} bytes"
         raise damaged(name, cause, variable.name)
     if end > file_bytes:
-        raise damaged(name, f"its data end at {end}, the file at {file_bytes}", variable.name)
+        raise cut_short(name, f"its data end at {end}, the file at {file_bytes}", variable.name)
 
 
 def fill_of(variable: Variable) -> bytes:

@@ -22,12 +22,13 @@ from typing import NamedTuple
 
 from penstock._descriptor import read_at
 from penstock._error import Error
-from penstock.formats.faults import damaged
+from penstock.formats.faults import damaged, unsupported
 
 LARGEST_HEADER_BYTES = 256 << 20
 MOST_DIMENSIONS = 1024  # of one variable: NC_MAX_VAR_DIMS
 LARGEST = 1 << 63
 _FETCH_BYTES = 64 << 10
+_EITHER = "the file is damaged or was cut short"
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 
 
@@ -205,7 +206,7 @@ class _Parser:
     def header(self) -> Header:
         magic = self._take(4, "magic number")
         if magic[:3] != b"CDF" or magic[3] not in (1, 2, 5):
-            raise damaged(self._name, f"begins with {magic!r}, which is no version of classic netCDF")
+            raise unsupported(self._name, f"begins with {magic!r}; classic netCDF has CDF\\x01, \\x02 and \\x05")
         self._version = magic[3]
         records = self._records()
         dimensions = self._dimensions()
@@ -296,7 +297,11 @@ class _Parser:
         """A number of things of at least `each` bytes, which the file must be long enough to hold."""
         count = self._number(f"number of {what}")
         if count * each > self._limit - self._at:
-            raise damaged(self._name, f"{count} {what} do not fit into the {self._limit} bytes a header may have here")
+            raise damaged(
+                self._name,
+                f"{count} {what} do not fit into the {self._limit} bytes a header may have here",
+                advice=_EITHER,
+            )
         return count
 
     def _number(self, what: str) -> int:
@@ -311,12 +316,13 @@ class _Parser:
     def _take(self, count: int, what: str) -> bytes:
         end = self._at + count
         if end > self._limit:
-            raise damaged(self._name, f"the header ends before the {what}: {self._limit} bytes, {end} are needed")
+            cause = f"the header ends before the {what}: {self._limit} bytes, {end} are needed"
+            raise damaged(self._name, cause, advice=_EITHER)
         while len(self._held) < end:
             wanted = min(self._limit, max(end, 2 * len(self._held), _FETCH_BYTES)) - len(self._held)
             more = read_at(self._descriptor, wanted, len(self._held))
             if not more:
-                raise damaged(self._name, f"the file became shorter while its {what} was read")
+                raise Error.cut_short(self._name, len(self._held), wanted, 0)
             self._held += more
         taken = bytes(memoryview(self._held)[self._at : end])
         self._at = end

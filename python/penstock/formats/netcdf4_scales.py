@@ -12,7 +12,8 @@ import numpy as np
 from h5py import h5a, h5d, h5ds, h5f, h5g, h5o, h5p, h5s, h5t
 
 from penstock.formats.faults import refused
-from penstock.formats.hdf5_open import cause_of, has, high_level, name_bytes
+from penstock.formats.hdf5_faults import cause_of
+from penstock.formats.hdf5_open import has, high_level, name_bytes
 from penstock.formats.hdf5_session import shape_object
 from penstock.formats.netcdf4_dims import Dimension, is_scale, kNoVariable
 from penstock.formats.netcdf4_plan import Planned, Registry

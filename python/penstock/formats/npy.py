@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock._descriptor import read_at
 from penstock._dtype import DType
-from penstock.formats.faults import damaged, refused, unsupported
+from penstock.formats.faults import cut_short, damaged, foreign, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
 from penstock.formats.single import ContiguousFile, bytes_of, identity_of, reading
 from penstock.formats.single_write import ContiguousWriter, aligned
@@ -36,7 +36,7 @@ def open_npy(name: str | os.PathLike[str]) -> ContiguousFile:
         cause = (
             f"the header promises {bytes_of(info)} bytes of {info.shape} {info.dtype} at {start}, the file has {there}"
         )
-        raise damaged(name, cause, DATASET)
+        raise cut_short(name, cause, DATASET)
     return ContiguousFile(name, "npy", {DATASET: (info, start)}, identity=identity_of(status))
 
 
@@ -44,7 +44,7 @@ def _header(name: str, descriptor: int) -> tuple[dict[str, Any], int]:
     """(the dictionary, where data begin)."""
     begin = read_at(descriptor, _FIRST_READ, 0)
     if len(begin) < 10 or not begin.startswith(MAGIC):
-        raise damaged(name, f"it does not begin as an NPY file does: {begin[:6]!r}")
+        raise foreign(name, "npy", begin)
     version = begin[6]
     if version not in (1, 2, 3) or begin[7] != 0:
         raise unsupported(name, f"NPY version {version}.{begin[7]}", "versions 1.0, 2.0 and 3.0 are known")
@@ -55,7 +55,7 @@ def _header(name: str, descriptor: int) -> tuple[dict[str, Any], int]:
     start = 8 + size_bytes + size
     raw = begin[8 + size_bytes : start] if start <= len(begin) else read_at(descriptor, size, 8 + size_bytes)
     if len(raw) != size:
-        raise damaged(name, f"the header ends at byte {start}, the file before")
+        raise cut_short(name, f"the header ends at byte {start}, the file at {8 + size_bytes + len(raw)}")
     return _literal(name, raw, "utf-8" if version == 3 else "latin-1"), start
 
 

@@ -61,6 +61,7 @@ class Plan:
     decodes: list[Decode] = field(default_factory=list)
     packed_chunks: list[packed.Packed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # for the evidence
+    gaps: list[str] = field(default_factory=list)  # data that are not there: for the evidence, and refused in strict
     requested_bytes: int = 0
     part_bytes: int = field(default_factory=lambda: DECODE_BYTES)  # decoded at a time
 

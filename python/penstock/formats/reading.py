@@ -77,6 +77,11 @@ def read_job(
     """The job that reads all of the requests; memory for those without `out` is allocated here."""
     tables = [table_of(container, one) for one in requests]
     wish = Wish(decode, sum(int(table.encoded.sum()) for table in tables if table is not None))
+    gaps = [
+        f"{one.info.name}: reads as fill values in part: {cause}"
+        for one, table in zip(requests, tables, strict=True)
+        for cause in (table.missing if table is not None else ())
+    ]
     choices = [_choice(mover, one.info, table, wish) for one, table in zip(requests, tables, strict=True)]
     outs = {
         number: checked_out(one, stream, mover.device) for number, one in enumerate(requests) if one.out is not None
@@ -85,7 +90,7 @@ def read_job(
     fresh = [number for number, one in enumerate(requests) if one.out is None]
     stored = [_stored(requests[number], tables[number]) for number in fresh]
     places, size = arrange(stored)
-    plan, targets, results = Plan(), [], [one.out for one in requests]
+    plan, targets, results = Plan(gaps=gaps), [], [one.out for one in requests]
     plan.part_bytes = min(plan.part_bytes, getattr(container, "part_bytes", plan.part_bytes))
     if fresh:
         buffer = _core.allocate(mover.raw, max(1, size), "device", "none")

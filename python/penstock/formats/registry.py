@@ -52,7 +52,7 @@ FORMATS: dict[str, Format] = {
 }
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+_CLASSIC = b"CDF"
 _NPY = b"\x93NUMPY"
 _ZARR = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 _HDF5_STARTS = [0, *(512 << power for power in range(12))]  # a user block may come first
@@ -92,7 +92,7 @@ def by_content(name: str) -> Format | None:
     """What the first bytes say."""
     with reading(name) as (descriptor, status):
         begin = read_at(descriptor, len(_HDF5), 0)
-        if begin.startswith(_CLASSIC):
+        if begin.startswith(_CLASSIC) and begin[3:4] < b" ":  # a later version than is known here says so itself
             return FORMATS["netcdf3"]
         if begin.startswith(_NPY):
             return FORMATS["npy"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from penstock._descriptor import read_at
 from penstock._dtype import DType
-from penstock.formats.faults import damaged, refused
+from penstock.formats.faults import cut_short, damaged, foreign, refused
 from penstock.formats.model import DatasetInfo, NewDataset
 from penstock.formats.single import ContiguousFile, bytes_of, identity_of, reading
 from penstock.formats.single_write import ContiguousWriter, aligned
@@ -75,12 +75,14 @@ def _header(name: str, read: Callable[[int, int], bytes], there: int) -> tuple[d
     """(the JSON object, where data begin)."""
     begin = read(8, 0)
     if len(begin) < 8:
-        raise damaged(name, "it is too short for a header")
+        raise foreign(name, "safetensors", begin) if not begin else cut_short(name, f"it has {len(begin)} bytes")
     size = int.from_bytes(begin, "little")
+    if size > _MOST_HEADER and begin.startswith((b"version ", b"<")):
+        raise foreign(name, "safetensors", read(64, 0))
     if size > _MOST_HEADER:
         raise damaged(name, f"a header of {size} bytes; the limit is {_MOST_HEADER}")
     if 8 + size > there:
-        raise damaged(name, f"the header ends at byte {8 + size}, the file at {there}")
+        raise cut_short(name, f"the header ends at byte {8 + size}, the file at {there}")
     raw = read(size, 8)
     if len(raw) != size or not raw.startswith(b"{"):
         raise damaged(name, "the header does not begin with '{'")
@@ -144,7 +146,8 @@ def _check_ranges(name: str, datasets: Mapping[str, tuple[DatasetInfo, int, int]
             raise damaged(name, f"it begins at {first} of the data and {what}, which ends at {end}", tensor)
         end = last
     if end != there:
-        raise damaged(name, f"the header describes {end} bytes of data, the file has {there}")
+        cause = f"the header describes {end} bytes of data, the file has {there}"
+        raise cut_short(name, cause) if there < end else damaged(name, cause)
 
 
 class SafetensorsWriter(ContiguousWriter):

@@ -6,6 +6,7 @@ files. What must stay true: only regular files count; memory is bounded by the n
 
 from __future__ import annotations
 
+import errno
 import itertools
 import math
 import os
@@ -61,6 +62,8 @@ def _size(path: str) -> int | None:
     try:
         status = os.stat(path)  # noqa: PTH116 - thousands a call
     except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):  # noqa: PTH114 - as above
+            raise OSError(errno.ENOENT, f"the chunk {path} is a link that leads nowhere") from None
         return None
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{path} has the name of a chunk and is no regular file")
@@ -108,8 +111,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _entry_size(entry: os.DirEntry[str]) -> int:
-    size = _size(entry.path) if entry.is_symlink() else None
-    if size is not None:
+    if entry.is_symlink() and (size := _size(entry.path)) is not None:
         return size
     if not entry.is_file():
         raise ValueError(f"{entry.path} has the name of a chunk and is no regular file")
