@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import _api
@@ -186,7 +185,8 @@ def load(  # noqa: PLR0913 - one keyword a choice
     """
     from penstock.formats import registry
 
-    if format is None and dtype is None and registry.by_suffix(name) is None and not Path(os.fsdecode(name)).is_dir():
+    is_folder = os.path.isdir(os.fsdecode(name))  # noqa: PTH112 - raises nothing: opening says what is wrong
+    if format is None and dtype is None and registry.by_suffix(name) is None and not is_folder:
         return _api.load(name, device, **options) if context is None else _api.load_by(context, name, **options)
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes}
     with open(name, device=device, context=context, format=format, **raw) as file:
