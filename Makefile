@@ -14,6 +14,7 @@ WITH    := PATH="$(CURDIR)/$(BIN):$$PATH"
 SCRATCH := $(if $(filter tmpfs,$(shell stat -f -c %T /tmp)),$(CURDIR)/build/tmp)
 ON_DISK := $(if $(SCRATCH),TMPDIR="$(SCRATCH)" TEST_TMPDIR="$(SCRATCH)")
 STAMPS  := build/stamps
+RESULTS := build/results
 PRESET  ?= host
 JOBS    ?= $(shell nproc)
 PACKAGE := $(shell find python/penstock bindings apps src include cmake bench/suites \( -name '*.py' -o -name '*.[ch]pp' \
@@ -39,9 +40,11 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(WITH) cmake --preset $(PRESET)
 	$(WITH) cmake --build --preset $(PRESET)
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
-	$(WITH) $(ON_DISK) ctest --preset $(PRESET) -j $(JOBS)
+	rm -rf $(RESULTS)
+	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --preset $(PRESET) -j $(JOBS)
 	$(BIN)/ruff check python
-	$(ON_DISK) $(BIN)/python -m pytest -n auto --dist loadfile python/tests
+	$(ON_DISK) $(BIN)/python -m pytest -n auto --dist loadfile --junitxml=$(RESULTS)/pytest.xml python/tests
+	@$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python
 
 clean:
 	rm -rf build $(VENV) report.html report-*.svg report-*.png

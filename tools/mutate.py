@@ -21,6 +21,7 @@ the entry. A test that is skipped here proves nothing: its entry is counted as s
 """
 
 import argparse
+import collections
 import contextlib
 import filecmp
 import fnmatch
@@ -48,6 +49,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NEEDED = {"name", "file", "find", "put", "test"}
 # Of the time a test may take: under a mutation it may hang, which is a failure of the test too.
 TEST_SECONDS = 120
+NO_TIME = "no time was left"
 
 
 class WrongError(Exception):
@@ -234,6 +236,7 @@ class Judge:
     def __init__(self, copies: "queue.Queue[Copy]", options: Options) -> None:
         self._copies, self._options = copies, options
         self.verdicts = {"killed": 0, "failed": 0, "skipped": 0}
+        self.reasons: collections.Counter[str] = collections.Counter()  # of what was skipped
 
     def _in_time(self) -> bool:
         return time.monotonic() - self._options.began < self._options.seconds
@@ -254,7 +257,7 @@ class Judge:
 
     def _control(self, test: str, build: tuple[str, ...]) -> str:
         if not self._in_time():
-            return "skipped: no time left"
+            return f"skipped: {NO_TIME}"
         with self._copy() as copy:
             try:
                 copy.build(build)
@@ -263,12 +266,14 @@ class Judge:
             code, said = copy.run(test)
         if code != 0:
             return f"the test fails without the mutation (exit code {code}): {test}\n{said[-3000:]}"
-        return f"skipped: its tests are skipped here: {test}" if is_skipped(said) else ""
+        return f"skipped: tests are skipped here: {test}" if is_skipped(said) else ""
 
     def judge(self, mutation: Mutation, control: str) -> None:
         began = time.monotonic()
         verdict, why = self._verdict(mutation, control)
         self.verdicts["failed" if verdict not in self.verdicts else verdict] += 1
+        if verdict == "skipped":
+            self.reasons[f"mutation whose {why.partition(': ')[0]}" if why != NO_TIME else f"mutation: {why}"] += 1
         print(f"{verdict:<8} {mutation.name:<56} {time.monotonic() - began:5.1f} s", flush=True)
         if why:
             print("    " + why.replace("\n", "\n    "), flush=True)
@@ -278,7 +283,7 @@ class Judge:
         if control:
             return ("skipped" if control.startswith("skipped: ") else "WRONG"), control.removeprefix("skipped: ")
         if not self._in_time():
-            return "skipped", "no time left"
+            return "skipped", NO_TIME
         with self._copy() as copy:
             try:
                 with copy.under(mutation):
@@ -328,6 +333,7 @@ def built_core(tree: Path) -> Path | None:
 def run_all(mutations: list[Mutation], options: argparse.Namespace) -> int:
     shared = Options(options.core, options.seconds, time.monotonic())
     totals = {"killed": 0, "failed": 0, "skipped": 0}
+    reasons: collections.Counter[str] = collections.Counter()
     in_python = [mutation for mutation in mutations if not mutation.build]
     for kind, jobs in ((in_python, options.jobs), ([m for m in mutations if m.build], 1)):
         if not kind:
@@ -339,7 +345,10 @@ def run_all(mutations: list[Mutation], options: argparse.Namespace) -> int:
         controls = judge.controls(kind, jobs)
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(judge.judge, kind, [controls[mutation.test] for mutation in kind]))
+        reasons += judge.reasons
         totals = {name: totals[name] + judge.verdicts[name] for name in totals}
+    for reason, count in reasons.most_common():
+        print(f"{count:5d} skipped: {reason}")
     skipped = f", {totals['skipped']} skipped" if totals["skipped"] else ""
     print(f"{totals['killed']} passed, {totals['failed']} failed{skipped}")
     return 1 if totals["failed"] else 0
