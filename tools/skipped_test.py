@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That tools/skipped.py counts skips of googletest and of pytest by reason, and takes no lost result for none skipped."""
+"""That tools/skipped.py counts skips of googletest and pytest by reason, and takes no lost result for no skip."""
 
 import subprocess
 import sys
@@ -13,8 +13,12 @@ GOOGLETEST = """<testsuites><testsuite name="A"><testcase name="passes"/>
 <testcase name="c"><skipped message="/x/a_test.cpp:9&#x0A;no GPU here"/></testcase>
 </testsuite></testsuites>"""
 PYTEST = """<testsuites><testsuite name="pytest"><testcase name="a"><skipped type="pytest.skip" message="no GPU here">x
-</skipped></testcase><testcase name="b"><skipped message="cannot mount /tmp/pytest-of-me/x1: no"/></testcase>
-<testcase name="c"><skipped message="cannot mount /tmp/pytest-of-me/x2: no"/></testcase></testsuite></testsuites>"""
+</skipped></testcase>
+<testcase name="b"><skipped message="cannot mount /tmp/pytest-of-me/x1: no"/></testcase>
+<testcase name="c"><skipped message="cannot mount /tmp/pytest-of-me/x2: no"/></testcase>
+<testcase name="d"><skipped message="collection skipped">
+('/x/test_y.py', 7, "Skipped: no torch here")</skipped></testcase>
+</testsuite></testsuites>"""
 
 
 class Skipped(unittest.TestCase):
@@ -35,9 +39,8 @@ class Skipped(unittest.TestCase):
         (self.folder / "pytest.xml").write_text(PYTEST)
         code, lines, _ = self.run_it(str(self.folder))
         self.assertEqual(code, 0)
-        self.assertEqual(
-            lines, ["    3 skipped: no GPU here", "    2 skipped: cannot mount ...: no", "5 tests skipped"]
-        )
+        counted = ["    3 skipped: no GPU here", "    2 skipped: cannot mount ...: no", "    1 skipped: no torch here"]
+        self.assertEqual(lines, [*counted, "6 tests skipped"])
 
     def test_a_missing_compiler_and_a_missing_module_are_told(self) -> None:
         (self.folder / "a.xml").write_text("<testsuites/>")

@@ -178,3 +178,19 @@ def test_a_symbolic_link_stays_and_rights_are_the_usual_ones(penstock: Run, tmp_
     mask = os.umask(0)
     os.umask(mask)
     assert (tmp_path / "real" / "t.csv").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("begins", ["=", "+", "-", "@", "\t", "\r", "\n"])
+def test_text_is_no_formula_of_a_spreadsheet_and_numbers_stay_numbers(tmp_path: Path, begins: str) -> None:
+    """A results file is text from somewhere: a suite's name, a cause, the fingerprint of a machine."""
+    text = begins + 'HYPERLINK("http://x","y")'
+    rows = [{"kind": "trial", "name": text, begins + "column": "a", "seconds": -1.5, "bytes": -3, "none": None}]
+    tables.save(tmp_path / "table.csv", rows, "export")
+    with (tmp_path / "table.csv").open(newline="") as stream:
+        names, cells = csv.reader(stream)
+    row = dict(zip(names, cells, strict=True))
+    assert row["name"] == "'" + text
+    assert row["'" + begins + "column"] == "a"
+    assert (row["seconds"], row["bytes"]) == ("-1.5", "-3")
+    tables.save(tmp_path / "table.jsonl", rows, "export")
+    assert json.loads((tmp_path / "table.jsonl").read_text())["name"] == text

@@ -18,6 +18,7 @@ from penstock._publish import publish
 from penstock.bench.machine import machine_id
 
 Row = dict[str, Any]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # what spreadsheets run as a formula begins so, or with white space
 _ADVICE = "name a file you can write with --out"
 
 
@@ -74,16 +75,30 @@ def columns(rows: list[Row]) -> list[str]:
 
 
 def _csv(rows: list[Row]) -> bytes:
-    """An absent value is an empty field; true and false are spelled as in JSON."""
+    """An absent value is an empty field; true and false are spelled as in JSON; text that a spreadsheet would take for
+    a formula gets an apostrophe, which makes it text again."""
     stream = io.StringIO(newline="")
     names = columns(rows)
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([_text(row.get(name)) for name in names] for row in rows)
+    writer = csv.writer(_Lines(stream))
+    writer.writerow([_cell(name) for name in names])
+    writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
     return stream.getvalue().encode(errors="surrogateescape")
 
 
-def _text(value: Any) -> Any:
+class _Lines:
+    """Rows end with a line feed alone. The writer ends them with both characters: it quotes a cell that holds either
+    only if both end its rows."""
+
+    def __init__(self, stream: io.StringIO) -> None:
+        self._stream = stream
+
+    def write(self, row: str) -> None:
+        self._stream.write(row.removesuffix("\r\n") + "\n")
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
     return str(value).lower() if isinstance(value, bool) else value
 
 
