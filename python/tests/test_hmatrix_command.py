@@ -299,7 +299,7 @@ def test_a_solve_that_does_not_converge_is_printed_and_refused(penstock: Run, tm
 
 
 def started(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PENSTOCK_PROGRESS": "1", "COLUMNS": "120"}
+    environment = os.environ | {"PENSTOCK_PROGRESS": "1", "COLUMNS": "120", "TERM": "xterm"}
     pipe = subprocess.PIPE
     return subprocess.Popen([*PENSTOCK, *arguments], cwd=folder, env=environment, stdout=pipe, stderr=pipe)
 
