@@ -47,6 +47,17 @@ def run_penstock(*arguments: str | Path, **options: Any) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
+def mount_is_listed(place: Path) -> bool:
+    """Whether the system tells this process of the mount that holds a folder: not in a chroot whose / is none."""
+    descriptor = os.open(place, os.O_PATH | os.O_CLOEXEC)
+    try:
+        facts = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+    finally:
+        os.close(descriptor)
+    number = next(line.split()[1] for line in facts.splitlines() if line.startswith("mnt_id:"))
+    return any(line.split()[0] == number for line in Path("/proc/self/mountinfo").read_text().splitlines())
+
+
 @pytest.fixture
 def context() -> Context:
     return Context("host")
