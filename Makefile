@@ -1,6 +1,6 @@
 # Thin: CMakePresets.json and pyproject.toml are the truth. Stamp files keep a second `make` from installing anything.
 # The package is built without isolation, with the tools in .venv, so that a rebuild compiles only what changed.
-#   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make clean
+#   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make soak
 PYTHON  ?= python3
 DIR     ?= .
 # As it was typed: make would run a $$(shell) in it, and the shell what quotes in it let out. Recipes use $$PENSTOCK_DIR.
@@ -15,13 +15,15 @@ SCRATCH := $(if $(filter tmpfs,$(shell stat -f -c %T /tmp)),$(CURDIR)/build/tmp)
 ON_DISK := $(if $(SCRATCH),TMPDIR="$(SCRATCH)" TEST_TMPDIR="$(SCRATCH)")
 STAMPS  := build/stamps
 RESULTS := build/results
+SOAKED  := test_power_cuts test_signals_at_steps test_faults_writing test_gpu_random test_fuzz_hdf5 test_fuzz_netcdf3 \
+           test_fuzz_zarr
 PRESET  ?= host
 JOBS    ?= $(shell nproc)
 PACKAGE := $(shell find python/penstock bindings apps src include cmake bench/suites \( -name '*.py' -o -name '*.[ch]pp' \
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 
-.PHONY: build report report-all test clean directory
+.PHONY: build report report-all test soak clean directory
 build: $(STAMPS)/package
 
 report: directory $(STAMPS)/package
@@ -45,6 +47,16 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(BIN)/ruff check python
 	$(ON_DISK) $(BIN)/python -m pytest -n auto --dist loadfile --junitxml=$(RESULTS)/pytest.xml python/tests
 	@$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python
+
+# What `make test` does in short, at length: an hour and more on two cores, most of it as root only. Each number can be
+# another: make soak PENSTOCK_POWER_CUTS=2000
+LONG := PENSTOCK_POWER_CUTS=$${PENSTOCK_POWER_CUTS:-200} PENSTOCK_SIGNALS=$${PENSTOCK_SIGNALS:-2000} \
+        PENSTOCK_FAULT_STEPS=$${PENSTOCK_FAULT_STEPS:-200} PENSTOCK_FUZZ_SECONDS=$${PENSTOCK_FUZZ_SECONDS:-120} \
+        PENSTOCK_SOAK_SECONDS=$${PENSTOCK_SOAK_SECONDS:-120}
+soak: $(STAMPS)/package $(STAMPS)/test-tools
+	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
+	$(LONG) $(ON_DISK) $(BIN)/python -m pytest $(SOAKED:%=python/tests/%.py)
+	$(BIN)/python tools/mutate.py
 
 clean:
 	rm -rf build $(VENV) report.html report-*.svg report-*.png
