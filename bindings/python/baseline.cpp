@@ -227,7 +227,8 @@ std::unique_ptr<PythonTransfer> start_blocks(PythonFile& file, nb::handle memory
         transfer = file.context.start(writes ? Direction::write : Direction::read, ranges, view.kind, options);
     }
     file.began(transfer);
-    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)});
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(borrowed)},
+                                            options.deadline);
 }
 
 }  // namespace

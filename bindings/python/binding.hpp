@@ -12,6 +12,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -76,23 +77,35 @@ class BorrowedMemory {
 void need_known(const Context& context, const MemoryView& view);
 using SharedMemory = std::shared_ptr<BorrowedMemory>;
 
-// A Transfer and the memory it uses. Destroying it waits while foreign memory is still in use.
+// How long operations under way are waited for by whoever cancelled their transfer, or lets go of it.
+constexpr auto kLeavePatience = std::chrono::milliseconds(200);
+
+// A Transfer and the memory it uses. Destroying it while foreign memory is in use cancels it; where the system does not
+// end its operations, the memory is kept until it does.
 class PythonTransfer {
   public:
-    PythonTransfer(Transfer transfer, std::vector<SharedMemory> memory);
+    PythonTransfer(Transfer transfer, std::vector<SharedMemory> memory, Deadline deadline);
     ~PythonTransfer();
     PythonTransfer(const PythonTransfer&) = delete;
     PythonTransfer& operator=(const PythonTransfer&) = delete;
     // False at the deadline. Raises what a signal handler raised (KeyboardInterrupt); the transfer then runs on.
     // `progress`, unless None, is called with (done_bytes, total_bytes) about 10 times a second and once at the end.
     bool wait(Deadline deadline, nb::handle progress) const;
+    // As wait(), but true also when result() answers although operations are under way that the system does not end:
+    // after the transfer's deadline, or kLeavePatience after cancel().
+    bool settle(Deadline deadline) const;
+    Outcome result() const;  // waits as settle()
+    void cancel();
     const Transfer& transfer() const noexcept { return transfer_; }
 
   private:
     bool ended() const noexcept;
+    Deadline patience() const noexcept;
 
     Transfer transfer_;
     std::vector<SharedMemory> memory_;
+    Deadline deadline_;  // the transfer's
+    std::atomic<Clock::time_point> cancelled_at_{Clock::time_point::max()};
 };
 
 // Runs `slice` (which waits at most about 50 ms and says whether it is done) without the GIL until it is done, the

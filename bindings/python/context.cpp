@@ -18,6 +18,7 @@ std::vector<std::string> profile_names(nb::handle values) {
 
 ContextOptions context_options(const nb::kwargs& keywords) {
     ContextOptions options;
+    options.end_patience = kLeavePatience;  // whoever lets go of the last handle holds the GIL
     for (const auto& [key, value] : keywords) {
         const auto name = nb::cast<std::string>(key);
         if (name == "device")

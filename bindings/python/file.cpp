@@ -76,7 +76,8 @@ std::unique_ptr<PythonTransfer> start_one(const Place& place, nb::handle memory,
                                                       : file.start_write(kept->view(), place.offset_bytes, options);
     }
     place.file.began(transfer);
-    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(kept)});
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(kept)},
+                                            options.deadline);
 }
 
 std::unique_ptr<PythonTransfer> start_read(PythonFile& self, nb::handle memory, nb::handle offset_bytes,
@@ -90,7 +91,11 @@ std::unique_ptr<PythonTransfer> start_write(PythonFile& self, nb::handle memory,
 }
 
 nb::dict facts(const PythonFile& self) {
-    const FileFacts known = self.file.facts();
+    FileFacts known;
+    {
+        const GilReleased release;
+        known = self.file.facts();
+    }
     nb::dict fields;
     fields["name"] = text(known.name);
     fields["file_system"] = known.file_system;
@@ -108,12 +113,13 @@ nb::object or_none(const auto& known) { return known ? nb::cast(*known) : nb::no
 // None: to the end of the file.
 nb::dict residency(const PythonFile& self, nb::handle offset_bytes, nb::handle bytes) {
     const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
-    const std::uint64_t size = bytes.is_none() ? self.file.size_bytes() : 0;
-    const std::uint64_t length = bytes.is_none() ? size - std::min(offset, size) : byte_count("bytes", bytes);
+    const bool to_the_end = bytes.is_none();
+    std::uint64_t length = to_the_end ? 0 : byte_count("bytes", bytes);
     std::optional<Residency> found;
     std::string why;
     {
         const GilReleased release;
+        if (to_the_end) length = std::max(offset, self.file.size_bytes()) - offset;
         try {
             found = self.file.residency(offset, length);
         } catch (const Error& error) {
@@ -180,7 +186,7 @@ std::unique_ptr<PythonTransfer> start(const Context& context, const std::string&
         if (&file != last) file.began(transfer);
         last = &file;
     }
-    return std::make_unique<PythonTransfer>(std::move(transfer), std::move(memory));
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::move(memory), options.deadline);
 }
 
 }  // namespace
@@ -190,7 +196,7 @@ void bind_file(nb::module_& module) {
     const auto release = nb::call_guard<GilReleased>();
     nb::class_<PythonFile>(module, "File")
         .def_prop_ro("name", [](const PythonFile& self) { return text(self.file.name()); })
-        .def_prop_ro("size_bytes", [](const PythonFile& self) { return self.file.size_bytes(); })
+        .def_prop_ro("size_bytes", [](const PythonFile& self) { return self.file.size_bytes(); }, release)
         .def_prop_ro("facts", &facts)
         .def("start_read", &start_read, any("memory"), any("offset_bytes"), arg("options"))
         .def("start_write", &start_write, any("memory"), any("offset_bytes"), arg("options"))

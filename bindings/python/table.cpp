@@ -80,7 +80,8 @@ std::unique_ptr<PythonTransfer> start_table(const TableArguments& given, const n
         transfer = given.context.start(given.direction, ranges, memory->view().kind, options);
     }
     for (const nb::handle file : given.files) nb::cast<PythonFile&>(file).began(transfer);
-    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(memory)});
+    return std::make_unique<PythonTransfer>(std::move(transfer), std::vector<SharedMemory>{std::move(memory)},
+                                            options.deadline);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Transfer and Outcome in Python, and transfer options from keywords.
 #include <algorithm>
 #include <cmath>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "binding.hpp"
@@ -12,16 +14,66 @@ constexpr auto kProgressEvery = std::chrono::milliseconds(100);
 
 }  // namespace
 
-PythonTransfer::PythonTransfer(Transfer transfer, std::vector<SharedMemory> memory)
-    : transfer_(std::move(transfer)), memory_(std::move(memory)) {}
+namespace {
+
+// Keeps memory of others until nothing touches it: its owner may free it as soon as it is let go. A thread of its own
+// waits, which nobody joins; without one the memory is never let go.
+void keep_until_done(Transfer transfer, std::vector<SharedMemory> memory) noexcept {
+    auto* left = std::make_unique<std::vector<SharedMemory>>(std::move(memory)).release();
+    try {
+        std::thread([transfer = std::move(transfer), left]() mutable {
+            transfer.wait();
+            transfer = {};
+            if (Py_IsInitialized() == 0) return;  // the interpreter has ended, the process is about to
+            const GilHeld gil;
+            const std::unique_ptr<std::vector<SharedMemory>> last(left);
+        }).detach();
+    } catch (const std::system_error&) {
+    }
+}
+
+}  // namespace
+
+PythonTransfer::PythonTransfer(Transfer transfer, std::vector<SharedMemory> memory, Deadline deadline)
+    : transfer_(std::move(transfer)), memory_(std::move(memory)), deadline_(deadline) {}
 
 PythonTransfer::~PythonTransfer() {
     const bool foreign = std::any_of(memory_.begin(), memory_.end(), [](const auto& one) { return one->is_foreign(); });
     if (!foreign || ended()) return;
-    // The owner of foreign memory may free it as soon as we let go of it, so nothing may still write there.
+    cancel();
+    bool done = false;
+    {
+        const GilReleased release;
+        done = transfer_.wait(patience());
+    }
+    if (!done) keep_until_done(std::move(transfer_), std::move(memory_));
+}
+
+void PythonTransfer::cancel() {
+    auto never = Clock::time_point::max();
+    cancelled_at_.compare_exchange_strong(never, Clock::now());
     transfer_.cancel();
+}
+
+// How long there is something to wait for.
+Deadline PythonTransfer::patience() const noexcept {
+    const auto cancelled = cancelled_at_.load();
+    auto end = deadline_.when();
+    if (cancelled != Clock::time_point::max()) end = std::min(end, cancelled);
+    return end == Clock::time_point::max() ? Deadline::never() : Deadline::at(end + kLeavePatience);
+}
+
+bool PythonTransfer::settle(Deadline deadline) const {
+    return wait_in_slices(deadline, [this](Deadline next) {
+        const Deadline end = patience();
+        return transfer_.wait(end.when() < next.when() ? end : next) || end.passed();
+    });
+}
+
+Outcome PythonTransfer::result() const {
+    settle(Deadline::never());
     const GilReleased release;
-    transfer_.wait();
+    return transfer_.result(Deadline::now());
 }
 
 // In a forked child nothing runs: the transfer is the parent's.
@@ -101,11 +153,6 @@ TransferOptions transfer_options(const nb::kwargs& keywords) {
 
 namespace {
 
-Outcome result(const PythonTransfer& self) {
-    self.wait(Deadline::never(), nb::none());
-    return self.transfer().result();
-}
-
 bool wait(const PythonTransfer& self, nb::handle timeout, nb::handle progress) {
     return self.wait(deadline_after("timeout", timeout), progress);
 }
@@ -155,10 +202,11 @@ void bind_transfer(nb::module_& module) {
     nb::class_<PythonTransfer>(module, "Transfer")
         .def_prop_ro("done", [](const PythonTransfer& self) { return self.transfer().done(); })
         .def("wait", &wait, any("timeout"), any("progress"))
-        .def("result", &result)
-        .def(
-            "cancel", [](const PythonTransfer& self) { self.transfer().cancel(); },
-            nb::call_guard<GilReleased>())
+        .def("settle", [](const PythonTransfer& self,
+                          nb::handle timeout) { return self.settle(deadline_after("timeout", timeout)); },
+             any("timeout"))
+        .def("result", &PythonTransfer::result)
+        .def("cancel", &PythonTransfer::cancel, nb::call_guard<GilReleased>())
         .def_prop_ro("bytes_done", [](const PythonTransfer& self) { return self.transfer().bytes_done(); })
         .def_prop_ro("bytes_total", [](const PythonTransfer& self) { return self.transfer().bytes_total(); })
         .def_prop_ro("plan", [](const PythonTransfer& self) { return plan_to_dict(self.transfer().plan()); });

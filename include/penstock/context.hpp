@@ -52,6 +52,9 @@ struct ContextOptions {
     HostDeviceOptions host{};            // of the emulated device
     std::shared_ptr<Device> custom_device{};  // used instead of `device` when set
     os::System* system = nullptr;        // system calls, for tests; outlives the context
+    // How long the end of the last handle waits for operations that the system does not end. After that, threads that
+    // hang are left alone with what they use, `system` included, until they end; memory that is the caller's must stay.
+    Clock::duration end_patience = Clock::duration::max();
     // Wraps every path the engine makes: decorators (trace, fault, throttle, count). For tests and measurements.
     std::function<std::unique_ptr<Path>(std::unique_ptr<Path>)> wrap_path{};
 };
@@ -98,8 +101,12 @@ class Transfer {
   public:
     bool done() const;
     bool wait(Deadline deadline = Deadline::never()) const;  // true: done. False at the deadline; the transfer runs on.
-    Outcome result() const;         // waits
-    void cancel() const;            // started operations finish, the rest does not start; then done with `cancelled`
+    // Waits, at most so long: then operations are under way that the system does not end, the outcome is an error that
+    // says so, and the memory must stay until wait() says done.
+    Outcome result(Deadline patience = Deadline::never()) const;
+    // Started operations finish, the rest does not start; then done with `cancelled`. Reads into staging memory do not
+    // wait for operations that hang.
+    void cancel() const;
     std::uint64_t bytes_done() const noexcept;
     std::uint64_t bytes_total() const noexcept;
     const Plan& plan() const noexcept;

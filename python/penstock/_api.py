@@ -3,6 +3,9 @@
 Thin over the compiled module: it adds types, context managers and names, never behaviour of its own. Waits can be
 interrupted (Ctrl-C) and release the GIL. Sizes and offsets are bytes, times are seconds.
 
+Where the system does not end an operation, as on a server that does not answer, deadlines and interrupts hold all the
+same, 0.2 to 0.5 s late. The operation may then still write into its memory, which Penstock keeps until it has ended.
+
 `memory` is always one of: a penstock Buffer (or a slice of one), an object with `__cuda_array_interface__` (CuPy,
 PyTorch, Numba arrays), or an object with the buffer protocol (NumPy arrays, bytearray, mmap). It must be contiguous.
 Work on GPU memory that its library has queued comes first: calls wait for the stream that the object names, and for
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,8 +101,12 @@ def _outcome(raw: _core.Outcome) -> Outcome:
     return Outcome(raw.bytes, raw.seconds, raw.reached_end, raw.path, json.loads(raw.evidence_json))
 
 
+LEAVE_S = 0.2  # for which operations under way are waited for by whoever cancelled them and leaves
+
+
 class Transfer:
-    """A transfer under way. Dropping it does not cancel it; memory not allocated by Penstock is then waited for."""
+    """A transfer under way. Dropping it does not cancel it, unless memory not allocated by Penstock is in use: then it
+    is cancelled, and the memory kept until nothing touches it any more."""
 
     def __init__(self, raw: _core.Transfer) -> None:
         self._raw = raw
@@ -120,12 +128,15 @@ class Transfer:
         return Plan(**self._raw.plan)
 
     def wait(self, timeout: float | None = None, progress: Progress | None = None) -> bool:
-        """True when done; False after `timeout` seconds. None waits as long as it takes, 0 only asks, less than 0 is a
-        ValueError. `progress(done_bytes, total_bytes)` is called about 10 times a second and once at the end."""
+        """True when done, and nothing touches the memory any more; False after `timeout` seconds. None waits as long as
+        it takes, 0 only asks, less than 0 is a ValueError. `progress(done_bytes, total_bytes)` is called about 10 times
+        a second and once at the end."""
         return self._raw.wait(timeout, progress)
 
     def result(self) -> Outcome:
-        """Waits, then returns the outcome. Raises Error when not all was done as asked."""
+        """Waits, then returns the outcome. Raises Error when not all was done as asked: "timed_out" 0.2 s after the
+        transfer's timeout, "cancelled" 0.2 s after cancel(), also when the system does not end its operations. They may
+        then still write into the memory: wait() says when they have ended."""
         return _outcome(self._raw.result())
 
     def cancel(self) -> None:
@@ -133,13 +144,24 @@ class Transfer:
         self._raw.cancel()
 
     def _finish(self) -> Outcome:
-        """result(), but an interrupt cancels the transfer and leaves only when nothing touches the memory any more."""
+        """result(), but an interrupt cancels the transfer, and leaves when nothing touches the memory any more; where
+        the system does not end its operations, after LEAVE_S."""
         try:
             return self.result()
         except BaseException:  # of an error of the transfer itself nothing is left to wait for
-            self.cancel()
-            self.wait()
+            leave([self._raw])
             raise
+
+
+def leave(transfers: Iterable[_core.Transfer]) -> None:
+    """Cancels them and waits until nothing touches their memory, but where the system does not end their operations no
+    longer than LEAVE_S in all."""
+    given_up = list(transfers)
+    for transfer in given_up:
+        transfer.cancel()
+    end = time.monotonic() + LEAVE_S
+    for transfer in given_up:
+        transfer.wait(max(0.0, end - time.monotonic()), None)
 
 
 class File:

@@ -227,12 +227,12 @@ def with_room(open: Any) -> Any:
 
 
 class Full:
-    """No room now; pending.Work may yield it. wait() is True when it is worth trying again."""
+    """No room now; pending.Work may yield it. settle() is True when it is worth trying again."""
 
     def __init__(self, use: Use | None) -> None:
         self._use = use
 
-    def wait(self, timeout: float | None, progress: Any) -> bool:
+    def settle(self, timeout: float | None) -> bool:
         """At most 50 ms at a time, so that work that was cancelled notices."""
         slice_s = _TRY_AGAIN_S if timeout is None else min(timeout, _TRY_AGAIN_S)
         transfer = None if self._use is None else self._use.transfer

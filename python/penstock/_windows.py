@@ -1,7 +1,8 @@
 """Moving a long range through a few device windows, so that memory stays small whatever the size of the file.
 
 Two windows are under way at any time: while one is prepared or consumed (stamped, hashed), the other moves. Whatever
-ends the run early, an interrupt included, cancels what is under way and returns only when nothing touches a window.
+ends the run early, an interrupt included, cancels what is under way; windows that the system still writes into then
+are kept by the engine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock._api import Buffer, Context, File, Outcome, Progress, Transfer
+from penstock._api import Buffer, Context, File, Outcome, Progress, Transfer, leave
 
 HOST_WINDOW_BYTES = 64 << 20
 GPU_WINDOW_BYTES = 1 << 30
@@ -103,10 +104,7 @@ def run(job: Job) -> Run:
             if outcomes[-1].bytes < slot.window.bytes:
                 break  # the file ended here
     finally:
-        for slot in under_way:
-            slot.transfer.cancel()
-        for slot in under_way:
-            slot.transfer.wait()
+        leave(slot.transfer._raw for slot in under_way)
     return Run(outcomes, busy.seconds, count)
 
 

@@ -206,7 +206,7 @@ class _Reader:
                 absent += [one.number for one in left.pop(error.file)]
                 continue
             if isinstance(lease, Full):
-                lease.wait(None, None)
+                lease.settle(None)
             else:
                 some = [left.pop(name) for name in names[: len(lease.files)]]
                 _read(context, lease, some)

@@ -128,6 +128,34 @@ def test_signals_at_any_moment(tmp_path: Path, sent: signal.Signals, code: int, 
     assert list(tmp_path.iterdir()) == []
 
 
+# Where an exception that a signal's handler raises is lost, and the command would go on.
+LOSING = {
+    "a callback of a weak reference": "import weakref; t = Thing(); kept = weakref.ref(t, lambda _: send()); del t",
+    "a finaliser": "class Last:\n    def __del__(self): send()\nLast()",
+    "code that takes all exceptions": "try: send()\nexcept BaseException: pass",
+    "an error made of it": "try: send()\nexcept BaseException: raise penstock.Error(operation='read', cause='it')",
+    "the import of a module": "sys.meta_path.insert(0, Finder()); import colorsys",
+}
+
+
+@pytest.mark.parametrize("place", LOSING)
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_that_is_lost_where_it_is_raised(tmp_path: Path, sent: signal.Signals, code: int, place: str) -> None:
+    script = (
+        "import os, signal, sys, penstock; from penstock import _windows, cli; run = _windows.run\n"
+        "class Thing: pass\n"
+        "class Finder:\n    def find_spec(self, *_): send()\n"
+        f"def send(): os.kill(os.getpid(), {int(sent)}); sum(range(100))\n"
+        f"def lost(job):\n    exec({LOSING[place]!r}, globals())\n    return run(job)\n"
+        "_windows.run = lost; sys.exit(cli.main())"
+    )
+    command = [PENSTOCK[0], "-c", script, "write", "big.bin", "--bytes", "1GiB"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    word = "interrupted" if code == 130 else "terminated"
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"penstock: {word}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 LOADING = """
 import importlib.abc, os, signal, sys
 

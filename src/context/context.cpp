@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -14,8 +15,9 @@ using context::FileRange;
 
 namespace {
 
-// Ends the state where that is possible: not in a forked child, whose copies of the threads do not exist, and not on
-// one of the engine's own threads, where a callback may hold the last handle.
+// Ends the state where that is possible: not in a forked child, whose copies of the threads do not exist, not on one of
+// the engine's own threads, where a callback may hold the last handle, and not while operations hang longer than the
+// owner's patience.
 class StateOwner {
   public:
     explicit StateOwner(const ContextOptions& options)
@@ -23,8 +25,8 @@ class StateOwner {
     ~StateOwner() {
         if (state_->in_child()) {
             static_cast<void>(state_.release());
-        } else if (state_->engine.runs_here()) {
-            std::thread([state = std::move(state_)]() mutable { state.reset(); }).detach();
+        } else if (state_->engine.runs_here() || !ends_soon()) {
+            end_elsewhere();
         }
     }
     StateOwner(const StateOwner&) = delete;
@@ -32,6 +34,20 @@ class StateOwner {
     context::ContextState* state() const noexcept { return state_.get(); }
 
   private:
+    bool ends_soon() const {
+        const Clock::duration patience = state_->options.end_patience;
+        return patience == Clock::duration::max() || state_->engine.stop(Deadline::after(patience));
+    }
+    // On a thread of its own; without one the state stays.
+    void end_elsewhere() noexcept {
+        const auto left = std::make_shared<std::unique_ptr<context::ContextState>>(std::move(state_));
+        try {
+            std::thread([left] { left->reset(); }).detach();
+        } catch (const std::system_error&) {
+            static_cast<void>(left->release());
+        }
+    }
+
     std::unique_ptr<context::ContextState> state_;
 };
 

@@ -125,10 +125,10 @@ bool Transfer::done() const { return started(state_, context_).done(); }
 
 bool Transfer::wait(Deadline deadline) const { return started(state_, context_).wait(deadline); }
 
-Outcome Transfer::result() const {
+Outcome Transfer::result(Deadline patience) const {
     engine::TransferState& transfer = started(state_, context_);
     *transfer.seen = true;
-    return transfer.result();
+    return transfer.result(patience);
 }
 
 void Transfer::cancel() const {

@@ -73,7 +73,7 @@ bool Preparation::meets_the_end() const {
     const PathKind path = options_.path != PathKind::automatic ? options_.path : context_.options.path;
     const bool defaults = (path == PathKind::automatic || path == PathKind::buffered) && options_.workers == 0 &&
                           context_.options.workers == 0 && options_.depth == 0 && !options_.full_evidence;
-    return defaults && reading() && submission_.blocking && ranges_.size() == 1 &&
+    return defaults && reading() && submission_.blocking && options_.deadline.is_never() && ranges_.size() == 1 &&
            ranges_.front().bytes <= policy::kInlineBytes;
 }
 
@@ -106,7 +106,8 @@ void Preparation::check() {
 void Preparation::gather_files() {
     facts_.direction = submission_.direction;
     facts_.kind = submission_.kind;
-    facts_.blocking = submission_.blocking || options_.caller_waits;
+    // A deadline must hold where the system does not answer: then a worker asks it, and the caller can leave.
+    facts_.blocking = (submission_.blocking || options_.caller_waits) && options_.deadline.is_never();
     facts_.path = options_.path != PathKind::automatic ? options_.path : context_.options.path;
     facts_.chunk_bytes = options_.chunk_bytes;
     facts_.workers = options_.workers != 0 ? options_.workers : context_.options.workers;

@@ -61,6 +61,11 @@ void Session::complete(const Completion& completion) {
     const auto index = static_cast<std::uint32_t>(completion.tag >> 32);
     const auto piece_index = static_cast<std::uint32_t>(completion.tag);
     Slot& slot = slots_[index];
+    if (slot.phase == Phase::given_up) {
+        --slot.open_pieces;
+        land_given_up(slot);
+        return;
+    }
     Piece& piece = slot.chunk.pieces[piece_index];
     if (completion.status != ErrorCode::ok) {
         retry_or_fail(index, piece_index, completion);

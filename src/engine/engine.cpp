@@ -100,6 +100,12 @@ bool Engine::runs_here() {
                        [](const std::thread& worker) { return worker.get_id() == std::this_thread::get_id(); });
 }
 
+bool Engine::stop(Deadline deadline) {
+    scheduler_.stop();
+    std::unique_lock lock(workers_mutex_);
+    return worker_ended_.wait_for(lock, deadline.left(), [this] { return ended_ == workers_.size(); });
+}
+
 bool Engine::have_workers() {
     const std::lock_guard lock(workers_mutex_);
     return !workers_.empty();
@@ -127,6 +133,9 @@ void Engine::work(std::uint32_t worker) {
         served.set(static_cast<std::size_t>(job->shape().path));
         serve(std::move(job), worker);
     }
+    const std::lock_guard lock(workers_mutex_);
+    ++ended_;
+    worker_ended_.notify_all();
 }
 
 std::shared_ptr<Team> Engine::make_team(Job& job, const std::function<bool()>& give_up) {

@@ -1,10 +1,11 @@
 // The engine: executes plans with worker threads, within a memory budget.
 //
 // Workers start on demand and live as long as the engine. Destroying the engine cancels what has not started, waits for
-// what has, and joins every thread.
+// what has, and joins every thread: for ever, when the system does not end an operation. stop() says whether it would.
 #pragma once
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -52,6 +53,8 @@ class Engine {
     // Fills all staging memory. False: at the deadline some of it was in use, and not all is filled.
     bool fill_staging(int byte_value, Deadline deadline);
     bool runs_here();  // the calling thread is one of the workers
+    // Cancels what has not started; nothing more is to be started. True when all workers have ended.
+    bool stop(Deadline deadline);
     std::uint64_t pinned_bytes() const { return pool_.held_bytes() + lanes_bytes(); }
     std::uint64_t pinned_peak_bytes() const { return pool_.peak_bytes() + lanes_bytes(); }
 
@@ -69,7 +72,9 @@ class Engine {
     InlineLanes direct_;
     Scheduler scheduler_;
     std::mutex workers_mutex_;
+    std::condition_variable worker_ended_;
     std::vector<std::thread> workers_;
+    std::size_t ended_ = 0;  // of them
 };
 
 }  // namespace penstock::engine

@@ -13,6 +13,8 @@ namespace {
 
 constexpr auto kQuantum = std::chrono::milliseconds(50);  // before a worker looks whether another job starves
 constexpr auto kHungAfter = std::chrono::seconds(2);
+constexpr auto kGiveUpAfter = std::chrono::milliseconds(150);  // operations of a transfer that was stopped
+constexpr auto kLookEvery = std::chrono::milliseconds(50);
 constexpr auto kPollBoth = std::chrono::microseconds(100);
 constexpr auto kPatience = std::chrono::milliseconds(100);
 
@@ -30,7 +32,8 @@ Session::Session(Scheduler& scheduler, Station& station, os::System& system, std
       slots_(shape_.depth),
       completions_(std::clamp<std::size_t>(capabilities_.max_in_flight, 1, 64)),
       quantum_end_(Clock::now() + kQuantum),
-      last_movement_(Clock::now()) {}
+      last_movement_(Clock::now()),
+      last_look_(last_movement_) {}
 
 bool Session::run(std::shared_ptr<Job> first) {
     if (team_) team_->join();
@@ -61,6 +64,7 @@ bool Session::serve_all() {
         if (idle()) break;
         if (!advance()) wait_for_something();
         if (hung()) return false;
+        give_up_stopped();
     }
     leave_team();
     release_finished_jobs(true);
@@ -142,6 +146,7 @@ void Session::start_storage(std::uint32_t index) {
     Slot& slot = slots_[index];
     slot.phase = Phase::storage;
     slot.copied_from_lent = false;
+    slot.stopped_since = {};
     for (std::uint32_t i = 0; i < slot.chunk.pieces.size(); ++i) push_operation(index, i);
 }
 
@@ -218,12 +223,52 @@ void Session::wait_for_something() {
 bool Session::hung() {
     if ((storage_in_flight_ == 0 && backlog_.empty()) || Clock::now() - last_movement_ < kHungAfter) return false;
     if (scheduler_.stopping()) return true;
+    bool some_given_up = false;
     for (const Slot& slot : slots_) {
-        if (slot.phase == Phase::free) continue;
+        some_given_up |= slot.phase == Phase::given_up;
+        if (slot.phase == Phase::free || slot.phase == Phase::given_up) continue;
         transfer_of(slot).check_deadline();
         if (!transfer_of(slot).stopped()) return false;
     }
-    return true;
+    // The path of what was given up is kept while it can serve: to close it is to wait for its operations.
+    return !some_given_up || waiting_jobs_due();
+}
+
+// Of synchronous paths no operation is under way here, and of shared slots the team knows.
+void Session::give_up_stopped() {
+    const auto now = Clock::now();
+    if (!capabilities_.asynchronous || !shape_.staged || team_ || shape_.direction != Direction::read ||
+        now - last_look_ < kLookEvery) {
+        return;
+    }
+    last_look_ = now;
+    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+        Slot& slot = slots_[i];
+        if (slot.phase != Phase::storage) continue;
+        transfer_of(slot).check_deadline();
+        if (!transfer_of(slot).stopped()) continue;
+        if (slot.stopped_since == Clock::time_point{}) slot.stopped_since = now;
+        if (now - slot.stopped_since >= kGiveUpAfter) give_up(i);
+    }
+}
+
+void Session::give_up(std::uint32_t index) {
+    Slot& slot = slots_[index];
+    slot.kept = transfer_of(slot).request().keep_alive;
+    slot.open_pieces -= static_cast<std::uint32_t>(
+        std::erase_if(backlog_, [index](const Operation& waiting) { return waiting.tag >> 32 == index; }));
+    for (Piece& piece : slot.chunk.pieces) piece.moved_bytes = piece.fallen_back_bytes = 0;
+    finish(index);
+    slot.phase = Phase::given_up;
+    ++busy_slots_;
+    land_given_up(slot);
+}
+
+void Session::land_given_up(Slot& slot) {
+    if (slot.open_pieces != 0) return;
+    slot.kept.clear();
+    slot.phase = Phase::free;
+    --busy_slots_;
 }
 
 void Session::copies_to_device(std::uint32_t index) {
@@ -313,7 +358,7 @@ void Session::abandon_all() {
     station_.shut();
     for (std::uint32_t i = 0; i < slots_.size(); ++i) {
         Slot& slot = slots_[i];
-        if (slot.phase == Phase::free) continue;
+        if (slot.phase == Phase::free || slot.phase == Phase::given_up) continue;
         for (Piece& piece : slot.chunk.pieces) piece.moved_bytes = piece.fallen_back_bytes = 0;
         if (team_) {
             hand_over(i);

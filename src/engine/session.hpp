@@ -3,6 +3,9 @@
 // A slot goes free -> storage -> copying -> free for reads and free -> copying -> storage -> free for writes; without
 // staging there is no copying, and with lent memory the copy starts as soon as the path answers. Short counts, EINTR
 // and EAGAIN are resubmitted here, for every path. Nothing else in the engine touches a path.
+//
+// A transfer that was stopped does not wait for reads into staging memory that the system does not end: they are given
+// up, their slots stay taken until they come, and nothing of them is used.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +29,15 @@ class Session {
     bool run(std::shared_ptr<Job> first);
 
   private:
-    enum class Phase : std::uint8_t { free, storage, copying };
+    enum class Phase : std::uint8_t { free, storage, copying, given_up };
     struct Slot {
         Phase phase = Phase::free;
         Chunk chunk;
         std::size_t job = 0;          // index in jobs_
         std::uint32_t open_pieces = 0;
         bool copied_from_lent = false;
+        Clock::time_point stopped_since{};  // when its transfer was first seen to be stopped
+        std::vector<std::shared_ptr<void>> kept{};  // given up: files and memory that its operations use
         std::byte* shared_memory = nullptr;  // with a team: the shared slot, and its number
         std::uint32_t shared_slot = 0;
     };
@@ -70,6 +75,9 @@ class Session {
     void release_finished_jobs(bool all);
     bool idle() const noexcept { return busy_slots_ == 0; }
     bool hung();
+    void give_up_stopped();
+    void give_up(std::uint32_t index);
+    void land_given_up(Slot& slot);
     std::byte* operation_memory(std::uint32_t index, const Piece& piece) const;
     TransferState& transfer_of(const Slot& slot) const { return jobs_[slot.job].job->transfer(); }
     bool waiting_jobs_due();
@@ -93,6 +101,7 @@ class Session {
     bool spent_ = false;  // the device refused a copy: what is under way ends, then the station goes
     Clock::time_point quantum_end_;
     Clock::time_point last_movement_;
+    Clock::time_point last_look_;  // of give_up_stopped()
 };
 
 // An ErrorInfo for a failed operation on a piece, with advice for the common causes.

@@ -192,31 +192,34 @@ bool TransferState::wait(Deadline deadline) const {
     return ended_.wait_for(lock, deadline.left(), [this] { return done_; });
 }
 
-bool TransferState::wait_for_result() const {
-    return wait(request_.deadline.is_never() ? Deadline::never()
-                                             : Deadline::at(request_.deadline.when() + kDeadlineGrace));
+bool TransferState::wait_for_result(Deadline patience) const {
+    const Deadline end = request_.deadline.is_never() ? Deadline::never()
+                                                      : Deadline::at(request_.deadline.when() + kDeadlineGrace);
+    return wait(end.when() < patience.when() ? end : patience);
 }
 
 Outcome TransferState::overdue() const {
     const std::lock_guard lock(mutex_);
     Outcome outcome = collect();
     outcome.bytes = 0;
-    outcome.error.code = ErrorCode::timed_out;
+    const bool cancelled = outcome.error.code == ErrorCode::cancelled;
+    outcome.error.code = cancelled ? ErrorCode::cancelled : ErrorCode::timed_out;
     outcome.error.operation = to_string(request_.direction);
     outcome.error.file = file_name_;
-    outcome.error.cause = "the deadline passed and operations are still under way in the system";
+    outcome.error.cause = std::string(cancelled ? "cancelled by the caller" : "the deadline passed") +
+                          " and operations are still under way in the system";
     outcome.error.advice = "keep the memory of this transfer until its wait() says done";
     return outcome;
 }
 
-Outcome TransferState::result() const {
-    if (!wait_for_result()) return overdue();
+Outcome TransferState::result(Deadline patience) const {
+    if (!wait_for_result(patience)) return overdue();
     const std::lock_guard lock(mutex_);
     return *outcome_;
 }
 
 Outcome TransferState::take_result() {
-    if (!wait_for_result()) return overdue();
+    if (!wait_for_result(Deadline::never())) return overdue();
     const std::lock_guard lock(mutex_);
     return std::move(*outcome_);
 }

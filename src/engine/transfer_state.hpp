@@ -56,8 +56,8 @@ class TransferState {
     const std::shared_ptr<std::atomic<bool>> seen = std::make_shared<std::atomic<bool>>(false);
     bool done() const;
     bool wait(Deadline deadline) const;
-    // The outcome; when the transfer's own deadline passed and operations hang, an outcome that says so.
-    Outcome result() const;
+    // The outcome; when the patience or the transfer's own deadline passed and operations hang, one that says so.
+    Outcome result(Deadline patience = Deadline::never()) const;
     Outcome take_result();  // as result(), for the only one who asks, once
     void cancel();
 
@@ -69,7 +69,7 @@ class TransferState {
         std::atomic<bool> lent_pinned{false};
     };
     void end();
-    bool wait_for_result() const;
+    bool wait_for_result(Deadline patience) const;
     Outcome overdue() const;
     Outcome collect() const;  // needs mutex_
     void report_progress(bool last);

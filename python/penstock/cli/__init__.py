@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
 try:
+    import _thread
     import contextlib
     import errno
     import io
     import os
+    import select
     import signal
     import sys
     import time
@@ -29,30 +31,94 @@ SIGNALS = {
     signal.SIGHUP: ("interrupted: the terminal is gone", 130),
 }
 
-PATIENCE_S = 5.0  # for which further signals do not disturb the cleaning up after the first
+PATIENCE_S = 5.0  # for a system call that is under way, and for the cleaning up, before a signal ends all
 LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # without a file's name: of stdout
 
 
 class Stopped(BaseException):
-    """A signal that ends the command, cleaning up. No KeyboardInterrupt, which typer would answer without a word."""
+    """A signal that ends the command, cleaning up. No KeyboardInterrupt, which typer would answer without a word.
 
-    def __init__(self, word: str, code: int) -> None:
+    It may be raised where exceptions get lost: in a callback of the import system, in a finaliser, in code that asks
+    whether an object has an attribute. One that goes before it arrived at main() is raised again.
+    """
+
+    arrived = False
+
+    def __init__(self, number: int, lost: Callable[[int], None]) -> None:
+        word, self.code = SIGNALS[signal.Signals(number)]
         super().__init__(word)
-        self.code = code
+        self._number, self._lost = number, lost
+
+    def __del__(self) -> None:
+        if not self.arrived:
+            self._lost(self._number)
+
+
+class _Signals:
+    """What came, and whether the command notices. The main thread heeds signals between two steps of Python only; a
+    thread of its own sees them at once, and leaves when a system call does not return."""
+
+    def __init__(self) -> None:
+        self.number = 0  # the first that came, once it was noticed
+        self.done = False  # nothing is left to interrupt
+        self._again = False  # the exception got lost
+
+    def listen(self) -> None:
+        _listen(self._stop)
+        sys.unraisablehook = self._unraisable
+        coming, told = os.pipe()
+        os.set_blocking(told, False)
+        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        with contextlib.suppress(RuntimeError):  # no more threads: the command then waits for its system calls
+            _thread.start_new_thread(self._watch, (coming,))
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        if not self.done and (self.number == 0 or self._again):
+            self.number, self._again = self.number or number, False
+            raise Stopped(self.number, self._lost)
+
+    def _lost(self, number: int) -> None:
+        if not self.done:
+            self._again = True
+            _thread.interrupt_main(number)
+
+    def _unraisable(self, what: sys.UnraisableHookArgs) -> None:
+        if what.exc_type is not Stopped:
+            sys.__unraisablehook__(what)
+
+    def _watch(self, coming: int) -> None:
+        """Cleaning up is not to be cut short by an impatient second Ctrl-C; nor is it waited for for ever."""
+        began, last = None, 0
+        while True:
+            ready = select.select([coming], [], [], None if began is None or self.number else PATIENCE_S)[0]
+            number = os.read(coming, 1)[0] if ready else 0
+            if number and number not in SIGNALS:
+                continue
+            late = began is not None and time.monotonic() - began > PATIENCE_S
+            if began is not None and (late or not self.number):
+                _leave(number or last, None)
+            began, last = began or time.monotonic(), number
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    signals = _Signals()
     try:
         _listen(_leave)
         _open_streams()
         from penstock.cli.app import app
 
-        _listen(_stop)
+        signals.listen()
         code = app(args=given or ["--help"], prog_name="penstock", standalone_mode=False)
         sys.stdout.flush()
+        signals.done = True
+        if signals.number:
+            raise Stopped(signals.number, signals._lost)
     except BaseException as failure:
+        signals.done = True
+        if signals.number and not isinstance(failure, Stopped):  # an error that the signal has led to
+            return _explain(Stopped(signals.number, signals._lost))
         return _explain(failure)
     return code if isinstance(code, int) else 0
 
@@ -70,18 +136,6 @@ def _leave(number: int, _frame: FrameType | None) -> None:
     with contextlib.suppress(OSError):
         os.write(2, f"penstock: {word}\n".encode())
     os._exit(code)
-
-
-def _stop(number: int, _frame: FrameType | None) -> None:
-    began = time.monotonic()
-
-    def insist(again: int, frame: FrameType | None) -> None:
-        """Cleaning up is not to be cut short by an impatient second Ctrl-C; nor is it waited for for ever."""
-        if time.monotonic() - began > PATIENCE_S:
-            _leave(again, frame)
-
-    _listen(insist)
-    raise Stopped(*SIGNALS[signal.Signals(number)])
 
 
 def _open_streams() -> None:
@@ -108,6 +162,7 @@ def _explain(failure: BaseException) -> int:
         return 1
     text, code = _line(failure)
     if isinstance(failure, Stopped):
+        failure.arrived = True
         _listen(signal.SIG_IGN)  # all is done; the interpreter's own end would let a signal win over the exit code
     if sys.stderr is not None:
         sys.stderr.write("penstock: " + one_line(text) + "\n")

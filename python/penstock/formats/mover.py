@@ -3,8 +3,9 @@
 Two batches are under way at a time: while the engine moves one, the device places the other. What the host decodes
 comes part by part, each announced to whoever drives the work. What must stay true: scratch is bounded (two batches, the
 chunks of one that the device decodes, one part of the host's); between two batches and between two parts the work can
-be cancelled and can run out of time; whatever ends it early, nothing touches scratch or the target afterwards; fewer
-bytes than planned are an error that names the file.
+be cancelled and can run out of time; whatever ends it early, nothing touches scratch or the target afterwards but
+operations that the system does not end, for which the core keeps both; fewer bytes than planned are an error that names
+the file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
-from penstock._api import Context, Outcome
+from penstock._api import Context, Outcome, leave
 from penstock._error import Error
 from penstock._open_files import Full, Lease, OpenFiles, Use
 from penstock.formats import nvcomp, packed
@@ -167,10 +168,7 @@ class Execution:
             self._synchronize()
             yield from self._move()
         finally:
-            self._cancel_transfers()
-            for slot in self._under_way:
-                for transfer in slot.transfers:
-                    _wait_through_interrupts(transfer)
+            _leave_through_interrupts([transfer for slot in self._under_way for transfer in slot.transfers])
             self._under_way.clear()
 
     def _synchronize(self) -> None:
@@ -269,7 +267,8 @@ class Execution:
             assert use.transfer is not None
             yield use.transfer
             outcome = use.transfer.result()
-            use.over()
+            if use.transfer.done:  # else the system does not end its operations: its files stay in use
+                use.over()
             self._finished_bytes += int(table[:, 3].sum())
             outcome.or_throw()
             self._check_bytes(outcome, table)
@@ -358,10 +357,10 @@ def _deadline_after(timeout_s: Any) -> float:
     return time.monotonic() + timeout_s
 
 
-def _wait_through_interrupts(transfer: _core.Transfer) -> None:
+def _leave_through_interrupts(transfers: list[_core.Transfer]) -> None:
     while True:
         try:
-            transfer.wait(None, None)
+            leave(transfers)
             return
         except KeyboardInterrupt:
             continue

@@ -4,8 +4,8 @@ The work is a generator: it yields each transfer it has to wait for, and goes on
 that the host works on for long it yields HostWork. Work that is one transfer runs without a thread of its own; other
 work gets one when it was started in the background, and when the host has much to do while somebody waits. What must
 stay true: nobody waits for host work who did not ask to; waits can be interrupted, also those for host work; when one
-raises an interrupt, or work fails, nothing touches the memory any more; one thread at a time, the one that holds the
-lock, goes on with the work.
+raises an interrupt, or work fails, nothing touches the memory any more but operations that the system does not end, for
+which the core keeps it; one thread at a time, the one that holds the lock, goes on with the work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class HostWork:
 
     bytes: int
 
-    def wait(self, timeout: float | None, progress: Any) -> bool:
+    def settle(self, timeout: float | None) -> bool:
         """There is nothing to wait for."""
         return True
 
@@ -110,7 +110,7 @@ class Pending:
     def _run_in_thread(self) -> None:
         with self._lock:
             while self._waits_for is not None:
-                self._waits_for.wait(None, None)
+                self._waits_for.settle(None)
                 self._advance()
 
     @property
@@ -138,7 +138,8 @@ class Pending:
     def wait(self, timeout: float | None = None, progress: Progress | None = None) -> bool:
         """True when done; False after `timeout` seconds. `progress(done_bytes, total_bytes)` is called about 10 times
         a second and once at the end. Errors are raised by result(); an interrupt cancels, and leaves when nothing
-        touches the memory any more. ValueError of a timeout below 0."""
+        touches the memory any more (or, where the system does not end an operation, 0.2 s later: then the memory is
+        kept until it does). ValueError of a timeout below 0."""
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout is {timeout}; 0 only asks, None waits as long as it takes")
         try:
@@ -179,7 +180,7 @@ class Pending:
             return
         if isinstance(self._waits_for, HostWork) and self._waits_for.bytes > _INLINE_BYTES:
             self._start_thread()
-        if self._thread is None and self._waits_for.wait(timeout, None):
+        if self._thread is None and self._waits_for.settle(timeout):
             self._advance()
 
     def _need_own_process(self) -> None:
@@ -194,7 +195,7 @@ class Pending:
 
     def result(self) -> Any:
         """Waits. What a read gives: the array, `out`, or a dict of arrays; of a write, its Outcome. Raises Error when
-        not all was done; an interrupt cancels, and leaves when nothing touches the memory any more."""
+        not all was done; an interrupt cancels, and leaves as that of wait() does."""
         return self._result(self.outcome)
 
     def _settle(self, progress: Progress | None = None) -> None:

@@ -1,0 +1,228 @@
+"""A file whose server does not answer: deadlines hold, cancel() and Ctrl-C take effect, nothing waits at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faulty_fs import FaultyFs, faulty_fs
+
+import penstock
+
+PATHS = ("auto", "buffered", "direct", "uring", "uring-buffered", "aio", "mmap")
+TIMEOUT_S = 0.2
+SOON_S = 5.0  # what takes a tenth of it on an idle machine; without an answer it would take for ever
+BYTES = 8 << 20
+
+
+class Stuck:
+    """Open files whose reads hang from now on."""
+
+    def __init__(self, fs: FaultyFs, path: str, bytes: int) -> None:
+        self.fs = fs
+        (fs.backing / "x.bin").write_bytes(bytes * b"a")
+        self.context = penstock.Context("host", path=path)
+        self.file = self.context.open(fs.path / "x.bin")
+        self.fault = fs.hang("read")
+
+
+@pytest.fixture
+def fs(tmp_path: Path) -> Iterator[FaultyFs]:
+    with faulty_fs(tmp_path) as fs:
+        yield fs
+
+
+def seconds(begun: float) -> float:
+    return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("bytes", [4096, BYTES])
+@pytest.mark.parametrize("memory", ["buffer", "array"])
+@pytest.mark.parametrize("path", PATHS)
+def test_deadlines_and_cancel_hold(fs: FaultyFs, path: str, memory: str, bytes: int) -> None:
+    stuck = Stuck(fs, path, bytes)
+    file = stuck.file
+    into = stuck.context.allocate(bytes) if memory == "buffer" else np.zeros(bytes, np.uint8)
+    try:
+        begun = time.monotonic()
+        with pytest.raises(penstock.Error) as caught:
+            file.read(into, timeout_s=TIMEOUT_S)
+        assert caught.value.code == "timed_out"
+        assert caught.value.file == str(fs.path / "x.bin")
+        late = file.start_read(into, timeout_s=TIMEOUT_S)
+        with pytest.raises(penstock.Error) as caught:
+            late.result()
+        assert caught.value.code == "timed_out"
+        off = file.start_read(into)
+        off.cancel()
+        with pytest.raises(penstock.Error) as caught:
+            off.result()
+        assert caught.value.code == "cancelled"
+        del late, off, file, caught
+        stuck.file.abandon()
+        del stuck.file, stuck.context
+        assert seconds(begun) < SOON_S
+    finally:
+        stuck.fault.remove()
+        fs.release()
+
+
+def probes_of(fs: FaultyFs) -> int:
+    """Reads that opening makes: whether O_DIRECT works is tried."""
+    before = fs.counts().get("read", 0)
+    penstock.Context("host").open(fs.path / "x.bin").close()
+    return fs.counts().get("read", 0) - before
+
+
+@pytest.mark.parametrize("suffix", ["bin", "npy"])
+def test_load_ends_at_its_deadline(fs: FaultyFs, suffix: str) -> None:
+    (fs.backing / "x.bin").write_bytes(BYTES * b"a")
+    np.save(fs.backing / "x.npy", np.zeros(BYTES, np.uint8))
+    if suffix == "npy":
+        data = penstock.open(fs.path / "x.npy", device="host")["data"]
+        data[:1]
+        fault = fs.hang("read")
+        work = data.read
+    else:
+        fault = fs.hang("read", skip=probes_of(fs))
+
+        def work(**options: float) -> object:
+            return penstock.load(fs.path / "x.bin", "host", **options)
+
+    begun = time.monotonic()
+    try:
+        with pytest.raises(penstock.Error) as caught:
+            work(timeout_s=TIMEOUT_S)
+        assert caught.value.code == "timed_out"
+        assert seconds(begun) < SOON_S
+    finally:
+        fault.remove()
+        fs.release()
+
+
+def test_memory_of_others_is_kept_until_nothing_is_written_there(fs: FaultyFs) -> None:
+    stuck = Stuck(fs, "buffered", BYTES)
+    array = np.zeros(BYTES, np.uint8)
+    kept = weakref.ref(array)
+    try:
+        with pytest.raises(penstock.Error):
+            stuck.file.read(array, timeout_s=TIMEOUT_S)
+        del array
+        gc.collect()
+        assert kept() is not None
+    finally:
+        stuck.fault.remove()
+        fs.release()
+    limit = time.monotonic() + 60
+    while kept() is not None:
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+READS = {
+    "a large read": "file.read(large)",
+    "a transfer waited for": "file.start_read(large).wait()",
+    "the result of a transfer": "file.start_read(large).result()",
+    "a read into memory of others": "file.read(np.empty(8 << 20, np.uint8))",
+    "many ranges": "context.start_read([(file, at, large.slice(at, 1 << 20)) for at in (0, 4 << 20)]).result()",
+    "the close of a file": "file.start_read(large), file.close()",
+    "a dataset": "data[:]",
+    "a dataset in pieces": "data[::2]",
+}
+
+PROGRAM = """
+import sys, time
+import numpy as np
+import penstock
+name, path, work = sys.argv[1:]
+code = compile(work, "work", "exec")  # eval() of a text marks the process as ended by Ctrl-C
+context = penstock.Context("host", path=path)
+file = context.open(name)
+large = context.allocate(8 << 20)
+data = penstock.open(name, dtype="u1", shape=-1, context=context)["data"]
+data[:1]  # its file is open from now on
+print("open", flush=True)
+sys.stdin.readline()
+try:
+    exec(code)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@contextlib.contextmanager
+def at_last(act: Callable[[], None], after_s: float) -> Iterator[None]:
+    """So that a test which fails does not hang itself."""
+    timer = threading.Timer(after_s, act)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def wait_for_hanging(fs: FaultyFs) -> None:
+    limit = time.monotonic() + 60
+    while fs.hanging() == 0:
+        assert time.monotonic() < limit, "no read came"
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("work", READS)
+@pytest.mark.parametrize("path", ["auto", "uring-buffered"])
+def test_ctrl_c_leaves_and_the_interpreter_ends(fs: FaultyFs, work: str, path: str) -> None:
+    (fs.backing / "x.bin").write_bytes(BYTES * b"a")
+    program = [sys.executable, "-c", PROGRAM, str(fs.path / "x.bin"), path, READS[work]]
+    with (
+        subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child,
+        at_last(child.kill, 60),
+    ):
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stdout.readline() == "open\n"
+        fault = fs.hang("read")
+        try:
+            child.stdin.write("\n")
+            child.stdin.flush()
+            wait_for_hanging(fs)
+            begun = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            assert child.stdout.readline() == "interrupted\n"
+            told = seconds(begun)
+            assert child.wait(20) == 0
+            assert told < SOON_S
+            assert seconds(begun) < SOON_S
+        finally:
+            fault.remove()
+            child.kill()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("path", ["auto", "buffered", "uring-buffered", "mmap"])
+def test_the_command_ends_with_its_code(fs: FaultyFs, path: str, number: int, code: int) -> None:
+    (fs.backing / "x.bin").write_bytes(BYTES * b"a")
+    fault = fs.hang("read", skip=probes_of(fs))
+    command = [sys.executable, "-m", "penstock", "read", str(fs.path / "x.bin"), "--to", "host", "--path", path]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child,
+        at_last(child.kill, 60),
+    ):
+        try:
+            wait_for_hanging(fs)
+            begun = time.monotonic()
+            child.send_signal(number)
+            assert child.wait(30) == code
+            assert seconds(begun) < SOON_S
+        finally:
+            fault.remove()
+            fs.release()
