@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.formats.datafile import DataFile
     from penstock.formats.dataset import Dataset
     from penstock.formats.group import Group
+    from penstock.formats.loading import UnreadableWarning
     from penstock.formats.model import Extent
     from penstock.formats.pending import Pending
 
@@ -52,6 +53,7 @@ __all__ = [
     "Pending",
     "Plan",
     "Transfer",
+    "UnreadableWarning",
     "create",
     "get_include",
     "gpu",
@@ -80,6 +82,7 @@ _HOMES = {
     "formats.datafile": ("DataFile",),
     "formats.dataset": ("Dataset",),
     "formats.group": ("Group",),
+    "formats.loading": ("UnreadableWarning",),
     "formats.model": ("Extent",),
     "formats.pending": ("Pending",),
 }

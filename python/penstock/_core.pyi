@@ -126,6 +126,7 @@ def device_cache(context: Context, arrays: Sequence[File | tuple[list[File], int
     penstock.gpu.CacheOptions."""
 
 def allocate(context: Context, bytes: int, kind: str, first_touch: str) -> Buffer: ...
+
 class NewFile:
     """A file under a temporary name, or none, until publish gives it its own; see src/os/new_file.hpp."""
 

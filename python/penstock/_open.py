@@ -179,7 +179,8 @@ def load(  # noqa: PLR0913 - one keyword a choice
     read in one submission; NPY, and raw files with `dtype` (and `shape`), give one array. A file whose suffix is none
     of a known format, without `format` and `dtype`, gives its bytes: a Buffer (an empty one raises Error).
 
-    `names`: the datasets to read, of a file of several; all when left out.
+    `names`: the datasets to read, of a file of several; all when left out. Then those that cannot be read are left out
+    with an UnreadableWarning; see Group.load.
     `like`: an array of the library whose arrays you want, as in load("x.h5", like=cupy.empty(())); no copy is made.
     Other arguments as of open().
     """

@@ -23,9 +23,11 @@ from xarray import Variable, conventions
 from xarray.backends import BackendEntrypoint
 from xarray.core.indexing import LazilyIndexedArray
 
+from penstock._error import Error
 from penstock._xarray_array import LazyArray, SharedFile, unchanged
 from penstock._xarray_decode import decoding_of
 from penstock.formats.dataset import Dataset
+from penstock.formats.loading import UnreadableWarning
 
 # Attributes by which HDF5 and netCDF-4 keep dimensions; they are not the user's.
 _INTERNAL = {
@@ -105,13 +107,30 @@ class _Group:
         self._shared, self._file, self._group = file, file.get(), group
         dropped = {drop} if isinstance(drop, str) else set(drop or ())
         head = f"{group}/" if group else ""
-        names = [name[len(head) :] for name in self._names() if name.startswith(head)]
-        self._names_here = [name for name in names if "/" not in name and name not in dropped]
+        is_flat = self._file.format == "netcdf3"  # it has no groups: a slash is a character of a name
+        names = [name[len(head) :] for name in self._names(is_flat) if name.startswith(head)]
         if group and not names:
             raise KeyError(f"{file.name} has no group {group!r} with variables in it")
+        self._datasets: dict[str, Dataset] = {}
+        self._refused: list[str] = []
+        for name in names:
+            if name not in dropped and (is_flat or "/" not in name):
+                self._look_at(name)
 
-    def _names(self) -> list[str]:
-        return [name.lstrip("/") for name in self._file]
+    def _names(self, is_flat: bool) -> list[str]:
+        return list(self._file) if is_flat else [name.lstrip("/") for name in self._file]
+
+    def _look_at(self, name: str) -> None:
+        """A variable that cannot be read does not hide the others."""
+        try:
+            dataset = self._dataset(name)
+            why = self._file._hindrance(dataset.name) if self._file.device == "host" else dataset.info.refusal
+        except Error as error:
+            why = error.cause
+        if why:
+            self._refused.append(f"{name} ({why})")
+        else:
+            self._datasets[name] = dataset
 
     def _dataset(self, name: str) -> Dataset:
         found = self._file[f"{self._group}/{name}" if self._group else name]
@@ -124,23 +143,16 @@ class _Group:
 
     def unlimited(self) -> set[str]:
         found = set()
-        for name in self._names_here if self._file.format != "zarr" else ():
-            dataset = self._dataset(name)
+        for dataset in self._datasets.values() if self._file.format != "zarr" else ():
             for dimension, most in zip(dataset.dims or (), dataset.info.resizable or (), strict=False):
                 found |= {dimension} if most is None else set()
         return found
 
     def variables(self, decode_times: Any, decode_timedelta: Any, mask_and_scale: Any) -> dict[str, Variable]:
-        datasets, refused = {}, []
-        for name in self._names_here:
-            dataset = self._dataset(name)
-            if dataset.info.refusal:
-                refused.append(f"{name} ({dataset.info.refusal})")
-            else:
-                datasets[name] = dataset
-        if refused:
-            text = f"{self._file.name}: left out, because Penstock cannot read them: {'; '.join(refused)}"
-            warnings.warn(f"{text}. drop_variables= silences this", UserWarning, stacklevel=3)
+        datasets = self._datasets
+        if self._refused:
+            text = f"{self._file.name}: left out, because Penstock cannot read them: {'; '.join(self._refused)}"
+            warnings.warn(f"{text}. drop_variables= silences this", UnreadableWarning, stacklevel=3)
         known = {name: self._attributes(name, dataset) for name, dataset in datasets.items()}
         times = _times(known, decode_times, decode_timedelta)
         found = {}

@@ -99,6 +99,12 @@ class DataFile(Group):
             ask = getattr(source, "is_group", None)
             return ask is not None and bool(ask(name))
 
+    def _hindrance(self, name: str) -> str:
+        """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as _info."""
+        with self._source.metadata() as source:
+            ask = getattr(source, "hindrance", None)
+            return source.info(name).refusal if ask is None else ask(name)
+
     def _attributes(self, group: str) -> Attributes:
         with self._source.metadata() as source:
             return Attributes(source.attributes(group), self._attribute_writer(group))

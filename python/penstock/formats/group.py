@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock._error import Error
 from penstock.formats.attributes import Attributes
 from penstock.formats.dataset import Dataset
 from penstock.formats.like import as_like
+from penstock.formats.loading import Loaded, load_all
 from penstock.formats.model import DatasetInfo
-from penstock.formats.reading import Request, request
+from penstock.formats.reading import Request, request, user_shape
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -68,6 +70,8 @@ class Group(Mapping[str, Any]):
             return isinstance(name, str) and self[name] is not None
         except KeyError:
             return False
+        except Error:  # it is there, and cannot be read
+            return True
 
     def read_many(
         self, names: Sequence[str] | Mapping[str, Any], *, stream: Any = None, **options: Unpack[ReadOptions]
@@ -99,8 +103,15 @@ class Group(Mapping[str, Any]):
         **options: Unpack[ReadOptions],
     ) -> dict[str, Any]:
         """The datasets of these names, or all, read in one submission. `like`: an array of the library whose arrays you
-        want. Raises Error when one of them cannot be read."""
-        got = self._start_many(list(self) if names is None else names, stream, options, background=False).result()
+        want.
+
+        Raises Error when one that is named cannot be read. Of all, those that cannot are left out with an
+        UnreadableWarning that says why; the result's `unreadable` has the Error of each, and asking for one raises it.
+        Error when none can be read, and, with strict=True, when one cannot."""
+        if names is None:
+            found = load_all(self._file, {name: self._whole(name) for name in self}, stream, options)
+            return Loaded({name: as_like(array, like) for name, array in found.items()}, found.unreadable)
+        got = self._start_many(names, stream, options, background=False).result()
         return {name: as_like(array, like) for name, array in got.items()}
 
     def groups(self) -> list[str]:
@@ -121,6 +132,15 @@ class Group(Mapping[str, Any]):
     def __hash__(self) -> int:
         return id(self)
 
+    def _line(self, name: str) -> str:
+        try:
+            info, why = self._file._info(self._whole(name)), self._file._hindrance(self._whole(name))
+        except (Error, KeyError) as error:
+            return f"  {_shown(name)}  cannot be read: {_shown(getattr(error, 'cause', '') or str(error))}"
+        return f"  {_shown(name)}  {user_shape(info)}  {info.dtype}" + (
+            f"  cannot be read: {_shown(why)}" if why else ""
+        )
+
     def __repr__(self) -> str:
         file = self._file
         kind = "DataFile" if self is file else f"Group {self._prefix!r} of"
@@ -128,12 +148,15 @@ class Group(Mapping[str, Any]):
             return f"<penstock.{kind} {file.name!r}, {file.format}, closed>"
         names = list(self)
         lines = [f"<penstock.{kind} {file.name!r}, {file.format}, {len(names)} datasets, to {file.device}>"]
-        for name in names[:_SHOWN]:
-            one = self[name]
-            lines.append(f"  {name}  {one.shape}  {one.info.dtype}")  # type: ignore[union-attr]
+        lines += [self._line(name) for name in names[:_SHOWN]]
         if len(names) > _SHOWN:
             lines.append(f"  and {len(names) - _SHOWN} more")
         return "\n".join(lines)
+
+
+def _shown(text: str) -> str:
+    """What could change a terminal, or be no UTF-8, as an escape."""
+    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def _wanted(info: DatasetInfo, wish: Any) -> Request:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from h5py import h5d, h5f, h5g, h5o
 
+from penstock._error import Error
 from penstock.formats import hdf5_external, hdf5_filters, hdf5_sources, hdf5_virtual
 from penstock.formats.faults import cut_short, damaged, unsupported
 from penstock.formats.hdf5_attributes import Attributes
@@ -111,6 +112,19 @@ class Metadata(ABC):
         hdf5_filters.check_available(stored.home, stored.info.name, stored.dataset.get_create_plist())
         with explained(self.name, stored.info.name):
             return stored.read(box)
+
+    def hindrance(self, name: str) -> str:
+        """Why the dataset cannot be read by this process: its type, a filter or a file that is not there."""
+        info = self.info(name)
+        try:
+            stored = self.readable(name)
+            if info.filters:
+                hdf5_filters.check_available(stored.home, info.name, stored.dataset.get_create_plist())
+            if info.layout == "external":
+                self.gaps(name, Box((0,) * info.ndim, info.shape))
+        except Error as error:
+            return error.cause
+        return ""
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         path = name_bytes(group.strip("/")) or b"/"

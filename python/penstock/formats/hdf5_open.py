@@ -159,7 +159,8 @@ def home_of(dataset: h5d.DatasetID) -> str:
 
 
 def names_of(file: h5f.FileID) -> list[str]:
-    """All datasets of the file, each group visited once; external links are not followed."""
+    """All datasets of the file, each group visited once; external links are not followed. What is broken is listed as a
+    dataset: asking for it tells why it cannot be read."""
     root = h5g.open(file, b"/")
     number = h5o.get_info(root).fileno
     seen, found = {h5o.get_info(root).addr}, []
@@ -167,18 +168,18 @@ def names_of(file: h5f.FileID) -> list[str]:
     soft: list[str] = []
     while waiting:
         path, group = waiting.pop()
-        inner = []
+        inner: list[tuple[str, h5g.GroupID]] = []
         for name, link, address in _links(group):
             full = f"{path}{name_text(name)}"
+            kind = _kind_of(group, name) if link == h5l.TYPE_HARD else None
+            below = _group_in(group, name) if kind == h5o.TYPE_GROUP and address not in seen else None
             if link == h5l.TYPE_SOFT:
                 soft.append(full)
-            elif link == h5l.TYPE_HARD:
-                kind = _kind_of(group, name)
-                if kind == h5o.TYPE_DATASET:
-                    found.append(full)
-                elif kind == h5o.TYPE_GROUP and address not in seen:
-                    seen.add(address)
-                    inner.append((f"{full}/", h5g.open(group, name)))
+            elif below is not None:
+                seen.add(address)
+                inner.append((f"{full}/", below))
+            elif kind == h5o.TYPE_DATASET or (kind == h5o.TYPE_GROUP and address not in seen):
+                found.append(full)
         waiting += reversed(inner)
     return found + [one for one in soft if _is_dataset(root, one, number)]
 
@@ -202,10 +203,21 @@ def lists_datasets(file: h5f.FileID, path: str) -> bool:
 
 
 def _kind_of(group: h5g.GroupID, name: bytes) -> int:
+    """A broken object may be anything, and counts as a dataset, so that it is listed."""
     try:
         return h5o.get_info(group, name).type
-    except KeyError as error:  # the link is there, so what it leads to is broken
-        raise OSError(str(error)) from error
+    except (KeyError, OSError, RuntimeError, ValueError):
+        return h5o.TYPE_DATASET
+
+
+def _group_in(group: h5g.GroupID, name: bytes) -> h5g.GroupID | None:
+    """None: it is broken."""
+    try:
+        found = h5g.open(group, name)
+        _links(found)
+    except (KeyError, OSError, RuntimeError, ValueError):
+        return None
+    return found
 
 
 def _links(group: h5g.GroupID) -> list[tuple[bytes, int, int]]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from h5py import h5a, h5d, h5o
+from h5py import h5a, h5d, h5f, h5o
 
 from penstock._dtype import DType
 from penstock.formats.hdf5 import Hdf5
@@ -49,8 +49,7 @@ class NetCDFView(Metadata):
         found, all_names = [], super().names()
         with explained(self.name, names_exist=True):
             for name in all_names:
-                dataset = h5o.open(file, name_bytes(name))
-                if isinstance(dataset, h5d.DatasetID) and not is_bare(dataset):
+                if _is_variable(file, name_bytes(name)):
                     found.append(name.replace(kNotCoordinate, ""))
         return tuple(found)
 
@@ -101,6 +100,15 @@ class NetCDFView(Metadata):
             other = f"{path}/{kNotCoordinate}{leaf}".strip("/")
             self._renamed[name] = other if leaf and has(self._current(), other) else name
         return self._renamed[name]
+
+
+def _is_variable(file: h5f.FileID, name: bytes) -> bool:
+    """What is broken may be one, and is listed."""
+    try:
+        dataset = h5o.open(file, name)
+        return isinstance(dataset, h5d.DatasetID) and not is_bare(dataset)
+    except (KeyError, OSError, RuntimeError, ValueError):
+        return True
 
 
 class NetCDF4(NetCDFView, Hdf5):

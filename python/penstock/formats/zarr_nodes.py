@@ -94,15 +94,19 @@ class Nodes:
             raise Error.of(error, "read", path, "check its permissions") from error
 
     def _walk(self, name: str) -> Iterator[tuple[str, str]]:
-        """Nodes from a group downwards. Folders of arrays hold chunks, not nodes."""
+        """Nodes from a group downwards. Folders of arrays hold chunks, not nodes. A node whose document cannot be read
+        is listed as an array, so that asking for it tells why; what lies below it is looked for all the same."""
         waiting = [name]
         while waiting:
-            current = waiting.pop()
-            kind = self.kind(current)
+            current, is_broken = waiting.pop(), False
+            try:
+                kind = self.kind(current)
+            except Error:
+                kind, is_broken = "array", True
             if kind is None:
                 continue
             yield current, kind
-            if kind == "group":
+            if kind == "group" or is_broken:
                 waiting += [f"{current}/{part}" if current else part for part in self._folders(current)]
 
     def _folders(self, name: str) -> list[str]:
