@@ -37,6 +37,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     offset_bytes: int = 0,
     durable: bool = False,
     decode: str = "auto",
+    external: bool = False,
     **options: Any,
 ) -> DataFile:
     """Opens an HDF5, netCDF, NPY, safetensors or Zarr file, or, with `dtype` and `shape`, a raw one.
@@ -51,6 +52,8 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         durable: with write: close() returns when all is on stable storage.
         decode: who decodes compressed chunks, unless a read says otherwise: "host" (the format's library), "gpu"
             (nvCOMP; an Error where it cannot), or "auto": the GPU where it can, else the host, and evidence says why.
+        external: with write: also elements that lie in other files may be written: of external files and virtual
+            datasets of HDF5, and of chunks of Zarr that are links.
         options: of the format; see docs/formats.md.
 
     Returns a DataFile: a mapping of lazy datasets. A raw or NPY file has one, "data".
@@ -76,7 +79,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         return registry.function(kind, "reader")(name, **raw, **options)
 
     opened = Opened(name, kind.name, None if write else container, writer, reopen, durable)
-    return DataFile(opened, context or shared_context(device), decode)
+    return DataFile(opened, context or shared_context(device), decode, external)
 
 
 def _place(name: FileName) -> str:

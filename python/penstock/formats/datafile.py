@@ -18,7 +18,7 @@ from penstock._dtype import DType
 from penstock.formats.attributes import Attributes, Write
 from penstock.formats.dataset import Dataset
 from penstock.formats.decoding import check_choice
-from penstock.formats.faults import incomplete
+from penstock.formats.faults import incomplete, refused
 from penstock.formats.group import Group
 from penstock.formats.model import DatasetInfo, Extent, NewDataset
 from penstock.formats.mover import Execution, Job, Mover
@@ -45,12 +45,12 @@ class DataFile(Group):
     """A mapping from names of datasets to Dataset. As a context manager: closes; a new file gets its name only if no
     error passed. Made by penstock.open and penstock.create."""
 
-    def __init__(self, opened: Opened, context: Context, decode: str = "auto") -> None:
+    def __init__(self, opened: Opened, context: Context, decode: str = "auto", external: bool = False) -> None:
         super().__init__(self, "")
         self.name, self.format = opened.name, opened.format
         self._source = Source(opened)
         self._context = context
-        self._decode = check_choice(decode)
+        self._decode, self._external = check_choice(decode), external
         library = _LIBRARIES.get(opened.format, "the format's library")
         self._mover = Mover(context, self._source.decode, library, self.name)
         self._record = Record()
@@ -199,8 +199,18 @@ class DataFile(Group):
         handle = stream_handle(stream)
         with self._source.writer() as writer:
             tables = [writer.table(one.info.name, one.stored.box) for one in requests]
+            for one, table in zip(requests, tables, strict=True):
+                self._need_own(writer, one.info.name, table.files)
             job = write_job(self._mover, requests, tables, handle)
         return self._start(job, options, lambda outcome: outcome, True)
+
+    def _need_own(self, writer: Any, name: str, files: Sequence[str]) -> None:
+        """A file says itself where its elements lie, and may name any file: others are written to when asked for."""
+        is_own = getattr(writer, "is_own", None)  # formats whose elements may lie elsewhere
+        for other in () if is_own is None or self._external else files:
+            if not is_own(other):
+                cause = f"its elements lie in another file, {other}"
+                raise refused(self.name, cause, "external=True of open() allows it, for files that you trust", name)
 
     def _append(self, dataset: Dataset, value: Any, stream: Any, options: Mapping[str, Any]) -> Outcome:
         target = value_of(value, stream_handle(stream))

@@ -63,6 +63,9 @@ class Metadata(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    def _need_own(self, found: h5d.DatasetID | h5g.GroupID, name: str) -> None:  # noqa: B027 - readers may use any
+        """Raises Error of an object that may not be used, because a link led to another file."""
+
     def _home(self, dataset: h5d.DatasetID) -> str:
         """Name of the file that a dataset lies in."""
         return home_of(dataset)
@@ -144,6 +147,7 @@ class Metadata(ABC):
 
     def _found(self, file: h5f.FileID, name: str) -> Stored:
         dataset = open_dataset(file, self.name, name)
+        self._need_own(dataset, name)
         path = name_bytes(name)
         attributes = Attributes(self.name, lambda: self._object(path), self.hidden_attributes)
         found = describe(name, dataset, self._home(dataset), attributes)
@@ -214,7 +218,9 @@ class Metadata(ABC):
 
     def _object(self, path: bytes) -> h5g.GroupID:
         try:
-            return h5o.open(self._current(), path)
+            found = h5o.open(self._current(), path)
+            self._need_own(found, path.decode("utf-8", "replace"))
+            return found
         except KeyError:
             raise KeyError(f"{self.name} has no group or dataset {path.decode('utf-8', 'replace')!r}") from None
 

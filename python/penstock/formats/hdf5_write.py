@@ -19,7 +19,7 @@ from h5py import h5d, h5f, h5g, h5o, h5p, h5s
 
 from penstock._descriptor import write_at
 from penstock._error import Error
-from penstock.formats.faults import refused
+from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5_append import InPlace
 from penstock.formats.hdf5_attributes import write_attribute
 from penstock.formats.hdf5_faults import cause_of
@@ -206,6 +206,16 @@ class Hdf5Writer(Metadata):
                 self._user_blocks.clear()
         return self._session.file
 
+    def _need_own(self, found: h5d.DatasetID | h5g.GroupID, name: str) -> None:
+        """HDF5 follows an external link through the overlay of this file, and finds what the link does not mean."""
+        if h5f.get_name(found) != NAME.encode():
+            cause = "an external link leads to it, which is not followed while a file is open for writing"
+            raise unsupported(self.name, cause, "open the other file itself, or this one for reading", name)
+
+    def is_own(self, file: str) -> bool:
+        """Whether elements that lie there are of this file: not those of external files and of virtual datasets."""
+        return self._session is not None and file == self._session.path
+
     def _home(self, dataset: h5d.DatasetID) -> str:
         home = super()._home(dataset)
         return self._session.path if home == NAME else home
@@ -299,11 +309,18 @@ class Hdf5Writer(Metadata):
         for part in path:
             try:
                 at = h5o.open(at, name_bytes(part))
+                self._need_own(at, name)
             except KeyError:
-                at = h5g.create(at, name_bytes(part), gcpl=group_list(self.ordered, self._many_members))
+                at = self._new_group(at, part, name)
             if not isinstance(at, h5g.GroupID):
                 raise refused(self.name, f"{part!r} is a dataset, so nothing can lie in it", "", name)
         return at, leaf
+
+    def _new_group(self, at: h5g.GroupID, part: str, name: str) -> h5g.GroupID:
+        try:
+            return h5g.create(at, name_bytes(part), gcpl=group_list(self.ordered, self._many_members))
+        except (OSError, RuntimeError, ValueError) as error:  # there is a link that leads nowhere in this file
+            raise refused(self.name, f"group {part!r} cannot be made: {cause_of(error)}", "", name) from error
 
 
 def _space(new: NewDataset) -> h5s.SpaceID:

@@ -85,6 +85,11 @@ class ZarrWriter:
         self._complete: set[tuple[str, Index]] = set()  # shards that have all their chunks
         self.container.moved.clear()
 
+    def is_own(self, file: str) -> bool:
+        """Whether a chunk file lies in the store: it is no link, nor is a folder on the way to it."""
+        folder, root = os.path.realpath(os.path.dirname(file)), os.path.realpath(self._nodes.root)  # noqa: PTH120
+        return not os.path.islink(file) and f"{folder}/".startswith(f"{root}/")  # noqa: PTH114 - thousands a call
+
     def names(self) -> Sequence[str]:
         new = [name for name, document in self._changed.items() if document["node_type"] == "array"]
         return tuple(sorted({*self.container.names(), *new}))
