@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -63,6 +64,7 @@ class MmapPath final : public Path {
     Completion lend(const Operation& operation, const Mappings::View& view) const;
     Completion copy(const Operation& operation, const Mappings::View& view);
     bool guarded_read(const Operation& operation, const Mappings::View& view);
+    std::uint64_t there(const Operation& operation, std::uint64_t copied);
     Completion explain_fault(const Operation& operation) const;
 
     std::shared_ptr<Mappings> mappings_;
@@ -104,10 +106,16 @@ Completion MmapPath::explain_fault(const Operation& operation) const {
 // A plain copy. False when it could not be had or the mapping faulted: then the kernel is asked, and says how much.
 bool MmapPath::guarded_read(const Operation& operation, const Mappings::View& view) {
     if (!operation.staging || !guard_.usable() || !guard_.copy(operation.memory, view.memory, view.bytes)) return false;
-    // The zeros that follow the last byte of a file in its last page can be copied without a fault.
-    if (!Mappings::still_inside(*operation.file, operation.offset_bytes, view.bytes)) return false;
+    if (there(operation, view.bytes) != view.bytes) return false;
     if (!view.registered) mappings_->copied(*operation.file, operation.offset_bytes, view.bytes, unneeded_);
     return true;
+}
+
+// How many of the bytes that were copied are in the file: the zeros that follow the last byte of a file in its last
+// page can be copied without a fault.
+std::uint64_t MmapPath::there(const Operation& operation, std::uint64_t copied) {
+    if (Mappings::still_inside(*operation.file, operation.offset_bytes, copied)) return copied;
+    return std::min(copied, mappings_->view(*operation.file, operation.offset_bytes, copied).bytes);
 }
 
 Completion MmapPath::copy(const Operation& operation, const Mappings::View& view) {
@@ -122,6 +130,10 @@ Completion MmapPath::copy(const Operation& operation, const Mappings::View& view
     const iovec mapping{view.memory, view.bytes};
     const ssize_t count = reads ? ::process_vm_readv(::getpid(), &memory, 1, &mapping, 1, 0)
                                 : ::process_vm_writev(::getpid(), &memory, 1, &mapping, 1, 0);
+    if (count > 0 && reads) {
+        return completion_of(operation.tag,
+                             static_cast<std::int64_t>(there(operation, static_cast<std::uint64_t>(count))));
+    }
     if (count >= 0) return completion_of(operation.tag, count);
     return errno == EFAULT ? explain_fault(operation) : completion_of(operation.tag, -errno);
 }
