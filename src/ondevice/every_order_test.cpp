@@ -118,10 +118,12 @@ struct Box {
                 Request request{};
                 while (!end.next(slots[taken], request)) P::pause(0);
                 u32* const word = &data[slots[taken]];
-                Watch<P>::reads(word, 4);
-                model::check(*word == request.offset_bytes, "the data of another request");
+                if (request.operation == Operation::write) {
+                    Watch<P>::reads(word, 4);
+                    model::check(*word == request.offset_bytes, "the data of another request");
+                }
                 Watch<P>::writes(word, 4);
-                *word += 1;
+                *word = static_cast<u32>(request.offset_bytes) + 1;
             }
             for (u32 left = together; left-- > 0;) end.complete(slots[left], Status::ok);
         }
@@ -130,13 +132,15 @@ struct Box {
 
 // One request with its number as offset and data. The status; the slot is released unless it timed out.
 template <class P, class Channel>
-Status ask(const Channel& channel, u32 number, u64 deadline_ns) {
+Status ask(const Channel& channel, u32 number, u64 deadline_ns, Operation operation = Operation::write) {
     u32 ticket = 0;
     while (channel.claim(ticket) != Status::ok) P::pause(0);
     u32* const data = static_cast<u32*>(channel.slot_data(ticket));
-    Watch<P>::writes(data, 4);
-    *data = number;
-    model::check(channel.publish(ticket, {number, 0, 4, 0, Operation::write, 0}) == Status::ok, "publish");
+    if (operation == Operation::write) {
+        Watch<P>::writes(data, 4);
+        *data = number;
+    }
+    model::check(channel.publish(ticket, {number, 0, 4, 0, operation, 0}) == Status::ok, "publish");
     const Status status = channel.wait(ticket, deadline_ns);
     if (status == Status::timed_out) return status;
     model::check(status == Status::ok, "the status");
@@ -152,6 +156,7 @@ struct Case {
     u32 together = 1;  // requests the server takes before it ends them
     u32 each = 1;      // requests of a client
     u32 late = 0;      // so many clients do not wait for their first answer
+    Operation operation = Operation::write;
 };
 
 template <class P>
@@ -163,7 +168,8 @@ Report mailbox(const Case& example) {
             program.threads.push_back([=] {
                 for (u32 turn = 0; turn < example.each; ++turn) {
                     const bool late = client < example.late && turn == 0;
-                    ask<P>(box->channel(), 100 * client + 10 * turn, late ? at_once : never);
+                    ask<P>(box->channel(), 100 * client + 10 * turn, late ? at_once : never,
+                           example.operation);
                 }
             });
         }
@@ -193,6 +199,12 @@ TEST(MailboxEveryOrder, requests_reach_the_server_and_answers_their_client) {
 TEST(MailboxEveryOrder, a_late_completion_frees_the_slot_once_and_its_data_are_nobodys_before) {
     expect_right(mailbox<Model>({.slots = 1, .clients = 1, .each = 2, .late = 1}));
     expect_right(mailbox<Model>({.slots = 1, .clients = 2, .late = 1}));
+}
+
+TEST(MailboxEveryOrder, a_read_brings_bytes_where_earlier_owners_have_read_theirs) {
+    expect_right(mailbox<Model>({.slots = 1, .clients = 1, .each = 3, .operation = Operation::read}));
+    expect_right(mailbox<Model>({.slots = 2, .clients = 2, .together = 2, .operation = Operation::read}));
+    expect_right(mailbox<Model>({.slots = 1, .clients = 2, .operation = Operation::read}));
 }
 
 TEST(MailboxEveryOrder, control_weakened_platforms_are_found) {

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 
+#include "ondevice/model_ordering_rig.hpp"
 #include "ondevice/model_program_rig.hpp"
 #include "ondevice/model_stack_rig.hpp"
 
@@ -39,9 +40,11 @@ class Explorer {
     void seen(const void* word, u64 value, unsigned bytes);
     void made(const void* word, u64 value, unsigned bytes);  // by the thread's own write
     void counted(const void* word);                          // added to: a change that nobody waits for
-    void acquire(const void* word);
-    void release(const void* word, bool keeps);  // keeps: joins what was released there before
-    void forget(const void* word) { released_.erase(word); }
+    void acquire(const void* word) { ordering_.acquire(running_, word); }
+    void release(const void* word, bool keeps) { ordering_.release(running_, word, keeps); }
+    void release_reads(const void* word) { ordering_.release_reads(running_, word); }
+    void in_one_piece(const void* memory, u64 bytes) { ordering_.in_one_piece(running_, memory, bytes); }
+    void forget(const void* word) { ordering_.forget(word); }
     void plain(const void* memory, u64 bytes, bool writes);
 
     unsigned running() const { return running_; }
@@ -63,7 +66,6 @@ class Explorer {
         Step pending{};
         std::vector<Watched> reads, gate;
         bool changed = false;  // a word that it touched, by others, since the last pause
-        Clock clock{};
         std::vector<Watched>::iterator read_of(const void* word) {
             return std::find_if(reads.begin(), reads.end(), [&](const Watched& read) { return read.word == word; });
         }
@@ -73,10 +75,6 @@ class Explorer {
         unsigned enabled = 0, backtrack = 0, done = 0, sleep = 0;  // a bit for each thread
         unsigned goes_on = 0;   // the bit of the thread of the step before, if it can go on
         unsigned switches = 0;  // away from such threads, before this step
-    };
-    struct Access {
-        Clock written{};
-        Clock read{};
     };
 
     static void enter(unsigned low, unsigned high);
@@ -100,8 +98,7 @@ class Explorer {
     std::vector<Node> nodes_;
     std::vector<Step> steps_;
     std::vector<std::bitset<most_steps>> before_;  // of each step, those that come before it in every order
-    std::map<const void*, Clock> released_;
-    std::map<u64, Access> accesses_;
+    Ordering ordering_;
     Report report_;
 };
 
@@ -127,8 +124,7 @@ inline void Explorer::start(const Program& program) {
         fibres_.push_back(std::make_unique<Fibre>());
         fibres_.back()->stack.resize(64 * 1024);
     }
-    released_.clear();
-    accesses_.clear();
+    ordering_.start();
     steps_.clear();
     before_.clear();
     over_ = false;
@@ -139,8 +135,6 @@ inline void Explorer::start(const Program& program) {
         fibre.reads.clear();
         fibre.gate.clear();
         fibre.changed = false;
-        fibre.clock.fill(0);
-        fibre.clock[thread] = 1;
         getcontext(&fibre.context);
         fibre.context.uc_stack.ss_sp = fibre.stack.data();
         fibre.context.uc_stack.ss_size = fibre.stack.size();
@@ -208,39 +202,11 @@ inline void Explorer::counted(const void* word) {
     if (known != fibre.reads.end()) fibre.reads.erase(known);
 }
 
-inline void Explorer::acquire(const void* word) {
-    const auto clock = released_.find(word);
-    if (clock == released_.end()) return;
-    Clock& own = fibres_[running_]->clock;
-    for (unsigned thread = 0; thread < most_threads; ++thread) {
-        own[thread] = std::max(own[thread], clock->second[thread]);
-    }
-}
-
-inline void Explorer::release(const void* word, bool keeps) {
-    Clock& own = fibres_[running_]->clock;
-    Clock& clock = released_[word];
-    for (unsigned thread = 0; thread < most_threads; ++thread) {
-        clock[thread] = keeps ? std::max(clock[thread], own[thread]) : own[thread];
-    }
-    own[running_] += 1;
-}
-
 inline void Explorer::plain(const void* memory, u64 bytes, bool writes) {
-    const Clock& own = fibres_[running_]->clock;
-    const u64 first = reinterpret_cast<u64>(memory) / 4;
-    for (u64 at = first; at < first + (bytes + 3) / 4; ++at) {
-        Access& access = accesses_[at];
-        for (unsigned thread = 0; thread < most_threads; ++thread) {
-            if (thread == running_) continue;
-            const bool unordered = access.written[thread] > own[thread];
-            if (unordered || (writes && access.read[thread] > own[thread])) {
-                fail("plain memory is touched by threads " + std::to_string(thread) + " and " +
-                     std::to_string(running_) + " without order");
-            }
-        }
-        (writes ? access.written : access.read)[running_] = own[running_];
-    }
+    const std::optional<unsigned> other = ordering_.plain(running_, memory, bytes, writes);
+    if (!other) return;
+    fail("plain memory is touched by threads " + std::to_string(*other) + " and " + std::to_string(running_) +
+         " without order");
 }
 
 inline unsigned Explorer::enabled() const {

@@ -49,8 +49,14 @@ struct ModelOf {
 
     template <Order O>
     static void store_pair(u64* pair, u64 first, u64 second) {
+        at().step(pair + 1, true, "stores a pair at");
         *pair = first;
-        store<Scope::system>(pair + 1, second);
+        at().in_one_piece(pair, sizeof(u64));
+        if (broken == Broken::release_of_stores) at().forget(pair + 1);
+        else if (O == Order::relaxed) at().release_reads(pair + 1);
+        else at().release(pair + 1, false);
+        pair[1] = second;
+        at().made(pair + 1, second, sizeof(u64));
     }
     template <class T>
     static void tick(T* word, T value) {

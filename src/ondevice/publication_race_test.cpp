@@ -24,6 +24,15 @@ struct RelaxedStores : Native {
     }
 };
 
+// A pair in the order that is asked for; Native, which costs nothing more, always releases on the host.
+struct OrderOfPairs : Native {
+    template <Order O>
+    static void store_pair(u64* pair, u64 first, u64 second) {
+        pair[0] = first;
+        __atomic_store_n(pair + 1, second, host_order(O));
+    }
+};
+
 template <class P>
 void pass_requests() {
     RigMemory memory;
@@ -57,6 +66,7 @@ void pass_requests() {
 }
 
 TEST(PublicationRace, there_is_none) { pass_requests<Native>(); }
+TEST(PublicationRace, there_is_none_with_the_order_that_the_mailbox_asks_for) { pass_requests<OrderOfPairs>(); }
 
 #if defined(__SANITIZE_THREAD__)
 TEST(PublicationRaceDeathTest, control_a_store_without_release_is_reported) {

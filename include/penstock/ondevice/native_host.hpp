@@ -49,7 +49,9 @@ PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
     return __atomic_compare_exchange_n(word, &expected, desired, false, host_order(O), failed);
 }
 
-// The host's CPUs order stores at no cost, so that whoever sees the second word may read what was written before.
+// The host's CPUs order stores at no cost, so that whoever sees the second word may read what was written before. C++
+// has no order of the caller's reads alone, which `relaxed` is; platforms of tests (model_rig.hpp and
+// publication_race_test.cpp) give no more than is asked for.
 template <Order O>
 PENSTOCK_ONDEVICE void Native::store_pair(u64* pair, u64 first, u64 second) {
     pair[0] = first;
