@@ -20,6 +20,9 @@ struct PathShare {
     std::uint64_t operations = 0;      // storage operations submitted, retries included
     std::uint64_t host_copies_bytes = 0;  // bytes a CPU or the device's copy engine moved through staging memory
     bool from_pinned_mapping = false;  // mmap: the device read the registered mapping, no host copy
+    // direct, aio, uring: whether the bytes went past the page cache; absent where it cannot be known, or only cuFile's
+    // counters tell. False of paths through the page cache.
+    std::optional<bool> past_page_cache{};
 };
 
 // How much of the ranges was in the page cache. Large ranges are sampled: `sampled_pages` of `pages` were asked.

@@ -77,7 +77,7 @@ def merge(outcomes: list[Outcome], meter: Meter) -> dict[str, Any]:
         return outcomes[0].evidence
     merged: dict[str, Any] = {
         "path": path_name(outcomes),
-        "paths": sum_by(outcomes, "paths", ("path", "from_pinned_mapping")),
+        "paths": sum_by(outcomes, "paths", ("path", "from_pinned_mapping", "past_page_cache")),
         "residency_before": meter.before,
         "residency_after": meter.after,
         "process_io": meter.process_io,

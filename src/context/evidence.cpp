@@ -36,7 +36,9 @@ void write_paths(Json& json, const std::vector<PathShare>& paths) {
             .field("operations", share.operations)
             .field("host_copies_bytes", share.host_copies_bytes)
             .field("from_pinned_mapping", share.from_pinned_mapping)
-            .end_object();
+            .key("past_page_cache");
+        share.past_page_cache ? json.value(*share.past_page_cache) : json.null();
+        json.end_object();
     }
     json.end_array();
 }

@@ -48,7 +48,7 @@ OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOption
         open_existing(options);
     }
     handle_.buffered_fd = new_ ? new_->fd() : buffered_.get();
-    os::DirectFile direct = os::open_direct(system_, handle_.buffered_fd);
+    os::DirectFile direct = os::open_direct(system_, handle_.buffered_fd, facts_);
     direct_fd_ = std::move(direct.fd);
     direct_ = std::move(direct.facts);
     handle_.direct_fd = direct_fd_.get();

@@ -64,6 +64,7 @@ class OpenFile {
     // Run once, when no transfer needs the file any more: what others keep per file (mappings, registrations) goes.
     std::function<void()> on_let_go;
     std::shared_ptr<const Place> place;  // what is known of its file system; null without machine profiles
+    std::atomic<bool> reads_by_cache{false};  // an O_DIRECT read of it went by the page cache, though it was taken
     std::atomic<std::uint64_t> bytes_read{0};  // by transfers so far: what a second read can be known from
 
   private:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "context/announced.hpp"
+#include "context/bypass_check.hpp"
 #include "context/evidence_probe.hpp"
 #include "context/ranges.hpp"
 #include "context/request_costs.hpp"
@@ -63,6 +64,7 @@ class Preparation {
     std::string before_unknown_;       // why it was asked in vain
     std::vector<std::string> notes_;
     RequestCosts costs_;
+    std::shared_ptr<BypassCheck> bypass_;
     bool truncated_ = false;
     std::uint64_t valid_bytes_ = 0;  // position of the first byte beyond an end of file
 };
@@ -128,7 +130,13 @@ void Preparation::gather_files() {
         if (!last->direct().usable) {
             facts_.direct = false;
             facts_.direct_cause = last->direct().cause;
+        } else if (reading() && facts_.path == PathKind::automatic && last->reads_by_cache) {
+            facts_.direct = false;
+            facts_.direct_cause = "earlier reads of this file by O_DIRECT went by the page cache";
         }
+        const os::DirectFacts& direct = last->direct();
+        if (!direct.unknown_cause.empty()) facts_.bypass_unknown = direct.unknown_cause;
+        else if (!reading() && !direct.write_unknown_cause.empty()) facts_.bypass_unknown = direct.write_unknown_cause;
     }
 }
 
@@ -321,12 +329,13 @@ void Preparation::attach_end(engine::TransferState& transfer, Announced::Files f
         for (const auto& file : files) file->transfer_ended(reads ? ErrorInfo{} : error, seen);
     };
     transfer.on_end = [files = std::move(files), written = std::move(written), probe = std::move(probe), durable, reads,
-                       learn = std::move(learn), engine = &context_.engine](Outcome& outcome) {
+                       learn = std::move(learn), engine = &context_.engine, bypass = bypass_](Outcome& outcome) {
         if (durable) sync_files(files, outcome);
         outcome.evidence.seconds = outcome.seconds;
         if (learn) learn(outcome);
         for (const NewBytes& one : written) one.file->write_ended(outcome.error, one.extents);
         if (probe) probe->finish(outcome.evidence);
+        if (bypass) bypass->judge(outcome);
         outcome.evidence.pinned_peak_bytes = engine->pinned_peak_bytes();
         if (reads && !files.empty()) files.front()->bytes_read += outcome.bytes;
     };
@@ -376,6 +385,7 @@ std::shared_ptr<engine::TransferState> Preparation::run() {
         probe = std::make_shared<EvidenceProbe>(probe_ranges(), before_);
         if (by_cufile) probe->watch(context_.cufile);
     }
+    bypass_ = BypassCheck::of(plan, ranges_, {submission_.direction, facts_.strict, probe != nullptr});
     auto transfer = std::make_shared<engine::TransferState>(make_request(), std::move(plan));
     attach_end(*transfer, announced.take(), std::move(probe));
     if (truncated_) {

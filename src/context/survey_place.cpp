@@ -54,7 +54,11 @@ SurveyItem o_direct_item(const SurveyPlace& place) {
     }
     std::string detail = "offsets aligned to " + std::to_string(direct.facts.offset_alignment) + ", memory to " +
                          std::to_string(direct.facts.memory_alignment) + " bytes (" + direct.facts.source + ")";
-    return {"o_direct", SurveyState::yes, std::move(detail), ""};
+    const std::string& unknown =
+        direct.facts.unknown_cause.empty() ? direct.facts.write_unknown_cause : direct.facts.unknown_cause;
+    if (unknown.empty()) return {"o_direct", SurveyState::yes, std::move(detail), ""};
+    return {"o_direct", SurveyState::partly, detail + "; whether bytes go past the page cache is unknown: " + unknown,
+            "a file system whose kernel promises it, such as ext4 or XFS; strict transfers are refused here"};
 }
 
 SurveyItem file_system_item(const SurveyPlace& place) {

@@ -20,6 +20,10 @@ void lower(std::atomic<std::uint64_t>& value, std::uint64_t limit) noexcept {
     }
 }
 
+bool by_page_cache(PathKind path) noexcept {
+    return path == PathKind::buffered || path == PathKind::uring_buffered || path == PathKind::mmap;
+}
+
 }  // namespace
 
 TransferState::TransferState(Request request, Plan plan)
@@ -134,7 +138,9 @@ Outcome TransferState::collect() const {
         outcome.evidence.paths.push_back({static_cast<PathKind>(i), share.bytes.load(std::memory_order_relaxed),
                                           share.operations.load(std::memory_order_relaxed),
                                           share.staged.load(std::memory_order_relaxed),
-                                          share.lent_pinned.load(std::memory_order_relaxed)});
+                                          share.lent_pinned.load(std::memory_order_relaxed),
+                                          by_page_cache(static_cast<PathKind>(i)) ? std::optional(false)
+                                                                                  : std::nullopt});
     }
     std::sort(outcome.evidence.paths.begin(), outcome.evidence.paths.end(),
               [](const PathShare& a, const PathShare& b) { return a.bytes > b.bytes; });

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <vector>
 
+#include "os/extents.hpp"
+#include "os/file_facts.hpp"
 #include "penstock/types.hpp"
 
 namespace penstock::os {
@@ -44,6 +46,32 @@ bool reads(System& system, int fd, void* memory, std::size_t length) {
         count = system.pread(fd, memory, length, 0);
     } while (count < 0 && errno == EINTR);
     return count >= 0;
+}
+
+// What is known of direct transfers of such a file, beyond that they are taken.
+void judge_bypass(int fd, const FileFacts& file, DirectFacts& facts) {
+    const std::string& file_system = file.file_system;
+    const CachedBy cache = file.cached_by;
+    const bool overlay = file_system == "overlay";
+    if (facts.source == "statx" && (cache == CachedBy::page_cache || overlay)) {
+        facts.bypass = Bypass::promised;
+    } else if (cache == CachedBy::page_cache || (overlay && tells_extents(fd))) {
+        facts.bypass = Bypass::shown;
+        if ((overlay || file_system == "btrfs") && !written_in_place(fd)) {
+            facts.write_unknown_cause = "btrfs writes by the page cache what it keeps checksums of (since Linux 6.15), "
+                                        "and drops the pages again";
+        }
+    } else if (overlay) {
+        facts.usable = false;
+        facts.cause = "the file system below the overlay tells neither an alignment nor a place on a disk: its files "
+                      "may lie in memory";
+    } else if (cache == CachedBy::itself) {
+        facts.unknown_cause = file_system + " has a cache of its own, which tells nobody";
+    } else if (file_system == "fuse" || file_system == "9p") {
+        facts.unknown_cause = "a server moves the bytes of " + file_system + ", through caches that it tells not of";
+    } else {
+        facts.unknown_cause = "nothing is known of the caches of the file system " + file_system;
+    }
 }
 
 }  // namespace
@@ -85,7 +113,18 @@ void probe_direct(System& system, int fd, DirectFacts& facts) {
 }
 
 DirectFile open_direct(System& system, int fd) {
+    FileFacts facts;
+    facts.cached_by = cached_by(fd, facts.file_system);
+    return open_direct(system, fd, facts);
+}
+
+DirectFile open_direct(System& system, int fd, const FileFacts& facts) {
     DirectFile file;
+    if (facts.cached_by == CachedBy::memory) {
+        file.facts.source = "file system";
+        file.facts.cause = "files of " + facts.file_system + " lie in memory: no storage lies beyond the page cache";
+        return file;
+    }
     const int flags = ::fcntl(fd, F_GETFL);
     const std::string self = "/proc/self/fd/" + std::to_string(fd);
     file.fd = UniqueFd(system.open(self.c_str(), (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC, 0), system);
@@ -97,11 +136,15 @@ DirectFile open_direct(System& system, int fd) {
     if (!ask_statx(file.fd.get(), file.facts)) {
         if (empty_file(file.fd.get())) {
             const auto page = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
-            file.facts = {true, page, page, "assumed", "the file is empty and statx has no answer: page size assumed"};
+            file.facts.usable = true;
+            file.facts.offset_alignment = file.facts.memory_alignment = page;
+            file.facts.source = "assumed";
+            file.facts.cause = "the file is empty and statx has no answer: page size assumed";
         } else {
             probe_direct(system, file.fd.get(), file.facts);
         }
     }
+    if (file.facts.usable) judge_bypass(file.fd.get(), facts, file.facts);
     if (!file.facts.usable) file.fd.reset();
     return file;
 }

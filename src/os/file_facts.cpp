@@ -104,6 +104,15 @@ std::string file_system_from_magic(std::uint64_t magic) {
     return text.str();
 }
 
+CachedBy cached_by(int fd, std::string& name) {
+    struct statfs system {};
+    name = "unknown";
+    if (::fstatfs(fd, &system) != 0) return CachedBy::others;
+    name = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
+    const Kind* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
+    return kind == nullptr ? CachedBy::others : kind->cached_by;
+}
+
 CachedBy cached_by(int fd) noexcept {
     struct statfs system {};
     if (::fstatfs(fd, &system) != 0) return CachedBy::others;

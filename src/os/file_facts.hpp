@@ -38,8 +38,9 @@ FileFacts file_facts(int fd, const std::string& name);
 // The same without the mount, whose search costs as much as all else of opening a file: the file system by its magic.
 FileFacts facts_without_mount(int fd, const std::string& name);
 
-// By one system call.
+// By one system call. `name` as file_system_from_magic has it.
 CachedBy cached_by(int fd) noexcept;
+CachedBy cached_by(int fd, std::string& name);
 
 // What mappings of a file begin and end at: the system's page, on hugetlbfs the huge page of the file, of which no part
 // is mapped or unmapped by itself.

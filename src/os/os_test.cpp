@@ -118,7 +118,15 @@ void expect_direct_reads(const TestFile& file) {
 
 TEST(Direct, works_at_the_alignment_found_on_disk) { expect_direct_reads(TestFile(disk_folder(), 1 << 20)); }
 
-TEST(Direct, works_at_the_alignment_found_on_tmpfs) { expect_direct_reads(TestFile(shm_folder(), 1 << 20)); }
+// tmpfs takes O_DIRECT since Linux 6.6, and copies from the page cache as ever.
+TEST(Direct, is_refused_of_files_that_lie_in_memory) {
+    const TestFile file(shm_folder(), 1 << 20);
+    if (cached_by(file.fd()) != CachedBy::memory) GTEST_SKIP() << shm_folder() << " is not in memory";
+    const DirectFile direct = open_direct(real_system(), file.fd());
+    EXPECT_FALSE(direct.facts.usable);
+    EXPECT_FALSE(direct.fd);
+    EXPECT_NE(direct.facts.cause.find("lie in memory"), std::string::npos) << direct.facts.cause;
+}
 
 TEST(Direct, probe_agrees_with_statx) {
     const TestFile file(disk_folder(), 1 << 20);

@@ -42,6 +42,11 @@ void check_asked(const RequestFacts& request, const MachineFacts& machine) {
         refuse(ErrorCode::unsupported, path, "O_DIRECT is not possible: " + request.direct_cause,
                "use path buffered or auto");
     }
+    if (bypasses_cache(path) && request.strict && !request.bypass_unknown.empty()) {
+        refuse(ErrorCode::fallback_refused, path,
+               "nothing tells whether bytes go past the page cache here: " + request.bypass_unknown,
+               "use path buffered or auto, or do not ask for strict");
+    }
     if ((path == PathKind::uring || path == PathKind::uring_buffered) && !machine.uring) {
         refuse(ErrorCode::unsupported, path, machine.uring_cause, "use path direct, aio or buffered");
     }

@@ -50,6 +50,7 @@ struct RequestFacts {
     std::vector<Segment> segments;
     bool direct = false;             // O_DIRECT works on every file of the request
     std::string direct_cause;        // why not
+    std::string bypass_unknown;      // why nothing would tell whether it went past the page cache; or empty
     std::uint64_t offset_alignment = 1;   // of O_DIRECT, the largest of the files
     std::uint64_t memory_alignment = 1;
     bool memory_backed = false;      // tmpfs, hugetlbfs: no storage below the page cache

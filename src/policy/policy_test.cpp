@@ -40,6 +40,7 @@ TEST(Policy, residence_decides_reads) {
     EXPECT_EQ(path(Residence::cold), PathKind::uring);
     EXPECT_EQ(path(Residence::registered), PathKind::mmap);
     EXPECT_EQ(path(Residence::unknown), PathKind::buffered);
+    EXPECT_EQ(path(Residence::hidden), PathKind::buffered);
 }
 
 TEST(Policy, files_in_memory_are_copied_from_their_mapping_when_that_pays) {
@@ -191,6 +192,19 @@ TEST(Policy, what_was_asked_for_is_taken_or_refused) {
     EXPECT_EQ(refusal(write, gpu_machine()), ErrorCode::ok);
     write.strict = true;
     EXPECT_EQ(refusal(write, gpu_machine()), ErrorCode::fallback_refused);
+}
+
+TEST(Policy, strict_takes_no_bypass_that_nothing_can_prove) {
+    RequestFacts request = request_of(Direction::read, 0, kGiB, Residence::cold);
+    request.bypass_unknown = "a server moves the bytes";
+    request.path = PathKind::direct;
+    EXPECT_EQ(refusal(request, gpu_machine()), ErrorCode::ok);
+    request.strict = true;
+    EXPECT_EQ(refusal(request, gpu_machine()), ErrorCode::fallback_refused);
+    request.path = PathKind::buffered;
+    EXPECT_EQ(refusal(request, gpu_machine()), ErrorCode::ok);
+    request.path = PathKind::automatic;
+    EXPECT_EQ(refusal(request, gpu_machine()), ErrorCode::ok);
 }
 
 TEST(Policy, every_plan_fits_its_budget_or_is_refused) {

@@ -81,7 +81,7 @@ def _merged(parts: list[Outcome]) -> dict[str, Any]:
     """Without the counters of the process: transfers overlap, so those cannot be summed."""
     evidence: dict[str, Any] = {
         "path": path_name(parts),
-        "paths": sum_by(parts, "paths", ("path", "from_pinned_mapping")),
+        "paths": sum_by(parts, "paths", ("path", "from_pinned_mapping", "past_page_cache")),
         "fallbacks": sum_by(parts, "fallbacks", ("wanted", "took", "cause")),
         "notes": distinct(note for part in parts for note in part.evidence["notes"])[:_NOTES],
         "pinned_peak_bytes": max((part.evidence["pinned_peak_bytes"] for part in parts), default=0),
