@@ -7,6 +7,7 @@ that fails has done nothing, unless the fault says that it did a part.
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -100,11 +101,14 @@ class InterruptAt:
 
     def __enter__(self) -> InterruptAt:
         self._before = sys.gettrace()
+        gc.collect()
+        gc.disable()  # Python drops an exception in __del__, so garbage of before must not take the interrupt
         sys.settrace(self._trace)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(self._before)
+        gc.enable()
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_globals.get("__name__") not in self._modules:
