@@ -178,3 +178,11 @@ def test_attributes_of_a_variable_without_a_name_are_not_taken_for_the_files(tmp
     path.write_bytes(Made(variable=name(b"")).raw())
     with ps.open(path, device="host", write=True) as file, pytest.raises(ps.Error, match="empty name"):
         file.attrs["title"] = "x"
+
+
+def test_xarray_sees_names_with_a_slash(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    path = tmp_path / "x.nc"
+    path.write_bytes(Made(variable=name(b"a/b")).raw())
+    with xarray.open_dataset(path, engine="penstock") as data:
+        assert data["a/b"].values.tolist() == [1, 2, 3]
