@@ -22,10 +22,6 @@ for module in ("h5py", "netCDF4", "safetensors", "zarr"):
 
 PROGRAM = Path(__file__).with_name("power_cuts.py")
 CUTS = {"ext4": 120, "xfs": 80}
-NOT_YET = {
-    "bytes": "save of plain bytes does not make the name durable",
-    "zarr": "the documents of a Zarr store are not synced",
-}
 GROUPS = {"zarr": ["zarr", "zarr-parts", "zarr-append"]}
 OTHERS = [name for name in WRITERS if name not in GROUPS["zarr"]]
 
@@ -62,13 +58,7 @@ def test_the_cuts_are_of_a_disk_that_flushes(run: dict[str, Any]) -> None:
     assert "control-synced" not in run["wrong"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(one, marks=[pytest.mark.xfail(reason=NOT_YET[one], strict=True)] if one in NOT_YET else [])
-        for one in [*OTHERS, *GROUPS]
-    ],
-)
+@pytest.mark.parametrize("name", [*OTHERS, *GROUPS])
 def test_what_was_durable_is_there_whole_and_not_older(run: dict[str, Any], name: str) -> None:
     for one in GROUPS.get(name, [name]):
         assert one not in run["wrong"], f"{run['wrong'][one]} of {run['cuts']} cuts; {run['first'][one]}"

@@ -50,6 +50,12 @@ NewFile::NewFile(System& system, const std::string& name, const NewFileOptions& 
 
 NewFile::~NewFile() { abandon(); }
 
+void NewFile::close() noexcept {
+    fd_.reset();
+    target_.there.reset();
+    target_.folder.reset();
+}
+
 bool NewFile::here() const noexcept { return ::getpid() == process_; }
 
 void NewFile::fail(const char* operation, int error_number) const { refuse(operation, name_, error_number); }

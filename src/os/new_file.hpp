@@ -39,7 +39,7 @@ class NewFile {
     // file is untouched, unless the error is of the folder's fsync: then the name is given, but may not last.
     void publish(bool durable);
     void abandon() noexcept;  // does nothing after publish()
-    void close() noexcept { fd_.reset(); }  // after either
+    void close() noexcept;  // after either: holds nothing open any more, so that file systems can be unmounted
 
   private:
     enum class State { open, published, failed, gone };

@@ -285,10 +285,18 @@ def sync_folder(name: str) -> None:
     _checked("fsync the folder", name, sync)
 
 
-def sync_tree(root: str) -> None:
-    """Makes the names in a folder, and in all folders inside, durable."""
-    for folder, _, _ in os.walk(root):
-        sync_folder(folder)
+def sync_tree(root: str, *, top: bool = True) -> None:
+    """Makes all files in a folder and in those inside durable, and all names, from the leaves on. Without `top` its own
+    names are left to the caller."""
+
+    def stop(error: OSError) -> None:
+        raise Error.of(error, "look into", root, "check the folder and its permissions") from error
+
+    for folder, _, files in os.walk(root, topdown=False, onerror=stop):
+        for file in files:
+            sync_file(f"{folder}/{file}")
+        if top or folder != root:
+            sync_folder(folder)
 
 
 def sync_file(name: str) -> None:

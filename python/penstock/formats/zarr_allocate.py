@@ -21,7 +21,7 @@ import numpy as np
 
 from penstock._descriptor import read_at, write_at
 from penstock._error import Error
-from penstock.formats.model import Shape
+from penstock.formats.model import Box, Shape
 from penstock.formats.new_file import reserve
 from penstock.formats.zarr_array import ArrayMeta
 from penstock.formats.zarr_codecs import Sharding
@@ -166,3 +166,21 @@ def _copy(descriptor: int, older: Older, slots: Slots) -> None:
                 write_at(descriptor, piece, slots.begin + number * slots.stride + at)
     finally:
         os.close(source)
+
+
+def covers(box: Box, index: Index, meta: ArrayMeta) -> bool:
+    """Whether the box holds all of a chunk that belongs to the array."""
+    chunk = [(at * n, min((at + 1) * n, end)) for at, n, end in zip(index, meta.file_chunk, meta.shape, strict=True)]
+    return all(
+        start <= first and last <= stop for (first, last), start, stop in zip(chunk, box.start, box.stop, strict=True)
+    )
+
+
+def remove_empty(folder: Path, top: Path) -> None:
+    """Folders between chunk and array, as far as nothing is left in them."""
+    while top in folder.parents:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent

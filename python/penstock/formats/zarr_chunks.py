@@ -13,10 +13,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock.formats.model import ChunkTable
 from penstock.formats.zarr_array import ChunkKeys
 
 _ASKED = 20_000  # chunks up to this number are asked for one by one
@@ -120,3 +121,26 @@ def _entry_size(entry: os.DirEntry[str]) -> int:
 
 def _within(index: Index, ranges: Sequence[range]) -> bool:
     return all(number in one for number, one in zip(index, ranges, strict=True))
+
+
+def together(tables: Sequence[ChunkTable]) -> ChunkTable:
+    """One table; a chunk that meets several boxes is in it once."""
+    files: dict[str, int] = {}
+    rows: dict[tuple[int, int], tuple[Any, ...]] = {}
+    for table in tables:
+        columns = zip(
+            table.file_index.tolist(), table.origin, table.offset_bytes, table.bytes, table.encoded, strict=True
+        )
+        for file, *rest in columns:
+            number = files.setdefault(table.files[file], len(files))
+            rows[(number, int(rest[1]))] = (number, *rest)
+    parts = list(zip(*rows.values(), strict=True)) if rows else [()] * 5
+    rank = tables[0].origin.shape[1]
+    return ChunkTable(
+        tuple(files),
+        np.array(parts[0], np.int32),
+        np.array(parts[1], np.int64).reshape(-1, rank),
+        np.array(parts[2], np.int64),
+        np.array(parts[3], np.int64),
+        np.array(parts[4], bool),
+    )

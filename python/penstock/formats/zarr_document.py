@@ -119,6 +119,9 @@ def write_document(path: str, document: Mapping[str, Any], durable: bool) -> Non
         if os.path.lexists(temporary):
             Path(temporary).unlink()
         raise Error.of(error, "write", path, "check the folder, its permissions and its space") from error
+    except BaseException:  # an Error of the sync, or an interrupt
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def consolidated(document: dict[str, Any], changed: Mapping[str, dict[str, Any]]) -> dict[str, Any] | None:

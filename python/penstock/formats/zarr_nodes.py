@@ -162,3 +162,9 @@ def _node_type(document: dict[str, Any]) -> str:
     if kind not in ("array", "group"):
         raise ValueError(f"node_type {kind[:40]!r} is none of 'array' and 'group'")
     return kind
+
+
+def parents(name: str) -> list[str]:
+    """Groups that a node is in, from the root ("") on."""
+    parts = name.split("/") if name else []
+    return ["/".join(parts[:count]) for count in range(len(parts))]

@@ -11,7 +11,7 @@ import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,22 @@ from typing import Any
 import numpy as np
 
 from penstock._error import Error
-from penstock.formats.faults import damaged, refused, unsupported
+from penstock.formats.faults import damaged, refused, told, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
 from penstock.formats.new_file import NewFolder, WriterLock, sync_file, sync_folder, sync_tree, temporary_name
 from penstock.formats.zarr import Zarr
-from penstock.formats.zarr_allocate import Index, Older, file_indices, make_chunk, make_shard, used_chunks
+from penstock.formats.zarr_allocate import (
+    Index,
+    Older,
+    covers,
+    file_indices,
+    make_chunk,
+    make_shard,
+    remove_empty,
+    used_chunks,
+)
 from penstock.formats.zarr_array import ArrayMeta, parse_array, storage_of
+from penstock.formats.zarr_chunks import together
 from penstock.formats.zarr_decode import NOT_STORED
 from penstock.formats.zarr_document import (
     array_document,
@@ -33,7 +43,7 @@ from penstock.formats.zarr_document import (
     plain_attributes,
     write_document,
 )
-from penstock.formats.zarr_nodes import DOCUMENT, MARKS
+from penstock.formats.zarr_nodes import DOCUMENT, MARKS, parents
 from penstock.formats.zarr_reading import Reading
 from penstock.formats.zarr_shard import Indices
 
@@ -56,10 +66,13 @@ class ZarrWriter:
     def __init__(self, name: str | os.PathLike[str], *, append: bool = False) -> None:
         self.name = os.fspath(name)
         self._new: NewFolder | None = None
+        self._lost: Error | None = None  # storage failed: what it holds is not known here any more
         self._lock = WriterLock(_store_of(self.name)) if append else None
         try:
             self._begin(append)
         except BaseException:
+            if self._new is not None:
+                self._new.abandon()
             self._let_go()
             raise
 
@@ -81,7 +94,9 @@ class ZarrWriter:
         self._changed: dict[str, dict[str, Any]] = {}  # documents of nodes, by name
         self._made: dict[str, str] = {}  # folders of new arrays of an existing store, by name
         self._growing: dict[str, tuple[bool, ...]] = {}
-        self._files: list[str] = []  # chunk files that were made
+        self._files: set[str] = set()  # chunk files that were made
+        self._written: set[str] = set()  # chunk files that were given out to be written
+        self._named: set[str] = set()  # folders in which chunks, or folders of theirs, get their names
         self._complete: set[tuple[str, Index]] = set()  # shards that have all their chunks
         self.container.moved.clear()
 
@@ -134,7 +149,7 @@ class ZarrWriter:
         self._nodes.set_array(plain, grown)
         self._complete = {one for one in self._complete if one[0] != plain}
         rows = [self.table(plain, box) for box in self._new_boxes(plain, old, new)]
-        return _together(rows) if rows else self.container.table(plain, self._whole(plain, new, new))
+        return together(rows) if rows else self.container.table(plain, self._whole(plain, new, new))
 
     def table(self, name: str, box: Box) -> ChunkTable:
         """Chunks of the box that are not stored get a place here."""
@@ -146,7 +161,10 @@ class ZarrWriter:
                 self._make_chunks(plain, meta, Box(start, stop))
             else:
                 self._make_shards(plain, meta, Box(start, stop))
-        return self.container.table(plain, box)
+        table = self.container.table(plain, box)
+        if not storage_of(meta).packed:
+            self._written.update(table.files)
+        return table
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         plain = self._nodes.plain(name)
@@ -160,26 +178,37 @@ class ZarrWriter:
             self._nodes.set_array(plain, replace(self.container.meta(plain), attributes=document["attributes"]))
 
     def publish(self, durable: bool) -> None:
-        """The store may be changed again afterwards, and published again."""
+        """The store may be changed again afterwards, and published again, unless storage failed in it."""
+        if self._lost is not None:
+            raise self._lost
         try:
-            for path in self._files if durable else ():
-                sync_file(path)
-            self._publish_chunks()
-            self._publish_nodes(durable)
-        except OSError as error:
-            raise Error.of(error, "publish", self.name, "check the folder, its permissions and its space") from error
-        self.container.close()
+            with told("publish", self.name, "check the folder, its permissions and its space"):
+                self._publish(durable)
+        except Error as error:
+            if error.system_code:
+                self._lost = error
+            raise
+        self._forget()
+
+    def _publish(self, durable: bool) -> None:
+        """Durable, each name comes after what it leads to: chunks, arrays, and then groups that tell of them."""
         if self._new is not None:
+            self._publish_nodes(durable=False)
+            self.container.close()
             if durable:
-                sync_tree(self._new.temporary)
+                sync_tree(self._new.temporary, top=False)
             self._new.publish(durable)
             self._new = None
             self.container = Zarr(self.name)
             self._nodes = self.container.nodes
-        elif durable:
-            for folder in self._folders():
-                sync_folder(folder)
-        self._forget()
+            return
+        for path in sorted(self._made_or_written()) if durable else ():
+            sync_file(path)
+        self._publish_chunks()
+        for folder in _leaves_first(self._named) if durable else ():
+            sync_folder(folder)
+        self._publish_nodes(durable)
+        self.container.close()
 
     def abandon(self) -> None:
         self.container.close()
@@ -190,7 +219,7 @@ class ZarrWriter:
         for name, moved in self.container.moved.items():
             for path in moved.values():
                 Path(path).unlink(missing_ok=True)
-                _remove_empty(Path(path).parent, Path(self._nodes.folder(name)))
+                remove_empty(Path(path).parent, Path(self._nodes.folder(name)))
         self._forget()
         self._let_go()
 
@@ -256,8 +285,8 @@ class ZarrWriter:
             final = f"{self._nodes.folder(name)}/{meta.keys.path(index)}"
             if index not in moved and not os.path.lexists(final):
                 path = self._hidden(name, index, final)
-                make_chunk(path, meta, prefill=not _covers(box, index, meta))
-                self._files.append(path)
+                make_chunk(path, meta, prefill=not covers(box, index, meta))
+                self._files.add(path)
 
     def _make_shards(self, name: str, meta: ArrayMeta, box: Box) -> None:
         moved = self.container.moved.setdefault(name, {})
@@ -274,8 +303,10 @@ class ZarrWriter:
                 continue
             path = self._hidden(name, index, final)
             make_shard(path, meta, sorted({*used, *(older.chunks if older is not None else ())}), older)
-            self._files.append(path)
+            self._files.add(path)
             if now != final and older is not None:
+                self._files.discard(now)
+                self._written.discard(now)
                 Path(now).unlink()
 
     def _older(self, path: str, meta: ArrayMeta) -> Older:
@@ -297,6 +328,12 @@ class ZarrWriter:
         if self._new is not None or name in self._made:
             return final
         path = temporary_name(final)
+        parent = Path(final).parent
+        while str(parent) not in self._named:
+            self._named.add(str(parent))
+            if parent.exists():
+                break
+            parent = parent.parent
         self.container.moved.setdefault(name, {})[index] = path
         return path
 
@@ -326,89 +363,55 @@ class ZarrWriter:
     def _publish_nodes(self, durable: bool) -> None:
         """Groups before what is in them; arrays; then groups that were there, whose consolidated metadata tell it."""
         there = {group for group in self._touched() if self._nodes.document(group, DOCUMENT) is not None}
+        named: set[str] = set()  # folders in which names are new
         for group in sorted(self._touched() - there):
-            Path(self._nodes.folder(group)).mkdir(exist_ok=True)
-            write_document(f"{self._nodes.folder(group)}/{DOCUMENT}", self._changed[group], durable)
+            folder = self._nodes.folder(group)
+            Path(folder).mkdir(exist_ok=True)
+            write_document(f"{folder}/{DOCUMENT}", self._changed[group], durable)
+            named |= {folder, str(Path(folder).parent)}
         for name, document in self._changed.items():
             if document["node_type"] == "array":
-                write_document(f"{self._nodes.folder(name)}/{DOCUMENT}", document, durable)
-                self._unhide(name, durable)
+                named.add(self._publish_array(name, document, durable))
+        for folder in _leaves_first(named) if durable else ():
+            sync_folder(folder)
         for group in sorted(there, reverse=True):
-            self._tell(group, durable)
+            if self._tell(group, durable) and durable:
+                sync_folder(self._nodes.folder(group))
+
+    def _publish_array(self, name: str, document: dict[str, Any], durable: bool) -> str:
+        """The folder in which a name is new."""
+        hidden, folder = self._made.get(name), self._nodes.folder(name)
+        write_document(f"{folder}/{DOCUMENT}", document, durable and hidden is None)
+        if hidden is None:
+            return folder
+        if durable:
+            sync_tree(hidden)
+        self._nodes.elsewhere.pop(name)
+        Path(hidden).rename(self._nodes.folder(name))
+        self._made.pop(name)
+        return str(Path(self._nodes.folder(name)).parent)
 
     def _touched(self) -> set[str]:
         """Groups that changed, or in which something did."""
         inside = {parent for name in self._changed for parent in parents(name)}
         return inside | {name for name, document in self._changed.items() if document["node_type"] == "group"}
 
-    def _unhide(self, name: str, durable: bool) -> None:
-        hidden = self._made.pop(name, None)
-        if hidden is None:
-            return
-        if durable:
-            sync_tree(hidden)
-        self._nodes.elsewhere.pop(name)
-        Path(hidden).rename(self._nodes.folder(name))
-
-    def _tell(self, group: str, durable: bool) -> None:
+    def _tell(self, group: str, durable: bool) -> bool:
+        """Whether there was something to tell."""
         head = f"{group}/" if group else ""
         below = {name[len(head) :]: one for name, one in self._changed.items() if name and name.startswith(head)}
         document = self._changed.get(group) or self._nodes.document(group, DOCUMENT)
-        told = consolidated(document, below) if document is not None else None
-        if told is not None or group in self._changed:
-            write_document(f"{self._nodes.folder(group)}/{DOCUMENT}", told or self._changed[group], durable)
+        whole = consolidated(document, below) if document is not None else None
+        if whole is None and group not in self._changed:
+            return False
+        write_document(f"{self._nodes.folder(group)}/{DOCUMENT}", whole or self._changed[group], durable)
+        return True
 
-    def _folders(self) -> set[str]:
-        """In which names changed, from the root of the store to the chunks."""
-        root = Path(self.name)
-        folders = {root, *(root / group for group in self._touched()), *(root / name for name in self._changed)}
-        for path in map(Path, self._files):
-            folders |= {parent for parent in path.parents if root in parent.parents and parent.exists()}
-        return {str(folder) for folder in folders}
-
-
-def parents(name: str) -> list[str]:
-    """Groups that a node is in, from the root ("") on."""
-    parts = name.split("/") if name else []
-    return ["/".join(parts[:count]) for count in range(len(parts))]
+    def _made_or_written(self) -> set[str]:
+        """Chunk files to be made durable by themselves: those of new arrays are, with their folders."""
+        hidden = tuple(f"{folder}/" for folder in self._made.values())
+        return {path for path in self._files | self._written if not path.startswith(hidden)}
 
 
-def _remove_empty(folder: Path, top: Path) -> None:
-    """Folders between chunk and array, as far as nothing is left in them."""
-    while top in folder.parents:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-        folder = folder.parent
-
-
-def _covers(box: Box, index: Index, meta: ArrayMeta) -> bool:
-    """Whether the box holds all of a chunk that belongs to the array."""
-    chunk = [(at * n, min((at + 1) * n, end)) for at, n, end in zip(index, meta.file_chunk, meta.shape, strict=True)]
-    return all(
-        start <= first and last <= stop for (first, last), start, stop in zip(chunk, box.start, box.stop, strict=True)
-    )
-
-
-def _together(tables: Sequence[ChunkTable]) -> ChunkTable:
-    """One table; a chunk that meets several boxes is in it once."""
-    files: dict[str, int] = {}
-    rows: dict[tuple[int, int], tuple[Any, ...]] = {}
-    for table in tables:
-        columns = zip(
-            table.file_index.tolist(), table.origin, table.offset_bytes, table.bytes, table.encoded, strict=True
-        )
-        for file, *rest in columns:
-            number = files.setdefault(table.files[file], len(files))
-            rows[(number, int(rest[1]))] = (number, *rest)
-    parts = list(zip(*rows.values(), strict=True)) if rows else [()] * 5
-    rank = tables[0].origin.shape[1]
-    return ChunkTable(
-        tuple(files),
-        np.array(parts[0], np.int32),
-        np.array(parts[1], np.int64).reshape(-1, rank),
-        np.array(parts[2], np.int64),
-        np.array(parts[3], np.int64),
-        np.array(parts[4], bool),
-    )
+def _leaves_first(folders: Iterable[str]) -> list[str]:
+    return sorted(folders, key=lambda folder: (-folder.count("/"), folder))
