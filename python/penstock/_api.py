@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from penstock import _core, _profiles
 from penstock._core import Buffer
 from penstock._error import Error
+from penstock._file_name import refuse_url
 from penstock._open_files import with_room
 from penstock._profiles import Profiles
 
@@ -313,12 +314,14 @@ class Context:
 
     def open(self, name: FileName, *, write: bool = False) -> File:
         """Opens an existing regular file; `write` for reading and writing."""
+        refuse_url(name, "open")
         mode = "read_write" if write else "read"
         return File(with_room(lambda: _core.open(self._raw, os.fspath(name), mode=mode)))
 
     def create(self, name: FileName, size_bytes: int = 0, *, durable: bool = False, replace: bool = True) -> File:
         """A new file that appears under its name, whole, at close(). `size_bytes` of space are reserved first, so that
         a full disk shows here. `durable`: close() makes file and directory entry durable."""
+        refuse_url(name, "create")
         options = {"mode": "create", "size_bytes": size_bytes, "durable": durable, "replace": replace}
         return File(with_room(lambda: _core.open(self._raw, os.fspath(name), **options)))
 

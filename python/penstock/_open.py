@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import _api
 from penstock._api import Context, FileName, Outcome
 from penstock._array import Array
+from penstock._file_name import refuse_url
 from penstock._shared import shared_context
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         device: where arrays are read to: "auto" (a GPU when there is one), "host", "cuda:0", ...
         context: used instead of the one that this process keeps for the device.
         format: hdf5, netcdf4, netcdf3, npy, safetensors, zarr or raw; found out when left out.
-        dtype, shape, offset_bytes: of a raw file's elements; one extent of shape may be -1.
+        dtype, shape, offset_bytes: of a raw file's elements; one extent of shape may be -1. A file of a known format is
+            refused with them, unless format="raw" is given.
         durable: with write: close() returns when all is on stable storage.
         decode: who decodes compressed chunks, unless a read says otherwise: "host" (the format's library), "gpu"
             (nvCOMP; an Error where it cannot), or "auto": the GPU where it can, else the host, and evidence says why.
@@ -63,7 +65,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     from penstock.formats.datafile import DataFile
     from penstock.formats.source import Opened
 
-    name = _place(name)
+    name = _place(name, "open")
     if dtype is None and format == "raw":
         raise TypeError("a raw file needs dtype=, the type of its elements")
     if dtype is None and (shape is not None or offset_bytes):
@@ -82,11 +84,12 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     return DataFile(opened, context or shared_context(device), decode, external)
 
 
-def _place(name: FileName) -> str:
+def _place(name: FileName, operation: str) -> str:
     """The whole path: a file stays the same one when the process changes its folder."""
     text = os.fsdecode(name)
     if not text:
         raise ValueError("the name of a file is empty")
+    refuse_url(text, operation)
     return os.path.abspath(text)  # noqa: PTH100 - a Path's keeps "..", and takes longer
 
 
@@ -96,11 +99,10 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
     from penstock.formats import registry
 
     named = registry.by_name(format) if format is not None else registry.by_suffix(name)
-    if "dtype" in options and (format is None or format != "raw"):
-        if named is not None:
-            raise TypeError(
-                f"dtype= and shape= are for raw files, {name} is {named.name}; format='raw' reads it as one"
-            )
+    if "dtype" in options and format != "raw":
+        if format is not None:
+            raise TypeError(f"dtype= and shape= are for raw files, not for format={format!r}")
+        registry.need_no_format(name)
         named = registry.FORMATS["raw"]
     if named is None or (format is None and named.shares_suffix):
         named = registry.of_file(name)
@@ -150,7 +152,7 @@ def create(
     from penstock.formats.datafile import DataFile
     from penstock.formats.source import Opened
 
-    name = _place(name)
+    name = _place(name, "create")
     kind = registry.by_name(format) if format is not None else registry.by_suffix(name)
     if kind is None:
         raise ValueError(f"the suffix of {name} is that of no known format: {registry.listing()}; format= names one")
@@ -179,8 +181,9 @@ def load(  # noqa: PLR0913 - one keyword a choice
     """Reads a whole file to a device.
 
     A file of several datasets (HDF5, netCDF, safetensors, Zarr) gives a dict of arrays, which share one buffer and are
-    read in one submission; NPY, and raw files with `dtype` (and `shape`), give one array. A file whose suffix is none
-    of a known format, without `format` and `dtype`, gives its bytes: a Buffer (an empty one raises Error).
+    read in one submission; NPY, and raw files with `dtype` (and `shape`), give one array. A file that neither its bytes
+    nor its suffix show to be of a known format, without `format` and `dtype`, gives its bytes: a Buffer (an empty one
+    raises Error).
 
     `names`: the datasets to read, of a file of several; all when left out. Then those that cannot be read are left out
     with an UnreadableWarning; see Group.load.
@@ -189,13 +192,21 @@ def load(  # noqa: PLR0913 - one keyword a choice
     """
     from penstock.formats import registry
 
-    is_folder = os.path.isdir(os.fsdecode(name))  # noqa: PTH112 - raises nothing: opening says what is wrong
-    if format is None and dtype is None and registry.by_suffix(name) is None and not is_folder:
+    if format is None and dtype is None and _is_plain(_place(name, "open")):
         return _api.load(name, device, **options) if context is None else _api.load_by(context, name, **options)
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes}
     with open(name, device=device, context=context, format=format, **raw) as file:
         arrays = file.load(names, like=like, **options)
     return arrays["data"] if registry.FORMATS[file.format].single else arrays
+
+
+def _is_plain(name: str) -> bool:
+    """Neither its bytes nor its suffix are those of a known format."""
+    from penstock.formats import registry
+
+    if registry.by_suffix(name) is not None or os.path.isdir(name):  # noqa: PTH112 - raises nothing
+        return False
+    return not os.path.isfile(name) or registry.by_content(name) is None  # noqa: PTH113 - raises nothing
 
 
 def save(  # noqa: PLR0913 - one keyword a choice

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from penstock import _core
 from penstock._api import Context, File, FileName
 from penstock._error import Error
+from penstock._file_name import refuse_url
 from penstock._row_numbers import OutOfRange
 from penstock._shared import shared_context
 from penstock._sizes import byte_count
@@ -53,6 +54,7 @@ class Source:
     offset_bytes: int | str = 0
     dataset: str | None = None
     stripe_bytes: int | str = "1 MiB"
+    format: str | None = None
 
 
 def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a choice
@@ -64,6 +66,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     offset_bytes: int | str = 0,
     dataset: str | None = None,
     stripe_bytes: int | str = "1 MiB",
+    format: str | None = None,
     device: str = "auto",
     context: Context | None = None,
     **options: Unpack[CacheOptions],
@@ -80,13 +83,15 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         dataset: which one of a file of several.
         stripe_bytes: of a list of files: as by RAID 0, so many bytes are in the first, the next so many in the second,
             and so on. A power of two, at least page_bytes; also "4 MiB". Order and size are not told by the files.
+        format: of the file; found out when left out. A file of a known format whose `dtype` is told is refused (its
+            header would be the first rows), unless format="raw" is given.
         device: whose memory the cache and what is read lie in: "auto" (a GPU when there is one), "host", "cuda:0", ...
         context: used instead of the one that this process keeps for the device.
         options: of the cache; see CacheOptions.
 
     Raises Error (not found, too short, no memory), TypeError and ValueError of arguments that do not fit.
     """
-    source = Source(path, dtype, shape, mode, offset_bytes, dataset, stripe_bytes)
+    source = Source(path, dtype, shape, mode, offset_bytes, dataset, stripe_bytes, format)
     return open_many([source], device=device, context=context, **options)[0]
 
 
@@ -172,8 +177,13 @@ def _place_of(source: Source) -> Place:
     from penstock.formats.raw import described
     from penstock.formats.single import look_at
 
+    if source.format not in (None, "raw"):
+        raise TypeError(f"dtype= and shape= are for raw files, not for format={source.format!r}")
     for name in names:
+        refuse_url(name, "open")
         need_file(name, registry.FORMATS["raw"])
+        if source.format is None:
+            registry.need_no_format(name)
     all_bytes = sum(look_at(name).st_size for name in names)
     offset = byte_count("offset_bytes", source.offset_bytes)
     said = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
@@ -205,7 +215,7 @@ def _place_of_dataset(name: str, source: Source) -> Place:
 
     if source.shape is not None or source.offset_bytes != 0:
         raise TypeError("shape= and offset_bytes= are of raw files, which need dtype= too")
-    with open_file(name, device="host") as file:
+    with open_file(name, device="host", format=source.format) as file:
         names = list(file)
         if source.dataset is None and len(names) != 1:
             listed = ", ".join(names[:8]) or "none"

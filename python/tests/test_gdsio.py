@@ -254,6 +254,14 @@ def test_a_disk_without_room_is_told_before_anything_is_made(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_data_of_a_known_format_are_not_written_over(tmp_path: Path) -> None:
+    np.save(tmp_path / "f", np.arange(1000.0))
+    (tmp_path / "f.npy").rename(tmp_path / "f")
+    with pytest.raises(Error, match=r"known format \(npy\)"):
+        run(tmp_path / "f", WRITE)
+    assert np.array_equal(np.load(tmp_path / "f"), np.arange(1000.0))
+
+
 @root_only
 def test_a_small_disk_is_not_filled(tmp_path: Path) -> None:
     with _Mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=70m", "tmpfs") as place:

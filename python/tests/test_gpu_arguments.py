@@ -38,8 +38,8 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
         ("None is neither the name", TypeError, lambda: make(None)),  # type: ignore[arg-type]
         ("5 is not the name of a file", TypeError, lambda: make([5])),  # type: ignore[arg-type]
         ("5 is no array: give a list", TypeError, lambda: ps.gpu.open_many([5], device=DEVICE)),
-        ("1 to 7 of their fields", TypeError, lambda: ps.gpu.open_many([()], device=DEVICE)),
-        ("1 to 7 of their fields", TypeError, lambda: ps.gpu.open_many([(path,) * 8], device=DEVICE)),
+        ("1 to 8 of their fields", TypeError, lambda: ps.gpu.open_many([()], device=DEVICE)),
+        ("1 to 8 of their fields", TypeError, lambda: ps.gpu.open_many([(path,) * 9], device=DEVICE)),
         ("takes a list of arrays, not 5", TypeError, lambda: ps.gpu.open_many(5)),  # type: ignore[arg-type]
         ("takes a list of arrays", TypeError, lambda: ps.gpu.open_many(str(path), device=DEVICE)),
         ("those of a known format", ps.Error, lambda: ps.gpu.open_many([path], device=DEVICE)),

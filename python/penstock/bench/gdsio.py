@@ -19,6 +19,7 @@ from typing import Any
 from penstock import Context, Error, _core
 from penstock._api import File
 from penstock.bench.gdsio_job import BATCHED, XFER_TYPES, Job, refusal
+from penstock.formats import registry
 
 STAMP_SEED = 7
 _SPARE_BYTES = 64 << 20
@@ -128,6 +129,10 @@ def reserve(job: Job, made: list[Path]) -> None:
             made.append(path)
         elif not path.is_file():
             raise Error(operation="gdsio", file=str(path), cause="not a regular file", advice="name another with -f")
+        known = registry.content_of(str(path))
+        if known is not None:
+            cause = f"it holds data of a known format ({known}), which the job would write over"
+            raise Error(operation="gdsio", file=str(path), cause=cause, advice="name another with -f, or remove it")
         _allocate(path, end)
 
 

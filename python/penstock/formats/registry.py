@@ -55,6 +55,8 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = b"CDF"
 _NPY = b"\x93NUMPY"
 _ZARR = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+_HMAT = b"PSHMAT\r\n"
+_FIRST_BYTES = 8200  # with the five first places where HDF5 may begin
 _HDF5_STARTS = [0, *(512 << power for power in range(12))]  # a user block may come first
 
 
@@ -89,17 +91,55 @@ def of_file(name: str) -> Format:
 
 
 def by_content(name: str) -> Format | None:
-    """What the first bytes say."""
+    """What the bytes of a regular file say."""
     with reading(name) as (descriptor, status):
-        begin = read_at(descriptor, len(_HDF5), 0)
-        if begin.startswith(_CLASSIC) and begin[3:4] < b" ":  # a later version than is known here says so itself
+        begin = read_at(descriptor, _FIRST_BYTES, 0)
+        if begin.startswith(_CLASSIC) and b"\0" < begin[3:4] < b"\t":  # an unknown version is told by its reader
             return FORMATS["netcdf3"]
         if begin.startswith(_NPY):
             return FORMATS["npy"]
-        starts = [start for start in _HDF5_STARTS if start < status.st_size]
-        if any(read_at(descriptor, len(_HDF5), start) == _HDF5 for start in starts):
-            return FORMATS["netcdf4"] if by_suffix(name) is FORMATS["netcdf4"] else FORMATS["hdf5"]
+        for start in (start for start in _HDF5_STARTS if start < status.st_size):
+            there = begin[start : start + len(_HDF5)] or read_at(descriptor, len(_HDF5), start)
+            if there == _HDF5:
+                return FORMATS["netcdf4"] if by_suffix(name) is FORMATS["netcdf4"] else FORMATS["hdf5"]
+        if _begins_as_safetensors(begin, status.st_size) and read_at(descriptor, 1, _json_end(begin) - 1) in b"} ":
+            return FORMATS["safetensors"]
     return None
+
+
+def _json_end(begin: bytes) -> int:
+    return 8 + int.from_bytes(begin[:8], "little")
+
+
+def _begins_as_safetensors(begin: bytes, file_bytes: int) -> bool:
+    """The length of a JSON object that the file holds, and its first byte."""
+    return begin[8:9] == b"{" and 10 <= _json_end(begin) <= file_bytes
+
+
+def content_of(name: str) -> str | None:
+    """The name of the format that the bytes of a file or folder show, also of one that open() does not read."""
+    if os.path.isdir(name):  # noqa: PTH112 - raises nothing, whatever the name
+        return "zarr" if any(Path(name, mark).exists() for mark in _ZARR) else None
+    if not os.path.isfile(name):  # noqa: PTH113 - raises nothing, whatever the name
+        return None
+    with reading(name) as (descriptor, _):
+        if read_at(descriptor, len(_HMAT), 0) == _HMAT:
+            return "hmat"
+    found = by_content(name)
+    return None if found is None else found.name
+
+
+def need_no_format(name: str) -> None:
+    """TypeError for a file of a known format whose elements were told: its header would be taken for some of them, and
+    written over."""
+    named = by_suffix(name)
+    known = content_of(name) or (named.name if named is not None else None)
+    if known is not None:
+        proper = "leave them out to open its datasets" if known in FORMATS else "penstock.hmatrix opens it"
+        raise TypeError(
+            f"dtype= and shape= are for raw files, {name} is {known}: {proper}; "
+            "format='raw' takes all its bytes as elements"
+        )
 
 
 def _unknown(name: str, cause: str) -> Error:

@@ -1,0 +1,177 @@
+"""A file that says itself what it holds is never taken for elements or bytes, unless the caller insists; names of other
+machines are none of files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.formats import registry
+
+VALUES = np.arange(32_000, dtype="<f4").reshape(1000, 32)
+SUFFIXES = {
+    "npy": ".npy",
+    "hdf5": ".h5",
+    "netcdf4": ".nc",
+    "netcdf3": ".nc3",
+    "safetensors": ".safetensors",
+    "zarr": ".zarr",
+    "hmat": ".hmat",
+}
+
+
+def make(folder: Path, format: str) -> Path:
+    path = folder / f"feat{SUFFIXES[format]}"
+    if format == "hmat":
+        ps.hmatrix.assemble(ps.hmatrix.shape("sphere", 80), store=path, eps=1e-2).close()
+    elif format == "npy":
+        np.save(path, VALUES)
+    else:
+        ps.save(path, {"feat": VALUES}, "host", format=format)
+    return path
+
+
+def state(path: Path) -> list[str]:
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [hashlib.sha256(one.read_bytes()).hexdigest() for one in files if one.is_file()]
+
+
+TAKES_ELEMENTS: dict[str, Callable[[Path], Any]] = {
+    "gpu.open": lambda path: ps.gpu.open(path, "float32", (-1, 32), device="host"),
+    "gpu.open for writing": lambda path: ps.gpu.open(path, "float32", (-1, 32), mode="r+", device="host"),
+    "gpu.open_many": lambda path: ps.gpu.open_many([(path, "float32")], device="host"),
+    "gpu.open of a list": lambda path: ps.gpu.open([path, path], "float32", device="host"),
+    "open": lambda path: ps.open(path, dtype="float32", device="host"),
+    "open for writing": lambda path: ps.open(path, dtype="float32", write=True, device="host"),
+    "load": lambda path: ps.load(path, "host", dtype="float32"),
+}
+
+
+@pytest.mark.parametrize("how", TAKES_ELEMENTS)
+@pytest.mark.parametrize("format", SUFFIXES)
+@pytest.mark.parametrize("named", [True, False], ids=["suffix", "no suffix"])
+def test_elements_are_told_of_raw_files_only(format: str, how: str, named: bool, tmp_path: Path) -> None:
+    path = make(tmp_path, format)
+    path = path if named else path.rename(tmp_path / "features")
+    before = state(path)
+    wanted = "hdf5" if format == "netcdf4" and not named else format
+    with pytest.raises((TypeError, ps.Error)) as caught:
+        TAKES_ELEMENTS[how](path)
+    assert state(path) == before
+    if path.is_file():
+        assert isinstance(caught.value, TypeError)
+        assert f"is {wanted}" in str(caught.value)
+        assert "format='raw'" in str(caught.value)
+
+
+def test_a_caller_who_insists_gets_the_bytes(tmp_path: Path) -> None:
+    path = make(tmp_path, "npy")
+    size = path.stat().st_size // 4
+    with ps.gpu.open(path, "float32", (size,), format="raw", device="host") as rows:
+        assert len(rows) == size
+    with ps.open(path, format="raw", dtype="float32", device="host") as file:
+        assert file["data"].shape == (size,)
+    with ps.gpu.open(path, format="npy", device="host") as rows:
+        assert rows.shape == VALUES.shape
+    with pytest.raises(TypeError, match="not for format='npy'"):
+        ps.gpu.open(path, "float32", format="npy", device="host")
+
+
+def test_raw_files_are_taken_as_before(tmp_path: Path) -> None:
+    VALUES.tofile(tmp_path / "rows.bin")
+    with ps.gpu.open(tmp_path / "rows.bin", "float32", (-1, 32), device="host") as rows:
+        assert rows.shape == VALUES.shape
+    assert ps.load(tmp_path / "rows.bin", "host", dtype="float32").shape == (32_000,)
+
+
+def user_block(path: Path) -> None:
+    import h5py
+
+    with h5py.File(path, "w", userblock_size=65_536) as file:
+        file["feat"] = VALUES
+
+
+def of(format: str) -> Callable[[Path], None]:
+    return lambda path: make(path.parent, format).rename(path) and None
+
+
+CONTENTS = {
+    "x.nxs": of("hdf5"),
+    "x.mat": user_block,
+    "x.h5ad": of("hdf5"),
+    "x.nc4": of("netcdf4"),
+    "x.cdf": of("netcdf3"),
+    "x.hdf": of("hdf5"),
+    "x.he5": of("hdf5"),
+    "x": of("netcdf3"),
+    "x.bin": of("safetensors"),
+    "x.dat": of("npy"),
+    "x.store": of("zarr"),
+}
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_load_opens_what_open_opens(name: str, tmp_path: Path) -> None:
+    CONTENTS[name](tmp_path / name)
+    with ps.open(tmp_path / name, device="host") as file:
+        found = next(iter(file))
+        np.testing.assert_array_equal(np.asarray(file[found]), VALUES)
+    loaded = ps.load(tmp_path / name, "host")
+    loaded = loaded[found] if isinstance(loaded, dict) else loaded
+    np.testing.assert_array_equal(np.asarray(loaded), VALUES)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"x",
+        b"{" * 40,
+        (10).to_bytes(8, "little") + b"{not closed",
+        b"\x93NUMP",
+        (1 << 40).to_bytes(8, "little") + b"{}",
+    ],
+)
+def test_load_gives_the_bytes_of_what_says_nothing(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(content)
+    assert bytes(memoryview(ps.load(tmp_path / "x.bin", "host"))) == content
+    assert registry.content_of(str(tmp_path / "x.bin")) is None
+
+
+URLS = ["https://example.org/x.h5", "s3://bucket/x.zarr", "gs://b/x", "file:///tmp/x.npy", "HTTP://example.org/x"]
+BY_NAME: dict[str, Callable[[str], Any]] = {
+    "open": ps.open,
+    "load": ps.load,
+    "load of bytes": lambda name: ps.load(name + ".bin"),
+    "create": lambda name: ps.create(name, format="npy"),
+    "save": lambda name: ps.save(name, {"x": VALUES}, format="hdf5"),
+    "save of bytes": lambda name: ps.save(name + ".bin", b"x"),
+    "gpu.open": lambda name: ps.gpu.open(name, device="host"),
+    "gpu.open of raw": lambda name: ps.gpu.open(name, "float32", device="host"),
+    "Context.open": lambda name: ps.Context("host").open(name),
+    "Context.create": lambda name: ps.Context("host").create(name),
+}
+
+
+@pytest.mark.parametrize("how", BY_NAME)
+@pytest.mark.parametrize("url", URLS)
+def test_a_url_is_no_name_of_a_file(url: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ps.Error, match="is a URL") as caught:
+        BY_NAME[how](url)
+    assert caught.value.code == "unsupported"
+    assert caught.value.file.startswith(url)
+    assert ("without file://" if url.startswith("file") else "download it") in caught.value.advice
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("read",), ("write", "--bytes", "1MiB")])
+def test_commands_refuse_urls(penstock: Any, command: tuple[str, ...]) -> None:
+    ran = penstock(command[0], "https://example.org/x", *command[1:])
+    assert ran.code == 1
+    assert "is a URL" in ran.err
