@@ -67,8 +67,8 @@ class Fault:
 class FaultyFs:
     """A mounted file system; see `faulty_fs`."""
 
-    def __init__(self, path: Path, backing: Path, control: socket.socket) -> None:
-        self.path, self.backing = path, backing
+    def __init__(self, path: Path, backing: Path, control: socket.socket, keeps_writes: bool) -> None:
+        self.path, self.backing, self.keeps_writes = path, backing, keeps_writes
         self._control, self._pending, self._rules = control, b"", 0
 
     def fail(self, operations: str, error: int, **which: object) -> Fault:
@@ -175,7 +175,7 @@ def faulty_fs(
     server = subprocess.Popen(words, pass_fds=[theirs.fileno()], start_new_session=True)
     theirs.close()
     ours.settimeout(WAIT_S)
-    fs = FaultyFs(place, backing, ours)
+    fs = FaultyFs(place, backing, ours, writeback)
     try:
         first = fs.answer()
         if first != ["ready"]:
