@@ -51,7 +51,7 @@ LAYERS = {
 OUTSIDE = {
     "src/load": {"base", "os", "device", "ondevice", "load"},
     "bindings": {"os", "context", "load"},
-    "apps": {"context"},
+    "apps": {"os", "context"},
 }
 # The layer a public header belongs to; those not named are base.
 PUBLIC = {

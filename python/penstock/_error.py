@@ -7,6 +7,22 @@ from __future__ import annotations
 
 import errno
 
+# As code_from_errno of the core; EINVAL is none of the caller's arguments here.
+_CODES = {
+    errno.ENOENT: "not_found",
+    errno.ENOTDIR: "not_found",
+    errno.EACCES: "permission_denied",
+    errno.EPERM: "permission_denied",
+    errno.EISDIR: "not_a_regular_file",
+    errno.ENOSPC: "no_space",
+    errno.EDQUOT: "no_space",
+    errno.EFBIG: "no_space",
+    errno.ENOMEM: "out_of_memory",
+    errno.EOPNOTSUPP: "unsupported",
+    errno.ENOSYS: "unsupported",
+    errno.EROFS: "read_only",
+}
+
 
 class Error(Exception):
     """What went wrong, where, and what to do next.
@@ -49,9 +65,8 @@ class Error(Exception):
         """What the system refused, with what was being done and what to do next."""
         if error.errno in (errno.EMFILE, errno.ENFILE):
             advice = "raise the limit of open files (ulimit -n), or close files"
-        code = {errno.ENOENT: "not_found", errno.EACCES: "permission_denied", errno.ENOSPC: "no_space"}
         return cls(
-            code=code.get(error.errno or 0, "io_error"),
+            code=_CODES.get(error.errno or 0, "io_error"),
             operation=operation,
             file=file,
             cause=error.strerror or str(error),

@@ -7,6 +7,7 @@ know the name of their file and open it again where it is not open.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +27,7 @@ class SharedFile:
     """A file that many lazy arrays read, opened when it is needed and closed by the xarray.Dataset."""
 
     def __init__(self, name: str, options: dict[str, Any]) -> None:
-        self.name, self.options = name, options
+        self.name, self.options = os.path.abspath(name), options  # noqa: PTH100 - opened later, and elsewhere
         self._lock = threading.Lock()
         self._open: DataFile | None = None
 

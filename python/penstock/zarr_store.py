@@ -62,7 +62,7 @@ class PenstockStore(LocalStore):
     """
 
     def __init__(self, root: Path | str, *, read_only: bool = False, context: Context | None = None) -> None:
-        super().__init__(root, read_only=read_only)
+        super().__init__(Path(root).absolute(), read_only=read_only)
         self._context = context
         self._reader = _Reader()
 

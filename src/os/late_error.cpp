@@ -35,9 +35,12 @@ int ask(System& system, int fd, bool local) noexcept {
 
 }  // namespace
 
+// What is left after the first error is taken along, or the next writer of the file would be told of this one's.
 int late_error(System& system, int fd, bool local) noexcept {
     const int told = flush(system, fd);
-    return told != 0 ? told : ask(system, fd, local);
+    if (told != 0) static_cast<void>(flush(system, fd));
+    const int asked = ask(system, fd, local);
+    return told != 0 ? told : asked;
 }
 
 }  // namespace penstock::os

@@ -1,11 +1,9 @@
 // See whole_file.hpp.
 #include "hmatrix/geometry/whole_file.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "penstock/error.hpp"
 
@@ -13,8 +11,6 @@ namespace penstock::hmatrix {
 namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
-constexpr int kMode = 0666;
-constexpr int kAttempts = 1000;
 
 [[noreturn]] void fail(const std::string& path, int error_number) {
     throw Error(errno_info("write surface", path, error_number));
@@ -31,21 +27,11 @@ void write_all(int descriptor, std::string_view bytes, const std::string& path) 
     }
 }
 
-WholeFile::WholeFile(std::string path) : path_(std::move(path)) {
-    for (int attempt = 0; descriptor_ < 0; ++attempt) {
-        temporary_ = path_ + ".part-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
-        descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
-        if (descriptor_ < 0 && (errno != EEXIST || attempt == kAttempts)) fail(path_, errno);
-    }
-}
-
-WholeFile::~WholeFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-}
+WholeFile::WholeFile(const std::string& path)
+    : path_(path), file_(os::real_system(), path, {.replace = true, .unnamed = true}) {}
 
 void WholeFile::flush() {
-    write_all(descriptor_, kept_, path_);
+    write_all(file_.fd(), kept_, path_);
     kept_.clear();
 }
 
@@ -56,10 +42,7 @@ void WholeFile::append(std::string_view bytes) {
 
 void WholeFile::commit() {
     flush();
-    if (::fsync(descriptor_) != 0) fail(path_, errno);
-    if (::close(std::exchange(descriptor_, -1)) != 0) fail(path_, errno);
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, errno);
-    temporary_.clear();
+    file_.publish(true);
 }
 
 }  // namespace penstock::hmatrix

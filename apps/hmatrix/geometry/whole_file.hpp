@@ -1,27 +1,25 @@
-// A file that comes into being whole: bytes go to a temporary file in the same folder, which takes the name at the end.
+// A file that comes into being whole and durable, or not at all: os::NewFile, with bytes kept and written in large
+// pieces.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "os/new_file.hpp"
+
 namespace penstock::hmatrix {
 
 class WholeFile {
   public:
-    explicit WholeFile(std::string path);  // throws Error when the temporary file cannot be made
-    ~WholeFile();                          // without commit(): the temporary file is removed
-    WholeFile(const WholeFile&) = delete;
-    WholeFile& operator=(const WholeFile&) = delete;
-
-    void append(std::string_view bytes);  // kept and written in large pieces
-    void commit();                        // writes the rest, syncs, closes and renames
+    explicit WholeFile(const std::string& path);  // throws Error when it cannot be made
+    void append(std::string_view bytes);
+    void commit();  // writes the rest, syncs it and gives it its name; without it nothing is left
 
   private:
     void flush();
     std::string path_;
-    std::string temporary_;
     std::string kept_;
-    int descriptor_ = -1;
+    os::NewFile file_;
 };
 
 // All of `bytes` to an open descriptor; throws Error, no_space for a full disk, naming `path`.

@@ -1,6 +1,7 @@
 // See continued.hpp.
 #include "hmatrix/solve/continued.hpp"
 
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -56,8 +57,10 @@ const char* to_string(Continued how) noexcept {
     return how == Continued::no ? "no" : how == Continued::repeated ? "repeated" : "restarted";
 }
 
-ContinuedResult solve_continued(const CheckpointPlace& place, const SolveOptions& options, std::vector<double>& x,
+ContinuedResult solve_continued(const CheckpointPlace& given, const SolveOptions& options, std::vector<double>& x,
                                 const RunSolve& run) {
+    // Checkpoints are written for hours: they stay where they were asked for when the working folder changes.
+    const CheckpointPlace place{given.context, std::filesystem::absolute(given.file).string(), given.problem};
     const auto attempt = [&](ProductFile& log) {
         x = log.first().x;
         return run_logged(place, log, options, [&](const SolveOptions& how) { return run(x, how); });

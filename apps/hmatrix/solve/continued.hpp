@@ -34,7 +34,7 @@ using RunSolve = std::function<SolveResult(std::span<double> x, const SolveOptio
 
 // `run` solves with the options it is given, x being the first guess where there is no checkpoint. Throws what
 // read_checkpoint throws for a file that is there and is refused, what writing to files throws, and what `run` throws.
-ContinuedResult solve_continued(const CheckpointPlace& place, const SolveOptions& options, std::vector<double>& x,
+ContinuedResult solve_continued(const CheckpointPlace& given, const SolveOptions& options, std::vector<double>& x,
                                 const RunSolve& run);
 
 }  // namespace penstock::hmatrix

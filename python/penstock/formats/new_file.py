@@ -77,7 +77,8 @@ class WriterLock:
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            with contextlib.suppress(OSError):  # nothing was written by it
+                os.close(descriptor)
 
     def __del__(self) -> None:
         if self.__dict__.get("_descriptor") is not None:
@@ -161,10 +162,10 @@ class NewFolder:
 
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
-        if os.getpid() == self._process:  # a forked child has the lock too
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # nothing was written by it
+            if os.getpid() == self._process:  # a forked child has the lock too
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
+            os.close(descriptor)
 
     def _need_replaceable(self) -> None:
         mode = _mode(self.name)

@@ -50,7 +50,7 @@ class HMatrix:
     __array_ufunc__ = None  # x @ A is a TypeError: products are from the left only
 
     def __init__(self, context: Context, path: FileName, options: OpenOptions, built: dict[str, Any]) -> None:
-        self.path = os.fsdecode(path)
+        self.path = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - it is opened again, wherever we are then
         self.built = built
         self._context = context
         self._options: dict[str, Any] = dict(options)

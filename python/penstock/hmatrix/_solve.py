@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -121,6 +122,7 @@ def solve(  # noqa: PLR0913 - one keyword a choice
         raise Error(operation="solve", cause=f"x0 has shape {first.shape}, and b {given.shape}")
     how: dict[str, Any] = dict(options, method=method, tol=tol, progress=callback)
     if checkpoint is not None:
+        checkpoint = os.path.abspath(checkpoint)  # noqa: PTH100 - it may be bytes
         how |= {"checkpoint": checkpoint, "checkpoint_sweeps": checkpoint_sweeps}
     with matrix._lock:
         before, began = matrix.counts, time.monotonic()
@@ -152,7 +154,6 @@ def _columns(values: np.ndarray) -> np.ndarray:
 
 def _remove(checkpoint: FileName) -> None:
     import contextlib
-    import os
 
     name = os.fsencode(checkpoint)  # it may be bytes
     for one in (name, name + b".products"):
