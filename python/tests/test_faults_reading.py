@@ -105,7 +105,11 @@ def wrong_with(fs: FaultyFs, name: str) -> str:
 def test_each_read_may_fail_once_or_for_ever(fs: FaultyFs, name: str) -> None:
     before = fs.counts().get("read", 0)
     assert not wrong_with(fs, name)
-    reads = fs.counts()["read"] - before
+    reads = fs.counts().get("read", 0) - before
+    if reads == 0 and name == "mmap":
+        with pytest.raises(ps.Error):
+            READERS[name][1](fs.path / name / READERS[name][0])
+        pytest.skip("Linux maps no file whose FUSE server wants direct I/O")
     assert reads > 0, "nothing was read from the file system"
     wrong = []
     for number in range(min(reads, MOST_STEPS)):
@@ -122,10 +126,11 @@ def test_each_read_may_fail_once_or_for_ever(fs: FaultyFs, name: str) -> None:
 # Linux goes on by itself when io_uring's read of a FUSE file is short, at the place where it began, and tells the whole
 # count: one request of ours, twelve reads at offset 0 (6.18). No reader can know.
 BY_URING = ("uring-buffered", "gather")
+NOT_SHORT = (*BY_URING, "mmap")  # which has no calls, and no file whose server wants direct I/O
 
 
 @pytest.mark.parametrize("most", [1, 1000])
-@pytest.mark.parametrize("name", [one for one in READERS if one not in BY_URING])
+@pytest.mark.parametrize("name", [one for one in READERS if one not in NOT_SHORT])
 def test_counts_may_be_short(tmp_path_factory: pytest.TempPathFactory, name: str, most: int) -> None:
     """Once 1 byte, or 1000 bytes at most from then on: what is not kept is told as it is."""
     with faulty_fs(tmp_path_factory.mktemp("short"), direct=True) as fs:
@@ -152,8 +157,6 @@ import sys, time, numpy
 import penstock as ps
 name, path, way = sys.argv[1:]
 def read():
-    if way == "load":
-        return ps.load(path, "host", timeout_s=0.5)
     with ps.Context("host", profile=None, path=way) as context, context.open(path) as file:
         return file.read(numpy.zeros(3000, "f4"), timeout_s=0.5)
 began = time.monotonic()
@@ -164,11 +167,10 @@ except ps.Error as error:
     told = error.code
 print(told, time.monotonic() - began, flush=True)
 """
-WAYS = ["auto", "buffered", "uring-buffered", "direct", "uring", "load"]
+WAYS = ["auto", "buffered", "uring-buffered", "direct", "uring"]
 BOUND_S = 30  # of what has half a second, on any machine: a wait without end is what is looked for
 
 
-@pytest.mark.xfail(reason="result() waits without a deadline first", run=False)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_deadline_holds_where_the_disk_never_answers(tmp_path: Path, way: str) -> None:
     with faulty_fs(tmp_path) as fs:

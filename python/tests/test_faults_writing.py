@@ -24,17 +24,6 @@ STEPS = int(os.environ.get("PENSTOCK_FAULT_STEPS", "8"))
 MODES = {"through": {}, "back": {"writeback": True}}
 ERRORS = (errno.ENOSPC, errno.EIO)
 REMOVES = ("unlink", "rmdir")
-NOT_YET = Path(__file__).with_name("faults_not_yet.txt")
-
-
-@pytest.fixture(autouse=True)
-def known(request: pytest.FixtureRequest) -> None:
-    """What fails still is listed, and must fail: who mends it takes the line away. Which step fails is chance where the
-    kernel brings writes when it likes."""
-    name = request.node.name
-    if NOT_YET.exists() and name in NOT_YET.read_text().split():
-        chance = name.startswith("test_any_step_may_fail[back")
-        request.applymarker(pytest.mark.xfail(reason="listed in faults_not_yet.txt", strict=not chance))
 
 
 @pytest.fixture(scope="module", params=MODES)

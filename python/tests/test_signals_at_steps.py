@@ -27,14 +27,6 @@ NAMED = ["buffered", "uring-buffered", "mmap", "auto", "direct", "bytes"]
 SINGLE = ["npy", "safetensors", "nc3", "h5", "nc4", "h5-parts"]
 FOLDERS = ["zarr", "zarr-parts"]
 GROUPS = {"core": NAMED, "files": SINGLE, "folders": FOLDERS, "appends": APPENDS}
-NOT_YET = {
-    ("KILL", "core"): "what a killed writer left stays for ever",
-    ("KILL", "files"): "what a killed writer left stays for ever",
-    ("KILL", "folders"): "what a killed writer left stays for ever",
-    ("INT", "files"): "an interrupted publish fails when it gives up, and leaves its temporary",
-    ("INT", "folders"): "an interrupted writer leaves its folder",
-    ("INT", "appends"): "an interrupted append leaves its journal",
-}
 
 
 def shots(kind: str, folder: Path) -> dict[str, Any]:
@@ -62,12 +54,8 @@ def test_the_signals_land(run: tuple[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_the_file_is_old_or_new_and_nothing_is_left(
-    run: tuple[str, Any], group: str, request: pytest.FixtureRequest
-) -> None:
-    kind, found = run
-    if reason := NOT_YET.get((kind, group)):
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+def test_the_file_is_old_or_new_and_nothing_is_left(run: tuple[str, Any], group: str) -> None:
+    _, found = run
     wrong = {name: found["first"][name] for name in GROUPS[group] if name in found["wrong"]}
     assert not wrong, "\n".join(f"{name}, {found['wrong'][name]} times: {text}" for name, text in wrong.items())
 

@@ -39,6 +39,19 @@ bool empty_file(int fd) noexcept {
     return ::fstat(fd, &status) == 0 && status.st_size == 0;
 }
 
+// A server takes any alignment, and may not answer: opening a file must not wait for a read.
+bool of_a_server(const std::string& file_system) noexcept {
+    return file_system == "fuse" || file_system == "nfs" || file_system == "9p";
+}
+
+void assume_page_size(const char* why, DirectFacts& facts) {
+    const auto page = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
+    facts.usable = true;
+    facts.offset_alignment = facts.memory_alignment = page;
+    facts.source = "assumed";
+    facts.cause = std::string(why) + " and statx has no answer: page size assumed";
+}
+
 // True when a read of `length` bytes into `memory` works; errno kept otherwise.
 bool reads(System& system, int fd, void* memory, std::size_t length) {
     ssize_t count = -1;
@@ -135,11 +148,9 @@ DirectFile open_direct(System& system, int fd, const FileFacts& facts) {
     }
     if (!ask_statx(file.fd.get(), file.facts)) {
         if (empty_file(file.fd.get())) {
-            const auto page = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
-            file.facts.usable = true;
-            file.facts.offset_alignment = file.facts.memory_alignment = page;
-            file.facts.source = "assumed";
-            file.facts.cause = "the file is empty and statx has no answer: page size assumed";
+            assume_page_size("the file is empty", file.facts);
+        } else if (of_a_server(facts.file_system)) {
+            assume_page_size("a server has the file", file.facts);
         } else {
             probe_direct(system, file.fd.get(), file.facts);
         }

@@ -2,7 +2,7 @@
 //
 // A file system may accept O_DIRECT at open and refuse every transfer, and the alignment it wants is neither 512 nor
 // the page size by rule. So nothing is assumed where the answer can be had; where it cannot (an empty file on a file
-// system that statx does not speak for) the result says "assumed".
+// system that statx does not speak for, a file of a server that may not answer) the result says "assumed".
 //
 // That a file system takes O_DIRECT does not mean that bytes go past the page cache: tmpfs takes it and has nothing
 // else, btrfs reads compressed bytes by the page cache, a FUSE server has the page cache of its own files. So the

@@ -49,6 +49,8 @@ def load_all(file: DataFile, names: Mapping[str, str], stream: Any, options: Map
             wanted[name] = request(file._info(whole))
         except Error as error:
             unreadable[name] = error
+        except KeyError:
+            unreadable[name] = _other_now(file.name, name)
     is_strict = bool(options.get("strict") or file.context._strict)
     if unreadable and (is_strict or not wanted):
         raise next(iter(unreadable.values()))
@@ -65,6 +67,12 @@ def load_all(file: DataFile, names: Mapping[str, str], stream: Any, options: Map
         text = f"{file.name}: left out, because they cannot be read: {causes}. load(names=[...]) reads those you name"
         warnings.warn(text, UnreadableWarning, stacklevel=_callers_level())
     return Loaded({name: arrays[name] for name in names if name in arrays}, unreadable)
+
+
+def _other_now(file: str, name: str) -> Error:
+    cause = "it was listed, and is no dataset now: the file has changed, or its storage failed for a moment"
+    operation = f"read dataset {name!r} of"
+    return Error(code="io_error", operation=operation, file=file, cause=cause, advice="open the file again")
 
 
 def _callers_level() -> int:

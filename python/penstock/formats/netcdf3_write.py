@@ -10,14 +10,15 @@ All record variables share the number of records. Those that were not extended g
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock._descriptor import write_at
+from penstock._descriptor import flush, write_at
 from penstock._error import Error
-from penstock.formats.faults import refused, unknown
+from penstock.formats.faults import refused, told, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
 from penstock.formats.netcdf3 import fill_of, values, variable_info, variable_table
 from penstock.formats.netcdf3_encode import encode, encode_records
@@ -36,6 +37,8 @@ from penstock.formats.new_file import NewFile, WriterLock, reserve
 HEADER_ROOM_BYTES = 16 << 10  # for variables and attributes that come later
 _MOST_RECORDS = (1 << 31) - 1  # in CDF-1 and CDF-2
 _FILL_BYTES = 4 << 20  # written at a time
+_UNHARMED = "the file has its old records"
+_NOT_STABLE = "the new records are in the file, but may not outlast a power failure: check the disk, write them again"
 
 
 class NetCDF3Writer:
@@ -47,6 +50,7 @@ class NetCDF3Writer:
         self.name = os.fspath(name)
         self._rows: dict[str, int] = {}  # records that each record variable has been given
         self._named: tuple[Header | None, dict[str, Variable]] = (None, {})  # its variables by name
+        self._lost: Error | None = None  # storage failed in it
         self._lock: WriterLock | None = None
         if append:
             self._new: NewFile | None = None
@@ -127,18 +131,21 @@ class NetCDF3Writer:
         self._header = header
 
     def publish(self, durable: bool) -> None:
-        """The file may be extended again afterwards, and published again."""
-        self._fill_up()
-        if self._new is not None:
-            self._publish_new(self._new, durable)
-            return
-        descriptor = self._opened()
+        """The file may be extended again afterwards, and published again, unless storage failed in it."""
+        if self._lost is not None:
+            raise self._lost
         try:
-            self._publish_in_place(descriptor, durable)
-        except OSError as error:
-            raise Error.of(error, "append to", self.name, "the file has its old records") from error
-        finally:
-            os.close(descriptor)
+            self._fill_up()
+            if self._new is not None:
+                self._publish_new(self._new, durable)
+            else:
+                with self._changing("append to", _UNHARMED) as descriptor:
+                    self._publish_in_place(descriptor, durable)
+                self._adopt(read_header(self.name))
+        except Error as error:
+            if error.system_code:
+                self._lost = error
+            raise
 
     def abandon(self) -> None:
         if self._new is not None:
@@ -153,12 +160,22 @@ class NetCDF3Writer:
     def _shrink(self) -> None:
         if self._grown <= self._published_bytes:
             return
-        descriptor = self._opened()
-        try:
+        with suppress(Error), self._changing("cut", _UNHARMED) as descriptor:  # space behind the end does no harm
             os.ftruncate(descriptor, self._published_bytes)
-        finally:
-            os.close(descriptor)
         self._grown = self._published_bytes
+
+    @contextmanager
+    def _changing(self, operation: str, advice: str) -> Iterator[int]:
+        """A descriptor for writing. What the system refuses, at its end too, is an Error."""
+        with told(operation, self.name, advice):
+            descriptor = self._opened()
+            try:
+                yield descriptor
+            except BaseException:
+                with suppress(OSError):
+                    os.close(descriptor)
+                raise
+            os.close(descriptor)
 
     def _opened(self) -> int:
         """For writing, and the file that was locked."""
@@ -212,8 +229,7 @@ class NetCDF3Writer:
 
     def _reserve(self, header: Header) -> None:
         end = file_bytes(header, self._data_start)
-        descriptor = self._opened()
-        try:
+        with self._changing("reserve space in", _UNHARMED) as descriptor:
             size = os.fstat(descriptor).st_size
             if end > size:
                 if self._streamed:  # else the file's size would say that there are records before they are written
@@ -221,8 +237,6 @@ class NetCDF3Writer:
                     self._streamed = False
                 reserve(descriptor, self.name, size, end - size)
             self._grown = max(end, size)
-        finally:
-            os.close(descriptor)
 
     def _check_room(self, header: Header) -> None:
         need = len(encode(header))
@@ -237,25 +251,33 @@ class NetCDF3Writer:
     def _publish_new(self, new: NewFile, durable: bool) -> None:
         raw = encode(self._header)
         size = max(file_bytes(self._header, self._data_start), len(raw))
-        os.ftruncate(new.descriptor, size)
-        write_at(new.descriptor, raw, 0)
+        with told("write the header of", self.name, "nothing was left behind"):
+            os.ftruncate(new.descriptor, size)
+            write_at(new.descriptor, raw, 0)
         new.publish(durable)
         self._new = None
         self._adopt(read_header(self.name))
 
     def _publish_in_place(self, descriptor: int, durable: bool) -> None:
-        if durable:
-            os.fdatasync(descriptor)
+        """The records are on stable storage, or what is known of their errors is told, before the header tells of them.
+        From then on the file is not cut back."""
+        self._settle(descriptor, durable, _UNHARMED)
         old, raw = encode(self._stored), encode(self._header)
         kept = slice(4, 4 + len(encode_records(self._header)))  # the number of records comes last, alone
         pending = raw[: kept.start] + old[kept] + raw[kept.stop :]
+        self._published_bytes = self._grown
         if pending != old:
             write_at(descriptor, pending, 0)
         if raw[kept] != old[kept]:
             write_at(descriptor, raw[kept], kept.start)
-        if durable:
-            os.fsync(descriptor)
-        self._adopt(read_header(self.name))
+        self._settle(descriptor, durable, _NOT_STABLE)
+
+    def _settle(self, descriptor: int, durable: bool, advice: str) -> None:
+        with told("fsync" if durable else "flush", self.name, advice):
+            if durable:
+                os.fsync(descriptor)
+            else:
+                flush(descriptor)
 
     def _fill_up(self) -> None:
         """Records of variables that were not extended as far as others."""
@@ -263,13 +285,10 @@ class NetCDF3Writer:
         behind = {name: rows for name, rows in self._rows.items() if rows < records}
         if not behind:
             return
-        descriptor = self._opened()
-        try:
+        with self._changing("fill records of", _UNHARMED) as descriptor:
             for name, rows in behind.items():
                 _fill(descriptor, self._variable(name), self.table(name, _whole(self._shape(name, records), rows)))
                 self._rows[name] = records
-        finally:
-            os.close(descriptor)
 
     def _shape(self, name: str, records: int) -> Shape:
         return (records, *self._header.row_shape(self._variable(name)))

@@ -48,6 +48,7 @@ from penstock.formats.zarr_reading import Reading
 from penstock.formats.zarr_shard import Indices
 
 _MOST_NAME = 255  # NAME_MAX of Linux
+_ADVICE = "check the folder, its permissions and its space"
 
 
 def _store_of(name: str) -> str:
@@ -132,7 +133,8 @@ class ZarrWriter:
             if self._new is None:
                 self._made[name] = temporary_name(f"{self.name}/{name.rpartition('/')[2]}")
                 self._nodes.elsewhere[name] = self._made[name]
-            Path(self._nodes.folder(name)).mkdir(parents=True)
+            with told("create the folder of an array in", self.name, _ADVICE):
+                Path(self._nodes.folder(name)).mkdir(parents=True)
         return [self.table(name, self._whole(name, (), meta.shape)) for name, _, meta in made]
 
     def extend(self, name: str, shape: Shape) -> ChunkTable:
@@ -157,10 +159,9 @@ class ZarrWriter:
         if not storage_of(meta).packed:
             backwards = storage_of(meta).backwards
             start, stop = (box.start[::-1], box.stop[::-1]) if backwards else (box.start, box.stop)
-            if meta.pipeline.sharding is None:
-                self._make_chunks(plain, meta, Box(start, stop))
-            else:
-                self._make_shards(plain, meta, Box(start, stop))
+            make = self._make_chunks if meta.pipeline.sharding is None else self._make_shards
+            with told("create chunk files of", self.name, _ADVICE):
+                make(plain, meta, Box(start, stop))
         table = self.container.table(plain, box)
         if not storage_of(meta).packed:
             self._written.update(table.files)
@@ -182,7 +183,7 @@ class ZarrWriter:
         if self._lost is not None:
             raise self._lost
         try:
-            with told("publish", self.name, "check the folder, its permissions and its space"):
+            with told("publish", self.name, _ADVICE):
                 self._publish(durable)
         except Error as error:
             if error.system_code:
