@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock import _api
@@ -80,8 +81,17 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     def reopen() -> Any:
         return registry.function(kind, "reader")(name, **raw, **options)
 
-    opened = Opened(name, kind.name, None if write else container, writer, reopen, durable)
+    anew = _anew(name, write, context, raw | options | {"device": device, "format": format, "decode": decode})
+    opened = Opened(name, kind.name, None if write else container, writer, reopen, durable, anew)
     return DataFile(opened, context or shared_context(device), decode, external)
+
+
+def _anew(name: str, write: bool, context: Context | None, options: Mapping[str, Any]) -> Callable[[], DataFile] | str:
+    if write:
+        return "it is open for writing"
+    if context is not None:
+        return "it was opened with context=, which is of this process; device= can go to others"
+    return partial(open, name, **options)
 
 
 def _place(name: FileName, operation: str) -> str:

@@ -57,6 +57,13 @@ class DataFile(Group):
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, which opens the file of that name itself. TypeError where none can."""
+        anew = "it is closed" if self.closed else self._source.anew
+        if isinstance(anew, str):
+            raise TypeError(f"{self.name} cannot be pickled: {anew}")
+        return anew, ()
+
     # -- what is known of the file
 
     @property

@@ -33,6 +33,9 @@ class Dataset(Unread):
         self.name = name
         self._known: DatasetInfo | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, (self._file, self.name)
+
     @property
     def info(self) -> DatasetInfo:
         """All that the format says of it, dimensions as stored."""

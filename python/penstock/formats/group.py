@@ -33,6 +33,9 @@ class Group(Mapping[str, Any]):
     def __init__(self, file: DataFile, prefix: str) -> None:
         self._file, self._prefix = file, prefix
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Group, (self._file, self._prefix)
+
     @property
     def attrs(self) -> Attributes:
         return self._file._attributes(self._prefix)

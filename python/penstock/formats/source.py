@@ -28,6 +28,7 @@ class Opened:
     writer: Writer | None = None
     reopen: Callable[[], Container] | None = None  # of a file that was written, and published
     durable: bool = False
+    anew: Callable[[], Any] | str = "it is open for writing"  # how another process opens it, or why none can
 
 
 class Source:
@@ -49,6 +50,10 @@ class Source:
         """Of a file that is written, what its writer names `reading`, or the writer itself."""
         writer = self._opened.writer
         return self._opened.container if writer is None else getattr(writer, "reading", writer)
+
+    @property
+    def anew(self) -> Callable[[], Any] | str:
+        return self._opened.anew
 
     @property
     def owns_unpublished(self) -> bool:
