@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 os.environ["PENSTOCK_PROFILES"] = ""  # no profile of the machine the tests run on may turn a choice
-from penstock import Context
+from penstock import Context, cli
 
 # What a shell starts in the background ignores SIGINT, and hands that on: commands here are to be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -45,6 +45,13 @@ def run_penstock(*arguments: str | Path, **options: Any) -> Ran:
         [*PENSTOCK, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT_S, env=environment, **options
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def without_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the command in this process: it does not listen to signals. It would listen on after its end, and end this
+    process at a signal that some later test sends to itself."""
+    monkeypatch.setattr(cli, "_listen", lambda _answer: None)
+    monkeypatch.setattr(cli._Signals, "listen", lambda _signals: None)
 
 
 def mount_is_listed(place: Path) -> bool:

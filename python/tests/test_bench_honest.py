@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PENSTOCK, Ran, assert_one_line_error, mount_is_listed
+from conftest import PENSTOCK, Ran, assert_one_line_error, mount_is_listed, without_signals
 
 import penstock
 from penstock import _core
@@ -56,7 +56,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> int:
     """The command without a process of its own, so that parts of it can be replaced."""
     from penstock import cli
 
-    monkeypatch.setattr(cli, "_listen", lambda _answer: None)
+    without_signals(monkeypatch)
     return cli.main(arguments)
 
 

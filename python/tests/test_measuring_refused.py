@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ran, assert_one_line_error
+from conftest import Ran, assert_one_line_error, without_signals
 
 from penstock import Context, Error, cli
 from penstock.bench import gdsio, h5bench_config
@@ -31,7 +31,7 @@ CONTIG = {"MEM_PATTERN": "CONTIG", "FILE_PATTERN": "CONTIG", "NUM_DIMS": "1", "D
 def penstock(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command in this process, which saves a second for each of so many."""
     monkeypatch.setenv("PENSTOCK_PROGRESS", "0")
-    monkeypatch.setattr(cli, "_listen", lambda _answer: None)
+    without_signals(monkeypatch)
 
     def run(*arguments: str | Path) -> Ran:
         code = cli.main([str(one) for one in arguments])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Ran, assert_one_line_error
+from conftest import Ran, assert_one_line_error, without_signals
 from test_wrong_input import _Mounted, root_only
 
 from penstock import Context, Error, cli
@@ -71,7 +71,7 @@ def test_a_profile_that_cannot_be_written_in_the_end_is_printed(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cli, "_listen", lambda _answer: None)
+    without_signals(monkeypatch)
     monkeypatch.setattr("penstock._publish._write_all", full)
     out = tmp_path / "p.csv"
     code = cli.main([*CALIBRATE, str(out), str(tmp_path), *(["--json"] if json else [])])
