@@ -45,7 +45,7 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 	rm -rf $(RESULTS)
 	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --preset $(PRESET) -j $(JOBS)
 	$(BIN)/ruff check python
-	$(ON_DISK) $(BIN)/python -m pytest -n auto --dist loadfile --junitxml=$(RESULTS)/pytest.xml python/tests
+	$(ON_DISK) $(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 --junitxml=$(RESULTS)/pytest.xml python/tests
 	@$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python
 
 # What `make test` does in short, at length: an hour and more on two cores, most of it as root only. Each number can be

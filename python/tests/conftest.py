@@ -18,9 +18,11 @@ import pytest
 os.environ["PENSTOCK_PROFILES"] = ""  # no profile of the machine the tests run on may turn a choice
 from penstock import Context, cli
 
-# What a shell starts in the background ignores SIGINT, and hands that on: commands here are to be interrupted.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# What a shell starts in the background ignores SIGINT, under nohup SIGHUP, and hands that on: commands here are to be
+# interrupted.
+for number, answer in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, answer)
 
 PENSTOCK = [sys.executable, "-c", "import sys; from penstock.cli import main; sys.exit(main())"]
 LIMIT_S = 120  # "in bounded time" of every command here

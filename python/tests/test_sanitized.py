@@ -1,0 +1,44 @@
+"""Controls of the tests that CI runs once more with the module under the address sanitizer: that it watches, and that
+the module is the watched one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock import _core
+
+pytestmark = pytest.mark.skipif(
+    "asan" not in os.environ.get("LD_PRELOAD", ""), reason="the module is not under the address sanitizer"
+)
+
+# The caller says that 4096 bytes are its own, of which 1000 are.
+OVERFLOW = """
+import ctypes, sys
+import penstock
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+memory = (ctypes.c_char * 4096).from_address(libc.malloc(int(sys.argv[2])))
+with penstock.Context("host") as context, context.open(sys.argv[1]) as file:
+    print(file.read(memory).bytes)
+"""
+
+
+def test_the_module_is_watched() -> None:
+    module = Path(_core.__file__).read_bytes()
+    assert b"__asan_report_store8" in module and b"__ubsan_handle_" in module
+
+
+@pytest.mark.parametrize(("bytes_of_caller", "seen"), [(1000, True), (4096, False)])
+def test_bytes_behind_the_memory_of_the_caller_end_the_process(
+    tmp_path: Path, bytes_of_caller: int, seen: bool
+) -> None:
+    (tmp_path / "file").write_bytes(bytes(4096))
+    program = [sys.executable, "-c", OVERFLOW, str(tmp_path / "file"), str(bytes_of_caller)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=100, check=False)
+    assert ("AddressSanitizer: heap-buffer-overflow" in ended.stderr) == seen, ended.stderr
+    assert (ended.returncode != 0) == seen and (ended.stdout == "4096\n") != seen
