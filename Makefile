@@ -48,9 +48,9 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(ON_DISK) $(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 --junitxml=$(RESULTS)/pytest.xml python/tests
 	@$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python
 
-# What `make test` does in short, at length: an hour and more on two cores, most of it as root only. Each number can be
-# another: make soak PENSTOCK_POWER_CUTS=2000
-LONG := PENSTOCK_POWER_CUTS=$${PENSTOCK_POWER_CUTS:-200} PENSTOCK_SIGNALS=$${PENSTOCK_SIGNALS:-2000} \
+# What `make test` does in short, at length: 1,000 power cuts on each of two file systems, 1,000 kill -9, 1,000 Ctrl-C
+# and more; some hours on two cores, most of it as root only. Each number can be another: make soak PENSTOCK_SIGNALS=100
+LONG := PENSTOCK_POWER_CUTS=$${PENSTOCK_POWER_CUTS:-1000} PENSTOCK_SIGNALS=$${PENSTOCK_SIGNALS:-1000} \
         PENSTOCK_FAULT_STEPS=$${PENSTOCK_FAULT_STEPS:-200} PENSTOCK_FUZZ_SECONDS=$${PENSTOCK_FUZZ_SECONDS:-120} \
         PENSTOCK_SOAK_SECONDS=$${PENSTOCK_SOAK_SECONDS:-120}
 soak: $(STAMPS)/package $(STAMPS)/test-tools
