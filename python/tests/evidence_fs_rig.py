@@ -28,6 +28,7 @@ SMALL = 16 << 10
 PAGE = os.sysconf("SC_PAGESIZE")
 SECTOR = 512
 OTHER = 65534
+PR_SET_DUMPABLE = 4
 BYPASSING = ("direct", "aio", "uring")
 READS = ("auto", "buffered", "mmap", *BYPASSING)
 NEAR = 0.02  # of the pages: what may come or go between two looks
@@ -187,6 +188,8 @@ def _serve(stream: Any, user: int) -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
+        # Who changed its user may not open its own descriptors in /proc, as all processes of that user may.
+        libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
     context = penstock.Context(device="host")
     memory = context.allocate(BYTES, "system")
     for line in stream:
@@ -195,7 +198,8 @@ def _serve(stream: Any, user: int) -> None:
             stream.write("{}\n")
             stream.flush()
             stream.readline()
-            stream.write(json.dumps(_transfer(penstock, file, memory, what)) + "\n")
+            part = context.allocate(BYTES, "system", first_touch="none") if what["untouched"] else memory
+            stream.write(json.dumps(_transfer(penstock, file, part, what)) + "\n")
             stream.flush()
 
 
@@ -221,10 +225,13 @@ class Case:
     hot: bool
     writes: bool = False
     bytes: int = BYTES
+    half: bool = False  # of a hot file: its second half is cold
+    untouched: bool = False  # the memory has no pages yet: btrfs then reads by the page cache
 
     def __str__(self) -> str:
         words = ["write" if self.writes else "read", self.path, "hot" if self.hot else "cold"]
         words += ["strict"] * self.strict + ["small"] * (self.bytes < BYTES) + ["other"] * bool(self.user)
+        words += ["half"] * self.half + ["untouched"] * self.untouched
         return " ".join(words)
 
 
@@ -247,12 +254,15 @@ def prepare(place: Place, case: Case) -> None:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     if case.hot:
         os.pread(place.descriptors[1], BYTES, 0)
+    if case.half:
+        os.posix_fadvise(place.descriptors[0], BYTES // 2, 0, os.POSIX_FADV_DONTNEED)
 
 
 def observe(claims: Claims, agent: Agent, case: Case) -> None:
     """Makes one transfer and compares all that its evidence says with what is so."""
     place = claims.place
-    agent.ask(file=str(place.file), writes=case.writes, path=case.path, strict=case.strict, bytes=case.bytes)
+    what = {name: getattr(case, name) for name in ("writes", "path", "strict", "bytes", "untouched")}
+    agent.ask(file=str(place.file), **what)
     prepare(place, case)
     before, media_before = place.resident(case.bytes), place.media()
     told = agent.ask()
@@ -286,7 +296,7 @@ def _words_of_the_plan(claims: Claims, case: Case, evidence: dict[str, Any], bef
         claims.add(case, "the plan", said, before, before < 0.25)
     elif ", in the page cache" in said or "lives in memory" in said:
         claims.add(case, "the plan", said, before, before > 0.75)
-    if case.hot and not case.writes and not case.user:
+    if case.hot and not case.half and not case.writes and not case.user:
         fetched = [share["path"] for share in evidence["paths"] if share["path"] in BYPASSING]
         claims.add(case, "what is hot is not fetched again", fetched, before, not fetched)
 
@@ -318,6 +328,10 @@ def cases(user: int) -> Iterator[Case]:
             yield Case(user, path, strict, hot=True, writes=True)
     for strict in (False, True):
         yield Case(user, "direct", strict, hot=False, bytes=SMALL)
+        for path in BYPASSING:
+            yield Case(user, path, strict, hot=True, half=True)
+            for state in ({"hot": False}, {"hot": True}, {"hot": True, "half": True}):
+                yield Case(user, path, strict, untouched=True, **state)
 
 
 def main(kind: str, folder: Path) -> dict[str, Any]:
