@@ -18,6 +18,7 @@ import pytest
 from faulty_fs import FaultyFs, faulty_fs
 
 import penstock
+from penstock.cli import PATIENCE_S
 
 PATHS = ("auto", "buffered", "direct", "uring", "uring-buffered", "aio", "mmap")
 TIMEOUT_S = 0.2
@@ -165,9 +166,9 @@ def at_last(act: Callable[[], None], after_s: float) -> Iterator[None]:
         timer.cancel()
 
 
-def wait_for_hanging(fs: FaultyFs) -> None:
+def wait_for_hanging(fs: FaultyFs, requests: int = 1) -> None:
     limit = time.monotonic() + 60
-    while fs.hanging() == 0:
+    while fs.hanging() < requests:
         assert time.monotonic() < limit, "no read came"
         time.sleep(0.005)
 
@@ -220,3 +221,42 @@ def test_the_command_ends_with_its_code(fs: FaultyFs, path: str, number: int, co
         finally:
             fault.remove()
             fs.release()
+
+
+IN_THE_MAIN_THREAD = {"write": ("doctor", "{}"), "create,tmpfile,mknod": ("write", "{}/y.bin", "--bytes", "4KiB")}
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_the_command_leaves_a_system_call_that_no_signal_ends(fs: FaultyFs, signals: int) -> None:
+    """The kernel gives the signal to the main thread, which does not come back to take it."""
+    faults, children = [], []
+    with contextlib.ExitStack() as stack:
+        for operations, words in IN_THE_MAIN_THREAD.items():
+            faults.append(fs.hang(operations))
+            command = [sys.executable, "-m", "penstock", *(word.format(fs.path) for word in words)]
+            child = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            stack.enter_context(at_last(child.kill, 60))
+            children.append(child)
+            wait_for_hanging(fs, len(children))
+        try:
+            begun = time.monotonic()
+            for child in children:
+                child.send_signal(signal.SIGINT)
+            if signals == 2:
+                for child in children:
+                    again_until_the_end(child)
+            assert [child.wait(30) for child in children] == [130, 130]
+            assert seconds(begun) < (PATIENCE_S if signals == 2 else PATIENCE_S + SOON_S)
+        finally:
+            for fault in faults:
+                fault.remove()
+            fs.release()
+
+
+def again_until_the_end(child: subprocess.Popen[bytes]) -> None:
+    """A user who presses Ctrl-C again and again: signals that still wait are one for the kernel."""
+    for _ in range(100):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(0.1)
+            return
+        child.send_signal(signal.SIGINT)

@@ -31,6 +31,7 @@ SIGNALS = {
     signal.SIGHUP: ("interrupted: the terminal is gone", 130),
 }
 
+LOOK_S = 0.5  # between two looks whether a signal waits for a main thread that does not return from the kernel
 PATIENCE_S = 5.0  # for a system call that is under way, and for the cleaning up, before a signal ends all
 LOST = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)  # without a file's name: of stdout
 
@@ -88,16 +89,31 @@ class _Signals:
 
     def _watch(self, coming: int) -> None:
         """Cleaning up is not to be cut short by an impatient second Ctrl-C; nor is it waited for for ever."""
-        began, last = None, 0
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # so that sigpending() tells here what nobody has taken yet
+        began, last, waiting = None, 0, set[int]()
         while True:
-            ready = select.select([coming], [], [], None if began is None or self.number else PATIENCE_S)[0]
-            number = os.read(coming, 1)[0] if ready else 0
-            if number and number not in SIGNALS:
+            if not select.select([coming], [], [], LOOK_S)[0]:
+                waiting = _take_over(waiting)
+                if began is not None and not self.number and time.monotonic() - began > PATIENCE_S:
+                    _leave(last, None)
                 continue
-            late = began is not None and time.monotonic() - began > PATIENCE_S
-            if began is not None and (late or not self.number):
-                _leave(number or last, None)
+            number = os.read(coming, 1)[0]
+            if number not in SIGNALS:
+                continue
+            if began is not None and (not self.number or time.monotonic() - began > PATIENCE_S):
+                _leave(number, None)
             began, last = began or time.monotonic(), number
+
+
+def _take_over(waiting: set[int]) -> set[int]:
+    """The kernel hands a signal to the main thread, and where that does not return from a system call nobody ever takes
+    it. What waited at the last look already comes as if it had been taken. Returns what waits now."""
+    now = {int(number) for number in signal.sigpending() if number in SIGNALS}
+    for number in now & waiting:
+        taken = signal.sigtimedwait({number}, 0)
+        if taken is not None:
+            _thread.interrupt_main(taken.si_signo)
+    return now - waiting
 
 
 def main(arguments: list[str] | None = None) -> int:
