@@ -6,6 +6,7 @@ that fails has done nothing, unless the fault says that it did a part.
 
 from __future__ import annotations
 
+import dis
 import errno
 import gc
 import os
@@ -118,3 +119,47 @@ class InterruptAt:
             if self.count == self._at + 1:
                 raise KeyboardInterrupt
         return self._trace
+
+
+class InterruptAfterCall:
+    """KeyboardInterrupt where the interpreter looks for signals: after call number `at`, step of a loop or beginning of
+    a function, of those in the named modules. What a call gave is lost then, as with a signal."""
+
+    _PLACES = frozenset(dis.opmap.get(name) for name in ("CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD", "RESUME"))
+
+    _SPARED = ("__del__", "descriptor")  # Python drops it in the one; h5py calls the other, and makes it another error
+
+    def __init__(self, at: int, modules: tuple[str, ...]) -> None:
+        self.count, self.where = 0, ""
+        self._at, self._modules = at, modules
+        self._last: dict[int, int] = {}  # what each frame did last
+
+    def __enter__(self) -> InterruptAfterCall:
+        gc.collect()
+        gc.disable()  # as above
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        gc.enable()
+        self._last.clear()
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if frame.f_globals.get("__name__") not in self._modules or code.co_name in self._SPARED:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "return":
+            self._last.pop(id(frame), None)
+        if event == "opcode":
+            before, self._last[id(frame)] = self._last.get(id(frame)), code.co_code[frame.f_lasti]
+            if before in self._PLACES:
+                self._strike(frame)
+        return self._trace
+
+    def _strike(self, frame: FrameType) -> None:
+        self.count += 1
+        if self.count == self._at + 1:
+            self.where = f"{frame.f_globals['__name__']}:{frame.f_lineno}"
+            raise KeyboardInterrupt

@@ -13,7 +13,7 @@ h5py = pytest.importorskip("h5py")
 from hdf5_kit import debian_tool, equal, fetch, numbered, put, run_tool, whole  # noqa: E402
 from hdf5_steps import INT, Steps, check_content, grow, make, make_with_h5py  # noqa: E402
 
-from penstock import Error  # noqa: E402
+from penstock import DType, Error  # noqa: E402
 from penstock.formats import hdf5_apply  # noqa: E402
 from penstock.formats.hdf5 import Hdf5  # noqa: E402
 from penstock.formats.hdf5_write import Hdf5Writer  # noqa: E402
@@ -322,3 +322,22 @@ def test_publishing_again_and_changes_by_others_in_between(path: Path) -> None:
     grow(writer, {"a": (7, 2)})
     writer.publish(durable=True)
     check_content(path, {"a": (7, 2)}, {"a": (7, 2)})
+
+
+def test_a_closed_descriptor_is_not_touched_when_another_file_has_its_number(tmp_path: Path) -> None:
+    """The garbage collector closes the file of a cycle before it asks who else has to let go."""
+    path, other = tmp_path / "x.h5", tmp_path / "other"
+    make(path, {"a": (4, 3)}, {"a": (1, 3)})
+    other.write_bytes(b"precious" * 10_000)
+    writer = Hdf5Writer(path, append=True)
+    writer.create([NewDataset("b", (100_000,), DType.of("f8"))])
+    number = writer._session.descriptor
+    writer._session.real.close()
+    with other.open("r+b") as stream:
+        assert stream.fileno() == number
+        writer.abandon()
+    assert other.read_bytes() == b"precious" * 10_000
+    again = Hdf5Writer(path, append=True)
+    again.create([NewDataset("c", (4,), DType.of("f8"))])
+    again.publish(durable=False)
+    again.close()

@@ -264,16 +264,17 @@ class DataFile(Group):
 
     def __del__(self) -> None:
         if self.__dict__.get("_source") is not None and self._source.owns_unpublished:
+            self._source.close()  # first: a warning may be an error
             warnings.warn(f"{self.name} was never closed: what was written to it is gone", ResourceWarning, 2)
-            self._source.close()
 
     def __enter__(self) -> DataFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        else:
+        try:
+            if kind is None:
+                self.close()
+        finally:  # an interrupt may come before close() has begun
             self.abandon()
 
 

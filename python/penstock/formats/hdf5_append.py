@@ -35,9 +35,8 @@ class InPlace:
         """(HDF5 at work on the file, whether the file is as we left it)."""
         file = open_locked(self._name)
         try:
-            is_settled = settle_note(self._name, file.fileno())
-            session = Session(self._name, self._name, file.fileno())
-            session.owner = file
+            is_settled = settle_note(self._name, file.descriptor)
+            session = Session(self._name, self._name, file)
             self._last = session
             if not is_settled:  # HDF5 has opened the file as others have made it
                 session.forget_note()
@@ -82,7 +81,7 @@ class InPlace:
                 size = self._move_headers(session, session.finish())
                 fresh, changes = self._sorted(session)
                 if self._added:
-                    image = Image(session.descriptor, session.old.end, size)
+                    image = Image(session.real, session.old.end, size)
                     check_steps(self._name, image, (fresh, changes), self._added)
         except BaseException:
             self.abandon(session)
@@ -100,7 +99,8 @@ class InPlace:
         self._added.clear()
         try:
             session.drop()
-            session.cut_back()
+            if session.descriptor >= 0:  # else the garbage collector came first, and the next writer cuts it
+                session.cut_back()
         finally:
             session.close()
 

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import Protocol
 
 from penstock._descriptor import read_at
 
 PAGE_BYTES = 4096
 
 
-class Overlay:
-    """`descriptor`: of the real file; `base_bytes`: how much of it counts (0: a new file)."""
+class Real(Protocol):
+    """The real file. Its descriptor is asked for each time: the number may be another file's once it is closed."""
 
-    def __init__(self, descriptor: int, base_bytes: int) -> None:
-        self._descriptor = descriptor
+    @property
+    def descriptor(self) -> int:
+        """-1 when it is closed."""
+
+
+class Overlay:
+    """`base_bytes`: how much of the real file counts (0: a new one)."""
+
+    def __init__(self, real: Real, base_bytes: int) -> None:
+        self._real = real
         self._base_bytes = base_bytes
         self._pages: dict[int, bytearray] = {}  # pages that were written, whole
         self._at = 0
@@ -74,9 +83,13 @@ class Overlay:
         return b"".join(parts)
 
     def original(self, offset: int, count: int) -> bytes:
-        """Of the real file, zeros beyond what counts of it."""
+        """Of the real file, zeros beyond what counts of it, and all zeros when it is closed: the garbage collector may
+        do that before HDF5 lets go, and nothing is applied then."""
         wanted = max(0, min(count, self._base_bytes - offset))
-        found = read_at(self._descriptor, wanted, offset) if wanted else b""
+        descriptor = self._real.descriptor
+        if wanted and descriptor < 0:
+            return bytes(count)
+        found = read_at(descriptor, wanted, offset) if wanted else b""
         if len(found) != wanted:  # zeros in place of structures would be written back as such
             raise OSError(errno.EIO, f"the file ended {wanted - len(found)} bytes early: it was cut short meanwhile")
         return found.ljust(count, b"\0")

@@ -18,7 +18,7 @@ from penstock.formats.hdf5_attributes import plain
 from penstock.formats.hdf5_library import place_of
 from penstock.formats.hdf5_open import access_list, high_level, name_bytes, name_text
 from penstock.formats.hdf5_order import Change, Fresh
-from penstock.formats.hdf5_overlay import Overlay
+from penstock.formats.hdf5_overlay import Overlay, Real
 
 Facts = dict[str, Any]
 State = dict[str, Facts] | None
@@ -27,14 +27,14 @@ State = dict[str, Facts] | None
 class Image(NamedTuple):
     """A file, where it ended before, and how large it will be before the first step."""
 
-    descriptor: int
+    real: Real
     old_end: int
     size: int
 
 
 def check_steps(name: str, image: Image, steps: tuple[list[Fresh], list[Change]], paths: Iterable[str]) -> None:
     """Raises Error when a step is not safe for one of the objects."""
-    overlay = Overlay(image.descriptor, image.old_end)
+    overlay = Overlay(image.real, image.old_end)
     fresh, changes = steps
     for one in fresh:
         _put(overlay, one.offset, one.content)

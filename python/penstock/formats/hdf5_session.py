@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+from contextlib import suppress
 
 import numpy as np
 from h5py import h5d, h5f, h5fd, h5p
@@ -21,7 +22,7 @@ from penstock.formats.hdf5_journal import Note, without_note, write_note
 from penstock.formats.hdf5_library import set_link_phase_change
 from penstock.formats.hdf5_open import access_list
 from penstock.formats.hdf5_order import Superblock, read_superblock
-from penstock.formats.hdf5_overlay import PAGE_BYTES, Overlay
+from penstock.formats.hdf5_overlay import PAGE_BYTES, Overlay, Real
 from penstock.formats.new_file import reserve
 
 NAME = "penstock-overlay"  # what HDF5 calls the file
@@ -40,21 +41,20 @@ _NO_LOCKS = ("FALSE", "0")
 class Session:
     """`create`: of a new file, else it is opened. `name`: as the user knows it; `path`: as it is now."""
 
-    def __init__(self, name: str, path: str, descriptor: int, create: h5p.PropFCID | None = None) -> None:
-        self.name, self.path, self.descriptor = name, path, descriptor
-        self.owner: io.FileIO | None = None  # of the descriptor of an existing file
+    def __init__(self, name: str, path: str, real: Real, create: h5p.PropFCID | None = None) -> None:
+        self.name, self.path, self.real = name, path, real
         self.page_bytes = 8  # the end of the file is a multiple of it
         self.old: Superblock | None = None
         if create is None:
-            self.old = read_head(name, descriptor)
-            size = os.fstat(descriptor).st_size
+            self.old = read_head(name, self.descriptor)
+            size = os.fstat(self.descriptor).st_size
             if size < self.old.end:
                 raise cut_short(name, f"it has {size} of the {self.old.end} bytes that it says it has")
             if self.old.end <= self.old.offset:  # what has no bytes HDF5 takes for a new file
                 raise damaged(name, f"its superblock at {self.old.offset} says that the file ends at {self.old.end}")
         self.reserved_end = self.old.end if self.old else 0
-        self._found_bytes = 0 if self.old is None else os.fstat(descriptor).st_size
-        self.overlay = Overlay(descriptor, self.reserved_end)
+        self._found_bytes = 0 if self.old is None else os.fstat(self.descriptor).st_size
+        self.overlay = Overlay(real, self.reserved_end)
         access = access_list()
         access.set_fileobj_driver(h5fd.fileobj_driver, self.overlay)
         access.set_fclose_degree(h5f.CLOSE_STRONG)
@@ -79,6 +79,10 @@ class Session:
             self.file.close()
             cause = f"it keeps a list of its free space (strategy {strategy}), which cannot be changed in one step"
             raise refused(self.name, cause, "append with h5py, or write a new file")
+
+    @property
+    def descriptor(self) -> int:
+        return self.real.descriptor
 
     @property
     def has_reserved(self) -> bool:
@@ -140,9 +144,10 @@ class Session:
         return self.overlay.size_bytes
 
     def drop(self) -> None:
-        """Nothing of it will be applied."""
-        if self.file.valid:
-            self.file.close()
+        """Nothing of it will be applied, so what HDF5 finds wrong in it, as after an interrupt, concerns nobody."""
+        with suppress(OSError, RuntimeError, SystemError):
+            if self.file.valid:
+                self.file.close()
 
     def __del__(self) -> None:
         """HDF5 lets go before the descriptor is closed: it prints what it finds wrong."""
@@ -151,9 +156,9 @@ class Session:
 
     def close(self) -> None:
         """Lets go of an existing file, and of its lock."""
-        if self.owner is not None:
+        if isinstance(self.real, LockedFile):
             with told("close", self.name, "read it back: it may not be what was written"):
-                self.owner.close()
+                self.real.close()
 
 
 def read_head(name: str, descriptor: int) -> Superblock:
@@ -161,11 +166,18 @@ def read_head(name: str, descriptor: int) -> Superblock:
     return read_superblock(name, read_at(descriptor, _HEAD_BYTES, 0))
 
 
-def open_locked(name: str) -> io.FileIO:
-    """An existing file, to be changed, and locked against other programs that use HDF5. It is closed with its last
-    reference, wherever an interrupt comes."""
+class LockedFile(io.FileIO):
+    """An existing file. It is closed with its last reference, wherever an interrupt comes."""
+
+    @property
+    def descriptor(self) -> int:
+        return -1 if self.closed else self.fileno()
+
+
+def open_locked(name: str) -> LockedFile:
+    """To be changed, and locked against other programs that use HDF5."""
     try:
-        file = open(name, "r+b", buffering=0)  # noqa: SIM115, PTH123 - the caller closes it
+        file = LockedFile(name, "r+b")
     except OSError as error:
         raise Error.of(error, "open for writing", name, "check the name and its permissions") from error
     if os.environ.get("HDF5_USE_FILE_LOCKING", "").upper() in _NO_LOCKS:

@@ -73,7 +73,7 @@ class Hdf5Writer(Metadata):
         else:
             create = creation_list(page_bytes, self.ordered, many_members)
             self._new = NewFile(self.name)
-            self._session = Session(self.name, self._new.temporary, self._new.descriptor, create)
+            self._session = Session(self.name, self._new.temporary, self._new, create)
 
     # -- adding
 

@@ -133,13 +133,13 @@ class NewFolder:
     ours, and is refused."""
 
     def __init__(self, name: str, marks: Sequence[str]) -> None:
-        self.name = _core.target_of(name)
+        self.name, self.temporary, self._descriptor = _core.target_of(name), "", -1
         self._marks = marks
         self._need_replaceable()
         need_no_writer(self.name)
         self._process = os.getpid()
         self._replaces = _mode(self.name) is not None
-        self.temporary, self._descriptor = _checked("create", name, lambda: _make_folder(self.name))
+        _checked("create", name, self._make)
 
     def publish(self, durable: bool) -> None:
         """`durable` concerns the names; what is in the folder was made durable by who wrote it."""
@@ -160,11 +160,52 @@ class NewFolder:
                 shutil.rmtree(self.temporary, ignore_errors=True)
             self._close()
 
+    def __del__(self) -> None:
+        """Of one that an interrupt kept from its user."""
+        if self.__dict__.get("_descriptor") is not None:
+            self.abandon()
+
+    def _make(self) -> None:
+        """A locked folder beside the name. Names are tried as the core does for files, so that the next writer of the
+        name meets what a killed one left."""
+        path = Path(self.name)
+        parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for attempt in range(_ATTEMPTS):
+                self.temporary = str(path.with_name(_core.temporary_name(path.name, attempt, parent)))
+                if self._make_as(self.temporary, _OWNER_ONLY if self._replaces else _ANYBODY):
+                    return
+        finally:
+            os.close(parent)
+        raise FileExistsError(errno.EEXIST, "all temporary names are taken", self.name)
+
+    def _make_as(self, name: str, mode: int) -> bool:
+        """False: the name is another writer's."""
+        if os.path.lexists(name) and not _remove_dead_folder(name):
+            return False
+        try:
+            Path(name).mkdir(mode)
+            self._descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileExistsError:
+            return False
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).rmdir()
+            raise
+        if _lock_folder(self._descriptor, name) is not False:
+            return True
+        self._close()
+        return False
+
     def _close(self) -> None:
+        """The lock goes with it, wherever an interrupt comes: it would shut this process out of the folder."""
         descriptor, self._descriptor = self._descriptor, -1
-        with contextlib.suppress(OSError):  # nothing was written by it
+        try:
             if os.getpid() == self._process:  # a forked child has the lock too
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
+        except OSError:
+            pass
+        finally:
             os.close(descriptor)
 
     def _need_replaceable(self) -> None:
@@ -203,30 +244,6 @@ class NewFolder:
             _checked("create", self.name, lambda: os.fchmod(self._descriptor, stat.S_IMODE(mode)))
         finally:
             os.close(older)
-
-
-def _make_folder(name: str) -> tuple[str, int]:
-    """A locked folder beside `name`, and its descriptor. Names are tried as the core does for files, so that the next
-    writer of `name` meets what a killed one left."""
-    path = Path(name)
-    mode = _ANYBODY if _mode(name) is None else _OWNER_ONLY
-    parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for attempt in range(_ATTEMPTS):
-            made = str(path.with_name(_core.temporary_name(path.name, attempt, parent)))
-            try:
-                Path(made).mkdir(mode)
-            except FileExistsError:
-                if not _remove_dead_folder(made):
-                    continue
-                Path(made).mkdir(mode)
-            descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            if _lock_folder(descriptor, made) is not False:
-                return made, descriptor
-            os.close(descriptor)
-    finally:
-        os.close(parent)
-    raise FileExistsError(errno.EEXIST, "all temporary names are taken", name)
 
 
 def _lock_folder(descriptor: int, name: str) -> bool | None:
@@ -346,11 +363,12 @@ def _replace_folder(temporary: str, name: str) -> None:
         return
     if not _exchange(temporary, name):
         older = Path(temporary_name(name))
-        target.rename(older)
         try:
+            target.rename(older)
             Path(temporary).rename(target)
-        except OSError:
-            older.rename(target)
+        except BaseException:  # interrupts too
+            if os.path.lexists(older) and not os.path.lexists(name):
+                older.rename(target)
             raise
     if older.is_dir() and not older.is_symlink():
         shutil.rmtree(older, ignore_errors=True)

@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -70,7 +71,8 @@ class Pending:
         self._began = time.perf_counter()
         self._steps = work.steps()
         self._waits_for: _core.Transfer | HostWork | Full | None = None
-        self._lock = threading.Lock()
+        self._begun, self._made_by = False, threading.get_ident()  # who makes it begins it
+        self._lock = threading.RLock()  # that letting go of it can be tried
         self._finished = threading.Event()
         self._error: BaseException | None = None
         self._outcome: Outcome | None = None
@@ -80,6 +82,7 @@ class Pending:
     def begin(self, background: bool) -> Pending:
         """Starts the work; in the background it goes on without anybody waiting."""
         with self._lock:  # another thread may close the file, and then waits here
+            self._begun = True
             self._advance()
             if background and not self._finished.is_set() and not self._work.is_one_transfer:
                 self._start_thread()
@@ -106,6 +109,16 @@ class Pending:
         if self._waits_for is None:
             self._finished.set()
             self._ended(self)
+
+    def _break_off(self) -> None:
+        """The lock is held. An interrupt came before the first step, or between two lines of the last: nothing is left
+        to wait for, and nobody was told how it ended."""
+        self._steps.close()  # type: ignore[attr-defined]
+        if self._error is None:
+            kind = "write" if self.writes else "read"
+            self._outcome, self._error = None, Error(code="cancelled", operation=kind, cause="it was interrupted")
+        self._finished.set()
+        self._ended(self)
 
     def _run_in_thread(self) -> None:
         with self._lock:
@@ -166,17 +179,22 @@ class Pending:
     def _wait_once(self, timeout: float | None) -> bool:
         self._need_own_process()
         if self._thread is None:
-            if not self._lock.acquire(timeout=-1 if timeout is None else timeout):
-                return False
             try:
+                if not self._lock.acquire(timeout=-1 if timeout is None else timeout):
+                    return False
                 self._step(timeout)
-            finally:
-                self._lock.release()
+            finally:  # an interrupt may come just as the lock is ours
+                with suppress(RuntimeError):
+                    self._lock.release()
         return self._finished.is_set() if self._thread is None else self._finished.wait(timeout)
 
     def _step(self, timeout: float | None) -> None:
         """The lock is held. Much work on the host is left to a thread, so that waiting for it can be interrupted."""
-        if self._thread is not None or self._waits_for is None:
+        if self._thread is not None or self._finished.is_set():
+            return
+        if self._waits_for is None:
+            if self._begun or threading.get_ident() == self._made_by:
+                self._break_off()
             return
         if isinstance(self._waits_for, HostWork) and self._waits_for.bytes > _INLINE_BYTES:
             self._start_thread()
