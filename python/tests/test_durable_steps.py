@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from faulty_fs import Step, faulty_fs
 from writers_rig import WRITERS
+
+import penstock as ps
 
 for module in ("h5py", "netCDF4", "safetensors", "zarr"):
     pytest.importorskip(module)
@@ -62,6 +65,22 @@ def test_every_file_is_synced_before_the_name_and_every_folder_after(tmp_path: P
     synced = [one.name for one in steps[: named[-1]] if one.operation == "fsyncdir"]
     assert made <= set(synced), f"folders {made - set(synced)}\n{told}"
     assert any(one.operation == "fsyncdir" for one in steps[named[-1] :]), told
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_elements_that_lie_in_another_file_are_synced_there(tmp_path: Path, durable: bool) -> None:
+    import h5py
+
+    with faulty_fs(tmp_path) as fs:
+        with h5py.File(fs.path / "x.h5", "w") as file:
+            file.create_dataset("x", (1000,), "f8", external=[(str(fs.path / "raw"), 0, 8000)])[...] = 0
+        with (
+            fs.logged() as steps,
+            ps.open(fs.path / "x.h5", write=True, external=True, durable=durable, device="host") as file,
+        ):
+            file["x"][...] = np.arange(1000.0)
+    assert any(one.operation == "write" and one.name == "raw" for one in steps)
+    assert ("raw" in unsynced(steps)) is not durable, "\n".join(map(str, steps))
 
 
 @pytest.mark.parametrize("name", ["buffered", "bytes", "h5"])

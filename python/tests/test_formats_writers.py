@@ -136,15 +136,36 @@ def test_groups_of_one_store_have_one_writer(tmp_path: Path) -> None:
         penstock.open(tmp_path / "s.zarr", write=True, device="host")
 
 
-def test_a_file_that_was_moved_away_is_not_written_through_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "x.nc3"
-    with penstock.create(path, device="host") as made:
-        made.create_dataset("x", (0,), "f8", resizable=(None,))
+@pytest.mark.parametrize("suffix", GROWING)
+@pytest.mark.parametrize("change", ["elements", "append", "attribute", "close"])
+def test_what_has_taken_the_name_of_an_open_file_is_not_written(tmp_path: Path, suffix: str, change: str) -> None:
+    """As rsync and mv do it, which ask nobody whether somebody writes."""
+    path, other = tmp_path / f"x{suffix}", tmp_path / f"other{suffix}"
+    for one in (path, other):
+        with penstock.create(one, device="host") as made:
+            made.create_dataset("x", (0, 4, 3), "f8", resizable=(None, 4, 3), **GROWING[suffix])
+            made["x"].append(np.zeros((4, 4, 3)))
+    held = content(other)
     file = penstock.open(path, write=True, device="host")
-    file["x"].append(np.ones(4000))
-    path.rename(tmp_path / "moved.nc3")
-    other = bytes(100_000)
-    path.write_bytes(other)
+    if change == "close":
+        file["x"].append(np.ones((4, 4, 3)))
+    path.rename(tmp_path / f"moved{suffix}")
+    other.rename(path)
     with pytest.raises(penstock.Error, match="another file has taken its name"):
-        file.close()
-    assert path.read_bytes() == other
+        if change == "elements":
+            file["x"][1] = np.ones((4, 3))
+        elif change == "append":
+            file["x"].append(np.ones((4, 4, 3)))
+        elif change == "attribute":
+            file["x"].attrs["a"] = 1
+        else:
+            file.close()
+    file.abandon()
+    assert content(path) == held
+    with penstock.open(tmp_path / f"moved{suffix}", device="host") as ours:
+        assert ours["x"].shape == (4, 4, 3) and not np.asarray(ours["x"][...]).any()
+
+
+def content(path: Path) -> dict[str, bytes]:
+    files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
+    return {str(one.relative_to(path)): one.read_bytes() for one in files}

@@ -214,10 +214,13 @@ class DataFile(Group):
     def _need_own(self, writer: Any, name: str, files: Sequence[str]) -> None:
         """A file says itself where its elements lie, and may name any file: others are written to when asked for."""
         is_own = getattr(writer, "is_own", None)  # formats whose elements may lie elsewhere
-        for other in () if is_own is None or self._external else files:
-            if not is_own(other):
+        for other in () if is_own is None else files:
+            if is_own(other):
+                continue
+            if not self._external:
                 cause = f"its elements lie in another file, {other}"
                 raise refused(self.name, cause, "external=True of open() allows it, for files that you trust", name)
+            self._source.note_other(other)
 
     def _append(self, dataset: Dataset, value: Any, stream: Any, options: Mapping[str, Any]) -> Outcome:
         target = value_of(value, stream_handle(stream))

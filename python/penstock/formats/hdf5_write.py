@@ -30,7 +30,7 @@ from penstock.formats.hdf5_place import Growth, default_chunk, place_chunks
 from penstock.formats.hdf5_session import NAME, Session, creation_list, group_list, shape_object
 from penstock.formats.hdf5_types import stored_type
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
-from penstock.formats.new_file import NewFile
+from penstock.formats.new_file import NewFile, need_named
 
 PAGE_BYTES = 4096
 
@@ -155,6 +155,11 @@ class Hdf5Writer(Metadata):
             raise
         self._new = self._session = None
         self._in_place.remember()
+
+    def need_same(self) -> None:
+        """Error when another file has the name now."""
+        if self._session is not None and self._new is None:
+            need_named(self._session.descriptor, self.name)
 
     def abandon(self) -> None:
         session, self._session = self._session, None

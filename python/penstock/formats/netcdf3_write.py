@@ -147,6 +147,11 @@ class NetCDF3Writer:
                 self._lost = error
             raise
 
+    def need_same(self) -> None:
+        """Error when another file has the name now."""
+        if self._lock is not None:
+            self._lock.need_named()
+
     def abandon(self) -> None:
         if self._new is not None:
             self._new.abandon()

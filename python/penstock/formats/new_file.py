@@ -48,7 +48,7 @@ class WriterLock:
     as with HDF5."""
 
     def __init__(self, name: str, kind: int = fcntl.LOCK_EX) -> None:
-        self._process = os.getpid()
+        self._name, self._process = name, os.getpid()
         flags = os.O_RDONLY if Path(name).is_dir() or kind == fcntl.LOCK_SH else os.O_RDWR  # NFS locks what is writable
         self._descriptor = _checked("open for writing", name, lambda: os.open(name, flags | os.O_CLOEXEC))
         try:
@@ -63,9 +63,11 @@ class WriterLock:
 
     def need_same(self, descriptor: int, name: str) -> None:
         """Error unless the descriptor, of what has the name now, is of what was locked."""
-        if not os.path.samestat(os.fstat(descriptor), os.fstat(self._descriptor)):
-            cause = "another file has taken its name while it was open for writing"
-            raise Error(code="io_error", operation="write to", file=name, cause=cause, advice="open it again")
+        _need_same(os.fstat(descriptor), self._descriptor, name)
+
+    def need_named(self) -> None:
+        """Error unless what was locked still has its name."""
+        need_named(self._descriptor, self._name)
 
     def release(self) -> None:
         """Forked children have the descriptor too, so closing ours would not do."""
@@ -83,6 +85,17 @@ class WriterLock:
     def __del__(self) -> None:
         if self.__dict__.get("_descriptor") is not None:
             self.release()
+
+
+def need_named(descriptor: int, name: str) -> None:
+    """Error unless the name is still that of the file or folder of the descriptor: elements are written by name."""
+    _need_same(_checked("look at", name, lambda: os.stat(name)), descriptor, name)  # noqa: PTH116 - cheaper
+
+
+def _need_same(named: os.stat_result, descriptor: int, name: str) -> None:
+    if not os.path.samestat(named, os.fstat(descriptor)):
+        cause = "another file has taken its name while it was open for writing"
+        raise Error(code="io_error", operation="write to", file=name, cause=cause, advice="open it again")
 
 
 def need_no_writer(name: str) -> None:

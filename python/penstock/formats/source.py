@@ -16,6 +16,7 @@ from typing import Any
 
 from penstock._error import Error
 from penstock.formats.model import Box, Container, Writer
+from penstock.formats.new_file import sync_file
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Source:
         self._opened = opened
         self._process = os.getpid()
         self._published = False
+        self._others: set[str] = set()  # files that elements were written to, which the writer knows nothing of
         self.lock = threading.RLock()
         self.closed = False
 
@@ -105,6 +107,7 @@ class Source:
                 raise TypeError(
                     f"{name} was opened for reading; use penstock.open(name, write=True) or penstock.create"
                 )
+            self._need_same()
             yield self._opened.writer
 
     def decode(self, name: str, box: Box) -> Any:
@@ -124,8 +127,21 @@ class Source:
     def publish(self) -> None:
         """All bytes are written. A file that cannot be published is abandoned."""
         if self._opened.writer is not None:
+            self._need_same()
+            for other in sorted(self._others) if self._opened.durable else ():
+                sync_file(other)
             self._opened.writer.publish(self._opened.durable)
             self._published = True
+
+    def _need_same(self) -> None:
+        """Of files that are changed in place: another one may have taken the name, by rename, meanwhile."""
+        need_same = getattr(self._opened.writer, "need_same", None)
+        if need_same is not None:
+            need_same()
+
+    def note_other(self, file: str) -> None:
+        """Elements of this file are written to another one: durable, that is synced too."""
+        self._others.add(file)
 
     def close(self) -> None:
         """What was not published is gone. In a forked child nothing is: it is the parent's."""

@@ -69,6 +69,7 @@ class ZarrWriter:
         self._new: NewFolder | None = None
         self._lost: Error | None = None  # storage failed: what it holds is not known here any more
         self._lock = WriterLock(_store_of(self.name)) if append else None
+        self.need_same = self._lock.need_named if self._lock is not None else lambda: None
         try:
             self._begin(append)
         except BaseException:
