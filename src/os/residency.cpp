@@ -65,6 +65,10 @@ bool ask_mincore(int fd, std::uint64_t start, std::uint64_t length, std::vector<
 // Whether mincore tells this caller of this file. To whom it does not it says "resident" of all pages, even of those
 // that no file has. The kernel's own rule decides so, whatever user namespaces, capabilities and lower files there are.
 bool mincore_tells(int fd) {
+    if (of_huge_pages(fd)) {  // it tells of the mapping's own pages, of which a new one has none
+        errno = EOPNOTSUPP;
+        return false;
+    }
     struct stat status {};
     if (::fstat(fd, &status) != 0) return false;
     const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -76,10 +80,6 @@ bool mincore_tells(int fd) {
 }
 
 bool by_mincore(int fd, const Sample& sample, ResidencyWindow& window) {
-    if (of_huge_pages(fd)) {  // mincore tells of the mapping's own pages, of which a new one has none
-        errno = EOPNOTSUPP;
-        return false;
-    }
     const std::uint64_t start = align_down(sample.offset, page_bytes());
     std::vector<unsigned char> pages;
     if (!ask_mincore(fd, start, sample.offset + sample.bytes - start, pages)) return false;
