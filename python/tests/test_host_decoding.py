@@ -31,7 +31,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     _write(path)
     monkeypatch.setattr(plan, "DECODE_BYTES", CONTENT.nbytes // PARTS)
     monkeypatch.setattr(Metadata, "part_bytes", CONTENT.nbytes // PARTS)
-    monkeypatch.setattr(pending_module, "_INLINE_BYTES", CONTENT.nbytes // PARTS)
+    monkeypatch.setattr(pending_module, "INLINE_BYTES", CONTENT.nbytes // PARTS)
     with penstock.open(path, device="host") as opened:
         opened._mover.decode = _Slow(opened._mover.decode)
         yield opened

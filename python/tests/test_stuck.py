@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from faulty_fs import FaultyFs, faulty_fs
@@ -105,6 +106,45 @@ def test_load_ends_at_its_deadline(fs: FaultyFs, suffix: str) -> None:
         fs.release()
 
 
+def compressed(folder: Path, suffix: str) -> None:
+    """A file x.h5 or x.zarr whose dataset a the host decodes, in eight chunks."""
+    bytes = np.random.default_rng(1).integers(0, 256, BYTES, np.uint8)
+    if suffix == "h5":
+        with h5py.File(folder / "x.h5", "w") as file:
+            file.create_dataset("a", data=bytes, chunks=(BYTES // 8,), compression="gzip", compression_opts=1)
+    else:
+        zarr = pytest.importorskip("zarr")
+        group = zarr.open_group(str(folder / "x.zarr"), mode="w")
+        group.create_array("a", shape=BYTES, chunks=BYTES // 8, dtype="u1")[:] = bytes
+
+
+@pytest.mark.parametrize(("suffix", "code"), [("h5", "timed_out"), ("h5", "cancelled"), ("zarr", "timed_out")])
+def test_deadlines_and_cancel_hold_where_the_host_decodes(fs: FaultyFs, suffix: str, code: str) -> None:
+    compressed(fs.backing, suffix)
+    file = penstock.open(fs.path / f"x.{suffix}", device="host")
+    data = file["a"]
+    fault = fs.hang("read", after_bytes=BYTES // 4 if suffix == "h5" else 0)  # not at what says where chunks are
+    try:
+        begun = time.monotonic()
+        under_way = data.start_read(timeout_s=TIMEOUT_S if code == "timed_out" else None)
+        if code == "cancelled":
+            under_way.cancel()
+        with pytest.raises(penstock.Error) as caught:
+            under_way.result()
+        assert caught.value.code == code
+        if suffix == "zarr":  # others go on: the library of HDF5 does one thing at a time
+            last = data.start_read()
+            last.cancel()
+            with pytest.raises(penstock.Error, match="cancelled"):
+                last.result()
+            file.close()
+        assert seconds(begun) < SOON_S
+    finally:
+        fault.remove()
+        fs.release()
+        file.close()
+
+
 def test_memory_of_others_is_kept_until_nothing_is_written_there(fs: FaultyFs) -> None:
     stuck = Stuck(fs, "buffered", BYTES)
     array = np.zeros(BYTES, np.uint8)
@@ -133,6 +173,7 @@ READS = {
     "the close of a file": "file.start_read(large), file.close()",
     "a dataset": "data[:]",
     "a dataset in pieces": "data[::2]",
+    "a compressed dataset": "packed[:]",
 }
 
 PROGRAM = """
@@ -146,6 +187,7 @@ file = context.open(name)
 large = context.allocate(8 << 20)
 data = penstock.open(name, dtype="u1", shape=-1, context=context)["data"]
 data[:1]  # its file is open from now on
+packed = penstock.open(name.replace("x.bin", "x.zarr"), context=context)["a"]
 print("open", flush=True)
 sys.stdin.readline()
 try:
@@ -177,6 +219,7 @@ def wait_for_hanging(fs: FaultyFs, requests: int = 1) -> None:
 @pytest.mark.parametrize("path", ["auto", "uring-buffered"])
 def test_ctrl_c_leaves_and_the_interpreter_ends(fs: FaultyFs, work: str, path: str) -> None:
     (fs.backing / "x.bin").write_bytes(BYTES * b"a")
+    compressed(fs.backing, "zarr")
     program = [sys.executable, "-c", PROGRAM, str(fs.path / "x.bin"), path, READS[work]]
     with (
         subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child,

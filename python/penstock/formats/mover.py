@@ -4,8 +4,8 @@ Two batches are under way at a time: while the engine moves one, the device plac
 comes part by part, each announced to whoever drives the work. What must stay true: scratch is bounded (two batches, the
 chunks of one that the device decodes, one part of the host's); between two batches and between two parts the work can
 be cancelled and can run out of time; whatever ends it early, nothing touches scratch or the target afterwards but
-operations that the system does not end, for which the core keeps both; fewer bytes than planned are an error that names
-the file.
+operations that the system does not end, for which the core keeps both, and decoding that it does not end has memory of
+its own; fewer bytes than planned are an error that names the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from penstock import _core
 from penstock._api import Context, Outcome, leave
 from penstock._error import Error
 from penstock._open_files import Full, Lease, OpenFiles, Use
-from penstock.formats import nvcomp, packed
+from penstock.formats import nvcomp, packed, pending
+from penstock.formats.aside import Aside
 from penstock.formats.batches import SCRATCH_BYTES, Batch
 from penstock.formats.decoding import DeviceDecoder
 from penstock.formats.model import HostDecoder
@@ -204,7 +205,7 @@ class Execution:
         for decode in self._plan.decodes:
             yield HostWork(left)
             self._check_stopped()
-            self._decode(decode)
+            self._decode(decode, left)
             left -= decode.bytes
 
     def _check_stopped(self) -> None:
@@ -304,8 +305,15 @@ class Execution:
             bytes = unpack(self._mover, *where, lambda number: self._job.targets[number].memory)
             self._counts.decoded_on_device(bytes, self._mover.device_decoder())
 
-    def _decode(self, decode: Decode) -> None:
-        plain = self._mover.decode(decode.dataset, decode.box)
+    def _decoded(self, decode: Decode, left: int) -> Any:
+        """A library of a format reads by calls of the system that may not come back. Little is read by who waits, as a
+        small transfer is, unless there is a deadline."""
+        if left <= pending.INLINE_BYTES and self._deadline == float("inf"):
+            return self._mover.decode(decode.dataset, decode.box)
+        return Aside(lambda: self._mover.decode(decode.dataset, decode.box)).result(self._check_stopped)
+
+    def _decode(self, decode: Decode, left: int) -> None:
+        plain = self._decoded(decode, left)
         self._counts.decoded_on_host(decode.bytes, self._mover.library)
         self._finished_bytes += decode.bytes
         given = memoryview(plain).nbytes

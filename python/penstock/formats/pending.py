@@ -23,7 +23,7 @@ from penstock._api import Outcome, Progress
 from penstock._error import Error
 from penstock._open_files import Full
 
-_INLINE_BYTES = 1 << 20  # that whoever waits may make himself: about 10 ms, and a thread takes 0.1 ms to begin
+INLINE_BYTES = 1 << 20  # that whoever waits may make himself: about 10 ms, and a thread takes 0.1 ms to begin
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Pending:
             if self._begun or threading.get_ident() == self._made_by:
                 self._break_off()
             return
-        if isinstance(self._waits_for, HostWork) and self._waits_for.bytes > _INLINE_BYTES:
+        if isinstance(self._waits_for, HostWork) and self._waits_for.bytes > INLINE_BYTES:
             self._start_thread()
         if self._thread is None and self._waits_for.settle(timeout):
             self._advance()

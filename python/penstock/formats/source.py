@@ -122,7 +122,10 @@ class Source:
                     cause="the file is being written",
                     advice="close it, and open it for reading",
                 )
-            return reading.decode(name, box)
+            if not hasattr(reading, "decoding"):
+                return reading.decode(name, box)
+            decode = reading.decoding(name, box)
+        return decode()  # which may hang: others go on meanwhile
 
     def publish(self) -> None:
         """All bytes are written. A file that cannot be published is abandoned."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from penstock._descriptor import read_at
 from penstock._error import Error
+from penstock.formats.aside import Threads
 from penstock.formats.faults import damaged, unknown, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 from penstock.formats.single import need_same
@@ -41,7 +41,7 @@ class Zarr:
         self.nodes = Nodes(self.name)
         self.moved: dict[str, dict[Index, str]] = {}  # chunk files of arrays that are being written
         self._indices = Indices()
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = Threads(min(_THREADS, os.cpu_count() or 1), "penstock-zarr")
 
     def names(self) -> Sequence[str]:
         return self.nodes.arrays()
@@ -88,36 +88,34 @@ class Zarr:
             raise Error.of(error, f"look for chunks of dataset {name!r} of", self.name, "") from error
 
     def decode(self, name: str, box: Box) -> memoryview:
+        return self.decoding(name, box)()
+
+    def decoding(self, name: str, box: Box) -> Callable[[], memoryview]:
+        """What is left of decode() when all was asked of this container: it may be made beside anything else."""
         meta = self.meta(name)
         table = self.table(name, box)
         storage = storage_of(meta)
         fill = np.frombuffer(meta.fill, f"V{meta.dtype.itemsize}")
-        out = np.empty([stop - start for start, stop in zip(box.start, box.stop, strict=True)], fill.dtype)
-        out[...] = fill.reshape(()) if out.ndim == 0 else fill
         pipeline = _chunk_pipeline(meta, storage)
 
-        def decode_row(row: int) -> None:
-            chunk = self._decoded(name, table, row, (pipeline, storage, fill))
-            _place(out, box, table.origin[row], chunk)
+        def decode() -> memoryview:
+            out = np.empty([stop - start for start, stop in zip(box.start, box.stop, strict=True)], fill.dtype)
+            out[...] = fill.reshape(()) if out.ndim == 0 else fill
 
-        if len(table.bytes) == 1:
-            decode_row(0)
-        else:
-            list(self._pool().map(decode_row, range(len(table.bytes))))
-        return memoryview(out.reshape(-1).view(np.uint8))
+            def decode_row(row: int) -> None:
+                chunk = self._decoded(name, table, row, (pipeline, storage, fill))
+                _place(out, box, table.origin[row], chunk)
+
+            self._threads.map(decode_row, len(table.bytes))
+            return memoryview(out.reshape(-1).view(np.uint8))
+
+        return decode
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         return self.nodes.attributes(self.nodes.plain(group))
 
     def close(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown()
-            self._threads = None
-
-    def _pool(self) -> ThreadPoolExecutor:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1), "penstock-zarr")
-        return self._threads
+        self._threads.close()
 
     def _need_readable(self, name: str, meta: ArrayMeta) -> None:
         if meta.refusal:
