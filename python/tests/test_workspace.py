@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from penstock.bench.workspace import LOAD_TRIES, NotPossible, make_resident
+from penstock.bench.workspace import LOAD_TRIES, NotPossible, make_cold, make_hot, make_resident
 
 
 class Crowded:
@@ -33,3 +36,16 @@ def test_a_file_that_is_pushed_out_of_the_page_cache_is_read_again_and_never_cal
     with pytest.raises(NotPossible, match="only 40% of the file stays in the page cache"):
         make_resident(file, 4096)
     assert file.reads == LOAD_TRIES
+
+
+@pytest.mark.parametrize("make", [make_resident, make_hot, make_cold])
+def test_a_state_that_nothing_tells_is_not_possible(make: Callable[[Any, int], float]) -> None:
+    class Unknown:
+        def residency(self, _offset: int, _bytes: int) -> dict[str, object]:
+            return {"resident_fraction": None, "cause": "it belongs to another user"}
+
+        def drop_cache(self) -> None:
+            pass
+
+    with pytest.raises(NotPossible, match="nothing tells what the page cache holds: it belongs to another user"):
+        make(Unknown(), 4096)
