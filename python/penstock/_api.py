@@ -379,6 +379,8 @@ def load(name: FileName, device: str = "auto", **options: Unpack[TransferOptions
 def load_by(context: Context, name: FileName, **options: Unpack[TransferOptions]) -> Buffer:
     """load(), into memory of a context that is there."""
     with context.open(name) as file:
+        if not file.size_bytes:
+            raise Error(operation="load", file=file.name, cause="it is empty", advice="copy or download it again")
         buffer = context.allocate(file.size_bytes)
         outcome = file.read(buffer, **options)
         if outcome.bytes != buffer.bytes:

@@ -137,7 +137,8 @@ def need_file(name: str, format: Format) -> None:
         return
     if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and format.name == "zarr")):
         cause = "it is a folder" if stat.S_ISDIR(mode) else "it is no regular file"
-        raise Error(code="not_a_regular_file", operation=f"open as {format.name}", file=name, cause=cause)
+        advice, operation = "give the name of a file; a folder can only be a Zarr store", f"open as {format.name}"
+        raise Error(code="not_a_regular_file", operation=operation, file=name, cause=cause, advice=advice)
 
 
 def create(
@@ -165,7 +166,7 @@ def create(
     name = _place(name, "create")
     kind = registry.by_name(format) if format is not None else registry.by_suffix(name)
     if kind is None:
-        raise ValueError(f"the suffix of {name} is that of no known format: {registry.listing()}; format= names one")
+        raise ValueError(_no_format(name))
     context = context or shared_context(device)
     writer = registry.function(kind, "writer")(name, **options)
 
@@ -173,6 +174,12 @@ def create(
         return registry.function(kind, "reader")(name)
 
     return DataFile(Opened(name, kind.name, None, writer, None if kind.name == "raw" else reopen, durable), context)
+
+
+def _no_format(name: str) -> str:
+    from penstock.formats import registry
+
+    return f"the suffix of {name} is that of no known format: {registry.listing()}; format= names one"
 
 
 def load(  # noqa: PLR0913 - one keyword a choice
@@ -203,11 +210,19 @@ def load(  # noqa: PLR0913 - one keyword a choice
     from penstock.formats import registry
 
     if format is None and dtype is None and _is_plain(_place(name, "open")):
+        _need_no_arrays(shape=shape, offset_bytes=offset_bytes or None, names=names, like=like)
         return _api.load(name, device, **options) if context is None else _api.load_by(context, name, **options)
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes}
     with open(name, device=device, context=context, format=format, **raw) as file:
         arrays = file.load(names, like=like, **options)
     return arrays["data"] if registry.FORMATS[file.format].single else arrays
+
+
+def _need_no_arrays(**given: Any) -> None:
+    """That nothing is dropped in silence which only arrays have: plain bytes have no shape, and no names."""
+    name = next((name for name, value in given.items() if value is not None), None)
+    if name is not None:
+        raise TypeError(f"{name}= is for arrays, and the file is of no known format: give dtype= too, or format=")
 
 
 def _is_plain(name: str) -> bool:
@@ -240,6 +255,8 @@ def save(  # noqa: PLR0913 - one keyword a choice
     from penstock.formats import registry
 
     if format is None and registry.by_suffix(name) is None:
+        if isinstance(data, Mapping):
+            raise ValueError(_no_format(_place(name, "create")))
         memory = data.as_bytes() if isinstance(data, Array) else data
         return _api.save(name, memory, device, durable=durable, **options)
     arrays = data if isinstance(data, Mapping) else {"data": data}

@@ -202,6 +202,53 @@ def test_shapes_of_raw_files(tmp_path: Path) -> None:
             penstock.open(tmp_path / "x.npy", device="host", **layout)
 
 
+@pytest.mark.parametrize("given", [{"shape": (5,)}, {"offset_bytes": 8}, {"names": ["a"]}, {"like": np.empty(())}])
+def test_what_only_arrays_have_is_not_dropped_in_silence(tmp_path: Path, given: dict[str, Any]) -> None:
+    (tmp_path / "x.bin").write_bytes(bytes(16))
+    with pytest.raises(TypeError, match=f"^{next(iter(given))}= is for arrays.*dtype="):
+        penstock.load(tmp_path / "x.bin", "host", **given)
+    assert penstock.load(tmp_path / "x.bin", "host", offset_bytes=0).bytes == 16
+
+
+def test_an_empty_file_is_named_by_load(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").touch()
+    with pytest.raises(penstock.Error, match=r"^load /.*x\.bin: it is empty; copy or download it again$"):
+        penstock.load(tmp_path / "x.bin", "host")
+    (tmp_path / "x.nc3").touch()
+    with pytest.raises(penstock.Error, match=r"^open /.*x\.nc3: it is empty; copy or download it again$"):
+        penstock.load(tmp_path / "x.nc3", "host")
+
+
+def test_arrays_need_a_suffix_that_says_their_format(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"^the suffix of .*x\.txt is that of no known format: hdf5 .*format="):
+        penstock.save(tmp_path / "x.txt", {"T": np.ones(3)}, "host")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_name_that_is_no_text_is_said_to_be_none(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(TypeError, match="^names of datasets are text; 1 is none$"):
+        penstock.save(tmp_path / f"x.{suffix}", {1: np.ones(3)}, "host")  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("suffix", [*HDF5, "nc3", "zarr"])
+def test_names_that_cannot_be_are_told_without_temporary_names(tmp_path: Path, suffix: str) -> None:
+    for name in ("../x", ""):
+        with pytest.raises(penstock.Error, match=f"'{name}' is no name for a") as found:
+            penstock.save(tmp_path / f"x.{suffix}", {name: np.ones(3)}, "host")
+        assert ".penstock-" not in str(found.value)
+
+
+def test_an_array_of_zarr_holds_no_other(tmp_path: Path) -> None:
+    with pytest.raises(penstock.Error, match=r"dataset 'a' of .*: another array of this call lies in it; give another"):
+        penstock.save(tmp_path / "x.zarr", {"a": np.ones(3), "a/b": np.ones(3)}, "host")
+
+
+def test_one_dataset_is_not_called_several(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones(3))
+    assert ", npy, 1 dataset, to host>" in str(penstock.open(tmp_path / "x.npy", device="host"))
+
+
 def test_one_name_is_no_list_of_names(tmp_path: Path) -> None:
     penstock.save(tmp_path / "x.safetensors", {"a": np.ones(2), "b": np.ones(2), "ab": np.ones(3)}, "host")
     with penstock.open(tmp_path / "x.safetensors", device="host") as file, pytest.raises(TypeError, match="'ab'"):

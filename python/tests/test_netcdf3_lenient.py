@@ -114,7 +114,7 @@ def test_what_the_library_reads_is_read_alike(case: str, tmp_path: Path) -> None
     header = read_header(str(path))
     assert len(encode(header)) == header.bytes, "it is written back in the same length"
     with ps.open(path, device="host") as file:
-        assert "datasets" in repr(file)
+        assert "dataset" in repr(file)
 
 
 @pytest.mark.parametrize(

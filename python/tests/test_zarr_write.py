@@ -244,10 +244,10 @@ def test_new_arrays_groups_and_attributes_of_an_existing_store(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("dataset", "words"),
     [
-        (NewDataset("../x", (3,), DType.of("f4")), "no name of a node"),
-        (NewDataset("g//x", (3,), DType.of("f4")), "no name of a node"),
-        (NewDataset("__x", (3,), DType.of("f4")), "no name of a node"),
-        (NewDataset("zarr.json", (3,), DType.of("f4")), "no name of a node"),
+        (NewDataset("../x", (3,), DType.of("f4")), "no name for an array"),
+        (NewDataset("g//x", (3,), DType.of("f4")), "no name for an array"),
+        (NewDataset("__x", (3,), DType.of("f4")), "no name for an array"),
+        (NewDataset("zarr.json", (3,), DType.of("f4")), "no name for an array"),
         (NewDataset("a", (3,), DType.of("f4")), "already"),
         (NewDataset("a/b", (3,), DType.of("f4")), "is an array, not a group"),
         (NewDataset("link/b", (3,), DType.of("f4")), "already"),

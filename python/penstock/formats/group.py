@@ -150,7 +150,8 @@ class Group(Mapping[str, Any]):
         if file.closed:
             return f"<penstock.{kind} {file.name!r}, {file.format}, closed>"
         names = list(self)
-        lines = [f"<penstock.{kind} {file.name!r}, {file.format}, {len(names)} datasets, to {file.device}>"]
+        count = "1 dataset" if len(names) == 1 else f"{len(names)} datasets"
+        lines = [f"<penstock.{kind} {file.name!r}, {file.format}, {count}, to {file.device}>"]
         lines += [self._line(name) for name in names[:_SHOWN]]
         if len(names) > _SHOWN:
             lines.append(f"  and {len(names) - _SHOWN} more")

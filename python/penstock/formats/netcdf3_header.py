@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from penstock._descriptor import read_at
 from penstock._error import Error
-from penstock.formats.faults import damaged, unsupported
+from penstock.formats.faults import damaged, foreign, unsupported
 
 LARGEST_HEADER_BYTES = 256 << 20
 MOST_DIMENSIONS = 1024  # of one variable: NC_MAX_VAR_DIMS
@@ -204,8 +204,10 @@ class _Parser:
         self._version = 1
 
     def header(self) -> Header:
-        magic = self._take(4, "magic number")
-        if magic[:3] != b"CDF" or magic[3] not in (1, 2, 5):
+        magic = self._take(4, "magic number") if self._limit else b""
+        if magic[:3] != b"CDF":
+            raise foreign(self._name, "classic netCDF", magic)
+        if magic[3] not in (1, 2, 5):
             raise unsupported(self._name, f"begins with {magic!r}; classic netCDF has CDF\\x01, \\x02 and \\x05")
         self._version = magic[3]
         records = self._records()

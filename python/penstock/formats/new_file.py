@@ -233,7 +233,8 @@ class NewFolder:
             return
         there = _checked("look into", self.name, lambda: os.listdir(self.name))  # noqa: PTH208 - names are enough
         if there and not any(mark in there for mark in self._marks):
-            cause = f"a folder of this name has other things in it ({sorted(there)[0]!r}), and none of {self._marks}"
+            none = " or ".join(self._marks)
+            cause = f"a folder of this name has other things in it ({sorted(there)[0]!r}), and no {none}"
             raise Error(operation="create", file=self.name, cause=cause, advice="remove it, or give another name")
 
     def _take_rights(self) -> None:

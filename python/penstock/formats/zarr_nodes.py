@@ -33,11 +33,13 @@ class Nodes:
         self.elsewhere: dict[str, str] = {}  # folders of arrays that are being written
         if not os.path.isdir(root):  # noqa: PTH112 - raises nothing, whatever the name
             cause = "it is no folder" if os.path.lexists(root) else "there is nothing of that name"
-            raise Error(code="not_found", operation="open the Zarr store", file=root, cause=cause)
+            advice = "give the path of the store's folder"
+            raise Error(code="not_found", operation="open the Zarr store", file=root, cause=cause, advice=advice)
         self.identity = identity_of(look_at(root))
         if self.kind("") is None:
             cause = f"the folder has neither {DOCUMENT} nor {_GROUP_V2} nor {_ARRAY_V2}"
-            raise Error(code="unsupported", operation="open the Zarr store", file=root, cause=cause)
+            advice = "give the folder that has one of them, or copy the store again, whole"
+            raise Error(code="unsupported", operation="open the Zarr store", file=root, cause=cause, advice=advice)
 
     def plain(self, name: str) -> str:
         """The name without slashes around it. Raises KeyError for what can be no name."""

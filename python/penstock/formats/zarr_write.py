@@ -125,7 +125,8 @@ class ZarrWriter:
         above = {group for name in names for group in parents(name)}
         twice = next((name for name, times in Counter(names).items() if times > 1 or name in above), None)
         if twice is not None:
-            raise refused(self.name, "two nodes of one call have this name", dataset=twice)
+            cause = "another array of this call " + ("lies in it" if twice in above else "has this name")
+            raise refused(self.name, cause, "give another name", twice)
         for (name, document, meta), dataset in zip(made, datasets, strict=True):
             self._nodes.set_array(name, meta)
             self._changed |= {group: group_document() for group in parents(name) if self._kind(group) is None}
@@ -234,10 +235,10 @@ class ZarrWriter:
     def _parsed(self, dataset: NewDataset) -> tuple[str, dict[str, Any], ArrayMeta]:
         try:
             name = self._nodes.plain(dataset.name)
-        except KeyError as error:
-            raise refused(self.name, str(error.args[0]), dataset=dataset.name) from None
+        except KeyError:
+            name = ""
         if not name or any(part.startswith("__") or part == DOCUMENT for part in name.split("/")):
-            raise refused(self.name, "this can be no name of a node in Zarr", dataset=dataset.name)
+            raise refused(self.name, f"{dataset.name!r} is no name for an array in Zarr", dataset=dataset.name)
         if any(len(os.fsencode(part)) > _MOST_NAME for part in name.split("/")):
             cause = f"a part of the name is too long for a folder: {_MOST_NAME} bytes are the most"
             raise refused(self.name, cause, dataset=dataset.name)
