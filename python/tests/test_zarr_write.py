@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +292,36 @@ def test_a_full_disk_shows_at_creation(tmp_path: Path) -> None:
     assert caught.value.code in ("no_space", "io_error")
     writer.abandon()
     assert not list(tmp_path.iterdir())
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np, penstock
+file = penstock.open(sys.argv[1], write=True, device="host")
+file["plain"].append(np.ones((3, 4)))
+file["shards"].append(np.ones((3, 4)))
+file["g/new"] = np.ones(4)
+file.attrs["title"] = "more"
+if sys.argv[2] == "kill": os.kill(os.getpid(), signal.SIGKILL)
+file.close()
+"""
+
+
+def test_what_a_killed_writer_left_inside_goes_with_the_next_and_nothing_else(tmp_path: Path) -> None:
+    store, precious = tmp_path / "x.zarr", tmp_path / "precious"
+    precious.write_text("precious")
+    with penstock.create(store, device="host") as file:
+        for name, layout in {"plain": {}, "shards": {"shard_shape": (4, 4)}}.items():
+            shape: dict[str, Any] = {"resizable": (None, 4), "chunk_shape": (2, 4)}
+            file.create_dataset(name, (0, 4), "f8", **shape, **layout).append(np.zeros((3, 4)))
+    subprocess.run([sys.executable, "-c", KILLED, store, "kill"], check=False)
+    left = [one.name for one in store.rglob("*.penstock-*")]
+    assert len(left) == 3 and ".new.penstock-0" in left, left
+    (store / ".zarr.json.penstock-0").symlink_to(precious)  # as a stranger would, who knows the name
+    (store / "plain" / ".zarr.json.penstock-0").write_text("half a document")
+    subprocess.run([sys.executable, "-c", KILLED, store, "close"], check=True)
+    assert not list(store.rglob("*.penstock-*"))
+    assert precious.read_text() == "precious"
+    with penstock.open(store, device="host") as file:
+        assert np.asarray(file["plain"][...]).sum() == np.asarray(file["shards"][...]).sum() == 12
+        assert np.asarray(file["g/new"][...]).sum() == 4

@@ -198,8 +198,11 @@ WRITERS = {
 
 
 def left_behind(folder: Path, expected: Path | None = None) -> list[str]:
-    """Names in a folder besides the one that is expected: temporaries, journals, parts."""
-    return sorted(one.name for one in folder.iterdir() if one != expected)
+    """Names in a folder besides the one that is expected, and in that one, where it is a folder, names that are not for
+    good: temporaries, journals, parts."""
+    others = [one.name for one in folder.iterdir() if one != expected]
+    inside = list(expected.rglob("*.penstock-*")) if expected is not None and expected.is_dir() else []
+    return sorted([*others, *(str(one.relative_to(folder)) for one in inside)])
 
 
 def empty(folder: Path) -> None:

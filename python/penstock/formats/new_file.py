@@ -51,8 +51,10 @@ class WriterLock:
         self._name, self._process = name, os.getpid()
         flags = os.O_RDONLY if Path(name).is_dir() or kind == fcntl.LOCK_SH else os.O_RDWR  # NFS locks what is writable
         self._descriptor = _checked("open for writing", name, lambda: os.open(name, flags | os.O_CLOEXEC))
+        self.held = False
         try:
             fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+            self.held = True
         except BlockingIOError as error:
             self._close()
             cause = "another program, or this one, has it open for writing"

@@ -17,7 +17,7 @@ from typing import Any
 from penstock._dtype import DType
 from penstock._error import Error
 from penstock.formats.model import NewDataset, Shape
-from penstock.formats.new_file import sync_file, temporary_name
+from penstock.formats.new_file import sync_file
 from penstock.formats.zarr_types import type_document
 
 _CHUNK_BYTES = 128 << 20  # of a chunk that nobody chose: large enough for storage, small enough for other readers
@@ -107,11 +107,11 @@ def _plain(key: str, value: Any) -> Any:
     raise ValueError(f"attribute {key!r}: {type(value).__name__} is no type of JSON; use text, numbers, lists of them")
 
 
-def write_document(path: str, document: Mapping[str, Any], durable: bool) -> None:
-    """In place of an older one, in one step."""
-    temporary = temporary_name(path)
+def write_document(path: str, document: Mapping[str, Any], durable: bool, temporary: str) -> None:
+    """In place of an older one, in one step; nothing has the temporary name."""
     try:
-        Path(temporary).write_text(json.dumps(document, indent=2), encoding="utf-8")
+        with Path(temporary).open("x", encoding="utf-8") as stream:  # follows no link that came meanwhile
+            stream.write(json.dumps(document, indent=2))
         if durable:
             sync_file(temporary)
         Path(temporary).replace(path)

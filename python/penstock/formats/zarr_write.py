@@ -21,7 +21,7 @@ import numpy as np
 from penstock._error import Error
 from penstock.formats.faults import damaged, refused, told, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
-from penstock.formats.new_file import NewFolder, WriterLock, sync_file, sync_folder, sync_tree, temporary_name
+from penstock.formats.new_file import NewFolder, WriterLock, sync_file, sync_folder, sync_tree
 from penstock.formats.zarr import Zarr
 from penstock.formats.zarr_allocate import (
     Index,
@@ -36,13 +36,8 @@ from penstock.formats.zarr_allocate import (
 from penstock.formats.zarr_array import ArrayMeta, parse_array, storage_of
 from penstock.formats.zarr_chunks import together
 from penstock.formats.zarr_decode import NOT_STORED
-from penstock.formats.zarr_document import (
-    array_document,
-    consolidated,
-    group_document,
-    plain_attributes,
-    write_document,
-)
+from penstock.formats.zarr_document import array_document, consolidated, group_document, plain_attributes
+from penstock.formats.zarr_hidden import HiddenNames
 from penstock.formats.zarr_nodes import DOCUMENT, MARKS, parents
 from penstock.formats.zarr_reading import Reading
 from penstock.formats.zarr_shard import Indices
@@ -69,6 +64,7 @@ class ZarrWriter:
         self._new: NewFolder | None = None
         self._lost: Error | None = None  # storage failed: what it holds is not known here any more
         self._lock = WriterLock(_store_of(self.name)) if append else None
+        self._hiding = HiddenNames(self._lock)
         self.need_same = self._lock.need_named if self._lock is not None else lambda: None
         try:
             self._begin(append)
@@ -81,7 +77,7 @@ class ZarrWriter:
     def _begin(self, append: bool) -> None:
         if not append:
             self._new = NewFolder(self.name, MARKS)
-            write_document(f"{self._new.temporary}/{DOCUMENT}", group_document(), durable=False)
+            self._hiding.write_document(f"{self._new.temporary}/{DOCUMENT}", group_document(), durable=False)
         self.container = Zarr(self._new.temporary if self._new is not None else self.name)
         self._nodes = self.container.nodes
         self.reading = Reading(self)
@@ -133,7 +129,8 @@ class ZarrWriter:
             self._changed[name] = document
             self._growing[name] = tuple(most is None for most in dataset.resizable or meta.shape)
             if self._new is None:
-                self._made[name] = temporary_name(f"{self.name}/{name.rpartition('/')[2]}")
+                beside = f"{self.name}/{name.rpartition('/')[2]}"
+                self._made[name] = self._hiding.name_for(beside, self._made.values())
                 self._nodes.elsewhere[name] = self._made[name]
             with told("create the folder of an array in", self.name, _ADVICE):
                 Path(self._nodes.folder(name)).mkdir(parents=True)
@@ -330,7 +327,7 @@ class ZarrWriter:
         """Where a new chunk file is until publish: under its name where its array is hidden as a whole."""
         if self._new is not None or name in self._made:
             return final
-        path = temporary_name(final)
+        path = self._hiding.name_for(final, self._files)
         parent = Path(final).parent
         while str(parent) not in self._named:
             self._named.add(str(parent))
@@ -370,7 +367,7 @@ class ZarrWriter:
         for group in sorted(self._touched() - there):
             folder = self._nodes.folder(group)
             Path(folder).mkdir(exist_ok=True)
-            write_document(f"{folder}/{DOCUMENT}", self._changed[group], durable)
+            self._hiding.write_document(f"{folder}/{DOCUMENT}", self._changed[group], durable)
             named |= {folder, str(Path(folder).parent)}
         for name, document in self._changed.items():
             if document["node_type"] == "array":
@@ -384,7 +381,7 @@ class ZarrWriter:
     def _publish_array(self, name: str, document: dict[str, Any], durable: bool) -> str:
         """The folder in which a name is new."""
         hidden, folder = self._made.get(name), self._nodes.folder(name)
-        write_document(f"{folder}/{DOCUMENT}", document, durable and hidden is None)
+        self._hiding.write_document(f"{folder}/{DOCUMENT}", document, durable and hidden is None)
         if hidden is None:
             return folder
         if durable:
@@ -407,7 +404,8 @@ class ZarrWriter:
         whole = consolidated(document, below) if document is not None else None
         if whole is None and group not in self._changed:
             return False
-        write_document(f"{self._nodes.folder(group)}/{DOCUMENT}", whole or self._changed[group], durable)
+        document = whole or self._changed[group]
+        self._hiding.write_document(f"{self._nodes.folder(group)}/{DOCUMENT}", document, durable)
         return True
 
     def _made_or_written(self) -> set[str]:
