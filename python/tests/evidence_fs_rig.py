@@ -188,7 +188,7 @@ def _serve(stream: Any, user: int) -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-        # Who changed its user may not open its own descriptors in /proc, as all processes of that user may.
+        # The kernel forbids a process that changed its user to open its own descriptors in /proc. This call allows it.
         libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
     context = penstock.Context(device="host")
     memory = context.allocate(BYTES, "system")

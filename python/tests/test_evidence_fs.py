@@ -30,7 +30,9 @@ PROVED = {
     "ext4": READS + SMALL_READS + WRITES,
     "xfs": READS + SMALL_READS + WRITES,
     "overlay-ext4": READS + SMALL_READS + WRITES,
-    "btrfs": COLD + SMALL_READS,  # nobody can tell of what was hot before, nor of writes of what has checksums
+    # The kernel does not tell how btrfs read bytes that were in the page cache before the read. It does not tell either
+    # how btrfs wrote a file that has checksums.
+    "btrfs": COLD + SMALL_READS,
     "overlay-btrfs": COLD + SMALL_READS,
 }
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import penstock
+from penstock.formats import aside, plan
 from penstock.formats import pending as pending_module
-from penstock.formats import plan
 from penstock.formats.hdf5_metadata import Metadata
 
 h5py = pytest.importorskip("h5py")
@@ -220,3 +220,15 @@ def _refused(use: Callable[[], Any]) -> bool:
     except penstock.Error as error:
         return "fork" in str(error)
     return False
+
+
+def test_threads_that_nobody_closed_end_with_what_they_worked_for() -> None:
+    before = set(threading.enumerate())
+    threads, together = aside.Threads(3, "decoders"), threading.Barrier(3)
+    threads.map(lambda _row: together.wait(60), 3)
+    mine = set(threading.enumerate()) - before
+    assert len(mine) == 2
+    del threads
+    for one in mine:
+        one.join(20)
+        assert not one.is_alive()

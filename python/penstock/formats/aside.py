@@ -53,10 +53,12 @@ class Aside:
 
 
 class Threads:
-    """Daemon threads that share the rows of some work. Closing them waits for none."""
+    """Daemon threads that share the rows of some work. Closing them waits for none. They end too when nobody holds this
+    any more: a thread holds the queue alone."""
 
     def __init__(self, count: int, name: str) -> None:
         self._count, self._name, self._started = count, name, 0
+        self._lock = threading.Lock()  # several callers may find that threads are missing
         self._asked: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
 
     def map(self, work: Callable[[int], None], rows: int) -> None:
@@ -70,24 +72,28 @@ class Threads:
         call.finish()
 
     def close(self) -> None:
-        for _ in range(self._started):
+        started, self._started = self._started, 0
+        for _ in range(started):
             self._asked.put(None)
-        self._started = 0
+
+    __del__ = close
 
     def _start(self, wanted: int) -> None:
-        while self._started < wanted:
-            try:
-                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
-            except RuntimeError:  # the system has no more: the caller does all that nobody else does
-                return
-            self._started += 1
+        with self._lock:
+            while self._started < wanted:
+                try:
+                    threading.Thread(target=_serve, args=(self._asked,), name=self._name, daemon=True).start()
+                except RuntimeError:  # the system has no more: the caller does all that nobody else does
+                    return
+                self._started += 1
 
-    def _serve(self) -> None:
-        while True:
-            run = self._asked.get()
-            if run is None:
-                return
-            run()
+
+def _serve(asked: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while True:
+        run = asked.get()
+        if run is None:
+            return
+        run()
 
 
 class _Rows:
