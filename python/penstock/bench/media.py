@@ -96,10 +96,10 @@ class Media:
     @contextmanager
     def watch(self) -> Iterator[Moved]:
         moved = Moved()
-        before = None if self.cause else self._counted()
+        before = self._counted()
         yield moved
-        after = None if self.cause else self._counted()
-        if before is not None and after is not None:
+        after = self._counted()
+        if before is not None and after is not None and not self.cause:
             read, written, reads, writes = (late - early for early, late in zip(before, after, strict=True))
             moved.read_bytes, moved.write_bytes = read * SECTOR_BYTES, written * SECTOR_BYTES
             moved.reads, moved.writes = reads, writes
