@@ -47,7 +47,7 @@ except ModuleNotFoundError:  # Python 3.10
 
 ROOT = Path(__file__).resolve().parent.parent
 NEEDED = {"name", "file", "find", "put", "test"}
-# Of the time a test may take: under a mutation it may hang, which is a failure of the test too.
+# A test may take this long: under a mutation it may hang, which is a failure of the test too.
 TEST_SECONDS = 120
 NO_TIME = "no time was left"
 

@@ -4,14 +4,16 @@
 Each case writes a small project into a temporary folder and runs tidy.py on it as ctest does, by its command line.
 """
 
+import json
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-TIDY = Path(__file__).resolve().parent / "tidy.py"
+TOOLS = Path(__file__).resolve().parent
 HEAD = "// What this file is for, why it exists, and what must stay true of it.\n"
+PYTHON = '"""What this module is for, and what must stay true of it."""\n'
 LAWFUL = {
     "src/os/CMakeLists.txt": "target_sources(x PRIVATE fd.cpp)\npenstock_test(os_test fd_test.cpp)\n",
     "src/os/fd.hpp": HEAD
@@ -19,10 +21,18 @@ LAWFUL = {
     "src/os/fd.cpp": HEAD + '#include "os/fd.hpp"\n\n// free() and printf() are named here only.\n'
     'const char* text() { return "new x; delete y; std::cout"; }\n',
     "src/os/fd_test.cpp": HEAD + '#include "os/fd.hpp"\n#include <cstdio>\nint main() { printf("x"); }\n',
+    "src/base/json.hpp": HEAD + "#pragma once\nclass Json {};\n",
+    "src/context/state.hpp": HEAD + "#pragma once\nclass State {};\n",
+    "src/engine/engine.hpp": HEAD + "#pragma once\nclass Engine {};\n",
+    "include/penstock/context.hpp": HEAD + "#pragma once\nclass Context {};\n",
+    "apps/solver/solve.hpp": HEAD + "#pragma once\nclass Solver {};\n",
+    "python/penstock/__init__.py": PYTHON + "from . import _api\n",
+    "python/penstock/_api.py": PYTHON,
+    "python/penstock/cli/__init__.py": PYTHON + "import penstock\n",
 }
 
 
-def tidy(files: dict[str, str], allow: str = "") -> tuple[int, str]:
+def run(tool: str, files: dict[str, str], *more: str, allow: str = "") -> tuple[int, str]:
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             path = Path(folder) / name
@@ -31,9 +41,14 @@ def tidy(files: dict[str, str], allow: str = "") -> tuple[int, str]:
         exceptions = Path(folder) / "build" / "allow.txt"
         exceptions.parent.mkdir()
         exceptions.write_text(allow, encoding="utf-8")
-        command = [sys.executable, str(TIDY), "--root", folder, "--allow", str(exceptions)]
+        own = ["--allow", str(exceptions)] if tool == "tidy.py" else []
+        command = [sys.executable, str(TOOLS / tool), "--root", folder, *own, *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout
+
+
+def tidy(files: dict[str, str], allow: str = "") -> tuple[int, str]:
+    return run("tidy.py", files, allow=allow)
 
 
 class Tidy(unittest.TestCase):
@@ -58,10 +73,87 @@ class Tidy(unittest.TestCase):
         self.finds("layer", "bindings/c/more.cpp", HEAD + '#include "engine/engine.hpp"\n')
         self.finds("layer", "src/load/more.cpp", HEAD + '#include "context/state.hpp"\n')
         self.finds("layer", "src/policy/more.cpp", HEAD + '#include "os/fd.hpp"\n')
+        self.finds("layer", "include/penstock/more.hpp", HEAD + '#include "base/json.hpp"\n')
+        self.finds("layer", "include/penstock/types.hpp", HEAD + '#include "penstock/context.hpp"\n')
+
+    def test_nothing_includes_an_application_nor_a_file_that_is_not_there(self):
+        for path in ("src/context/more.hpp", "bindings/python/more.hpp", "include/penstock/more.hpp"):
+            self.finds("layer", path, HEAD + '#include "solver/solve.hpp"\n', 2)
+        self.finds("layer", "apps/solver/more.hpp", HEAD + '#include "python/binding.hpp"\n', 2)
+        self.in_source("layer", '#include "nowhere/at_all.hpp"\n', 2)
+        binding = {"bindings/python/binding.hpp": HEAD + "#pragma once\n"}
+        more = {"apps/solver/more.hpp": HEAD + '#include "python/binding.hpp"\n'}
+        self.assertIn("apps/solver may not include bindings/python/binding.hpp", tidy(LAWFUL | binding | more)[1])
+
+    def test_a_private_name_in_a_public_header_and_a_test_in_the_library_are_found(self):
+        self.finds("private-name", "include/penstock/more.hpp", HEAD + "namespace penstock::os {\nclass Fd;\n}\n", 2)
+        self.finds("private-name", "include/penstock/more.hpp", HEAD + "os::Fd* more();\n", 2)
+        listing = "target_sources(penstock_objects PRIVATE\n  ${PROJECT_SOURCE_DIR}/tests/support/fake.cpp)\n"
+        self.finds("test-in-library", "src/base/CMakeLists.txt", listing, 1)
+
+    def test_python_that_imports_upward_or_in_a_circle_is_found(self):
+        self.finds("python-layer", "python/penstock/_array.py", PYTHON + "from .cli import show\n", 2)
+        inside = "def f():\n    from . import cli\n    return cli\n"
+        self.finds("python-layer", "python/penstock/_array.py", PYTHON + inside, 3)
+        self.finds("python-layer", "python/penstock/strange/__init__.py", PYTHON)
+        circle = LAWFUL | {
+            "python/penstock/formats/raw.py": PYTHON + "from . import npy\n",
+            "python/penstock/formats/npy.py": PYTHON + "if TYPE_CHECKING:\n    from .raw import Raw\n",
+        }
+        self.assertIn("circle: imports in a circle: penstock.formats.npy, penstock.formats.raw", tidy(circle)[1])
+
+    def test_a_full_folder_and_a_prefix_that_is_a_folder_are_found(self):
+        many = {f"docs/page{'abcdefghijklmnopqrstu'[i]}.md": "words\n" for i in range(21)}
+        self.assertEqual(tidy(LAWFUL | dict(list(many.items())[:20])), (0, ""))
+        self.assertIn("docs:1: folder-files: 21 files", tidy(LAWFUL | many)[1])
+        same = {f"src/os/ring_{word}.hpp": HEAD for word in ("one", "two", "three", "four")}
+        self.assertEqual(tidy(LAWFUL | dict(list(same.items())[:3])), (0, ""))
+        self.assertIn("src/os/ring:1: prefix: 4 ideas begin with ring_", tidy(LAWFUL | same)[1])
+
+    def test_a_decision_without_a_number_twice_numbered_or_long_is_found(self):
+        self.finds("decision", "docs/decisions/workers-share.md", "# Workers share\n")
+        self.finds("decision", "docs/decisions/0001-long.md", "line\n" * 41)
+        two = {"docs/decisions/0001-a.md": "# a\n", "docs/decisions/0001-b.md": "# b\n"}
+        self.assertIn("0001-b.md:1: decision:", tidy(LAWFUL | two)[1])
+
+    def test_a_type_and_a_constant_of_two_files_are_found(self):
+        again = HEAD + "namespace a {\nstruct Fd final : Base {\n    int x;\n};\n}\n"
+        self.assertIn("penstock/Fd:4: type-twice:", tidy(LAWFUL | {"src/os/more.hpp": again})[1])
+        twice = LAWFUL | {
+            "python/penstock/_array.py": PYTHON + "class Part:\n    pass\n",
+            "python/penstock/_error.py": PYTHON + "class Part:\n    pass\n",
+        }
+        self.assertIn("python/Part:2: type-twice:", tidy(twice)[1])
+        constants = {f"src/os/fd{i}.hpp": HEAD + "constexpr int kMost = 3;\n" for i in "ab"}
+        self.assertIn("src/os/fda.hpp#kMost:2: constant-twice:", tidy(LAWFUL | constants)[1])
+
+    def test_a_noun_without_its_line_in_the_glossary_is_found(self):
+        page = {"docs/GLOSSARY.md": "# Glossary\n\n- **Context**: what a program opens files with.\n"}
+        self.assertEqual(tidy(LAWFUL | page), (0, ""))
+        plan = {"include/penstock/plan.hpp": HEAD + "struct Plan {\n  struct In {};\n};\n"}
+        code, output = tidy(LAWFUL | page | plan)
+        self.assertEqual((code, output.count("\n")), (1, 1), output)
+        self.assertIn("include/penstock/plan.hpp:2: glossary: 'Plan' has no line", output)
+        gone = {"docs/GLOSSARY.md": page["docs/GLOSSARY.md"] + "- **Plan**: no such type.\n"}
+        self.assertIn("docs/GLOSSARY.md:4: glossary: 'Plan' is a type that", tidy(LAWFUL | gone)[1])
+
+    def test_a_style_page_that_tells_other_numbers_is_found(self):
+        self.finds("style", "docs/STYLE.md", "Files are at most 900 lines.\n")
+
+    def test_a_sentence_without_an_actor_is_found(self):
+        self.in_source("words", "// Takes the lock. Who waits, gets it.\n", 2)
+        self.in_source("words", "// It is what nobody asked for.\n", 2)
+        self.finds("words", "docs/more.md", "The lane is let go\nwhen somebody asks.\n", 2)
+        self.finds("words", "python/penstock/_array.py", PYTHON + 'x = 1  # The same of rows.\n', 2)
+        prose = "// Whoever holds the lock says who the caller is.\n"
+        self.assertEqual(tidy(LAWFUL | {"src/os/fd.hpp": LAWFUL["src/os/fd.hpp"] + prose}), (0, ""))
 
     def test_a_long_line_a_long_file_and_a_long_function_are_found(self):
         self.in_source("columns", "int " + "x" * 120 + ";\n", 2)
         self.in_source("file-lines", "\n" * 420)
+        account = "// The account.\n// 1. A worker asks.\n// 2. It waits.\n// 3. It goes on.\n" + HEAD
+        self.assertEqual(tidy(LAWFUL | {"src/os/fd.hpp": account + "\n" * 500}), (0, ""))
+        self.finds("file-lines", "src/os/more.hpp", account + "\n" * 600)
         self.in_source("function-lines", "int f(int a) {\n" + "    a += 1;\n" * 69 + "    return a;\n}\n", 2)
         body = "Thing::Thing(int a)\n    : a_{a}, b_(a) {\n" + "    if (a) {\n    }\n" * 36 + "}\n"
         self.in_source("function-lines", body, 2)
@@ -74,10 +166,10 @@ class Tidy(unittest.TestCase):
         self.assertEqual(tidy(LAWFUL | {"src/os/fd.cpp": body}), (0, ""))
 
     def test_too_many_parameters_are_found_in_definitions_and_declarations(self):
-        six = "int a, std::map<int, int> b, int c, int d, int e, int f = g(1, 2)"
-        self.in_source("parameters", f"int more({six}) {{ return a; }}\n", 2)
-        self.in_source("parameters", f"struct S {{\n    virtual int more({six}) const noexcept = 0;\n}};\n", 3)
-        self.in_source("parameters", f"auto more({six}) -> std::pair<int, int>;\n", 2)
+        five = "int a, std::map<int, int> b, int c, int d, int e = g(1, 2)"
+        self.in_source("parameters", f"int more({five}) {{ return a; }}\n", 2)
+        self.in_source("parameters", f"struct S {{\n    virtual int more({five}) const noexcept = 0;\n}};\n", 3)
+        self.in_source("parameters", f"auto more({five}) -> std::pair<int, int>;\n", 2)
 
     def test_a_file_without_a_head_is_found(self):
         self.finds("head", "src/os/more.cpp", "#include <cstdio>\n", 1)
@@ -119,7 +211,7 @@ class Tidy(unittest.TestCase):
         self.finds("developer-path", "tools/more.toml", 'x = "/' + 'root/x"\n', 1)
 
     def test_a_large_file_is_found(self):
-        self.finds("blob", "docs/large.md", "x" * 400_001)
+        self.finds("blob", "docs/large.md", "x" * 100_001)
 
     def test_a_source_that_nothing_builds_or_tests_is_found(self):
         output = tidy(LAWFUL | {"src/os/more.cpp": HEAD})[1]
@@ -133,6 +225,13 @@ class Tidy(unittest.TestCase):
         self.assertEqual(tidy(planted, "print | src/os/fd.cpp | wrong rule\n")[0], 1)
         self.assertEqual(tidy(planted, "raw-memory | src/os/fd.cpp |\n")[0], 1)
         self.assertIn("nothing needs it", tidy(LAWFUL, "print | src/os/fd.cpp | no longer true\n")[1])
+
+    def test_the_census_counts_what_is_there(self):
+        files = LAWFUL | {"python/penstock/_array.py": PYTHON + "from . import cli\nclass Part:\n    pass\n"}
+        files["python/penstock/cli/show.py"] = PYTHON + "class Part:\n    pass\n"
+        counts = json.loads(run("census.py", files, "--json")[1])
+        self.assertEqual((counts["types in python"], counts["names of two types"]), (2, 1))
+        self.assertEqual((counts["types in penstock"], counts["imports upward in Python"]), (5, 1))
 
 
 if __name__ == "__main__":

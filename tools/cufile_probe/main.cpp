@@ -1,4 +1,4 @@
-// penstock-cufile-probe: opens libcufile where a hang or a crash harms nobody, and says what happened.
+// penstock-cufile-probe: opens libcufile in a process of its own, which may hang or crash, and says what happened.
 //
 // Prints key=value lines, each before or right after the step it names, so that the last line tells where it stopped.
 // Started by the Penstock library under a time limit; can be run by hand as well. Exit code 0: the driver opened, and
