@@ -26,7 +26,7 @@ LIMIT_S = 120
 FORMATS = "penstock.formats."
 MODULES = {
     "npy": ("penstock._open", FORMATS + "pending", FORMATS + "datafile", FORMATS + "source"),
-    "zarr": ("penstock._open", FORMATS + "new_file"),
+    "zarr": ("penstock._open", FORMATS + "new_file", FORMATS + "new_folder"),
     "h5-append": tuple(FORMATS + one for one in ("hdf5_append", "hdf5_write", "hdf5_making", "hdf5_session")),
     "zarr-append": (FORMATS + "zarr_write", FORMATS + "zarr_allocate", FORMATS + "zarr_document"),
     "nc3-append": (FORMATS + "netcdf3_write", FORMATS + "writing"),

@@ -19,7 +19,9 @@ from faulty_fs import faulty_fs
 
 import penstock
 from penstock._publish import publish
-from penstock.formats.new_file import NewFile, NewFolder
+from penstock.formats import new_folder
+from penstock.formats.new_file import NewFile
+from penstock.formats.new_folder import NewFolder
 
 STRANGER = 65534
 FORMATS = ("x.npy", "x.safetensors", "x.h5", "x.nc", "x3.nc", "x.zarr", "x.raw", "x.bin", "x.txt")
@@ -65,9 +67,7 @@ def mode_of(path: Path) -> int:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_replaces_has_the_rights_of_what_it_replaces(
-    context: penstock.Context, tmp_path: Path, name: str
-) -> None:
+def test_what_replaces_has_the_rights_of_what_it_replaces(context: penstock.Context, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     save(context, path, 1)
     made = 0o777 if path.is_dir() else 0o666
@@ -188,9 +188,9 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 import penstock
-from penstock.formats import new_file
+from penstock.formats import new_file, new_folder
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
-new_file.NewFile.publish = new_file.NewFolder.publish = die
+new_file.NewFile.publish = new_folder.NewFolder.publish = die
 format = {"x3.nc": "netcdf3", "x.nc": "netcdf4", "x.raw": "raw"}.get(os.path.basename(sys.argv[1]))
 values = np.zeros(100, np.uint8)
 penstock.save(sys.argv[1], values if sys.argv[1].endswith(("npy", "raw")) else {"a": values}, "host", format=format)
@@ -244,4 +244,115 @@ def test_who_may_not_write_a_file_does_not_replace_it(context: penstock.Context,
             os._exit(3)
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
+    assert content(tmp_path / name) == before and names(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to a pipe"])
+def test_what_is_neither_file_nor_folder_is_not_replaced(
+    context: penstock.Context, tmp_path: Path, name: str, kind: str
+) -> None:
+    there = tmp_path / name
+    if kind == "link to a pipe":
+        there.symlink_to(tmp_path / "end")
+        there = tmp_path / "end"
+    if kind == "device":
+        if os.geteuid() != 0:
+            pytest.skip("needs root to make a device")
+        os.mknod(there, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    else:
+        os.mkfifo(there)
+    before = names(tmp_path)
+    other_end = os.open(there, os.O_RDWR)  # whoever opens a pipe does not wait
+    with pytest.raises(penstock.Error) as refused:
+        save(context, tmp_path / name)
+    os.close(other_end)
+    assert refused.value.code == "not_a_regular_file"
+    assert names(tmp_path) == before and not there.is_file() and not there.is_dir()
+
+
+def folder_of_others(name: Path) -> Path:
+    name.mkdir()
+    (name / "chapter").write_text("precious")
+    return name
+
+
+def exchange_names(one: Path, other: Path) -> None:
+    """As whoever may rename in the folder can at any moment."""
+    one.rename(f"{one}.aside")
+    other.rename(one)
+
+
+def test_a_folder_under_the_name_of_a_dead_temporary_is_kept_if_it_is_none_of_ours(tmp_path: Path) -> None:
+    with penstock.create(tmp_path / "x.zarr", device="host"):
+        temporary = tmp_path / names(tmp_path)[0]
+    (tmp_path / "x.zarr" / "zarr.json").unlink()
+    (tmp_path / "x.zarr").rmdir()
+    folder_of_others(temporary)
+    penstock.save(tmp_path / "x.zarr", {"a": data()}, "host")
+    assert names(tmp_path) == [temporary.name, "x.zarr"]
+    assert content(temporary) == {"chapter": b"precious"}
+
+
+@pytest.mark.parametrize("moment", ["published", "abandoned"])
+def test_a_folder_that_takes_the_name_of_a_temporary_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    thesis = folder_of_others(tmp_path / "thesis")
+    first = NewFolder(str(tmp_path / "x"), ["mark"])
+    (Path(first.temporary) / "mark").touch()
+    first.publish(durable=False)
+    second = NewFolder(str(tmp_path / "x"), ["mark"])
+    (Path(second.temporary) / "mark").touch()
+    if moment == "abandoned":
+        exchange_names(Path(second.temporary), thesis)
+        second.abandon()
+    else:
+        exchange = new_folder._exchange
+
+        def and_then_others(one: str, other: str) -> bool:
+            done = exchange(one, other)
+            exchange_names(Path(one), thesis)
+            return done
+
+        monkeypatch.setattr(new_folder, "_exchange", and_then_others)
+        second.publish(durable=False)
+    assert content(Path(second.temporary)) == {"chapter": b"precious"}
+
+
+@pytest.mark.parametrize("name", ["x.nc3", "x.zarr", "x.h5", "x.npy"])
+def test_a_link_that_takes_the_name_of_a_temporary_is_not_written_through(tmp_path: Path, name: str) -> None:
+    home, shared = tmp_path / "home", tmp_path / "shared"
+    home.mkdir()
+    shared.mkdir()
+    precious = folder_of_others(home / "precious") if name == "x.zarr" else home / "precious"
+    if name != "x.zarr":
+        precious.write_text("precious")
+    before = content(home)
+    with pytest.raises(penstock.Error), penstock.create(shared / name, device="host") as file:
+        grows: dict[str, Any] = {"resizable": (None, 1000), "dimensions": ("t", "x")} if name == "x.nc3" else {}
+        made = file.create_dataset("data", (0, 1000) if grows else (1000,), "f8", **grows)
+        temporary = shared / names(shared)[0]
+        temporary.rename(shared / "aside")
+        temporary.symlink_to(precious)
+        if grows:
+            made.append(np.ones((1, 1000)))
+        else:
+            made[...] = np.ones(1000)
+    assert content(home) == before
+
+
+@root_only
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_belongs_to_a_stranger_in_a_sticky_folder_is_not_replaced(
+    context: penstock.Context, tmp_path: Path, name: str
+) -> None:
+    """It would be given to the stranger, as what replaces it has its owner."""
+    save(context, tmp_path / name)
+    before = content(tmp_path / name)
+    os.chown(tmp_path / name, STRANGER, STRANGER)
+    tmp_path.chmod(0o1777)
+    with pytest.raises(penstock.Error) as refused:
+        save(context, tmp_path / name)
+    assert refused.value.code == "permission_denied"
     assert content(tmp_path / name) == before and names(tmp_path) == [name]

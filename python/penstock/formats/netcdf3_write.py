@@ -183,7 +183,9 @@ class NetCDF3Writer:
             os.close(descriptor)
 
     def _opened(self) -> int:
-        """For writing, and the file that was locked."""
+        """For writing: the new file, whatever has its temporary name by now, or the file that was locked."""
+        if self._new is not None:
+            return os.dup(self._new.descriptor)
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:

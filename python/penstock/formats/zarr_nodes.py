@@ -170,3 +170,11 @@ def parents(name: str) -> list[str]:
     """Groups that a node is in, from the root ("") on."""
     parts = name.split("/") if name else []
     return ["/".join(parts[:count]) for count in range(len(parts))]
+
+
+def store_of(name: str) -> str:
+    """The outermost group that a node is of: two writers of one store are refused, whatever nodes they open."""
+    folder = Path(name).absolute()
+    while any((folder.parent / mark).is_file() for mark in MARKS):
+        folder = folder.parent
+    return str(folder)

@@ -21,7 +21,8 @@ import numpy as np
 from penstock._error import Error
 from penstock.formats.faults import damaged, refused, told, unsupported
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
-from penstock.formats.new_file import NewFolder, WriterLock, sync_file, sync_folder, sync_tree
+from penstock.formats.new_file import WriterLock, sync_file, sync_folder, sync_tree
+from penstock.formats.new_folder import NewFolder
 from penstock.formats.zarr import Zarr
 from penstock.formats.zarr_allocate import (
     Index,
@@ -38,20 +39,12 @@ from penstock.formats.zarr_chunks import together
 from penstock.formats.zarr_decode import NOT_STORED
 from penstock.formats.zarr_document import array_document, consolidated, group_document, plain_attributes
 from penstock.formats.zarr_hidden import HiddenNames
-from penstock.formats.zarr_nodes import DOCUMENT, MARKS, parents
+from penstock.formats.zarr_nodes import DOCUMENT, MARKS, parents, store_of
 from penstock.formats.zarr_reading import Reading
 from penstock.formats.zarr_shard import Indices
 
 _MOST_NAME = 255  # NAME_MAX of Linux
 _ADVICE = "check the folder, its permissions and its space"
-
-
-def _store_of(name: str) -> str:
-    """The outermost group that a node is of: two writers of one store are refused, whatever nodes they open."""
-    folder = Path(name).absolute()
-    while any((folder.parent / mark).is_file() for mark in MARKS):
-        folder = folder.parent
-    return str(folder)
 
 
 class ZarrWriter:
@@ -63,9 +56,8 @@ class ZarrWriter:
         self.name = os.fspath(name)
         self._new: NewFolder | None = None
         self._lost: Error | None = None  # storage failed: what it holds is not known here any more
-        self._lock = WriterLock(_store_of(self.name)) if append else None
+        self._lock = WriterLock(store_of(self.name)) if append else None
         self._hiding = HiddenNames(self._lock)
-        self.need_same = self._lock.need_named if self._lock is not None else lambda: None
         try:
             self._begin(append)
         except BaseException:
@@ -97,6 +89,12 @@ class ZarrWriter:
         self._named: set[str] = set()  # folders in which chunks, or folders of theirs, get their names
         self._complete: set[tuple[str, Index]] = set()  # shards that have all their chunks
         self.container.moved.clear()
+
+    def need_same(self) -> None:
+        """Error when another folder has the name now."""
+        held = self._new or self._lock
+        if held is not None:
+            held.need_named()
 
     def is_own(self, file: str) -> bool:
         """Whether a chunk file lies in the store: it is no link, nor is a folder on the way to it."""
