@@ -269,7 +269,7 @@ std::shared_ptr<Device> make_cuda_device(int index) {
     const int count = cuda_device_count(why);
     if (index >= 0 && index < count) return std::make_shared<device::CudaDevice>(index);
     if (count > 0) why = "there are " + std::to_string(count) + " CUDA devices, numbered from 0";
-    throw Error(ErrorCode::unsupported, "make_cuda_device cuda:" + std::to_string(index), why,
+    throw Error(ErrorCode::unsupported, "open device cuda:" + std::to_string(index), why,
                 "use device \"host\" or \"auto\", or see penstock doctor");
 }
 

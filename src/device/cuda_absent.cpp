@@ -16,7 +16,7 @@ int cuda_device_count(std::string& why) {
 }
 
 std::shared_ptr<Device> make_cuda_device(int index) {
-    throw Error(ErrorCode::unsupported, "make_cuda_device cuda:" + std::to_string(index), kWhy,
+    throw Error(ErrorCode::unsupported, "open device cuda:" + std::to_string(index), kWhy,
                 "use device \"host\", or build where nvcc is installed");
 }
 

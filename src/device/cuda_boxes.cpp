@@ -58,7 +58,7 @@ void CudaStream::queue_boxes(std::span<const Box> boxes, std::span<const std::by
     while (!boxes.empty()) {
         const std::size_t count = std::min<std::size_t>(boxes.size(), BoxRing::kBoxes);
         const BoxLaunch launch = box_ring_->upload(boxes.first(count), pattern, stream_);
-        cuda_check(launch_move_boxes(launch, facts_.processors, stream_), "launch of move_boxes");
+        cuda_check(launch_move_boxes(launch, facts_.processors, stream_), "launch of a copy of boxes");
         box_ring_->used(stream_);
         boxes = boxes.subspan(count);
     }

@@ -92,7 +92,7 @@ void CudaStream::copy(CopyDirection direction, void* destination, const void* so
 
 void CudaStream::launch_tasks(std::uint32_t count) {
     if (count == 0) return;
-    cuda_check(launch_copy_tasks(tasks_, count, facts_.processors, stream_), "launch of copy_tasks");
+    cuda_check(launch_copy_tasks(tasks_, count, facts_.processors, stream_), "launch of a copy");
     ring_->used(stream_);
 }
 
@@ -133,7 +133,7 @@ void CudaStream::stamp(void* memory, std::uint64_t bytes, std::uint64_t file_off
     if (bytes == 0) return;
     const ScopedCudaDevice scope(facts_.index);
     const StampRange range{static_cast<unsigned char*>(memory), bytes, file_offset, seed};
-    cuda_check(launch_stamp(range, facts_.processors, stream_), "launch of stamp");
+    cuda_check(launch_stamp(range, facts_.processors, stream_), "launch of a stamp");
 }
 
 void CudaStream::ensure_results() {
@@ -154,7 +154,7 @@ StampCheck CudaStream::verify_stamp(const void* memory, std::uint64_t bytes, std
                "cudaMemcpyAsync");
     // The kernel only reads through this pointer.
     const StampRange range{static_cast<unsigned char*>(const_cast<void*>(memory)), bytes, file_offset, seed};
-    cuda_check(launch_verify_stamp(range, found_.get(), facts_.processors, stream_), "launch of verify_stamp");
+    cuda_check(launch_verify_stamp(range, found_.get(), facts_.processors, stream_), "launch of a check of stamps");
     cuda_check(cudaMemcpyAsync(found_host_.get(), found_.get(), sizeof(StampResult), cudaMemcpyDeviceToHost, stream_),
                "cudaMemcpyAsync");
     synchronize();

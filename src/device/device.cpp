@@ -8,7 +8,7 @@ namespace penstock {
 namespace {
 
 Error unknown_name(const std::string& name) {
-    return Error(ErrorCode::invalid_argument, "make_device", "no device is named '" + name + "'",
+    return Error(ErrorCode::invalid_argument, "open device", "no device is named '" + name + "'",
                  "use auto, host, cuda or cuda:N (N from 0)");
 }
 

@@ -66,7 +66,7 @@ class HostDevice final : public Device {
 
 std::shared_ptr<Device> make_host_device(const HostDeviceOptions& options) {
     if (options.bandwidth_bytes_per_s < 0) {
-        throw Error(ErrorCode::invalid_argument, "make_host_device", "bandwidth_bytes_per_s is negative",
+        throw Error(ErrorCode::invalid_argument, "open device host", "bandwidth_bytes_per_s is negative",
                     "use 0 for the speed of memory");
     }
     return std::make_shared<device::HostDevice>(options);

@@ -231,8 +231,18 @@ TEST(DeviceNames, host_is_always_there_and_unknown_names_list_the_valid_ones) {
             FAIL() << name;
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << name;
+            EXPECT_EQ(error.info().operation, "open device") << name;
             EXPECT_NE(std::string(error.what()).find("cuda:N"), std::string::npos);
         }
+    }
+}
+
+TEST(DeviceNames, a_refused_option_of_the_host_is_told_of_the_device) {
+    try {
+        make_host_device({.bandwidth_bytes_per_s = -1});
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.info().operation, "open device host");
     }
 }
 
@@ -245,6 +255,7 @@ TEST(DeviceNames, an_absent_gpu_is_unsupported_with_the_cause) {
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::unsupported);
+        EXPECT_EQ(error.info().operation, "open device cuda:0");
         EXPECT_FALSE(error.info().cause.empty());
     }
 }
