@@ -29,6 +29,18 @@ int link_flag(const std::string& name) {
     return os::is_temporary(base) ? O_NOFOLLOW : 0;
 }
 
+// What is not read by offset and size would give no bytes, or some, and no error.
+void refuse_text_of_kernel(const std::string& name, const os::FileFacts& facts) {
+    if (!facts.is_made_by_kernel) return;
+    ErrorInfo info;
+    info.code = ErrorCode::unsupported;
+    info.operation = "open";
+    info.file = name;
+    info.cause = "the kernel makes its text at each read (" + facts.file_system + "), and its size says nothing";
+    info.advice = "copy it into a file, with cat for example, and give that";
+    throw Error(std::move(info));
+}
+
 // Unique in the process, not in a context: libcufile has one driver in a process, and its handles are found by this.
 std::uint64_t next_file_id() noexcept {
     static std::atomic<std::uint64_t> last{0};
@@ -82,6 +94,7 @@ void OpenFile::open_existing(const OpenOptions& options) {
         facts_ = os::facts_without_mount(buffered_.get(), handle_.name);
     }
     if (buffered_ && facts_.type == os::FileType::regular) {
+        refuse_text_of_kernel(handle_.name, facts_);
         // cuFile refuses descriptors with flags it does not know (5019).
         ::fcntl(buffered_.get(), F_SETFL, ::fcntl(buffered_.get(), F_GETFL) & ~O_NONBLOCK);
         return;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <set>
@@ -264,6 +265,36 @@ TEST(OpenFile, opening_a_fifo_is_refused_without_waiting_for_a_writer) {
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::not_a_regular_file);
         EXPECT_NE(std::string(error.what()).find("fifo"), std::string::npos);
+    }
+}
+
+TEST(OpenFile, text_that_the_kernel_makes_is_refused_and_a_file_opened_through_proc_is_not) {
+    const Context context = host_context();
+    for (const char* name : {"/proc/self/maps", "/sys/kernel/mm/transparent_hugepage/enabled"}) {
+        if (::access(name, R_OK) != 0) continue;
+        try {
+            context.open(name);
+            FAIL() << name;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::unsupported) << name;
+            EXPECT_NE(std::string(error.what()).find("copy it into a file"), std::string::npos) << error.what();
+        }
+    }
+    EXPECT_GT(context.open("/proc/self/exe").size_bytes(), 0u);
+}
+
+TEST(OpenFile, a_file_in_place_of_a_folder_is_told_with_advice) {
+    const TempDirectory directory;
+    write_file(directory.file("file"), stamped(1));
+    const Context context = host_context();
+    for (const OpenMode mode : {OpenMode::read, OpenMode::create}) {
+        try {
+            context.open(directory.file("file/a"), {.mode = mode});
+            FAIL();
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::not_found);
+            EXPECT_NE(error.info().advice.find("a file, not a directory"), std::string::npos) << error.what();
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/session.hpp"
+#include "os/refusal.hpp"
 #include "path/mappings.hpp"
 
 namespace penstock::engine {
@@ -17,7 +18,7 @@ constexpr std::uint32_t kRetriesMax = 200;
 
 const char* advice_for(const Completion& completion) {
     switch (completion.status) {
-        case ErrorCode::no_space: return "free space on the file system or write less";
+        case ErrorCode::no_space: return os::advice_for(completion.system_code);
         case ErrorCode::permission_denied: return "open the file for writing";
         case ErrorCode::io_error: return "look at the kernel's log (dmesg) for the device";
         default: return "";

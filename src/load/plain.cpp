@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "os/refusal.hpp"
+
 namespace penstock::load {
 namespace {
 
@@ -33,7 +35,7 @@ PlainStaging::~PlainStaging() { device_.unregister_host(arena_.memory().data());
 Plain::Plain(Device& device, const File& file, const Options& options) : options_(options) {
     const int flags = (options.writes ? O_RDWR : O_RDONLY) | (options.direct ? O_DIRECT : 0) | O_CLOEXEC;
     const int fd = os::real_system().open(file.name().c_str(), flags, 0);
-    if (fd < 0) throw Error(errno_info("open", file.name(), errno));
+    if (fd < 0) os::refuse("open", file.name(), errno);
     fd_ = os::UniqueFd(fd);
     if (options.staging != nullptr) stream_ = device.make_stream();
 }

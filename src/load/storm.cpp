@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "load/storm_launch.hpp"
+#include "os/refusal.hpp"
 
 namespace penstock::load {
 namespace {
@@ -87,7 +88,7 @@ Storm::~Storm() = default;
 void Storm::open(const std::string& name) {
     fd_ = os::UniqueFd(::open(name.c_str(), (setup_.writable ? O_RDWR : O_RDONLY) | O_CLOEXEC));
     struct stat status {};
-    if (fd_.get() < 0 || ::fstat(fd_.get(), &status) != 0) throw Error(errno_info("open", name, errno));
+    if (fd_.get() < 0 || ::fstat(fd_.get(), &status) != 0) os::refuse("open", name, errno);
     bytes_ = static_cast<std::uint64_t>(status.st_size);
     direct_ = os::open_direct(os::real_system(), fd_.get());
     handle_.name = name;
@@ -106,7 +107,7 @@ void Storm::fill_window(const std::string& name) {
     for (std::uint64_t done = 0; done < bytes_;) {
         const ssize_t count = ::pread(fd_.get(), window_.data + done, bytes_ - done, static_cast<off_t>(done));
         if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) throw Error(errno_info("read", name, count < 0 ? errno : ENODATA));
+        if (count <= 0) os::refuse("read", name, count < 0 ? errno : ENODATA);
         done += static_cast<std::uint64_t>(count);
     }
 }

@@ -24,6 +24,7 @@ struct Kind {
     std::uint64_t magic;
     const char* name;
     CachedBy cached_by;
+    bool is_made_by_kernel = false;
 };
 
 // Numbers from linux/magic.h and from the file systems kept outside the kernel tree.
@@ -38,9 +39,12 @@ constexpr std::array kKinds{
     Kind{kHugetlbfs, "hugetlbfs", CachedBy::memory},  Kind{0x794C7630, "overlay", CachedBy::others},
     Kind{0x65735546, "fuse", CachedBy::others},       Kind{0x01021997, "9p", CachedBy::others},
     Kind{0xF15F, "ecryptfs", CachedBy::others},       Kind{0x19830326, "beegfs", CachedBy::others},
-    Kind{0x9FA0, "proc", CachedBy::others},           Kind{0x62656572, "sysfs", CachedBy::others},
     Kind{0x2FC12FC1, "zfs", CachedBy::itself},        Kind{0x47504653, "gpfs", CachedBy::itself},
     Kind{0xAAD7AAEA, "panfs", CachedBy::itself},
+    Kind{0x9FA0, "proc", CachedBy::others, true},     Kind{0x62656572, "sysfs", CachedBy::others, true},
+    Kind{0x64626720, "debugfs", CachedBy::others, true}, Kind{0x74726163, "tracefs", CachedBy::others, true},
+    Kind{0x27E0EB, "cgroup", CachedBy::others, true}, Kind{0x63677270, "cgroup2", CachedBy::others, true},
+    Kind{0x73636673, "securityfs", CachedBy::others, true},
 };
 
 const Kind* kind_of(std::uint64_t magic) noexcept {
@@ -161,7 +165,10 @@ FileFacts facts_without_mount(int fd, const std::string& name) {
     if (::fstatfs(fd, &system) == 0) {
         const auto magic = static_cast<std::uint64_t>(system.f_type);
         facts.file_system = file_system_from_magic(magic);
-        if (const Kind* kind = kind_of(magic)) facts.cached_by = kind->cached_by;
+        if (const Kind* kind = kind_of(magic)) {
+            facts.cached_by = kind->cached_by;
+            facts.is_made_by_kernel = kind->is_made_by_kernel;
+        }
     }
     return facts;
 }

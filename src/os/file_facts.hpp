@@ -30,6 +30,7 @@ struct FileFacts {
     unsigned device_major = 0;          // of the file system; major 0: no block device of its own
     unsigned device_minor = 0;
     CachedBy cached_by = CachedBy::others;
+    bool is_made_by_kernel = false;  // of proc, sysfs and such: text that each read makes anew; the size says nothing
 };
 
 // Throws Error{fstat} naming `name`.

@@ -8,6 +8,9 @@
 
 namespace penstock::os {
 
+// What to do about an errno value that a file met; empty where there is nothing to say.
+const char* advice_for(int error_number);
+
 // Of a failed call on a name or on the file behind it. `advice`: empty, the one that fits the number.
 ErrorInfo refusal(const char* operation, const std::string& name, int error_number, const char* advice = "");
 [[noreturn]] void refuse(const char* operation, const std::string& name, int error_number, const char* advice = "");

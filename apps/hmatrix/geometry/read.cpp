@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "hmatrix/geometry/readers.hpp"
 #include "penstock/error.hpp"
@@ -18,10 +19,18 @@
 namespace penstock::hmatrix {
 namespace {
 
+constexpr const char* kCheckDisk = "check the disk, or the server that holds the file";
+
+[[noreturn]] void fail(const char* operation, const std::string& path, const char* advice) {
+    ErrorInfo info = errno_info(operation, path, errno);
+    info.advice = advice;
+    throw Error(std::move(info));
+}
+
 class Descriptor {
   public:
     explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-        if (number_ < 0) throw Error(errno_info("open mesh", path, errno));
+        if (number_ < 0) fail("open mesh", path, "check the path and its permissions");
     }
     ~Descriptor() { ::close(number_); }
     Descriptor(const Descriptor&) = delete;
@@ -58,7 +67,7 @@ void refuse_devices(const struct stat& about, const std::string& path) {
 std::string bytes_of(const std::string& path) {
     const Descriptor file(path);
     struct stat about {};
-    if (::fstat(file.number(), &about) != 0) throw Error(errno_info("read mesh", path, errno));
+    if (::fstat(file.number(), &about) != 0) fail("read mesh", path, kCheckDisk);
     refuse_devices(about, path);
     std::string bytes;
     if (S_ISREG(about.st_mode)) bytes.reserve(static_cast<std::size_t>(about.st_size));
@@ -67,7 +76,7 @@ std::string bytes_of(const std::string& path) {
         const ssize_t got = ::read(file.number(), piece.data(), piece.size());
         if (got == 0) return bytes;
         if (got > 0) bytes.append(piece.data(), static_cast<std::size_t>(got));
-        if (got < 0 && errno != EINTR) throw Error(errno_info("read mesh", path, errno));
+        if (got < 0 && errno != EINTR) fail("read mesh", path, kCheckDisk);
     }
 }
 

@@ -5,16 +5,12 @@
 
 #include <cerrno>
 
-#include "penstock/error.hpp"
+#include "os/refusal.hpp"
 
 namespace penstock::hmatrix {
 namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
-
-[[noreturn]] void fail(const std::string& path, int error_number) {
-    throw Error(errno_info("write surface", path, error_number));
-}
 
 }  // namespace
 
@@ -22,7 +18,7 @@ void write_all(int descriptor, std::string_view bytes, const std::string& path) 
     while (!bytes.empty()) {
         const ssize_t wrote = ::write(descriptor, bytes.data(), bytes.size());
         if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) fail(path, errno);
+        if (wrote < 0) os::refuse("write surface", path, errno);
         bytes.remove_prefix(static_cast<std::size_t>(wrote));
     }
 }
