@@ -195,7 +195,8 @@ TEST(Context, what_cannot_fit_the_budget_is_refused_with_the_numbers) {
         FAIL() << "a plan over the budget was accepted";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-        EXPECT_NE(std::string(error.what()).find("budget of 2097152"), std::string::npos) << error.what();
+        EXPECT_EQ(error.info().file, directory.file("data"));
+        EXPECT_NE(std::string(error.what()).find("than there is: 2097152 bytes"), std::string::npos) << error.what();
     }
 }
 

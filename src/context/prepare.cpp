@@ -356,7 +356,7 @@ Plan Preparation::foresee() {
     foresee_registration();
     gather_costs();
     gather_segments();
-    return policy::make_plan(facts_, context_.machine());
+    return planned(facts_, context_.machine(), ranges_);
 }
 
 Explanation Preparation::explain() {
@@ -375,7 +375,7 @@ std::shared_ptr<engine::TransferState> Preparation::run() {
     ask_registration();
     gather_costs();
     gather_segments();
-    Plan plan = policy::make_plan(facts_, context_.machine());
+    Plan plan = planned(facts_, context_.machine(), ranges_);
     extend_files();
     if (policy::is_cufile(facts_.path)) context_.cufile->get(facts_.path);  // refused here, with the cause
     const bool by_cufile = std::any_of(plan.steps.begin(), plan.steps.end(),

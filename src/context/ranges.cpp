@@ -95,4 +95,16 @@ std::vector<FileRange> coalesce(std::vector<FileRange> ranges) {
     return merged;
 }
 
+Plan planned(const policy::RequestFacts& facts, const policy::MachineFacts& machine,
+             const std::vector<FileRange>& ranges) {
+    try {
+        return policy::make_plan(facts, machine);
+    } catch (const Error& error) {
+        if (ranges.empty()) throw;
+        ErrorInfo info = error.info();
+        info.file = ranges.front().file->handle().name;
+        throw Error(std::move(info));
+    }
+}
+
 }  // namespace penstock::context

@@ -30,4 +30,8 @@ std::vector<std::shared_ptr<Memory>> find_allocations(ContextState& context, con
 // allocations that happen to be neighbours are refused by devices.
 std::vector<FileRange> coalesce(std::vector<FileRange> ranges);
 
+// The policy's plan for them. It knows no names: what it refuses is told of the first one's file.
+Plan planned(const policy::RequestFacts& facts, const policy::MachineFacts& machine,
+             const std::vector<FileRange>& ranges);
+
 }  // namespace penstock::context

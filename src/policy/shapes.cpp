@@ -187,10 +187,10 @@ Shape fit_shape(Shape shape, const RequestFacts& request, const MachineFacts& ma
     }
     if (need() > machine.budget_bytes) {
         throw Error(ErrorCode::invalid_argument, "plan",
-                    std::to_string(shape.workers) + " workers x " + std::to_string(shape.depth) + " slots x " +
-                        std::to_string(shape.chunk_bytes) + " bytes exceed the budget of " +
-                        std::to_string(machine.budget_bytes) + " bytes",
-                    "lower workers, depth or chunk_bytes, or raise budget_bytes");
+                    "chunks of " + std::to_string(shape.chunk_bytes) + " bytes, workers " +
+                        std::to_string(shape.workers) + " and depth " + std::to_string(shape.depth) +
+                        " need more staging memory than there is: " + std::to_string(machine.budget_bytes) + " bytes",
+                    "lower chunk_bytes, workers or depth, or give the context a larger budget_bytes");
     }
     return shape;
 }
