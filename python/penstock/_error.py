@@ -24,6 +24,22 @@ _CODES = {
 }
 
 
+def _advice(number: int | None, usual: str) -> str:
+    """The usual advice, or what this number asks for before it."""
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "raise the limit of open files (ulimit -n), or close files"
+    first = ""
+    if number in (errno.ENOSPC, errno.EDQUOT) and "space" not in usual:
+        first = "free space on its file system"
+    elif number == errno.EFBIG:
+        first = "raise the limit on file sizes (ulimit -f)"
+    elif number == errno.ENOTDIR and not usual:
+        first = "a part of the path is a file, not a directory: check the path"
+    elif number == errno.EROFS and not usual:
+        first = "name a file on another file system"
+    return "; ".join(filter(None, (first, usual)))
+
+
 class Error(Exception):
     """What went wrong, where, and what to do next.
 
@@ -63,8 +79,7 @@ class Error(Exception):
     @classmethod
     def of(cls, error: OSError, operation: str, file: str, advice: str) -> Error:
         """What the system refused, with what was being done and what to do next."""
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            advice = "raise the limit of open files (ulimit -n), or close files"
+        advice = _advice(error.errno, advice)
         return cls(
             code=_CODES.get(error.errno or 0, "io_error"),
             operation=operation,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock import _core
-from penstock._error import Error
+from penstock._error import Error, _advice
 
 
 def check_target(path: Path, operation: str, advice: str) -> None:
@@ -51,6 +51,6 @@ def _told(path: Path, operation: str, advice: str) -> Iterator[None]:
             operation=operation,
             file=str(path),
             cause="there is no such directory" if error.code == "not_found" else error.cause,
-            advice=advice or error.advice,
+            advice=_advice(error.system_code, advice) or error.advice,
             system_code=error.system_code,
         ) from None

@@ -71,7 +71,7 @@ def test_the_command_explains_and_names_the_profile(calibrated: Path, penstock: 
     by_rule = penstock("explain", data, "--to", "host", "--profile", "none", "--json")
     assert by_rule.json["predicted_seconds"] is None
     assert by_rule.json["profile"] == ""
-    assert penstock("explain", data, "--memory", "tape").code == 1
+    assert penstock("explain", data, "--memory", "tape").code == 2
 
 
 @pytest.mark.parametrize("key", ["kernel", "cpu", "device"])
@@ -123,7 +123,7 @@ def test_the_command_writes_where_contexts_look_and_leaves_nothing_else(penstock
     [
         (("/nonexistent", "--out", "p.csv"), "no such directory"),
         ((".", "--file-bytes", "1KiB", "--out", "p.csv"), "too small"),
-        ((".", "--seconds", "soon", "--out", "p.csv"), "not a number"),
+        ((".", "--seconds", "soon", "--out", "p.csv"), "not a whole number"),
         ((".",), "PENSTOCK_PROFILES is empty"),
         ((".", "--out", "."), "directory"),
         ((".", "--file-bytes", "1000TiB", "--out", "p.csv"), "are free"),
@@ -133,7 +133,7 @@ def test_what_cannot_be_calibrated_is_refused_in_one_line(
     penstock: Penstock, tmp_path: Path, arguments: tuple[str, ...], says: str
 ) -> None:
     ran = penstock("calibrate", *arguments, "--device", "host", env={"PENSTOCK_PROFILES": ""}, cwd=tmp_path)
-    assert ran.code == 1
+    assert ran.code == (2 if says in ("too small", "not a whole number") else 1)
     assert says in ran.err
     assert ran.err.count("\n") == 1
     assert not (tmp_path / "p.csv").exists()

@@ -165,7 +165,7 @@ def test_a_full_disk_leaves_the_older_table(penstock: Run, tmp_path: Path, suffi
     with _Mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=8k", "tmpfs") as place:
         out = place / f"t{suffix}"
         out.write_text("older")
-        assert_one_line_error(penstock("export", CORE, "--out", out), out.name, "No space left", "--out")
+        assert_one_line_error(penstock("export", CORE, "--out", out), out.name, "No space left", "free space", "--out")
         assert out.read_text() == "older"
         assert list(place.iterdir()) == [out]
 

@@ -23,14 +23,16 @@ def test_missing_file(penstock: Run, tmp_path: Path) -> None:
 
 def test_names_that_are_empty(penstock: Run, tmp_path: Path) -> None:
     for arguments, words in (
-        (["read", ""], "open: the name is empty; give the name of a file"),
-        (["write", "", "--bytes", "1"], "create: the name is empty"),
-        (["doctor", ""], "survey: the name is empty"),
+        (["read", ""], "read: FILE: the name is empty; give the name of a file"),
+        (["write", "", "--bytes", "1"], "write: FILE: the name is empty"),
+        (["doctor", ""], "doctor: PATH: the name is empty"),
         (["report", ""], "report: RESULTS: the name is empty"),
         (["bench", "report", "--dir", ""], "bench: --dir: the name is empty"),
         (["bench", "report", "--out", ""], "bench: --out: the name is empty"),
     ):
-        assert_one_line_error(penstock(*arguments, cwd=tmp_path), words)
+        ran = penstock(*arguments, cwd=tmp_path)
+        assert_one_line_error(ran, words)
+        assert ran.code == 2, arguments
     assert list(tmp_path.iterdir()) == []
 
 
@@ -134,6 +136,70 @@ def test_unknown_option_and_command(penstock: Run, sample: Path) -> None:
         assert ran.code == 2
 
 
+WRONG_VALUES = (
+    ("write x --bytes 1MiB --seed abc", "write: --seed: 'abc' is not a whole number from 0 to 9223372036854775807"),
+    ("write x --bytes many", "write: --bytes: 'many' is not a number of bytes"),
+    ("write x --bytes 1 --from tpu", "write: --from: no device is named 'tpu'"),
+    ("read d --to cuda:99999999999", "read: --to: no device is named"),
+    ("read d --path warp", "read: --path: there is no path named 'warp'"),
+    ("explain d --memory tape", "explain: --memory: there is no kind 'tape'"),
+    ("explain d --to tpu", "explain: --to: no device"),
+    ("calibrate --seconds 0", "calibrate: --seconds: '0' is not a whole number from 1"),
+    ("calibrate --device tpu", "calibrate: --device: no device"),
+    ("bench nosuch", "bench nosuch: there is no such suite; use one of"),
+    ("bench core --peers x", "bench: --peers: 'x' is not known"),
+    ("bench core --device tpu", "bench: --device: no device"),
+    ("compare d d --fail-below 2", "compare: --fail-below: '2' is not a ratio"),
+    ("compare d d --out x.xyz", "compare x.xyz: the suffix '.xyz' names no format; use one of .csv"),
+    ("export d --out x.xyz", "export x.xyz: the suffix '.xyz' names no format; use one of .csv"),
+    ("gdsio -f x -x 99", "gdsio: -x: there is no transfer type '99'"),
+    ("gdsio -f x -w 0", "gdsio: -w: '0' is not a number from 1"),
+    ("hmatrix build --shape egg", "hmatrix build: --shape: 'egg' is not known"),
+    ("hmatrix build --shape cube --device tpu", "hmatrix build: --device: no device"),
+    ("hmatrix solve --shape cube --method x", "hmatrix solve: --method: 'x' is not known"),
+    ("hmatrix solve --shape cube --picture x.gif", "x.gif: its ending says no kind of picture"),
+)
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG_VALUES, ids=[line for line, _ in WRONG_VALUES])
+def test_a_wrong_value_of_an_option_is_a_wrong_command_line(
+    penstock: Run, tmp_path: Path, line: str, words: str
+) -> None:
+    (tmp_path / "d").write_bytes(b"data")
+    ran = penstock(*line.split(), cwd=tmp_path)
+    assert_one_line_error(ran, words)
+    assert ran.code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["d"]
+
+
+@pytest.mark.parametrize("command", [("read",), ("write", "--bytes", "1MiB")])
+def test_a_shape_that_the_staging_memory_does_not_hold_names_options_that_were_given(
+    penstock: Run, sample: Path, command: tuple[str, ...]
+) -> None:
+    ran = penstock(*command, sample, "--path", "buffered", "--chunk-bytes", "1GiB")
+    assert_one_line_error(ran, f"{command[0]} {sample}: chunks of 1073741824 bytes", "use a smaller --chunk-bytes")
+    assert ran.code == 2 and "budget" not in ran.err, ran.err
+
+
+def test_text_that_the_kernel_makes_is_no_file_of_0_bytes(penstock: Run) -> None:
+    assert_one_line_error(penstock("read", "/proc/self/maps"), "open /proc/self/maps", "copy it into a file")
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"gdsio -f {LONG} -x 1 -I 1 -s 1M", f"bench --dir {LONG}", f"calibrate {LONG} --out p.csv", f"report {LONG}"],
+    ids=lambda line: line.split()[0],
+)
+def test_what_only_the_system_refuses_names_the_command_and_the_file(penstock: Run, tmp_path: Path, line: str) -> None:
+    start = f"penstock: {line.split()[0]} "
+    ran = penstock(*line.split(), cwd=tmp_path)
+    assert_one_line_error(ran, LONG, "File name too long", "; ")
+    assert ran.err.startswith(start), ran.err
+
+
 def test_file_truncated_while_reading(tmp_path: Path) -> None:
     path = tmp_path / "shrinking.bin"
     with path.open("wb") as stream:
@@ -158,7 +224,12 @@ def test_disk_full_leaves_nothing(penstock: Run, tmp_path: Path) -> None:
 @root_only
 def test_read_only_file_system(penstock: Run, tmp_path: Path) -> None:
     with _Mounted(tmp_path / "ro", "-t", "tmpfs", "-o", "ro", "tmpfs") as place:
-        assert_one_line_error(penstock("write", place / "new.bin", "--bytes", "4096"), "new.bin", "Read-only")
+        ran = penstock("write", place / "new.bin", "--bytes", "4096")
+        assert_one_line_error(ran, "new.bin", "Read-only", "name a file on another one")
+        ran = penstock("calibrate", place, "--out", tmp_path / "p.csv")
+        assert_one_line_error(ran, f"calibrate {place}: its file system is mounted read-only")
+        ran = penstock("calibrate", tmp_path, "--out", place / "new" / "profile.csv")
+        assert_one_line_error(ran, f"write profile {place}/new/profile.csv: Read-only", "with --out")
 
 
 class _Mounted:

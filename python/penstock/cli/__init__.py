@@ -134,8 +134,8 @@ def main(arguments: list[str] | None = None) -> int:
     except BaseException as failure:
         signals.done = True
         if signals.number and not isinstance(failure, Stopped):  # an error that the signal has led to
-            return _explain(Stopped(signals.number, signals._lost))
-        return _explain(failure)
+            return _explain(Stopped(signals.number, signals._lost), given)
+        return _explain(failure, given)
     return code if isinstance(code, int) else 0
 
 
@@ -170,13 +170,13 @@ def _discard_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _explain(failure: BaseException) -> int:
+def _explain(failure: BaseException, given: list[str]) -> int:
     if isinstance(failure, SystemExit):
         return failure.code if isinstance(failure.code, int) else 1
     if isinstance(failure, BrokenPipeError):
         _discard_stdout()
         return 1
-    text, code = _line(failure)
+    text, code = _line(failure, next((word for word in given if not word.startswith("-")), "run"))
     if isinstance(failure, Stopped):
         failure.arrived = True
         _listen(signal.SIG_IGN)  # all is done; the interpreter's own end would let a signal win over the exit code
@@ -190,18 +190,18 @@ def one_line(text: str) -> str:
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
-def _line(failure: BaseException) -> tuple[str, int]:
+def _line(failure: BaseException, command: str) -> tuple[str, int]:
     """What to say of a failure, and the exit code."""
     if isinstance(failure, Stopped):
         found = (str(failure), failure.code)
     elif isinstance(failure, KeyboardInterrupt) or type(failure).__name__ == "Abort":  # typer's, of an interrupt
         found = ("interrupted", 130)
     elif isinstance(failure, Error):
-        found = (str(failure), 1)
+        found = (str(failure), getattr(failure, "exit_code", 1))
     elif hasattr(failure, "format_message"):  # a wrong command line, found by typer
         found = (" ".join(f"{failure.format_message()} See penstock --help.".split()), getattr(failure, "exit_code", 2))
     elif isinstance(failure, OSError):
-        found = (_system_line(failure), 1)
+        found = (_system_line(failure, command), 1)
     elif isinstance(failure, MemoryError) or "can't start new thread" in str(failure):
         advice = "ask for less, or raise the limits (ulimit -v, ulimit -u)"
         found = (f"out of memory: {failure or 'none left'}; {advice}", 1)
@@ -210,10 +210,10 @@ def _line(failure: BaseException) -> tuple[str, int]:
     return found
 
 
-def _system_line(failure: OSError) -> str:
+def _system_line(failure: OSError, command: str) -> str:
     """A refusal of the system that no part of Penstock foresaw: file, cause, and what to look at."""
     if failure.filename is None and failure.errno in LOST:
         _discard_stdout()
         return f"write the results to stdout: {failure.strerror}; they are lost: free space, or send them elsewhere"
-    where = os.fsdecode(failure.filename) if failure.filename else "operating system"
-    return f"{where}: {failure.strerror or failure}; check permissions, free space and limits (df, ulimit -a)"
+    where = os.fsdecode(failure.filename) if isinstance(failure.filename, (str, bytes)) else ""
+    return str(Error.of(failure, command, where, "check permissions, free space and limits (df, ulimit -a)"))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,12 +45,12 @@ def bench(
     that make a report of everything, each with a results file of its own: NAME-SUITE.jsonl for --out NAME.jsonl.
     """
     from penstock.bench import session
-    from penstock.bench import suite as suites
 
     if list_suites:
         return _list(json, quick)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
-    chosen = suites.all_suites(quick) if suite == ALL else [suites.load(suite, quick)]
+    options.device("bench", "--device", device)
+    chosen = _suites(suite, quick)
     named = _peers(peers, chosen)
     limits = (file_bytes, repeats, seconds)
     requests = [session.Request(_overridden(one, *limits), device, place, out, quick, named, resume) for one in chosen]
@@ -62,6 +61,15 @@ def bench(
     if json:
         show.json_object({"suites": done} if suite == ALL else done[0])
     return 0
+
+
+def _suites(name: str, quick: bool) -> list[Any]:
+    from penstock.bench import suite as suites
+
+    if name == ALL:
+        return suites.all_suites(quick)
+    with nullcontext() if name.endswith(".toml") else options.usage():  # a file may be missing; a name is wrong
+        return [suites.load(name, quick)]
 
 
 def _run(request: session.Request, json: bool) -> dict[str, Any]:
@@ -143,8 +151,8 @@ def _second(request: session.Request, remote: str | None, one_of_all: bool) -> P
     place = options.place("bench", "--remote", remote)
     if place.exists() and request.directory.exists() and place.samefile(request.directory):
         raise options.refusal("bench", f"--remote: {remote} is --dir itself", "name another directory")
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):  # now, not when other suites are done
-        cause = "you may not write there" if place.is_dir() else "there is no such directory"
+    cause = options.why_not_there(place)  # now, not when other suites are done
+    if cause:
         advice = "name an existing one that you can write to with --remote"
         raise Error(operation="bench", file=remote, cause=cause, advice=advice)
     return place

@@ -44,7 +44,7 @@ def calibrate(
     size = options.size("calibrate", "--file-bytes", file_bytes)
     if size < LEAST_BYTES:
         raise options.refusal("calibrate", f"--file-bytes: {file_bytes} is too small", "use at least 16MiB")
-    with Context(device, profile=None) as context:
+    with Context(options.device("calibrate", "--device", device), profile=None) as context:
         target = options.place("calibrate", "--out", out) if out is not None else _default_name(context, directory)
         _need_folder(target)
         _need_place(directory)
@@ -73,7 +73,7 @@ def _default_name(context: Context, directory: Path) -> Path:
     """One file for each device and file system: a new calibration replaces the last."""
     folders = profile_folders()
     if not folders:
-        raise options.refusal("calibrate", _NO_FOLDER, "name a file with --out")
+        raise Error(operation="calibrate", cause=_NO_FOLDER, advice="name a file with --out")
     from penstock.bench.machine import mount_of
 
     _need_place(directory)
@@ -85,11 +85,9 @@ def _default_name(context: Context, directory: Path) -> Path:
 
 def _need_place(directory: Path) -> None:
     """Before anything is said or made."""
-    cause = "" if directory.is_dir() else "it is no directory" if directory.exists() else "there is no such directory"
-    if not cause and not os.access(directory, os.W_OK):
-        cause = "you may not write there"
+    cause = options.why_not_there(directory)
     if cause:
-        advice = "name a directory on the file system to measure"
+        advice = "name a directory that you can write to, on the file system to measure"
         raise Error(code="not_found", operation="calibrate", file=str(directory), cause=cause, advice=advice)
 
 

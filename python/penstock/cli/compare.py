@@ -36,7 +36,8 @@ def compare(
     places = [options.place("compare", name, given) for name, given in _named(first, second)]
     table = None if out is None else options.target("compare", out, places)
     if table is not None:
-        tables.encoder(table, "compare")
+        with options.usage():
+            tables.encoder(table, "compare")
     rows = [results.read(place) for place in places]
     report = comparing.compare(*rows)
     if not report.comparisons:

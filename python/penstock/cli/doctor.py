@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock import _core
+from penstock.cli import options
 from penstock.cli.show import WIDTH, bytes_text
 
 _MARKS = {"yes": "[green]yes[/green]", "partly": "[yellow]partly[/yellow]", "no": "[red]no[/red]"}
@@ -19,6 +20,7 @@ def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Say what this machine can do for transfers and, for each thing it cannot, what it would take."""
+    options.check_name("doctor", "PATH", path)
     survey = json_text.loads(_core.survey_json(path))
     if json:
         sys.stdout.write(json_text.dumps(survey) + "\n")

@@ -30,6 +30,7 @@ def explain(
 
     Nothing is moved. Profiles come from `penstock calibrate`.
     """
+    options.check_name("explain", "FILE", file)
     if memory not in KINDS:
         raise refusal("explain", f"--memory: there is no kind '{memory}'", "use one of " + ", ".join(KINDS))
     how = {"path": options.path("explain", path), "durable": durable}
@@ -37,7 +38,7 @@ def explain(
     wanted = None if bytes is None else options.size("explain", "--bytes", bytes)
     options.check_range("explain", start, wanted or 0)
     direction = "write" if write else "read"
-    context = Context(to, profile=None if profile == "none" else profile)
+    context = Context(options.device("explain", "--to", to), profile=None if profile == "none" else profile)
     with context, context.open(file, write=write) as opened:
         if start > opened.size_bytes and not write:
             cause = f"the offset {start} is beyond the end ({opened.size_bytes} bytes)"

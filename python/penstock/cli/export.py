@@ -21,7 +21,8 @@ def export(
 
     source = options.place("export", "RESULTS", results)
     target = options.target("export", out, [source])
-    tables.encoder(target, "export")
+    with options.usage():
+        tables.encoder(target, "export")
     rows = tables.of_results(stored.read(source))
     tables.save(target, rows, "export")
     sys.stdout.write(f"{len(rows)} rows: {target}\n")

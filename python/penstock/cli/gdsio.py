@@ -72,16 +72,18 @@ def gdsio(
         "rdma": rdma, "opened": opened,
     }  # fmt: skip
     if config is None:
-        if only is not None:
-            raise refusal("--job", "there is no configuration file", "leave it out, or name the file")
-        _run(job_of(Flags(**given)), json)
+        with options.usage():
+            if only is not None:
+                raise refusal("--job", "there is no configuration file", "leave it out, or name the file")
+            job = job_of(Flags(**given))
+        _run(job, json)
         return 0
     if any(value not in (None, False) for value in given.values()):
-        raise refusal("CONFIG", "flags beside a configuration file", "write them into it")
+        raise options.refusal("gdsio", "CONFIG: flags beside a configuration file", "write them into it")
     place = options.place("gdsio", "CONFIG", config)
     jobs = dict(load(place))
     if only is not None and only not in jobs:
-        raise refusal("--job", f"there is no job '{only}' in {config}", f"use one of {', '.join(jobs)}")
+        raise options.refusal("gdsio", f"--job: there is no job '{only}' in {config}", f"use one of {', '.join(jobs)}")
     if only is None and len(jobs) > 1:
         _run_apart(place, list(jobs), json)
     else:

@@ -43,10 +43,11 @@ def h5bench(
     runs = h5bench_config.load(options.place("h5bench", "CONFIG", configuration))
     target = None if out is None else options.place("h5bench", "--out", out)
     if target is not None:
-        tables.encoder(target, "h5bench")
+        with options.usage():
+            tables.encoder(target, "h5bench")
     _check_targets(runs, [target, *(run.csv for run in runs)])
     done: list[Result] = []
-    with Context(device) as context:
+    with Context(options.device("h5bench", "--device", device)) as context:
         for run in runs:
             done.append(perform(context, run, Options(durable, verify, cold)))
             if not json:

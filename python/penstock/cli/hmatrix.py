@@ -58,7 +58,8 @@ def build(
     surface = _surface(command, asked)
     places = given.check_files(command, {"--store": store}, {"MESH": mesh})
     how = given.build_options(command, asked)
-    work = Work(command, surface, device=device, store=places["--store"], build=how)
+    where = options.device(command, "--device", device)
+    work = Work(command, surface, device=where, store=places["--store"], build=how)
     fields, _ = run(work)
     _print(fields, work if json else None, solved=False)
     return 0
@@ -164,7 +165,7 @@ def _solve_work(command: str, asked: dict[str, Any]) -> Work:
     return Work(
         command,
         _surface(command, asked, needed),
-        device=asked["device"],
+        device=options.device(command, "--device", asked["device"]),
         matrix=None if asked["matrix"] is None else options.place(command, "--matrix", asked["matrix"]),
         store=places.get("--store"),
         directory=options.place(command, "--dir", asked["directory"]),
@@ -198,7 +199,8 @@ def _check_kinds(command: str, places: dict[str, Path]) -> None:
     from penstock.hmatrix import check_picture
 
     if "--picture" in places:
-        check_picture(places["--picture"])
+        with options.usage():
+            check_picture(places["--picture"])
     if "--out" in places and places["--out"].suffix not in (".vtk", ".ply"):
         raise options.refusal(command, f"--out: {places['--out']} is neither .vtk nor .ply", "name one of them")
 

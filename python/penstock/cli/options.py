@@ -1,9 +1,14 @@
-"""Reading option values: sizes, counts and names, refused with one Error that says what is valid."""
+"""Reading option values: sizes, counts and names, refused with one Error that says what is valid.
+
+What must stay true: what the command line alone shows to be wrong ends the command with 2, whoever finds it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,13 @@ from penstock._sizes import MOST_BYTES
 
 MAX_WORKERS = 512
 MAX_DEPTH = 4096
+MOST_SEED = (1 << 63) - 1
+
+
+class WrongUsage(Error):
+    """The command line is wrong."""
+
+    exit_code = 2
 
 
 def size(operation: str, option: str, text: str) -> int:
@@ -25,9 +37,26 @@ def size(operation: str, option: str, text: str) -> int:
 
 def count(operation: str, option: str, text: str, maximum: int) -> int:
     """A whole number from 1 to maximum."""
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= maximum:
-        raise refusal(operation, f"{option}: '{text}' is not a number from 1 to {maximum}", "or leave it out")
+    return _whole(operation, option, text, (1, maximum))
+
+
+def seed(operation: str, text: str) -> int:
+    return _whole(operation, "--seed", text, (0, MOST_SEED))
+
+
+def _whole(operation: str, option: str, text: str, bounds: tuple[int, int]) -> int:
+    least, most = bounds
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:20]) <= most:
+        cause = f"{option}: '{text}' is not a whole number from {least} to {most}"
+        raise refusal(operation, cause, f"give one, or leave {option} out")
     return int(text)
+
+
+def device(operation: str, option: str, text: str) -> str:
+    """The name of a device as such; whether the machine has it, opening it tells."""
+    if re.fullmatch(r"auto|host|cuda(:[0-9]{1,4})?", text) is None:
+        raise refusal(operation, f"{option}: no device is named '{text}'", "use auto, host, cuda or cuda:N (N from 0)")
+    return text
 
 
 def _count_or_auto(operation: str, option: str, text: str, maximum: int) -> int:
@@ -42,9 +71,22 @@ def check_range(operation: str, offset_bytes: int, length_bytes: int) -> None:
 
 def place(operation: str, option: str, text: str) -> Path:
     """A file or directory to use. An empty name, often a variable nobody set, would be the current directory."""
+    check_name(operation, option, text)
+    return Path(text)
+
+
+def check_name(operation: str, option: str, text: str) -> None:
     if not text:
         raise refusal(operation, f"{option}: the name is empty", "give the name of a file or directory")
-    return Path(text)
+
+
+def why_not_there(directory: Path) -> str:
+    """What keeps files from being made in a directory; empty when nothing does."""
+    if not directory.is_dir():
+        return "it is no directory" if directory.exists() else "there is no such directory"
+    if os.statvfs(directory).f_flag & os.ST_RDONLY:
+        return "its file system is mounted read-only"
+    return "" if os.access(directory, os.W_OK | os.X_OK) else "you may not write there"
 
 
 def target(operation: str, text: str, sources: Iterable[Path]) -> Path:
@@ -77,5 +119,29 @@ def transfer(operation: str, given: dict[str, str], strict: bool) -> dict[str, A
     return options
 
 
+@contextmanager
+def shape_of_transfer(operation: str) -> Iterator[None]:
+    """A shape that the staging memory does not hold is told by the options that gave it."""
+    try:
+        yield
+    except Error as error:
+        if error.operation != "plan":
+            raise
+        advice = "use a smaller --chunk-bytes, --workers or --depth"
+        raise WrongUsage(operation=operation, file=error.file, cause=error.cause, advice=advice) from None
+
+
+@contextmanager
+def usage() -> Iterator[None]:
+    """What is refused in here, the command line alone shows to be wrong, unless it is what this build lacks."""
+    try:
+        yield
+    except Error as error:
+        if error.code == "unsupported":
+            raise
+        told = {"operation": error.operation, "file": error.file, "cause": error.cause, "advice": error.advice}
+        raise WrongUsage(code=error.code, **told) from None
+
+
 def refusal(operation: str, cause: str, advice: str) -> Error:
-    return Error(operation=operation, cause=cause, advice=advice)
+    return WrongUsage(operation=operation, cause=cause, advice=advice)

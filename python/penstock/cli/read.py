@@ -32,12 +32,14 @@ def read(
 
     A file that does not fit goes through windows of device memory. `seconds` is the time in which bytes were moving.
     """
+    options.check_name("read", "FILE", file)
     given = {"path": path, "chunk_bytes": chunk_bytes, "workers": workers, "depth": depth}
     how = options.transfer("read", given, strict)
     start = options.size("read", "--offset", offset)
     wanted = None if bytes is None else options.size("read", "--bytes", bytes)
     options.check_range("read", start, wanted or 0)
-    with Context(to) as context, context.open(file) as opened:
+    device = options.device("read", "--to", to)
+    with options.shape_of_transfer("read"), Context(device) as context, context.open(file) as opened:
         length = _length(opened, start, wanted)
         job = windows.Job(context, opened, "read", start, length, how)
         fields = _run(job, digest)

@@ -37,11 +37,12 @@ def write(
 
     The file appears under its name only when it is whole. `seconds` is the time in which bytes were moving.
     """
+    options.check_name("write", "FILE", file)
     given = {"path": path, "chunk_bytes": chunk_bytes, "workers": workers, "depth": depth}
     how = options.transfer("write", given, strict) | {"durable": durable}
     length = options.size("write", "--bytes", bytes)
-    pattern = options.size("write", "--seed", seed)
-    with Context(source) as context:
+    pattern = options.seed("write", seed)
+    with Context(options.device("write", "--from", source)) as context, options.shape_of_transfer("write"):
         with context.create(file, length, durable=durable) as opened:
             job = windows.Job(context, opened, "write", 0, length, how)
             fields = _run(job, pattern, digest)
