@@ -3,6 +3,8 @@
 // The order matters: a penstock Buffer is known exactly; __cuda_array_interface__ says "device"; the buffer protocol
 // says "host". Memory of a GPU on which its library has work under way is waited for: the array names the stream, or
 // DLPack orders it. Only whole, contiguous arrays are accepted: a strided view would need a copy nobody asked for.
+#include <string_view>
+
 #include "binding.hpp"
 
 namespace penstock::python {
@@ -10,6 +12,18 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "use memory", cause, advice);
+}
+
+// Bytes of such elements are addresses of this process; a read into them would make it follow addresses of a file.
+void refuse_objects(nb::handle object) {
+    bool found = false;
+    if (PyMemoryView_Check(object.ptr())) {
+        const char* format = PyMemoryView_GET_BUFFER(object.ptr())->format;
+        found = format != nullptr && std::string_view(format).find('O') != std::string_view::npos;
+    } else if (const nb::object type = nb::getattr(object, "dtype", nb::none()); nb::hasattr(type, "hasobject")) {
+        found = nb::cast<bool>(type.attr("hasobject"));
+    }
+    if (found) refuse("its elements are Python objects, which are no bytes of a file", "make numbers of them");
 }
 
 std::uint64_t item_bytes(const std::string& type_string) {
@@ -101,6 +115,7 @@ void BorrowedMemory::from_buffer_protocol(nb::handle object, Use use) {
         refuse(std::string("a ") + Py_TYPE(object.ptr())->tp_name + " is not memory",
                "pass a penstock Buffer, an array with __cuda_array_interface__, or an object with the buffer protocol");
     }
+    refuse_objects(object);
     Py_buffer exported{};
     const int flags = use == Use::write_into ? PyBUF_WRITABLE : PyBUF_SIMPLE;
     if (PyObject_GetBuffer(object.ptr(), &exported, flags) != 0) throw nb::python_error();

@@ -57,6 +57,23 @@ _LETTERS = {
 }
 
 
+def not_taken(plain: numpy.dtype) -> tuple[str, str]:
+    """What elements of a type of NumPy are that no DType is for, and what to do with an array of them."""
+    if plain.hasobject:
+        return "Python objects, which Penstock neither reads nor writes", "make numbers of them"
+    if plain.kind in "biufcV" and plain.itemsize == 0:
+        return "of 0 bytes, which hold nothing", "give a type with bytes"
+    views = {"S": "text", "U": "text", "M": "dates", "m": "spans of time"}
+    if plain.kind in views and plain.itemsize:
+        as_numbers = {"S": "uint8", "U": "uint32"}.get(plain.kind, "int64")
+        what = f"{views[plain.kind]}, which Penstock neither reads nor writes yet"
+        return what, f"array.view({as_numbers!r}) has the same bytes as numbers"
+    if plain.kind in "fc":
+        parts, wide = (2, "complex128") if plain.kind == "c" else (1, "float64")
+        return f"floats of {8 * plain.itemsize // parts} bits, which devices do not have", f"use array.astype({wide!r})"
+    return "of a kind that Penstock neither reads nor writes", "make numbers of them"
+
+
 @dataclass(frozen=True)
 class Field:
     """A member of a compound type, at a byte offset inside the element; with a shape, it is a small array."""
@@ -119,10 +136,9 @@ class DType:
             swapped = plain.byteorder == ">"
             name = plain.newbyteorder("<").name
             return cls(name, plain.itemsize, plain.kind, swapped and plain.itemsize > 1)
-        if plain.kind != "V" or plain.subdtype is not None:
-            raise TypeError(f"elements of type {plain} have no fixed, plain bytes that a device could use")
-        if plain.hasobject:
-            raise TypeError(f"elements of type {plain} hold Python objects, which are no plain bytes")
+        if plain.hasobject or plain.kind != "V" or plain.subdtype is not None or plain.itemsize == 0:
+            what, advice = not_taken(plain)
+            raise TypeError(f"elements of type {plain} are {what}; {advice}")
         members = tuple(cls._member(name, *(plain.fields or {})[name][:2]) for name in plain.names or ())
         return cls(f"void{8 * plain.itemsize}", plain.itemsize, "V", False, members)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock._descriptor import read_at
-from penstock._dtype import DType
+from penstock._dtype import DType, not_taken
 from penstock.formats.faults import cut_short, damaged, foreign, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
 from penstock.formats.single import ContiguousFile, bytes_of, identity_of, reading
@@ -96,14 +96,15 @@ def _dtype(name: str, descr: Any) -> DType:
 
     try:
         dtype = np.dtype(_fields(descr))
-        if dtype.hasobject:
-            raise TypeError("it holds Python objects, which are never unpickled here")
-        found = DType.of(dtype)
     except (TypeError, ValueError, SyntaxError, RecursionError, MemoryError, OverflowError) as error:
-        raise unsupported(name, f"its type {str(descr)[:200]}: {str(error)[:200]}", dataset=DATASET) from None
-    if found.itemsize == 0:
-        raise unsupported(name, f"elements of 0 bytes ({str(descr)[:200]})", dataset=DATASET)
-    return found
+        raise damaged(name, f"its type is {str(descr)[:200]}: {str(error)[:200]}", DATASET) from None
+    try:
+        return DType.of(dtype)
+    except TypeError:
+        pickled = "numpy.load(name, allow_pickle=True) unpickles it, which can run any code that somebody put there"
+        cause = f"its elements ({str(descr)[:200]}) are {not_taken(dtype)[0]}"
+        advice = pickled if dtype.hasobject else "numpy.load reads it"
+        raise unsupported(name, cause, advice, DATASET) from None
 
 
 def _fields(descr: Any) -> Any:

@@ -1,7 +1,7 @@
 """Zarr's data types and fill values, to and from DType and the bytes of one element.
 
 What must stay true: a fill value becomes exactly the bytes that the store's own writers would have stored; a type that
-has no fixed, plain bytes is refused by name.
+is none of numbers or raw bytes is refused by name.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def parse_type(value: Any) -> DType:
         return _raw(int(bits[1]) // 8)
     if name == "raw_bytes":
         return _raw(configuration.get("length_bytes"))
-    raise Unsupported(f"its elements are of type {name!r}, which has no plain bytes that a device could use")
+    raise Unsupported(f"its elements are of type {name!r}; Penstock reads no text, dates or objects")
 
 
 def _raw(length: Any) -> DType:

@@ -57,7 +57,7 @@ def _type(value: Any) -> DType:
             return DType.of(np.dtype([(name, kind) for name, kind in value]))
     except (TypeError, ValueError):
         pass
-    raise Unsupported(f"its elements are of type {short(value)}, which has no plain bytes that a device could use")
+    raise Unsupported(f"its elements are of type {short(value)}; Penstock reads no text, dates or objects")
 
 
 def _is_member(value: Any) -> bool:
