@@ -83,6 +83,25 @@ def test_elements_that_lie_in_another_file_are_synced_there(tmp_path: Path, dura
     assert ("raw" in unsynced(steps)) is not durable, "\n".join(map(str, steps))
 
 
+def test_records_of_classic_netcdf_are_synced_before_the_header_tells_of_them_and_the_header_then(
+    tmp_path: Path,
+) -> None:
+    writer = WRITERS["nc3-append"]
+    with faulty_fs(tmp_path) as fs:
+        path = fs.path / writer.file
+        writer.write(path, 1, True)
+        with fs.logged() as steps:
+            writer.write(path, 2, True)
+    told = "\n".join(map(str, steps))
+    first_page = 4096  # the header's; records begin behind it
+    records = [at for at, one in enumerate(steps) if one.operation == "write" and one.offset_bytes >= first_page]
+    header = [at for at, one in enumerate(steps) if one.operation == "write" and one.offset_bytes < first_page]
+    syncs = [at for at, one in enumerate(steps) if one.operation == "fsync" and one.name == writer.file]
+    assert records and header and records[-1] < header[0], told
+    assert any(records[-1] < at < header[0] for at in syncs), told
+    assert any(at > header[-1] for at in syncs), told
+
+
 @pytest.mark.parametrize("name", ["buffered", "bytes", "h5"])
 def test_control_without_durable_it_is_seen_that_nothing_is_synced(tmp_path: Path, name: str) -> None:
     steps, _ = steps_of(tmp_path, name, durable=False)

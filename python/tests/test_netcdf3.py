@@ -378,7 +378,7 @@ def test_attributes_that_fit_into_a_page_are_set_in_place(tmp_path: Path) -> Non
         NetCDF3Writer(path, append=True).set_attributes("", {"history": "x" * 9000})
 
 
-def test_a_file_cut_short_names_the_variable(tmp_path: Path) -> None:
+def test_a_file_cut_short_names_the_variable_and_is_not_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "series.nc"
     make_series(path, records=5)
     os.truncate(path, path.stat().st_size - 8)
@@ -387,6 +387,22 @@ def test_a_file_cut_short_names_the_variable(tmp_path: Path) -> None:
         container.table("b", whole((5,)))
     assert caught.value.code == "damaged"
     assert len(container.table("b", whole((4,))).bytes) == 4, "what is there can be read"
+    with pytest.raises(penstock.Error, match="was cut short"):  # what is missing would become zeros
+        NetCDF3Writer(path, append=True)
+
+
+def test_a_file_that_took_the_name_of_the_locked_one_is_not_written(tmp_path: Path) -> None:
+    path, other = tmp_path / "series.nc", tmp_path / "other.nc"
+    make_series(path, records=2)
+    make_series(other, records=7)
+    before = other.read_bytes()
+    writer = NetCDF3Writer(path, append=True)
+    write(writer, writer.extend("a", (3, 3)), writer.info("a"), np.ones((3, 3)))
+    other.replace(path)
+    with pytest.raises(penstock.Error, match="another file has taken its name"):
+        writer.publish(durable=False)
+    writer.abandon()
+    assert path.read_bytes() == before
 
 
 def test_unknown_names_come_with_close_ones(tmp_path: Path) -> None:
