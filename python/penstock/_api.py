@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from penstock import _core, _profiles
 from penstock._core import Buffer
 from penstock._error import Error
-from penstock._file_name import refuse_url
+from penstock._file_name import file_name
 from penstock._open_files import with_room
 from penstock._profiles import Profiles
 
@@ -314,16 +314,15 @@ class Context:
 
     def open(self, name: FileName, *, write: bool = False) -> File:
         """Opens an existing regular file; `write` for reading and writing."""
-        refuse_url(name, "open")
-        mode = "read_write" if write else "read"
-        return File(with_room(lambda: _core.open(self._raw, os.fspath(name), mode=mode)))
+        place, mode = file_name(name, "open"), "read_write" if write else "read"
+        return File(with_room(lambda: _core.open(self._raw, place, mode=mode)))
 
     def create(self, name: FileName, size_bytes: int = 0, *, durable: bool = False, replace: bool = True) -> File:
         """A new file that appears under its name, whole, at close(). `size_bytes` of space are reserved first, so that
         a full disk shows here. `durable`: close() makes file and directory entry durable."""
-        refuse_url(name, "create")
+        place = file_name(name, "create")
         options = {"mode": "create", "size_bytes": size_bytes, "durable": durable, "replace": replace}
-        return File(with_room(lambda: _core.open(self._raw, os.fspath(name), **options)))
+        return File(with_room(lambda: _core.open(self._raw, place, **options)))
 
     def allocate(self, bytes: int, kind: str = "device", *, first_touch: str = "none") -> Buffer:
         """Memory of kind device, pinned, managed or system; its pages touched first by none, cpu or gpu."""

@@ -1,23 +1,45 @@
-"""The name of a file as the user gave it: a path, and never an address of another machine."""
+"""The name of a file as the user gave it: a path, and never an address of another machine.
+
+What must stay true: all that take a name refuse the same ones, in the same words.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 
 from penstock._error import Error
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
-def refuse_url(name: str | bytes | os.PathLike[str], operation: str) -> None:
-    """Raises Error of a URL, which would be taken for folders of the current one."""
-    text = os.fsdecode(name)
+def file_name(name: str | bytes | os.PathLike[str], operation: str) -> str:
+    """As text, of which os.fsencode makes the bytes again. TypeError for what is no name, ValueError for one that no
+    file can have, Error of a URL, which would be taken for folders of the current one."""
+    try:
+        text = os.fsdecode(name)
+    except TypeError:
+        other = "; give the name of that file" if hasattr(name, "read") else ""
+        raise TypeError(f"the name of a file is a str, bytes or path, not {type(name).__name__}{other}") from None
+    if not text:
+        raise ValueError("the name of a file is empty")
+    if "\0" in text:
+        raise ValueError(f"the name {text!r} holds a zero character, which no name of a file can")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:
+        sign, code = text[error.start], sys.getfilesystemencoding()
+        raise ValueError(f"the name {text!r} holds {sign!r}, which the system's {code} cannot encode") from None
     found = _URL.match(text)
-    if found is None:
-        return
+    if found is not None:
+        raise _url(text, found[1], operation)
+    return text
+
+
+def _url(text: str, scheme: str, operation: str) -> Error:
     advice = "download it, or mount its store as a file system, and give the path"
-    if found[1].lower() == "file":
+    if scheme.lower() == "file":
         advice = "give the path without file://"
-    cause = f"it is a URL ({found[1]}), Penstock takes names of files"
-    raise Error(code="unsupported", operation=operation, file=text, cause=cause, advice=advice)
+    cause = f"it is a URL ({scheme}), Penstock takes names of files"
+    return Error(code="unsupported", operation=operation, file=text, cause=cause, advice=advice)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import _api
 from penstock._api import Context, FileName, Outcome
 from penstock._array import Array
-from penstock._file_name import refuse_url
+from penstock._file_name import file_name
 from penstock._shared import shared_context
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a choice
     name: FileName,
+    mode: None = None,
     *,
     write: bool = False,
     device: str = "auto",
@@ -46,6 +47,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
 
     Args:
         name: the file, or the folder of a Zarr store.
+        mode: there is none; what others call "r+" is write=True, and "w" is create().
         write: also for appending and for writing into existing datasets, in place.
         device: where arrays are read to: "auto" (a GPU when there is one), "host", "cuda:0", ...
         context: used instead of the one that this process keeps for the device.
@@ -66,6 +68,8 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     from penstock.formats.datafile import DataFile
     from penstock.formats.source import Opened
 
+    if mode is not None:
+        raise TypeError(_no_mode(name, mode))
     name = _place(name, "open")
     if dtype is None and format == "raw":
         raise TypeError("a raw file needs dtype=, the type of its elements")
@@ -86,6 +90,18 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     return DataFile(opened, context or shared_context(device), decode, external)
 
 
+def _no_mode(name: FileName, mode: Any) -> str:
+    """What to write in place of a mode as h5py and the open() of Python take it."""
+    reads, writes, new = (
+        f"open({name!r}) reads",
+        "write=True also writes to a file that is there",
+        "create() makes a new one",
+    )
+    others = {"r": reads, "r+": writes, "a": f"{writes}, {new}", "w": new, "w-": new, "x": new}
+    wanted = others.get(str(mode).replace("b", ""), f"{reads}, {writes}, {new}")
+    return f"open() takes no mode, here {mode!r}: {wanted}"
+
+
 def _anew(name: str, write: bool, context: Context | None, options: Mapping[str, Any]) -> Callable[[], DataFile] | str:
     if write:
         return "it is open for writing"
@@ -96,11 +112,7 @@ def _anew(name: str, write: bool, context: Context | None, options: Mapping[str,
 
 def _place(name: FileName, operation: str) -> str:
     """The whole path: a file stays the same one when the process changes its folder."""
-    text = os.fsdecode(name)
-    if not text:
-        raise ValueError("the name of a file is empty")
-    refuse_url(text, operation)
-    return os.path.abspath(text)  # noqa: PTH100 - a Path's keeps "..", and takes longer
+    return os.path.abspath(file_name(name, operation))  # noqa: PTH100 - a Path's keeps "..", and takes longer
 
 
 def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[Format, Container]:
@@ -141,8 +153,9 @@ def need_file(name: str, format: Format) -> None:
         raise Error(code="not_a_regular_file", operation=operation, file=name, cause=cause, advice=advice)
 
 
-def create(
+def create(  # noqa: PLR0913 - one keyword a choice
     name: FileName,
+    mode: None = None,
     *,
     device: str = "auto",
     context: Context | None = None,
@@ -159,6 +172,8 @@ def create(
 
     `durable`: close() returns when the file and its name are on stable storage. Other arguments as of open().
     """
+    if mode is not None:
+        raise TypeError(f"create() takes no mode, here {mode!r}: it always makes a new file")
     from penstock.formats import registry
     from penstock.formats.datafile import DataFile
     from penstock.formats.source import Opened
@@ -254,7 +269,7 @@ def save(  # noqa: PLR0913 - one keyword a choice
     """
     from penstock.formats import registry
 
-    if format is None and registry.by_suffix(name) is None:
+    if format is None and registry.by_suffix(file_name(name, "create")) is None:
         if isinstance(data, Mapping):
             raise ValueError(_no_format(_place(name, "create")))
         memory = data.as_bytes() if isinstance(data, Array) else data

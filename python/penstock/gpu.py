@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from penstock import _core
 from penstock._api import Context, File, FileName
 from penstock._error import Error
-from penstock._file_name import refuse_url
+from penstock._file_name import file_name
 from penstock._row_numbers import OutOfRange
 from penstock._shared import shared_context
 from penstock._sizes import byte_count
@@ -156,14 +156,10 @@ def _stored(place: Place) -> tuple[Any, ...]:
 def _place_of(source: Source) -> Place:
     if source.mode not in ("r", "r+"):
         raise ValueError(f"mode {source.mode!r} is neither 'r' nor 'r+'")
-    one = isinstance(source.path, (str, bytes, os.PathLike))
-    if not one and not isinstance(source.path, Iterable):
-        raise TypeError(f"{source.path!r} is neither the name of a file nor a list of names")
+    path = source.path
+    one = isinstance(path, (str, bytes, os.PathLike)) or not isinstance(path, Iterable) or hasattr(path, "read")
     listed = [source.path] if one else list(source.path)
-    for name in listed:
-        if not isinstance(name, (str, bytes, os.PathLike)):
-            raise TypeError(f"{name!r} is not the name of a file")
-    names = [os.fsdecode(name) for name in listed]
+    names = [file_name(name, "open") for name in listed]
     if not names:
         raise ValueError("no file is named")
     if source.dtype is None:
@@ -180,7 +176,6 @@ def _place_of(source: Source) -> Place:
     if source.format not in (None, "raw"):
         raise TypeError(f"dtype= and shape= are for raw files, not for format={source.format!r}")
     for name in names:
-        refuse_url(name, "open")
         need_file(name, registry.FORMATS["raw"])
         if source.format is None:
             registry.need_no_format(name)

@@ -124,3 +124,25 @@ def test_attributes_that_refer_to_objects_are_not_listed(tmp_path: Path) -> None
         file["x"].attrs["units"] = "K"
     with penstock.open(tmp_path / "x.h5", device="host") as file:
         assert dict(file["x"].attrs) == {"units": "K"}
+
+
+@pytest.mark.parametrize("where", ["name", "dimension", "attribute", "text", "attribute of the file"])
+def test_half_a_character_is_refused_by_its_name(path: Path, where: str) -> None:
+    """In names and text that files keep as UTF-8; of all formats in the same words, before anything is written."""
+    bad = "x\ud800"
+    attributes = {"attribute": {bad: 1}, "text": {"k": [bad]}}.get(where, {})
+    with penstock.create(path, device="host") as file, pytest.raises(ValueError, match=r"'x\\ud800' holds .*UTF-8; "):
+        if where == "attribute of the file":
+            file.attrs["k"] = bad
+        dimensions = (bad,) if where == "dimension" else None
+        name = bad if where == "name" else "a"
+        file.create_dataset(name, (3,), "f4", attributes=attributes, dimensions=dimensions)
+
+
+def test_half_a_character_is_a_name_that_is_not_there(path: Path) -> None:
+    penstock.save(path, {"a": np.ones(3, "f4")}, "host")
+    with penstock.open(path, device="host") as file:
+        assert "x\ud800" not in file
+        for ask in (lambda: file["x\ud800"], lambda: file.load(["x\ud800"]), lambda: file.attrs["x\ud800"]):
+            with pytest.raises(KeyError, match="no (dataset|attribute)"):
+                ask()

@@ -35,8 +35,8 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
         ("there are 396000", ps.Error, lambda: make(path, (ROWS + 1, WIDTH))),
         ("is not in the", ps.Error, lambda: make(path, offset_bytes=1 << 30)),
         ("no dimensions|without dimensions", ValueError, lambda: make(path, ())),
-        ("None is neither the name", TypeError, lambda: make(None)),  # type: ignore[arg-type]
-        ("5 is not the name of a file", TypeError, lambda: make([5])),  # type: ignore[arg-type]
+        ("the name of a file is .* not NoneType", TypeError, lambda: make(None)),  # type: ignore[arg-type]
+        ("the name of a file is .* not int", TypeError, lambda: make([5])),  # type: ignore[arg-type]
         ("5 is no array: give a list", TypeError, lambda: ps.gpu.open_many([5], device=DEVICE)),
         ("1 to 8 of their fields", TypeError, lambda: ps.gpu.open_many([()], device=DEVICE)),
         ("1 to 8 of their fields", TypeError, lambda: ps.gpu.open_many([(path,) * 9], device=DEVICE)),

@@ -4,6 +4,8 @@ machines are none of files."""
 from __future__ import annotations
 
 import hashlib
+import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import gpu, hmatrix
 from penstock.formats import registry
 
 VALUES = np.arange(32_000, dtype="<f4").reshape(1000, 32)
@@ -175,3 +178,47 @@ def test_commands_refuse_urls(penstock: Any, command: tuple[str, ...]) -> None:
     ran = penstock(command[0], "https://example.org/x", *command[1:])
     assert ran.code == 1
     assert "is a URL" in ran.err
+
+
+NO_NAMES: dict[str, tuple[Any, type[Exception], str]] = {
+    "None": (None, TypeError, "the name of a file is a str, bytes or path, not NoneType"),
+    "3": (3, TypeError, "the name of a file is a str, bytes or path, not int"),
+    "file": (io.BytesIO(b"x"), TypeError, "not BytesIO; give the name of that file"),
+    "empty": ("", ValueError, "the name of a file is empty"),
+    "zero": ("a\0b", ValueError, r"the name 'a\\x00b' holds a zero character"),
+    "half": ("a\ud800", ValueError, r"the name 'a\\ud800' holds '\\ud800', which the system's .* cannot encode"),
+}
+
+
+@pytest.mark.parametrize("case", NO_NAMES)
+def test_what_is_no_name_of_a_file_is_refused_alike_by_all_that_take_one(case: str) -> None:
+    name, kind, words = NO_NAMES[case]
+    context, values = ps.Context("host"), np.ones(3, "f4")
+    for use in (
+        lambda: ps.open(name),
+        lambda: ps.open(name, dtype="f4", shape=(-1,)),
+        lambda: ps.create(name),
+        lambda: ps.load(name),
+        lambda: ps.load(name, format="npy"),
+        lambda: ps.save(name, values),
+        lambda: ps.save(name, values, format="npy"),
+        lambda: context.open(name),
+        lambda: context.create(name),
+        lambda: gpu.open(name, context=context),
+        lambda: hmatrix.info(name),
+        lambda: hmatrix.read_mesh(name),
+    ):
+        with pytest.raises(kind, match=words):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("r", r"open\('x.h5'\) reads"), ("r+", "write=True"), ("a", "write=True.*create"), ("w", "create"), (3, "create")],
+)
+def test_a_mode_is_refused_with_what_to_write_in_its_place(mode: Any, words: str) -> None:
+    for open_it in (lambda: ps.open("x.h5", mode), lambda: ps.open("x.h5", mode=mode)):
+        with pytest.raises(TypeError, match=f"takes no mode, here {re.escape(repr(mode))}: .*{words}"):
+            open_it()
+    with pytest.raises(TypeError, match="create\\(\\) takes no mode.*always makes a new file"):
+        ps.create("x.h5", mode)

@@ -6,6 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 Write = Callable[[Mapping[str, Any]], None]
+# Names and text that are no UTF-8 reach Python with half characters, each for one byte; these formats keep such bytes.
+_KEEP_BYTES = ("hdf5", "netcdf4")
+
+
+def need_utf8(format: str, what: str, value: Any) -> None:
+    """ValueError of text, also inside a list or a dict, that the format cannot keep."""
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8", "surrogateescape" if format in _KEEP_BYTES else "strict")
+        except UnicodeEncodeError as error:
+            half = f"{what} {value!r} holds {value[error.start]!r}, which is no character and cannot be kept as UTF-8"
+            raise ValueError(f"{half}; text.encode('utf-8', 'replace').decode() puts ? there") from None
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            need_utf8(format, what, key)
+            need_utf8(format, f"{what} {key!r}: its text", one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            need_utf8(format, what, one)
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -19,6 +38,8 @@ class Attributes(MutableMapping[str, Any]):
         if name in self._written:
             return self._written[name]
         try:
+            if isinstance(name, str) and not name.isascii() and name not in list(self._values):
+                raise KeyError(name)  # HDF5 takes some for damage, others for no name
             return self._values[name]
         except KeyError:
             raise KeyError(f"no attribute {name!r}; there are {', '.join(self) or 'none'}") from None

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._api import Context, Outcome
 from penstock._dtype import DType
-from penstock.formats.attributes import Attributes, Write
+from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.dataset import Dataset
 from penstock.formats.decoding import check_choice
-from penstock.formats.faults import incomplete, refused
+from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.group import Group
 from penstock.formats.model import DatasetInfo, Extent, NewDataset
 from penstock.formats.mover import Execution, Job, Mover
@@ -89,11 +89,13 @@ class DataFile(Group):
         return self._record.evidence()
 
     def _info(self, name: str) -> DatasetInfo:
-        with self._source.metadata() as source:
-            return source.info(name)
+        return self._infos([name])[0]
 
     def _infos(self, names: Sequence[str]) -> list[DatasetInfo]:
         with self._source.metadata() as source:
+            for name in names:
+                if not _can_be(name):
+                    raise unknown(self.name, name, source.names())
             return [source.info(name) for name in names]
 
     def _names(self) -> Sequence[str]:
@@ -104,7 +106,7 @@ class DataFile(Group):
         """Where a format can tell without looking through all names; else False."""
         with self._source.metadata() as source:
             ask = getattr(source, "is_group", None)
-            return ask is not None and bool(ask(name))
+            return ask is not None and _can_be(name) and bool(ask(name))
 
     def _hindrance(self, name: str) -> str:
         """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as _info."""
@@ -118,6 +120,7 @@ class DataFile(Group):
 
     def _attribute_writer(self, name: str) -> Write | None:
         def write(values: Mapping[str, Any]) -> None:
+            need_utf8(self.format, f"dataset {name!r}: an attribute" if name else "an attribute", values)
             with self._source.writer() as writer:
                 writer.set_attributes(name, values)
 
@@ -177,7 +180,7 @@ class DataFile(Group):
     def create_datasets(self, datasets: Mapping[str, Sequence[Any]]) -> dict[str, Dataset]:
         """Adds datasets in one go, which some formats do much faster than one by one. Values are (shape, dtype), or
         (shape, dtype, layout) with a dict of what create_dataset takes as `layout`."""
-        new = [_new_dataset(name, *description) for name, description in datasets.items()]
+        new = [self._new(name, *description) for name, description in datasets.items()]
         if self.format != "zarr" and any(one.shard_shape is not None for one in new):
             raise TypeError(f"shard_shape is for Zarr; {self.format} has no shards")
         with self._source.writer() as writer:
@@ -195,12 +198,19 @@ class DataFile(Group):
         handle = stream_handle(stream)
         targets = values_of(values, handle)
         with self._source.writer() as writer:
-            tables = writer.create([_new_dataset(name, one.shape, one.dtype.native) for name, one in targets.items()])
+            tables = writer.create([self._new(name, one.shape, one.dtype.native) for name, one in targets.items()])
             infos = [writer.info(name) for name in targets]
             shapes = [Selection.all_of(user_shape(info)) for info in infos]
             requests = [Request(*each) for each in zip(infos, shapes, targets.values(), strict=True)]
             job = write_job(self._mover, requests, tables, handle)
         return self._start(job, options, lambda outcome: outcome, True)
+
+    def _new(self, name: str, shape: Sequence[int], dtype: Any, layout: Mapping[str, Any] | None = None) -> NewDataset:
+        new = _new_dataset(name, shape, dtype, layout)
+        need_utf8(self.format, "the name", name)
+        need_utf8(self.format, f"dataset {name!r}: the name of a dimension", new.dimensions)
+        need_utf8(self.format, f"dataset {name!r}: an attribute", new.attributes)
+        return new
 
     def _start_write(self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any]) -> Pending:
         handle = stream_handle(stream)
@@ -279,6 +289,15 @@ class DataFile(Group):
                 self.close()
         finally:  # an interrupt may come before close() has begun
             self.abandon()
+
+
+def _can_be(name: str) -> bool:
+    """Whether a file may have the name: half characters stand for bytes that are no UTF-8, others for nothing."""
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _new_dataset(name: str, shape: Sequence[int], dtype: Any, layout: Mapping[str, Any] | None = None) -> NewDataset:

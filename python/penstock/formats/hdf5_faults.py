@@ -32,7 +32,7 @@ _FLAGS_SINCE, _FLAGS_AT, _SWMR = 2, 11, 4  # superblock of version 2: its byte o
 def cause_of(error: BaseException) -> str:
     """What HDF5 said, without the name of its function."""
     found = _CAUSE.search(str(error))
-    return found.group(1) if found else str(error).strip("'\"")
+    return found.group(1) if found else str(error.args[0] if isinstance(error, KeyError) and error.args else error)
 
 
 def fault_of(file: str, error: BaseException, dataset: str = "") -> Error:

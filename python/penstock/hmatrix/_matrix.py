@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._error import Error
+from penstock._file_name import file_name
 from penstock._shared import shared_context
 from penstock._sizes import parse_bytes
 from penstock.hmatrix._memory import cache_by_memory
@@ -50,7 +51,7 @@ class HMatrix:
     __array_ufunc__ = None  # x @ A is a TypeError: products are from the left only
 
     def __init__(self, context: Context, path: FileName, options: OpenOptions, built: dict[str, Any]) -> None:
-        self.path = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - it is opened again, wherever we are then
+        self.path = os.path.abspath(file_name(path, "open a matrix"))  # noqa: PTH100 - it is opened again, anywhere
         self.built = built
         self._context = context
         self._options: dict[str, Any] = dict(options)
@@ -244,8 +245,9 @@ def info(file: FileName, /, *, context: Context | None = None) -> dict[str, Any]
     Raises:
         Error: as open().
     """
-    found = _core.hmatrix_info((context or shared_context())._raw, file)
-    return found | {"about": _described(found["about"], os.fsdecode(file))}
+    name = file_name(file, "open a matrix")
+    found = _core.hmatrix_info((context or shared_context())._raw, name)
+    return found | {"about": _described(found["about"], name)}
 
 
 def verify(file: FileName, /, *, context: Context | None = None) -> int:

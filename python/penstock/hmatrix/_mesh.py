@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._error import Error
+from penstock._file_name import file_name
 from penstock.hmatrix._numbers import reals, whole_numbers
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Mesh:
             if values.shape != (self.unknowns,):
                 cause = f"'{name}' has shape {values.shape}, and there are {self.unknowns} triangles"
                 raise Error(operation="write a surface", file=os.fsdecode(path), cause=cause)
-        _core.hmatrix_write_surface(path, self.vertices, self.triangles, dict(faces))
+        _core.hmatrix_write_surface(file_name(path, "write a surface"), self.vertices, self.triangles, dict(faces))
 
 
 def _report(facts: dict[str, Any]) -> MeshReport:
@@ -158,7 +159,7 @@ def read_mesh(path: FileName, *, unit_metres: float = 1.0) -> Mesh:
     Raises:
         Error: with the line or byte of what is malformed.
     """
-    return Mesh(*_core.hmatrix_read_mesh(path, unit_metres))
+    return Mesh(*_core.hmatrix_read_mesh(file_name(path, "read a mesh"), unit_metres))
 
 
 def shape_names() -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock._error import Error
+from penstock._file_name import file_name
 from penstock._publish import check_target, publish
 from penstock.hmatrix._colours import Scale, prefix
 from penstock.hmatrix._lit import OPERATION, View, draw
@@ -52,7 +52,7 @@ def picture(  # noqa: PLR0913 - one keyword a choice
         Error: no triangles, numbers of another shape or not finite, an ending that is not known, a file that cannot be
             written.
     """
-    name = os.fsdecode(path)
+    name = file_name(path, OPERATION)
     check_picture(path)
     values = reals("numbers", numbers)
     if mesh.unknowns == 0 or values.shape != (mesh.unknowns,):
@@ -77,7 +77,7 @@ def picture(  # noqa: PLR0913 - one keyword a choice
 
 def check_picture(path: FileName) -> None:
     """Raises the Error that picture() would for this name: ask before what is to be drawn takes long to make."""
-    name = os.fsdecode(path)
+    name = file_name(path, OPERATION)
     if Path(name).suffix.lower() not in ENDINGS:
         raise Error(
             operation=OPERATION, file=name, cause="its ending says no kind of picture", advice="use .png, .pdf or .svg"
