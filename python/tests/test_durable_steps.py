@@ -6,14 +6,17 @@ made is synced after that."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from faulty_fs import Step, faulty_fs
-from writers_rig import WRITERS
+from writers_rig import COLUMNS, WRITERS
 
 import penstock as ps
+from penstock.formats.netcdf3_write import NetCDF3Writer
 
 for module in ("h5py", "netCDF4", "safetensors", "zarr"):
     pytest.importorskip(module)
@@ -100,6 +103,26 @@ def test_records_of_classic_netcdf_are_synced_before_the_header_tells_of_them_an
     assert records and header and records[-1] < header[0], told
     assert any(records[-1] < at < header[0] for at in syncs), told
     assert any(at > header[-1] for at in syncs), told
+
+
+def test_a_writer_of_classic_netcdf_whose_sync_failed_fails_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = WRITERS["nc3-append"]
+    writer.write(tmp_path / writer.file, 1, True)
+    again = NetCDF3Writer(tmp_path / writer.file, append=True)
+    again.extend("a", (2, COLUMNS))
+
+    def fails(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails)
+        with pytest.raises(ps.Error, match="fsync"):
+            again.publish(durable=True)
+    with pytest.raises(ps.Error, match="fsync"):
+        again.publish(durable=True)
+    again.abandon()
 
 
 @pytest.mark.parametrize("name", ["buffered", "bytes", "h5"])

@@ -125,6 +125,24 @@ def test_any_step_may_fail(fs: FaultyFs, name: str, durable: bool) -> None:
     assert not wrong, f"{len(wrong)} of {reached}:\n" + "\n".join(wrong)
 
 
+@pytest.mark.parametrize("name", ["nc3", "zarr"])
+def test_a_file_that_has_its_name_is_no_failure_though_it_cannot_be_opened_again(fs: FaultyFs, name: str) -> None:
+    """Their writers look at what they have published, to go on with it: nobody has asked for that yet."""
+    writer, document = WRITERS[name], "zarr.json" if name == "zarr" else WRITERS[name].file
+    folder = fs.path / f"opened-{name}"
+    folder.mkdir()
+    with fs.logged() as steps:
+        writer.write(folder / writer.file, 1, False)
+    opened = sum(one.operation == "open" and one.name == document for one in steps)
+    again = fs.path / f"again-{name}"
+    again.mkdir()
+    fault = fs.fail("open", errno.EIO, name=document, skip=opened - 1, times=1)
+    writer.write(again / writer.file, 1, False)
+    assert fault.fired
+    fault.remove()
+    assert writer.look(again / writer.file) == 1
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_errors_that_come_late_are_told(fs: FaultyFs, name: str) -> None:
     """Writes are taken and lost; only the close, or only the fsync of who asks for that, says so."""

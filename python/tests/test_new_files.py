@@ -271,6 +271,29 @@ def test_what_is_neither_file_nor_folder_is_not_replaced(
     assert names(tmp_path) == before and not there.is_file() and not there.is_dir()
 
 
+@pytest.mark.parametrize(("came", "gets"), [(0o777, 0o755), (0o700, 0o700)])
+def test_a_folder_that_came_meanwhile_takes_rights_away_only(tmp_path: Path, came: int, gets: int) -> None:
+    mask = os.umask(0o022)
+    new = NewFolder(str(tmp_path / "x"), ["mark"])
+    os.umask(mask)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x").chmod(came)
+    new.publish(durable=False)
+    assert mode_of(tmp_path / "x") == gets and names(tmp_path) == ["x"]
+
+
+@root_only
+def test_a_strangers_folder_under_the_name_of_a_temporary_stays(tmp_path: Path) -> None:
+    first = NewFolder(str(tmp_path / "x"), ["mark"])
+    name = Path(first.temporary)
+    first.abandon()
+    name.mkdir()
+    (name / "mark").touch()
+    os.chown(name, STRANGER, STRANGER)
+    NewFolder(str(tmp_path / "x"), ["mark"]).publish(durable=False)
+    assert names(tmp_path) == [name.name, "x"] and names(name) == ["mark"]
+
+
 def folder_of_others(name: Path) -> Path:
     name.mkdir()
     (name / "chapter").write_text("precious")
@@ -281,6 +304,16 @@ def exchange_names(one: Path, other: Path) -> None:
     """As whoever may rename in the folder can at any moment."""
     one.rename(f"{one}.aside")
     other.rename(one)
+
+
+@pytest.mark.parametrize("moment", ["before", "meanwhile"])
+def test_a_folder_with_other_things_in_it_is_not_replaced(tmp_path: Path, moment: str) -> None:
+    if moment == "before":
+        folder_of_others(tmp_path / "x.zarr")
+    with pytest.raises(penstock.Error, match="other things in it"), penstock.create(tmp_path / "x.zarr") as file:
+        file["a"] = data()
+        folder_of_others(tmp_path / "x.zarr")
+    assert names(tmp_path) == ["x.zarr"] and content(tmp_path / "x.zarr") == {"chapter": b"precious"}
 
 
 def test_a_folder_under_the_name_of_a_dead_temporary_is_kept_if_it_is_none_of_ours(tmp_path: Path) -> None:

@@ -116,10 +116,11 @@ void NewFile::publish(bool durable) {
     try {
         carry_rights();
         settle(durable);
+        const UniqueFd folder = durable ? open_folder() : UniqueFd();
         give_name();
         unlock_temporary(fd_.get());
         state_ = State::published;
-        if (durable) sync_folder();
+        if (durable) sync(folder);
     } catch (const Error& error) {
         failure_ = error.info();
         abandon();
@@ -186,10 +187,14 @@ void NewFile::rename_new() {
     system_.unlink(folder, std::exchange(temporary_, {}).c_str());
 }
 
-void NewFile::sync_folder() const {
-    const UniqueFd folder(
-        system_.openat(target_.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), system_);
+// Before the name is given: then nothing has happened yet where it cannot be.
+UniqueFd NewFile::open_folder() const {
+    UniqueFd folder(system_.openat(target_.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), system_);
     if (!folder) fail("open the directory of", errno);
+    return folder;
+}
+
+void NewFile::sync(const UniqueFd& folder) const {
     if (again_if_interrupted([&] { return system_.fsync(folder.get()); }) == 0) return;
     refuse("fsync the directory of", name_, errno, "the file has its name, but may lose it with the power");
 }

@@ -52,7 +52,8 @@ class NewFile {
     void give_name();
     void name_unnamed();
     void rename_new();
-    void sync_folder() const;
+    UniqueFd open_folder() const;
+    void sync(const UniqueFd& folder) const;
     bool here() const noexcept;
     [[noreturn]] void fail(const char* operation, int error_number) const;
 

@@ -46,6 +46,11 @@ class RecordingSystem final : public System {
     int fdatasync(int fd) override {
         return note("fdatasync", [&] { return System::fdatasync(fd); });
     }
+    int openat(int folder, const char* name, int flags, unsigned mode) override {
+        const bool is_the_folder = std::string(name) == "." && (flags & O_TMPFILE) == O_DIRECTORY;
+        if (is_the_folder && fails == "open folder") return note("open folder", [] { return -1; });
+        return System::openat(folder, name, flags, mode);
+    }
     int dup(int fd) override { return flushed_ = System::dup(fd); }
     int close(int fd) override {
         if (fd != flushed_) return System::close(fd);
@@ -121,7 +126,7 @@ TEST_P(Publish, without_durable_nothing_is_synced_but_late_errors_are_asked_for_
 }
 
 TEST_P(Publish, any_step_that_fails_before_the_name_leaves_the_old_file_alone_and_stays_failed) {
-    for (const char* step : {"sync file", "flush", "ask", "name"}) {
+    for (const char* step : {"sync file", "flush", "ask", "open folder", "name"}) {
         for (const int number : {EIO, ENOSPC, EDQUOT}) {
             NewFile file(system_, name_, options());
             put(file.fd(), "new");

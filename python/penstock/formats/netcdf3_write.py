@@ -263,7 +263,10 @@ class NetCDF3Writer:
             write_at(new.descriptor, raw, 0)
         new.publish(durable)
         self._new = None
-        self._adopt(read_header(self.name))
+        try:
+            self._adopt(read_header(self.name))
+        except Error as error:  # the file is there, whole; only going on with it fails
+            self._lost = error
 
     def _publish_in_place(self, descriptor: int, durable: bool) -> None:
         """The records are on stable storage, or what is known of their errors is told, before the header tells of them.

@@ -23,6 +23,7 @@ from typing import Any
 from penstock import _core
 from penstock._error import Error
 
+_ADVICE = "check the folder, its permissions and its space"
 _NAME_PART = 100  # characters of the target's name in a temporary's: together they must fit NAME_MAX
 
 
@@ -207,9 +208,9 @@ def _fallocate(descriptor: int, offset_bytes: int, bytes: int) -> int:
             return number
 
 
-def checked(operation: str, name: str, action: Callable[[], Any]) -> Any:
+def checked(operation: str, name: str, action: Callable[[], Any], advice: str = _ADVICE) -> Any:
     """The action's result; what the system refuses as a penstock.Error."""
     try:
         return action()
     except OSError as error:
-        raise Error.of(error, operation, name, "check the folder, its permissions and its space") from error
+        raise Error.of(error, operation, name, advice) from error

@@ -13,13 +13,13 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock import _core
 from penstock._error import Error
-from penstock.formats.new_file import checked, is_temporary, need_no_writer, sync_folder, temporary_name
+from penstock.formats.new_file import checked, is_temporary, need_no_writer, temporary_name
 
 _ANYBODY, _OWNER_ONLY = 0o777, 0o700  # of folders; the first less the umask
 _ATTEMPTS = 1000  # names tried before giving up
@@ -56,12 +56,16 @@ class NewFolder:
         self._look()
         need_no_writer(self.name)
         self._take_rights()
-        if durable:
-            checked("fsync the folder", self.name, lambda: os.fsync(self._descriptor))
-        checked("rename to", self.name, self._give_name)
-        self.abandon()  # what is left under other names is the older one
-        if durable:
-            sync_folder(str(Path(self.name).parent))
+        if not durable:
+            checked("rename to", self.name, self._give_name)
+            self.abandon()  # what is left under other names is the older one
+            return
+        checked("fsync the folder", self.name, lambda: os.fsync(self._descriptor))
+        with _opened(Path(self.name).parent, self.name) as folder:  # what cannot be synced is known before the name
+            checked("rename to", self.name, self._give_name)
+            self.abandon()
+            advice = "the store has its name, but may lose it with the power"
+            checked("fsync the directory of", self.name, lambda: os.fsync(folder), advice)
 
     def abandon(self) -> None:
         """Does nothing after publish. Where an interrupt ends it, it may be called again, and goes on."""
@@ -182,6 +186,15 @@ class NewFolder:
                 aside.rename(target)
             raise
         self._aside = str(aside)
+
+
+@contextmanager
+def _opened(folder: Path, name: str) -> Iterator[int]:
+    descriptor = checked("open the directory of", name, lambda: os.open(folder, _FOLDER & ~os.O_NOFOLLOW))
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _need_replaceable(there: int, name: str) -> None:

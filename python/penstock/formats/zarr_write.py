@@ -197,8 +197,11 @@ class ZarrWriter:
                 sync_tree(self._new.temporary, top=False)
             self._new.publish(durable)
             self._new = None
-            self.container = Zarr(self.name)
-            self._nodes = self.container.nodes
+            try:
+                self.container = Zarr(self.name)
+                self._nodes = self.container.nodes
+            except Error as error:  # the store is there, whole; only going on with it fails
+                self._lost = error
             return
         for path in sorted(self._made_or_written()) if durable else ():
             sync_file(path)
