@@ -389,3 +389,22 @@ def test_what_belongs_to_a_stranger_in_a_sticky_folder_is_not_replaced(
         save(context, tmp_path / name)
     assert refused.value.code == "permission_denied"
     assert content(tmp_path / name) == before and names(tmp_path) == [name]
+
+
+@root_only
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("there", [True, False])
+def test_a_file_system_that_is_read_only_is_called_so(
+    context: penstock.Context, tmp_path: Path, name: str, there: bool
+) -> None:
+    if there:
+        save(context, tmp_path / name)
+    if subprocess.run(["mount", "--bind", tmp_path, tmp_path], check=False).returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", tmp_path], check=True)
+        with pytest.raises(penstock.Error) as refused:
+            save(context, tmp_path / name)
+        assert refused.value.code == "read_only"
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)

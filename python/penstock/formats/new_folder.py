@@ -24,6 +24,7 @@ from penstock.formats.new_file import checked, is_temporary, need_no_writer, tem
 _ANYBODY, _OWNER_ONLY = 0o777, 0o700  # of folders; the first less the umask
 _ATTEMPTS = 1000  # names tried before giving up
 _AT_FDCWD, _EXCHANGE = -100, 2  # of renameat2(2)
+_READ_ONLY = "remount the file system read-write, or name a folder on another one"
 _AS_IT_IS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -38,10 +39,14 @@ class NewFolder:
         self._descriptor = self._older = -1
         self._aside = ""  # where the older one is once the new one has its name, if not under the temporary one
         self._marks, self._process = marks, os.getpid()
-        self._look()
-        need_no_writer(self.name)
-        self._replaces = self._older >= 0
-        checked("create", name, self._make)
+        try:
+            self._look()
+            need_no_writer(self.name)
+            self._replaces = self._older >= 0
+            checked("create", name, self._make)
+        except BaseException:  # the error may be kept for long, and this object with it
+            self.abandon()
+            raise
 
     def need_named(self) -> None:
         """Error unless the folder still has its temporary name: what is put into it is put there by name."""
@@ -205,6 +210,8 @@ def _need_replaceable(there: int, name: str) -> None:
         cause = "something that is neither a file nor a folder has this name"
         advice = "give another name"
         raise Error(code="not_a_regular_file", operation="create", file=name, cause=cause, advice=advice)
+    if os.statvfs(_inside(there)).f_flag & os.ST_RDONLY:
+        raise Error.of(OSError(errno.EROFS, os.strerror(errno.EROFS)), "create", name, _READ_ONLY)
     cause = ""
     shared = folder.st_mode & stat.S_ISVTX and folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if shared and facts.st_uid not in (os.geteuid(), folder.st_uid):
