@@ -246,7 +246,12 @@ def _is_plain(name: str) -> bool:
 
     if registry.by_suffix(name) is not None or os.path.isdir(name):  # noqa: PTH112 - raises nothing
         return False
-    return not os.path.isfile(name) or registry.by_content(name) is None  # noqa: PTH113 - raises nothing
+    if not os.path.isfile(name):  # noqa: PTH113 - raises nothing
+        return True
+    if registry.by_content(name) is not None:
+        return False
+    registry.need_bytes(name)
+    return True
 
 
 def save(  # noqa: PLR0913 - one keyword a choice

@@ -146,3 +146,30 @@ def test_half_a_character_is_a_name_that_is_not_there(path: Path) -> None:
         for ask in (lambda: file["x\ud800"], lambda: file.load(["x\ud800"]), lambda: file.attrs["x\ud800"]):
             with pytest.raises(KeyError, match="no (dataset|attribute)"):
                 ask()
+
+
+FOREIGN = {
+    "text": (b"hello, this is a text file\n" * 40, "unsupported", "it is no .* file: it begins with b'hello"),
+    "garbage": (bytes(range(255, 100, -1)) * 9, "unsupported", "it is no .* file: it begins with"),
+    "short": (b"hi", "unsupported|damaged", "it is no .* file|too few for a safetensors file"),
+    "empty": (b"", "unsupported", "it is empty; copy or download it again"),
+    "zeros": (bytes(5000), "damaged", "it begins with .* zeros, as no .* file does"),
+    "matlab": (b"MATLAB 5.0 MAT-file, Platform".ljust(300), "unsupported", "a MATLAB 5 file.*scipy.io.loadmat"),
+    "gzip": (b"\x1f\x8b\x08" + bytes(400), "unsupported", "compressed by gzip; gunzip"),
+    "zip": (b"PK\x03\x04" + b"\x14" * 400, "unsupported", "a ZIP archive; unpack"),
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+@pytest.mark.parametrize("suffix", ["h5", "nc", "nc3", "npy", "safetensors"])
+def test_what_is_no_file_of_its_suffix_is_called_that_and_not_damaged(
+    tmp_path: Path, suffix: str, content: str
+) -> None:
+    if suffix in ("h5", "nc"):
+        pytest.importorskip("h5py")
+    raw, codes, words = FOREIGN[content]
+    (tmp_path / f"x.{suffix}").write_bytes(raw)
+    for use in (penstock.open, penstock.load):
+        with pytest.raises(penstock.Error, match=words) as told:
+            use(tmp_path / f"x.{suffix}", device="host")
+        assert told.value.code in codes.split("|") and told.value.advice

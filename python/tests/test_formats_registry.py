@@ -76,7 +76,7 @@ def test_a_format_can_be_named(tmp_path: Path) -> None:
     assert penstock.load(tmp_path / "x.npy", "host", format="raw", dtype="float64").shape == (4,)
     penstock.save(tmp_path / "numbers.dat", np.arange(3), "host", format="npy")
     assert np.load(tmp_path / "numbers.dat").tolist() == [0, 1, 2]
-    with pytest.raises(penstock.Error, match="of format npy"):
+    with pytest.raises(penstock.Error, match="no npy file"):
         penstock.open(tmp_path / "x.npy", format="npy")
 
 

@@ -222,3 +222,15 @@ def test_a_mode_is_refused_with_what_to_write_in_its_place(mode: Any, words: str
             open_it()
     with pytest.raises(TypeError, match="create\\(\\) takes no mode.*always makes a new file"):
         ps.create("x.h5", mode)
+
+
+@pytest.mark.parametrize("name", ["x.mat", "x.bin"])
+def test_a_matlab_file_is_neither_bytes_nor_elements_unless_it_is_said_to_be(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"MATLAB 5.0 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x01IM" + bytes(200))
+    for use in (lambda: ps.load(path, "host"), lambda: ps.open(path, device="host")):
+        with pytest.raises(ps.Error, match=f"{name}: it is a MATLAB 5 file.*; scipy.io.loadmat reads it; format='raw'"):
+            use()
+    with pytest.raises(TypeError, match="scipy.io.loadmat reads it; format='raw'"):
+        ps.open(path, dtype="f4", device="host")
+    assert np.asarray(ps.load(path, "host", format="raw", dtype="u1", shape=(-1,))).tobytes() == path.read_bytes()

@@ -12,6 +12,15 @@ from contextlib import contextmanager
 
 from penstock._error import Error
 
+FOREIGN_BYTES = 64
+MATLAB5 = b"MATLAB 5.0 MAT-file"
+_FOREIGN = (
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "git lfs pull"),
+    (MATLAB5, "a MATLAB 5 file, which Penstock does not read", "scipy.io.loadmat reads it"),
+    (b"\x0e\x03\x13\x01", "an HDF4 file, which Penstock does not read", "h4toh5 makes an HDF5 file of it"),
+    (b"\x1f\x8b", "compressed by gzip", "gunzip it first"),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it first"),
+)
 kUnharmed = "the file has its old datasets and steps"
 
 
@@ -41,15 +50,16 @@ def cut_short(file: str, cause: str, dataset: str = "") -> Error:
 
 
 def foreign(file: str, format: str, begin: bytes) -> Error:
-    """A file that is none of the format: `begin`, its first bytes, may say what it is."""
+    """A file that is none of the format: `begin`, its first FOREIGN_BYTES, may say what it is."""
     if begin and not any(begin):
-        return damaged(file, f"it should be of format {format}, and begins with {len(begin)} zeros")
-    cause = f"it is of format {format} by its name or by format=, and begins with {begin[:8]!r}"
+        return damaged(file, f"it begins with {len(begin)} zeros, as no {format} file does")
+    cause = f"it is no {format} file: it begins with {begin[:8]!r}"
     advice = "look whether it is the right file; format= names another"
+    for start, what, way in _FOREIGN:
+        if begin.startswith(start):
+            cause, advice = f"it is {what}", way
     if not begin:
         cause, advice = "it is empty", "copy or download it again"
-    elif begin.startswith(b"version https://git-lfs"):
-        cause, advice = "it is a pointer of Git LFS, not the file itself", "git lfs pull"
     elif begin.lstrip()[:5].lower() in (b"<!doc", b"<html", b"<?xml"):
         cause, advice = "it is a web page, as a failed download leaves one", "download it again"
     return Error(code="unsupported", operation="open", file=file, cause=cause, advice=advice)

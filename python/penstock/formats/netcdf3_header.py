@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from penstock._descriptor import read_at
 from penstock._error import Error
-from penstock.formats.faults import damaged, foreign, unsupported
+from penstock.formats.faults import FOREIGN_BYTES, damaged, foreign, unsupported
 
 LARGEST_HEADER_BYTES = 256 << 20
 MOST_DIMENSIONS = 1024  # of one variable: NC_MAX_VAR_DIMS
@@ -204,9 +204,10 @@ class _Parser:
         self._version = 1
 
     def header(self) -> Header:
-        magic = self._take(4, "magic number") if self._limit else b""
-        if magic[:3] != b"CDF":
-            raise foreign(self._name, "classic netCDF", magic)
+        magic = self._take(min(4, self._limit), "magic number")
+        if not magic or not b"CDF".startswith(magic[:3]):
+            raise foreign(self._name, "classic netCDF", bytes(self._held[:FOREIGN_BYTES]))
+        magic += self._take(4 - len(magic), "magic number")
         if magic[3] not in (1, 2, 5):
             raise unsupported(self._name, f"begins with {magic!r}; classic netCDF has CDF\\x01, \\x02 and \\x05")
         self._version = magic[3]

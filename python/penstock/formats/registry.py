@@ -19,6 +19,7 @@ from typing import Any
 
 from penstock._descriptor import read_at
 from penstock._error import Error
+from penstock.formats.faults import FOREIGN_BYTES, MATLAB5
 from penstock.formats.single import reading
 
 
@@ -55,7 +56,11 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = b"CDF"
 _NPY = b"\x93NUMPY"
 _ZARR = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
-_HMAT = b"PSHMAT\r\n"
+# Formats that open() does not read: their first bytes, and what does.
+_OTHERS = {
+    "hmat": (b"PSHMAT\r\n", "penstock.hmatrix opens it"),
+    "MATLAB 5": (MATLAB5, "scipy.io.loadmat reads it"),
+}
 _FIRST_BYTES = 8200  # with the five first places where HDF5 may begin
 _HDF5_STARTS = [0, *(512 << power for power in range(12))]  # a user block may come first
 
@@ -86,6 +91,7 @@ def of_file(name: str) -> Format:
         raise _unknown(name, "it is a folder without the metadata of Zarr")
     found = by_content(name) or named
     if found is None:
+        need_bytes(name)
         raise _unknown(name, "neither its name nor its first bytes are those of a known format")
     return found
 
@@ -122,11 +128,23 @@ def content_of(name: str) -> str | None:
         return "zarr" if any(Path(name, mark).exists() for mark in _ZARR) else None
     if not os.path.isfile(name):  # noqa: PTH113 - raises nothing, whatever the name
         return None
-    with reading(name) as (descriptor, _):
-        if read_at(descriptor, len(_HMAT), 0) == _HMAT:
-            return "hmat"
     found = by_content(name)
-    return None if found is None else found.name
+    return _other_of(name) if found is None else found.name
+
+
+def _other_of(name: str) -> str | None:
+    with reading(name) as (descriptor, _):
+        begin = read_at(descriptor, FOREIGN_BYTES, 0)
+    return next((one for one, (start, _) in _OTHERS.items() if begin.startswith(start)), None)
+
+
+def need_bytes(name: str) -> None:
+    """Error for a file of a format that open() does not read: its bytes would be taken for what it holds."""
+    known = _other_of(name)
+    if known is not None:
+        advice = f"{_OTHERS[known][1]}; format='raw' with dtype= takes all its bytes as elements"
+        cause = f"it is a {known} file, which Penstock does not read as arrays"
+        raise Error(code="unsupported", operation="open", file=name, cause=cause, advice=advice)
 
 
 def need_no_format(name: str) -> None:
@@ -135,7 +153,7 @@ def need_no_format(name: str) -> None:
     named = by_suffix(name)
     known = content_of(name) or (named.name if named is not None else None)
     if known is not None:
-        proper = "leave them out to open its datasets" if known in FORMATS else "penstock.hmatrix opens it"
+        proper = "leave them out to open its datasets" if known in FORMATS else _OTHERS[known][1]
         raise TypeError(
             f"dtype= and shape= are for raw files, {name} is {known}: {proper}; "
             "format='raw' takes all its bytes as elements"

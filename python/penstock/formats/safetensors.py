@@ -18,7 +18,7 @@ from typing import Any
 
 from penstock._descriptor import read_at
 from penstock._dtype import DType
-from penstock.formats.faults import cut_short, damaged, foreign, refused
+from penstock.formats.faults import FOREIGN_BYTES, cut_short, damaged, foreign, refused
 from penstock.formats.model import DatasetInfo, NewDataset
 from penstock.formats.single import ContiguousFile, bytes_of, identity_of, reading
 from penstock.formats.single_write import ContiguousWriter, aligned
@@ -47,6 +47,7 @@ _TYPES = {
     "I64": "int64",
     "U64": "uint64",
 }
+_TOO_FEW = "look whether it is the right file, and copy or download it again"
 _BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}  # types without whole bytes
 _NAMES = {type: name for name, type in _TYPES.items()}
 
@@ -73,19 +74,20 @@ def parse(name: str, read: Callable[[int, int], bytes], there: int) -> Contiguou
 
 def _header(name: str, read: Callable[[int, int], bytes], there: int) -> tuple[dict[str, Any], int]:
     """(the JSON object, where data begin)."""
-    begin = read(8, 0)
-    if len(begin) < 8:
-        raise foreign(name, "safetensors", begin) if not begin else cut_short(name, f"it has {len(begin)} bytes")
-    size = int.from_bytes(begin, "little")
-    if size > _MOST_HEADER and begin.startswith((b"version ", b"<")):
-        raise foreign(name, "safetensors", read(64, 0))
+    begin = read(FOREIGN_BYTES, 0)
+    if 0 < len(begin) < 8:
+        raise damaged(name, f"it has {len(begin)} bytes, too few for a safetensors file", advice=_TOO_FEW)
+    size = int.from_bytes(begin[:8], "little")
+    is_ours = bool(begin) and begin[8:9] in (b"", b"{") and not (size > _MOST_HEADER and begin[:8].isascii())
+    if not is_ours:
+        raise foreign(name, "safetensors", begin)
     if size > _MOST_HEADER:
         raise damaged(name, f"a header of {size} bytes; the limit is {_MOST_HEADER}")
     if 8 + size > there:
         raise cut_short(name, f"the header ends at byte {8 + size}, the file at {there}")
     raw = read(size, 8)
-    if len(raw) != size or not raw.startswith(b"{"):
-        raise damaged(name, "the header does not begin with '{'")
+    if len(raw) != size:
+        raise cut_short(name, f"the header ends at byte {8 + size}, the file at {8 + len(raw)}")
     try:
         header = json.loads(raw.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
