@@ -186,3 +186,21 @@ def test_xarray_sees_names_with_a_slash(tmp_path: Path) -> None:
     path.write_bytes(Made(variable=name(b"a/b")).raw())
     with xarray.open_dataset(path, engine="penstock") as data:
         assert data["a/b"].values.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["variables", "dimensions"])
+def test_names_that_differ_only_behind_a_zero_are_told_apart(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x.nc3"
+    with ps.create(path, device="host") as file:
+        for variable, dimension in (("v", "x"), ("vy", "xy")):
+            file.create_dataset(variable, (3,), "i4", dimensions=(dimension,))[...] = np.full(3, len(variable), "i4")
+    plain, longer = (b"v", b"vy") if kind == "variables" else (b"x", b"xy")
+    changed = path.read_bytes().replace(name(longer), name(plain + b"\0"), 1)
+    path.write_bytes(changed)
+    names = [f"{plain.decode()}", f"{plain.decode()}\\x00"]
+    with ps.open(path, device="host", write=True) as file:
+        found = list(file) if kind == "variables" else [one.info.dimensions[0] for one in file.values()]
+        assert found == names
+        assert [int(one[...].to_numpy()[0]) for one in file.values()] == [1, 2]
+        file["v"].attrs["units"] = "m"
+    assert name(plain + b"\0") in path.read_bytes(), "its bytes stay as they were"

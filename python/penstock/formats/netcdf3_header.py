@@ -232,8 +232,8 @@ class _Parser:
             name = self._text("dimension")
             raw = self._take(8 if self._version == 5 else 4, f"length of dimension {name!r}")
             found.append(Dimension(name, int.from_bytes(raw, "big")))
-        self._unique("dimensions", [dimension.name for dimension in found])
-        return tuple(found)
+        names = self._distinct("dimensions", [dimension.name for dimension in found])
+        return tuple(one._replace(name=name) for one, name in zip(found, names, strict=True))
 
     def _attributes(self, owner: str) -> tuple[Attribute, ...]:
         found = []
@@ -248,8 +248,8 @@ class _Parser:
     def _variables(self, dimensions: tuple[Dimension, ...]) -> tuple[Variable, ...]:
         smallest = 40 if self._version == 5 else 32
         found = [self._variable(dimensions) for _ in range(self._list(_VARIABLES, smallest, "variables"))]
-        self._unique("variables", [variable.name for variable in found])
-        return tuple(found)
+        names = self._distinct("variables", [variable.name for variable in found])
+        return tuple(one._replace(name=name) for one, name in zip(found, names, strict=True))
 
     def _variable(self, dimensions: tuple[Dimension, ...]) -> Variable:
         name = self._text("variable")
@@ -331,7 +331,23 @@ class _Parser:
         self._at = end
         return taken
 
-    def _unique(self, what: str, names: list[str]) -> None:
-        if len(set(names)) != len(names):
-            twice, _ = Counter(names).most_common(1)[0]
+    def _distinct(self, what: str, names: list[str]) -> list[str]:
+        """Of those whose text is one, the first that is stored so has it; the others have their bytes as text."""
+        counts = Counter(names)
+        if len(counts) == len(names):
+            return names
+        owners = {name: name for name in reversed(names)}
+        owners |= {name: name for name in names if not isinstance(name, StoredName)}
+        told = [name if counts[name] == 1 or name is owners[name] else _as_bytes(name) for name in names]
+        twice, times = Counter(told).most_common(1)[0]
+        if times > 1:
             raise damaged(self._name, f"two {what} are named {twice!r}")
+        return told
+
+
+def _as_bytes(name: str) -> str:
+    if not isinstance(name, StoredName):
+        return name
+    told = StoredName(repr(name.stored)[2:-1])
+    told.stored = name.stored
+    return told
