@@ -19,7 +19,7 @@ SOAKED  := test_power_cuts test_signals_at_steps test_faults_writing test_gpu_ra
            test_fuzz_zarr
 PRESET  ?= host
 JOBS    ?= $(shell nproc)
-PACKAGE := $(shell find python/penstock bindings apps src include cmake bench/suites \( -name '*.py' -o -name '*.[ch]pp' \
+PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src include cmake \( -name '*.py' -o -name '*.[ch]pp' \
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 

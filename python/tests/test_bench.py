@@ -16,9 +16,11 @@ import pytest
 from conftest import PENSTOCK, Ran, assert_one_line_error, mount_is_listed
 
 import penstock
-from penstock.bench import core, grid, results, session, suite, targets
-from penstock.bench.poison import POISON
-from penstock.bench.workspace import Workspace, check_space
+from penstock.calibration.poison import POISON
+from penstock.calibration.workspace import Workspace, check_space
+from penstock_bench.engine import grid, results, session, suite
+from penstock_bench.suites.core import suite as core
+from penstock_bench.suites.core import targets
 
 Run = Callable[..., Ran]
 SMALL = """

@@ -11,10 +11,12 @@ import pytest
 
 import penstock as package
 from penstock import Context, Error
-from penstock.bench import format_targets, formats, results
-from penstock.bench.formats import Bench
-from penstock.bench.results import Results
-from penstock.bench.workspace import CROWDED, Workspace
+from penstock.calibration.workspace import CROWDED, Workspace
+from penstock_bench.engine import results
+from penstock_bench.engine.results import Results
+from penstock_bench.suites.formats import suite as formats
+from penstock_bench.suites.formats import targets as format_targets
+from penstock_bench.suites.formats.suite import Bench
 
 pytest.importorskip("h5py")
 Run = Callable[..., Any]

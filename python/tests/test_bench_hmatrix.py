@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from penstock import Error
-from penstock.bench import hmatrix, hmatrix_judge, kinds, results, session, suite
+from penstock_bench.engine import kinds, results, session, suite
+from penstock_bench.suites.hmatrix import judge as hmatrix_judge
+from penstock_bench.suites.hmatrix import suite as hmatrix
 
 Rows = list[dict[str, Any]]
 SMALL = {"triangles": 700, "batches": 12, "pins": [0, 3], "tolerances": [1e-4], "iterations": 1, "product_sweeps": 1}

@@ -18,8 +18,9 @@ from conftest import PENSTOCK, Ran, assert_one_line_error, mount_is_listed, with
 
 import penstock
 from penstock import _core
-from penstock.bench import cells, cufile_setup, grid, intervals, kinds, machine, media, results, session, suite
-from penstock.bench.workspace import LOCK, PREFIX, UNBORN, NotPossible, Workspace, remove_dead
+from penstock.calibration import cufile_setup, machine, media
+from penstock.calibration.workspace import LOCK, PREFIX, UNBORN, NotPossible, Workspace, remove_dead
+from penstock_bench.engine import cells, grid, intervals, kinds, results, session, suite
 
 Run = Callable[..., Ran]
 SMALL = """
@@ -318,7 +319,7 @@ def test_nothing_is_left_when_the_folder_cannot_be_made(
     def full(_: Path) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("penstock.bench.workspace._locked", full)
+    monkeypatch.setattr("penstock.calibration.workspace._locked", full)
     with pytest.raises(penstock.Error, match="No space left"), Workspace(context, tmp_path, 1 << 20):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -330,7 +331,8 @@ def test_unknown_peers_are_refused(penstock: Run, small: Path, tmp_path: Path) -
 
 
 def test_only_peers_that_were_asked_for_are_tried() -> None:
-    from penstock.bench import format_peers, peers
+    from penstock_bench.suites.core import peers
+    from penstock_bench.suites.formats import peers as format_peers
 
     class Bench:
         peers = frozenset({"fio", "torch", "h5py"})

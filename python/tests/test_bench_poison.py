@@ -15,11 +15,16 @@ from lies import Lies, lies
 import penstock
 from penstock import _core
 from penstock._api import File
-from penstock.bench import core, first_touch, formats, grid, io_size, particle_files, results, session, suite
-from penstock.bench.power import PowerMeter
-from penstock.bench.rounds import Probe
-from penstock.bench.stage import Cell, Stage
-from penstock.bench.workspace import NotPossible, Workspace, make_cold, make_resident
+from penstock.calibration.stage import Cell, Stage
+from penstock.calibration.workspace import NotPossible, Workspace, make_cold, make_resident
+from penstock_bench.engine import grid, results, session, suite
+from penstock_bench.engine.power import PowerMeter
+from penstock_bench.engine.rounds import Probe
+from penstock_bench.suites import io_size
+from penstock_bench.suites.core import suite as core
+from penstock_bench.suites.first_touch import particle_files
+from penstock_bench.suites.first_touch import suite as first_touch
+from penstock_bench.suites.formats import suite as formats
 
 Run = Callable[..., Ran]
 HOT = """

@@ -12,9 +12,9 @@ import pytest
 from conftest import Ran
 
 from penstock import Context, Error, profile_folders
-from penstock.bench.calibrate import Calibration, Found, profile_text
-from penstock.bench.stage import Cell, Sample, Stage
-from penstock.bench.workspace import Workspace
+from penstock.calibration.profile import Calibration, Found, profile_text
+from penstock.calibration.stage import Cell, Sample, Stage
+from penstock.calibration.workspace import Workspace
 
 Penstock = Callable[..., Ran]
 SIZE = 16 << 20

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from conftest import run_penstock
 
-from penstock.bench import choice, results
-from penstock.bench import choice_judge as judge
-from penstock.bench.stage import Cell, Sample
+from penstock.calibration.stage import Cell, Sample
+from penstock_bench.engine import results
+from penstock_bench.suites.choice import judge
+from penstock_bench.suites.choice import suite as choice
 
 SUITE = """
 name = "small"
@@ -91,7 +92,7 @@ def test_a_run_is_continued_with_its_profile_and_its_samples(rows: list[dict[str
 
 
 def test_the_figure_is_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    from penstock.report.choice_figure import choice_figure
+    from penstock_bench.suites.choice.figures import choice_figure
 
     figure = choice_figure(rows)
     assert figure is not None

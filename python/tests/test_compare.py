@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import Ran, assert_one_line_error
 
-from penstock.bench.compare import compare
+from penstock_bench.engine.compare import compare
 
 RESULTS = Path(__file__).parents[2] / "bench" / "results"
 Rows = list[dict[str, Any]]

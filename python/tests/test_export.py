@@ -16,7 +16,7 @@ from conftest import Ran, assert_one_line_error
 from test_wrong_input import _Mounted, root_only
 
 from penstock import Error
-from penstock.bench import results, tables
+from penstock_bench.engine import results, tables
 
 RESULTS = Path(__file__).parents[2] / "bench" / "results"
 CORE, FORMATS = RESULTS / "h200-core.jsonl", RESULTS / "h200-formats.jsonl"

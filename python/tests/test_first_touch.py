@@ -12,9 +12,12 @@ import pytest
 from conftest import Ran, assert_one_line_error
 
 import penstock
-from penstock.bench import first_touch, first_touch_show, particle_files, results, session, suite
-from penstock.bench.first_touch_cases import PARTICLE_BYTES, Variant, arrays, variants
-from penstock.report.first_touch_figure import by_problem_size
+from penstock_bench.engine import results, session, suite
+from penstock_bench.suites.first_touch import particle_files
+from penstock_bench.suites.first_touch import suite as first_touch
+from penstock_bench.suites.first_touch import table as first_touch_show
+from penstock_bench.suites.first_touch.cases import PARTICLE_BYTES, Variant, arrays, variants
+from penstock_bench.suites.first_touch.figures import by_problem_size
 
 pytest.importorskip("h5py")
 Run = Callable[..., Ran]

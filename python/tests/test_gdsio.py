@@ -19,8 +19,8 @@ from conftest import PENSTOCK, Ran, assert_one_line_error
 from test_wrong_input import _Mounted, root_only
 
 from penstock import Context, Error
-from penstock.bench import gdsio
-from penstock.bench.gdsio_job import Flags, Job, job_of, load
+from penstock_bench.gdsio import run as gdsio
+from penstock_bench.gdsio.job import Flags, Job, job_of, load
 
 # As published wrappers of gdsio read its line.
 LINE = re.compile(

@@ -14,12 +14,16 @@ from rich.console import Console
 
 import penstock
 from penstock import Context, _core
-from penstock.bench import compare, gpu_io, gpu_io_judge, gpu_io_storms, results, session, suite
-from penstock.bench.promises import Medians
-from penstock.bench.rounds import Probe, Rounds, run_rounds
-from penstock.bench.show import print_results
-from penstock.bench.workspace import FILE_SEED, NotPossible, Workspace
-from penstock.report import gpu_io_words, page, sources
+from penstock.calibration.workspace import FILE_SEED, NotPossible, Workspace
+from penstock_bench.engine import compare, results, session, sources, suite
+from penstock_bench.engine.promises import Medians
+from penstock_bench.engine.rounds import Probe, Rounds, run_rounds
+from penstock_bench.engine.show import print_results
+from penstock_bench.report import page
+from penstock_bench.suites.gpu_io import judge as gpu_io_judge
+from penstock_bench.suites.gpu_io import storms as gpu_io_storms
+from penstock_bench.suites.gpu_io import suite as gpu_io
+from penstock_bench.suites.gpu_io import words as gpu_io_words
 
 Rows = list[dict[str, Any]]
 BYTES = 1 << 20

@@ -15,10 +15,10 @@ import pytest
 from conftest import Ran, assert_one_line_error
 
 from penstock import Context, Error
-from penstock.bench import h5bench_config as config
-from penstock.bench.h5bench import Options, Result, perform
-from penstock.bench.h5bench_data import FIELDS, SEED, place_of
-from penstock.bench.h5bench_parts import parts_of
+from penstock_bench.h5bench import config
+from penstock_bench.h5bench.data import FIELDS, SEED, place_of
+from penstock_bench.h5bench.parts import parts_of
+from penstock_bench.h5bench.run import Options, Result, perform
 
 EXAMPLES = Path(__file__).parents[2] / "bench" / "h5bench"
 Run = Callable[..., Ran]

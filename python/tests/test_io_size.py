@@ -13,11 +13,11 @@ from conftest import Ran, assert_one_line_error
 from rich.console import Console
 
 import penstock
-from penstock.bench import compare, results, session, suite
-from penstock.bench.machine import mount_of
-from penstock.bench.show import print_results
-from penstock.bench.workspace import Workspace
-from penstock.report import suite_verdict
+from penstock.calibration.machine import mount_of
+from penstock.calibration.workspace import Workspace
+from penstock_bench.engine import compare, results, session, suite
+from penstock_bench.engine.show import print_results
+from penstock_bench.report import suite_verdict
 
 Rows = list[dict[str, Any]]
 SIZES = [65536, 1 << 20]

@@ -15,11 +15,12 @@ import pytest
 from conftest import Ran, assert_one_line_error, without_signals
 
 from penstock import Context, Error, cli
-from penstock.bench import gdsio, h5bench_config
-from penstock.bench.gdsio_job import Flags, job_of
-from penstock.bench.h5bench import Options, perform
-from penstock.bench.h5bench_parts import parts_of
-from penstock.bench.results import Results, read, unfinished
+from penstock_bench.engine.results import Results, read, unfinished
+from penstock_bench.gdsio import run as gdsio
+from penstock_bench.gdsio.job import Flags, job_of
+from penstock_bench.h5bench import config as h5bench_config
+from penstock_bench.h5bench.parts import parts_of
+from penstock_bench.h5bench.run import Options, perform
 
 Run = Callable[..., Ran]
 RESULTS = Path(__file__).parents[2] / "bench" / "results" / "two-cores-core.jsonl"
@@ -252,7 +253,7 @@ def test_more_selections_than_fit_into_memory_are_counted_not_made(
     (run,) = runs(tmp_path)
     many = 1 << 22
     huge = replace(run, option="STRIDED", blocks=((many + 1, many),), block_count=many, dims=(1 << 46,))
-    monkeypatch.setattr("penstock.bench.h5bench_parts._indexes", lambda _: pytest.fail("they were made"))
+    monkeypatch.setattr("penstock_bench.h5bench.parts._indexes", lambda _: pytest.fail("they were made"))
     with pytest.raises(Error, match=f"{many} selections"):
         parts_of(huge)
     monkeypatch.undo()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import media
+from penstock.calibration import media
 
 LONG_AGO = "1 0 100 5 2 0 1000 9 0 0 0\n"  # a disk's `stat`
 

@@ -13,10 +13,11 @@ import pytest
 from rich.console import Console
 
 import penstock
-from penstock.bench import compare, multiplicity, results, session, suite
-from penstock.bench.show import print_results
-from penstock.bench.workspace import Workspace
-from penstock.report import page, sources, suite_verdict
+from penstock.calibration.workspace import Workspace
+from penstock_bench.engine import compare, results, session, sources, suite
+from penstock_bench.engine.show import print_results
+from penstock_bench.report import page, suite_verdict
+from penstock_bench.suites import multiplicity
 
 Rows = list[dict[str, Any]]
 COUNTS = [1, 4]

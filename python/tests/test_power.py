@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock import Context
-from penstock.bench import power
-from penstock.bench.power import NOT_AVAILABLE, CpuPower, GpuPower, PowerMeter, Reading
+from penstock_bench.engine import power
+from penstock_bench.engine.power import NOT_AVAILABLE, CpuPower, GpuPower, PowerMeter, Reading
 
 GPU = {"emulated": False, "bus": "0000:65:00.0", "index": 0}
 

@@ -15,12 +15,12 @@ from conftest import Ran, assert_one_line_error
 from rich.console import Console
 
 from penstock import Error
-from penstock.bench import intervals, kinds, results, show
-from penstock.report import html, page, sources
-from penstock.report.peers import beside_peers
-from penstock.report.rules import Cell, rules
-from penstock.report.sources import Statement
-from penstock.report.verdict import verdict
+from penstock_bench.engine import intervals, kinds, results, show, sources
+from penstock_bench.engine.rules import Cell, rules
+from penstock_bench.engine.sources import Statement
+from penstock_bench.report import html, page
+from penstock_bench.report.peers import beside_peers
+from penstock_bench.report.verdict import verdict
 
 RESULTS = Path(__file__).parents[2] / "bench" / "results"
 Rows = list[dict[str, Any]]

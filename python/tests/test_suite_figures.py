@@ -11,10 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from penstock.bench import kinds, suite_tables
-from penstock.bench.multiplicity import COPY_WAYS, WAYS
-from penstock.report import style
-from penstock.report import suite_figures as drawing
+from penstock_bench.engine import kinds, style, suite_tables
+from penstock_bench.report import suite_figures as drawing
+from penstock_bench.suites.multiplicity import COPY_WAYS, WAYS
 
 Rows = list[dict[str, Any]]
 COUNTS = (1, 8, 64, 512)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.workspace import LOAD_TRIES, NotPossible, make_cold, make_hot, make_resident
+from penstock.calibration.workspace import LOAD_TRIES, NotPossible, make_cold, make_hot, make_resident
 
 
 class Crowded:
@@ -28,11 +28,11 @@ def test_a_file_that_is_pushed_out_of_the_page_cache_is_read_again_and_never_cal
 ) -> None:
     for times in (0, 2):
         file = Crowded(times)
-        monkeypatch.setattr("penstock.bench.workspace._read_by_host", file.read)
+        monkeypatch.setattr("penstock.calibration.workspace._read_by_host", file.read)
         assert make_resident(file, 4096) == 1.0
         assert file.reads == times + 1
     file = Crowded(1000)
-    monkeypatch.setattr("penstock.bench.workspace._read_by_host", file.read)
+    monkeypatch.setattr("penstock.calibration.workspace._read_by_host", file.read)
     with pytest.raises(NotPossible, match="only 40% of the file stays in the page cache"):
         make_resident(file, 4096)
     assert file.reads == LOAD_TRIES

@@ -51,7 +51,8 @@ BESIDE = {"include": set(), "src": set(), "bindings": set(), "apps": set(), "exa
 
 # Python's layers, the lowest first: the patterns of the modules of each.
 LAYERS_OF_PYTHON = {
-    "core": ["penstock._core", "penstock._error", "penstock._file_name", "penstock._dtype", "penstock._descriptor"],
+    "core": ["penstock._core", "penstock._error", "penstock._text", "penstock._file_name", "penstock._dtype",
+             "penstock._descriptor"],
     "api": [
         "penstock._api", "penstock._array", "penstock._as_number", "penstock._digest", "penstock._evidence",
         "penstock._include", "penstock._open_files", "penstock._profiles", "penstock._publish", "penstock._shared",
@@ -64,9 +65,12 @@ LAYERS_OF_PYTHON = {
     ],
     "hmatrix": ["penstock.hmatrix", "penstock.hmatrix.*"],
     "face": ["penstock"],
-    "bench": ["penstock.bench", "penstock.bench.*"],
-    "report": ["penstock.report", "penstock.report.*"],
+    "calibration": ["penstock.calibration", "penstock.calibration.*"],
     "command": ["penstock.cli", "penstock.cli.*", "penstock.__main__"],
+    "measuring": ["penstock_bench", "penstock_bench.engine*"],
+    "suites": ["penstock_bench.suites*", "penstock_bench.gdsio*", "penstock_bench.h5bench*"],
+    "report": ["penstock_bench.report*"],
+    "commands": ["penstock_bench.cli*"],
 }  # fmt: skip
 PACKAGES = "python/"
 

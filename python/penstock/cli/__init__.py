@@ -22,6 +22,7 @@ try:
     import time
 
     from penstock._error import Error
+    from penstock._text import one_line
 except KeyboardInterrupt:  # main() does not listen yet
     raise SystemExit(130) from None
 
@@ -183,11 +184,6 @@ def _explain(failure: BaseException, given: list[str]) -> int:
     if sys.stderr is not None:
         sys.stderr.write("penstock: " + one_line(text) + "\n")
     return code
-
-
-def one_line(text: str) -> str:
-    """The text with line ends and control characters spelled out, which a file's name may hold."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def _line(failure: BaseException, command: str) -> tuple[str, int]:

@@ -1,27 +1,16 @@
-"""The subcommands, one file each, joined."""
+"""The subcommands, one file each, joined. Other packages add theirs: entry points of the group penstock.commands."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated
 
 import typer
 
-from penstock import __version__
-from penstock.cli import (
-    bench,
-    calibrate,
-    compare,
-    doctor,
-    explain,
-    export,
-    gdsio,
-    h5bench,
-    hmatrix,
-    read,
-    report,
-    write,
-)
+from penstock import Error, __version__
+from penstock.cli import calibrate, doctor, explain, hmatrix, read, write
 
 app = typer.Typer(
     name="penstock",
@@ -37,16 +26,32 @@ COMMANDS = (
     write.write,
     explain.explain,
     calibrate.calibrate,
-    bench.bench,
-    h5bench.h5bench,
-    report.report,
-    compare.compare,
-    export.export,
-    gdsio.gdsio,
 )
 for _run in COMMANDS:
     app.command(_run.__name__)(_run)
 app.add_typer(hmatrix.app)
+
+
+def _add(entry: EntryPoint) -> None:
+    """A command of another package. One that cannot be loaded says so when it is called, and hinders no other."""
+    try:
+        app.command(entry.name)(entry.load())
+    except Exception as failure:  # whatever the other package's modules raise
+        cause = f"{entry.value} cannot be loaded: {failure}"
+        any_words = {"ignore_unknown_options": True, "allow_extra_args": True}
+        refused = _refusing(entry.name, cause)
+        app.command(entry.name, help=f"Not available: {cause}", context_settings=any_words)(refused)
+
+
+def _refusing(name: str, cause: str) -> Callable[[], int]:
+    def command() -> int:
+        raise Error(operation=name, cause=cause, advice="install the package that adds it again")
+
+    return command
+
+
+for _entry in sorted(entry_points(group="penstock.commands"), key=lambda entry: entry.name):
+    _add(_entry)
 
 
 def _version(wanted: bool) -> None:

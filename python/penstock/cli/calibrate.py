@@ -13,11 +13,11 @@ import typer
 
 from penstock import Context, Error, profile_folders
 from penstock._publish import check_target, publish
+from penstock._text import bytes_text, rate_text
 from penstock.cli import options, show
-from penstock.cli.bench import steps
 
 if TYPE_CHECKING:
-    from penstock.bench.calibrate import Found
+    from penstock.calibration.profile import Found
 
 LEAST_BYTES = 16 << 20
 _PROFILE_ROOM = 1 << 20  # bytes: several times what the longest profile takes
@@ -36,8 +36,8 @@ def calibrate(
     """Measure each path by direction, size, residency, alignment, kind of memory and first touch, and write a profile
     that path "auto" chooses by from then on, on this machine, kernel, driver and file system only.
     """
-    from penstock.bench.calibrate import Calibration, profile_text
-    from penstock.bench.workspace import Workspace
+    from penstock.calibration.profile import Calibration, profile_text
+    from penstock.calibration.workspace import Workspace
 
     directory = options.place("calibrate", "PATH", place)
     limit = options.count("calibrate", "--seconds", seconds, 86400)
@@ -49,9 +49,9 @@ def calibrate(
         _need_folder(target)
         _need_place(directory)
         room = Workspace(context, directory, size, named=("calibrate", "PATH"))
-        with room as workspace, steps("calibrate") as step:
+        with room as workspace, show.steps("calibrate") as step:
             if not json:
-                made = f"two files of {show.bytes_text(size)} under {directory}"
+                made = f"two files of {bytes_text(size)} under {directory}"
                 sys.stdout.write(f"at most {limit} s; {made}, removed afterwards\n")
                 sys.stdout.flush()
             step(0, 0, "making the files")
@@ -74,7 +74,7 @@ def _default_name(context: Context, directory: Path) -> Path:
     folders = profile_folders()
     if not folders:
         raise Error(operation="calibrate", cause=_NO_FOLDER, advice="name a file with --out")
-    from penstock.bench.machine import mount_of
+    from penstock.calibration.machine import mount_of
 
     _need_place(directory)
     number = directory.stat().st_dev
@@ -137,10 +137,10 @@ def _bands(found: Found, cells: list, what: str) -> list[str]:
     last = ""
     for bytes in sorted({cell.bytes for cell in cells}):
         best = min((cell for cell in cells if cell.bytes == bytes), key=found.seconds)
-        rate = show.rate_text(bytes / found.seconds(best))
+        rate = rate_text(bytes / found.seconds(best))
         if best.path == last:
-            lines[-1] = lines[-1].split(" .. ")[0] + f" .. {show.bytes_text(bytes)} {rate}"
+            lines[-1] = lines[-1].split(" .. ")[0] + f" .. {bytes_text(bytes)} {rate}"
         else:
-            lines.append(f"{what:10} {best.path:15} {show.bytes_text(bytes)} {rate}")
+            lines.append(f"{what:10} {best.path:15} {bytes_text(bytes)} {rate}")
         last = best.path
     return lines

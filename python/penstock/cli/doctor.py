@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from penstock import _core
+from penstock._text import bytes_text
 from penstock.cli import options
-from penstock.cli.show import WIDTH, bytes_text
+from penstock.cli.show import WIDTH
 
 _MARKS = {"yes": "[green]yes[/green]", "partly": "[yellow]partly[/yellow]", "no": "[red]no[/red]"}
 

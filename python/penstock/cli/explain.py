@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock import Context, Error
+from penstock._text import bytes_text, rate_text, seconds_text
 from penstock.cli import options, show
 from penstock.cli.options import refusal
 
@@ -51,7 +52,7 @@ def explain(
         there = sum(part["bytes"] for part in found["parts"])
         if wanted is not None and there < wanted:
             sys.stdout.write(
-                f"the file ends after {show.bytes_text(there)} of the {show.bytes_text(wanted)} asked for\n"
+                f"the file ends after {bytes_text(there)} of the {bytes_text(wanted)} asked for\n"
             )
     return 0
 
@@ -60,7 +61,7 @@ def _text(found: dict[str, Any]) -> str:
     lines = [found["plan"] or "nothing to move", ""]
     for part in found["parts"]:
         state = {True: "in the page cache", False: "not in the page cache", None: "residency unknown"}
-        lines.append(f"{show.bytes_text(part['bytes'])} {state[part['in_page_cache']]}:")
+        lines.append(f"{bytes_text(part['bytes'])} {state[part['in_page_cache']]}:")
         lines += [_option(one, part["bytes"]) for one in part["options"]]
         lines.append("")
     lines.append(_profile(found))
@@ -72,7 +73,7 @@ def _option(one: dict[str, Any], bytes: int) -> str:
         return f"  {one['path']:15} not possible: {one['refusal']}"
     if one["seconds"] is None:
         return f"  {one['path']:15} not measured"
-    return f"  {one['path']:15} {show.rate_text(bytes / one['seconds']):>11}  {show.seconds_text(one['seconds'])}"
+    return f"  {one['path']:15} {rate_text(bytes / one['seconds']):>11}  {seconds_text(one['seconds'])}"
 
 
 def _profile(found: dict[str, Any]) -> str:

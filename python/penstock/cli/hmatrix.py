@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock import Error, path_names
+from penstock._text import bytes_text, one_line
 from penstock.cli import hmatrix_options as given
-from penstock.cli import one_line, options, show
+from penstock.cli import options, show
 
 if TYPE_CHECKING:
     from penstock.cli.hmatrix_work import Work
@@ -147,7 +148,7 @@ def info(
         return 0
     lines = [f"file      {one_line(str(place))}", *info_lines(found)]
     if verify:
-        lines.append(f"verified  {show.bytes_text(found['verified_bytes'])}: every checksum fits")
+        lines.append(f"verified  {bytes_text(found['verified_bytes'])}: every checksum fits")
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
 

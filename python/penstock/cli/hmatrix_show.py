@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from penstock.cli import one_line, show
+from penstock._text import bytes_text, one_line
+from penstock.cli import show
 
 Tell = Callable[[float, float, str], None]  # done, of how much, in words
 VACUUM = 8.8541878128e-12  # permittivity, F/m
@@ -45,7 +46,7 @@ def assembling(tell: Tell) -> Callable[[int, int, int], None]:
     """For assemble()."""
 
     def told(leaves_done: int, leaves: int, bytes_written: int) -> None:
-        tell(leaves_done, leaves, show.bytes_text(bytes_written))
+        tell(leaves_done, leaves, bytes_text(bytes_written))
 
     return told
 
@@ -87,8 +88,8 @@ def matrix_lines(fields: dict[str, Any]) -> list[str]:
         *lines,
         f"matrix    {_count(fields['unknowns'], 'unknown')}, {fields['low_rank_leaves']:,} low-rank and "
         f"{dense}, {_count(fields['batches'], 'batch', 'batches')}",
-        f"          {show.bytes_text(fields['bytes_stored'])} stored ({fields['encoding']}), {smaller:.3f} of "
-        f"{show.bytes_text(fields['bytes_fp64'])} as doubles",
+        f"          {bytes_text(fields['bytes_stored'])} stored ({fields['encoding']}), {smaller:.3f} of "
+        f"{bytes_text(fields['bytes_fp64'])} as doubles",
         f"          error {checked}, eps {fields['eps']:g}{where}",
         *_above_eps(error, fields["eps"]),
     ]
@@ -109,7 +110,7 @@ def solve_lines(fields: dict[str, Any]) -> list[str]:
         f"solve     {fields['method']}: {_count(fields['iterations'], 'iteration')}{inner}, "
         f"{_count(fields['sweeps'], 'sweep')}, "
         f"true residual {fields['relative_residual']:.1e}, tol {fields['tol']:g}",
-        f"          read {show.bytes_text(fields['bytes_read'])} ({paths}); {100 * fields['cache_hit_rate']:.0f} % of "
+        f"          read {bytes_text(fields['bytes_read'])} ({paths}); {100 * fields['cache_hit_rate']:.0f} % of "
         "batches needed no read",
         *_continued(fields),
         *_without_tiers(fields),
@@ -166,11 +167,11 @@ def info_lines(found: dict[str, Any]) -> list[str]:
     lines = [f"problem   {one_line(str(about.get('problem', 'not said')))}", *matrix_lines(found)]
     if "kernel" in about:
         lines[0] += f", {one_line(str(about['kernel']))}"
-    largest = show.bytes_text(found["largest_batch_bytes"])
+    largest = bytes_text(found["largest_batch_bytes"])
     lines.append(f"          largest batch {largest}, eta {found['eta']:g}, leaf size {found['leaf_size']}")
     prefix = 0
     for number, (accuracy, size) in enumerate(zip(found["accuracies"], found["tier_bytes"], strict=True)):
         prefix += size
-        both = f"{show.bytes_text(size)}, with those before it {show.bytes_text(prefix)}"
+        both = f"{bytes_text(size)}, with those before it {bytes_text(prefix)}"
         lines.append(f"tier {number}    to {accuracy:.1e}: {both}")
     return lines

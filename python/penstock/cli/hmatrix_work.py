@@ -16,8 +16,8 @@ import numpy as np
 
 from penstock import Error, hmatrix
 from penstock._shared import shared_context
-from penstock.bench.machine import fingerprint
-from penstock.bench.workspace import Scratch
+from penstock.calibration.machine import fingerprint
+from penstock.calibration.workspace import Scratch
 from penstock.cli.hmatrix_options import KERNEL, Surface
 from penstock.cli.hmatrix_show import VACUUM, assembling, bar, solving
 from penstock.hmatrix._close import all_but_coincident

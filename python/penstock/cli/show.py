@@ -5,43 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from penstock._api import Progress
-from penstock.cli import one_line
+from penstock._text import bytes_text, one_line, rate_text, seconds_text
 
+Step = Callable[[int, int, str], None]  # (done, total, what)
 WIDTH = 120  # of tables that go to a file
 
 
 def json_object(fields: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(fields) + "\n")
-
-
-def bytes_text(count: float) -> str:
-    """Binary units: "4 MiB"."""
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.4g} {unit}"
-        value /= 1024
-    return f"{value:.4g} TiB"
-
-
-def rate_text(bytes_per_second: float) -> str:
-    """Decimal units: "4.52 GB/s"."""
-    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
-        if bytes_per_second >= factor:
-            return f"{bytes_per_second / factor:.3g} {unit}"
-    return f"{bytes_per_second:.3g} B/s"
-
-
-def seconds_text(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
 
 
 def wants_progress() -> bool:
@@ -64,6 +40,31 @@ def progress_bar(what: str) -> Iterator[Progress | None]:
     with Progress(*columns, TransferSpeedColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def steps(name: str) -> Iterator[Step]:
+    """Yields a function (done, total, what) that tells where a run of steps is: on a terminal."""
+    if not wants_progress():
+        yield lambda done, total, what: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn(name),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True, force_terminal=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def step(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total or None, description=what)
+
+        yield step
 
 
 def transfer_text(fields: dict[str, Any]) -> str:

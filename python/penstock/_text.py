@@ -1,0 +1,34 @@
+"""How quantities and names are written for people: by the command, in reports and in messages."""
+
+from __future__ import annotations
+
+
+def bytes_text(count: float) -> str:
+    """Binary units: "4 MiB"."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.4g} {unit}"
+        value /= 1024
+    return f"{value:.4g} TiB"
+
+
+def rate_text(bytes_per_second: float) -> str:
+    """Decimal units: "4.52 GB/s"."""
+    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
+        if bytes_per_second >= factor:
+            return f"{bytes_per_second / factor:.3g} {unit}"
+    return f"{bytes_per_second:.3g} B/s"
+
+
+def seconds_text(seconds: float) -> str:
+    """The unit that leaves few digits: "3.1 ms"."""
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def one_line(text: str) -> str:
+    """The text with line ends and control characters spelled out, which a file's name may hold."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)

@@ -1,1 +1,0 @@
-"""Figures and pages from results. matplotlib is imported here only, so that the rest stays small."""

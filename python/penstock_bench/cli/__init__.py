@@ -1,0 +1,1 @@
+"""The subcommands of `penstock` that this package adds."""

@@ -1,0 +1,157 @@
+"""`penstock bench`: runs a suite of measurements, writes JSON lines, prints the medians."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock import Error
+from penstock._text import bytes_text
+from penstock.cli import options, show
+
+if TYPE_CHECKING:
+    from penstock_bench.engine import session
+
+DEFAULT_RESULTS = "penstock-results.jsonl"
+ALL = "all"
+
+
+def bench(
+    suite: Annotated[str, typer.Argument(help="A suite (see --list), a .toml file, or all.")] = "report",
+    directory: Annotated[str, typer.Option("--dir", help="Where the test files go; removed afterwards.")] = ".",
+    remote: Annotated[
+        str | None, typer.Option("--remote", help="A second directory to measure beside --dir (io-size).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
+    results: Annotated[str, typer.Option("--out", help="File of results, JSON lines.")] = DEFAULT_RESULTS,
+    file_bytes: Annotated[str | None, typer.Option(help="Size of the test files instead of the suite's.")] = None,
+    repeats: Annotated[str | None, typer.Option(help="Rounds instead of the suite's.")] = None,
+    seconds: Annotated[str | None, typer.Option(help="Time limit instead of the suite's.")] = None,
+    peers: Annotated[str, typer.Option(help="Others to measure too: all, none, or names with commas.")] = "all",
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run whose results are in --out.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="For two cores and a small disk.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    list_suites: Annotated[bool, typer.Option("--list", help="List the suites and stop.")] = False,
+) -> int:
+    """Measure transfer paths on files made under --dir; check every byte on the device; write results as JSON lines.
+
+    Repeats are interleaved across variants. `penstock bench core` compares with baselines and peers; `all` runs those
+    that make a report of everything, each with a results file of its own: NAME-SUITE.jsonl for --out NAME.jsonl.
+    """
+    from penstock_bench.engine import session
+
+    if list_suites:
+        return _list(json, quick)
+    place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
+    options.device("bench", "--device", device)
+    chosen = _suites(suite, quick)
+    named = _peers(peers, chosen)
+    limits = (file_bytes, repeats, seconds)
+    requests = [session.Request(_overridden(one, *limits), device, place, out, quick, named, resume) for one in chosen]
+    requests = [replace(one, remote=_second(one, remote, suite == ALL)) for one in requests]
+    if suite == ALL:
+        requests = [replace(one, results=out.with_name(f"{out.stem}-{one.suite.name}{out.suffix}")) for one in requests]
+    done = [_run(one, json) for one in requests]
+    if json:
+        show.json_object({"suites": done} if suite == ALL else done[0])
+    return 0
+
+
+def _suites(name: str, quick: bool) -> list[Any]:
+    from penstock_bench.engine import suite as suites
+
+    if name == ALL:
+        return suites.all_suites(quick)
+    with nullcontext() if name.endswith(".toml") else options.usage():  # a file may be missing; a name is wrong
+        return [suites.load(name, quick)]
+
+
+def _run(request: session.Request, json: bool) -> dict[str, Any]:
+    """Runs one suite; prints its tables unless all is to be one JSON object."""
+    from penstock_bench.engine import session
+
+    name = request.suite.name
+    with show.steps(f"bench {name}") as step:
+        rows = session.run(request, step)
+    if not json:
+        from penstock_bench.engine.show import print_results
+
+        print_results(rows)
+        sys.stdout.write(f"results: {request.results}\n")
+    return {"suite": name, "results": str(request.results), "rows": rows}
+
+
+def _peers(text: str, suites: list[Any]) -> frozenset[str]:
+    """Those named, each of which one of the suites at least can measure."""
+    from penstock_bench.engine.kinds import KINDS, PEERS
+
+    if text in ("all", "none"):
+        return PEERS if text == "all" else frozenset()
+    names = frozenset(text.split(","))
+    unknown = sorted(names - PEERS)
+    if unknown:
+        raise options.refusal(
+            "bench", f"--peers: '{unknown[0]}' is not known", "use all, none, or some of " + ", ".join(sorted(PEERS))
+        )
+    able = {peer for suite in suites for peer in KINDS[suite.kind].peers}
+    idle = sorted(names - able)
+    if idle:
+        known = "use some of " + ", ".join(sorted(able)) if able else "use none"
+        raise options.refusal("bench", f"--peers: the suite {suites[0].name} has no '{idle[0]}'", known)
+    return names
+
+
+def _list(json: bool, quick: bool) -> int:
+    from penstock_bench.engine import suite as suites
+
+    known = [suites.load(name, quick) for name in suites.known_suites()]
+    if json:
+        fields = ("name", "about", "file_bytes", "repeats", "seconds")
+        show.json_object({"suites": [{field: getattr(one, field) for field in fields} for one in known]})
+        return 0
+    for one in known:
+        size = bytes_text(one.file_bytes)
+        sys.stdout.write(f"{one.name:12}  {one.about} (files of {size}, {one.repeats} repeats)\n")
+    return 0
+
+
+def _overridden(suite: Any, file_bytes: str | None, repeats: str | None, seconds: str | None) -> Any:
+    if file_bytes is not None:
+        size = options.size("bench", "--file-bytes", file_bytes)
+        if size < 1 << 20:
+            raise options.refusal("bench", f"--file-bytes: {file_bytes} is too small to measure", "use at least 1MiB")
+        suite = replace(suite, file_bytes=size >> 20 << 20)  # whole MiB: every request and alignment fits
+    if repeats is not None:
+        suite = replace(suite, repeats=options.count("bench", "--repeats", repeats, 1000))
+    if seconds is not None:
+        suite = replace(suite, seconds=float(options.count("bench", "--seconds", seconds, 1_000_000)))
+    return suite
+
+
+def _second(request: session.Request, remote: str | None, one_of_all: bool) -> Path | None:
+    """The second directory, when the suite measures one."""
+    from penstock_bench.engine.kinds import KINDS
+
+    suite = request.suite
+    if remote is None:
+        return None
+    if one_of_all and not KINDS[suite.kind].takes_remote:
+        return None
+    if not KINDS[suite.kind].takes_remote:
+        able = ", ".join(name for name, kind in KINDS.items() if kind.takes_remote)
+        raise options.refusal(
+            "bench", f"--remote: the suite {suite.name} measures one directory", f"use it with {able}"
+        )
+    place = options.place("bench", "--remote", remote)
+    if place.exists() and request.directory.exists() and place.samefile(request.directory):
+        raise options.refusal("bench", f"--remote: {remote} is --dir itself", "name another directory")
+    cause = options.why_not_there(place)  # now, not when other suites are done
+    if cause:
+        advice = "name an existing one that you can write to with --remote"
+        raise Error(operation="bench", file=remote, cause=cause, advice=advice)
+    return place

@@ -1,0 +1,29 @@
+"""`penstock export`: the rows of a results file as a table for spreadsheets, pandas, DuckDB and friends."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from penstock.cli import options
+from penstock_bench.cli.bench import DEFAULT_RESULTS
+
+
+def export(
+    results: Annotated[str, typer.Argument(help="Results that `penstock bench` wrote.")] = DEFAULT_RESULTS,
+    out: Annotated[str, typer.Option("--out", help="The table: .csv, .jsonl or .parquet.")] = "penstock-results.csv",
+) -> int:
+    """Write all rows of RESULTS to one table, a column a field, with the machine's columns in each row."""
+    from penstock_bench.engine import results as stored
+    from penstock_bench.engine import tables
+
+    source = options.place("export", "RESULTS", results)
+    target = options.target("export", out, [source])
+    with options.usage():
+        tables.encoder(target, "export")
+    rows = tables.of_results(stored.read(source))
+    tables.save(target, rows, "export")
+    sys.stdout.write(f"{len(rows)} rows: {target}\n")
+    return 0

@@ -1,0 +1,48 @@
+"""`penstock report`: tables, figures and one self-contained page from results files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock import Error
+from penstock.cli import options
+from penstock_bench.cli.bench import DEFAULT_RESULTS
+
+
+def report(
+    results: Annotated[
+        list[str] | None, typer.Argument(help=f"Results that `penstock bench` wrote; {DEFAULT_RESULTS} if left out.")
+    ] = None,
+    out: Annotated[str, typer.Option("--out", help="The page; figures go beside it as PNG and SVG.")] = "report.html",
+) -> int:
+    """Print the tables of RESULTS, of one or of several runs on one machine, and make one page of all of them with the
+    figures embedded; it needs no network to be read."""
+    places = [_existing(name) for name in results or [DEFAULT_RESULTS]]
+    target = options.target("report", out, places)  # before seconds are spent on loading what draws
+    from penstock_bench.engine import sources
+    from penstock_bench.engine.show import print_results
+    from penstock_bench.report import page
+
+    found = sources.read(places)
+    made = page.make(found, target)
+    for source in found:
+        print_results([{name: value for name, value in row.items() if name != "source"} for row in source.rows])
+    sys.stdout.write("report: " + ", ".join(str(path) for path in made) + "\n")
+    return 0
+
+
+def _existing(name: str) -> Path:
+    place = options.place("report", "RESULTS", name)
+    if not place.is_file():
+        raise Error(
+            code="not_found",
+            operation="report",
+            file=name,
+            cause="there are no such results",
+            advice="make some with `penstock bench`",
+        )
+    return place

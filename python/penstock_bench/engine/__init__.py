@@ -1,0 +1,1 @@
+"""What all suites share: rounds, results, intervals, tables, promises."""

@@ -1,0 +1,180 @@
+"""Decision rules: which path to ask for, by what is moved and how large it is, as the rows say.
+
+For each situation and size the paths are ranked by their medians. A path is as good as another where the interval of
+their ratio holds 1, and beaten where all of it is above. Where the default is as good as the best it is the rule; sizes
+with one answer become one rule, which tells what holds at each of them. What must stay true: a rule says nothing that
+its rows do not, and names them.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock_bench.engine import intervals, kinds
+
+Rows = list[dict[str, Any]]
+DEFAULT = "auto"
+
+
+@dataclass
+class Cell:
+    """What one path did in one situation at one size."""
+
+    situation: str
+    size_bytes: int
+    path: str
+    rows: Rows = field(default_factory=list)
+
+    @property
+    def rates(self) -> list[float]:
+        return [rate_of(row) for row in self.rows]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.rates)
+
+
+@dataclass
+class Rule:
+    """From `low_bytes` to `high_bytes` use `path`; `rate` is its median at the largest size."""
+
+    situation: str
+    low_bytes: int
+    high_bytes: int
+    path: str
+    rate: float
+    as_good: list[str]
+    beaten: dict[str, intervals.Estimate]  # by how much at least, by path
+    samples: int
+    rows: Rows
+    good_at: dict[str, int] = field(default_factory=dict)  # at how many of the sizes a path is as good
+    sizes: int = 1
+
+    @property
+    def good_text(self) -> str:
+        """What is as good at every size, then what is so at some."""
+        some = [f"{path} at {count} of {self.sizes}" for path, count in self.good_at.items() if count < self.sizes]
+        return ", ".join([*self.as_good, *some])
+
+    @property
+    def closest(self) -> tuple[str, intervals.Estimate] | None:
+        """The best of the paths that are beaten, and by how much."""
+        return min(self.beaten.items(), key=lambda entry: entry[1].median, default=None)
+
+
+def rate_of(row: dict[str, Any]) -> float:
+    """Bytes a second; of writes with fsync, where it was timed: buffered writes are not done before."""
+    if "fsync_s" in row:
+        return float(row["bytes"] / (row["seconds"] + row["fsync_s"]))
+    return float(row["bytes_per_second"])
+
+
+def rules(rows: Rows) -> list[Rule]:
+    """Of all suites that can say something."""
+    able = [kind for kind in kinds.present(rows) if kind.cells]
+    made = [kinds.resolve(kind.cells)(kinds.own(rows, kind)) for kind in able]
+    cells = [cell for of_kind in made for cell in sorted(of_kind, key=lambda cell: cell.situation)]
+    by_situation: dict[str, dict[int, list[Cell]]] = defaultdict(lambda: defaultdict(list))
+    for cell in cells:
+        if cell.median > 0:  # what moved nothing in its time is no rival
+            by_situation[cell.situation][cell.size_bytes].append(cell)
+    found: list[Rule] = []
+    for situation, sizes in by_situation.items():
+        previous: Rule | None = None
+        for size, rivals in sorted(sizes.items()):
+            if len(rivals) < 2:
+                continue
+            rule = _rule(situation, size, rivals, previous.path if previous else "")
+            if previous is not None and previous.path == rule.path:
+                _join(previous, rule)
+            else:
+                found.append(rule)
+                previous = rule
+    return found
+
+
+def _rule(situation: str, size: int, rivals: list[Cell], before: str) -> Rule:
+    """At one size. `before` is the rule of the next smaller one: it stays while nothing is better."""
+    ranked = sorted(rivals, key=lambda cell: -cell.median)
+    best = ranked[0]
+    good = [cell.path for cell in ranked if cell is best or _is_tie(intervals.ratio(best.rates, cell.rates))]
+    path = next((one for one in (DEFAULT, before) if one in good), best.path)
+    chosen = next(cell for cell in ranked if cell.path == path)
+    ratios = {cell.path: intervals.ratio(chosen.rates, cell.rates) for cell in ranked if cell is not chosen}
+    as_good = [one for one, ratio in ratios.items() if _is_tie(ratio)]
+    return Rule(
+        situation,
+        size,
+        size,
+        path,
+        chosen.median,
+        as_good,
+        {one: ratio for one, ratio in ratios.items() if not _is_tie(ratio) and ratio.median >= 1},
+        min(len(cell.rows) for cell in rivals),
+        [row for cell in ranked for row in cell.rows],
+        dict.fromkeys(as_good, 1),
+    )
+
+
+def _is_tie(ratio: intervals.Estimate) -> bool:
+    """Too few samples say which is ahead, and never that it is chance."""
+    return ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high
+
+
+def _join(rule: Rule, larger: Rule) -> None:
+    """What is said of both sizes is what holds at both."""
+    rule.high_bytes, rule.rate = larger.high_bytes, larger.rate
+    rule.as_good = [path for path in rule.as_good if path in larger.as_good]
+    both = rule.beaten.keys() & larger.beaten.keys()
+    rule.beaten = {path: min(rule.beaten[path], larger.beaten[path], key=lambda one: one.median) for path in both}
+    rule.samples = min(rule.samples, larger.samples)
+    rule.rows = rule.rows + larger.rows
+    rule.good_at = dict(Counter(rule.good_at) + Counter(larger.good_at))
+    rule.sizes += larger.sizes
+
+
+STATES = {"hot": "in the page cache", "cold": "not in the page cache", "direct": "not in the page cache"}
+
+
+def trial_cells(rows: Rows) -> list[Cell]:
+    """Of grids: plain trials, by size of request; one request for the whole file is a situation of its own."""
+    found: dict[tuple[str, int, str], Cell] = {}
+    for row in rows:
+        plain = row["kind"] == "trial" and not row["workers"] and not row["depth"]
+        if not plain or row["buffer"] != "device" or row["first_touch"] != "gpu":
+            continue
+        how = "many requests" if row["request_bytes"] else "one request"
+        what = f"{row['direction']}, {how}, file {STATES[row['cache']]}"
+        _put(found, what, row["request_bytes"] or row["bytes"], row)
+    return list(found.values())
+
+
+def touch_cells(rows: Rows) -> list[Cell]:
+    """Of first-touch: raw files, by bytes of the problem."""
+    found: dict[tuple[str, int, str], Cell] = {}
+    for row in rows:
+        if row["kind"] != "first-touch" or row["format"] != "raw" or row["chunk_bytes"] or row["workers"]:
+            continue
+        state = "a new file" if row["direction"] == "write" else f"file {STATES[row['cache']]}"
+        memory = f"{row['buffer']} memory touched by {row['first_touch'].upper()}"
+        _put(found, f"{row['direction']}, one problem, {state}, {memory}", row["bytes"], row)
+    return list(found.values())
+
+
+def io_size_cells(rows: Rows) -> list[Cell]:
+    """Of io-size: one directory at a time; the plain way is none that can be asked for."""
+    found: dict[tuple[str, int, str], Cell] = {}
+    for row in rows:
+        if row["kind"] == "io-size" and row["path"] != "plain":
+            state = STATES.get(row["cache"], row["cache"])
+            what = f"read, {row['workers']} workers in sequence, file {state}, {row['place']} directory"
+            _put(found, what, row["request_bytes"], row)
+    return list(found.values())
+
+
+def _put(found: dict[tuple[str, int, str], Cell], situation: str, size: int, row: dict[str, Any]) -> None:
+    key = (situation, size, row["path"])
+    found.setdefault(key, Cell(*key)).rows.append(row)

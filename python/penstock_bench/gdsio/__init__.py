@@ -1,0 +1,1 @@
+"""Jobs of NVIDIA's gdsio, run by Penstock."""

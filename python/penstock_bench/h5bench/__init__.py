@@ -1,0 +1,1 @@
+"""Configurations of h5bench, run by Penstock."""

@@ -1,0 +1,201 @@
+"""The figures: bandwidth by path, bandwidth against request size, CPU seconds per GB. Medians; whiskers span repeats.
+
+Each function takes rows of a results file and returns a matplotlib Figure, or None when the rows do not hold what it
+shows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from penstock_bench.engine import kinds, style
+from penstock_bench.engine.results import median_cpu, median_rate
+
+Rows = list[dict[str, Any]]
+Key = tuple[str, str, str]  # direction, cache, path
+HALO = [withStroke(linewidth=2.6, foreground="white")]
+WIDTH_IN = 5.6  # narrow, so that letters stay legible on a phone
+STATES = ("hot", "cold", "direct")
+STATE_WORDS = {"hot": "in page cache", "cold": "not in page cache", "direct": "page cache bypassed"}
+
+
+def figures(rows: Rows) -> dict[str, Figure]:
+    """All figures that these rows can feed, by name."""
+    with mpl.rc_context(style.RC):
+        return kinds.figures(rows)
+
+
+def bandwidth_by_path(rows: Rows) -> Figure | None:
+    groups = whole_file(rows)
+    if not groups:
+        return None
+    ceilings = {
+        way: median_rate(row for row in rows if row["kind"] == "ceiling" and row["direction"] == way)
+        for way in ("read", "write")
+    }
+    figure, panels = _panels(groups)
+    top = max(
+        [row["bytes_per_second"] for group in groups.values() for row in group] + [c or 0.0 for c in ceilings.values()]
+    )
+    for axes, way in panels:
+        keys = ordered(groups, way)
+        values = [(median_rate(groups[key]) or 0.0) / 1e9 for key in keys]
+        spans = [[row["bytes_per_second"] / 1e9 for row in groups[key]] for key in keys]
+        _bars(axes, keys, values, spans)
+        if ceilings[way]:
+            _ceiling(axes, ceilings[way] / 1e9, "pinned copy")
+        axes.set_xlim(0, top / 1e9 * 1.12 or 1.0)
+        axes.set_title("File to device" if way == "read" else "Device to file")
+    panels[-1][0].set_xlabel("GB/s (median; whiskers: slowest and fastest repeat)")
+    _state_legend(figure, groups)
+    return figure
+
+
+def cpu_by_path(rows: Rows) -> Figure | None:
+    groups = whole_file(rows)
+    if not groups:
+        return None
+    figure, panels = _panels(groups)
+    costs = {key: [c for row in group if (c := median_cpu([row])) is not None] for key, group in groups.items()}
+    top = max((cost for group in costs.values() for cost in group), default=0.0)
+    for axes, way in panels:
+        keys = ordered(groups, way)
+        _bars(axes, keys, [median_cpu(groups[key]) or 0.0 for key in keys], [costs[key] for key in keys])
+        axes.set_xlim(0, top * 1.12 or 1.0)
+        axes.set_title("File to device" if way == "read" else "Device to file")
+    panels[-1][0].set_xlabel("CPU seconds per GB, user and system (median; less is better)")
+    _state_legend(figure, groups)
+    return figure
+
+
+def bandwidth_by_size(rows: Rows) -> Figure | None:
+    series = by_request(rows)
+    if not series:
+        return None
+    figure = Figure(figsize=(WIDTH_IN, 3.9), layout="constrained")
+    axes = figure.add_subplot()
+    for turn, (key, sizes) in enumerate(
+        sorted(series.items(), key=lambda pair: (STATES.index(pair[0][1]), pair[0][0]))
+    ):
+        points = [(size, (median_rate(group) or 0.0) / 1e9) for size, group in sorted(sizes.items())]
+        axes.plot(
+            *zip(*points, strict=True),
+            color=style.LINE_COLOURS[turn % 7],
+            marker=style.MARKERS[turn % 7],
+            markersize=4.5,
+            linewidth=1.6,
+            linestyle="-" if key[1] == "hot" else "--",
+            label=f"{key[0]}, {STATE_WORDS[key[1]]}",
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sorted({size for sizes in series.values() for size in sizes}))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size_label(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_title("File to device, many requests queued, in random order")
+    axes.set_xlabel("bytes of one request")
+    axes.set_ylabel("GB/s (median)")
+    axes.legend(loc="lower right")
+    return figure
+
+
+def by_request(rows: Rows) -> dict[tuple[str, str], dict[int, Rows]]:
+    """Queued reads by path and state, then by size, of those that have several sizes."""
+    series: dict[tuple[str, str], dict[int, Rows]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["kind"] == "trial" and row["request_bytes"] and row["direction"] == "read" and _plain(row):
+            series[row["path"], row["cache"]][row["request_bytes"]].append(row)
+    return {key: sizes for key, sizes in series.items() if len(sizes) > 1}
+
+
+def whole_file(rows: Rows) -> dict[Key, Rows]:
+    """Trials of one request for the whole file at the policy's own shape, by direction, state and path."""
+    groups: dict[Key, Rows] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "trial" and not row["request_bytes"] and _plain(row):
+            groups[row["direction"], row["cache"], row["path"]].append(row)
+    return dict(groups)
+
+
+def size_label(value: float) -> str:
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= factor:
+            return f"{value / factor:.4g} {unit}"
+    return f"{value:g} B"
+
+
+def _plain(row: dict[str, Any]) -> bool:
+    return not row["workers"] and not row["depth"] and row["buffer"] == "device" and row["first_touch"] == "gpu"
+
+
+def ordered(groups: dict[Key, Rows], way: str) -> list[Key]:
+    """The default first, then by state and rate; drawn from the bottom up, hence reversed."""
+    keys = [key for key in groups if key[0] == way]
+    keys.sort(key=lambda key: (STATES.index(key[1]), key[2] != "auto", -(median_rate(groups[key]) or 0.0)))
+    return keys[::-1]
+
+
+def _panels(groups: dict[Key, Rows]) -> tuple[Figure, list[tuple[Axes, str]]]:
+    """One panel a direction, as high as its bars need."""
+    ways = [way for way in ("read", "write") if any(key[0] == way for key in groups)]
+    counts = [sum(key[0] == way for key in groups) for way in ways]
+    figure = Figure(figsize=(WIDTH_IN, 0.27 * sum(counts) + 0.95 * len(ways) + 0.3), layout="constrained")
+    panels = figure.subplots(len(ways), 1, squeeze=False, height_ratios=counts)
+    return figure, list(zip(panels[:, 0], ways, strict=True))
+
+
+def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[float]]) -> None:
+    places = range(len(keys))
+    axes.barh(places, values, height=0.66, color=[style.STATE_COLOURS[key[1]] for key in keys])
+    for place, value, span in zip(places, values, spans, strict=True):
+        low, high = min(span, default=value), max(span, default=value)
+        axes.plot([low, high], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
+        axes.annotate(
+            number(value),
+            (max([*span, value]), place),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+        )
+    axes.set_yticks(places, ["auto (default)" if key[2] == "auto" else key[2] for key in keys])
+    axes.grid(axis="y", visible=False)
+    axes.set_ylim(-0.6, len(keys) - 0.4)
+
+
+def _ceiling(axes: Axes, value: float, word: str) -> None:
+    axes.axvline(value, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
+    axes.annotate(
+        f"{word} {number(value)}",
+        (value, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(-4, 3),
+        textcoords="offset points",
+        ha="right",
+        fontsize=8.5,
+        color=style.INK,
+    )
+
+
+def _state_legend(figure: Figure, groups: dict[Key, Rows]) -> None:
+    from matplotlib.patches import Patch
+
+    present = [state for state in STATES if any(key[1] == state for key in groups)]
+    handles = [Patch(color=style.STATE_COLOURS[state], label=STATE_WORDS[state]) for state in present]
+    figure.legend(handles=handles, loc="outside upper right", ncols=len(handles), columnspacing=1.2, handlelength=1.4)
+
+
+def number(value: float) -> str:
+    """Three figures, trailing zeros kept: 4.00, 52.7, 0.15."""
+    digits = 2 if value < 10 else (1 if value < 100 else 0)
+    return f"{value:.{digits}f}"

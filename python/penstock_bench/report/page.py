@@ -1,0 +1,261 @@
+"""report.html: one file, figures embedded as SVG, readable on a phone and in print, without any use of the network.
+
+What it holds follows from the rows: the table of kinds says which figures, tables and promises a suite has. What must
+stay true: every statement names the rows it comes from.
+"""
+
+from __future__ import annotations
+
+import io
+import statistics
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+from penstock import __version__
+from penstock._publish import publish
+from penstock_bench.engine import kinds, style
+from penstock_bench.engine.intervals import Estimate
+from penstock_bench.engine.rules import Rule, rules
+from penstock_bench.engine.sources import Source
+from penstock_bench.report import figures as drawing
+from penstock_bench.report import html
+from penstock_bench.report.verdict import verdict
+
+Rows = list[dict[str, Any]]
+_ADVICE = "name a file you can write with --out"
+
+
+def make(sources: list[Source], out: Path) -> list[Path]:
+    """Writes the page and, beside it, each figure as PNG and SVG, each whole or not at all. Returns the paths written.
+    Raises Error when one cannot be."""
+    rows = [row for source in sources for row in source.rows]
+    written, pictures = [out], {}
+    with mpl.rc_context(style.RC):
+        for name, figure in drawing.figures(rows).items():
+            for kind in ("png", "svg"):
+                path = out.with_name(f"{out.stem}-{name}.{kind}")
+                content = io.BytesIO()
+                figure.savefig(content, format=kind, metadata={"Date": None} if kind == "svg" else None)
+                publish(path, content.getvalue(), "write the report", _ADVICE)
+                written.append(path)
+            pictures[name] = html.picture(figure, name)
+    text = html.page("Penstock report", body(sources, rows, pictures))
+    publish(out, text.encode(errors="backslashreplace"), "write the report", _ADVICE)
+    return written
+
+
+def body(sources: list[Source], rows: Rows, pictures: dict[str, str]) -> list[str]:
+    machine = next(row for row in rows if row["kind"] == "machine")["machine"]
+    parts = [f"<h1>{html.text(title(machine))}</h1>"]
+    parts += [html.statement(one) for one in verdict(rows)]
+    parts += [f'<p class="lead">{html.text(lead(rows))}</p>', _machine(machine), _rules(rules(rows)), _promises(rows)]
+    for name, picture in pictures.items():
+        caption = f"{html.text(kinds.FIGURES[name].caption)} {_drawn_of(sources, rows, name)}"
+        parts.append(f'<figure><div class="drawn">{picture}</div><figcaption>{caption}</figcaption></figure>')
+    return [*parts, *_tables(rows), _missing(rows), _sources(sources)]
+
+
+def _drawn_of(sources: list[Source], rows: Rows, name: str) -> str:
+    """The files, kinds and names of the rows that a figure shows."""
+    used = [row for row in kinds.resolve(kinds.FIGURES[name].rows)(rows) if "source" in row]
+    parts = []
+    for source in sources:
+        mine = {row["source"] for row in source.rows}
+        counts = Counter(row["kind"] for row in used if row["source"] in mine)
+        if counts:
+            of_kinds = ", ".join(f"{count} of kind {kind}" for kind, count in counts.items())
+            parts.append(f"{source.letter} ({source.name}), {of_kinds}")
+    if not parts:
+        return ""
+    return f"{html.text('Rows of ' + '; of '.join(parts))}: {html.rows(used)}"
+
+
+def title(machine: dict[str, Any]) -> str:
+    device = machine.get("device", {})
+    disk = machine.get("disk", {})
+    place = machine.get("file_system", "files") + (f" on {disk['name']}" if disk.get("name") else "")
+    return f"Between {place} and " + (
+        "an emulated GPU" if device.get("emulated") else device.get("model", "the device")
+    )
+
+
+def lead(rows: Rows) -> str:
+    """What was run, how it was kept honest, and what checking took."""
+    runs: list[str] = []
+    for one in rows:
+        if one["kind"] == "machine":
+            size, rounds = drawing.size_label(one["file_bytes"]), one["repeats"]
+            runs.append(f"{one.get('suite', 'a suite')} (files of {size}, {rounds} rounds)")
+        elif one["kind"] == "stopped":
+            runs[-1] = runs[-1].replace(
+                " rounds)", f" rounds planned, of which {one['done'] / one['planned']:.0%} done)"
+            )
+    partly = sorted(
+        {row["kind"] for row in rows if row.get("verified_bytes", row.get("bytes", 0)) < row.get("bytes", 0)}
+    )
+    but = f" (of {', '.join(partly)}: a part, which the rows tell)" if partly else ""
+    text = (
+        f"Measured by Penstock {__version__}: {', '.join(dict.fromkeys(runs))}. Rounds are interleaved; every byte was "
+        f"checked on the device{but}, and every state of the page cache was proved before it was timed."
+    )
+    checked = [row for row in rows if row.get("verify_s") and row.get("seconds")]
+    if checked:
+        share = sum(row["verify_s"] for row in checked) / sum(row["seconds"] for row in checked)
+        rate = statistics.median(row["bytes"] / row["verify_s"] for row in checked)
+        text += (
+            f" Checking took {share:.0%} of the time of the transfers ({rate / 1e9:.3g} GB/s in the median), after the "
+            "clock had stopped: it is in no rate."
+        )
+    return text
+
+
+def _rules(found: list[Rule]) -> str:
+    if not found:
+        return ""
+    names = ("what", "use", "size", "GB/s", "as good", "ahead of", "by", "n", "rows")
+    lines = []
+    for rule in found:
+        path, ratio = rule.closest or ("", None)
+        cells = (rule.situation, rule.path, _sizes(rule), drawing.number(rule.rate / 1e9), rule.good_text)
+        said = [html.text(cell) for cell in (*cells, path, _ahead(ratio), str(rule.samples))]
+        lines.append((*said, html.rows(rule.rows, 3)))
+    note = (
+        "Where the default, auto, is as good as any path, it is the rule. As good: the 95 % interval of the ratio of "
+        "medians holds 1, at every size of the line, or at as many as it says; ahead of: all of it is above 1, and by "
+        "is the least lead of any size. GB/s at the largest size. Writes are counted with fsync, unless the line says "
+        "otherwise."
+    )
+    return f'<h2>What to ask for</h2><p class="note">{note}</p>' + html.table(names, lines, (3, 6, 7), "rules")
+
+
+def _sizes(rule: Rule) -> str:
+    low, high = (drawing.size_label(size) for size in (rule.low_bytes, rule.high_bytes))
+    return (low if low == high else f"{low} to {high}").replace(" ", "\u00a0").replace("\u00a0to", " to")
+
+
+def _ahead(ratio: Estimate | None) -> str:
+    if ratio is None:
+        return ""
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.median:.2f}, few samples"
+    return f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f})"
+
+
+def _promises(rows: Rows) -> str:
+    words = {True: "pass", False: "fail", None: "not judged here"}
+    judged = [(kind, check) for kind in kinds.present(rows) for check in kinds.checks(rows, kind)]
+    lines = [
+        (
+            html.text(kind.row),
+            html.text(check.what),
+            words[check.passed],
+            "-" if check.value is None else f"{check.value:.3g} {check.unit}",
+            f"{'≥' if check.at_least else '≤'} {check.bound:.3g} {check.unit}",
+        )
+        for kind, check in judged
+    ]
+    whole = html.table(("suite", "promise", "", "measured", "bound"), lines, (3, 4))
+    of_kinds = {kind.row for kind, _ in judged} | {"memory"}
+    used = [row for row in rows if row["kind"] in of_kinds]
+    how = "Judged by the medians of the probes that they name; checking by the sums of all samples that tell it; of "
+    note = f'<p class="note">{how}{html.rows(used)}</p>'
+    return f"<h2>Promises</h2>{whole}{note}" if whole else ""
+
+
+def _tables(rows: Rows) -> list[str]:
+    """The tables of each suite, as on the terminal, with the names of the rows."""
+    found = []
+    for kind in kinds.present(rows):
+        made = kinds.resolve(kind.tables)(kinds.own(rows, kind), kind.row)
+        parts = "".join(html.from_terminal(one, "all medians of this suite") for one in made)
+        if not any(column.header == "rows" for one in made for column in one.columns):
+            parts += f'<p class="note">Of {html.rows(row for row in rows if row["kind"] == kind.row)}</p>'
+        found.append(f"<h2>{html.text(kind.heading)}</h2>{parts}")
+    return found
+
+
+def _missing(rows: Rows) -> str:
+    from penstock_bench.engine.show import missing_name, names_text
+
+    causes: dict[str, dict[str, Rows]] = {}
+    for row in rows:
+        if row["kind"] == "missing":
+            causes.setdefault(row["cause"], {}).setdefault(missing_name(row), []).append(row)
+    lines = [
+        (
+            html.text(names_text(names)),
+            html.text(cause),
+            html.rows((row for group in names.values() for row in group), 3),
+        )
+        for cause, names in causes.items()
+    ]
+    ended = [row for row in rows if row["kind"] == "stopped"]
+    note = "".join(
+        f'<p class="note">A run ended at its {html.text(row["cause"])}, after {row["done"]} of {row["planned"]} cells: '
+        f"later rounds are incomplete, and n says how many samples a line has. {html.rows([row])}</p>"
+        for row in ended
+    )
+    whole = note + html.table(("what", "because", "rows"), lines, look="prose")
+    return f"<h2>Not measured</h2>{whole}" if whole else ""
+
+
+def _sources(sources: list[Source]) -> str:
+    lines = [
+        (source.letter, html.text(source.name), str(len(source.rows)), f"<code>{source.digest}</code>")
+        for source in sources
+    ]
+    note = "A12 is line 12 of file A. A line holds every number of one sample, and the name of its machine."
+    return f'<h2>Sources</h2><p class="note">{note}</p>' + html.table(
+        ("", "file", "lines", "SHA-256 begins"), lines, (2,), "plain"
+    )
+
+
+def _machine(machine: dict[str, Any]) -> str:
+    entries = html.facts(_facts(machine))
+    return f"<h2>This machine</h2>{entries}" if entries else ""
+
+
+def _facts(machine: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The fingerprint in words; the third of an entry is folded."""
+    device, disk, versions = machine["device"], machine["disk"], dict(machine["versions"])
+    build = versions.pop("penstock")
+    cuda = "built in" if build["cuda"] else "not built in"
+    pages = drawing.size_label(machine["page_bytes"])
+    cuda_version = device["driver_version"]  # 1000 * major + 10 * minor
+    driver = f", driver for CUDA {cuda_version // 1000}.{cuda_version % 1000 // 10}" if cuda_version else ""
+    return [
+        ("processor", f"{machine['cpu_model']}, {machine['cores']} cores, {machine['architecture']}"),
+        ("memory", f"{drawing.size_label(machine['memory_bytes'])}, pages of {pages}"),
+        ("device", f"{device['model']} ({device['name']}), {drawing.size_label(device['total_bytes'])}{driver}"),
+        ("link", _link(machine.get("link", ""))),
+        ("system", f"{machine['distribution']}, Linux {machine['kernel']}"),
+        ("file system", f"{machine['file_system']} ({machine['mount_options']})"),
+        ("disk", _disk(disk)),
+        ("cuFile", *_cufile(machine.get("cufile", {}))),
+        ("Penstock", f"{build['version']}, g++ {build['compiler']}, CUDA {cuda}"),
+        ("with", ", ".join(f"{name} {value}" for name, value in versions.items())),
+        ("revision", machine["git_revision"] or ""),
+    ]
+
+
+def _link(link: dict[str, Any] | str) -> str:
+    return link if isinstance(link, str) else f"PCIe {link['generation']} x{link['width']}"
+
+
+def _disk(disk: dict[str, str]) -> str:
+    """The kernel counts sectors of 512 bytes, whatever the disk's own are."""
+    words = [disk["name"]] if "name" in disk else []
+    sectors = disk.get("sectors_512", "")
+    words += [drawing.size_label(int(sectors) * 512)] if sectors.isdecimal() else []
+    return ", ".join(words + [f"{key} {disk[key]}" for key in disk if key not in ("name", "sectors_512")])
+
+
+def _cufile(setup: dict[str, Any]) -> tuple[str, str]:
+    """In short, and every setting."""
+    if not setup:
+        return "", ""
+    settings = "; ".join(f"{name} {value}" for name, value in setup["settings"].items())
+    return f"{setup['library']}, configuration {setup['source']}", settings

@@ -1,0 +1,72 @@
+"""What the suites `io-size` and `multiplicity` say in a sentence each, with the rows that say so."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from penstock._text import bytes_text, rate_text
+from penstock_bench.engine.results import median_rate
+from penstock_bench.engine.sources import Statement
+from penstock_bench.engine.suite_tables import grouped, thousands
+
+Rows = list[dict[str, Any]]
+USUAL_BYTES = 1 << 20
+
+
+def of_io_size(rows: Rows) -> list[Statement]:
+    """The default against the plain way, at 1 MiB or what is nearest to it, with the fewest workers."""
+    cells = [row for row in rows if row["kind"] == "io-size" and row["place"] == "local"]
+    if not cells:
+        return []
+    size = min((row["request_bytes"] for row in cells), key=lambda bytes: abs(bytes - USUAL_BYTES))
+    workers = min(row["workers"] for row in cells)
+    chosen = [row for row in cells if (row["request_bytes"], row["workers"]) == (size, workers)]
+    ours = [row for row in chosen if row["path"] == "auto"]
+    plain = [row for row in chosen if row["path"] == "plain"]
+    if not ours or not plain:
+        return []
+    text = (
+        f"{workers} workers that read {bytes_text(size)} at a time from a file nobody cached get "
+        f"{rate_text(median_rate(ours) or 0)} by default at {_cpu(ours):.0f} % of the CPU, "
+        f"{rate_text(median_rate(plain) or 0)} at {_cpu(plain):.0f} % the plain way."
+    )
+    return [Statement(text, ours + plain)]
+
+
+def _cpu(rows: Rows) -> float:
+    return statistics.median(row["cpu_user_percent"] + row["cpu_system_percent"] for row in rows)
+
+
+def of_multiplicity(rows: Rows) -> list[Statement]:
+    """How many random reads of the smallest size the device gets at most: by default, and the best other way."""
+    reads = [
+        row
+        for row in rows
+        if row["kind"] == "multiplicity" and row["subject"] == "read" and row["order"] == "random"
+        if row["way"].startswith("GPU")
+    ]
+    if not reads:
+        return []
+    size = min(row["request_bytes"] for row in reads)
+    groups = grouped([row for row in reads if row["request_bytes"] == size], "way", "multiplicity")
+    ours = {key: group for key, group in groups.items() if "auto" in key[0]}
+    others = {key: group for key, group in groups.items() if key not in ours}
+    said, used = [], []
+    for of_these, what in ((ours, "by default"), (others, "the best other way")):
+        if of_these:
+            words, of_words = _most(of_these)
+            said.append(f"{what} {words}")
+            used += of_words
+    return [Statement(f"Random reads of {bytes_text(size)} into device memory, a second: {'; '.join(said)}.", used)]
+
+
+def _most(groups: dict[tuple[str, int], Rows]) -> tuple[str, Rows]:
+    """The fastest way, what it does one at a time, and the rows of both."""
+    rates = {key: statistics.median(row["operations_per_second"] for row in group) for key, group in groups.items()}
+    way, most = max(rates, key=lambda key: rates[key])
+    least = min(count for name, count in rates if name == way)
+    text = f"{thousands(rates[way, most])} with {most} at once ({way.removeprefix('GPU ')})"
+    if most == least:
+        return text, groups[way, most]
+    return f"{text}, {thousands(rates[way, least])} with {least}", groups[way, most] + groups[way, least]

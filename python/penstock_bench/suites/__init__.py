@@ -1,0 +1,1 @@
+"""The suites of measurements, a folder each."""

@@ -1,0 +1,1 @@
+"""The suite `core`: what Penstock promises, beside baselines and peers."""

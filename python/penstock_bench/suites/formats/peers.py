@@ -1,0 +1,135 @@
+"""What people use today, on the same files in the same run: an array in host memory, then a copy to the device.
+
+On a GPU the copy is CuPy's, as in the usual one-liner; without one it is Penstock's own copy to the emulated device, so
+that both sides move the same bytes. A peer that is not installed is listed as missing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import Context, Error
+from penstock._api import Memory
+from penstock.calibration.poison import POISON, poison
+from penstock.calibration.workspace import FILE_SEED
+from penstock_bench.engine.rounds import Absent, Probe, Sample
+
+if TYPE_CHECKING:
+    from penstock_bench.suites.formats.suite import Bench
+
+
+def probes(bench: Bench) -> list[Probe]:
+    """Those of `bench.peers`."""
+    known = {
+        "h5py": Probe("h5py and copy", lambda _: _h5py(bench)),
+        "numpy": Probe("numpy.memmap and copy", lambda _: _memmap(bench)),
+        "safetensors": Probe("safetensors.torch.load_file", lambda _: _safetensors(bench)),
+    }
+    return [probe for name, probe in known.items() if name in bench.peers]
+
+
+def need(*modules: str) -> None:
+    for module in modules:
+        if find_spec(module) is None:
+            raise Absent(f"{module} is not installed")
+
+
+def _copier(bench: Bench) -> Callable[[Any], Memory]:
+    """Copies an array to the device and returns where its bytes are."""
+    if bench.emulated:
+
+        def copied(host: Any) -> Memory:
+            memory = bench.device.slice(0, host.nbytes)
+            bench.context.copy_to_device(memory, host)
+            return memory
+
+        return copied
+    need("cupy")
+    import cupy
+
+    def copy(host: Any) -> Memory:
+        array = cupy.asarray(host)
+        cupy.cuda.get_current_stream().synchronize()
+        return array.view(cupy.uint8)
+
+    return copy
+
+
+def _judged(bench: Bench, path: Path, work: Callable[[], Memory]) -> Sample:
+    """A sample of what brings the payload to the device; what came is checked."""
+    from penstock_bench.suites.formats.suite import hot, timed
+
+    hot(bench, path)
+    poison(bench.context, bench.device)
+    found: list[Memory] = []
+    sample = timed(bench.bytes, lambda: found.append(work()))
+    verify(bench.context, path, "data", (found[0], 0, FILE_SEED))
+    bench.context.fill(found[0], POISON)  # a library's next array may get this memory
+    return sample
+
+
+def _h5py(bench: Bench) -> Sample:
+    need("h5py")
+    import h5py
+
+    copy, path = _copier(bench), bench.file("HDF5")
+
+    def work() -> Memory:
+        with h5py.File(path, "r") as file:
+            return copy(file["data"][...])
+
+    return _judged(bench, path, work)
+
+
+def _memmap(bench: Bench) -> Sample:
+    need("numpy")
+    import numpy
+
+    copy, path = _copier(bench), bench.file("NPY")
+    return _judged(bench, path, lambda: copy(numpy.load(path, mmap_mode="r")))
+
+
+def _safetensors(bench: Bench) -> Sample:
+    need("torch", "safetensors")
+    import safetensors.torch
+    import torch
+
+    from penstock_bench.suites.formats.suite import hot, timed
+
+    path = bench.file("safetensors")
+    hot(bench, path)
+    device = "cpu" if bench.emulated else bench.context.device["name"]
+
+    def work() -> None:
+        safetensors.torch.load_file(path, device=device)
+        if not bench.emulated:
+            torch.cuda.synchronize()
+
+    return timed(path.stat().st_size, work)
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def verify(context: Context, path: Path, name: str, part: tuple[Memory, int, int]) -> None:
+    """Raises Error unless the device memory holds what the dataset should: the pattern from the place on that it was
+    written from. `part` is the memory, that place and the seed. Where a byte lies in the file is the format's to say:
+    the error tells where it lies in the dataset."""
+    memory, start, seed = part
+    bad, first = context.verify_stamp(memory, start, seed)
+    if bad:
+        raise Error(
+            code="io_error",
+            operation="verify",
+            file=str(path),
+            cause=f"{bad} bytes of dataset {name} are wrong, the first at or after its byte {first - start}",
+            advice="do not trust these results",
+        )

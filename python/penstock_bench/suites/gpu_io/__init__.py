@@ -1,0 +1,1 @@
+"""The suite `gpu-io`: requests that threads of the device make by themselves."""

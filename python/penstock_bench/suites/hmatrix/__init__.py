@@ -1,0 +1,1 @@
+"""The suite `hmatrix`: a solver whose matrix is larger than its memory."""

@@ -1,0 +1,56 @@
+"""The product does without the package that measures it: deleted, nothing of the product misses it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+WITHOUT = """
+import sys
+
+class Deleted:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "penstock_bench":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Deleted())
+"""
+
+
+def without(code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs code in a new process in which penstock_bench cannot be found."""
+    command = [sys.executable, "-c", WITHOUT + code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_every_module_of_the_product_can_be_imported() -> None:
+    top = Path(penstock.__file__).parent
+    names = sorted(".".join(("penstock", *path.relative_to(top).with_suffix("").parts)) for path in top.rglob("*.py"))
+    optional = {"penstock.torch": "torch", "penstock.xarray": "xarray", "penstock._xarray_array": "xarray"}
+    left = [name for name in names if not name.endswith("__main__")]
+    code = "import importlib.util as u\n" + "\n".join(
+        f"if u.find_spec({optional[name]!r}): import {name}" if name in optional else f"import {name}" for name in left
+    )
+    done = without(code + "\nprint('penstock_bench' in sys.modules)")
+    assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr
+
+
+COMMAND = "from penstock.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def test_the_command_moves_bytes_and_calibrates_and_names_what_is_missing(tmp_path: Path) -> None:
+    moved = without(COMMAND, "write", tmp_path / "x.bin", "--bytes", "4096")
+    assert moved.returncode == 0, moved.stderr
+    short = ("--file-bytes", "16MiB", "--seconds", "1")
+    made = without(COMMAND, "calibrate", tmp_path, "--out", tmp_path / "p.csv", *short)
+    assert made.returncode == 0 and (tmp_path / "p.csv").stat().st_size > 0, made.stderr
+    if "bench" not in without(COMMAND, "--help").stdout:
+        pytest.skip("the package is not installed, so no metadata name the commands of others")
+    refused = without(COMMAND, "bench", "--list")
+    assert refused.returncode != 0 and refused.stderr.count("\n") == 1
+    assert "penstock_bench.cli.bench:bench cannot be loaded: No module named 'penstock_bench'" in refused.stderr
