@@ -55,9 +55,15 @@ class _Slow:
 
     def __init__(self, decode: Callable[..., Any]) -> None:
         self.decode, self.threads = decode, []
+        self.interrupt_at = 0  # the part that sends Ctrl-C, and goes on when the main thread has taken it
+        self.taken = threading.Event()
 
     def __call__(self, *what: Any) -> Any:
         self.threads.append(threading.current_thread())
+        if len(self.threads) == self.interrupt_at:
+            os.kill(os.getpid(), signal.SIGINT)
+            if threading.current_thread() is not threading.main_thread():
+                assert self.taken.wait(20)
         time.sleep(PART_S)
         return self.decode(*what)
 
@@ -129,12 +135,21 @@ def test_a_time_limit_that_is_none_is_refused(file: penstock.DataFile, wrong: An
 
 @pytest.mark.parametrize("how", ["read", "result", "wait"])
 def test_an_interrupt_ends_decoding_and_nothing_is_left(file: penstock.DataFile, how: str) -> None:
-    out = memory(file)
-    interrupt_after(0.15)
-    with pytest.raises(KeyboardInterrupt):
-        file["x"].read(out=out) if how == "read" else getattr(file["x"].start_read(out=out), how)()
+    out, decode = memory(file), file._mover.decode
+    decode.interrupt_at = 5
+
+    def take(number: int, frame: Any) -> None:
+        decode.taken.set()
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, take)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            file["x"].read(out=out) if how == "read" else getattr(file["x"].start_read(out=out), how)()
+    finally:
+        signal.signal(signal.SIGINT, before)
     made, held = parts(file), out.to_numpy()
-    assert 0 < made < PARTS
+    assert decode.interrupt_at <= made <= decode.interrupt_at + 1
     time.sleep(3 * PART_S)
     assert parts(file) == made
     assert np.array_equal(held, np.asarray(out))
