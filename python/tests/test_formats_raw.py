@@ -91,3 +91,11 @@ def test_names_without_a_known_suffix_are_bytes(tmp_path: Path) -> None:
     assert isinstance(buffer, penstock.Buffer)
     with penstock.Context("host") as context:
         assert bytes(memoryview(penstock.load(tmp_path / "some", context=context))) == b"12345"
+
+
+def test_text_that_the_kernel_makes_is_no_array_of_no_elements(tmp_path: Path) -> None:
+    for use in (lambda: penstock.open("/proc/self/maps", dtype="u1"), lambda: penstock.load("/proc/self/maps", "host")):
+        with pytest.raises(penstock.Error, match="open /proc/self/maps: .* at each read.*; copy it into a file"):
+            use()
+    (tmp_path / "empty").touch()
+    assert penstock.load(tmp_path / "empty", "host", dtype="u1").shape == (0,)

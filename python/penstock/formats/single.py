@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock.formats.faults import unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
@@ -55,9 +56,21 @@ def need_same(name: str, identity: Identity) -> os.stat_result:
 
 def look_at(name: str) -> os.stat_result:
     try:
-        return os.stat(name)  # noqa: PTH116 - half the time, and small reads notice it
+        status = os.stat(name)  # noqa: PTH116 - half the time, and small reads notice it
     except OSError as error:
         raise Error.of(error, "look at", name, "check the name and its permissions") from error
+    if status.st_size == 0 and stat.S_ISREG(status.st_mode):
+        _need_empty(name)
+    return status
+
+
+def _need_empty(name: str) -> None:
+    """Text that a system makes at each read, as in /proc, would be taken for no bytes."""
+    with reading(name) as (descriptor, _):
+        if read_at(descriptor, 1, 0):
+            cause = "it has 0 bytes by its size, and reading gives some: they are made at each read, as in /proc"
+            advice = "copy it into a file, with cat for example, and give that"
+            raise Error(code="unsupported", operation="open", file=name, cause=cause, advice=advice)
 
 
 @contextmanager
