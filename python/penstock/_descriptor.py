@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 
 
 def read_at(descriptor: int, bytes: int, offset_bytes: int) -> bytes:
@@ -34,6 +35,12 @@ def write_at(descriptor: int, content: bytes | bytearray | memoryview, offset_by
         if written == 0:
             raise OSError(errno.EIO, f"the system wrote nothing of {len(rest)} bytes and named no error")
         rest, offset_bytes = rest[written:], offset_bytes + written
+
+
+def close_read(descriptor: int) -> None:
+    """Closes what was only read. An error of the close is of writes, and theirs is not this descriptor."""
+    with suppress(OSError):
+        os.close(descriptor)
 
 
 def flush(descriptor: int) -> None:

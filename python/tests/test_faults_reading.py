@@ -152,6 +152,21 @@ def test_what_comes_before_reading_may_fail(fs: FaultyFs, name: str, operation: 
     assert not found
 
 
+@pytest.mark.parametrize("name", READERS)
+def test_an_error_of_a_close_is_not_of_what_was_read(fs: FaultyFs, name: str) -> None:
+    """It tells of writes, of anybody, that were lost."""
+    file, read = READERS[name]
+    try:
+        read(fs.path / name / file)
+    except ps.Error:
+        pytest.skip("Linux maps no file whose FUSE server wants direct I/O")
+    fault = fs.fail("flush", errno.EIO)
+    found = read(fs.path / name / file)
+    assert fault.fired
+    fault.remove()
+    assert np.array_equal(found.ravel(), values(1))
+
+
 STUCK = """
 import sys, time, numpy
 import penstock as ps

@@ -159,6 +159,23 @@ def test_errors_that_come_late_are_told(fs: FaultyFs, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITERS)
+def test_any_write_may_be_lost_and_told_by_the_next_close(fs: FaultyFs, name: str) -> None:
+    """The others arrive, so what was lost must be known before anything leads to it."""
+    steps = Case(fs, WRITERS[name], False).steps()
+    writes = sum(one.operation == "write" for one in steps)
+    wrong = []
+    for number in range(min(writes, 2 * STEPS)):
+        case = Case(fs, WRITERS[name], False)
+        lost = fs.lose(errno.EIO, at="flush", skip=number, times=1)
+        found = case.try_once("write")
+        assert lost.fired
+        lost.remove()
+        if found:
+            wrong.append(f"write {number} of {writes}: {found}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", WRITERS)
 def test_no_write_arrives(fs: FaultyFs, name: str) -> None:
     wrong = []
     for durable in (False, True):

@@ -7,6 +7,8 @@ first; the file is locked from the first change to the last.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from h5py import h5o
 
 from penstock.formats.hdf5_apply import check_applicable
@@ -41,7 +43,8 @@ class InPlace:
             if not is_settled:  # HDF5 has opened the file as others have made it
                 session.forget_note()
         except BaseException:
-            file.close()
+            with suppress(OSError):
+                file.close()
             raise
         return session, stamp_of(self._name) == self._seen
 

@@ -13,7 +13,7 @@ import re
 
 import h5py
 
-from penstock._descriptor import read_at
+from penstock._descriptor import close_read, read_at
 from penstock._error import Error
 from penstock.formats.faults import cut_short, damaged, foreign, unsupported
 
@@ -121,6 +121,6 @@ def _begin(file: str, start: int) -> bytes:
         try:
             return read_at(descriptor, _HEAD_BYTES, start)
         finally:
-            os.close(descriptor)
+            close_read(descriptor)
     except OSError:
         return b""

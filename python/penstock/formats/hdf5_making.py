@@ -56,7 +56,7 @@ class Making:
             self._began = True
             with told("change the metadata of", self._name, kUnharmed):
                 apply(self._name, self._descriptor, self._note.changes)
-            self._ended = True
+            self._ended = self._note.durable  # what a sync loses then, the note brings to an end
             self._finish()
         except BaseException as error:
             self._back_out(error)
@@ -75,16 +75,20 @@ class Making:
 
     def _finish(self) -> None:
         if self._note.changes:
-            self._settle(_NOT_STABLE)
+            self._settle(_NOT_STABLE if self._note.durable else kUnharmed)
+        self._ended = True
         self._session.cut(self._note.size, _MADE)
 
     def _settle(self, advice: str) -> None:
         """On stable storage where that is asked for; else what can be told of errors is."""
         with told("fdatasync" if self._note.durable else "flush", self._name, advice):
-            if self._note.durable:
-                os.fdatasync(self._descriptor)
-            else:
-                flush(self._descriptor)
+            self._ask()
+
+    def _ask(self) -> None:
+        if self._note.durable:
+            os.fdatasync(self._descriptor)
+        else:
+            flush(self._descriptor)
 
     def _back_out(self, error: BaseException) -> None:
         if self._ended:
@@ -92,8 +96,7 @@ class Making:
         try:
             if self._began:
                 undo(self._name, self._descriptor, self._note.changes)
-                if self._note.durable:
-                    os.fdatasync(self._descriptor)
+                self._ask()
         except OSError as second:
             if isinstance(error, Error):
                 raise self._half(error, second) from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -84,7 +84,8 @@ def close_file(file: h5f.FileID) -> None:
     for one in h5f.get_obj_ids(file, _OBJECTS):
         while one.valid:
             h5i.dec_ref(one)
-    file.close()
+    with suppress(OSError, RuntimeError):  # what a close tells is of writes, and the file was only read
+        file.close()
 
 
 @contextmanager

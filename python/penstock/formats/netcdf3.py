@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from penstock._error import Error
 from penstock.formats.faults import cut_short, damaged, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.netcdf3_header import CHAR, TYPES, Attribute, Header, Variable, read_header
-from penstock.formats.single import identity_of, look_at, need_same
+from penstock.formats.single import identity_of, look_at, need_same, reading
 
 MOST_RANK = 32  # of an array; the format allows 1024
 _BLOCK_BYTES = 4 << 20  # of contiguous records that are one row of a table
@@ -66,10 +65,10 @@ class NetCDF3:
         out = np.empty((last - first, *(b - a for a, b in zip(box.start[1:], box.stop[1:], strict=True))), kind)
         inner = tuple(slice(a, b) for a, b in zip(box.start[1:], box.stop[1:], strict=True))
         length, step = self.header.row_bytes(variable), max(1, _GATHER_BYTES // self.header.record_bytes)
-        with Path(self.name).open("rb", buffering=0) as file:
+        with reading(self.name) as (descriptor, _):
             for start in range(first, last, step):
                 count = min(step, last - start)
-                raw = self._records(file.fileno(), variable, start, count)
+                raw = self._records(descriptor, variable, start, count)
                 rows = np.ascontiguousarray(raw[:, :length]).view(kind).reshape(count, *row)
                 out[start - first : start - first + count] = rows[(slice(None), *inner)]
         return memoryview(out.reshape(-1).view(np.uint8))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from penstock._descriptor import read_at
+from penstock._descriptor import close_read, read_at
 from penstock._error import Error
 from penstock.formats.faults import FOREIGN_BYTES, damaged, foreign, unsupported
 
@@ -187,7 +187,7 @@ def read_header(name: str) -> Header:
                 raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is no regular file")
             return _Parser(name, descriptor, status.st_size).header()
         finally:
-            os.close(descriptor)
+            close_read(descriptor)
     except OSError as error:
         raise Error.of(error, "open", name, "check the name and its permissions") from error
 

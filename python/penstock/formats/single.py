@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock._descriptor import read_at
+from penstock._descriptor import close_read, read_at
 from penstock._error import Error
 from penstock.formats.faults import unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
@@ -87,7 +87,7 @@ def reading(name: str) -> Iterator[tuple[int, os.stat_result]]:
         raise Error.of(error, "open", name, "check the name and its permissions") from error
     finally:
         if descriptor >= 0:
-            os.close(descriptor)
+            close_read(descriptor)
 
 
 @dataclass

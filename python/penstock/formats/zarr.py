@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._descriptor import read_at
+from penstock._descriptor import close_read, read_at
 from penstock._error import Error
 from penstock.formats.aside import Threads
 from penstock.formats.faults import damaged, unknown, unsupported
@@ -216,7 +216,7 @@ def _read(path: str, offset: int, length: int) -> bytes:
             raise ValueError("the file became shorter while it was read")
         return raw
     finally:
-        os.close(descriptor)
+        close_read(descriptor)
 
 
 def _place(out: np.ndarray, box: Box, origin: np.ndarray, chunk: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock._descriptor import read_at, write_at
+from penstock._descriptor import close_read, read_at, write_at
 from penstock._error import Error
 from penstock.formats.model import Box, Shape
 from penstock.formats.new_file import reserve
@@ -165,7 +165,7 @@ def _copy(descriptor: int, older: Older, slots: Slots) -> None:
                 piece = read_at(source, min(_WRITE_BYTES, length - at), offset + at)
                 write_at(descriptor, piece, slots.begin + number * slots.stride + at)
     finally:
-        os.close(source)
+        close_read(source)
 
 
 def covers(box: Box, index: Index, meta: ArrayMeta) -> bool:

@@ -11,6 +11,8 @@ import os
 import stat
 from typing import Any
 
+from penstock._descriptor import close_read, read_at
+
 LARGEST_DOCUMENT_BYTES = 64 << 20
 MOST_RANK = 32
 LARGEST = 1 << 63
@@ -26,13 +28,15 @@ def read_document(path: str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("it is no regular file")
         if status.st_size > LARGEST_DOCUMENT_BYTES:
             raise ValueError(f"it has {status.st_size} bytes; no metadata have more than {LARGEST_DOCUMENT_BYTES}")
-        return file.read(status.st_size)
+        return read_at(descriptor, status.st_size, 0)
+    finally:
+        close_read(descriptor)
 
 
 def parse(raw: bytes) -> dict[str, Any]:

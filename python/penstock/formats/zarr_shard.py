@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock._descriptor import read_at
+from penstock._descriptor import close_read, read_at
 from penstock.formats.crc32c import crc32c
 from penstock.formats.zarr_codecs import Sharding
 from penstock.formats.zarr_decode import NOT_STORED, parse_index
@@ -47,7 +47,7 @@ class Indices:
             self._kept.move_to_end(key)
             return self._kept[key]
         finally:
-            os.close(descriptor)
+            close_read(descriptor)
 
     def _keep(self, key: tuple[str, int, int, int], entries: np.ndarray) -> None:
         self._kept[key] = entries
