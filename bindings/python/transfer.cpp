@@ -11,6 +11,7 @@ namespace penstock::python {
 namespace {
 
 constexpr auto kProgressEvery = std::chrono::milliseconds(100);
+constexpr const char* kOptions = "path, chunk_bytes, workers, depth, strict, durable, full_evidence, timeout_s";
 
 }  // namespace
 
@@ -146,7 +147,7 @@ TransferOptions transfer_options(const nb::kwargs& keywords) {
         else if (name == "timeout_s")
             options.deadline = deadline_after(name, value);
         else
-            throw nb::type_error(("transfer options have no '" + name + "'").c_str());
+            throw nb::type_error(("transfer options have no '" + name + "'; there are " + kOptions).c_str());
     }
     return options;
 }

@@ -228,6 +228,8 @@ class File:
         """Why such a request would move as it would, without moving it: `plan` and `reason` in words,
         `predicted_seconds` (None without a machine profile), `parts` of the request by residency, each with the paths
         it was chosen among (`path`, `seconds`, `refusal`), the `profile` used, why one is not (`profile_refused`)."""
+        if direction not in ("read", "write"):
+            raise ValueError(f"direction is {direction!r}; it must be 'read' or 'write'")
         length = max(0, self.size_bytes - offset_bytes) if bytes is None else bytes
         asked = {"direction": direction, "offset_bytes": offset_bytes, "bytes": length, "kind": kind}
         return _core.explain(self._raw, asked, **options)
@@ -364,7 +366,11 @@ class Context:
 
 
 def _raw_ranges(ranges: Iterable[tuple[File, int, Memory]]) -> list[tuple[_core.File, int, Any]]:
-    return [(file._raw, offset_bytes, memory) for file, offset_bytes, memory in ranges]
+    listed = list(ranges)
+    try:
+        return [(file._raw, offset_bytes, memory) for file, offset_bytes, memory in listed]
+    except (AttributeError, TypeError, ValueError):
+        raise TypeError("each range is (File, offset_bytes, memory), of files that a context opened") from None
 
 
 def load(name: FileName, device: str = "auto", **options: Unpack[TransferOptions]) -> Buffer:

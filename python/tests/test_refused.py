@@ -191,6 +191,20 @@ def test_a_fill_is_of_bytes_and_a_seed_of_64_bits(context: penstock.Context) -> 
         penstock.Context("host", budget_bytes=-1)
 
 
+def test_wrong_ranges_directions_and_options_are_told_with_what_is_right(
+    context: penstock.Context, sample: Path
+) -> None:
+    with pytest.raises(TypeError, match="^each range is \\(File, offset_bytes, memory\\)"):
+        context.start_read([(1, 2, bytearray(3))])  # type: ignore[list-item]
+    with context.open(sample) as file:
+        with pytest.raises(ValueError, match="^direction is 'sideways'; it must be 'read' or 'write'$"):
+            file.explain("sideways")
+        with pytest.raises(
+            TypeError, match="^transfer options have no 'wrkers'; there are path, .*timeout_s$"
+        ):
+            file.read(bytearray(10), wrkers=3)  # type: ignore[call-arg]
+
+
 def test_numbers_may_be_of_numpy(context: penstock.Context, sample: Path) -> None:
     numpy = pytest.importorskip("numpy")
     with context.open(sample) as file:

@@ -66,8 +66,8 @@ class HostDevice final : public Device {
 
 std::shared_ptr<Device> make_host_device(const HostDeviceOptions& options) {
     if (options.bandwidth_bytes_per_s < 0) {
-        throw Error(ErrorCode::invalid_argument, "open device host", "bandwidth_bytes_per_s is negative",
-                    "use 0 for the speed of memory");
+        throw Error(ErrorCode::invalid_argument, "open device host",
+                    "an emulated bandwidth of fewer than 0 bytes a second", "use 0 for the speed of memory");
     }
     return std::make_shared<device::HostDevice>(options);
 }
