@@ -19,7 +19,8 @@ Everything runs without a GPU too: the device "host" is an emulated one on ordin
 
 TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
-    from penstock import gpu, hmatrix, torch
+    from penstock import gpu, hmatrix
+    from penstock import torch as torch  # known to type checkers, not in __all__: see _OF_OTHERS
     from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
     from penstock._array import Array
     from penstock._core import path_names
@@ -64,7 +65,6 @@ __all__ = [
     "path_names",
     "profile_folders",
     "save",
-    "torch",
 ]
 
 # Everything is imported when it is first named: some of it brings NumPy, or PyTorch, and the command must be able to
@@ -86,14 +86,21 @@ _HOMES = {
     "formats.model": ("Extent",),
     "formats.pending": ("Pending",),
 }
+# Submodules on packages that Penstock does without: not in __all__, so that `import *` works where those are not there.
+_OF_OTHERS = ("torch", "xarray", "zarr_store")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     import importlib
 
-    if name in ("gpu", "hmatrix", "torch"):
+    if name in ("gpu", "hmatrix"):
         return importlib.import_module(f"penstock.{name}")
+    if name in _OF_OTHERS:
+        try:
+            return importlib.import_module(f"penstock.{name}")
+        except ImportError as cause:  # hasattr() and help() take an AttributeError only for "it is not there"
+            raise AttributeError(f"penstock.{name} is not available: {cause}") from cause
     if name not in _HOME_OF:
         raise AttributeError(f"module 'penstock' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"penstock.{_HOME_OF[name]}"), name)

@@ -14,7 +14,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as absent:
+    if absent.name != "torch":
+        raise
+    raise ModuleNotFoundError("penstock.torch needs PyTorch: pip install torch", name="torch") from None
 
 from penstock._array import Array
 from penstock._dtype import DType

@@ -18,10 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from xarray import Dataset as XarrayDataset
-from xarray import Variable, conventions
-from xarray.backends import BackendEntrypoint
-from xarray.core.indexing import LazilyIndexedArray
+
+try:
+    from xarray import Dataset as XarrayDataset
+    from xarray import Variable, conventions
+    from xarray.backends import BackendEntrypoint
+    from xarray.core.indexing import LazilyIndexedArray
+except ModuleNotFoundError as absent:
+    if absent.name != "xarray":
+        raise
+    raise ModuleNotFoundError("penstock.xarray needs xarray: pip install xarray", name="xarray") from None
 
 from penstock._error import Error
 from penstock._xarray_array import LazyArray, SharedFile, unchanged

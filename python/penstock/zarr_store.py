@@ -22,9 +22,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
-from zarr.storage import LocalStore
+
+try:
+    from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+    from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
+    from zarr.storage import LocalStore
+except ModuleNotFoundError as absent:
+    if (absent.name or "").split(".")[0] != "zarr":
+        raise
+    raise ModuleNotFoundError("penstock.zarr_store needs zarr 3: pip install 'zarr>=3'", name=absent.name) from None
 
 from penstock import _core
 from penstock._api import Context, Transfer

@@ -184,8 +184,7 @@ def stamp_byte(seed: int, offset: int) -> int:
 def test_names_are_loaded_when_they_are_named() -> None:
     for name in penstock.__all__:
         assert name in dir(penstock)
-        if name != "torch":
-            assert getattr(penstock, name) is not None
+        assert getattr(penstock, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'bytes_of_wine'"):
         _ = penstock.bytes_of_wine  # type: ignore[attr-defined]
     script = "import sys, penstock; print(*(m for m in sys.modules if m.startswith(('penstock', 'numpy'))))"
