@@ -16,6 +16,7 @@ from faulty_fs import Step, faulty_fs
 from writers_rig import COLUMNS, WRITERS
 
 import penstock as ps
+from penstock._publish import publish
 from penstock.formats.netcdf3_write import NetCDF3Writer
 
 for module in ("h5py", "netCDF4", "safetensors", "zarr"):
@@ -123,6 +124,14 @@ def test_a_writer_of_classic_netcdf_whose_sync_failed_fails_from_then_on(
     with pytest.raises(ps.Error, match="fsync"):
         again.publish(durable=True)
     again.abandon()
+
+
+def test_a_file_that_is_made_in_memory_is_synced_before_its_name_and_its_folder_after(tmp_path: Path) -> None:
+    with faulty_fs(tmp_path) as fs:
+        with fs.logged() as steps:
+            publish(fs.path / "x.txt", b"text", "write", "")
+        made = [(one.operation, one.name) for one in steps if one.operation in ("write", "fsync", "fsyncdir", *NAMES)]
+    assert [operation for operation, _ in made] == ["write", "fsync", "link", "fsyncdir"], made
 
 
 @pytest.mark.parametrize("name", ["buffered", "bytes", "h5"])

@@ -19,6 +19,7 @@ from hdf5_steps import INT, check_content, grow, make, make_with_h5py  # noqa: E
 from penstock import Error  # noqa: E402
 from penstock._dtype import DType  # noqa: E402
 from penstock.formats import hdf5_making  # noqa: E402
+from penstock.formats.hdf5_apply import apply, check_applicable  # noqa: E402
 from penstock.formats.hdf5_journal import has_note, note_of, read_note, write_note  # noqa: E402
 from penstock.formats.hdf5_order import Change  # noqa: E402
 from penstock.formats.hdf5_session import read_head  # noqa: E402
@@ -302,6 +303,44 @@ def test_a_durable_change_is_on_storage_in_the_right_order(path: Path, monkeypat
     grow(writer, {"a": (65, 3)})
     writer.publish(durable=True)
     assert seen == ["note", "fdatasync", "apply", "fdatasync", "ftruncate"]
+
+
+def test_changes_that_are_taken_back_are_synced_before_their_note_goes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut may keep some of them, and nothing to take them back by."""
+    make(path, SHAPES, CHUNKS)
+    writer = Hdf5Writer(path, append=True)
+    grow(writer, {"a": (65, 3)})
+    seen: list[str] = []
+    apply, undo, sync, cut = hdf5_making.apply, hdf5_making.undo, os.fdatasync, os.ftruncate
+
+    def some(name: str, descriptor: int, changes: Sequence[Change]) -> None:
+        apply(name, descriptor, changes[:-1])
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(hdf5_making, "apply", some)
+    monkeypatch.setattr(hdf5_making, "undo", lambda *a: (seen.append("undo"), undo(*a))[1])
+    monkeypatch.setattr(os, "fdatasync", lambda *a: (seen.append("sync"), sync(*a))[1])
+    monkeypatch.setattr(os, "ftruncate", lambda *a: (seen.append("cut"), cut(*a))[1])
+    with pytest.raises(Error, match="Input/output"):
+        writer.publish(durable=True)
+    assert seen == ["sync", "undo", "sync", "cut"]
+
+
+def test_a_change_across_pages_is_not_made_in_a_file_that_took_the_name(tmp_path: Path) -> None:
+    ours, other = tmp_path / "x", tmp_path / "other"
+    ours.write_bytes(bytes(3 * 4096))
+    with ours.open("rb+") as file:
+        try:
+            check_applicable(str(ours), [Change((0, 0), "", 4090, bytes(12), b"x" * 12)])
+        except Error:
+            pytest.skip("no direct I/O here")
+        other.write_bytes(bytes(3 * 4096))
+        other.replace(ours)
+        with pytest.raises(OSError, match="another file has taken its name"):
+            apply(str(ours), file.fileno(), [Change((0, 0), "", 4090, bytes(12), b"x" * 12)])
+    assert ours.read_bytes() == bytes(3 * 4096)
 
 
 def test_a_writer_whose_sync_failed_fails_from_then_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,6 +306,15 @@ def exchange_names(one: Path, other: Path) -> None:
     other.rename(one)
 
 
+def test_a_folder_that_came_after_the_last_look_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = NewFolder(str(tmp_path / "x"), ["mark"])
+    monkeypatch.setattr(new_folder, "need_no_writer", lambda name: folder_of_others(Path(name)))
+    with pytest.raises(penstock.Error, match="other things in it"):
+        new.publish(durable=False)
+    new.abandon()
+    assert names(tmp_path) == ["x"] and content(tmp_path / "x") == {"chapter": b"precious"}
+
+
 @pytest.mark.parametrize("moment", ["before", "meanwhile"])
 def test_a_folder_with_other_things_in_it_is_not_replaced(tmp_path: Path, moment: str) -> None:
     if moment == "before":

@@ -17,7 +17,10 @@ from container_reading import read, whole, write
 import penstock
 from penstock._dtype import DType
 from penstock.formats.model import Box, ChunkTable, NewDataset
+from penstock.formats.new_file import WriterLock
 from penstock.formats.zarr import Zarr
+from penstock.formats.zarr_document import write_document
+from penstock.formats.zarr_hidden import HiddenNames
 from penstock.formats.zarr_write import ZarrWriter
 
 zarr = pytest.importorskip("zarr")
@@ -325,3 +328,29 @@ def test_what_a_killed_writer_left_inside_goes_with_the_next_and_nothing_else(tm
     with penstock.open(store, device="host") as file:
         assert np.asarray(file["plain"][...]).sum() == np.asarray(file["shards"][...]).sum() == 12
         assert np.asarray(file["g/new"][...]).sum() == 4
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user, and so root")
+def test_what_a_stranger_put_under_a_hidden_name_stays(tmp_path: Path) -> None:
+    with penstock.create(tmp_path / "x.zarr", device="host"):
+        pass
+    lock = WriterLock(str(tmp_path / "x.zarr"))
+    others = Path(HiddenNames(lock).name_for(str(tmp_path / "x.zarr" / "a")))
+    others.mkdir()
+    os.chown(others, 65534, 65534)
+    assert HiddenNames(lock).name_for(str(tmp_path / "x.zarr" / "a")) != str(others)
+    assert others.is_dir()
+    os.chown(others, 0, 0)
+    assert HiddenNames(lock).name_for(str(tmp_path / "x.zarr" / "a")) == str(others)
+    others.mkdir()
+    HiddenNames(None).name_for(str(tmp_path / "x.zarr" / "a"))  # without a lock it may be a living writer's
+    assert others.is_dir()
+    lock.release()
+
+
+def test_a_document_is_not_written_through_a_link_that_came_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "temporary").symlink_to(tmp_path / "precious")
+    with pytest.raises(penstock.Error):
+        write_document(str(tmp_path / "zarr.json"), {}, False, str(tmp_path / "temporary"))
+    assert (tmp_path / "precious").read_text() == "precious" and not (tmp_path / "zarr.json").exists()

@@ -147,6 +147,24 @@ TEST_P(Rights, a_mode_that_changes_meanwhile_counts_and_a_file_that_comes_meanwh
     EXPECT_EQ(mode_of(name_), 0600u);
 }
 
+TEST_P(Rights, a_file_of_another_group_or_with_a_list_that_comes_meanwhile_narrows_to_what_all_may) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs a group that the writer is not in";
+    const mode_t before = ::umask(0);
+    NewFile met_group(real_system(), name_, {.unnamed = GetParam()});
+    make(name_, 0664);
+    ASSERT_EQ(::chown(name_.c_str(), 0, 1235), 0);
+    met_group.publish(false);
+    EXPECT_EQ(mode_of(name_), 0644u);
+
+    std::filesystem::remove(name_);
+    NewFile met_list(real_system(), name_, {.unnamed = GetParam()});
+    ::umask(before);
+    make(name_, 0664);
+    if (!set_attribute(name_, kList, list_of(4))) GTEST_SKIP() << "this file system has no access control lists";
+    met_list.publish(false);
+    EXPECT_EQ(mode_of(name_), 0600u);
+}
+
 TEST_P(Rights, notes_and_lists_are_kept_and_lists_of_the_folder_are_not_added) {
     make(name_, 0600);
     if (!set_attribute(name_, "user.origin", "a run") || !set_attribute(name_, kList, list_of(6))) {
@@ -261,6 +279,14 @@ TEST_P(Sticky, a_strangers_file_is_refused) {
     ASSERT_EQ(as_user(kStranger, [&] { return std::ofstream(name_) << "bait", 0; }), 0);
     ASSERT_EQ(::chmod(name_.c_str(), 0666), 0);
     EXPECT_EQ(refused(name_), ErrorCode::permission_denied);
+    EXPECT_EQ(std::filesystem::file_size(name_), 4u);
+}
+
+TEST_P(Sticky, a_strangers_file_that_comes_meanwhile_is_refused) {
+    NewFile file(real_system(), name_, {.unnamed = GetParam()});
+    ASSERT_EQ(as_user(kStranger, [&] { return std::ofstream(name_) << "bait", 0; }), 0);
+    EXPECT_THROW(file.publish(false), Error);
+    EXPECT_EQ(facts_of(name_).st_uid, kStranger);
     EXPECT_EQ(std::filesystem::file_size(name_), 4u);
 }
 

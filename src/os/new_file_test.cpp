@@ -59,6 +59,7 @@ class RecordingSystem final : public System {
         return note("flush", [&] { return result; });
     }
     int sync_file_range(int fd, std::uint64_t offset, std::uint64_t bytes, unsigned flags) override {
+        asked_flags = flags;
         return note("ask", [&] { return System::sync_file_range(fd, offset, bytes, flags); });
     }
     int rename(int folder, const char* from, const char* to, unsigned flags) override {
@@ -72,6 +73,7 @@ class RecordingSystem final : public System {
     std::vector<std::string> done;
     std::string fails;
     int number = EIO;
+    unsigned asked_flags = 0;  // of the last sync_file_range
 
   private:
     template <typename Call>
@@ -268,6 +270,36 @@ TEST(LateError, is_told_by_the_flush_or_by_the_question) {
     EXPECT_EQ(system.done, (std::vector<std::string>{"flush", "ask", "fdatasync"}));
 }
 
+// What is left of the first error is taken along; over a network all pages are written and waited for.
+TEST(LateError, is_asked_for_again_and_of_all_bytes_where_the_disk_is_elsewhere) {
+    const TempDirectory directory;
+    RecordingSystem system;
+    const UniqueFd fd(::open(directory.file("data").c_str(), O_CREAT | O_RDWR, 0600));
+    system.fails = "flush";
+    EXPECT_EQ(late_error(system, fd.get(), true), EIO);
+    EXPECT_EQ(system.done, (std::vector<std::string>{"flush", "flush", "ask"}));
+    EXPECT_EQ(system.asked_flags, static_cast<unsigned>(SYNC_FILE_RANGE_WAIT_BEFORE));
+    EXPECT_EQ(late_error(system, fd.get(), false), 0);
+    EXPECT_NE(system.asked_flags & SYNC_FILE_RANGE_WRITE, 0u);
+    EXPECT_NE(system.asked_flags & SYNC_FILE_RANGE_WAIT_AFTER, 0u);
+}
+
+// Another writer of the name comes in between: before a temporary is locked it may take it for a dead one's.
+class MeetingSystem final : public System {
+  public:
+    int openat(int folder, const char* name, int flags, unsigned mode) override {
+        const int fd = System::openat(folder, name, flags, mode);
+        if (fd >= 0 && (flags & O_CREAT) != 0 && removes-- > 0) System::unlink(folder, name);
+        return fd;
+    }
+    int rename(int folder, const char* from, const char* to, unsigned flags) override {
+        if (before_rename) before_rename();
+        return System::rename(folder, from, to, flags);
+    }
+    int removes = 0;
+    std::function<void()> before_rename;
+};
+
 class Temporaries : public testing::Test {
   protected:
     // A child that makes a named file and is killed before it has its name.
@@ -326,6 +358,26 @@ TEST_F(Temporaries, living_ones_stay_also_those_of_this_process_and_of_a_forked_
     second.publish(false);
     EXPECT_EQ(text_of(name_), "second");
     EXPECT_EQ(names(), (std::vector<std::string>{"data"}));
+}
+
+TEST_F(Temporaries, one_that_was_taken_for_dead_before_it_was_locked_is_made_again) {
+    MeetingSystem system;
+    system.removes = 1;
+    NewFile file(system, name_, {});
+    put(file.fd(), "new");
+    EXPECT_EQ(names().size(), 1u);
+    file.publish(false);
+    EXPECT_EQ(text_of(name_), "new");
+}
+
+TEST_F(Temporaries, a_file_that_gets_a_temporary_name_in_the_end_is_not_taken_for_dead) {
+    std::ofstream(name_) << "old";
+    MeetingSystem system;
+    system.before_rename = [&] { const NewFile other(real_system(), name_, {}); };
+    NewFile file(system, name_, {.unnamed = true});
+    put(file.fd(), "new");
+    file.publish(false);
+    EXPECT_EQ(text_of(name_), "new");
 }
 
 TEST_F(Temporaries, what_is_no_file_of_ours_stays) {

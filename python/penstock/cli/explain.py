@@ -51,9 +51,7 @@ def explain(
         sys.stdout.write(_text(found))
         there = sum(part["bytes"] for part in found["parts"])
         if wanted is not None and there < wanted:
-            sys.stdout.write(
-                f"the file ends after {bytes_text(there)} of the {bytes_text(wanted)} asked for\n"
-            )
+            sys.stdout.write(f"the file ends after {bytes_text(there)} of the {bytes_text(wanted)} asked for\n")
     return 0
 
 
