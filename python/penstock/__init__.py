@@ -19,8 +19,11 @@ Everything runs without a GPU too: the device "host" is an emulated one on ordin
 
 TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
-    from penstock import gpu, hmatrix
-    from penstock import torch as torch  # known to type checkers, not in __all__: see _OF_OTHERS
+    from penstock import (
+        gpu,
+        hmatrix,
+        torch as torch,  # known to type checkers, not in __all__: see _OF_OTHERS
+    )
     from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
     from penstock._array import Array
     from penstock._core import path_names

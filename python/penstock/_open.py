@@ -66,7 +66,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     """
     from penstock.formats import registry
     from penstock.formats.datafile import DataFile
-    from penstock.formats.source import Opened
+    from penstock.formats.reading.source import Opened
 
     if mode is not None:
         raise TypeError(_no_mode(name, mode))
@@ -176,7 +176,7 @@ def create(  # noqa: PLR0913 - one keyword a choice
         raise TypeError(f"create() takes no mode, here {mode!r}: it always makes a new file")
     from penstock.formats import registry
     from penstock.formats.datafile import DataFile
-    from penstock.formats.source import Opened
+    from penstock.formats.reading.source import Opened
 
     name = _place(name, "create")
     kind = registry.by_name(format) if format is not None else registry.by_suffix(name)

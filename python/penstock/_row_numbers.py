@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import _core
 from penstock._array import Shape
 from penstock._error import Error
-from penstock.formats.target import Target, target_of
+from penstock.formats.reading.target import Target, target_of
 
 if TYPE_CHECKING:
     import numpy

@@ -19,7 +19,7 @@ from penstock._as_number import Unread
 from penstock._dtype import DType
 from penstock._error import Error
 from penstock._row_numbers import OutOfRange, RowNumbers, Rows, bytes_of, row_numbers
-from penstock.formats.target import Target, stream_handle, target_of
+from penstock.formats.reading.target import Target, stream_handle, target_of
 
 if TYPE_CHECKING:
     from penstock._api import Context

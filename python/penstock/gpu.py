@@ -170,8 +170,8 @@ def _place_of(source: Source) -> Place:
         raise TypeError("dataset= is of files that say themselves what they hold, dtype= of raw ones")
     from penstock._open import need_file
     from penstock.formats import registry
-    from penstock.formats.raw import described
-    from penstock.formats.single import look_at
+    from penstock.formats.simple.raw import described
+    from penstock.formats.simple.single import look_at
 
     if source.format not in (None, "raw"):
         raise TypeError(f"dtype= and shape= are for raw files, not for format={source.format!r}")

@@ -23,8 +23,7 @@ except ModuleNotFoundError as absent:
 
 from penstock._array import Array
 from penstock._dtype import DType
-from penstock._open import create
-from penstock._open import open as open_file
+from penstock._open import create, open as open_file
 from penstock._shared import shared_context
 
 __all__ = ["load", "load_file", "save_file"]
@@ -38,8 +37,8 @@ def load_file(filename: str | os.PathLike[str], device: str | int | torch.device
 
 def load(data: bytes) -> dict[str, torch.Tensor]:
     """All tensors of the bytes of a safetensors file, on the CPU."""
-    from penstock.formats.reading import request
-    from penstock.formats.safetensors import parse
+    from penstock.formats.reading.job import request
+    from penstock.formats.simple.safetensors import parse
 
     found = parse("safetensors bytes", lambda size, offset: data[offset : offset + size], len(data))
     for info, _ in found.datasets.values():
@@ -78,7 +77,7 @@ def tensor_of(array: Array) -> torch.Tensor:
 
 def _target(tensor: torch.Tensor) -> Any:
     """A tensor as something to write, in the type it has."""
-    from penstock.formats.target import target_of
+    from penstock.formats.reading.target import target_of
 
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"a {type(tensor).__name__} is no tensor")

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 try:
-    from xarray import Dataset as XarrayDataset
-    from xarray import Variable, conventions
+    from xarray import Dataset as XarrayDataset, Variable, conventions
     from xarray.backends import BackendEntrypoint
     from xarray.core.indexing import LazilyIndexedArray
 except ModuleNotFoundError as absent:

@@ -18,7 +18,7 @@ import pytest
 
 import penstock
 from penstock import Context, _core
-from penstock.formats.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
+from penstock.formats.reading.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
 
 Open = Callable[..., penstock.DataFile]
 SELECTIONS = (..., np.s_[3:170:5, ::-2], np.s_[64], np.s_[-1, 3], np.s_[0:0], np.s_[130:200, 0:7])

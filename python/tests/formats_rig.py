@@ -13,7 +13,7 @@ import numpy as np
 
 from penstock._dtype import DType
 from penstock.formats.model import ChunkTable, DatasetInfo
-from penstock.formats.plan import Plan
+from penstock.formats.reading.plan import Plan
 
 
 def copy_boxes(to: np.ndarray, source: np.ndarray, table: np.ndarray, item_bytes: int, swap_bytes: int = 0) -> None:

@@ -15,10 +15,10 @@ from format_kit import mutations
 from hdf5_kit import whole
 
 from penstock import Error
-from penstock.formats.hdf5 import Hdf5
-from penstock.formats.hdf5_metadata import Metadata
-from penstock.formats.hdf5_write import Hdf5Writer
-from penstock.formats.netcdf4 import NetCDF4
+from penstock.formats.hdf5.metadata import Metadata
+from penstock.formats.hdf5.reader import Hdf5
+from penstock.formats.hdf5.write import Hdf5Writer
+from penstock.formats.netcdf4.reader import NetCDF4
 
 MOST_BYTES = 1e7
 

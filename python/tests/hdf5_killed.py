@@ -17,7 +17,7 @@ import numpy as np
 from hdf5_kit import numbered, put
 from hdf5_steps import INT, grow, make, make_with_h5py
 
-from penstock.formats.hdf5_write import Hdf5Writer
+from penstock.formats.hdf5.write import Hdf5Writer
 from penstock.formats.model import NewDataset
 
 LONGEST_S = 0.03

@@ -13,9 +13,9 @@ import pytest
 from hdf5_kit import numbered, put
 
 from penstock._dtype import DType
-from penstock.formats import hdf5_apply, hdf5_making
-from penstock.formats.hdf5_order import Change
-from penstock.formats.hdf5_write import Hdf5Writer
+from penstock.formats.hdf5.changing import apply as hdf5_apply, making as hdf5_making
+from penstock.formats.hdf5.changing.order import Change
+from penstock.formats.hdf5.write import Hdf5Writer
 from penstock.formats.model import NewDataset
 
 INT = DType.of("int32")

@@ -19,8 +19,7 @@ import penstock
 from penstock.calibration.poison import POISON
 from penstock.calibration.workspace import Workspace, check_space
 from penstock_bench.engine import grid, results, session, suite
-from penstock_bench.suites.core import suite as core
-from penstock_bench.suites.core import targets
+from penstock_bench.suites.core import suite as core, targets
 
 Run = Callable[..., Ran]
 SMALL = """

@@ -14,8 +14,7 @@ from penstock import Context, Error
 from penstock.calibration.workspace import CROWDED, Workspace
 from penstock_bench.engine import results
 from penstock_bench.engine.results import Results
-from penstock_bench.suites.formats import suite as formats
-from penstock_bench.suites.formats import targets as format_targets
+from penstock_bench.suites.formats import suite as formats, targets as format_targets
 from penstock_bench.suites.formats.suite import Bench
 
 pytest.importorskip("h5py")

@@ -17,8 +17,7 @@ import pytest
 from penstock import hmatrix
 from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine import kinds, session, suite
-from penstock_bench.suites.hmatrix import hacapk as hmatrix_hacapk
-from penstock_bench.suites.hmatrix import judge as hmatrix_judge
+from penstock_bench.suites.hmatrix import hacapk as hmatrix_hacapk, judge as hmatrix_judge
 from penstock_bench.suites.hmatrix.suite import Bench
 
 # As HACApK 1.0.0 prints it, of 320 triangles; numbers are made up.

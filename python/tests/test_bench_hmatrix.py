@@ -12,8 +12,7 @@ import pytest
 
 from penstock import Error
 from penstock_bench.engine import kinds, results, session, suite
-from penstock_bench.suites.hmatrix import judge as hmatrix_judge
-from penstock_bench.suites.hmatrix import suite as hmatrix
+from penstock_bench.suites.hmatrix import judge as hmatrix_judge, suite as hmatrix
 
 Rows = list[dict[str, Any]]
 SMALL = {"triangles": 700, "batches": 12, "pins": [0, 3], "tolerances": [1e-4], "iterations": 1, "product_sweeps": 1}
@@ -108,8 +107,7 @@ def test_bytes_that_are_not_the_matrix_end_the_run(rows: Rows, tmp_path: Path) -
     """The control: a product off by a digit is no sample."""
     import numpy as np
 
-    from penstock import Context
-    from penstock import hmatrix as solver
+    from penstock import Context, hmatrix as solver
 
     mesh = solver.shape("sphere", 320)
     with Context("host") as context:

@@ -22,8 +22,7 @@ from penstock_bench.engine.power import PowerMeter
 from penstock_bench.engine.rounds import Probe
 from penstock_bench.suites import io_size
 from penstock_bench.suites.core import suite as core
-from penstock_bench.suites.first_touch import particle_files
-from penstock_bench.suites.first_touch import suite as first_touch
+from penstock_bench.suites.first_touch import particle_files, suite as first_touch
 from penstock_bench.suites.formats import suite as formats
 
 Run = Callable[..., Ran]

@@ -12,8 +12,7 @@ from conftest import run_penstock
 
 from penstock.calibration.stage import Cell, Sample
 from penstock_bench.engine import results
-from penstock_bench.suites.choice import judge
-from penstock_bench.suites.choice import suite as choice
+from penstock_bench.suites.choice import judge, suite as choice
 
 SUITE = """
 name = "small"

@@ -17,7 +17,7 @@ from writers_rig import COLUMNS, WRITERS
 
 import penstock as ps
 from penstock._publish import publish
-from penstock.formats.netcdf3_write import NetCDF3Writer
+from penstock.formats.netcdf3.write import NetCDF3Writer
 
 for module in ("h5py", "netCDF4", "safetensors", "zarr"):
     pytest.importorskip(module)

@@ -13,9 +13,7 @@ from conftest import Ran, assert_one_line_error
 
 import penstock
 from penstock_bench.engine import results, session, suite
-from penstock_bench.suites.first_touch import particle_files
-from penstock_bench.suites.first_touch import suite as first_touch
-from penstock_bench.suites.first_touch import table as first_touch_show
+from penstock_bench.suites.first_touch import particle_files, suite as first_touch, table as first_touch_show
 from penstock_bench.suites.first_touch.cases import PARTICLE_BYTES, Variant, arrays, variants
 from penstock_bench.suites.first_touch.figures import by_problem_size
 

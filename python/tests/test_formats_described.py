@@ -16,7 +16,7 @@ from penstock._shared import shared_context
 from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
-from penstock.formats.source import Opened
+from penstock.formats.reading.source import Opened
 
 
 def opened(folder: Path, stored: rig.Stored, device: str = "host", **changes: object) -> DataFile:

@@ -17,8 +17,7 @@ from format_kit import (
     same,
     sample,
 )
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 from hypothesis.extra.numpy import basic_indices
 
 import penstock

@@ -12,8 +12,8 @@ import pytest
 import penstock
 from penstock import _core
 from penstock._shared import shared_context
-from penstock.formats import nvcomp, packed
-from penstock.formats.nvcomp_library import library
+from penstock.formats.reading import nvcomp, packed
+from penstock.formats.reading.nvcomp_library import library
 
 pytestmark = [
     pytest.mark.skipif(_core.cuda_devices()[0] == 0, reason=f"no GPU: {_core.cuda_devices()[1]}"),

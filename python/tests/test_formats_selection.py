@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from format_kit import few
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
-from penstock.formats.selection import Selection, select
+from penstock.formats.reading.selection import Selection, select
 
 
 @few

@@ -18,8 +18,7 @@ from format_kit import (
     same,
     sample,
 )
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 from hypothesis.extra.numpy import basic_indices
 
 import penstock
@@ -214,7 +213,7 @@ def test_a_chunk_that_cannot_be_looked_at_is_no_missing_chunk(
     target = tmp_path / "elsewhere"
     chunk.rename(target)
     chunk.symlink_to(target)
-    monkeypatch.setattr("penstock.formats.zarr_chunks._ASKED", asked)
+    monkeypatch.setattr("penstock.formats.zarr.chunks._ASKED", asked)
     with penstock.open(path, device="host") as file:
         assert np.array_equal(file["d"][...], np.ones(4))
         if fault == "link":

@@ -13,9 +13,9 @@ from damage import Judge, at_random, cuts, extremes, some
 
 from penstock._dtype import DType
 from penstock.formats.model import NewDataset
-from penstock.formats.netcdf3 import NetCDF3
-from penstock.formats.netcdf3_header import read_header
-from penstock.formats.netcdf3_write import NetCDF3Writer
+from penstock.formats.netcdf3.header import read_header
+from penstock.formats.netcdf3.reader import NetCDF3
+from penstock.formats.netcdf3.write import NetCDF3Writer
 
 netCDF4 = pytest.importorskip("netCDF4")
 

@@ -13,7 +13,7 @@ import pytest
 from container_reading import whole
 from damage import Judge, at_random, cuts, extremes, seconds, some
 
-from penstock.formats.zarr import Zarr
+from penstock.formats.zarr.reader import Zarr
 
 zarr = pytest.importorskip("zarr")
 codecs = pytest.importorskip("zarr.codecs")

@@ -20,10 +20,7 @@ from penstock_bench.engine.promises import Medians
 from penstock_bench.engine.rounds import Probe, Rounds, run_rounds
 from penstock_bench.engine.show import print_results
 from penstock_bench.report import page
-from penstock_bench.suites.gpu_io import judge as gpu_io_judge
-from penstock_bench.suites.gpu_io import storms as gpu_io_storms
-from penstock_bench.suites.gpu_io import suite as gpu_io
-from penstock_bench.suites.gpu_io import words as gpu_io_words
+from penstock_bench.suites.gpu_io import judge as gpu_io_judge, storms as gpu_io_storms, suite as gpu_io, words
 
 Rows = list[dict[str, Any]]
 BYTES = 1 << 20
@@ -166,7 +163,7 @@ def test_results_are_printed_compared_and_drawn(rows: Rows, tmp_path: Path) -> N
     for word in ("Threads a block", "p50/p99/p99.9 us", "hit rate", *cells(rows)):
         assert word in text
     assert {one.name for one in compare.compare(rows, rows).comparisons} >= cells(rows).keys()
-    said = [one.text for one in gpu_io_words.of_gpu_io(rows)]
+    said = [one.text for one in words.of_gpu_io(rows)]
     assert "one request alone takes" in said[0]
     assert "numpy.memmap" in said[-1]
     kept = tmp_path / "rows.jsonl"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from test_gpu_io import Rows, cells, missing, run, tiny
 
-from penstock_bench.suites.gpu_io import channels
-from penstock_bench.suites.gpu_io import storms as gpu_io_storms
+from penstock_bench.suites.gpu_io import channels, storms as gpu_io_storms
 
 SAME = (
     "warps",

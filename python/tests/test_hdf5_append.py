@@ -14,9 +14,9 @@ from hdf5_kit import debian_tool, equal, fetch, numbered, put, run_tool, whole  
 from hdf5_steps import INT, Steps, check_content, grow, make, make_with_h5py  # noqa: E402
 
 from penstock import DType, Error  # noqa: E402
-from penstock.formats import hdf5_apply  # noqa: E402
-from penstock.formats.hdf5 import Hdf5  # noqa: E402
-from penstock.formats.hdf5_write import Hdf5Writer  # noqa: E402
+from penstock.formats.hdf5.changing import apply as hdf5_apply  # noqa: E402
+from penstock.formats.hdf5.reader import Hdf5  # noqa: E402
+from penstock.formats.hdf5.write import Hdf5Writer  # noqa: E402
 from penstock.formats.model import NewDataset  # noqa: E402
 
 
@@ -281,7 +281,7 @@ def test_what_a_dead_writer_reserved_is_used_again(path: Path) -> None:
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from hdf5_steps import grow
-from penstock.formats.hdf5_write import Hdf5Writer
+from penstock.formats.hdf5.write import Hdf5Writer
 grow(Hdf5Writer({str(path)!r}, append=True), {{"a": (9, 2000)}})
 os._exit(1)
 """

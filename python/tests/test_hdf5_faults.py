@@ -17,13 +17,12 @@ from hdf5_steps import INT, grow, make, make_with_h5py  # noqa: E402
 from storage_faults import FAULTS, Calls, InterruptAt  # noqa: E402
 
 from penstock import Error  # noqa: E402
-from penstock.formats.hdf5_write import Hdf5Writer  # noqa: E402
+from penstock.formats.hdf5.write import Hdf5Writer  # noqa: E402
 from penstock.formats.model import NewDataset  # noqa: E402
-from penstock.formats.netcdf4_write import NetCDF4Writer  # noqa: E402
+from penstock.formats.netcdf4.write import NetCDF4Writer  # noqa: E402
 
-MODULES = tuple(
-    f"penstock.formats.hdf5_{name}" for name in ("append", "making", "journal", "session", "apply", "write")
-)
+CHANGING = ("append", "making", "journal", "session", "apply")
+MODULES = ("penstock.formats.hdf5.write", *(f"penstock.formats.hdf5.changing.{name}" for name in CHANGING))
 SHAPES = {"a": (3, 5), "b": (3,)}
 CHUNKS = {"a": (1, 5), "b": (4,)}
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.formats.hdf5_filters import PLUGIN
+from penstock.formats.hdf5.filters import PLUGIN
 
 h5py = pytest.importorskip("h5py")
 

@@ -10,8 +10,7 @@ import pytest
 
 h5py = pytest.importorskip("h5py")
 import format_kit as kit  # noqa: E402
-from hypothesis import given  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
+from hypothesis import given, strategies as st  # noqa: E402
 from hypothesis.extra.numpy import array_shapes, basic_indices  # noqa: E402
 
 import penstock  # noqa: E402

@@ -18,12 +18,12 @@ from hdf5_steps import INT, check_content, grow, make, make_with_h5py  # noqa: E
 
 from penstock import Error  # noqa: E402
 from penstock._dtype import DType  # noqa: E402
-from penstock.formats import hdf5_making  # noqa: E402
-from penstock.formats.hdf5_apply import apply, check_applicable  # noqa: E402
-from penstock.formats.hdf5_journal import has_note, note_of, read_note, write_note  # noqa: E402
-from penstock.formats.hdf5_order import Change  # noqa: E402
-from penstock.formats.hdf5_session import read_head  # noqa: E402
-from penstock.formats.hdf5_write import Hdf5Writer  # noqa: E402
+from penstock.formats.hdf5.changing import making as hdf5_making  # noqa: E402
+from penstock.formats.hdf5.changing.apply import apply, check_applicable  # noqa: E402
+from penstock.formats.hdf5.changing.journal import has_note, note_of, read_note, write_note  # noqa: E402
+from penstock.formats.hdf5.changing.order import Change  # noqa: E402
+from penstock.formats.hdf5.changing.session import read_head  # noqa: E402
+from penstock.formats.hdf5.write import Hdf5Writer  # noqa: E402
 from penstock.formats.model import NewDataset  # noqa: E402
 
 SHAPES, CHUNKS = {"a": (64, 3), "b": (64, 3)}, {"a": (1, 3), "b": (1, 3)}
@@ -268,7 +268,7 @@ def note(event, args):
         opened.add(os.fsdecode(args[0]))
 sys.addaudithook(note)
 from hdf5_steps import grow
-from penstock.formats.hdf5_write import Hdf5Writer
+from penstock.formats.hdf5.write import Hdf5Writer
 for durable in (True, False):
     writer = Hdf5Writer({path!r}, append=True)
     grow(writer, {{"a": (writer.info("a").shape[0] + 1, 3)}})

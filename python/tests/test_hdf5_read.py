@@ -15,8 +15,8 @@ h5py = pytest.importorskip("h5py")
 from hdf5_kit import equal, fetch, whole  # noqa: E402
 
 from penstock import Error  # noqa: E402
-from penstock.formats import hdf5_library  # noqa: E402
-from penstock.formats.hdf5 import Hdf5  # noqa: E402
+from penstock.formats.hdf5 import library as hdf5_library  # noqa: E402
+from penstock.formats.hdf5.reader import Hdf5  # noqa: E402
 from penstock.formats.model import Box  # noqa: E402
 
 
@@ -101,7 +101,7 @@ def test_filters_of_hdf5plugin_are_found_when_needed(path: Path) -> None:
 def test_a_filter_that_is_not_there_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=numbers(4, 4), chunks=(2, 2), compression="gzip")
-    monkeypatch.setattr("penstock.formats.hdf5_filters.h5z.filter_avail", lambda number: False)
+    monkeypatch.setattr("penstock.formats.hdf5.filters.h5z.filter_avail", lambda number: False)
     with pytest.raises(Error, match="deflate"):
         Hdf5(path).decode("x", whole((4, 4)))
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_read_says_why(path: Path) -> None:
 
 def test_small_floats_of_hdf5_are_known(path: Path) -> None:
     from penstock._dtype import DType
-    from penstock.formats.hdf5_types import stored_type
+    from penstock.formats.hdf5.types import stored_type
 
     with h5py.File(path, "w") as file:
         for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
@@ -393,7 +393,7 @@ def test_a_file_open_for_writing_elsewhere_is_refused(path: Path) -> None:
         file.flush()
         with pytest.raises(Error, match="open for writing"):
             Hdf5(path)
-        code = f"from penstock.formats.hdf5 import Hdf5; Hdf5({str(path)!r})"
+        code = f"from penstock.formats.hdf5.reader import Hdf5; Hdf5({str(path)!r})"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         assert "open for writing" in other.stderr
     with h5py.File(path) as file:

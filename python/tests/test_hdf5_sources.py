@@ -196,7 +196,7 @@ def test_prefixes_that_are_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_of_many_sources_only_those_that_are_needed_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock.formats.hdf5 import Hdf5
+    from penstock.formats.hdf5.reader import Hdf5
 
     for number in range(20):
         source(tmp_path / f"{number}.h5")

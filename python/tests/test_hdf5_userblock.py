@@ -11,7 +11,7 @@ import pytest
 h5py = pytest.importorskip("h5py")
 
 import penstock as ps  # noqa: E402
-from penstock.formats import hdf5_metadata  # noqa: E402
+from penstock.formats.hdf5 import metadata as hdf5_metadata  # noqa: E402
 
 BLOCKS = [0, 512, 4096]
 LIBVERS = ["earliest", "v108", "latest"]

@@ -11,7 +11,7 @@ h5py = pytest.importorskip("h5py")
 from hdf5_kit import equal, fetch, whole  # noqa: E402
 
 from penstock._error import Error  # noqa: E402
-from penstock.formats.hdf5 import Hdf5  # noqa: E402
+from penstock.formats.hdf5.reader import Hdf5  # noqa: E402
 from penstock.formats.model import Box  # noqa: E402
 
 

@@ -18,11 +18,11 @@ from hdf5_kit import debian_tool, equal, fetch, numbered, put, run_tool, whole  
 import penstock  # noqa: E402
 from penstock import Error  # noqa: E402
 from penstock._dtype import DType  # noqa: E402
-from penstock.formats import hdf5_metadata  # noqa: E402
-from penstock.formats.hdf5 import Hdf5  # noqa: E402
-from penstock.formats.hdf5_open import names_of  # noqa: E402
-from penstock.formats.hdf5_overlay import Overlay  # noqa: E402
-from penstock.formats.hdf5_write import Hdf5Writer, create  # noqa: E402
+from penstock.formats.hdf5 import metadata as hdf5_metadata  # noqa: E402
+from penstock.formats.hdf5.changing.overlay import Overlay  # noqa: E402
+from penstock.formats.hdf5.open import names_of  # noqa: E402
+from penstock.formats.hdf5.reader import Hdf5  # noqa: E402
+from penstock.formats.hdf5.write import Hdf5Writer, create  # noqa: E402
 from penstock.formats.model import NewDataset  # noqa: E402
 
 INT = DType.of("int32")

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.hmatrix import View
-from penstock.hmatrix import _colours as colours
-from penstock.hmatrix import _lit as lit
-from penstock.hmatrix import _raster as raster
+from penstock.hmatrix import View, _colours as colours, _lit as lit, _raster as raster
 
 H = ps.hmatrix
 

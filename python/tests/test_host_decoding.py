@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import penstock
-from penstock.formats import aside, plan
 from penstock.formats import pending as pending_module
-from penstock.formats.hdf5_metadata import Metadata
+from penstock.formats.hdf5.metadata import Metadata
+from penstock.formats.reading import aside, plan
 
 h5py = pytest.importorskip("h5py")
 

@@ -25,11 +25,13 @@ pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="knows w
 LIMIT_S = 120
 FORMATS = "penstock.formats."
 MODULES = {
-    "npy": ("penstock._open", FORMATS + "pending", FORMATS + "datafile", FORMATS + "source"),
+    "npy": ("penstock._open", FORMATS + "pending", FORMATS + "datafile", FORMATS + "reading.source"),
     "zarr": ("penstock._open", FORMATS + "new_file", FORMATS + "new_folder"),
-    "h5-append": tuple(FORMATS + one for one in ("hdf5_append", "hdf5_write", "hdf5_making", "hdf5_session")),
-    "zarr-append": (FORMATS + "zarr_write", FORMATS + "zarr_allocate", FORMATS + "zarr_document"),
-    "nc3-append": (FORMATS + "netcdf3_write", FORMATS + "writing"),
+    "h5-append": tuple(
+        f"{FORMATS}hdf5.{one}" for one in ("write", "changing.append", "changing.making", "changing.session")
+    ),
+    "zarr-append": (FORMATS + "zarr.write", FORMATS + "zarr.allocate", FORMATS + "zarr.document"),
+    "nc3-append": (FORMATS + "netcdf3.write", FORMATS + "writing"),
 }
 STRIDE = {"zarr-append": 4}  # every so many places, for time
 

@@ -16,10 +16,10 @@ from container_reading import read, whole, write
 import penstock
 from penstock._dtype import DType
 from penstock.formats.model import Box, NewDataset
-from penstock.formats.netcdf3 import NetCDF3
-from penstock.formats.netcdf3_encode import encode
-from penstock.formats.netcdf3_header import read_header
-from penstock.formats.netcdf3_write import NetCDF3Writer
+from penstock.formats.netcdf3.encode import encode
+from penstock.formats.netcdf3.header import read_header
+from penstock.formats.netcdf3.reader import NetCDF3
+from penstock.formats.netcdf3.write import NetCDF3Writer
 
 netCDF4 = pytest.importorskip("netCDF4")
 
@@ -118,7 +118,7 @@ def test_many_records_of_one_variable_are_few_rows(tmp_path: Path) -> None:
     "box", [Box((0, 0, 0), (3000, 3, 2)), Box((7, 1, 0), (2990, 3, 1)), Box((2700, 0, 0), (3000, 1, 2))]
 )
 def test_many_small_records_are_gathered_on_the_host(box: Box, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.formats.netcdf3._GATHER_BYTES", 10_000)
+    monkeypatch.setattr("penstock.formats.netcdf3.reader._GATHER_BYTES", 10_000)
     path, data = tmp_path / "two.nc", numbers((3000, 3, 2), "i2")
     with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
         for name, length in (("t", None), ("x", 3), ("y", 2)):

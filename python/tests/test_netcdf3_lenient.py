@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.formats.netcdf3_encode import encode
-from penstock.formats.netcdf3_header import read_header
+from penstock.formats.netcdf3.encode import encode
+from penstock.formats.netcdf3.header import read_header
 
 netCDF4 = pytest.importorskip("netCDF4")
 

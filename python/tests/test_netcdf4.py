@@ -18,8 +18,8 @@ import penstock  # noqa: E402
 from penstock import Error  # noqa: E402
 from penstock._dtype import DType  # noqa: E402
 from penstock.formats.model import Box, NewDataset  # noqa: E402
-from penstock.formats.netcdf4 import NetCDF4  # noqa: E402
-from penstock.formats.netcdf4_write import NetCDF4Writer  # noqa: E402
+from penstock.formats.netcdf4.reader import NetCDF4  # noqa: E402
+from penstock.formats.netcdf4.write import NetCDF4Writer  # noqa: E402
 
 NUMBERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64")
 
@@ -399,7 +399,7 @@ def test_hdf5_is_asked_once_for_the_name_of_a_dimension(path: Path, monkeypatch:
             asked.append(h5py.h5i.get_name(one))
             return asked[-1]
 
-    monkeypatch.setattr("penstock.formats.netcdf4_dims.h5i", Counting)
+    monkeypatch.setattr("penstock.formats.netcdf4.dims.h5i", Counting)
     with penstock.open(path, device="host") as file:
         assert {file[name].dims for name in file} == {("y", "x")}
     assert len(asked) == len(set(asked)) == 6

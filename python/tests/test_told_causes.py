@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.formats.hdf5_faults import fault_of
+from penstock.formats.hdf5.faults import fault_of
 
 h5py = pytest.importorskip("h5py")
 

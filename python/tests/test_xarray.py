@@ -53,7 +53,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     if request.param.startswith("zarr"):
         pytest.importorskip("zarr")
     else:
-        pytest.importorskip("scipy" if request.param == "netcdf3" else "penstock.formats.netcdf4")
+        pytest.importorskip("scipy" if request.param == "netcdf3" else "penstock.formats.netcdf4.reader")
     path = tmp_path / ("x.zarr" if request.param.startswith("zarr") else "x.nc")
     WRITERS[request.param](climate(), path)
     return request.param, path

@@ -15,7 +15,7 @@ from container_reading import read, whole
 import penstock
 from penstock.formats.crc32c import crc32c, crc32c_numpy
 from penstock.formats.model import Box
-from penstock.formats.zarr import Zarr
+from penstock.formats.zarr.reader import Zarr
 
 zarr = pytest.importorskip("zarr")
 codecs = pytest.importorskip("zarr.codecs")
@@ -168,7 +168,7 @@ def test_many_chunks_are_found_by_listing(tmp_path: Path, monkeypatch: pytest.Mo
         container = store(tmp_path / separator.replace("/", "s"), data, chunks=(2, 3), chunk_key_encoding=keys)
         asked = container.table("a", Box((3, 3), (25, 30)))
         with monkeypatch.context() as patch:
-            patch.setattr("penstock.formats.zarr_chunks._ASKED", 0)
+            patch.setattr("penstock.formats.zarr.chunks._ASKED", 0)
             listed = container.table("a", Box((3, 3), (25, 30)))
         assert listed.files == asked.files
         assert np.array_equal(listed.origin, asked.origin)

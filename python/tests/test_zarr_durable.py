@@ -19,7 +19,7 @@ zarr = pytest.importorskip("zarr")
 import penstock as ps  # noqa: E402
 from penstock import Error  # noqa: E402
 from penstock.formats.new_file import is_temporary  # noqa: E402
-from penstock.formats.zarr_write import ZarrWriter  # noqa: E402
+from penstock.formats.zarr.write import ZarrWriter  # noqa: E402
 
 ROWS = np.arange(48, dtype="f4").reshape(8, 6)
 

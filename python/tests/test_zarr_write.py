@@ -18,10 +18,10 @@ import penstock
 from penstock._dtype import DType
 from penstock.formats.model import Box, ChunkTable, NewDataset
 from penstock.formats.new_file import WriterLock
-from penstock.formats.zarr import Zarr
-from penstock.formats.zarr_document import write_document
-from penstock.formats.zarr_hidden import HiddenNames
-from penstock.formats.zarr_write import ZarrWriter
+from penstock.formats.zarr.document import write_document
+from penstock.formats.zarr.hidden import HiddenNames
+from penstock.formats.zarr.reader import Zarr
+from penstock.formats.zarr.write import ZarrWriter
 
 zarr = pytest.importorskip("zarr")
 codecs = pytest.importorskip("zarr.codecs")

@@ -17,8 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock import Context, Error, _core
-from penstock import _windows as windows
+from penstock import Context, Error, _core, _windows as windows
 from penstock._api import File, Progress
 from penstock.calibration.media import Media
 

@@ -10,8 +10,7 @@ import typer
 
 from penstock import Error, path_names
 from penstock._text import bytes_text, one_line
-from penstock.cli import hmatrix_options as given
-from penstock.cli import options, show
+from penstock.cli import hmatrix_options as given, options, show
 
 if TYPE_CHECKING:
     from penstock.cli.hmatrix_work import Work

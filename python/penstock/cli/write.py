@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock import Context, Error
-from penstock import _evidence as evidence
-from penstock import _windows as windows
+from penstock import Context, Error, _evidence as evidence, _windows as windows
 from penstock._digest import DeviceDigest
 from penstock.cli import options, show
 from penstock.cli.read import result_fields

@@ -17,18 +17,18 @@ from penstock._api import Context, Outcome
 from penstock._dtype import DType
 from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.dataset import Dataset
-from penstock.formats.decoding import check_choice
 from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.group import Group
 from penstock.formats.model import DatasetInfo, Extent, NewDataset
-from penstock.formats.mover import Execution, Job, Mover
 from penstock.formats.pending import Pending
-from penstock.formats.ranges import stored_extents
-from penstock.formats.reading import Request, read_job, table_of, user_shape
-from penstock.formats.record import Record
-from penstock.formats.selection import Selection
-from penstock.formats.source import Opened, Source
-from penstock.formats.target import stream_handle
+from penstock.formats.reading.decoding import check_choice
+from penstock.formats.reading.job import Request, read_job, table_of, user_shape
+from penstock.formats.reading.mover import Execution, Job, Mover
+from penstock.formats.reading.ranges import stored_extents
+from penstock.formats.reading.record import Record
+from penstock.formats.reading.selection import Selection
+from penstock.formats.reading.source import Opened, Source
+from penstock.formats.reading.target import stream_handle
 from penstock.formats.writing import appended, check_kind, value_of, values_of, write_job
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from penstock._as_number import Unread
 from penstock._dtype import DType
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
-from penstock.formats.reading import Request, request, user_shape
-from penstock.formats.selection import select
+from penstock.formats.reading.job import Request, request, user_shape
+from penstock.formats.reading.selection import select
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

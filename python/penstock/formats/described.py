@@ -16,7 +16,7 @@ import numpy as np
 from penstock._error import Error
 from penstock.formats.faults import cut_short, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
-from penstock.formats.single import look_at
+from penstock.formats.simple.single import look_at
 
 Decoder = Callable[[Box], bytes]
 

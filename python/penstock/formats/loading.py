@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock._error import Error
-from penstock.formats.reading import Request, request
+from penstock.formats.reading.job import Request, request
 
 if TYPE_CHECKING:
     from penstock.formats.datafile import DataFile

@@ -20,7 +20,7 @@ from typing import Any
 from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock.formats.faults import FOREIGN_BYTES, MATLAB5
-from penstock.formats.single import reading
+from penstock.formats.simple.single import reading
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,25 @@ _H5PY = ("h5py>=3.11",)
 FORMATS: dict[str, Format] = {
     one.name: one
     for one in (
-        Format("hdf5", (".h5", ".hdf5", ".hdf", ".he5"), "hdf5:Hdf5", "hdf5_write:Hdf5Writer", needs=_H5PY),
+        Format("hdf5", (".h5", ".hdf5", ".hdf", ".he5"), "hdf5.reader:Hdf5", "hdf5.write:Hdf5Writer", needs=_H5PY),
         Format(
-            "netcdf4", (".nc", ".nc4", ".cdf"), "netcdf4:NetCDF4", "netcdf4_write:NetCDF4Writer", False, True, _H5PY
+            "netcdf4",
+            (".nc", ".nc4", ".cdf"),
+            "netcdf4.reader:NetCDF4",
+            "netcdf4.write:NetCDF4Writer",
+            shares_suffix=True,
+            needs=_H5PY,
         ),
-        Format("netcdf3", (".nc3",), "netcdf3:NetCDF3", "netcdf3_write:NetCDF3Writer"),
-        Format("npy", (".npy",), "npy:open_npy", "npy:NpyWriter", single=True),
-        Format("safetensors", (".safetensors",), "safetensors:open_safetensors", "safetensors:SafetensorsWriter"),
-        Format("zarr", (".zarr",), "zarr:Zarr", "zarr_write:ZarrWriter"),
-        Format("raw", (), "raw:open_raw", "raw:RawWriter", single=True),
+        Format("netcdf3", (".nc3",), "netcdf3.reader:NetCDF3", "netcdf3.write:NetCDF3Writer"),
+        Format("npy", (".npy",), "simple.npy:open_npy", "simple.npy:NpyWriter", single=True),
+        Format(
+            "safetensors",
+            (".safetensors",),
+            "simple.safetensors:open_safetensors",
+            "simple.safetensors:SafetensorsWriter",
+        ),
+        Format("zarr", (".zarr",), "zarr.reader:Zarr", "zarr.write:ZarrWriter"),
+        Format("raw", (), "simple.raw:open_raw", "simple.raw:RawWriter", single=True),
     )
 }
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}

@@ -29,8 +29,7 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> int:
     """Ratios of medians of SECOND to FIRST with 95 % intervals; above 1 the second is better, whatever is measured."""
-    from penstock_bench.engine import compare as comparing
-    from penstock_bench.engine import results, tables
+    from penstock_bench.engine import compare as comparing, results, tables
 
     bound = _bound(fail_below)
     places = [options.place("compare", name, given) for name, given in _named(first, second)]

@@ -16,8 +16,7 @@ def export(
     out: Annotated[str, typer.Option("--out", help="The table: .csv, .jsonl or .parquet.")] = "penstock-results.csv",
 ) -> int:
     """Write all rows of RESULTS to one table, a column a field, with the machine's columns in each row."""
-    from penstock_bench.engine import results as stored
-    from penstock_bench.engine import tables
+    from penstock_bench.engine import results as stored, tables
 
     source = options.place("export", "RESULTS", results)
     target = options.target("export", out, [source])

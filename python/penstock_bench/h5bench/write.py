@@ -14,7 +14,7 @@ from dataclasses import replace
 import penstock
 from penstock import Array, Error
 from penstock.formats.pending import Pending
-from penstock.formats.reading import request
+from penstock.formats.reading.job import request
 from penstock_bench.h5bench.data import COMPOUND, FIELDS, PARTICLE_BYTES, RECORD, STEP_PARTICLES, Particles, interleave
 from penstock_bench.h5bench.read import Reading
 from penstock_bench.h5bench.run import RULE, Benchmark, Options, Result, Row, abandoned_on_error, piece, written_by

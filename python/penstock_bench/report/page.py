@@ -20,8 +20,7 @@ from penstock_bench.engine import kinds, style
 from penstock_bench.engine.intervals import Estimate
 from penstock_bench.engine.rules import Rule, rules
 from penstock_bench.engine.sources import Source
-from penstock_bench.report import figures as drawing
-from penstock_bench.report import html
+from penstock_bench.report import figures as drawing, html
 from penstock_bench.report.verdict import verdict
 
 Rows = list[dict[str, Any]]

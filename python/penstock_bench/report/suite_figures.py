@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from penstock_bench.engine import style
-from penstock_bench.engine.suite_tables import differ
-from penstock_bench.engine.suite_tables import grouped as _grouped
+from penstock_bench.engine.suite_tables import differ, grouped as _grouped
 from penstock_bench.report.figures import size_label
 
 Rows = list[dict[str, Any]]

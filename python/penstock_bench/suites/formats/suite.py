@@ -30,11 +30,7 @@ from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
 from penstock_bench.engine.suite import Suite
 from penstock_bench.suites.formats import (
     decoding as format_decoding,
-)
-from penstock_bench.suites.formats import (
     particles as format_particles,
-)
-from penstock_bench.suites.formats import (
     peers as format_peers,
 )
 

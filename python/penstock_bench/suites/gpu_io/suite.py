@@ -21,8 +21,7 @@ from penstock._api import Buffer
 from penstock._text import bytes_text
 from penstock.calibration.workspace import NotPossible, Workspace, make_cold, make_resident
 from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
-from penstock_bench.suites.gpu_io import blocks, channels, host, sizes
-from penstock_bench.suites.gpu_io import cache as cached
+from penstock_bench.suites.gpu_io import blocks, cache as cached, channels, host, sizes
 from penstock_bench.suites.gpu_io.storms import Setup, Shape, Storms, run, threads_text
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""HDF5: h5py reads the metadata, the mover the bytes."""

@@ -1,0 +1,150 @@
+"""The chunk index of an HDF5 dataset as NumPy columns, and the part of it that meets a box.
+
+Read once with H5Dchunk_iter, which visits all chunks in one pass; asking chunk by chunk is quadratic. What must stay
+true: one row a chunk position inside the dataset, in order of position (a B-tree that a dead writer left half changed
+may name a chunk twice, or hold chunks beyond the end: both are valid HDF5 and neither may be counted).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from h5py import h5d
+
+from penstock.formats.hdf5.library import true_origins, user_block_left_out
+from penstock.formats.model import Box, ChunkTable, Shape
+
+ENCODED = 1  # by all filters of the dataset
+IN_PART = 2  # by some of them, or in an unknown way
+
+
+class Filters(NamedTuple):
+    """Filters of a dataset; a chunk's mask has a bit for each that was skipped."""
+
+    count: int
+    checksums: int = 0  # bits of fletcher32 filters whose sums nobody wants checked
+
+    def applied(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(how chunks are encoded, bytes that follow their elements). Fletcher32 only adds 4 bytes."""
+        every = (1 << self.count) - 1
+        left = ~mask & every
+        summed = (left != 0) & (left & ~self.checksums == 0)
+        encoded = np.where(left == every, ENCODED, IN_PART)
+        return np.where((left == 0) | summed, 0, encoded).astype(np.int8), 4 * summed
+
+
+@dataclass(frozen=True)
+class ChunkIndex:
+    """Rows sorted by `cell`, the chunk's number in the grid of chunks (C order)."""
+
+    grid: Shape
+    chunk_shape: Shape
+    cell: np.ndarray  # int64 [n]
+    origin: np.ndarray  # int64 [n, ndim]
+    offset_bytes: np.ndarray  # int64 [n]
+    bytes: np.ndarray  # int64 [n]
+    encoded: np.ndarray  # int8 [n]: 0, ENCODED or IN_PART
+
+    def meet(self, box: Box) -> np.ndarray:
+        """Rows of the chunks that hold an element of the box."""
+        spans = [
+            (start // chunk, -(-stop // chunk) if stop > start else start // chunk)
+            for start, stop, chunk in zip(box.start, box.stop, self.chunk_shape, strict=True)
+        ]
+        wanted = int(np.prod([max(0, high - low) for low, high in spans], dtype=np.float64))
+        if wanted < len(self.cell) // 8:
+            return self._find(spans)
+        keep = np.ones(len(self.cell), bool)
+        for axis, (low, high) in enumerate(spans):
+            column = self.origin[:, axis]
+            keep &= (column >= low * self.chunk_shape[axis]) & (column < high * self.chunk_shape[axis])
+        return np.flatnonzero(keep)
+
+    def _find(self, spans: list[tuple[int, int]]) -> np.ndarray:
+        """A few chunks of many: looked up one by one."""
+        cells = np.zeros(1, np.int64)
+        for (low, high), extent in zip(spans, self.grid, strict=True):
+            cells = (cells[:, None] * extent + np.arange(low, high, dtype=np.int64)).reshape(-1)
+        rows = self.rows_of(cells)
+        return rows[rows >= 0]
+
+    def rows_of(self, cell: np.ndarray) -> np.ndarray:
+        """Rows of chunks by their numbers; -1 where there is none."""
+        if not len(self.cell):
+            return np.full(len(cell), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.cell, cell), len(self.cell) - 1)
+        return np.where(self.cell[at] == cell, at, -1)
+
+    def on_grid(self, grid: Shape) -> ChunkIndex:
+        """The same chunks when the dataset has grown."""
+        if grid[1:] == self.grid[1:]:
+            return replace(self, grid=grid)
+        cell = number_of(self.origin, grid, self.chunk_shape)
+        order = np.argsort(cell, kind="stable")
+        columns = (cell, self.origin, self.offset_bytes, self.bytes, self.encoded)
+        return ChunkIndex(grid, self.chunk_shape, *(column[order] for column in columns))
+
+    def plus(self, cell: np.ndarray, origin: np.ndarray, offset_bytes: np.ndarray, bytes: int) -> ChunkIndex:
+        """With more chunks, stored as they are."""
+        if not len(cell):
+            return self
+        ours = (self.cell, self.origin, self.offset_bytes, self.bytes, self.encoded)
+        more = (cell, origin, offset_bytes, np.full(len(cell), bytes, np.int64), np.zeros(len(cell), np.int8))
+        columns = [np.concatenate(pair) for pair in zip(ours, more, strict=True)]
+        if len(self.cell) and cell.min() < self.cell[-1]:
+            order = np.argsort(columns[0], kind="stable")
+            columns = [column[order] for column in columns]
+        return ChunkIndex(self.grid, self.chunk_shape, *columns)
+
+    def table(self, files: tuple[str, ...], rows: np.ndarray) -> ChunkTable:
+        index = np.zeros(len(rows), np.int32)
+        encoded = self.encoded[rows]
+        columns = (column[rows] for column in (self.origin, self.offset_bytes, self.bytes))
+        return ChunkTable(files, index, *columns, encoded > 0, encoded == IN_PART)
+
+
+def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters: Filters) -> ChunkIndex:
+    """`shape` and `chunk_shape` without the dimensions of an array type. Raises Misplaced."""
+    stored: list[Any] = []
+    dataset.chunk_iter(stored.append)
+    count, ndim = len(stored), len(shape)
+    starts, masks, offsets, sizes = zip(*stored, strict=True) if stored else ((), (), (), ())
+    origin = np.fromiter(chain.from_iterable(starts), np.int64, count * ndim).reshape(count, ndim)
+    offset = np.array([-1 if one is None else one for one in offsets], np.int64)
+    offset[offset >= 0] += user_block_left_out(dataset)
+    size, mask = np.array(sizes, np.int64), np.array(masks, np.int64)
+    encoded, trailer = filters.applied(mask)
+    origin = true_origins(dataset, origin, chunk_shape)
+    grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
+    cell = number_of(origin, grid, chunk_shape)
+    rows = np.flatnonzero((origin < np.array(shape, np.int64)).all(axis=1) & (offset >= 0))
+    if (np.diff(cell[rows]) <= 0).any():
+        rows = rows[np.unique(cell[rows], return_index=True)[1]]
+    columns = (cell, origin, offset, size - trailer, encoded)
+    return ChunkIndex(grid, chunk_shape, *(column[rows] for column in columns))
+
+
+def number_of(origin: np.ndarray, grid: Shape, chunk_shape: Shape) -> np.ndarray:
+    """Numbers of chunks in the grid. The first extent of the grid plays no part."""
+    cell = np.zeros(len(origin), np.int64)
+    for axis, (extent, chunk) in enumerate(zip(grid, chunk_shape, strict=True)):
+        cell = cell * extent + origin[:, axis] // chunk
+    return cell
+
+
+def no_chunks(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
+    """Of a dataset that has none yet."""
+    grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
+    empty = np.empty(0, np.int64)
+    return ChunkIndex(grid, chunk_shape, empty, np.empty((0, len(grid)), np.int64), empty, empty, np.empty(0, np.int8))
+
+
+def all_encoded(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
+    """Of a dataset of which only HDF5 knows where its chunks are."""
+    grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
+    origin = np.stack(np.indices(grid), axis=-1).reshape(-1, len(grid)) * np.array(chunk_shape, np.int64)
+    nowhere, count = np.zeros(len(origin), np.int64), len(origin)
+    return ChunkIndex(grid, chunk_shape, np.arange(count), origin, nowhere, nowhere, np.full(count, IN_PART, np.int8))

@@ -1,0 +1,262 @@
+"""What is asked of an HDF5 file's metadata, whoever holds the file: a reader, or a writer with changes under way.
+
+Contiguous datasets are one extent, chunked ones a row for each stored chunk; virtual and external ones become rows too
+where their parts lie plainly in files. Filtered chunks, compact datasets and all other layouts are encoded rows, which
+the HDF5 library decodes.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import cache
+from math import prod
+from typing import Any
+
+import numpy as np
+from h5py import h5d, h5f, h5g, h5o
+
+from penstock._error import Error
+from penstock.formats.faults import cut_short, damaged, unsupported
+from penstock.formats.hdf5 import (
+    external as hdf5_external,
+    filters as hdf5_filters,
+    sources as hdf5_sources,
+    virtual as hdf5_virtual,
+)
+from penstock.formats.hdf5.attributes import Attributes
+from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, read_index
+from penstock.formats.hdf5.library import Misplaced, place_of, user_block_of
+from penstock.formats.hdf5.open import explained, home_of, lists_datasets, name_bytes, names_of, open_dataset
+from penstock.formats.hdf5.stored import Stored, describe
+from penstock.formats.model import Box, ChunkTable, DatasetInfo
+
+_MOST_KEPT = 64  # descriptions, and indexes of chunks
+
+
+class Metadata(ABC):
+    """Datasets, tables and attributes of one HDF5 file."""
+
+    format = "hdf5"
+    hidden_attributes: frozenset[str] = frozenset()
+    part_bytes = 16 << 20  # HDF5 decodes one chunk after the other, 0.1 s of them at a time, and nobody else meanwhile
+
+    def __init__(self, name: str | os.PathLike[str], skip_checksums: bool = False) -> None:
+        self.name = os.fspath(name)
+        self.skip_checksums = skip_checksums
+        self._stored: OrderedDict[str, Stored] = OrderedDict()
+        self._indexes: OrderedDict[str, ChunkIndex] = OrderedDict()
+        self._sources: OrderedDict[str, hdf5_sources.Sources] = OrderedDict()  # of virtual datasets
+        self._user_blocks: dict[str, int] = {}  # by file
+
+    @abstractmethod
+    def _current(self) -> h5f.FileID:
+        """The file as HDF5 sees it now. Raises when it is closed or was changed by others."""
+
+    @abstractmethod
+    def _watched_bytes(self, file: str) -> int:
+        """Size of a file that an answer depends on, which must not change from now on."""
+
+    @abstractmethod
+    def _source(self, file: str) -> Metadata:
+        """The file of a virtual dataset's source, opened."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def _need_own(self, found: h5d.DatasetID | h5g.GroupID, name: str) -> None:  # noqa: B027 - readers may use any
+        """Raises Error of an object that may not be used, because a link led to another file."""
+
+    def _home(self, dataset: h5d.DatasetID) -> str:
+        """Name of the file that a dataset lies in."""
+        return home_of(dataset)
+
+    def names(self) -> Sequence[str]:
+        file = self._current()
+        with explained(self.name, names_exist=True):
+            return tuple(names_of(file))
+
+    def is_group(self, name: str) -> bool | None:
+        """True: some of the names lie in it. None: they must be looked through to know."""
+        if type(self).names is not Metadata.names:  # it hides some
+            return None
+        file = self._current()
+        with explained(self.name, names_exist=True):
+            return lists_datasets(file, name.strip("/")) or None
+
+    def info(self, name: str) -> DatasetInfo:
+        return self.stored(name).info
+
+    def table(self, name: str, box: Box) -> ChunkTable:
+        stored = self.readable(name)
+        with explained(self.name, stored.info.name):
+            table = self._table(stored, box)
+        sizes = [self._watched_bytes(file) for file in table.files]
+        _check_ends(table, stored.info.name, sizes)
+        missing = self.gaps(name, box)
+        return replace(table, missing=missing) if missing else table
+
+    def gaps(self, name: str, box: Box) -> tuple[str, ...]:
+        """What the box lacks, so that it reads as fill values in part. Raises Error where HDF5 cannot go on without."""
+        stored = self.stored(name)
+        layout = stored.info.layout
+        if layout not in ("virtual", "external") or any(a >= b for a, b in zip(box.start, box.stop, strict=True)):
+            return ()
+        if layout == "external":
+            return () if stored.runs is not None else hdf5_external.need_there(stored, box)
+        sources = self._sources.get(stored.info.name)
+        if sources is None:
+            sources = hdf5_sources.Sources(stored)
+            _keep(self._sources, stored.info.name, sources)
+        with ExitStack() as stack:
+            return sources.gaps(cache(lambda path: stack.enter_context(closing(self._source(path)))), box)
+
+    def decode(self, name: str, box: Box) -> memoryview:
+        stored = self.readable(name)
+        hdf5_filters.check_available(stored.home, stored.info.name, stored.dataset.get_create_plist())
+        with explained(self.name, stored.info.name):
+            return stored.read(box)
+
+    def hindrance(self, name: str) -> str:
+        """Why the dataset cannot be read by this process: its type, a filter or a file that is not there."""
+        info = self.info(name)
+        try:
+            stored = self.readable(name)
+            if info.filters:
+                hdf5_filters.check_available(stored.home, info.name, stored.dataset.get_create_plist())
+            if info.layout == "external":
+                self.gaps(name, Box((0,) * info.ndim, info.shape))
+        except Error as error:
+            return error.cause
+        return ""
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        path = name_bytes(group.strip("/")) or b"/"
+        self._object(path)
+        return Attributes(self.name, lambda: self._object(path), self.hidden_attributes)
+
+    def stored(self, name: str) -> Stored:
+        """The dataset as HDF5 describes it, and with the chunks that we make of its layout."""
+        file, name = self._current(), name.strip("/")
+        if name in self._stored:
+            self._stored.move_to_end(name)
+            return self._stored[name]
+        with explained(self.name, name):
+            found = self._with_runs(self._found(file, name))
+        _keep(self._stored, name, found)
+        return found
+
+    def _found(self, file: h5f.FileID, name: str) -> Stored:
+        dataset = open_dataset(file, self.name, name)
+        self._need_own(dataset, name)
+        path = name_bytes(name)
+        attributes = Attributes(self.name, lambda: self._object(path), self.hidden_attributes)
+        found = describe(name, dataset, self._home(dataset), attributes)
+        self._watched_bytes(found.home)
+        return found
+
+    def readable(self, name: str) -> Stored:
+        stored = self.stored(name)
+        if stored.info.refusal:
+            raise unsupported(self.name, stored.info.refusal, dataset=stored.info.name)
+        return stored
+
+    def _with_runs(self, found: Stored) -> Stored:
+        """Virtual and external layouts get the chunk shape of the runs that they consist of."""
+        info = found.info
+        if info.layout not in ("virtual", "external") or info.refusal:
+            return found
+        runs = hdf5_virtual.runs_of(self._source, found) if info.layout == "virtual" else hdf5_external.runs_of(found)
+        return found if runs is None else replace(found, info=replace(info, chunk_shape=runs.chunk_shape), runs=runs)
+
+    def _table(self, stored: Stored, box: Box) -> ChunkTable:
+        info, files = stored.info, (stored.home,)
+        if any(low >= high for low, high in zip(box.start, box.stop, strict=True)):
+            return _rows(files, info.ndim, ())
+        if info.layout == "contiguous":
+            return _rows(files, info.ndim, self._extent(stored))
+        if info.layout == "chunked":
+            return self._chunk_table(stored, box)
+        if stored.runs is not None:
+            return stored.runs.table(box)
+        return _rows(files, info.ndim, ((0, 0, True),))
+
+    def _extent(self, stored: Stored) -> tuple[tuple[int, int, bool], ...]:
+        """The row of a contiguous dataset; none when it has no space yet, so that all is fill value."""
+        offset, home = place_of(stored.dataset), stored.home
+        if offset is None:
+            return ()
+        if home not in self._user_blocks:  # asking takes longer than all else here
+            self._user_blocks[home] = user_block_of(stored.dataset)
+        if offset < self._user_blocks[home]:
+            cause = f"its data begin at byte {offset}, inside the user block of {self._user_blocks[home]} bytes"
+            raise damaged(home, cause, stored.info.name)
+        return ((offset, prod(stored.info.shape) * stored.info.dtype.itemsize, False),)
+
+    def _chunk_table(self, stored: Stored, box: Box) -> ChunkTable:
+        rank, index = stored.rank, self._index(stored)
+        table = index.table((stored.home,), index.meet(Box(box.start[:rank], box.stop[:rank])))
+        if not stored.item_dims:
+            return table
+        inner = np.zeros((len(table.origin), len(stored.item_dims)), np.int64)
+        return replace(table, origin=np.hstack([table.origin, inner]))
+
+    def _index(self, stored: Stored) -> ChunkIndex:
+        info, rank = stored.info, stored.rank
+        index = self._indexes.get(info.name)
+        if index is None:
+            sums = sum(1 << bit for bit, one in enumerate(info.filters) if one == "fletcher32" and self.skip_checksums)
+            filters = Filters(len(info.filters), sums)
+            try:
+                index = read_index(stored.dataset, info.shape[:rank], info.chunk_shape[:rank], filters)
+            except Misplaced:
+                index = all_encoded(info.shape[:rank], info.chunk_shape[:rank])
+            self._keep_index(info.name, index)
+        return index
+
+    def _keep_index(self, name: str, index: ChunkIndex) -> None:
+        _keep(self._indexes, name, index)
+
+    def _object(self, path: bytes) -> h5g.GroupID:
+        try:
+            found = h5o.open(self._current(), path)
+            self._need_own(found, path.decode("utf-8", "replace"))
+            return found
+        except KeyError:
+            raise KeyError(f"{self.name} has no group or dataset {path.decode('utf-8', 'replace')!r}") from None
+
+
+def _keep(kept: OrderedDict[str, Any], name: str, value: Any) -> None:
+    kept[name] = value
+    if len(kept) > _MOST_KEPT:
+        kept.popitem(last=False)
+
+
+def _rows(files: tuple[str, ...], ndim: int, rows: tuple[tuple[int, int, bool], ...]) -> ChunkTable:
+    """Rows (offset, bytes, encoded) that hold the whole dataset."""
+    count = len(rows)
+    return ChunkTable(
+        files,
+        np.zeros(count, np.int32),
+        np.zeros((count, ndim), np.int64),
+        np.array([row[0] for row in rows], np.int64),
+        np.array([row[1] for row in rows], np.int64),
+        np.array([row[2] for row in rows], bool),
+    )
+
+
+def _check_ends(table: ChunkTable, name: str, sizes: list[int]) -> None:
+    """An extent beyond the end of its file is refused, with the dataset's name."""
+    if not len(table.bytes):
+        return
+    last = np.array(sizes, np.int64)[table.file_index] - table.bytes  # that one may begin at; a sum could overflow
+    over = np.flatnonzero(table.offset_bytes > last)
+    if len(over):
+        at = int(table.file_index[over[0]])
+        end = int(table.offset_bytes[over[0]]) + int(table.bytes[over[0]])
+        cause = f"its data reach to byte {end}, the file ends at {sizes[at]}"
+        raise cut_short(table.files[at], cause, name)

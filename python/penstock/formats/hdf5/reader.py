@@ -1,0 +1,58 @@
+"""HDF5 files, opened for reading: h5py reads the metadata, the mover the bytes.
+
+What must stay true: what is handed out describes the file as it was opened; once it, or a file that it leads to, has
+changed, every question is answered by an Error.
+"""
+
+from __future__ import annotations
+
+import os
+
+from h5py import h5f
+
+from penstock.formats.faults import unsupported
+from penstock.formats.hdf5 import virtual as hdf5_virtual
+from penstock.formats.hdf5.metadata import Metadata
+from penstock.formats.hdf5.open import check_unchanged, close_file, open_file, stamp_of
+
+
+class Hdf5(Metadata):
+    """An HDF5 file, opened for reading.
+
+    Args:
+        skip_checksums: chunks that only have a fletcher32 checksum are read without it: directly, and unchecked.
+        depth: how many virtual datasets lead from file to file to this one.
+    """
+
+    def __init__(self, name: str | os.PathLike[str], *, skip_checksums: bool = False, depth: int = 0) -> None:
+        super().__init__(name, skip_checksums)
+        self.depth = depth
+        self._stamps = {self.name: stamp_of(self.name)}  # of all files that answers depend on
+        self._file: h5f.FileID | None = open_file(self.name)
+
+    def close(self) -> None:
+        self._stored.clear()
+        self._indexes.clear()
+        self._sources.clear()
+        if self._file is not None:
+            close_file(self._file)
+            self._file = None
+
+    def _current(self) -> h5f.FileID:
+        if self._file is None:
+            raise ValueError(f"{self.name} is closed")
+        check_unchanged(self.name, self._stamps[self.name])
+        return self._file
+
+    def _watched_bytes(self, file: str) -> int:
+        if file not in self._stamps:
+            self._stamps[file] = stamp_of(file)
+        elif file != self.name:  # that one was looked at when the question came in
+            check_unchanged(file, self._stamps[file])
+        return self._stamps[file].bytes
+
+    def _source(self, file: str) -> Hdf5:
+        if self.depth == hdf5_virtual.MOST_DEPTH:
+            raise unsupported(self.name, "virtual datasets lead to virtual datasets without end")
+        self._watched_bytes(file)
+        return Hdf5(file, skip_checksums=self.skip_checksums, depth=self.depth + 1)

@@ -1,0 +1,1 @@
+"""netCDF-4: HDF5 files with dimensions."""

@@ -1,0 +1,175 @@
+"""Reading datasets: from names and selections to a job for the mover, and arrays around the memory it fills.
+
+What must stay true: `out` is compared with what will be read before anything moves; arrays of one call share one new
+buffer; a dataset stored in Fortran order comes as a view with its dimensions in the user's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from penstock import _core
+from penstock._array import Array, c_strides
+from penstock._error import Error
+from penstock.formats.model import ChunkTable, Container, DatasetInfo, Writer
+from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose
+from penstock.formats.reading.layout import Stored, arrange
+from penstock.formats.reading.mover import Job, Mover
+from penstock.formats.reading.overlap import check_apart
+from penstock.formats.reading.pieces import Side, Wanted
+from penstock.formats.reading.plan import Plan
+from penstock.formats.reading.selection import Selection, select
+from penstock.formats.reading.target import Target, target_of
+
+
+class Request(NamedTuple):
+    """One dataset of a call. `selection` is in the user's order of dimensions."""
+
+    info: DatasetInfo
+    selection: Selection
+    out: Any = None
+
+    @property
+    def stored(self) -> Selection:
+        """In the order of the file."""
+        return self.selection if self.info.order == "C" else self.selection.transposed
+
+    @property
+    def bytes(self) -> int:
+        return self.selection.size * self.info.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A job, and what its caller gets when it is done, one for each request."""
+
+    job: Job
+    results: list[Any]
+
+
+def user_shape(info: DatasetInfo) -> tuple[int, ...]:
+    return info.shape if info.order == "C" else info.shape[::-1]
+
+
+def request(info: DatasetInfo, index: Any = ..., out: Any = None) -> Request:
+    """Raises Error when the dataset cannot be read, IndexError and TypeError of the index."""
+    if info.refusal:
+        raise Error(
+            code="unsupported",
+            operation=f"read dataset {info.name!r}",
+            cause=info.refusal,
+            advice="read it with the format's own library; load(names=[...]) reads the others",
+        )
+    shape = user_shape(info)
+    return Request(info, Selection.all_of(shape) if index is ... else select(shape, index), out)
+
+
+def table_of(source: Container | Writer, wanted: Request) -> ChunkTable | None:
+    """Chunks of the selection; None when there is nothing in it."""
+    return source.table(wanted.info.name, wanted.stored.box) if wanted.selection.size else None
+
+
+def read_job(
+    mover: Mover, container: Container, requests: Sequence[Request], stream: int | None, decode: str = "auto"
+) -> Reading:
+    """The job that reads all of the requests; memory for those without `out` is allocated here."""
+    tables = [table_of(container, one) for one in requests]
+    wish = Wish(decode, sum(int(table.encoded.sum()) for table in tables if table is not None))
+    gaps = [
+        f"{one.info.name}: reads as fill values in part: {cause}"
+        for one, table in zip(requests, tables, strict=True)
+        for cause in (table.missing if table is not None else ())
+    ]
+    choices = [_choice(mover, one.info, table, wish) for one, table in zip(requests, tables, strict=True)]
+    outs = {
+        number: checked_out(one, stream, mover.device) for number, one in enumerate(requests) if one.out is not None
+    }
+    check_apart([(requests[number].info.name, target) for number, target in outs.items()])
+    fresh = [number for number, one in enumerate(requests) if one.out is None]
+    stored = [_stored(requests[number], tables[number]) for number in fresh]
+    places, size = arrange(stored)
+    plan, targets, results = Plan(gaps=gaps), [], [one.out for one in requests]
+    plan.part_bytes = min(plan.part_bytes, getattr(container, "part_bytes", plan.part_bytes))
+    if fresh:
+        buffer = _core.allocate(mover.raw, max(1, size), "device", "none")
+        targets.append(Target(buffer, 0, requests[0].info.dtype.native, (size,), (1,), mover.device, keep=buffer))
+        for number, place in zip(fresh, places, strict=True):
+            one = requests[number]
+            results[number] = _array(one, buffer, place)
+            _add(plan, one, (tables[number], choices[number]), place)
+    for number, target in outs.items():
+        one = requests[number]
+        side = side_of(one, target, len(targets))
+        targets.append(target)
+        plan.add(Wanted(one.info, one.stored, side), tables[number], choices[number])
+    return Reading(Job(plan, targets, stream=ordered_after(stream, len(fresh) < len(requests))), results)
+
+
+def ordered_after(stream: int | None, foreign: bool) -> int | None:
+    """Memory that others may still work on is used after the default stream, where nothing else was said."""
+    return 0 if stream is None and foreign else stream
+
+
+def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable | None, wish: Wish) -> Choice:
+    """Who decodes. On the emulated device that is the host, and needs no saying, unless somebody brought a decoder."""
+    if table is None or not table.encoded.any() or (wish.decode == "auto" and mover.emulated and mover.decoder is None):
+        return ON_HOST
+    return choose(info, table, wish, mover.device_decoder())
+
+
+def _add(plan: Plan, one: Request, stored: tuple[ChunkTable | None, Choice], place: int) -> None:
+    table, choice = stored
+    if table is not None and is_one_range(one, table):
+        plan.add_line(one.info, table, Side(0, place, ()))
+    else:
+        side = Side(0, place, c_strides(one.stored.counts, one.info.dtype.itemsize))
+        plan.add(Wanted(one.info, one.stored, side), table, choice)
+
+
+def is_one_range(one: Request, table: ChunkTable) -> bool:
+    """All of a dataset that is one plain chunk, forwards."""
+    info, selection = one.info, one.selection
+    if len(table.bytes) != 1 or table.encoded[0] or info.chunk_shape != info.shape or table.bytes[0] < one.bytes:
+        return False
+    return selection.counts == user_shape(info) and all(step > 0 for step in selection.steps)
+
+
+def _stored(one: Request, table: ChunkTable | None) -> Stored:
+    word = one.info.dtype.word_bytes if one.info.dtype.kind != "V" else 16
+    if table is None or not is_one_range(one, table):
+        return Stored("", 0, one.bytes, word)
+    return Stored(table.files[int(table.file_index[0])], int(table.offset_bytes[0]), one.bytes, word)
+
+
+def _array(one: Request, buffer: _core.Buffer, place: int) -> Array:
+    array = Array(buffer, one.info.dtype.native, one.stored.shape, place)
+    return array if one.info.order == "C" else array.T
+
+
+def side_of(one: Request, target: Target, number: int) -> Side:
+    """Strides of the target for all dimensions as stored; those that an index dropped get 0."""
+    strides = iter(target.strides)
+    spread = [0 if gone else next(strides) for gone in one.selection.dropped]
+    return Side(number, target.base, tuple(spread if one.info.order == "C" else spread[::-1]))
+
+
+def checked_out(one: Request, stream: int | None, device: str) -> Target:
+    """`out` as a target. TypeError and ValueError say what it is and what it would have to be."""
+    target = target_of(one.out, stream)
+    name, dtype, shape = one.info.name, one.info.dtype.native, one.selection.shape
+    if target.dtype != dtype:
+        raise TypeError(f"out has elements of {target.dtype}, dataset {name!r} of {dtype}")
+    if target.shape != shape:
+        raise ValueError(f"out has shape {target.shape}, the selection of dataset {name!r} {shape}")
+    if target.device != device:
+        raise ValueError(
+            f"out lies on {target.device}, the file reads to {device}: open it with device={target.device!r}"
+        )
+    if target.readonly:
+        raise ValueError(f"out, for dataset {name!r}, is read-only; pass memory that can be written")
+    if not target.is_order(one.info.order):
+        order = {"C": "C (row-major)", "F": "Fortran (column-major)"}[one.info.order]
+        raise ValueError(f"out has strides {target.strides}; dataset {name!r} is read in {order} order, without gaps")
+    return replace(target, dtype=dtype)

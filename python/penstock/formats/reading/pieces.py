@@ -1,0 +1,283 @@
+"""From chunks and a selection to pieces: which runs of bytes of which file are wanted, and where they go in memory.
+
+Pure, and vectorised over chunks: a group is all chunks that lie alike (same counts, same strides), so a million chunks
+are a few groups of NumPy columns. What must stay true: the pieces of all groups name each selected element of the
+chunks once; the runs of one piece are in file order; nothing outside the chunks' stored bytes is named.
+
+A piece is one range of a file (`span_bytes`). In it lie the elements of the dimensions `inner`; over the dimensions
+`outer` the piece repeats. A direct piece is one dense run of the file that is one dense run of memory too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock._error import Error
+from penstock.formats.model import ChunkTable, DatasetInfo
+from penstock.formats.reading.selection import Selection
+
+GAP_BYTES = 4096  # of unwanted bytes that are read rather than skipped: a page comes from storage as a whole
+DIRECT_BYTES = 256 << 10  # a run this long goes straight to its place, even if scratch would save requests
+PIECE_BYTES = 64 << 20  # longest piece that goes through scratch
+
+
+class Axis(NamedTuple):
+    """A dimension of a piece: how often, and how far apart in the file and in memory (bytes)."""
+
+    count: int
+    file_stride: int
+    memory_stride: int
+
+
+class Side(NamedTuple):
+    """Where the elements of a selection lie in memory: `strides` (bytes) of its dimensions, dropped ones included."""
+
+    target: int  # number of the memory, when there are several
+    base: int  # byte offset of the first selected element
+    strides: tuple[int, ...]
+
+
+class Wanted(NamedTuple):
+    """A selection of a dataset and its place in memory, dimensions as stored."""
+
+    info: DatasetInfo
+    selection: Selection
+    side: Side
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pieces that lie alike. Columns: one row a chunk, of its first element in this group."""
+
+    target: int
+    item_bytes: int
+    swap_bytes: int
+    file: np.ndarray  # int64 [n]
+    offset: np.ndarray  # int64 [n], in the file
+    memory: np.ndarray  # int64 [n], in the target
+    outer: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+    span_bytes: int
+    direct: bool
+    padding: bytes | None = None  # what the rest of the span is filled with before it is written (one element)
+    sizes: np.ndarray | None = None  # int64 [n], instead of span_bytes: direct pieces of any length, without `outer`
+
+    @property
+    def pieces_a_row(self) -> int:
+        return math.prod(axis.count for axis in self.outer)
+
+    @property
+    def pieces(self) -> int:
+        return len(self.offset) * self.pieces_a_row
+
+    @property
+    def bytes(self) -> int:
+        """Of the file ranges."""
+        return self.pieces * self.span_bytes if self.sizes is None else int(self.sizes.sum())
+
+
+@dataclass(frozen=True)
+class Part:
+    """The elements of the selection that lie in some chunks: columns of one row a chunk."""
+
+    counts: np.ndarray  # int64 [n, ndim], selected elements
+    at: np.ndarray  # int64 [n, ndim], first of them, as position in the selection (ascending)
+    inside: np.ndarray  # int64 [n, ndim], first of them, as position in the chunk
+    valid: np.ndarray  # int64 [n, ndim], elements of the chunk that belong to the dataset
+    extents: np.ndarray  # int64 [n, ndim], elements that the chunk stores
+    rows: np.ndarray  # int64 [n], rows of the table
+
+    def of(self, keep: np.ndarray) -> Part:
+        if keep.all():
+            return self
+        columns = (self.counts, self.at, self.inside, self.valid, self.extents, self.rows)
+        return Part(*(column[keep] for column in columns))
+
+
+def meet(info: DatasetInfo, selection: Selection, table: ChunkTable) -> Part:
+    """What each chunk of the table holds of the selection; chunks that hold nothing are left out."""
+    low, steps, counts = ascending(selection)
+    origin = np.asarray(table.origin, np.int64).reshape(len(table.file_index), info.ndim)
+    chunk, shape = np.array(info.chunk_shape, np.int64), np.array(info.shape, np.int64)
+    valid = np.minimum(chunk, shape - origin)  # elements of the dataset
+    first = np.maximum(0, -((low - origin) // steps))
+    last = np.minimum(counts - 1, (origin + valid - 1 - low) // steps)
+    extents = valid if info.edge_cut else np.broadcast_to(chunk, origin.shape)
+    inside = low + first * steps - origin
+    part = Part(last - first + 1, first, inside, valid, extents, np.arange(len(origin)))
+    return part.of((part.counts > 0).all(axis=1))
+
+
+def ascending(selection: Selection) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(first element, step, count) a dimension, with steps turned positive."""
+    low = np.array(selection.box.start, np.int64)
+    return low, np.abs(np.array(selection.steps, np.int64)), np.array(selection.counts, np.int64)
+
+
+def memory_offset(selection: Selection, side: Side, at: np.ndarray) -> np.ndarray:
+    """Byte offsets of elements, from their ascending positions in the selection (int64 [n, ndim])."""
+    offset = np.full(len(at), side.base, np.int64)
+    for axis, (stride, step, count) in enumerate(zip(side.strides, selection.steps, selection.counts, strict=True)):
+        position = at[:, axis] if step > 0 else count - 1 - at[:, axis]
+        offset += position * stride
+    return offset
+
+
+def memory_strides(selection: Selection, side: Side) -> tuple[int, ...]:
+    """Bytes from one ascending position to the next."""
+    return tuple(s if step > 0 else -s for s, step in zip(side.strides, selection.steps, strict=True))
+
+
+def group_of_one(wanted: Wanted, table: ChunkTable, file: int, writes: bool = False) -> list[Group]:
+    """The same for a dataset that is one chunk, in plain numbers: small reads are quick, and most datasets are so."""
+    info, selection, side = wanted
+    item, needed = info.dtype.itemsize, math.prod(info.shape) * info.dtype.itemsize
+    if int(table.bytes[0]) < needed:
+        raise _short(info, table, 0)
+    offset, memory, axes, stride = int(table.offset_bytes[0]), side.base, [], item
+    for axis in range(info.ndim - 1, -1, -1):
+        first, count, step = selection.first[axis], selection.counts[axis], selection.steps[axis]
+        near, low = side.strides[axis], min(first, first + (count - 1) * step)
+        offset += low * stride
+        if step < 0:
+            memory += (count - 1) * near
+        if count > 1:
+            axes.append(Axis(count, stride * abs(step), near if step > 0 else -near))
+        stride *= info.shape[axis]
+    columns = (np.array([number], np.int64) for number in (file, offset, memory))
+    whole = Group(side.target, item, info.dtype.swap_bytes, *columns, (), tuple(reversed(axes)), 0, False)
+    return _divide(whole, writes)
+
+
+def group_of_lines(lines: list[tuple[int, int, int, int]], target: int, swap_bytes: int) -> Group:
+    """Whole datasets that are one range each: (file, file offset, memory offset, bytes)."""
+    file, offset, memory, sizes = np.array(lines, np.int64).T
+    return Group(target, swap_bytes or 1, swap_bytes, file, offset, memory, (), (), 0, True, sizes=sizes)
+
+
+def groups_of(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = False) -> list[Group]:
+    """The pieces of chunks that are stored as they are (not encoded)."""
+    info, selection, side = wanted
+    if len(part.rows) == 0:
+        return []
+    item, steps = info.dtype.itemsize, np.abs(np.array(selection.steps, np.int64))
+    strides = c_strides(part.extents, item)
+    _check_bytes(info, table, part, item)
+    offset = np.asarray(table.offset_bytes, np.int64)[part.rows] + (part.inside * strides).sum(axis=1)
+    memory = memory_offset(selection, side, part.at)
+    file = np.asarray(table.file_index, np.int64)[part.rows]
+    turned = memory_strides(selection, side)
+    groups = []
+    for rows in _alike(np.hstack([part.counts, part.valid, strides])):
+        one = rows[0]
+        axes = tuple(
+            Axis(int(n), int(far), near)
+            for n, far, near in zip(part.counts[one], strides[one] * steps, turned, strict=True)
+            if n > 1
+        )
+        place = (file[rows], offset[rows], memory[rows])
+        whole = Group(side.target, item, info.dtype.swap_bytes, *place, (), axes, 0, False)
+        chunk_bytes = int(part.extents[one].prod()) * item
+        covered = (part.counts[one] == part.valid[one]).all()  # what is left of the chunk belongs to nobody
+        if writes and covered and part.counts[one].prod() * item < chunk_bytes <= PIECE_BYTES:
+            groups.append(replace(whole, span_bytes=chunk_bytes, padding=info.fill or bytes(item)))
+        else:
+            groups += _divide(whole, writes)
+    return groups
+
+
+def _check_bytes(info: DatasetInfo, table: ChunkTable, part: Part, item: int) -> None:
+    short = np.asarray(table.bytes, np.int64)[part.rows] < part.extents.prod(axis=1) * item
+    if short.any():
+        raise _short(info, table, int(part.rows[int(np.argmax(short))]))
+
+
+def _short(info: DatasetInfo, table: ChunkTable, row: int) -> Error:
+    return Error(
+        code="damaged",
+        operation=f"read {info.name} of",
+        file=table.files[int(table.file_index[row])],
+        offset_bytes=int(table.offset_bytes[row]),
+        length_bytes=int(table.bytes[row]),
+        cause="a stored chunk is shorter than its shape says",
+        advice="the file was cut short or is damaged: write it again",
+    )
+
+
+def c_strides(extents: np.ndarray, item: int) -> np.ndarray:
+    strides = np.full(extents.shape, item, np.int64)
+    for axis in range(extents.shape[1] - 2, -1, -1):
+        strides[:, axis] = strides[:, axis + 1] * extents[:, axis + 1]
+    return strides
+
+
+def _alike(keys: np.ndarray) -> list[np.ndarray]:
+    """Row numbers of equal rows, group by group, each in order."""
+    if keys.shape[1] == 0 or (keys == keys[0]).all():
+        return [np.arange(len(keys))]
+    _, kind = np.unique(keys, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    order = np.argsort(kind, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
+
+
+def _divide(whole: Group, writes: bool) -> list[Group]:
+    """Decides which dimensions are inside a piece; may split a group so that pieces fit scratch."""
+    axes = whole.inner
+    run = whole.item_bytes
+    dense = len(axes)
+    while dense and axes[dense - 1].file_stride == run == axes[dense - 1].memory_stride:
+        dense -= 1
+        run *= axes[dense].count
+    swaps_on_the_way = writes and whole.swap_bytes
+    span, first = _span(whole, 0 if writes else GAP_BYTES)
+    if not swaps_on_the_way and (run == span or run >= DIRECT_BYTES):
+        return [replace(whole, outer=axes[:dense], inner=(), span_bytes=run, direct=True)]
+    if span <= PIECE_BYTES:
+        return [replace(whole, outer=axes[:first], inner=axes[first:], span_bytes=span)]
+    return [each for block in _split(whole, first, span) for each in _divide_block(block, writes)]
+
+
+def _span(group: Group, gap: int) -> tuple[int, int]:
+    """(bytes, first dimension inside) of the longest range in which no hole is wider than `gap`."""
+    span, first = group.item_bytes, len(group.inner)
+    while first and group.inner[first - 1].file_stride - span <= gap:
+        first -= 1
+        span += (group.inner[first].count - 1) * group.inner[first].file_stride
+    return span, first
+
+
+def _split(group: Group, first: int, span: int) -> list[Group]:
+    """Cuts the outermost dimension inside the span into blocks of at most PIECE_BYTES: whole blocks, and the rest."""
+    axis, axes = group.inner[first], group.inner
+    within = span - (axis.count - 1) * axis.file_stride
+    block = 1 if within > PIECE_BYTES else 1 + (PIECE_BYTES - within) // axis.file_stride
+    blocks, rest = divmod(axis.count, block)
+    whole = Axis(blocks, axis.file_stride * block, axis.memory_stride * block)
+    cut = axis._replace(count=block)
+    parts = [replace(group, outer=(*axes[:first], whole), inner=(*_real(cut), *axes[first + 1 :]))]
+    if rest:
+        parts.append(
+            replace(
+                group,
+                offset=group.offset + blocks * whole.file_stride,
+                memory=group.memory + blocks * whole.memory_stride,
+                outer=axes[:first],
+                inner=(*_real(axis._replace(count=rest)), *axes[first + 1 :]),
+            )
+        )
+    return parts
+
+
+def _divide_block(block: Group, writes: bool) -> list[Group]:
+    """A block whose own span may still be too long is divided again; its outer dimensions stay."""
+    divided = _divide(replace(block, outer=()), writes)
+    return [replace(one, outer=(*block.outer, *one.outer)) for one in divided]
+
+
+def _real(axis: Axis) -> tuple[Axis, ...]:
+    return (axis,) if axis.count > 1 else ()

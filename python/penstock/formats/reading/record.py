@@ -1,0 +1,115 @@
+"""Evidence of formats: the sums over transfers, and what no transfer can know.
+
+Requested bytes are those of the selected elements; range bytes those that were read for them; host_decoded_bytes went
+through the format's library on the CPU, gpu_decoded_bytes through a decoder on the device, and neither is silent. What
+must stay true: a number here is counted, not estimated.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from penstock import _core
+from penstock._api import Outcome
+from penstock._evidence import distinct, path_name, plans, sum_by
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.formats.reading.batches import Batch
+    from penstock.formats.reading.decoding import DeviceDecoder
+
+_FOLDED = 64  # outcomes that are kept before they are summed
+_NOTES = 100
+
+
+@dataclass
+class Counts:
+    """What one read or write of datasets did beside its transfers."""
+
+    requested_bytes: int = 0  # of the selected elements
+    range_bytes: int = 0  # of file ranges, gaps that were cheaper to read than to skip included
+    ranges: int = 0
+    batches: int = 0
+    staged_bytes: int = 0  # through scratch on the device
+    scratch_peak_bytes: int = 0  # of one batch
+    filled_bytes: int = 0  # not stored in the file
+    host_decoded_bytes: int = 0
+    gpu_decoded_bytes: int = 0  # of whole chunks
+    decoders: dict[str, int] = field(default_factory=dict)  # bytes by who decoded them
+
+    def decoded_on_host(self, bytes: int, library: str) -> None:
+        self.host_decoded_bytes += bytes
+        self._add_decoder(f"host by {library}", bytes)
+
+    def decoded_on_device(self, bytes: int, decoder: DeviceDecoder | str) -> None:
+        self.gpu_decoded_bytes += bytes
+        self._add_decoder(decoder if isinstance(decoder, str) else decoder.name, bytes)
+
+    def _add_decoder(self, name: str, bytes: int) -> None:
+        self.decoders[name] = self.decoders.get(name, 0) + bytes
+
+    def take(self, batch: Batch) -> None:
+        self.range_bytes += batch.bytes
+        self.ranges += batch.ranges
+        self.batches += 1
+        self.staged_bytes += int(batch.staged[:, 3].sum())
+        self.scratch_peak_bytes = max(self.scratch_peak_bytes, batch.scratch_bytes)
+
+    def plus(self, other: Counts) -> Counts:
+        names = [one.name for one in fields(self) if one.name != "decoders"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        sums["scratch_peak_bytes"] = max(self.scratch_peak_bytes, other.scratch_peak_bytes)
+        total = Counts(**sums, decoders=dict(self.decoders))
+        for name, bytes in other.decoders.items():
+            total._add_decoder(name, bytes)
+        return total
+
+
+def outcome_of(raw: list[_core.Outcome], counts: Counts, seconds: float, notes: Sequence[str] = ()) -> Outcome:
+    """One outcome for the transfers of a job. `notes`: what else the evidence should say."""
+    parts = [Outcome(one.bytes, one.seconds, one.reached_end, one.path, json.loads(one.evidence_json)) for one in raw]
+    bytes = sum(part.bytes for part in parts)
+    evidence = parts[0].evidence if len(parts) == 1 else _merged(parts)
+    evidence = evidence | {"notes": distinct([*evidence["notes"], *notes])[:_NOTES], "formats": dict(vars(counts))}
+    return Outcome(bytes, seconds, False, path_name(parts), evidence)
+
+
+def _merged(parts: list[Outcome]) -> dict[str, Any]:
+    """Without the counters of the process: transfers overlap, so those cannot be summed."""
+    evidence: dict[str, Any] = {
+        "path": path_name(parts),
+        "paths": sum_by(parts, "paths", ("path", "from_pinned_mapping", "past_page_cache")),
+        "fallbacks": sum_by(parts, "fallbacks", ("wanted", "took", "cause")),
+        "notes": distinct(note for part in parts for note in part.evidence["notes"])[:_NOTES],
+        "pinned_peak_bytes": max((part.evidence["pinned_peak_bytes"] for part in parts), default=0),
+        "plan": plans(parts),
+    }
+    evidence["paths"].sort(key=lambda share: -share["bytes"])
+    return evidence
+
+
+class Record:
+    """Sums over all that was done with a file. What it holds does not grow with the number of reads."""
+
+    def __init__(self) -> None:
+        self._parts: list[Outcome] = []
+
+    def add(self, outcome: Outcome) -> None:
+        self._parts.append(outcome)
+        if len(self._parts) >= _FOLDED:
+            self._parts = [self._sum()]
+
+    def _sum(self) -> Outcome:
+        counts = Counts()
+        for part in self._parts:
+            counts = counts.plus(Counts(**part.evidence["formats"]))
+        evidence = _merged(self._parts) | {"formats": dict(vars(counts))}
+        evidence["plan"] = "\n".join(distinct(evidence["plan"].splitlines())[-_NOTES:])
+        bytes, seconds = sum(part.bytes for part in self._parts), sum(part.seconds for part in self._parts)
+        return Outcome(bytes, seconds, False, evidence["path"], evidence)
+
+    def evidence(self) -> dict[str, Any]:
+        return self._sum().evidence

@@ -1,0 +1,1 @@
+"""Formats of one file without a library: NPY, raw, safetensors."""

@@ -1,0 +1,107 @@
+"""Writers of contiguous datasets of one file: raw files, NPY and safetensors.
+
+The format says what the head of the file holds; the rest is the same. What must stay true: the head is written last, at
+publish, so that no file under construction reads as a finished one.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock._descriptor import write_at
+from penstock._error import Error
+from penstock.formats.faults import refused, unknown
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
+from penstock.formats.new_file import NewFile, reserve
+from penstock.formats.simple.single import bytes_of, extent_table
+
+DATA_ALIGNMENT = 4096  # of the first byte of data, as O_DIRECT and cuFile like
+
+
+def aligned(bytes: int) -> int:
+    return -(-bytes // DATA_ALIGNMENT) * DATA_ALIGNMENT
+
+
+class ContiguousWriter(ABC):
+    """Datasets one behind the other; subclasses know where they go and what the head says."""
+
+    format: str
+
+    def __init__(self, name: str | os.PathLike[str], *, append: bool = False) -> None:
+        self.name = os.fspath(name)
+        if append:
+            raise refused(self.name, f"{self.format} files are not changed in place", "write the file anew")
+        self._new = NewFile(self.name)
+        self._datasets: dict[str, tuple[DatasetInfo, int]] = {}
+
+    @abstractmethod
+    def _place(self, datasets: Sequence[NewDataset]) -> list[int]:
+        """File offsets of new datasets."""
+
+    @abstractmethod
+    def _head(self) -> bytes:
+        """What is at the beginning of the finished file."""
+
+    def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
+        for one in datasets:
+            self._check(one)
+        offsets = self._place(datasets)
+        for one, offset in zip(datasets, offsets, strict=True):
+            info = DatasetInfo(one.name, tuple(one.shape), one.dtype.native, tuple(one.shape))
+            reserve(self._new.descriptor, self.name, offset, bytes_of(info))
+            self._datasets[one.name] = (info, offset)
+        for one in datasets:
+            if one.attributes:
+                self.set_attributes(one.name, one.attributes)
+        return [self._table(one.name) for one in datasets]
+
+    def _check(self, one: NewDataset) -> None:
+        if one.name in self._datasets:
+            raise refused(self.name, "there is one of that name already", dataset=one.name)
+        if one.resizable is not None and any(most != now for most, now in zip(one.resizable, one.shape, strict=True)):
+            raise refused(self.name, f"{self.format} datasets do not grow", "use HDF5, netCDF or Zarr", one.name)
+        if one.chunk_shape is not None and tuple(one.chunk_shape) != tuple(one.shape):
+            raise refused(self.name, f"{self.format} has no chunks", "leave chunk_shape out", one.name)
+        if one.dimensions is not None:
+            cause = f"{self.format} keeps no names of dimensions"
+            raise refused(self.name, cause, "leave dimensions out, or use HDF5, netCDF or Zarr", one.name)
+
+    def _table(self, name: str) -> ChunkTable:
+        info, offset = self._datasets[name]
+        return extent_table(self._new.temporary, info.ndim, offset, bytes_of(info))
+
+    def names(self) -> Sequence[str]:
+        return tuple(self._datasets)
+
+    def info(self, name: str) -> DatasetInfo:
+        if name not in self._datasets:
+            raise unknown(self.name, name, self._datasets)
+        return self._datasets[name][0]
+
+    def table(self, name: str, box: Box) -> ChunkTable:
+        self.info(name)
+        return self._table(name)
+
+    def extend(self, name: str, shape: Shape) -> ChunkTable:
+        raise refused(self.name, f"{self.format} datasets do not grow", "use HDF5, netCDF or Zarr", name)
+
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        return {}
+
+    def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
+        raise refused(self.name, f"{self.format} keeps no attributes", "use HDF5, netCDF or Zarr", name)
+
+    def publish(self, durable: bool) -> None:
+        head = self._head()
+        try:
+            for at in range(0, len(head), 1 << 20):
+                write_at(self._new.descriptor, head[at : at + (1 << 20)], at)
+        except OSError as error:
+            raise Error.of(error, "write the head of", self.name, "check the space of the file system") from error
+        self._new.publish(durable)
+
+    def abandon(self) -> None:
+        self._new.abandon()

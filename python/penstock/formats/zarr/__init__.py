@@ -1,0 +1,1 @@
+"""Zarr, versions 2 and 3, in folders."""

@@ -1,0 +1,192 @@
+"""The metadata of one Zarr array, as data: from zarr.json (version 3) to shapes, types, names of chunk files, codecs.
+
+What must stay true: a document that is wrong is a ValueError that says what is wrong; one that is right but uses what
+Penstock does not do is kept, with `refusal` saying what. Names of chunk files are made of integers here, never taken
+from the document.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock._dtype import DType
+from penstock.formats.model import ZLIB, Recipe, Shape
+from penstock.formats.zarr.codecs import Pipeline, parse_pipeline
+from penstock.formats.zarr.json import LARGEST, Unsupported, integers, member, named, short, texts
+from penstock.formats.zarr.types import parse_fill, parse_type, with_order
+
+_KNOWN = {
+    *("zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"),
+    *("attributes", "dimension_names", "storage_transformers"),
+}
+
+
+# numcodecs' lz4 is one block behind its length.
+_RECIPES = {
+    "gzip": Recipe("gzip", checksum="crc32", check_at=8, check_order="<"),
+    "zlib": ZLIB,
+    "zstd": Recipe("zstd"),
+    "lz4": Recipe("lz4", header_bytes=4),
+}
+
+
+@dataclass(frozen=True)
+class ChunkKeys:
+    """How chunk files are named. `prefix`: the first part of the name, empty in version 2."""
+
+    prefix: str
+    separator: str
+
+    def path(self, index: Sequence[int]) -> str:
+        """Relative to the array's folder."""
+        if not index:
+            return self.prefix or "0"
+        joined = self.separator.join(map(str, index))
+        return f"{self.prefix}{self.separator}{joined}" if self.prefix else joined
+
+
+@dataclass(frozen=True)
+class ArrayMeta:
+    """One array. `file_chunk`: elements of one chunk file (a shard, where there are shards)."""
+
+    version: int
+    shape: Shape
+    file_chunk: Shape
+    dtype: DType
+    fill: bytes
+    keys: ChunkKeys
+    pipeline: Pipeline
+    dimensions: tuple[str | None, ...] | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How the chunks of an array look from outside.
+
+    `backwards`: their elements lie in Fortran order, so as stored all dimensions are the other way round.
+    `chunk`: what one row of a table holds, as stored; with `sharded` a chunk file holds many.
+    `packed`: chunks must be decoded. `turned`: decoded, a chunk has its dimensions in the user's order all the same.
+    """
+
+    backwards: bool
+    chunk: Shape
+    turned: bool
+    packed: bool
+    sharded: bool
+
+    def stored(self, shape: Shape) -> Shape:
+        return shape[::-1] if self.backwards else shape
+
+
+def storage_of(meta: ArrayMeta) -> Storage:
+    """A reversal of all dimensions is Fortran order, which costs nothing. Any other order is decoded on the host."""
+    outer, rank = meta.pipeline, len(meta.shape)
+    outside = _order(outer.order, rank)
+    if outer.sharding is None:
+        backwards = outside == "F"
+        chunk = meta.file_chunk[::-1] if backwards else meta.file_chunk
+        return Storage(backwards, chunk, backwards, bool(outer.packers) or outside == "other", False)
+    inner = outer.sharding.inner
+    orders = {outside, _order(inner.order, rank)}
+    if outer.packers or inner.sharding is not None or orders == {"F"} or "other" in orders:
+        return Storage(False, meta.file_chunk, False, True, False)  # a shard can only be decoded as a whole
+    turned = "F" in orders and outside == "C"
+    chunk = outer.sharding.shape[::-1] if turned else outer.sharding.shape  # of shards that are turned themselves
+    return Storage("F" in orders, chunk, turned, bool(inner.packers), True)
+
+
+def recipe_of(meta: ArrayMeta) -> Recipe | str:
+    """How a device undoes the packing of a chunk; or why only the host can."""
+    storage, pipeline = storage_of(meta), meta.pipeline
+    if storage.sharded and pipeline.sharding is not None:
+        pipeline = pipeline.sharding.inner
+    elif pipeline.sharding is not None:
+        return "shards that are compressed as a whole, and shards in shards, are decoded on the host"
+    if _order(pipeline.order, len(meta.shape)) == "other":
+        return f"its elements have the order {pipeline.order}, neither C nor Fortran"
+    names = [packer.name for packer in pipeline.packers]
+    if len(names) == 1 and names[0] in _RECIPES:
+        return _RECIPES[names[0]]
+    return f"of Zarr's codecs, {', '.join(_RECIPES)} alone are undone on a GPU; this has {', '.join(names) or 'none'}"
+
+
+def _order(order: tuple[int, ...] | None, rank: int) -> str:
+    if order is None or order == tuple(range(rank)):
+        return "C"
+    return "F" if order == tuple(range(rank))[::-1] else "other"
+
+
+def parse_array(document: dict[str, Any]) -> ArrayMeta:
+    """From zarr.json of an array. Raises ValueError."""
+    shape = integers(member(document, "shape", list), "shape", 0)
+    named_dimensions = document.get("dimension_names")
+    dimensions = None if named_dimensions is None else texts(named_dimensions, "dimension_names", len(shape))
+    attributes = member(document, "attributes", dict) if "attributes" in document else {}
+    plain = Pipeline((), None, None, ())
+    whole, keys = tuple(max(1, extent) for extent in shape), ChunkKeys("c", "/")
+    meta = ArrayMeta(3, shape, whole, DType("void8", 1, "V"), b"\0", keys, plain, dimensions, attributes)
+    try:
+        _check_understood(document)
+        meta = replace(meta, file_chunk=_grid(document, len(shape)), keys=_keys(document))
+    except Unsupported as error:
+        return replace(meta, refusal=str(error))
+    return finished(meta, document)
+
+
+def _check_understood(document: dict[str, Any]) -> None:
+    for key in sorted(set(document) - _KNOWN):
+        extension = document[key]
+        if not isinstance(extension, dict) or extension.get("must_understand") is not False:
+            raise Unsupported(f"it has the member {short(key)}, which nobody here understands")
+    if document.get("storage_transformers"):
+        raise Unsupported("storage transformers are not known")
+
+
+def finished(meta: ArrayMeta, document: dict[str, Any]) -> ArrayMeta:
+    """With type, codecs and fill value; or with the reason why there are none."""
+    changes: dict[str, Any] = {}
+    try:
+        dtype = parse_type(document.get("data_type"))
+        pipeline = parse_pipeline(document.get("codecs"), meta.file_chunk)
+        order = pipeline.byte_order
+        if order is None and dtype.word_bytes > 1 and dtype.kind != "V":
+            raise ValueError("codec 'bytes' does not say the order of bytes")
+        dtype = with_order(dtype, bool(order))
+        if "fill_value" not in document:
+            raise ValueError("it has no 'fill_value'")
+        changes = {"dtype": dtype, "pipeline": pipeline, "fill": parse_fill(document["fill_value"], dtype)}
+        check_sizes(meta, dtype)
+    except Unsupported as error:
+        changes = {"refusal": str(error)}
+    return ArrayMeta(**(vars(meta) | changes))
+
+
+def check_sizes(meta: ArrayMeta, dtype: DType) -> None:
+    for shape, what in ((meta.shape, "shape"), (meta.file_chunk, "chunk shape")):
+        if math.prod(shape) * dtype.itemsize >= LARGEST:
+            raise ValueError(f"{what} {shape} of {dtype.itemsize}-byte elements is larger than any file system")
+
+
+def _grid(document: dict[str, Any], rank: int) -> Shape:
+    name, configuration = named(document.get("chunk_grid"), "chunk_grid")
+    if name != "regular":
+        raise Unsupported(f"chunk grid {short(name)} is not 'regular'")
+    chunk = integers(configuration.get("chunk_shape"), "chunk_shape", 1)
+    if len(chunk) != rank:
+        raise ValueError(f"chunk_shape {chunk} has {len(chunk)} dimensions, the array {rank}")
+    return chunk
+
+
+def _keys(document: dict[str, Any]) -> ChunkKeys:
+    name, configuration = named(document.get("chunk_key_encoding"), "chunk_key_encoding")
+    if name not in ("default", "v2"):
+        raise Unsupported(f"chunk key encoding {short(name)} is none of 'default' and 'v2'")
+    separator = configuration.get("separator", "/" if name == "default" else ".")
+    if separator not in ("/", "."):
+        raise ValueError(f"the separator of chunk keys is {short(separator)}")
+    return ChunkKeys("c" if name == "default" else "", separator)

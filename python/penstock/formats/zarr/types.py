@@ -1,0 +1,164 @@
+"""Zarr's data types and fill values, to and from DType and the bytes of one element.
+
+What must stay true: a fill value becomes exactly the bytes that the store's own writers would have stored; a type that
+is none of numbers or raw bytes is refused by name.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+import struct
+from typing import Any
+
+import numpy as np
+
+from penstock._dtype import DType
+from penstock.formats.zarr.json import Unsupported, named, short
+
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_LETTERS = {"float16": "e", "float32": "f", "float64": "d"}
+_COMPLEX = {"complex64": "f", "complex128": "d", "complex_float32": "f", "complex_float64": "d"}
+_ALIASES = {"complex_float32": "complex64", "complex_float64": "complex128"}
+_LARGEST_ELEMENT = 1 << 20
+# Types with names of their own that are plain, and what they are.
+_KNOWN = {
+    *(
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+    ),
+    *("complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"),
+}
+
+
+def parse_type(value: Any) -> DType:
+    """From `data_type` of zarr.json, in little-endian order. Raises Unsupported and ValueError."""
+    name, configuration = named(value, "the data type")
+    name = _ALIASES.get(name, name)
+    if name in _KNOWN:
+        return DType.of(name)
+    bits = re.fullmatch(r"r([1-9][0-9]{0,8})", name)
+    if bits is not None and int(bits[1]) % 8 == 0:
+        return _raw(int(bits[1]) // 8)
+    if name == "raw_bytes":
+        return _raw(configuration.get("length_bytes"))
+    raise Unsupported(f"its elements are of type {name!r}; Penstock reads no text, dates or objects")
+
+
+def _raw(length: Any) -> DType:
+    if type(length) is not int or not 0 < length <= _LARGEST_ELEMENT:
+        raise ValueError(f"elements of {short(length)} bytes; 1 to {_LARGEST_ELEMENT} are possible")
+    return DType(f"void{8 * length}", length, "V")
+
+
+def with_order(dtype: DType, big_endian: bool) -> DType:
+    swapped = big_endian and dtype.word_bytes > 1 and dtype.kind != "V"
+    return DType(dtype.name, dtype.itemsize, dtype.kind, swapped, dtype.fields)
+
+
+def type_document(dtype: DType) -> str | dict[str, Any]:
+    """`data_type` of zarr.json. Raises ValueError where Zarr has none. Raw bytes are called as zarr-python calls them,
+    which does not know the r40 of the specification."""
+    if dtype.name in _KNOWN:
+        return dtype.name
+    if dtype.kind == "V" and not dtype.fields:
+        return {"name": "raw_bytes", "configuration": {"length_bytes": dtype.itemsize}}
+    raise ValueError(f"Zarr has no type for {dtype}; write its members as arrays of their own")
+
+
+def parse_fill(value: Any, dtype: DType) -> bytes:
+    """One element as stored, from `fill_value`. Raises ValueError."""
+    try:
+        plain = _fill(value, dtype)
+    except (TypeError, OverflowError, struct.error, binascii.Error):
+        raise ValueError(f"the fill value {short(value)} is no {dtype.name}") from None
+    word = dtype.word_bytes
+    if not dtype.big_endian:
+        return plain
+    return b"".join(plain[at : at + word][::-1] for at in range(0, len(plain), word))
+
+
+def _fill(value: Any, dtype: DType) -> bytes:
+    """Little-endian."""
+    if dtype.kind == "b":
+        if not isinstance(value, bool):
+            raise TypeError
+        return bytes([value])
+    if dtype.kind in "iu":
+        return _integer(value).to_bytes(dtype.itemsize, "little", signed=dtype.kind == "i")
+    if dtype.kind == "f":
+        return _float(value, dtype)
+    if dtype.kind == "c":
+        if not isinstance(value, list) or len(value) != 2:
+            raise TypeError
+        half = DType.of("float32" if dtype.itemsize == 8 else "float64")
+        return b"".join(_float(part, half) for part in value)
+    return _small_float(value, dtype) if dtype.kind == "E" else _raw_fill(value, dtype)
+
+
+def _integer(value: Any) -> int:
+    """Old writers say 0.0 for integers."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def _float(value: Any, dtype: DType) -> bytes:
+    if isinstance(value, str) and value.startswith("0x"):
+        return _hexadecimal(value, dtype)
+    if isinstance(value, str):
+        value = _SPECIAL.get(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    return struct.pack("<" + _LETTERS[dtype.name], value)
+
+
+def _hexadecimal(value: str, dtype: DType) -> bytes:
+    if not re.fullmatch(rf"0x[0-9a-fA-F]{{{2 * dtype.itemsize}}}", value):
+        raise TypeError
+    return bytes.fromhex(value[2:])[::-1]
+
+
+def _small_float(value: Any, dtype: DType) -> bytes:
+    """bfloat16 is the upper half of a float32; of the others only what needs no rounding of ours."""
+    if isinstance(value, str) and value.startswith("0x"):
+        return _hexadecimal(value, dtype)
+    if dtype.name == "bfloat16":
+        bits = int.from_bytes(_float(value, DType.of("float32")), "little")
+        if bits & 0x7FFFFFFF > 0x7F800000:
+            return (0x7FC0 | bits >> 31 << 15).to_bytes(2, "little")
+        return (bits + 0x7FFF + (bits >> 16 & 1) >> 16).to_bytes(2, "little")
+    if value == 0 and dtype.name != "float8_e8m0fnu":
+        return b"\0"
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise ValueError(f"the fill value of {dtype.name} needs: pip install ml_dtypes") from None
+    number = _SPECIAL.get(value, value) if isinstance(value, str) else value
+    return np.array(number, getattr(ml_dtypes, dtype.name)).tobytes()
+
+
+def _raw_fill(value: Any, dtype: DType) -> bytes:
+    if isinstance(value, list) and all(type(byte) is int for byte in value):
+        raw = bytes(value) if all(0 <= byte < 256 for byte in value) else b""
+    elif isinstance(value, str):
+        raw = base64.b64decode(value, validate=True)
+    else:
+        raise TypeError
+    if len(raw) != dtype.itemsize:
+        raise TypeError
+    return raw

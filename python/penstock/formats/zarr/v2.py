@@ -1,0 +1,93 @@
+"""Zarr version 2 arrays, read as if they were version 3: the same chunks, described by another document.
+
+What must stay true: compressors that need arbitrary code (numcodecs knows some) are never run; filters are refused by
+name. Version 2 is not written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from penstock._dtype import DType
+from penstock.formats.zarr.array import ArrayMeta, ChunkKeys, check_sizes
+from penstock.formats.zarr.codecs import Packer, Pipeline
+from penstock.formats.zarr.json import Unsupported, integers, member, short
+from penstock.formats.zarr.types import parse_fill
+
+_PACKERS = ("zlib", "gzip", "zstd", "blosc", "lz4")
+_TYPE = re.compile(r"[<>|=]?[biufcV][0-9]{1,6}")
+_DIMENSIONS = "_ARRAY_DIMENSIONS"  # where xarray keeps names of dimensions, which version 2 has not
+
+
+def parse_array_v2(document: dict[str, Any], attributes: Mapping[str, Any]) -> ArrayMeta:
+    """From .zarray and .zattrs. Raises ValueError."""
+    if member(document, "zarr_format", int) != 2:
+        raise ValueError(f"zarr_format {document['zarr_format']} in .zarray is not 2")
+    shape = integers(member(document, "shape", list), "shape", 0)
+    chunks = integers(member(document, "chunks", list), "chunks", 1)
+    if len(chunks) != len(shape):
+        raise ValueError(f"chunks {chunks} has {len(chunks)} dimensions, the array {len(shape)}")
+    separator = document.get("dimension_separator", ".")
+    if separator not in ("/", "."):
+        raise ValueError(f"dimension_separator is {short(separator)}")
+    names = attributes.get(_DIMENSIONS)
+    is_named = isinstance(names, list) and len(names) == len(shape) and all(isinstance(one, str) for one in names)
+    kept = {key: value for key, value in attributes.items() if key != _DIMENSIONS or not is_named}
+    try:
+        dtype, pipeline = _type(document.get("dtype")), _pipeline(document, len(shape))
+        fill, refusal = _fill(document.get("fill_value"), dtype), ""
+    except Unsupported as error:
+        dtype, pipeline, fill, refusal = DType("void8", 1, "V"), Pipeline((), None, None, ()), b"\0", str(error)
+    meta = ArrayMeta(2, shape, chunks, dtype, fill, ChunkKeys("", separator), pipeline)
+    check_sizes(meta, dtype)
+    return ArrayMeta(
+        **(vars(meta) | {"dimensions": tuple(names) if is_named else None, "attributes": kept, "refusal": refusal})
+    )
+
+
+def _type(value: Any) -> DType:
+    try:
+        if isinstance(value, str) and _TYPE.fullmatch(value):
+            return DType.of(np.dtype(value))
+        if isinstance(value, list) and 0 < len(value) <= 1000 and all(map(_is_member, value)):
+            return DType.of(np.dtype([(name, kind) for name, kind in value]))
+    except (TypeError, ValueError):
+        pass
+    raise Unsupported(f"its elements are of type {short(value)}; Penstock reads no text, dates or objects")
+
+
+def _is_member(value: Any) -> bool:
+    plain = isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
+    return plain and bool(_TYPE.fullmatch(value[1]))
+
+
+def _pipeline(document: dict[str, Any], rank: int) -> Pipeline:
+    filters = document.get("filters")
+    if filters:
+        raise Unsupported(f"its chunks went through filters {short(filters)}")
+    order = document.get("order", "C")
+    if order not in ("C", "F"):
+        raise ValueError(f"order is {short(order)}")
+    compressor = document.get("compressor")
+    if compressor is None:
+        packers: tuple[Packer, ...] = ()
+    elif isinstance(compressor, dict) and compressor.get("id") in _PACKERS:
+        packers = (Packer(compressor["id"]),)
+    else:
+        raise Unsupported(f"its chunks are compressed by {short(compressor)}, which is none of {', '.join(_PACKERS)}")
+    orders = (tuple(range(rank))[::-1],) if order == "F" else ()
+    return Pipeline(orders, None, None, packers)
+
+
+def _fill(value: Any, dtype: DType) -> bytes:
+    if value is None:
+        return bytes(dtype.itemsize)
+    if dtype.kind == "b" and value in (0, 1):
+        value = bool(value)
+    if dtype.kind == "V" and value == 0:
+        return bytes(dtype.itemsize)
+    return parse_fill(value, dtype)
