@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from penstock._core import path_names
     from penstock._dtype import DType
     from penstock._error import Error
-    from penstock._include import get_include
+    from penstock._include import (
+        get_cmake_dir,
+        get_fortran_source,
+        get_include,
+        get_library_dir,
+        get_pkgconfig_dir,
+    )
     from penstock._open import create, load, open, save
     from penstock._profiles import profile_folders
     from penstock._sizes import parse_bytes
@@ -59,7 +65,11 @@ __all__ = [
     "Transfer",
     "UnreadableWarning",
     "create",
+    "get_cmake_dir",
+    "get_fortran_source",
     "get_include",
+    "get_library_dir",
+    "get_pkgconfig_dir",
     "gpu",
     "hmatrix",
     "load",
@@ -78,7 +88,7 @@ _HOMES = {
     "_core": ("path_names",),
     "_dtype": ("DType",),
     "_error": ("Error",),
-    "_include": ("get_include",),
+    "_include": ("get_cmake_dir", "get_fortran_source", "get_include", "get_library_dir", "get_pkgconfig_dir"),
     "_open": ("create", "load", "open", "save"),
     "_profiles": ("profile_folders",),
     "_sizes": ("parse_bytes",),

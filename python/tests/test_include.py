@@ -1,4 +1,4 @@
-"""The headers inside the installed package: they are there; host programs and kernels of users compile with them."""
+"""Headers, library and Fortran module inside the installed package: they are there, and programs of users build."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import assert_one_line_error, run_penstock
 
 import penstock as ps
 
@@ -88,3 +89,73 @@ def test_a_kernel_compiles_where_there_are_no_headers_of_the_system() -> None:
     library.nvrtcGetProgramLog(program, log)
     library.nvrtcDestroyProgram(ctypes.byref(program))
     assert result == 0, log.value.decode()
+
+
+def asked(*options: str) -> list[str]:
+    """What `penstock config` prints, as words; skips where the package is not installed."""
+    ran = run_penstock("config", *options)
+    if ran.code != 0 and "this installation has none" in ran.err:
+        pytest.skip("the package is not installed: this tree has no libpenstock.so beside it")
+    assert ran.code == 0, ran.err
+    return ran.out.split()
+
+
+def built_and_run(command: list[str | Path], place: Path) -> str:
+    """The program `snapshot` of a compiler's command, run in the place."""
+    done = subprocess.run([*map(str, command), "-o", "snapshot"], cwd=place, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    ran = subprocess.run([place / "snapshot"], cwd=place, capture_output=True, text=True, timeout=LIMIT_S)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_a_c_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    text = built_and_run([compiler, *strict, EXAMPLES / "snapshot.c", *asked("--cflags", "--libs")], tmp_path)
+    assert "snapshot.bin holds 1048576 cells, read back as they were" in text
+    assert (tmp_path / "snapshot.bin").stat().st_size == 8 << 20
+
+
+def test_a_fortran_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
+    compiler = shutil.which("gfortran")
+    if compiler is None:
+        pytest.skip("no gfortran")
+    strict = ["-std=f2018", "-Wall", "-Wextra", "-Werror", "-Wno-compare-reals", "-fimplicit-none"]
+    sources = [*asked("--fortran"), EXAMPLES / "snapshot.f90"]
+    text = built_and_run([compiler, *strict, *sources, *asked("--libs")], tmp_path)
+    assert "snapshot.bin holds 1048576 cells, read back as they were" in text
+
+
+def test_pkg_config_finds_the_package_where_config_says(tmp_path: Path) -> None:
+    compiler, tool = shutil.which("gcc") or shutil.which("cc"), shutil.which("pkg-config")
+    if compiler is None or tool is None:
+        pytest.skip("no C compiler" if compiler is None else "no pkg-config")
+    environment = os.environ | {"PKG_CONFIG_PATH": asked("--pkg-config-dir")[0]}
+    command = [tool, "--cflags", "--libs", "penstock"]
+    flags = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout.split()
+    text = built_and_run([compiler, EXAMPLES / "snapshot.c", *flags, *asked("--rpath")], tmp_path)
+    assert "read back as they were" in text
+
+
+def test_all_of_config_is_there_and_python_says_the_same() -> None:
+    asked()
+    lines = dict(line.split(": ", 1) for line in run_penstock("config").out.splitlines())
+    assert lines["cflags"] == f"-I{ps.get_include()}"
+    assert f"-L{ps.get_library_dir()}" in lines["libs"].split() and lines["rpath"] in lines["libs"].split()
+    assert lines["fortran"] == ps.get_fortran_source() and Path(lines["fortran"]).is_file()
+    assert lines["cmake-dir"] == ps.get_cmake_dir() and Path(lines["cmake-dir"], "penstockConfig.cmake").is_file()
+    assert lines["pkg-config-dir"] == ps.get_pkgconfig_dir() and Path(lines["pkg-config-dir"], "penstock.pc").is_file()
+
+
+@pytest.mark.parametrize("option", ["--cflags", "--libs", "--rpath", "--fortran", "--cmake-dir", "--pkg-config-dir"])
+def test_an_installation_without_them_says_what_to_do(option: str, tmp_path: Path) -> None:
+    """The package without its folders, as in a source tree."""
+    package, bare = Path(ps.__file__).parent, tmp_path / "penstock"
+    shutil.copytree(package, bare, ignore=shutil.ignore_patterns("include", "lib*", "share", "__pycache__", "suites"))
+    if not list(bare.glob("_core*.so")):
+        pytest.skip("the module is built elsewhere")
+    ran = run_penstock("config", option, env={"PYTHONPATH": str(tmp_path)})
+    assert_one_line_error(ran, "this installation has none", "pip install . in the source tree")

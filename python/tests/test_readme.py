@@ -36,7 +36,10 @@ PAGES = (
     "docs/applications/hmatrix.md",
     "docs/formats/hmat.md",
     *(f"docs/formats/{one}.md" for one in FORMATS),
+    *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs/guide").glob("*.md"))),
 )
+PROGRAMS = {"install-and-link": ("gcc", "gfortran", "pkg-config", "cmake")}  # that a page's code runs
+SOURCES = {"install-and-link": ("snapshot.c", "snapshot.f90")}  # examples that a page says to have
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 180
 
@@ -45,9 +48,19 @@ def blocks(page: str) -> list[tuple[str, str]]:
     return BLOCK.findall((ROOT / page).read_text())
 
 
+def need_installed() -> None:
+    try:
+        penstock.get_library_dir()
+    except penstock.Error:
+        pytest.skip("the package is not installed: this tree has no libpenstock.so beside it")
+
+
+def run_path() -> str:
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
 def run(command: list[str], place: Path) -> None:
-    paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PATH": paths, "PENSTOCK_PROGRESS": "0"}
+    environment = os.environ | {"PATH": run_path(), "PENSTOCK_PROGRESS": "0"}
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
 
@@ -99,6 +112,12 @@ def compile_block(language: str, code: str, place: Path) -> None:
 def test_blocks_run_as_written(page: str, tmp_path: Path) -> None:
     for package in FORMATS.get(Path(page).stem, ()):
         pytest.importorskip(package)
+    for program in PROGRAMS.get(Path(page).stem, ()):
+        if shutil.which(program, path=run_path()) is None:
+            pytest.skip(f"no {program}")
+    for source in SOURCES.get(Path(page).stem, ()):
+        need_installed()
+        shutil.copy(ROOT / "examples" / source, tmp_path)
     found = blocks(page)
     assert found
     for language, code in found:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from penstock import Error, __version__
-from penstock.cli import calibrate, doctor, explain, hmatrix, read, write
+from penstock.cli import calibrate, config, doctor, explain, hmatrix, read, write
 
 app = typer.Typer(
     name="penstock",
@@ -26,6 +26,7 @@ COMMANDS = (
     write.write,
     explain.explain,
     calibrate.calibrate,
+    config.config,
 )
 for _run in COMMANDS:
     app.command(_run.__name__)(_run)

@@ -1,0 +1,39 @@
+"""`penstock config`: what compilers and build tools need to use the C library and the Fortran module of the package."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+from penstock import _include
+
+
+def config(
+    cflags: Annotated[bool, typer.Option("--cflags", help="Flags that compile C and C++.")] = False,
+    libs: Annotated[bool, typer.Option("--libs", help="Flags that link, with the rpath.")] = False,
+    rpath: Annotated[bool, typer.Option("--rpath", help="The rpath alone, to add to those of pkg-config.")] = False,
+    fortran: Annotated[bool, typer.Option("--fortran", help="The Fortran module, a source to compile.")] = False,
+    cmake_dir: Annotated[bool, typer.Option("--cmake-dir", help="Folder for -Dpenstock_DIR of CMake.")] = False,
+    pkg_config_dir: Annotated[bool, typer.Option("--pkg-config-dir", help="Folder for PKG_CONFIG_PATH.")] = False,
+) -> int:
+    """Print what a compiler needs to use this package from C, C++ and Fortran, on one line.
+
+    Without an option all of it is printed with names.
+
+    Example: gcc program.c $(penstock config --cflags --libs)
+    """
+    known = {
+        "cflags": (cflags, _include.cflags),
+        "libs": (libs, _include.libs),
+        "rpath": (rpath, _include.rpath),
+        "fortran": (fortran, lambda: shlex.quote(_include.get_fortran_source())),
+        "cmake-dir": (cmake_dir, lambda: shlex.quote(_include.get_cmake_dir())),
+        "pkg-config-dir": (pkg_config_dir, lambda: shlex.quote(_include.get_pkgconfig_dir())),
+    }
+    asked = [find() for wanted, find in known.values() if wanted]
+    lines = [" ".join(asked)] if asked else [f"{name}: {find()}" for name, (_, find) in known.items()]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0
