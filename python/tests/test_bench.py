@@ -20,6 +20,7 @@ from penstock.calibration.poison import POISON
 from penstock.calibration.workspace import Workspace, check_space
 from penstock_bench.engine import grid, results, session, suite
 from penstock_bench.suites.core import suite as core, targets
+from penstock_bench.suites.core.bench import CoreBench
 
 Run = Callable[..., Ran]
 SMALL = """
@@ -291,7 +292,7 @@ def test_every_byte_of_small_requests_is_checked(tmp_path: Path, name: str) -> N
         context.open(place.make(place.source)) as source,
     ):
         device, pinned = context.allocate(bytes), context.allocate(bytes, "pinned")
-        bench = core.Bench(context, place, rows, settings, source, source, device, pinned, frozenset())
+        bench = CoreBench(context, place, rows, settings, source, source, device, pinned, frozenset())
         probe = next(one for one in core._probes(bench, {"read": {}, "write": {}}) if one.name == name)
         sample = probe.measure(0)
         assert sample["bytes"] == sample["requests"] * core.BLOCK_BYTES

@@ -15,7 +15,7 @@ from penstock.calibration.workspace import CROWDED, Workspace
 from penstock_bench.engine import results
 from penstock_bench.engine.results import Results
 from penstock_bench.suites.formats import suite as formats, targets as format_targets
-from penstock_bench.suites.formats.suite import Bench
+from penstock_bench.suites.formats.bench import FormatsBench
 
 pytest.importorskip("h5py")
 Run = Callable[..., Any]
@@ -68,7 +68,7 @@ def test_every_probe_is_measured_or_told_missing(penstock: Run, tmp_path: Path) 
 
 def test_a_wrong_byte_in_a_file_of_a_format_fails_the_run(tmp_path: Path) -> None:
     with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place, Results(None) as rows:
-        bench = Bench(context, place, rows, {"tensors": 2}, context.allocate(1 << 20))
+        bench = FormatsBench(context, place, rows, {"tensors": 2}, context.allocate(1 << 20))
         formats._make(bench, "HDF5")
         assert formats._read(bench, "HDF5", 0)["bytes"] == 1 << 20
         with bench.file("HDF5").open("r+b") as stream:
@@ -85,7 +85,7 @@ def test_a_wrong_byte_in_a_file_of_a_format_fails_the_run(tmp_path: Path) -> Non
 
 def test_of_many_datasets_the_wrong_one_is_named(tmp_path: Path) -> None:
     with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place, Results(None) as rows:
-        bench = Bench(context, place, rows, {"tensors": 4}, context.allocate(1 << 20))
+        bench = FormatsBench(context, place, rows, {"tensors": 4}, context.allocate(1 << 20))
         formats._make(bench, "safetensors")
         assert formats._load(bench)["bytes"] > 1 << 20
         with bench.file("safetensors").open("r+b") as stream:

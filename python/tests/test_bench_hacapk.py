@@ -18,7 +18,7 @@ from penstock import hmatrix
 from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine import kinds, session, suite
 from penstock_bench.suites.hmatrix import hacapk as hmatrix_hacapk, judge as hmatrix_judge
-from penstock_bench.suites.hmatrix.suite import Bench
+from penstock_bench.suites.hmatrix.bench import HMatrixBench
 
 # As HACApK 1.0.0 prints it, of 320 triangles; numbers are made up.
 SAID = """ Number of processes            1
@@ -150,7 +150,7 @@ def test_a_suite_that_says_nothing_of_it_runs_without(tmp_path: Path) -> None:
     whole = suite.load("hmatrix", True)
     table = {key: value for key, value in whole.settings["hmatrix"].items() if key != "hacapk"}
     bench = SimpleNamespace(settings=suite.Settings(tmp_path, table))
-    assert hmatrix_hacapk.probes(cast(Bench, bench)) == []
+    assert hmatrix_hacapk.probes(cast(HMatrixBench, bench)) == []
 
 
 def test_a_program_that_is_not_there_is_missing(tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ from penstock_bench.engine.power import PowerMeter
 from penstock_bench.engine.rounds import Probe
 from penstock_bench.suites import io_size
 from penstock_bench.suites.core import suite as core
+from penstock_bench.suites.core.bench import CoreBench
 from penstock_bench.suites.first_touch import particle_files, suite as first_touch
 from penstock_bench.suites.formats import suite as formats
+from penstock_bench.suites.formats.bench import FormatsBench
 
 Run = Callable[..., Ran]
 HOT = """
@@ -160,14 +162,14 @@ class Elsewhere:
 
 
 def of_grid(context: penstock.Context, place: Workspace) -> Callable[[], object]:
-    bench = grid.Bench(context, place, results.Results(None))
+    bench = grid.GridBench(context, place, results.Results(None))
     return lambda: grid.run_trial(bench, suite.Trial("buffered"))
 
 
 def of_core(context: penstock.Context, place: Workspace) -> Callable[[], object]:
     source, bytes = context.open(place.source), place.file_bytes
     memory = context.allocate(bytes), context.allocate(bytes, "pinned")
-    bench = core.Bench(context, place, results.Results(None), {}, source, source, *memory, frozenset())
+    bench = CoreBench(context, place, results.Results(None), {}, source, source, *memory, frozenset())
     return lambda: core.read(bench, "buffered", "second")
 
 
@@ -178,8 +180,8 @@ def of_stage(context: penstock.Context, place: Workspace) -> Callable[[], object
 
 def of_loads(context: penstock.Context, place: Workspace) -> Callable[[], object]:
     there = io_size.Place("local", place.source, place.media, "", "")
-    bench = io_size.Bench(context, context.allocate(place.file_bytes), PowerMeter(context.device), 10.0)
-    return lambda: io_size._measure(bench, io_size.Cell("buffered", 1 << 20, 1, there), 0)
+    bench = io_size.IoSizeBench(context, context.allocate(place.file_bytes), PowerMeter(context.device), 10.0)
+    return lambda: io_size._measure(bench, io_size.IoSizeCell("buffered", 1 << 20, 1, there), 0)
 
 
 @pytest.mark.parametrize("reader", [of_grid, of_core, of_stage, of_loads])
@@ -200,7 +202,7 @@ def test_what_memory_held_before_does_not_pass_for_what_came(
 def test_a_file_of_a_format_that_is_not_read_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timed = formats.timed
     with penstock.Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place:
-        bench = formats.Bench(context, place, results.Results(None), {"tensors": 2}, context.allocate(1 << 20))
+        bench = FormatsBench(context, place, results.Results(None), {"tensors": 2}, context.allocate(1 << 20))
         for format in ("HDF5", "NPY"):
             formats._make(bench, format)
         reads = [partial(formats._read, bench, format, 0) for format in ("HDF5", "NPY")]
@@ -220,6 +222,6 @@ def test_a_file_that_stays_in_memory_is_never_called_cold(tmp_path: Path, monkey
             make_resident(file, place.file_bytes)
             with pytest.raises(NotPossible, match="cannot be made cold"):
                 make_cold(file, place.file_bytes)
-        bench = grid.Bench(context, place, results.Results(None))
+        bench = grid.GridBench(context, place, results.Results(None))
         with pytest.raises(NotPossible, match="cannot be made cold"):
             grid.run_trial(bench, suite.Trial("buffered", cache="cold"))

@@ -102,7 +102,7 @@ def test_the_figure_is_drawn(rows: list[dict[str, Any]], tmp_path: Path) -> None
 def visits_of(speeds: dict[str, float], took: str, rounds: int) -> dict[str, int]:
     """How often a field wants each way, when each visit finds the same."""
     field = choice.Field(rounds)
-    ways = [choice.Way(name, "auto" if "auto" in name else name) for name in speeds]
+    ways = [choice.ChoiceWay(name, "auto" if "auto" in name else name) for name in speeds]
     counts = dict.fromkeys(speeds, 0)
     for _ in range(rounds):
         for way in ways:
@@ -124,9 +124,9 @@ def test_visits_go_to_what_is_hard_to_tell_apart() -> None:
 
 
 def test_what_is_missing_or_was_hopeless_in_smaller_cells_is_not_tried() -> None:
-    field, direct, auto = choice.Field(9), choice.Way("direct", "direct"), choice.Way("auto", "auto")
+    field, direct, auto = choice.Field(9), choice.ChoiceWay("direct", "direct"), choice.ChoiceWay("auto", "auto")
     small, large = (Cell("read", True, size, "direct") for size in (16 << 20, 64 << 20))
-    field.saw(small, choice.Way("buffered", "buffered"), Sample(1.0, 0.0, 1, "buffered"))
+    field.saw(small, choice.ChoiceWay("buffered", "buffered"), Sample(1.0, 0.0, 1, "buffered"))
     field.saw(small, direct, Sample(2.5, 0.0, 1, "direct"))
     assert not field.wanted(large, direct)
     assert field.wanted(replace(large, cached=False), direct)

@@ -34,7 +34,7 @@ READ = WRITE | {"io_type": "0"}
 Run = Callable[..., Ran]
 
 
-def run(path: Path, flags: dict[str, Any], **more: Any) -> list[gdsio.Report]:
+def run(path: Path, flags: dict[str, Any], **more: Any) -> list[gdsio.GdsioReport]:
     return list(gdsio.run(job_of(Flags(**{"file": str(path)} | flags | more))))
 
 
@@ -359,16 +359,16 @@ def test_the_line_is_gdsios_to_the_letter() -> None:
     found = {"bytes": 818796544 << 10, "operations": 799606, "seconds": 119.679102, "reads": reads, "writes": None,
              "path_bytes": {"gds-compat": 818796544 << 10}}  # fmt: skip
     one = job(threads="8", size="500M", io="1M", transfer="0", seconds="120")
-    report = gdsio.Report(one, found, False, 4096000 << 10)
+    report = gdsio.GdsioReport(one, found, False, 4096000 << 10)
     assert report.line() == (
         "IoType: READ XferType: GPUD Threads: 8 DataSetSize: 818796544/4096000(KiB) IOSize: 1024(KiB) "
         "Throughput: 6.524658 GiB/sec, Avg_Latency: 1197.370995 usecs ops: 799606 total_time 119.679102 secs "
         "Path: gds-compat"
     )
-    batch = gdsio.Report(job(threads="8", size="500M", transfer="6"), found, False, 4096000 << 10)
+    batch = gdsio.GdsioReport(job(threads="8", size="500M", transfer="6"), found, False, 4096000 << 10)
     assert " XferType: GPU_BATCH Threads: 1 IoDepth: 8 DataSetSize: " in batch.line()
     mixed = found | {"path_bytes": {"buffered": 1, "direct": 2}}
-    assert gdsio.Report(one, mixed, True, 1).line().endswith(" Path: direct+buffered Device: emulated")
+    assert gdsio.GdsioReport(one, mixed, True, 1).line().endswith(" Path: direct+buffered Device: emulated")
 
 
 def test_json_of_the_command_is_one_object_a_line(penstock: Run, tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ from conftest import Ran, assert_one_line_error
 
 from penstock import Context, Error
 from penstock_bench.h5bench import config
+from penstock_bench.h5bench.benchmark import Options, Result
 from penstock_bench.h5bench.data import FIELDS, SEED, place_of
 from penstock_bench.h5bench.parts import parts_of
-from penstock_bench.h5bench.run import Options, Result, perform
+from penstock_bench.h5bench.run import perform
 
 EXAMPLES = Path(__file__).parents[2] / "bench" / "h5bench"
 Run = Callable[..., Ran]
@@ -41,7 +42,7 @@ def save(path: Path, content: Any) -> Path:
     return path
 
 
-def runs_of(place: Path, *benchmarks: tuple[str, dict[str, Any]]) -> list[config.Run]:
+def runs_of(place: Path, *benchmarks: tuple[str, dict[str, Any]]) -> list[config.H5benchRun]:
     content = document(*benchmarks, directory=str(place / "storage"))
     return config.load(save(place / "config.json", content))
 
@@ -182,7 +183,7 @@ def test_in_the_background_steps_move_while_others_compute(context: Context, tmp
 def test_parts_cover_what_the_option_says_once(option: str) -> None:
     dims = (24, 20) if option in ("LDC", "RDC", "PRL", "CS") else (480,)
     blocks = {"STRIDED": ((7, 3),), "CS": ((8, 3), (5, 2))}.get(option, ((4, 4), (5, 5)) if len(dims) == 2 else ())
-    run = config.Run("read", Path("f"), "CONTIG", "CONTIG", dims, 1, option, blocks, 40, 100)
+    run = config.H5benchRun("read", Path("f"), "CONTIG", "CONTIG", dims, 1, option, blocks, 40, 100)
     marks, order = np.zeros(dims, int), []
     for part in parts_of(run):
         marks[part.index] += 1

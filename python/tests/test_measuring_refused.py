@@ -19,8 +19,9 @@ from penstock_bench.engine.results import Results, read, unfinished
 from penstock_bench.gdsio import run as gdsio
 from penstock_bench.gdsio.job import Flags, job_of
 from penstock_bench.h5bench import config as h5bench_config
+from penstock_bench.h5bench.benchmark import Options
 from penstock_bench.h5bench.parts import parts_of
-from penstock_bench.h5bench.run import Options, perform
+from penstock_bench.h5bench.run import perform
 
 Run = Callable[..., Ran]
 RESULTS = Path(__file__).parents[2] / "bench" / "results" / "two-cores-core.jsonl"
@@ -41,7 +42,7 @@ def penstock(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     return run
 
 
-def runs(place: Path, **changed: str) -> list[h5bench_config.Run]:
+def runs(place: Path, **changed: str) -> list[h5bench_config.H5benchRun]:
     one = {"benchmark": "write", "file": "a.h5", "configuration": CONTIG | changed}
     whole = {"directory": str(place), "mpi": {"ranks": "1"}, "vol": {}, "file-system": {}, "benchmarks": [one]}
     config = place / "config.json"

@@ -11,7 +11,7 @@ import pytest
 
 from penstock import Context
 from penstock_bench.engine import power
-from penstock_bench.engine.power import NOT_AVAILABLE, CpuPower, GpuPower, PowerMeter, Reading
+from penstock_bench.engine.power import NOT_AVAILABLE, CpuPower, GpuPower, PowerMeter, PowerReading
 
 GPU = {"emulated": False, "bus": "0000:65:00.0", "index": 0}
 
@@ -187,6 +187,6 @@ def test_here_every_reading_is_a_number_or_has_a_cause(context: Context) -> None
     with PowerMeter(context.device).measure() as drawn:
         time.sleep(0.21)
     for reading in drawn.readings.values():
-        assert isinstance(reading, Reading)
+        assert isinstance(reading, PowerReading)
         assert reading.cause if reading.joules is None else reading.source
     assert drawn.as_dict()["gpu"]["watts"] == NOT_AVAILABLE  # the fixture's device is emulated

@@ -14,7 +14,7 @@ from penstock.cli import options, show
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock_bench.engine.compare import Comparison, Report
+    from penstock_bench.engine.compare import Comparison, ComparisonReport
 
 REGRESSED = 1  # the exit code
 
@@ -76,7 +76,7 @@ def _bound(text: str | None) -> float | None:
     return bound
 
 
-def _fields(report: Report, worse: list[str]) -> dict[str, Any]:
+def _fields(report: ComparisonReport, worse: list[str]) -> dict[str, Any]:
     fields = [_of(one) | {"samples": list(one.samples)} for one in report.comparisons]
     return {
         "comparisons": fields,
@@ -93,7 +93,7 @@ def _of(one: Comparison) -> dict[str, Any]:
     return {name: getattr(one, name) for name in names}
 
 
-def _rows(report: Report, worse: list[str]) -> list[dict[str, Any]]:
+def _rows(report: ComparisonReport, worse: list[str]) -> list[dict[str, Any]]:
     """One row for each comparison, and one for each thing that was not compared, so that the table hides nothing."""
     rows = [
         {"found": "both"}
@@ -106,7 +106,7 @@ def _rows(report: Report, worse: list[str]) -> list[dict[str, Any]]:
     return rows + [{"found": found, "name": name} for found, names in others.items() for name in names]
 
 
-def _print(report: Report) -> None:
+def _print(report: ComparisonReport) -> None:
     from rich.console import Console
 
     for what in report.differences:

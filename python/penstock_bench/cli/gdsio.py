@@ -15,7 +15,7 @@ from penstock.cli import options, show
 
 if TYPE_CHECKING:
     from penstock_bench.gdsio.job import Job
-    from penstock_bench.gdsio.run import Report
+    from penstock_bench.gdsio.run import GdsioReport
 
 Text = str | None
 
@@ -121,7 +121,7 @@ def _run(job: Job, json: bool) -> None:
         _print(report, json)
 
 
-def _print(report: Report, json: bool) -> None:
+def _print(report: GdsioReport, json: bool) -> None:
     if json:
         show.json_object({"line": report.line(), "path": report.path} | _fields(report))
         return
@@ -130,5 +130,5 @@ def _print(report: Report, json: bool) -> None:
         sys.stderr.write(f"gdsio: -x 0 is not native here: {one_line(report.why_not_native)}\n")
 
 
-def _fields(report: Report) -> dict[str, Any]:
+def _fields(report: GdsioReport) -> dict[str, Any]:
     return report.load | {"why_not_native": report.why_not_native, "emulated": report.emulated}

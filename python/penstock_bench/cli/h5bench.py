@@ -14,8 +14,8 @@ from penstock._text import one_line
 from penstock.cli import options, show
 
 if TYPE_CHECKING:
-    from penstock_bench.h5bench.config import Run
-    from penstock_bench.h5bench.run import Result
+    from penstock_bench.h5bench.benchmark import Result
+    from penstock_bench.h5bench.config import H5benchRun
 
 _ADVICE = "name a file that you can write"
 
@@ -40,7 +40,8 @@ def h5bench(
     from penstock.calibration.machine import fingerprint
     from penstock_bench.engine import tables
     from penstock_bench.h5bench import config as h5bench_config
-    from penstock_bench.h5bench.run import Options, perform
+    from penstock_bench.h5bench.benchmark import Options
+    from penstock_bench.h5bench.run import perform
 
     runs = h5bench_config.load(options.place("h5bench", "CONFIG", configuration))
     target = None if out is None else options.place("h5bench", "--out", out)
@@ -63,7 +64,7 @@ def h5bench(
     return 0
 
 
-def _check_targets(runs: list[Run], targets: list[Path | None]) -> None:
+def _check_targets(runs: list[H5benchRun], targets: list[Path | None]) -> None:
     """Now rather than when all benchmarks have run. The folders of the data are made by those that write them."""
     to_be_made = {run.file.parent for run in runs if run.benchmark == "write" and not run.file.parent.exists()}
     for target in targets:

@@ -51,7 +51,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Report:
+class ComparisonReport:
     """What both files hold, what only one does, and how the machines differ."""
 
     comparisons: list[Comparison]
@@ -61,11 +61,11 @@ class Report:
     unlike: list[str]  # in both, but in other units, or with nothing moved
 
 
-def compare(first: Rows, second: Rows) -> Report:
+def compare(first: Rows, second: Rows) -> ComparisonReport:
     """What both files hold, in the order of the first."""
     left, right = _groups(first), _groups(second)
     found = {key: _compared(key, left[key], right[key]) for key in left if key in right}
-    return Report(
+    return ComparisonReport(
         [one for one in found.values() if one is not None],
         [_name(key) for key in left if key not in right],
         [_name(key) for key in right if key not in left],

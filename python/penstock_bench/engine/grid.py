@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,21 +20,21 @@ from penstock.calibration.media import Moved, from_another_cache
 from penstock.calibration.poison import poison, poison_staging
 from penstock.calibration.stage import MISSING_CODES, wrong_bytes
 from penstock.calibration.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, resident
+from penstock.cli.show import Step
 from penstock_bench.engine.results import Results, Stopwatch, seconds_of
 from penstock_bench.engine.suite import Suite, Trial
 
 if TYPE_CHECKING:
-    from penstock_bench.engine.session import Run
+    from penstock_bench.engine.run import Run
 
 MAX_REQUESTS = 16384  # of one trial: enough to be steady, few enough to be short
 COPY_BYTES = 256 << 20
 ENGINE_TRIES = 3  # a ceiling is the best of them
 
-Step = Callable[[int, int, str], None]  # (done, total, what)
 
 
 @dataclass
-class Bench:
+class GridBench:
     """What all trials share. Buffers are made once; files are opened for each trial, because a mapping that a trial
     leaves on an open file would keep its pages in the cache."""
 
@@ -58,10 +58,10 @@ class Bench:
 
 
 def run_suite(run_of: Run) -> None:
-    run(Bench(run_of.context, run_of.workspace, run_of.results), run_of.suite, run_of.step)
+    run(GridBench(run_of.context, run_of.workspace, run_of.results), run_of.suite, run_of.step)
 
 
-def run(bench: Bench, suite: Suite, step: Step) -> bool:
+def run(bench: GridBench, suite: Suite, step: Step) -> bool:
     """Runs the suite. False when the time ran out before all repeats were done; every variant ran at least once then,
     unless the time did not suffice even for that."""
     began = time.monotonic()
@@ -84,7 +84,7 @@ def run(bench: Bench, suite: Suite, step: Step) -> bool:
     return True
 
 
-def _copies(bench: Bench, repeat: int) -> None:
+def _copies(bench: GridBench, repeat: int) -> None:
     """The ceiling: one pinned copy each way."""
     bytes = min(COPY_BYTES, bench.workspace.file_bytes)
     device = bench.buffer("device", "gpu").slice(0, bytes)
@@ -103,7 +103,7 @@ def _copies(bench: Bench, repeat: int) -> None:
         )
 
 
-def _engine(bench: Bench, suite: Suite, repeat: int) -> None:
+def _engine(bench: GridBench, suite: Suite, repeat: int) -> None:
     """The other ceiling: what the engine does when storage moves nothing, for each size of request in the suite."""
     for direction, request in sorted({(trial.direction, trial.request_bytes) for trial in suite.trials}):
         if bench.results.has("engine", direction=direction, request_bytes=request, repeat=repeat):
@@ -120,13 +120,13 @@ def _engine(bench: Bench, suite: Suite, repeat: int) -> None:
         )
 
 
-def _extent(bench: Bench, trial: Trial) -> tuple[int, int]:
+def _extent(bench: GridBench, trial: Trial) -> tuple[int, int]:
     """Bytes of one request and of all."""
     block = trial.request_bytes or bench.workspace.file_bytes
     return block, min(bench.workspace.file_bytes, block * MAX_REQUESTS)
 
 
-def _try(bench: Bench, trial: Trial, repeat: int) -> None:
+def _try(bench: GridBench, trial: Trial, repeat: int) -> None:
     if trial in bench.missing or bench.results.has("trial", **trial.as_dict(), repeat=repeat):
         return
     if bench.results.has("missing", **trial.as_dict()):
@@ -141,12 +141,12 @@ def _try(bench: Bench, trial: Trial, repeat: int) -> None:
         _miss(bench, trial, error.cause)
 
 
-def _miss(bench: Bench, trial: Trial, cause: str) -> None:
+def _miss(bench: GridBench, trial: Trial, cause: str) -> None:
     bench.missing[trial] = cause
     bench.results.add("missing", **trial.as_dict(), cause=cause)
 
 
-def run_trial(bench: Bench, trial: Trial) -> dict[str, Any]:
+def run_trial(bench: GridBench, trial: Trial) -> dict[str, Any]:
     """One measured and verified trial: bytes, rates, and each of its seconds apart; CPU seconds, the path taken, what
     the medium moved, residency before and after. `seconds` are of the transfer alone."""
     _need_touch(bench, trial)
@@ -184,11 +184,11 @@ def run_trial(bench: Bench, trial: Trial) -> dict[str, Any]:
     }
 
 
-def _file(bench: Bench, trial: Trial) -> Path:
+def _file(bench: GridBench, trial: Trial) -> Path:
     return bench.workspace.target if trial.direction == "write" else bench.workspace.source
 
 
-def _create_seconds(bench: Bench, bytes: int) -> float:
+def _create_seconds(bench: GridBench, bytes: int) -> float:
     """Of making a file of this size with its space reserved. It never appears: trials overwrite one that is there, so
     that its state in the page cache can be proved."""
     made: list[File] = []
@@ -207,7 +207,7 @@ def _need_state(trial: Trial, after: float, media: Moved, bytes: int) -> None:
             raise NotPossible(cause)
 
 
-def _need_touch(bench: Bench, trial: Trial) -> None:
+def _need_touch(bench: GridBench, trial: Trial) -> None:
     """Who may touch which memory first: the CPU cannot touch a device's, nor a GPU the system's unless the link is
     coherent."""
     device = bench.context.device
@@ -217,7 +217,7 @@ def _need_touch(bench: Bench, trial: Trial) -> None:
         raise NotPossible("this device cannot touch ordinary host memory first")
 
 
-def _load(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> None:
+def _load(bench: GridBench, trial: Trial, memory: Buffer, seed: int) -> None:
     """Puts the pattern into a buffer to be written, poison into one to be read; leaves untouched pages untouched."""
     far = memory if _on_device(trial) else bench.buffer("device", "gpu").slice(0, memory.bytes)
     if trial.direction == "write":
@@ -249,7 +249,7 @@ def _move(file: File, memory: Buffer, trial: Trial, block: int) -> tuple[dict[st
     return {"bytes": raw.bytes, "seconds": raw.seconds, "took": raw.path}, watch
 
 
-def _verify(bench: Bench, trial: Trial, memory: Buffer, seed: int) -> float:
+def _verify(bench: GridBench, trial: Trial, memory: Buffer, seed: int) -> float:
     """On the device: what a read brought, or what a buffered read brings of what was written. Returns the seconds of
     the comparison."""
     checked, name = memory, _file(bench, trial)

@@ -48,7 +48,7 @@ class Kind:
     checks: str = ""  # (rows) -> list[promises.Check]
     figures: tuple[str, ...] = ()  # of FIGURES
     says: str = ""  # (rows) -> list[report.sources.Statement], the most important first: for the verdict
-    cells: str = ""  # (rows) -> list[report.rules.Cell]: what decision rules are made of
+    cells: str = ""  # (rows) -> list[engine.rules.Cell]: what decision rules are made of
     peers: tuple[str, ...] = ()  # what else it can measure, as --peers names it
     file_count: int = 3  # of the suite's size that it needs room for
     makes_files: bool = True  # source and target are there when it starts

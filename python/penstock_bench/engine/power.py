@@ -26,7 +26,7 @@ _PACKAGE = re.compile(r"intel-rapl:\d+")
 
 
 @dataclass(frozen=True)
-class Reading:
+class PowerReading:
     """What was drawn over `seconds`: joules and their source, or the cause why nobody knows."""
 
     seconds: float
@@ -80,29 +80,29 @@ class GpuPower:
             return False
         return True
 
-    def measure(self) -> Callable[[float], Reading]:
+    def measure(self) -> Callable[[float], PowerReading]:
         """Starts; the function that is returned ends it, given the seconds that passed."""
         if self.cause:
-            return lambda seconds: Reading(seconds, cause=self.cause)
+            return lambda seconds: PowerReading(seconds, cause=self.cause)
         if not self._counts:
             return self._sampled()
         try:
             before = self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)
         except self._nvml.NVMLError as error:
             cause = f"NVML: {error}"
-            return lambda seconds: Reading(seconds, cause=cause)
+            return lambda seconds: PowerReading(seconds, cause=cause)
         return lambda seconds: self._counted(before, seconds)
 
-    def _counted(self, before: int, seconds: float) -> Reading:
+    def _counted(self, before: int, seconds: float) -> PowerReading:
         try:
             after = self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle)
         except self._nvml.NVMLError as error:
-            return Reading(seconds, cause=f"NVML: {error}")
+            return PowerReading(seconds, cause=f"NVML: {error}")
         if after < before:
-            return Reading(seconds, cause="NVML: the energy counter was reset: the driver was loaded again")
-        return Reading(seconds, (after - before) / 1e3, "NVML energy counter")
+            return PowerReading(seconds, cause="NVML: the energy counter was reset: the driver was loaded again")
+        return PowerReading(seconds, (after - before) / 1e3, "NVML energy counter")
 
-    def _sampled(self) -> Callable[[float], Reading]:
+    def _sampled(self) -> Callable[[float], PowerReading]:
         sampler = _Sampler(self._watts, self._nvml.NVMLError)
         return sampler.end
 
@@ -132,16 +132,16 @@ class _Sampler:
         except self._failure as error:
             self._cause = f"NVML: {error}"
 
-    def end(self, seconds: float) -> Reading:
+    def end(self, seconds: float) -> PowerReading:
         self._ended.set()
         self._thread.join()
         if self._cause:
-            return Reading(seconds, cause=self._cause)
+            return PowerReading(seconds, cause=self._cause)
         first, last = self._samples[0][0], self._samples[-1][0]
         pairs = zip(self._samples, self._samples[1:], strict=False)
         drawn = sum((later[0] - sooner[0]) * (later[1] + sooner[1]) / 2 for sooner, later in pairs)
         mean = drawn / (last - first) if last > first else self._samples[0][1]
-        return Reading(seconds, mean * seconds, f"NVML power, {len(self._samples)} samples")
+        return PowerReading(seconds, mean * seconds, f"NVML power, {len(self._samples)} samples")
 
 
 class CpuPower:
@@ -165,28 +165,28 @@ class CpuPower:
     def _read(self) -> list[int]:
         return [int(counter.read_text()) for counter, _ in self._zones]
 
-    def measure(self) -> Callable[[float], Reading]:
+    def measure(self) -> Callable[[float], PowerReading]:
         """As GpuPower.measure. A counter that starts again once in between is known; one that did so twice, which takes
         minutes at the least, is not."""
         if self.cause:
-            return lambda seconds: Reading(seconds, cause=self.cause)
+            return lambda seconds: PowerReading(seconds, cause=self.cause)
         try:
             before = self._read()
         except (OSError, ValueError) as error:
             cause = _told(error)
-            return lambda seconds: Reading(seconds, cause=cause)
+            return lambda seconds: PowerReading(seconds, cause=cause)
 
-        def end(seconds: float) -> Reading:
+        def end(seconds: float) -> PowerReading:
             try:
                 after = self._read()
             except (OSError, ValueError) as error:
-                return Reading(seconds, cause=_told(error))
+                return PowerReading(seconds, cause=_told(error))
             ranges = [most for _, most in self._zones]
             drawn = sum(
                 late - early if late >= early else late - early + most
                 for early, late, most in zip(before, after, ranges, strict=True)
             )
-            return Reading(seconds, drawn / 1e6, f"RAPL, {len(self._zones)} packages")
+            return PowerReading(seconds, drawn / 1e6, f"RAPL, {len(self._zones)} packages")
 
         return end
 
@@ -201,7 +201,7 @@ def _told(error: Exception) -> str:
 class Drawn:
     """What a block drew; filled when the block has ended."""
 
-    readings: dict[str, Reading] = field(default_factory=dict)
+    readings: dict[str, PowerReading] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         return {name: reading.as_dict() for name, reading in self.readings.items()}
@@ -225,7 +225,7 @@ class PowerMeter:
             drawn.readings = {name: _long_enough(end(seconds)) for name, end in ends.items()}
 
 
-def _long_enough(reading: Reading) -> Reading:
+def _long_enough(reading: PowerReading) -> PowerReading:
     if reading.joules is None or reading.seconds >= SHORTEST_S:
         return reading
-    return Reading(reading.seconds, cause=f"shorter than {SHORTEST_S:g} s: counters are too coarse")
+    return PowerReading(reading.seconds, cause=f"shorter than {SHORTEST_S:g} s: counters are too coarse")

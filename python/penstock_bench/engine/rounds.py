@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.calibration.workspace import NotPossible
-from penstock_bench.engine.grid import Step
+from penstock.cli.show import Step
 from penstock_bench.engine.results import Results
 
 Sample = dict[str, Any]  # bytes, seconds, and what else the probe knows

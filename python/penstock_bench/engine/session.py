@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from penstock import Context
 from penstock.calibration.machine import fingerprint, storage
 from penstock.calibration.workspace import OTHER_SEED, Workspace
+from penstock.cli.show import Step
 from penstock_bench.engine import kinds
-from penstock_bench.engine.grid import Step
 from penstock_bench.engine.results import Results, unfinished
-from penstock_bench.engine.suite import Suite
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
-
-    suite: Suite
-    device: str
-    directory: Path
-    results: Path | None
-    quick: bool
-    peers: frozenset[str] = kinds.PEERS
-    resume: bool = False
-    remote: Path | None = None  # a second directory, for suites that measure two
+from penstock_bench.engine.run import Request, Run
 
 
 def _results(request: Request, machine: dict[str, Any]) -> Results:
@@ -49,26 +33,6 @@ def _results(request: Request, machine: dict[str, Any]) -> Results:
     if not earlier:
         results.add("machine", **started)
     return results
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a kind of suite is given to run one. What it opens for the whole run it may leave to `stack`."""
-
-    request: Request
-    context: Context
-    workspace: Workspace
-    results: Results
-    step: Step
-    stack: ExitStack
-
-    @property
-    def peers(self) -> frozenset[str]:
-        return self.request.peers
-
-    @property
-    def suite(self) -> Suite:
-        return self.request.suite
 
 
 def run(request: Request, step: Step) -> list[dict[str, Any]]:

@@ -97,7 +97,7 @@ class Job:
 
 def job_of(flags: Flags) -> Job:
     """Raises Error that names the flag."""
-    return _Reader(flags).job()
+    return _JobReader(flags).job()
 
 
 def refusal(flag: str, cause: str, advice: str, code: str = "invalid_argument") -> Error:
@@ -109,7 +109,7 @@ def _given(text: str | None, default: str) -> str:
     return default if text is None else text
 
 
-class _Reader:
+class _JobReader:
     """Reads the values of one job."""
 
     def __init__(self, flags: Flags) -> None:

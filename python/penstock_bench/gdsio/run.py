@@ -33,7 +33,7 @@ _NODES = Path("/sys/devices/system/node")
 
 
 @dataclass(frozen=True)
-class Report:
+class GdsioReport:
     """What a job did; `load` as of _core.run_load."""
 
     job: Job
@@ -69,7 +69,7 @@ class Report:
         )
 
 
-def run(job: Job) -> Iterator[Report]:
+def run(job: Job) -> Iterator[GdsioReport]:
     """The job, and after a verified write the reading that checks it, where all of the files was written."""
     if job.node is not None:
         bind(job.node)
@@ -170,14 +170,14 @@ def _opened(context: Context, job: Job, path: Path) -> File:
         raise Error(code=error.code, operation="gdsio", file=str(path), cause=cause, advice=advice) from None
 
 
-def _measure(context: Context, job: Job, files: list[File]) -> Report:
+def _measure(context: Context, job: Job, files: list[File]) -> GdsioReport:
     span = job.size or max(0, min(file.size_bytes for file in files) - job.start)
     options = _options(job, span)
     chosen, why = _prime(context, job, files[0])
     options["path"] = chosen
     memory = _memory(context, job, _core.load_memory_bytes(span, **options))
     found = _core.run_load(context._raw, [file._raw for file in files], memory, **options)
-    return Report(job, found, context.device["emulated"], span * len(files), why)
+    return GdsioReport(job, found, context.device["emulated"], span * len(files), why)
 
 
 def _options(job: Job, span: int) -> dict[str, Any]:

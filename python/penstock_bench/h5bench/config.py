@@ -50,7 +50,7 @@ KEYS = (*_NUMBERS, *_SIZES, *_BLOCKS, *_WORDS, *_SWITCHES, *_OTHERS, *_REFUSED)
 
 
 @dataclass(frozen=True)
-class Run:
+class H5benchRun:
     """One benchmark of a configuration. Blocks are per dimension: (stride, block) in elements."""
 
     benchmark: str  # "write" or "read"
@@ -70,7 +70,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
 
 
-def load(path: Path) -> list[Run]:
+def load(path: Path) -> list[H5benchRun]:
     """The runs of a configuration. Raises Error that names what is wrong in it."""
     try:
         document = json.loads(path.read_text())
@@ -80,10 +80,10 @@ def load(path: Path) -> list[Run]:
         raise Error(
             operation="h5bench", file=str(path), cause=f"not JSON: {error}", advice="name an h5bench configuration"
         ) from None
-    return _Reader(path).runs(document)
+    return _ConfigReader(path).runs(document)
 
 
-class _Reader:
+class _ConfigReader:
     """Goes through a document; every refusal names the place in it."""
 
     def __init__(self, path: Path) -> None:
@@ -100,7 +100,7 @@ class _Reader:
                 raise self.refuse(place, f"there is no key '{name}'", f"known keys: {', '.join(known)}")
         return value
 
-    def runs(self, document: Any) -> list[Run]:
+    def runs(self, document: Any) -> list[H5benchRun]:
         whole = self.table("configuration", document, ("mpi", "vol", "file-system", "directory", "benchmarks"))
         self.one_process(self.table("mpi", whole.get("mpi", {}), ("command", "ranks", "configuration")))
         notes = self.vol(self.table("vol", whole.get("vol", {}), ("library", "path", "preload", "connector")))
@@ -131,7 +131,7 @@ class _Reader:
             raise self.refuse("vol.connector", f"'{connector}': Penstock loads no VOL connector", "leave vol empty")
         return ["vol: no connector is loaded; MODE ASYNC overlaps by itself"] if any(vol.values()) else []
 
-    def run(self, place: str, entry: Any, directory: Path, notes: list[str]) -> Run:
+    def run(self, place: str, entry: Any, directory: Path, notes: list[str]) -> H5benchRun:
         given = self.table(place, entry, ("benchmark", "file", "configuration"))
         benchmark, name = given.get("benchmark"), given.get("file")
         if benchmark not in ("write", "read"):
@@ -145,7 +145,7 @@ class _Reader:
 class _Settings:
     """The values of one benchmark's configuration."""
 
-    def __init__(self, reader: _Reader, place: str, table: dict[str, Any]) -> None:
+    def __init__(self, reader: _ConfigReader, place: str, table: dict[str, Any]) -> None:
         self.reader, self.place, self.table = reader, place, table
         self.notes: list[str] = []
 
@@ -227,7 +227,7 @@ class _Settings:
             self.notes.append(f"NUM_PARTICLES {particles} is not used: the dimensions give {total}, as in h5bench")
         return dims
 
-    def run(self, benchmark: str, file: Path, notes: list[str]) -> Run:
+    def run(self, benchmark: str, file: Path, notes: list[str]) -> H5benchRun:
         self.switches()
         memory, layout = self.word("MEM_PATTERN", None), self.word("FILE_PATTERN", None)
         mode, dims = self.word("MODE", "SYNC"), self.dims()
@@ -237,7 +237,7 @@ class _Settings:
         csv = self.text("CSV_FILE")
         if csv and ("\0" in csv or file.parent / csv == file):
             raise self.refuse("CSV_FILE", "it has to be a name of its own", "name another file")
-        return Run(
+        return H5benchRun(
             benchmark=benchmark,
             file=file,
             memory=memory,

@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock import Array, Context, Error, _core
 from penstock._core import Buffer
-from penstock_bench.h5bench.config import Run
+from penstock_bench.h5bench.config import H5benchRun
 from penstock_bench.h5bench.parts import Part, start_of
 
 FIELDS = {name: "int32" if name == "id_1" else "float32" for name in ("x", "y", "z", "px", "py", "pz", "id_1", "id_2")}
@@ -96,7 +96,7 @@ class Checker:
     """Compares what was read with the rule, part by part. `numbering`: "dataset", when the values count particles as
     they lie in the dataset; "run", when they count them as the run wrote them."""
 
-    def __init__(self, context: Context, run: Run, numbering: str) -> None:
+    def __init__(self, context: Context, run: H5benchRun, numbering: str) -> None:
         self.context, self.run, self.numbering = context, run, numbering
         self._memory: Buffer | None = None
 

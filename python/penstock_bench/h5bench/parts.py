@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from penstock import Error
-from penstock_bench.h5bench.config import Run
+from penstock_bench.h5bench.config import H5benchRun
 
 MOST_PARTS = 20_000  # of one step; each is a request of its own for each field
 _LARGE_BLOCK = 64  # elements; so many single elements cost more to move than a request
@@ -31,7 +31,7 @@ class Part:
         return math.prod(self.shape)
 
 
-def parts_of(run: Run) -> list[Part]:
+def parts_of(run: H5benchRun) -> list[Part]:
     """Raises Error when there are too many of them."""
     count = _how_many(run)  # before any is made: they might not fit into memory
     if count > MOST_PARTS:
@@ -58,7 +58,7 @@ def start_of(part: Part, dims: tuple[int, ...]) -> int | None:
     return one.start * math.prod(dims[1:]) if whole and one.step in (None, 1) else None
 
 
-def _indexes(run: Run) -> list[Index]:
+def _indexes(run: H5benchRun) -> list[Index]:
     if run.option == "FULL":
         return [tuple(slice(0, extent) for extent in run.dims)]
     if run.option == "PARTIAL":
@@ -70,7 +70,7 @@ def _indexes(run: Run) -> list[Index]:
     return _around(run)
 
 
-def _axes(run: Run) -> list[tuple[int, int, int]]:
+def _axes(run: H5benchRun) -> list[tuple[int, int, int]]:
     """(stride, block, count) of each dimension of a run of blocks; none of other runs."""
     if run.option == "STRIDED":
         ((stride, block),) = run.blocks
@@ -83,7 +83,7 @@ def _axes(run: Run) -> list[tuple[int, int, int]]:
     ]
 
 
-def _how_many(run: Run) -> int:
+def _how_many(run: H5benchRun) -> int:
     """Selections of a run of blocks."""
     return math.prod(1 if _joined(*axis) else axis[2] if _as_blocks(*axis) else axis[1] for axis in _axes(run))
 
@@ -106,7 +106,7 @@ def _lattice(stride: int, block: int, count: int) -> list[slice]:
     return [slice(first, first + (count - 1) * stride + 1, stride) for first in range(block)]
 
 
-def _around(run: Run) -> list[Index]:
+def _around(run: H5benchRun) -> list[Index]:
     """Two corners on a diagonal, or the frame."""
     (rows, columns), ((_, high), (_, wide)) = run.dims, run.blocks
     top, bottom = slice(0, high), slice(rows - high, rows)

@@ -15,9 +15,18 @@ import penstock
 from penstock import Array, Error
 from penstock.formats.pending import Pending
 from penstock.formats.reading.job import request
+from penstock_bench.h5bench.benchmark import (
+    RULE,
+    Benchmark,
+    Options,
+    Result,
+    Row,
+    abandoned_on_error,
+    piece,
+    written_by,
+)
 from penstock_bench.h5bench.data import COMPOUND, FIELDS, PARTICLE_BYTES, RECORD, STEP_PARTICLES, Particles, interleave
 from penstock_bench.h5bench.read import Reading
-from penstock_bench.h5bench.run import RULE, Benchmark, Options, Result, Row, abandoned_on_error, piece, written_by
 
 _SPARE_BYTES = 64 << 20
 _STEP_BYTES = 4096  # of a group and its datasets, beside their particles; measured: 2684

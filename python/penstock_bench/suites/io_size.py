@@ -26,7 +26,7 @@ from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
 
 if TYPE_CHECKING:
-    from penstock_bench.engine.session import Run
+    from penstock_bench.engine.run import Run
 
 PLAIN = "plain"  # the way without Penstock, among the paths
 
@@ -43,7 +43,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Cell:
+class IoSizeCell:
     """One point of the grid."""
 
     path: str
@@ -58,7 +58,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Bench:
+class IoSizeBench:
     """What all cells share."""
 
     context: Context
@@ -77,9 +77,9 @@ def run_suite(run: Run) -> None:
         )
         places.append(_place(run, "remote", remote))
     device = context.allocate(suite.file_bytes, first_touch="gpu")
-    bench = Bench(context, device, PowerMeter(context.device), float(settings["cell_seconds"]))
+    bench = IoSizeBench(context, device, PowerMeter(context.device), float(settings["cell_seconds"]))
     cells = [
-        Cell(path, parse_bytes(str(size)), int(workers), place)
+        IoSizeCell(path, parse_bytes(str(size)), int(workers), place)
         for path in settings["paths"]
         for size in settings["request_bytes"]
         for workers in settings["workers"]
@@ -96,12 +96,12 @@ def _place(run: Run, name: str, workspace: Workspace) -> Place:
     return Place(name, path, workspace.media, mount["type"], mount["options"])
 
 
-def _measure(bench: Bench, cell: Cell, _turn: int) -> Sample:
+def _measure(bench: IoSizeBench, cell: IoSizeCell, _turn: int) -> Sample:
     with bench.context.open(cell.place.path) as file:
         return _measured(bench, cell, file)
 
 
-def _measured(bench: Bench, cell: Cell, file: File) -> Sample:
+def _measured(bench: IoSizeBench, cell: IoSizeCell, file: File) -> Sample:
     bytes = bench.device.bytes
     load = {"request_bytes": cell.request_bytes, "threads": cell.workers, "mirror": True, **_way(cell, file)}
     loads.warm_up(bench.context, file, bench.device, **load)
@@ -133,7 +133,7 @@ def _measured(bench: Bench, cell: Cell, file: File) -> Sample:
     )
 
 
-def _way(cell: Cell, file: File) -> dict[str, Any]:
+def _way(cell: IoSizeCell, file: File) -> dict[str, Any]:
     if cell.path == PLAIN:
         return {"plain": True, "plain_direct": bool(file.facts["direct"])}
     return {"path": cell.path, "strict": cell.path != "auto"}

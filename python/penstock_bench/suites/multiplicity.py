@@ -26,13 +26,13 @@ from penstock_bench.engine import loads
 from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
 
 if TYPE_CHECKING:
-    from penstock_bench.engine.session import Run
+    from penstock_bench.engine.run import Run
 
 Options = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Way:
+class RequestsWay:
     """One way of reading with a given multiplicity."""
 
     memory: str  # the kind of memory that the bytes come to
@@ -65,23 +65,23 @@ def _path(path: str, depth: int) -> Options:
     return {"path": path, "strict": path != "auto"}
 
 
-WAYS: dict[str, Way] = {
-    "CPU sync": Way("system", _threads(plain=True)),
-    "CPU aio": Way("system", _batch("aio")),
-    "CPU aio, callback": Way("system", _callback("aio")),
-    "CPU uring": Way("system", _batch("uring")),
-    "CPU uring, callback": Way("system", _callback("uring")),
-    "CPU uring-buffered": Way("system", _batch("uring-buffered"), "hot"),
-    "CPU uring-buffered, callback": Way("system", _callback("uring-buffered"), "hot"),
-    "GPU sync plain": Way("device", _threads(plain=True)),
-    "GPU sync auto": Way("device", _threads(path="auto")),
-    "GPU sync gds": Way("device", _threads(path="gds", strict=True)),
-    "GPU sync gds-compat": Way("device", _threads(path="gds-compat", strict=True)),
-    "GPU batch auto": Way("device", _batch("auto")),
-    "GPU batch gds-batch": Way("device", _batch("gds-batch")),
-    "GPU async auto, callback": Way("device", _callback("auto")),
-    "GPU stream gds-stream": Way("device", _batch("gds-stream")),
-    "GPU stream gds-stream, callback": Way("device", _callback("gds-stream")),
+WAYS: dict[str, RequestsWay] = {
+    "CPU sync": RequestsWay("system", _threads(plain=True)),
+    "CPU aio": RequestsWay("system", _batch("aio")),
+    "CPU aio, callback": RequestsWay("system", _callback("aio")),
+    "CPU uring": RequestsWay("system", _batch("uring")),
+    "CPU uring, callback": RequestsWay("system", _callback("uring")),
+    "CPU uring-buffered": RequestsWay("system", _batch("uring-buffered"), "hot"),
+    "CPU uring-buffered, callback": RequestsWay("system", _callback("uring-buffered"), "hot"),
+    "GPU sync plain": RequestsWay("device", _threads(plain=True)),
+    "GPU sync auto": RequestsWay("device", _threads(path="auto")),
+    "GPU sync gds": RequestsWay("device", _threads(path="gds", strict=True)),
+    "GPU sync gds-compat": RequestsWay("device", _threads(path="gds-compat", strict=True)),
+    "GPU batch auto": RequestsWay("device", _batch("auto")),
+    "GPU batch gds-batch": RequestsWay("device", _batch("gds-batch")),
+    "GPU async auto, callback": RequestsWay("device", _callback("auto")),
+    "GPU stream gds-stream": RequestsWay("device", _batch("gds-stream")),
+    "GPU stream gds-stream, callback": RequestsWay("device", _callback("gds-stream")),
 }
 COPY_WAYS: dict[str, Options] = {
     "sync by threads": {"threads": True, "wait": "each"},
@@ -92,7 +92,7 @@ MEMORIES = {"page-locked": "pinned", "pageable": "system"}
 
 
 @dataclass(frozen=True)
-class Bench:
+class MultiplicityBench:
     """What all cells share. Buffers are as large as the largest cell of their kind needs."""
 
     context: Context
@@ -147,7 +147,7 @@ def run_suite(run: Run) -> None:
     place = run.workspace
     files = {"cold": place.make(place.source), "hot": place.make(place.target)}
     limits = float(settings["cell_seconds"]), parse_bytes(str(settings["queued_bytes"]))
-    bench = Bench(run.context, files, place.media, suite.file_bytes, *limits)
+    bench = MultiplicityBench(run.context, files, place.media, suite.file_bytes, *limits)
     sizes = [parse_bytes(str(size)) for size in settings["request_bytes"]]
     counts = [int(count) for count in settings["multiplicity"]]
     reads = [Read(*cell) for cell in itertools.product(settings["ways"], sizes, counts, settings["orders"])]
@@ -168,7 +168,7 @@ def run_suite(run: Run) -> None:
     run_rounds(run.results, "multiplicity", probes, Rounds(suite.repeats, suite.seconds), run.step)
 
 
-def _read(bench: Bench, cell: Read, turn: int) -> Sample:
+def _read(bench: MultiplicityBench, cell: Read, turn: int) -> Sample:
     way = WAYS[cell.way]
     with bench.context.open(bench.files[way.state]) as file:
         options: Options = {
@@ -207,7 +207,7 @@ def _read(bench: Bench, cell: Read, turn: int) -> Sample:
     )
 
 
-def _make(bench: Bench, file: File, state: str) -> float:
+def _make(bench: MultiplicityBench, file: File, state: str) -> float:
     """The resident fraction, proved. Nothing drops the hot file: it is read twice once, and looked at after that."""
     if state == "cold":
         return make_cold(file, bench.bytes)
@@ -217,14 +217,14 @@ def _make(bench: Bench, file: File, state: str) -> float:
     return make_hot(file, bench.bytes)
 
 
-def _copies(bench: Bench, cell: Copy) -> int:
+def _copies(bench: MultiplicityBench, cell: Copy) -> int:
     """The time ends those that are waited for in between; what is queued at once is bounded by its bytes."""
     if COPY_WAYS[cell.way]["wait"] == "each":
         return 1 << 40
     return max(cell.multiplicity, bench.queued_bytes // cell.request_bytes)
 
 
-def _copy(bench: Bench, cell: Copy, turn: int) -> Sample:
+def _copy(bench: MultiplicityBench, cell: Copy, turn: int) -> Sample:
     bytes = cell.request_bytes * cell.multiplicity
     device, host = bench.buffer("device", bytes), bench.buffer(MEMORIES[cell.memory], bytes)
     shape = {

@@ -26,7 +26,7 @@ from penstock.calibration.profile import Calibration, profile_text
 from penstock.calibration.stage import HOPEFUL, HOPEFUL_LARGE, Cell, Mover, Sample, Stage, group, hopeful, move
 from penstock.calibration.workspace import NotPossible, Workspace
 from penstock_bench.engine.results import Results, Stopwatch
-from penstock_bench.engine.session import Run
+from penstock_bench.engine.run import Run
 
 CellKey = tuple[str, bool, int]  # direction, cached, bytes
 AUTO = "auto"
@@ -43,7 +43,7 @@ SPAN_BYTES = 512 << 20  # of the files, that smaller requests use: to make more 
 
 
 @dataclass(frozen=True)
-class Way:
+class ChoiceWay:
     """How requests of a cell are moved: a path, by compiled code, by Python, or by a peer."""
 
     name: str
@@ -107,12 +107,12 @@ def _cost_of_choosing(results: Results, context: Context, place: Workspace, size
             results.add("choosing", by=name, request_bytes=size, plans=PLANS, seconds=seconds)
 
 
-def _ways(context: Context, peers: frozenset[str]) -> list[Way]:
-    ways = [*(Way(path, path) for path in path_names()), Way("auto, Python", "auto", _by_python)]
-    return ways + [Way("KvikIO default", "auto", _KvikIO(context))] * ("kvikio" in peers)
+def _ways(context: Context, peers: frozenset[str]) -> list[ChoiceWay]:
+    ways = [*(ChoiceWay(path, path) for path in path_names()), ChoiceWay("auto, Python", "auto", _by_python)]
+    return ways + [ChoiceWay("KvikIO default", "auto", _KvikIO(context))] * ("kvikio" in peers)
 
 
-def _cells(sizes: list[int], ways: list[Way]) -> Iterator[tuple[Cell, Way]]:
+def _cells(sizes: list[int], ways: list[ChoiceWay]) -> Iterator[tuple[Cell, ChoiceWay]]:
     for cached in (True, False):
         for direction in ("read", "write"):
             for size in sizes:
@@ -147,7 +147,7 @@ class Visits:
     field: Field
     deadline: float  # of time.monotonic
 
-    def make(self, pairs: list[tuple[Cell, Way]]) -> None:
+    def make(self, pairs: list[tuple[Cell, ChoiceWay]]) -> None:
         made, began = 0, time.monotonic()
         for _ in range(self.run.suite.repeats):
             wanted = [pair for pair in pairs if self.field.wanted(*pair)]
@@ -174,7 +174,7 @@ class Field:
         self._seen: dict[CellKey, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         self._taken: dict[CellKey, str] = {}
 
-    def saw(self, cell: Cell, way: Way, sample: Sample | None) -> None:
+    def saw(self, cell: Cell, way: ChoiceWay, sample: Sample | None) -> None:
         """None: it cannot be measured here."""
         if sample is None:
             self._missing.add((cell.direction, cell.cached, way.name))
@@ -184,7 +184,7 @@ class Field:
         if way.name == AUTO:
             self._taken[key] = sample.took
 
-    def recall(self, cell: Cell, way: Way, rows: list[dict[str, Any]]) -> None:
+    def recall(self, cell: Cell, way: ChoiceWay, rows: list[dict[str, Any]]) -> None:
         """What an earlier run, which this one continues, saw."""
         for row in rows:
             if row["kind"] == "missing" and row["name"] == _missing_name(cell, way):
@@ -192,10 +192,10 @@ class Field:
             if row["kind"] == "choice" and row["name"] == _name(cell, way):
                 self.saw(cell, way, Sample(row["seconds"], row["synced_seconds"], row["requests"], row["took"]))
 
-    def visits(self, cell: Cell, way: Way) -> int:
+    def visits(self, cell: Cell, way: ChoiceWay) -> int:
         return len(self._seen[_key(cell)][way.name])
 
-    def wanted(self, cell: Cell, way: Way) -> bool:
+    def wanted(self, cell: Cell, way: ChoiceWay) -> bool:
         if (cell.direction, cell.cached, way.name) in self._missing:
             return False
         key = _key(cell)
@@ -225,7 +225,7 @@ class Field:
         """Whether a path other than the chosen one may be the best."""
         return any(name != self._taken.get(key) and self._near(key, name) for name in self._medians(key))
 
-    def _hopeless_before(self, cell: Cell, way: Way) -> bool:
+    def _hopeless_before(self, cell: Cell, way: ChoiceWay) -> bool:
         """In the largest cell of the state that is much smaller."""
         state = (cell.direction, cell.cached)
         smaller = [key[2] for key in self._seen if key[:2] == state and FAR_BYTES <= key[2] <= cell.bytes // FAR]
@@ -238,7 +238,7 @@ def _key(cell: Cell) -> CellKey:
     return cell.direction, cell.cached, cell.bytes
 
 
-def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], visit: int) -> Sample | None:
+def _visit(results: Results, stage: Stage, visited: tuple[Cell, ChoiceWay], visit: int) -> Sample | None:
     """Adds a row and returns what it found; or adds one that says why this cannot be measured here."""
     cell, way = visited
     try:
@@ -267,11 +267,11 @@ def _visit(results: Results, stage: Stage, visited: tuple[Cell, Way], visit: int
     return sample
 
 
-def _name(cell: Cell, way: Way) -> str:
+def _name(cell: Cell, way: ChoiceWay) -> str:
     return f"{cell.direction} {_state(cell)} {bytes_text(cell.bytes)} {way.name}"
 
 
-def _missing_name(cell: Cell, way: Way) -> str:
+def _missing_name(cell: Cell, way: ChoiceWay) -> str:
     return f"{cell.direction} {_state(cell)} {way.name}"
 
 

@@ -28,14 +28,14 @@ from penstock_bench.suites.core import peers_torch
 STATES = {"hot": make_hot, "cold": make_cold}
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.core.suite import Bench
+    from penstock_bench.suites.core.bench import CoreBench
 
 FIO_LIMIT_S = 300
 CUFILE_CALL_BYTES = 1 << 30  # the most that Penstock puts into one call
 MEMORY_LIMIT_S = 600
 
 
-def probes(bench: Bench) -> list[Probe]:
+def probes(bench: CoreBench) -> list[Probe]:
     """Those of `bench.peers`."""
     known: dict[str, Callable[[], list[Probe]]] = {
         "fio": lambda: [Probe("fio read", lambda _: _fio(bench))],
@@ -50,7 +50,7 @@ def probes(bench: Bench) -> list[Probe]:
     return [probe for name, make in known.items() if name in bench.peers for probe in make()]
 
 
-def _cufile(bench: Bench, path: str, cache: str) -> dict[str, Any]:
+def _cufile(bench: CoreBench, path: str, cache: str) -> dict[str, Any]:
     """libcufile as a program calls it that knows nothing else: one thread, and calls as large as it takes."""
     STATES[cache](bench.source, bench.bytes)
     one = {"path": path, "workers": 1, "depth": 1, "chunk_bytes": min(bench.bytes, CUFILE_CALL_BYTES), "strict": True}
@@ -75,13 +75,13 @@ def _cufile(bench: Bench, path: str, cache: str) -> dict[str, Any]:
     }
 
 
-def _decoy(bench: Bench) -> Buffer:
+def _decoy(bench: CoreBench) -> Buffer:
     """Where a peer is to read the target file to, whose bytes are others: its staging memory, which we cannot fill,
     then holds none of the bytes that are to come."""
     return bench.device.slice(0, min(bench.bytes, DECOY_BYTES))
 
 
-def _kvikio_probes(bench: Bench) -> list[Probe]:
+def _kvikio_probes(bench: CoreBench) -> list[Probe]:
     found = [Probe("KvikIO default", lambda _: _kvikio(bench, None))]
     for threads in bench.settings["kvikio_threads"]:
         for task in bench.settings["kvikio_task_bytes"]:
@@ -89,13 +89,13 @@ def _kvikio_probes(bench: Bench) -> list[Probe]:
     return found
 
 
-def _kvikio_probe(bench: Bench, threads: int, task: str) -> Callable[[int], dict[str, Any]]:
+def _kvikio_probe(bench: CoreBench, threads: int, task: str) -> Callable[[int], dict[str, Any]]:
     from penstock import parse_bytes
 
     return lambda _: _kvikio(bench, (threads, parse_bytes(task)))
 
 
-def _fio(bench: Bench) -> dict[str, Any]:
+def _fio(bench: CoreBench) -> dict[str, Any]:
     """fio with io_uring, 1 MiB requests, depth 8, O_DIRECT."""
     if shutil.which("fio") is None:
         raise Absent("fio is not installed")
@@ -130,7 +130,7 @@ def _fio(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
+def _kvikio(bench: CoreBench, tuned: tuple[int, int] | None) -> dict[str, Any]:
     """KvikIO from the page cache into the same device buffer; `tuned` is (threads, task bytes)."""
     if bench.emulated:
         raise Absent("KvikIO needs a GPU")
@@ -164,7 +164,7 @@ def _kvikio(bench: Bench, tuned: tuple[int, int] | None) -> dict[str, Any]:
     }
 
 
-def measure_memory(bench: Bench) -> None:
+def measure_memory(bench: CoreBench) -> None:
     """Peak resident memory of `penstock read` of a large file, in a process of its own. The file is sparse: its size,
     not its content, is what memory could depend on."""
     from penstock import parse_bytes

@@ -20,13 +20,13 @@ from penstock_bench.engine.rounds import Absent
 from penstock_bench.suites.formats.peers import need
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.core.suite import Bench
+    from penstock_bench.suites.core.bench import CoreBench
 
 CHUNK_BYTES = 16 << 20
 SLOTS = 2
 
 
-def pinned_copies(bench: Bench) -> dict[str, Any]:
+def pinned_copies(bench: CoreBench) -> dict[str, Any]:
     """One thread: pread into one of two pinned tensors while the other is copied to the device."""
     if bench.emulated:
         raise Absent("a loop over pinned tensors needs a GPU")
@@ -71,7 +71,7 @@ def _loop(descriptor: int, target: Any, pinned: list[Any]) -> None:
     stream.synchronize()
 
 
-def load_file(bench: Bench) -> dict[str, Any]:
+def load_file(bench: CoreBench) -> dict[str, Any]:
     """safetensors.torch.load_file of one tensor of the same bytes, from the page cache."""
     need("torch", "safetensors")
     import safetensors.torch
@@ -92,14 +92,14 @@ def load_file(bench: Bench) -> dict[str, Any]:
     return _sample(bench.bytes, watch) | {"verify_s": check(bench.context, path, found, FILE_SEED)}
 
 
-def _wait(bench: Bench) -> None:
+def _wait(bench: CoreBench) -> None:
     if not bench.emulated:
         import torch
 
         torch.cuda.synchronize()
 
 
-def _file(bench: Bench) -> Path:
+def _file(bench: CoreBench) -> Path:
     """Made when it is first needed: the stamped bytes as one tensor."""
     path = bench.workspace.directory / "source.safetensors"
     if not path.exists():

@@ -6,58 +6,33 @@ before it is timed.
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Context, _core, parse_bytes
+from penstock import _core, parse_bytes
 from penstock._api import Buffer, File
 from penstock.calibration.media import from_another_cache
 from penstock.calibration.poison import poison
 from penstock.calibration.stage import wrong_bytes
 from penstock.calibration.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot, make_resident
-from penstock_bench.engine.grid import Step, check
+from penstock.cli.show import Step
+from penstock_bench.engine.grid import check
 from penstock_bench.engine.results import Results, Stopwatch, latency_fields, seconds_of
 from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
 from penstock_bench.engine.suite import Suite
 from penstock_bench.suites.core import peers
+from penstock_bench.suites.core.bench import CoreBench
 
 if TYPE_CHECKING:
-    from penstock_bench.engine.session import Run
+    from penstock_bench.engine.run import Run
 
 BLOCK_BYTES = 4096
 MIN_TMPFS_BYTES = 64 << 20
 PINNED_COPY_BYTES = 1 << 30
 Reads = Callable[[], tuple[list[int], list[float]]]  # reads blocks; returns their offsets in the file, and seconds
-
-
-@dataclass
-class Bench:
-    """What the probes share."""
-
-    context: Context
-    workspace: Workspace
-    results: Results
-    settings: dict[str, Any]
-    source: File
-    target: File
-    device: Buffer  # of the file's size, touched
-    pinned: Buffer
-    peers: frozenset[str]
-    # Of what is written: a new one each time, so that what an earlier write left in the file cannot pass for this one.
-    seeds: Iterator[int] = field(default_factory=lambda: itertools.count(100))
-
-    @property
-    def bytes(self) -> int:
-        return self.workspace.file_bytes
-
-    @property
-    def emulated(self) -> bool:
-        return bool(self.context.device["emulated"])
 
 
 def run_suite(run_of: Run) -> None:
@@ -68,11 +43,12 @@ def run_suite(run_of: Run) -> None:
     )
     device = context.allocate(suite.file_bytes, first_touch="gpu")
     pinned = context.allocate(min(PINNED_COPY_BYTES, suite.file_bytes), "pinned", first_touch="cpu")
-    bench = Bench(context, place, run_of.results, suite.settings["core"], source, target, device, pinned, run_of.peers)
+    settings = suite.settings["core"]
+    bench = CoreBench(context, place, run_of.results, settings, source, target, device, pinned, run_of.peers)
     run(bench, suite, run_of.step)
 
 
-def run(bench: Bench, suite: Suite, step: Step) -> None:
+def run(bench: CoreBench, suite: Suite, step: Step) -> None:
     """All probes, `suite.repeats` times, interleaved; then the probes that run once."""
     best = {way: fastest_host_loop(bench, way, step) for way in ("read", "write")}
     probes = _probes(bench, best) + peers.probes(bench)
@@ -82,7 +58,7 @@ def run(bench: Bench, suite: Suite, step: Step) -> None:
         peers.measure_memory(bench)
 
 
-def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
+def _probes(bench: CoreBench, best: dict[str, dict[str, Any]]) -> list[Probe]:
     probes = [
         Probe("copy to device", lambda _: _copy(bench, True)),
         Probe("copy to host", lambda _: _copy(bench, False)),
@@ -110,7 +86,7 @@ def _probes(bench: Bench, best: dict[str, dict[str, Any]]) -> list[Probe]:
     return probes
 
 
-def _copy(bench: Bench, up: bool) -> Sample:
+def _copy(bench: CoreBench, up: bool) -> Sample:
     bytes = bench.pinned.bytes
     device = bench.device.slice(0, bytes)
     return _native(bytes, lambda: _core.copy_seconds(bench.context._raw, up, device, bench.pinned))
@@ -132,7 +108,7 @@ def _make_loaded(file: File, bytes: int) -> float:
 STATES = {"hot": make_hot, "second": _make_loaded, "cold": make_cold}
 
 
-def read(bench: Bench, path: str, cache: str) -> Sample:
+def read(bench: CoreBench, path: str, cache: str) -> Sample:
     """One read of the whole file, by default settings but for the path; of a hot file after one that is not timed."""
     resident = STATES[cache](bench.source, bench.bytes)
     if cache == "hot":
@@ -147,7 +123,7 @@ def read(bench: Bench, path: str, cache: str) -> Sample:
     return sample | media.fields() | {"verify_s": verify_s}
 
 
-def write(bench: Bench, path: str, cache: str) -> Sample:
+def write(bench: CoreBench, path: str, cache: str) -> Sample:
     """One write of the whole target file, read back through the page cache and verified."""
     seed = next(bench.seeds)
     bench.context.stamp(bench.device, 0, seed)
@@ -161,7 +137,7 @@ def write(bench: Bench, path: str, cache: str) -> Sample:
     return sample | media.fields() | {"fsync_s": fsync_s, "verify_s": verify_s}
 
 
-def _engine(bench: Bench, direction: str) -> Sample:
+def _engine(bench: CoreBench, direction: str) -> Sample:
     """What the engine does when storage moves nothing: the ceiling of whatever it does with storage."""
     start = bench.source.start_read if direction == "read" else bench.target.start_write
     return _timed(start, bench.device, "null")
@@ -179,7 +155,7 @@ def _timed(start: Callable[..., Any], memory: Buffer, path: str) -> Sample:
     }
 
 
-def fastest_host_loop(bench: Bench, direction: str, step: Step) -> dict[str, Any]:
+def fastest_host_loop(bench: CoreBench, direction: str, step: Step) -> dict[str, Any]:
     """The best of a grid of threads x chunk sizes of O_DIRECT host I/O without any device. Best of two tries each."""
     if not bench.source.facts["direct"]:
         return {}
@@ -209,7 +185,7 @@ def _known(results: Results, loop: dict[str, Any]) -> float | None:
     return None
 
 
-def _loop(bench: Bench, direction: str, threads: int, chunk_bytes: int) -> dict[str, Any]:
+def _loop(bench: CoreBench, direction: str, threads: int, chunk_bytes: int) -> dict[str, Any]:
     file = bench.source if direction == "read" else bench.target
     return {
         "file": file.name,
@@ -221,7 +197,7 @@ def _loop(bench: Bench, direction: str, threads: int, chunk_bytes: int) -> dict[
     }
 
 
-def _host_loop(bench: Bench, loop: dict[str, Any]) -> Sample:
+def _host_loop(bench: CoreBench, loop: dict[str, Any]) -> Sample:
     if not loop:
         raise NotPossible("this file system has no O_DIRECT")
     make_cold(bench.source if loop["direction"] == "read" else bench.target, bench.bytes)
@@ -229,7 +205,7 @@ def _host_loop(bench: Bench, loop: dict[str, Any]) -> Sample:
     return _native(bench.bytes, lambda: _core.host_threads(**loop)) | shape
 
 
-def _plain_loop(bench: Bench) -> Sample:
+def _plain_loop(bench: CoreBench) -> Sample:
     make_hot(bench.source, bench.bytes)
     raw, name = bench.context._raw, bench.source.name
     _core.pread_memcpy(raw, name, bench.device, 1 << 20)
@@ -239,12 +215,12 @@ def _plain_loop(bench: Bench) -> Sample:
     return sample
 
 
-def _one_at_a_time(bench: Bench, turn: int) -> Sample:
+def _one_at_a_time(bench: CoreBench, turn: int) -> Sample:
     raw = bench.source._raw
     return _latencies(bench, 1, lambda memory: lambda: _core.read_latencies(raw, memory, BLOCK_BYTES, turn + 1))
 
 
-def _one_at_a_time_in_python(bench: Bench, turn: int) -> Sample:
+def _one_at_a_time_in_python(bench: CoreBench, turn: int) -> Sample:
     places = random.Random(turn)
 
     def reader(memory: Buffer) -> Reads:
@@ -264,7 +240,7 @@ def _one_at_a_time_in_python(bench: Bench, turn: int) -> Sample:
     return _latencies(bench, 4, reader)
 
 
-def _latencies(bench: Bench, part: int, reader: Callable[[Buffer], Reads]) -> Sample:
+def _latencies(bench: CoreBench, part: int, reader: Callable[[Buffer], Reads]) -> Sample:
     """One block at a time from anywhere in the file, each into memory of its own, so that all are checked once the last
     has come."""
     count = min(int(bench.settings["latency_reads"]) // part, bench.bytes // BLOCK_BYTES)
@@ -282,7 +258,7 @@ def _latencies(bench: Bench, part: int, reader: Callable[[Buffer], Reads]) -> Sa
     return {"bytes": memory.bytes, "seconds": sum(each)} | cpu | latency_fields(each)
 
 
-def _queued(bench: Bench, turn: int) -> Sample:
+def _queued(bench: CoreBench, turn: int) -> Sample:
     """As many 4 KiB reads as asked for, up to the size of the file, in random order, in one submission."""
     bytes = min(bench.bytes, int(bench.settings["queued_reads"]) * BLOCK_BYTES)
     memory = bench.device.slice(0, bytes)
@@ -305,7 +281,7 @@ def _queued(bench: Bench, turn: int) -> Sample:
     }
 
 
-def _tmpfs(bench: Bench, what: str, turn: int) -> Sample:
+def _tmpfs(bench: CoreBench, what: str, turn: int) -> Sample:
     """In memory-backed files: the first read of a file, one after its mapping was registered, and a write."""
     shm = Path("/dev/shm")
     if not shm.is_dir():
@@ -325,7 +301,7 @@ def _tmpfs(bench: Bench, what: str, turn: int) -> Sample:
         return _tmpfs_read(bench, place.source, memory, registered=what == "later read")
 
 
-def _tmpfs_write(bench: Bench, name: Path, memory: Buffer, seed: int) -> Sample:
+def _tmpfs_write(bench: CoreBench, name: Path, memory: Buffer, seed: int) -> Sample:
     bench.context.stamp(memory, 0, seed)
     with bench.context.open(name, write=True) as file:
         sample = _timed(file.start_write, memory, "auto")
@@ -335,7 +311,7 @@ def _tmpfs_write(bench: Bench, name: Path, memory: Buffer, seed: int) -> Sample:
     return sample
 
 
-def _tmpfs_read(bench: Bench, name: Path, memory: Buffer, registered: bool) -> Sample:
+def _tmpfs_read(bench: CoreBench, name: Path, memory: Buffer, registered: bool) -> Sample:
     with bench.context.open(name) as file:
         registered = registered and file.register_mapping()[0]
         poison(bench.context, memory)

@@ -26,7 +26,7 @@ from penstock_bench.suites.first_touch.cases import PARTICLE_BYTES, Variant, var
 from penstock_bench.suites.first_touch.particle_files import Spent
 
 if TYPE_CHECKING:
-    from penstock_bench.engine.session import Run
+    from penstock_bench.engine.run import Run
 
 KIND = "first-touch"
 WRITE_SEED = 1000
@@ -35,7 +35,7 @@ CPU_COPY_BYTES = 64 << 20  # of pages that the CPU fills at a time
 
 
 @dataclass
-class Bench:
+class FirstTouchBench:
     """What the trials share. `far` is device memory of the largest size: patterns come from there."""
 
     run: Run
@@ -53,7 +53,7 @@ def run_suite(run_of: Run) -> None:
     if not every:
         raise Error(operation="bench", file=suite.name, cause="no variant fits --file-bytes", advice="use larger files")
     most = max(one.bytes for one in every)
-    bench = Bench(run_of, run_of.context.allocate(most, first_touch="gpu"))
+    bench = FirstTouchBench(run_of, run_of.context.allocate(most, first_touch="gpu"))
     began, order = time.monotonic(), random.Random(13)
     rounds = int(settings.get("large_repeats", suite.repeats))
     planned = [[one for one in every if one.bytes < large or turn < rounds] for turn in range(suite.repeats)]
@@ -70,7 +70,7 @@ def run_suite(run_of: Run) -> None:
             done += 1
 
 
-def _engine(bench: Bench, sizes: list[tuple[str, int]], turn: int) -> None:
+def _engine(bench: FirstTouchBench, sizes: list[tuple[str, int]], turn: int) -> None:
     """The ceiling of each size: what the engine does when storage moves nothing."""
     results, context = bench.run.results, bench.run.context
     with context.create(bench.run.workspace.directory / "engine.bin", bench.far.bytes) as file:
@@ -95,7 +95,7 @@ def _engine(bench: Bench, sizes: list[tuple[str, int]], turn: int) -> None:
         file.abandon()
 
 
-def _try(bench: Bench, variant: Variant, turn: int) -> None:
+def _try(bench: FirstTouchBench, variant: Variant, turn: int) -> None:
     results, name = bench.run.results, variant.name
     if results.has("missing", name=name) or results.has(KIND, name=name, round=turn):
         return
@@ -111,7 +111,7 @@ def _try(bench: Bench, variant: Variant, turn: int) -> None:
         results.add(KIND, name=name, **variant.as_dict(), round=turn, **sample)
 
 
-def _measured(bench: Bench, variant: Variant, turn: int) -> dict[str, Any]:
+def _measured(bench: FirstTouchBench, variant: Variant, turn: int) -> dict[str, Any]:
     writes = variant.direction == "write"
     seed = WRITE_SEED + turn if writes else FILE_SEED
     path = bench.run.workspace.directory / f"written.{particle_files.SUFFIXES[variant.format]}"
@@ -142,7 +142,7 @@ def _fields(variant: Variant, spent: Spent) -> dict[str, Any]:
     }
 
 
-def _touched(bench: Bench, variant: Variant, seed: int) -> Buffer:
+def _touched(bench: FirstTouchBench, variant: Variant, seed: int) -> Buffer:
     """New memory whose pages the CPU or the GPU touched first, with the pattern in it that is to be written, or with
     poison."""
     context = bench.run.context
@@ -164,7 +164,7 @@ def _touched(bench: Bench, variant: Variant, seed: int) -> Buffer:
     return memory
 
 
-def _fill_by_cpu(bench: Bench, memory: Buffer, far: Buffer) -> None:
+def _fill_by_cpu(bench: FirstTouchBench, memory: Buffer, far: Buffer) -> None:
     """By the CPU itself, so that managed pages stay where its first touch put them: what comes from the device comes
     through a small piece of host memory."""
     import numpy as np
@@ -177,7 +177,7 @@ def _fill_by_cpu(bench: Bench, memory: Buffer, far: Buffer) -> None:
         near[at : at + len(part)] = part
 
 
-def _need_touch(bench: Bench, variant: Variant) -> None:
+def _need_touch(bench: FirstTouchBench, variant: Variant) -> None:
     if variant.buffer == "device" and variant.first_touch == "cpu":
         raise NotPossible("the CPU cannot touch device memory first")
     if (
@@ -188,7 +188,7 @@ def _need_touch(bench: Bench, variant: Variant) -> None:
         raise NotPossible("this device cannot touch ordinary host memory first")
 
 
-def _source(bench: Bench, variant: Variant) -> Path:
+def _source(bench: FirstTouchBench, variant: Variant) -> Path:
     """The file to read, made when it is first needed: raw ones are parts of one file, others are of one size each."""
     particles = bench.far.bytes // PARTICLE_BYTES if variant.format == "raw" else variant.particles
     key = (variant.format, particles)
@@ -202,13 +202,13 @@ def _source(bench: Bench, variant: Variant) -> Path:
     return bench.sources[key]
 
 
-def _in_state(bench: Bench, source: Path, variant: Variant) -> float:
+def _in_state(bench: FirstTouchBench, source: Path, variant: Variant) -> float:
     with bench.run.context.open(source) as file:
         bytes = variant.bytes if variant.format == "raw" else file.size_bytes
         return make_hot(file, bytes) if variant.cache == "hot" else make_cold(file, bytes)
 
 
-def _verified(bench: Bench, variant: Variant, moved: tuple[Path, Buffer], seed: int) -> float:
+def _verified(bench: FirstTouchBench, variant: Variant, moved: tuple[Path, Buffer], seed: int) -> float:
     """On the device: what a read brought, or what a buffered read brings of what was written. Seconds of that."""
     (path, memory), context = moved, bench.run.context
     checked = bench.far.slice(0, variant.bytes)

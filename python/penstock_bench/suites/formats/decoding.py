@@ -20,21 +20,21 @@ from penstock import Error
 from penstock_bench.engine.rounds import Absent, Probe, Sample
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.formats.suite import Bench
+    from penstock_bench.suites.formats.bench import FormatsBench
 
 CHUNK_ITEMS = 1 << 18  # of float32: 1 MiB
 LEVEL = 4
 
 
-def probes(bench: Bench) -> list[Probe]:
+def probes(bench: FormatsBench) -> list[Probe]:
     return [Probe(f"HDF5 deflate read, {decode}", partial(_read, bench, decode)) for decode in ("gpu", "host")]
 
 
-def _path(bench: Bench) -> Path:
+def _path(bench: FormatsBench) -> Path:
     return bench.workspace.directory / "deflate.h5"
 
 
-def _chunks(bench: Bench) -> int:
+def _chunks(bench: FormatsBench) -> int:
     return int(bench.settings.get("deflate_mib", 1))
 
 
@@ -48,7 +48,7 @@ def _stored(number: int) -> bytes:
     return zlib.compress(np.ascontiguousarray(planes), LEVEL)
 
 
-def make(bench: Bench) -> None:
+def make(bench: FormatsBench) -> None:
     try:
         import h5py
     except ImportError:
@@ -61,8 +61,8 @@ def make(bench: Bench) -> None:
             x.id.write_direct_chunk((number * CHUNK_ITEMS,), raw)
 
 
-def _read(bench: Bench, decode: str, _: int) -> Sample:
-    from penstock_bench.suites.formats.suite import hot, timed
+def _read(bench: FormatsBench, decode: str, _: int) -> Sample:
+    from penstock_bench.suites.formats.bench import hot, timed
 
     path = _path(bench)
     if not path.exists():
@@ -84,7 +84,7 @@ def _read(bench: Bench, decode: str, _: int) -> Sample:
     return sample | {"stored_bytes": path.stat().st_size}
 
 
-def _verify(bench: Bench, path: Path, array: penstock.Array) -> None:
+def _verify(bench: FormatsBench, path: Path, array: penstock.Array) -> None:
     for number in range(_chunks(bench)):
         part = array[number * CHUNK_ITEMS : (number + 1) * CHUNK_ITEMS]
         if not np.array_equal(part.to_numpy(), _content(number)):

@@ -15,16 +15,17 @@ from penstock.calibration.poison import poison
 from penstock.calibration.workspace import FILE_SEED
 from penstock.formats.particles import PRESETS, Preset, create_particles
 from penstock_bench.engine.rounds import Probe, Sample
+from penstock_bench.suites.formats.bench import hot, timed
 from penstock_bench.suites.formats.peers import verify
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.formats.suite import Bench
+    from penstock_bench.suites.formats.bench import FormatsBench
 
 _SHARE = 4  # of the files' size that a snapshot has
 _ALIGNMENT = 4096
 
 
-def probes(bench: Bench) -> list[Probe]:
+def probes(bench: FormatsBench) -> list[Probe]:
     """Writing a snapshot of each preset, and reading it again from the page cache."""
     return [
         Probe(f"{preset.name} particles {way}", partial(work, bench, preset))
@@ -33,7 +34,7 @@ def probes(bench: Bench) -> list[Probe]:
     ]
 
 
-def _fields(bench: Bench, preset: Preset) -> dict[str, Array]:
+def _fields(bench: FormatsBench, preset: Preset) -> dict[str, Array]:
     """A particle's members, of as many particles as fit; by the name of the dataset in the file."""
     count = bench.bytes // _SHARE // preset.particle_bytes
     fields, end = {}, 0
@@ -44,18 +45,18 @@ def _fields(bench: Bench, preset: Preset) -> dict[str, Array]:
     return fields
 
 
-def make(bench: Bench) -> None:
+def make(bench: FormatsBench) -> None:
     """The files to read, one a preset."""
     bench.context.stamp(bench.device, 0, FILE_SEED)
     for preset in PRESETS.values():
         _save(bench, preset, _path(bench, preset))
 
 
-def _path(bench: Bench, preset: Preset) -> Path:
+def _path(bench: FormatsBench, preset: Preset) -> Path:
     return bench.workspace.directory / f"{preset.name}.h5"
 
 
-def _save(bench: Bench, preset: Preset, path: Path) -> None:
+def _save(bench: FormatsBench, preset: Preset, path: Path) -> None:
     fields = _fields(bench, preset)
     with penstock.create(path, context=bench.context) as file:
         made = create_particles(file, preset.name, len(next(iter(fields.values()))))
@@ -63,25 +64,23 @@ def _save(bench: Bench, preset: Preset, path: Path) -> None:
             pending.result()
 
 
-def _load(bench: Bench, preset: Preset, path: Path) -> None:
+def _load(bench: FormatsBench, preset: Preset, path: Path) -> None:
     names = preset.paths()
     with penstock.open(path, context=bench.context) as file:
         for pending in [file[names[name]].start_read(out=field) for name, field in _fields(bench, preset).items()]:
             pending.result()
 
 
-def _check(bench: Bench, preset: Preset, path: Path, seed: int) -> None:
+def _check(bench: FormatsBench, preset: Preset, path: Path, seed: int) -> None:
     """Of what was read into the places that it was written from."""
     for name, field in _fields(bench, preset).items():
         verify(bench.context, path, name, (field.as_bytes(), field.offset_bytes, seed))
 
 
-def _write(bench: Bench, preset: Preset, turn: int) -> Sample:
-    from penstock_bench.suites.formats import suite as formats
-
+def _write(bench: FormatsBench, preset: Preset, turn: int) -> Sample:
     path = bench.workspace.directory / f"written-{preset.name}.h5"
     bench.context.stamp(bench.device, 0, 100 + turn)
-    sample = formats.timed(_bytes(bench, preset), lambda: _save(bench, preset, path))
+    sample = timed(_bytes(bench, preset), lambda: _save(bench, preset, path))
     poison(bench.context, bench.device)
     _load(bench, preset, path)
     _check(bench, preset, path, 100 + turn)
@@ -89,18 +88,16 @@ def _write(bench: Bench, preset: Preset, turn: int) -> Sample:
     return sample | _size_of(preset)
 
 
-def _read(bench: Bench, preset: Preset, _: int) -> Sample:
-    from penstock_bench.suites.formats import suite as formats
-
+def _read(bench: FormatsBench, preset: Preset, _: int) -> Sample:
     path = _path(bench, preset)
-    formats.hot(bench, path)
+    hot(bench, path)
     poison(bench.context, bench.device)
-    sample = formats.timed(_bytes(bench, preset), lambda: _load(bench, preset, path))
+    sample = timed(_bytes(bench, preset), lambda: _load(bench, preset, path))
     _check(bench, preset, path, FILE_SEED)
     return sample | _size_of(preset)
 
 
-def _bytes(bench: Bench, preset: Preset) -> int:
+def _bytes(bench: FormatsBench, preset: Preset) -> int:
     return sum(field.nbytes for field in _fields(bench, preset).values())
 
 

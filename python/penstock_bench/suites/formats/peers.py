@@ -19,10 +19,10 @@ from penstock.calibration.workspace import FILE_SEED
 from penstock_bench.engine.rounds import Absent, Probe, Sample
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.formats.suite import Bench
+    from penstock_bench.suites.formats.bench import FormatsBench
 
 
-def probes(bench: Bench) -> list[Probe]:
+def probes(bench: FormatsBench) -> list[Probe]:
     """Those of `bench.peers`."""
     known = {
         "h5py": Probe("h5py and copy", lambda _: _h5py(bench)),
@@ -38,7 +38,7 @@ def need(*modules: str) -> None:
             raise Absent(f"{module} is not installed")
 
 
-def _copier(bench: Bench) -> Callable[[Any], Memory]:
+def _copier(bench: FormatsBench) -> Callable[[Any], Memory]:
     """Copies an array to the device and returns where its bytes are."""
     if bench.emulated:
 
@@ -59,9 +59,9 @@ def _copier(bench: Bench) -> Callable[[Any], Memory]:
     return copy
 
 
-def _judged(bench: Bench, path: Path, work: Callable[[], Memory]) -> Sample:
+def _judged(bench: FormatsBench, path: Path, work: Callable[[], Memory]) -> Sample:
     """A sample of what brings the payload to the device; what came is checked."""
-    from penstock_bench.suites.formats.suite import hot, timed
+    from penstock_bench.suites.formats.bench import hot, timed
 
     hot(bench, path)
     poison(bench.context, bench.device)
@@ -72,7 +72,7 @@ def _judged(bench: Bench, path: Path, work: Callable[[], Memory]) -> Sample:
     return sample
 
 
-def _h5py(bench: Bench) -> Sample:
+def _h5py(bench: FormatsBench) -> Sample:
     need("h5py")
     import h5py
 
@@ -85,7 +85,7 @@ def _h5py(bench: Bench) -> Sample:
     return _judged(bench, path, work)
 
 
-def _memmap(bench: Bench) -> Sample:
+def _memmap(bench: FormatsBench) -> Sample:
     need("numpy")
     import numpy
 
@@ -93,12 +93,12 @@ def _memmap(bench: Bench) -> Sample:
     return _judged(bench, path, lambda: copy(numpy.load(path, mmap_mode="r")))
 
 
-def _safetensors(bench: Bench) -> Sample:
+def _safetensors(bench: FormatsBench) -> Sample:
     need("torch", "safetensors")
     import safetensors.torch
     import torch
 
-    from penstock_bench.suites.formats.suite import hot, timed
+    from penstock_bench.suites.formats.bench import hot, timed
 
     path = bench.file("safetensors")
     hot(bench, path)

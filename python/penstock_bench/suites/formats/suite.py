@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import penstock
-from penstock import Array, Context
-from penstock._api import Buffer
+from penstock import Array
 from penstock._dtype import DType
 from penstock.calibration.poison import POISON, poison, poison_staging
-from penstock.calibration.workspace import FILE_SEED, Workspace, make_hot
+from penstock.calibration.workspace import FILE_SEED
+from penstock.cli.show import Step
 from penstock.formats import registry
 from penstock.formats.model import NewDataset
-from penstock_bench.engine import kinds
-from penstock_bench.engine.grid import Step, check
-from penstock_bench.engine.results import Results, Stopwatch
+from penstock_bench.engine.grid import check
 from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
 from penstock_bench.engine.suite import Suite
 from penstock_bench.suites.formats import (
@@ -33,52 +28,25 @@ from penstock_bench.suites.formats import (
     particles as format_particles,
     peers as format_peers,
 )
+from penstock_bench.suites.formats.bench import ITEM_BYTES, SUFFIXES, FormatsBench, hot, timed
 
 if TYPE_CHECKING:
-    from penstock_bench.engine.session import Run
+    from penstock_bench.engine.run import Run
 
-SUFFIXES = {"HDF5": "h5", "netCDF-4": "nc", "NPY": "npy", "safetensors": "safetensors", "Zarr": "zarr"}
-ITEM_BYTES = 4
 FIELDS = 10
 INDEX_CHUNK_BYTES = 32
 CHUNK_EDGE = 64  # float32 chunks of 16 KiB
 
 
-@dataclass
-class Bench:
-    """What the probes share."""
-
-    context: Context
-    workspace: Workspace
-    results: Results
-    settings: dict[str, Any]
-    device: Buffer  # of the files' size, touched
-    peers: frozenset[str] = kinds.PEERS
-
-    @property
-    def bytes(self) -> int:
-        return self.workspace.file_bytes
-
-    @property
-    def emulated(self) -> bool:
-        return bool(self.context.device["emulated"])
-
-    def file(self, format: str) -> Path:
-        return self.workspace.directory / f"source.{SUFFIXES[format]}"
-
-    def payload(self) -> Array:
-        return Array(self.device, "float32", (self.bytes // ITEM_BYTES,))
-
-
 def run_suite(run_of: Run) -> None:
     device = run_of.context.allocate(run_of.suite.file_bytes, first_touch="gpu")
-    bench = Bench(
+    bench = FormatsBench(
         run_of.context, run_of.workspace, run_of.results, run_of.suite.settings["formats"], device, run_of.peers
     )
     run(bench, run_of.suite, run_of.step)
 
 
-def run(bench: Bench, suite: Suite, step: Step) -> None:
+def run(bench: FormatsBench, suite: Suite, step: Step) -> None:
     """Makes one file a format, then all probes `suite.repeats` times, interleaved; then what is counted, not moved."""
     _need_room(bench)
     for format in SUFFIXES:
@@ -92,7 +60,7 @@ def run(bench: Bench, suite: Suite, step: Step) -> None:
     run_rounds(bench.results, "formats", probes, Rounds(suite.repeats, suite.seconds), step)
 
 
-def tensors(bench: Bench) -> dict[str, Array]:
+def tensors(bench: FormatsBench) -> dict[str, Array]:
     """The payload as the tensors of a model: equal parts of one buffer."""
     count = int(bench.settings["tensors"])
     each = bench.bytes // count // 4096 * 4096
@@ -101,18 +69,18 @@ def tensors(bench: Bench) -> dict[str, Array]:
     }
 
 
-def _contents(bench: Bench, format: str) -> dict[str, Array]:
+def _contents(bench: FormatsBench, format: str) -> dict[str, Array]:
     return tensors(bench) if format == "safetensors" else {"data": bench.payload()}
 
 
-def _make(bench: Bench, format: str) -> None:
+def _make(bench: FormatsBench, format: str) -> None:
     bench.context.stamp(bench.device, 0, FILE_SEED)
     contents = _contents(bench, format)
     with penstock.create(bench.file(format), context=bench.context, durable=True) as file:
         file.write_many(contents).result()
 
 
-def _large(bench: Bench) -> list[Probe]:
+def _large(bench: FormatsBench) -> list[Probe]:
     probes = [
         Probe("raw read", lambda _: _raw_read(bench)),
         Probe("raw write", lambda turn: _raw_write(bench, turn)),
@@ -124,26 +92,7 @@ def _large(bench: Bench) -> list[Probe]:
     return probes
 
 
-def hot(bench: Bench, path: Path) -> None:
-    """Brings a file, or all files of a folder, into the page cache."""
-    for one in [path] if path.is_file() else [part for part in path.rglob("*") if part.is_file()]:
-        with bench.context.open(one) as file:
-            if file.size_bytes:
-                make_hot(file, file.size_bytes)
-
-
-def timed(bytes: int, work: Callable[[], Any]) -> Sample:
-    with Stopwatch() as watch:
-        work()
-    return {
-        "bytes": bytes,
-        "seconds": watch.seconds,
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
-    }
-
-
-def _raw_read(bench: Bench) -> Sample:
+def _raw_read(bench: FormatsBench) -> Sample:
     hot(bench, bench.workspace.source)
     poison(bench.context, bench.device)
 
@@ -156,7 +105,7 @@ def _raw_read(bench: Bench) -> Sample:
     return sample
 
 
-def _raw_write(bench: Bench, turn: int) -> Sample:
+def _raw_write(bench: FormatsBench, turn: int) -> Sample:
     path = bench.workspace.directory / "written.bin"
     bench.context.stamp(bench.device, 0, 100 + turn)
 
@@ -173,7 +122,7 @@ def _raw_write(bench: Bench, turn: int) -> Sample:
     return sample
 
 
-def _read(bench: Bench, format: str, _: int) -> Sample:
+def _read(bench: FormatsBench, format: str, _: int) -> Sample:
     path, out = bench.file(format), bench.payload()
     hot(bench, path)
     poison(bench.context, bench.device)
@@ -187,7 +136,7 @@ def _read(bench: Bench, format: str, _: int) -> Sample:
     return sample
 
 
-def _write(bench: Bench, format: str, turn: int) -> Sample:
+def _write(bench: FormatsBench, format: str, turn: int) -> Sample:
     path = bench.workspace.directory / f"written.{SUFFIXES[format]}"
     bench.context.stamp(bench.device, 0, 100 + turn)
     payload = bench.payload()
@@ -205,7 +154,7 @@ def _write(bench: Bench, format: str, turn: int) -> Sample:
     return sample
 
 
-def _load(bench: Bench) -> Sample:
+def _load(bench: FormatsBench) -> Sample:
     path = bench.file("safetensors")
     hot(bench, path)
     poison_staging(bench.context)
@@ -221,7 +170,7 @@ def _load(bench: Bench) -> Sample:
 # -- many small things
 
 
-def _need_room(bench: Bench) -> None:
+def _need_room(bench: FormatsBench) -> None:
     """Error when the files are smaller than their small chunks together."""
     needed = (int(bench.settings["small_chunks_side"]) * CHUNK_EDGE) ** 2 * ITEM_BYTES
     if bench.bytes < needed:
@@ -233,7 +182,7 @@ def _need_room(bench: Bench) -> None:
         )
 
 
-def _make_small(bench: Bench) -> None:
+def _make_small(bench: FormatsBench) -> None:
     folder = bench.workspace.directory
     chunks = int(bench.settings["index_chunks"])
     with penstock.create(folder / "index.h5", context=bench.context) as file:
@@ -247,7 +196,7 @@ def _make_small(bench: Bench) -> None:
         file["x"] = Array(bench.device, "float32", (1024,))
 
 
-def _small(bench: Bench) -> list[Probe]:
+def _small(bench: FormatsBench) -> list[Probe]:
     return [
         Probe("index of many chunks", lambda _: _index(bench)),
         Probe("open and read 4 KiB", lambda _: _open_small(bench)),
@@ -257,7 +206,7 @@ def _small(bench: Bench) -> list[Probe]:
     ]
 
 
-def _index(bench: Bench) -> Sample:
+def _index(bench: FormatsBench) -> Sample:
     """Where 20,000 chunks lie. Neighbours are told as one extent; their bytes say that none is missing."""
     path, chunks = bench.workspace.directory / "index.h5", int(bench.settings["index_chunks"])
     found = 0
@@ -273,7 +222,7 @@ def _index(bench: Bench) -> Sample:
     return sample | {"chunks": chunks}
 
 
-def _open_small(bench: Bench) -> Sample:
+def _open_small(bench: FormatsBench) -> Sample:
     path = bench.workspace.directory / "small.h5"
     each = []
     for _ in range(int(bench.settings["small_opens"])):
@@ -288,7 +237,7 @@ def _no_cpu() -> dict[str, float]:
     return {"cpu_user_s": 0.0, "cpu_system_s": 0.0}
 
 
-def _metadata(bench: Bench, turn: int) -> Sample:
+def _metadata(bench: FormatsBench, turn: int) -> Sample:
     """Creating and closing a snapshot without moving its bytes: what the format costs."""
     path = bench.workspace.directory / f"metadata-{turn}.h5"
     shape = (bench.bytes // FIELDS // ITEM_BYTES,)
@@ -304,7 +253,7 @@ def _metadata(bench: Bench, turn: int) -> Sample:
     return sample | {"fields": FIELDS}
 
 
-def _batch(bench: Bench) -> Sample:
+def _batch(bench: FormatsBench) -> Sample:
     path = bench.workspace.directory / "chunks.h5"
     hot(bench, path)
 
@@ -320,7 +269,7 @@ def _per_chunk(sample: Sample, chunks: int) -> Sample:
     return sample | {"chunks": chunks, "chunks_per_second": chunks / sample["seconds"]}
 
 
-def _one_by_one(bench: Bench) -> Sample:
+def _one_by_one(bench: FormatsBench) -> Sample:
     """A tenth of the same chunks, each by a read of its own."""
     path = bench.workspace.directory / "chunks.h5"
     side = int(bench.settings["small_chunks_side"])

@@ -17,7 +17,7 @@ BLOCKS, RINGS, BESIDES = "blocks", "rings", "blocks besides"  # subjects; the la
 
 
 @dataclass(frozen=True)
-class Cell:
+class BlocksCell:
     """One storm, and what it is called."""
 
     name: str
@@ -27,7 +27,7 @@ class Cell:
     options: dict[str, Any] = field(default_factory=dict)  # of the storm
 
 
-def of(settings: dict[str, Any], service: Setup, stream: Setup, name_of: Any) -> list[Cell]:
+def of(settings: dict[str, Any], service: Setup, stream: Setup, name_of: Any) -> list[BlocksCell]:
     """`service`: of 4 KiB requests of the file in memory; `stream`: of 128 KiB."""
     whole, blocks = int(settings["threads"]), settings["block_threads"]
 
@@ -37,14 +37,14 @@ def of(settings: dict[str, Any], service: Setup, stream: Setup, name_of: Any) ->
     cells = []
     for threads, rings in itertools.product(blocks, (0, 1)):
         name = f"blocks of {threads}, {'one ring' if rings else 'a ring for each warp'}"
-        cells.append(Cell(name, BLOCKS, service, shape(threads, rings)))
-    cells += [Cell(f"rings: {rings}", RINGS, service, shape(RINGS_THREADS, rings)) for rings in settings["rings"]]
+        cells.append(BlocksCell(name, BLOCKS, service, shape(threads, rings)))
+    cells += [BlocksCell(f"rings: {rings}", RINGS, service, shape(RINGS_THREADS, rings)) for rings in settings["rings"]]
     # Writes are of the stamps that the file has, so that a page that went elsewhere is found by who reads it next.
     writes, large = replace(service, writable=True), stream.slot_bytes
     for threads in blocks:
         streamed = replace(shape(threads), request_bytes=large, sequential=True)
         named = f"blocks of {threads}, "
-        cells.append(Cell(named + name_of("reads", (large, True)), BESIDES, stream, streamed))
+        cells.append(BlocksCell(named + name_of("reads", (large, True)), BESIDES, stream, streamed))
         small = name_of("writes", (service.slot_bytes, False))
-        cells.append(Cell(named + small, BESIDES, writes, shape(threads), {"writes": True}))
+        cells.append(BlocksCell(named + small, BESIDES, writes, shape(threads), {"writes": True}))
     return cells

@@ -17,10 +17,11 @@ from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, ma
 from penstock_bench.engine.grid import check
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Sample
-from penstock_bench.suites.gpu_io.host import ROW_BYTES, check_rows, rows_sample
+from penstock_bench.suites.gpu_io.bench import ROW_BYTES
+from penstock_bench.suites.gpu_io.host import check_rows, rows_sample
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.gpu_io.suite import Bench
+    from penstock_bench.suites.gpu_io.bench import GpuIoBench
 
 PAGE_BYTES = 4096
 ITEM_BYTES = 4  # float32
@@ -35,7 +36,7 @@ MISS_PART = 8  # the file by the cache
 WRITTEN_PART = 8  # what is written by the cache
 
 
-def loads(bench: Bench, tile: int, cached: bool) -> Sample:
+def loads(bench: GpuIoBench, tile: int, cached: bool) -> Sample:
     """Element loads (`tile` 1) or tiles of some pages, every one a hit; or the same from the device's memory."""
     items = bench.cache_bytes // ITEM_BYTES
     shape = {"rounds": bench.load_rounds, "tile": tile} | ({} if tile == 1 else {"resident": TILE_BLOCKS})
@@ -59,7 +60,7 @@ def loads(bench: Bench, tile: int, cached: bool) -> Sample:
     return _loads_sample(bench, seconds, watch) | counts | {"took": "cache"}
 
 
-def misses(bench: Bench, turn: int) -> Sample:
+def misses(bench: GpuIoBench, turn: int) -> Sample:
     """Rows gathered at random, each of a page of its own that was not there before. Bytes are those of the pages."""
     import numpy as np
 
@@ -87,7 +88,7 @@ def misses(bench: Bench, turn: int) -> Sample:
     return rows_sample(numbers.size, seconds, watch, PAGE_BYTES) | counts | {"took": "cache"}
 
 
-def one_miss(bench: Bench, full: bool) -> Sample:
+def one_miss(bench: GpuIoBench, full: bool) -> Sample:
     """One warp that adds up page after page, each of which is not there before: a miss and its page's sum at a time.
     Where the cache is `full`, each of them drives out another."""
     pages = min(LONE_PAGES, bench.ram_bytes // PAGE_BYTES // 2)
@@ -111,7 +112,7 @@ def one_miss(bench: Bench, full: bool) -> Sample:
     return sample | {"order": "sequential", "mean_us": seconds / pages * 1e6, "took": "cache"}
 
 
-def writes(bench: Bench, size: int, slots: int, threads: int) -> Sample:
+def writes(bench: GpuIoBench, size: int, slots: int, threads: int) -> Sample:
     """Whole pages in sequence onto the disk, through a cache of an eighth of them; its flush and sync are in the time.
     Then they are read back from the disk through the cache and compared with what was written."""
     data = bench.cache_write_bytes[size] // size * size
@@ -147,7 +148,7 @@ def writes(bench: Bench, size: int, slots: int, threads: int) -> Sample:
     return sample | {"served": served, "write_backs": found["write_backs"], "verified_bytes": data}
 
 
-def stores(bench: Bench) -> Sample:
+def stores(bench: GpuIoBench) -> Sample:
     """Whole pages in sequence through a cache of an eighth of them into a file in memory that the device reaches
     itself; its flush is in the time. Afterwards the file has its own stamps again."""
     if bench.ram_kind != "tmpfs":
@@ -187,7 +188,7 @@ def _moved(served: dict[str, Any]) -> dict[str, dict[str, int]]:
     return {name: one for name, one in served.items() if name != "gpu_pages" and one["requests"]}
 
 
-def sweep(bench: Bench, advice: str) -> Sample:
+def sweep(bench: GpuIoBench, advice: str) -> Sample:
     """Every page again and again in about the same order, with a cache of half of them. `hit_rate` is of visits to
     pages, after the first sweeps."""
     data = bench.sweep_bytes
@@ -215,7 +216,7 @@ def sweep(bench: Bench, advice: str) -> Sample:
     )
 
 
-def gather(bench: Bench, file: Path, turn: int) -> Sample:
+def gather(bench: GpuIoBench, file: Path, turn: int) -> Sample:
     """Random rows through penstock.gpu with its settings by default, from a file twice the cache."""
     numbers = bench.row_numbers(bench.gather_rows, turn)
     bench.storms.rest()
@@ -244,7 +245,7 @@ def gather(bench: Bench, file: Path, turn: int) -> Sample:
 
 
 @contextmanager
-def _cache(bench: Bench, file: Path, cache_bytes: int) -> Iterator[_core.DeviceCache]:
+def _cache(bench: GpuIoBench, file: Path, cache_bytes: int) -> Iterator[_core.DeviceCache]:
     """Over a file in memory that host threads serve, as many as the fastest storm has."""
     bench.storms.rest()
     with bench.context.open(file) as opened:
@@ -268,7 +269,7 @@ def _since(cache: _core.DeviceCache, before: dict[str, int]) -> dict[str, int]:
     return {name: value - before[name] for name, value in _counts(cache).items()}
 
 
-def _loads_sample(bench: Bench, seconds: float, watch: Stopwatch) -> Sample:
+def _loads_sample(bench: GpuIoBench, seconds: float, watch: Stopwatch) -> Sample:
     count = bench.load_rounds * (bench.cache_bytes // ITEM_BYTES)
     return rows_sample(count, seconds, watch, ITEM_BYTES) | {"order": "sequential"}
 

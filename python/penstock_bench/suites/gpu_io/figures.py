@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter
 from penstock_bench.engine import style
 from penstock_bench.engine.suite_tables import number, thousands
 from penstock_bench.suites.gpu_io import judge
-from penstock_bench.suites.gpu_io.suite import LARGE, SMALL, name_of
+from penstock_bench.suites.gpu_io.bench import LARGE, SMALL, name_of
 
 Rows = list[dict[str, Any]]
 RINGS = {0: ("a ring for each warp", style.HOT, "o"), 1: ("one ring", style.DIRECT, "s")}

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock import Error, _core
 from penstock._api import Buffer, File
@@ -16,11 +16,8 @@ from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, ma
 from penstock_bench.engine import loads
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Sample
+from penstock_bench.suites.gpu_io.bench import ROW_BYTES, GpuIoBench
 
-if TYPE_CHECKING:
-    from penstock_bench.suites.gpu_io.suite import Bench
-
-ROW_BYTES = 512
 BATCH = 64  # requests of one submission of io_uring
 URING_THREADS = 4
 Options = dict[str, Any]
@@ -37,7 +34,7 @@ def uring(_: File) -> Options:
     return {"threads": count, "batch": BATCH, "path": "uring", "strict": True, "workers": count, "depth": BATCH}
 
 
-def cold(bench: Bench, request: tuple[int, bool], way: Callable[[File], Options], turn: int) -> Sample:
+def cold(bench: GpuIoBench, request: tuple[int, bool], way: Callable[[File], Options], turn: int) -> Sample:
     """Reads into the host's memory from a file that is not in the page cache; `request` is bytes, and whether they are
     in sequence."""
     bench.storms.rest()
@@ -55,7 +52,7 @@ def cold(bench: Bench, request: tuple[int, bool], way: Callable[[File], Options]
     return _sample(report, request) | state | media.fields()
 
 
-def write(bench: Bench, request: tuple[int, bool], way: Callable[[File], Options], turn: int) -> Sample:
+def write(bench: GpuIoBench, request: tuple[int, bool], way: Callable[[File], Options], turn: int) -> Sample:
     """As many bytes as the device writes, from the host's memory."""
     bench.storms.rest()
     with bench.context.open(bench.target, write=True) as file:
@@ -69,7 +66,7 @@ def write(bench: Bench, request: tuple[int, bool], way: Callable[[File], Options
     return _sample(report, request)
 
 
-def to_device(bench: Bench, way: Callable[[File], Options], request_bytes: int, turn: int) -> Sample:
+def to_device(bench: GpuIoBench, way: Callable[[File], Options], request_bytes: int, turn: int) -> Sample:
     """Random reads of a file in the page cache into the device's memory, by threads of the host."""
     bench.storms.rest()
     with bench.context.open(bench.rows) as file:
@@ -92,7 +89,7 @@ def cufile(_: File) -> Options:
     return {"threads": len(os.sched_getaffinity(0)), "path": "gds-compat", "strict": True}
 
 
-def memmap_and_copy(bench: Bench, turn: int) -> Sample:
+def memmap_and_copy(bench: GpuIoBench, turn: int) -> Sample:
     """Rows as one does it with NumPy: rows picked out of a memmap, then one copy to the device."""
     import numpy as np
 
@@ -125,7 +122,7 @@ def rows_sample(count: int, seconds: float, watch: Stopwatch, row_bytes: int = R
     }
 
 
-def check_rows(bench: Bench, numbers: Any, memory: Buffer | Any, file: Path) -> None:
+def check_rows(bench: GpuIoBench, numbers: Any, memory: Buffer | Any, file: Path) -> None:
     """Raises Error unless the device's memory holds exactly these rows of a stamped file."""
     placed = bench.context.allocate(numbers.nbytes)
     bench.context.copy_to_device(placed, numbers.view("u1"))
@@ -134,7 +131,7 @@ def check_rows(bench: Bench, numbers: Any, memory: Buffer | Any, file: Path) -> 
         raise wrong_bytes(file, 0, 8 * bad, " of the rows that were gathered")
 
 
-def _options(bench: Bench, request: tuple[int, bool], turn: int) -> Options:
+def _options(bench: GpuIoBench, request: tuple[int, bool], turn: int) -> Options:
     size, sequential = request
     return {
         "request_bytes": size,
@@ -149,7 +146,7 @@ def _options(bench: Bench, request: tuple[int, bool], turn: int) -> Options:
     }
 
 
-def _memory(bench: Bench, kind: str, options: Options) -> Buffer:
+def _memory(bench: GpuIoBench, kind: str, options: Options) -> Buffer:
     bytes = max(1, _core.load_memory_bytes(bench.bytes, **options))
     return bench.context.allocate(bytes, kind, first_touch="gpu" if kind == "device" else "cpu")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock_bench.engine.promises import Check, Medians, Rows, judged
+from penstock_bench.suites.gpu_io.bench import LARGE, SIZES, SMALL, name_of, through_cache
 from penstock_bench.suites.gpu_io.blocks import BESIDES
-from penstock_bench.suites.gpu_io.suite import LARGE, SIZES, SMALL, name_of, through_cache
 
 PERCENT = 100.0
 CURVE_THREADS = 32  # blocks from here on

@@ -23,8 +23,8 @@ from penstock_bench.engine.rounds import Probe, Sample
 from penstock_bench.suites.gpu_io.storms import Setup, Shape, run
 
 if TYPE_CHECKING:
-    from penstock_bench.engine.session import Run
-    from penstock_bench.suites.gpu_io.suite import Bench
+    from penstock_bench.engine.run import Run
+    from penstock_bench.suites.gpu_io.bench import GpuIoBench
 
 PAGE = 4096
 DISK = Shape(1024, 32, 1)
@@ -68,7 +68,7 @@ def timed(make: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def probes(bench: Bench, sizes: list[Data]) -> list[Probe]:
+def probes(bench: GpuIoBench, sizes: list[Data]) -> list[Probe]:
     found = []
     for data in sizes:
         what = f"random 4 KiB of {bytes_text(data.bytes)}"
@@ -77,19 +77,19 @@ def probes(bench: Bench, sizes: list[Data]) -> list[Probe]:
     return found
 
 
-def _measured(bench: Bench, data: Data, measure: Callable[[Bench, Data], Sample], _turn: int) -> Sample:
+def _measured(bench: GpuIoBench, data: Data, measure: Callable[[GpuIoBench, Data], Sample], _turn: int) -> Sample:
     if data.file is None:
         raise NotPossible(data.cause)
     return measure(bench, data) | {"subject": "sizes", "data_bytes": data.bytes}
 
 
-def _cold(bench: Bench, data: Data) -> Sample:
+def _cold(bench: GpuIoBench, data: Data) -> Sample:
     assert data.file is not None
     setup = Setup(data.file, service_threads=min(4, bench.cores), slots=4096)
     return cold_storm(bench, setup, DISK, data.bytes)
 
 
-def cold_storm(bench: Bench, setup: Setup, shape: Shape, bytes: int) -> Sample:
+def cold_storm(bench: GpuIoBench, setup: Setup, shape: Shape, bytes: int) -> Sample:
     """A storm on a file of so many bytes that is not in the page cache. No service lives that maps it, for what is
     mapped stays; the new one looks what is cached ten times a second: the file is cold before it comes into being, and
     again before the clock starts."""
@@ -108,7 +108,7 @@ def cold_storm(bench: Bench, setup: Setup, shape: Shape, bytes: int) -> Sample:
     return sample | state | media.fields()
 
 
-def _hot(bench: Bench, data: Data) -> Sample:
+def _hot(bench: GpuIoBench, data: Data) -> Sample:
     assert data.file is not None
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if data.bytes > MEMORY_SHARE * memory:

@@ -7,27 +7,22 @@ beside NumPy and cuFile. Files are stamped and preconditioned, all that comes is
 
 from __future__ import annotations
 
-import itertools
-import os
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Context, Error, parse_bytes
-from penstock._api import Buffer
-from penstock._text import bytes_text
+from penstock import Error, parse_bytes
 from penstock.calibration.workspace import NotPossible, Workspace, make_cold, make_resident
 from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
 from penstock_bench.suites.gpu_io import blocks, cache as cached, channels, host, sizes
+from penstock_bench.suites.gpu_io.bench import LARGE, ROW_BYTES, SIZES, SMALL, GpuIoBench, name_of, through_cache
 from penstock_bench.suites.gpu_io.storms import Setup, Shape, Storms, run, threads_text
 
 if TYPE_CHECKING:
-    from penstock_bench.engine.session import Run
+    from penstock_bench.engine.run import Run
 
-SMALL, LARGE = 4096, 131072
 SHM = Path("/dev/shm")
 SHM_SPARE_BYTES = 2 << 30
 BUSY = (512, 32, 8)  # blocks, threads, in flight: many small requests
@@ -36,118 +31,7 @@ DISK = {SMALL: (1024, 32, 1), LARGE: (64, 32, 2)}
 READERS = (1056, 128, 1)  # for memory that the device reads itself, and beside the page cache's own kernel
 DISK_THREADS = 4  # of the service
 WRITE_SECONDS = 20.0  # at most
-SIZES = ((SMALL, False), (SMALL, True), (LARGE, False), (LARGE, True))
 PARTS = ("memory", "channels", "blocks", "disk", "writes", "cache", "peers", "sizes")
-
-
-@dataclass
-class Bench:
-    """What the cells share."""
-
-    context: Context
-    workspace: Workspace
-    storms: Storms
-    ram: Path  # a file in memory: of tmpfs, or in the page cache
-    ram_kind: str
-    ram_bytes: int
-    settings: dict[str, Any]
-    seeds: Iterator[int] = field(default_factory=lambda: itertools.count(1000))
-    _buffer: Buffer | None = None
-
-    @property
-    def bytes(self) -> int:
-        return self.workspace.file_bytes
-
-    @property
-    def source(self) -> Path:
-        return self.workspace.source
-
-    @property
-    def target(self) -> Path:
-        return self.workspace.target
-
-    @property
-    def rows(self) -> Path:
-        """In the page cache."""
-        return self.workspace.directory / "rows.bin"
-
-    @property
-    def cell_seconds(self) -> float:
-        return float(self.settings["cell_seconds"])
-
-    @property
-    def disk_seconds(self) -> float:
-        return float(self.settings["disk_seconds"])
-
-    @property
-    def cores(self) -> int:
-        return len(os.sched_getaffinity(0))
-
-    @property
-    def service_threads(self) -> list[int]:
-        """As asked for, as far as there are cores."""
-        return sorted({min(int(count), self.cores) for count in self.settings["service_threads"]})
-
-    @property
-    def most_threads(self) -> int:
-        return self.service_threads[-1]
-
-    @property
-    def cache_slots(self) -> int:
-        return int(self.settings["slots"])
-
-    @property
-    def write_bytes(self) -> dict[int, int]:
-        return self._by_size("write_bytes")
-
-    @property
-    def cache_write_bytes(self) -> dict[int, int]:
-        """What is written through the page cache, which has an eighth of it."""
-        return self._by_size("cache_write_bytes")
-
-    def _by_size(self, setting: str) -> dict[int, int]:
-        sizes = (parse_bytes(str(one)) for one in self.settings[setting])
-        return {size: min(bytes, self.bytes) for size, bytes in zip((SMALL, LARGE), sizes, strict=True)}
-
-    @property
-    def cache_bytes(self) -> int:
-        return min(parse_bytes(str(self.settings["cache_bytes"])), self.ram_bytes)
-
-    @property
-    def sweep_bytes(self) -> int:
-        return min(parse_bytes(str(self.settings["sweep_bytes"])), self.ram_bytes)
-
-    @property
-    def load_rounds(self) -> int:
-        return int(self.settings["load_rounds"])
-
-    @property
-    def sweeps(self) -> int:
-        return int(self.settings["sweeps"])
-
-    @property
-    def miss_rows(self) -> int:
-        return min(int(self.settings["miss_rows"]), self.ram_bytes // SMALL)
-
-    @property
-    def gather_rows(self) -> int:
-        return int(self.settings["gather_rows"])
-
-    @property
-    def peer_rows(self) -> int:
-        return min(int(self.settings["peer_rows"]), self.gather_rows)
-
-    def row_numbers(self, count: int, turn: int) -> Any:
-        import numpy as np
-
-        return np.random.default_rng(turn).integers(0, self.bytes // host.ROW_BYTES, count)
-
-    def buffer(self, bytes: int) -> Buffer:
-        """Device memory, made once as large as any cell needs."""
-        if self._buffer is None or self._buffer.bytes < bytes:
-            self._buffer = None
-            self._buffer = self.context.allocate(bytes, first_touch="gpu")
-        return self._buffer.slice(0, bytes)
 
 
 def run_suite(run_of: Run) -> None:
@@ -161,7 +45,7 @@ def run_suite(run_of: Run) -> None:
     ram, kind, ram_bytes = _ram(run_of, parse_bytes(str(settings["ram_bytes"])))
     storms = Storms(run_of.context, float(settings["warm_seconds"]))
     run_of.stack.callback(storms.close)
-    bench = Bench(run_of.context, place, storms, ram, kind, ram_bytes, settings)
+    bench = GpuIoBench(run_of.context, place, storms, ram, kind, ram_bytes, settings)
     made: dict[str, Callable[[], list[Probe]]] = {
         "memory": lambda: _in_memory(bench),
         "channels": lambda: _channels(bench),
@@ -198,14 +82,10 @@ def _ram(run_of: Run, wanted: int) -> tuple[Path, str, int]:
     return place.directory / "rows.bin", "page cache", place.file_bytes
 
 
-def name_of(what: str, request: tuple[int, bool]) -> str:
-    return f"{what} {'sequential' if request[1] else 'random'} {bytes_text(request[0])}"
-
-
 # -- a file in memory
 
 
-def _in_memory(bench: Bench) -> list[Probe]:
+def _in_memory(bench: GpuIoBench) -> list[Probe]:
     small = Shape(*BUSY)
     large = Shape(*STREAM, request_bytes=LARGE, sequential=True)
     read = Shape(*READERS)
@@ -228,25 +108,25 @@ def _in_memory(bench: Bench) -> list[Probe]:
     return probes
 
 
-def _channels(bench: Bench) -> list[Probe]:
+def _channels(bench: GpuIoBench) -> list[Probe]:
     cells = channels.cells(bench.ram, bench.cores)
     return [_probe(bench, name, setup, channels.SHAPE, "channels") for name, setup in cells]
 
 
-def _service(bench: Bench, threads: int) -> Setup:
+def _service(bench: GpuIoBench, threads: int) -> Setup:
     return Setup(bench.ram, service_threads=threads, slots=bench.cache_slots, warm=True)
 
 
-def _stream(bench: Bench) -> Setup:
+def _stream(bench: GpuIoBench) -> Setup:
     return Setup(bench.ram, service_threads=bench.most_threads, slots=512, slot_bytes=LARGE, warm=True)
 
 
-def _probe(bench: Bench, name: str, setup: Setup, shape: Shape, subject: str = "memory", **options: Any) -> Probe:
+def _probe(bench: GpuIoBench, name: str, setup: Setup, shape: Shape, subject: str = "memory", **options: Any) -> Probe:
     return Probe(name, partial(_stormed, bench, setup, shape, {"subject": subject}, options), str(setup))
 
 
 def _stormed(
-    bench: Bench, setup: Setup, shape: Shape, says: dict[str, Any], options: dict[str, Any], _turn: int
+    bench: GpuIoBench, setup: Setup, shape: Shape, says: dict[str, Any], options: dict[str, Any], _turn: int
 ) -> Sample:
     """A storm on the file in memory."""
     if bench.ram_kind == "page cache":
@@ -259,7 +139,7 @@ def _stormed(
     return sample | {"cache": "hot", "memory": bench.ram_kind} | says
 
 
-def _blocks(bench: Bench) -> list[Probe]:
+def _blocks(bench: GpuIoBench) -> list[Probe]:
     cells = blocks.of(bench.settings, _service(bench, bench.most_threads), _stream(bench), name_of)
     return [_probe(bench, one.name, one.setup, one.shape, one.subject, **one.options) for one in cells]
 
@@ -267,7 +147,7 @@ def _blocks(bench: Bench) -> list[Probe]:
 # -- the disk
 
 
-def _disk(bench: Bench) -> list[Probe]:
+def _disk(bench: GpuIoBench) -> list[Probe]:
     probes = []
     for request in ((SMALL, False), (LARGE, True)):
         name = name_of("disk", request)
@@ -277,7 +157,7 @@ def _disk(bench: Bench) -> list[Probe]:
     return probes
 
 
-def _host_ways(bench: Bench, size: int) -> list[tuple[str, Callable[..., Any]]]:
+def _host_ways(bench: GpuIoBench, size: int) -> list[tuple[str, Callable[..., Any]]]:
     count = int(bench.settings["host_threads"][0 if size == SMALL else 1])
     return [("host threads", host.threads(count)), ("host io_uring", host.uring)]
 
@@ -286,23 +166,23 @@ def _of(subject: str, measure: Callable[[int], Sample]) -> Callable[[int], Sampl
     return lambda turn: measure(turn) | {"subject": subject}
 
 
-def _host_cold(bench: Bench, request: tuple[int, bool], way: Callable[..., Any], turn: int) -> Sample:
+def _host_cold(bench: GpuIoBench, request: tuple[int, bool], way: Callable[..., Any], turn: int) -> Sample:
     return host.cold(bench, request, way, turn)
 
 
-def _disk_setup(bench: Bench, file: Path, size: int, writable: bool = False) -> Setup:
+def _disk_setup(bench: GpuIoBench, file: Path, size: int, writable: bool = False) -> Setup:
     threads = min(DISK_THREADS, bench.cores)
     slots = 4096 if size == SMALL else 256
     return Setup(file, service_threads=threads, slots=slots, slot_bytes=size, writable=writable)
 
 
-def _cold(bench: Bench, request: tuple[int, bool], _turn: int) -> Sample:
+def _cold(bench: GpuIoBench, request: tuple[int, bool], _turn: int) -> Sample:
     setup = _disk_setup(bench, bench.source, request[0])
     shape = Shape(*DISK[request[0]], request_bytes=request[0], sequential=request[1])
     return sizes.cold_storm(bench, setup, shape, bench.bytes)
 
 
-def _writes(bench: Bench) -> list[Probe]:
+def _writes(bench: GpuIoBench) -> list[Probe]:
     probes = []
     for request in SIZES:
         name = name_of("write", request)
@@ -314,20 +194,16 @@ def _writes(bench: Bench) -> list[Probe]:
     return probes
 
 
-def through_cache(size: int) -> str:
-    return f"write through the page cache in device memory, {bytes_text(size)}"
-
-
-def _write_through_cache(bench: Bench, size: int, _turn: int) -> Sample:
+def _write_through_cache(bench: GpuIoBench, size: int, _turn: int) -> Sample:
     setup = _disk_setup(bench, bench.target, size, writable=True)
     return cached.writes(bench, size, setup.slots, setup.service_threads)
 
 
-def _host_write(bench: Bench, request: tuple[int, bool], way: Callable[..., Any], turn: int) -> Sample:
+def _host_write(bench: GpuIoBench, request: tuple[int, bool], way: Callable[..., Any], turn: int) -> Sample:
     return host.write(bench, request, way, turn)
 
 
-def _write(bench: Bench, request: tuple[int, bool], _turn: int) -> Sample:
+def _write(bench: GpuIoBench, request: tuple[int, bool], _turn: int) -> Sample:
     """Full pages, stamped by the device with a seed of their own. Then the device reads the same pages from the disk:
     what was lost or went elsewhere has another seed."""
     size, sequential = request
@@ -350,7 +226,7 @@ def _write(bench: Bench, request: tuple[int, bool], _turn: int) -> Sample:
 # -- the page cache, and other ways
 
 
-def _cache(bench: Bench) -> list[Probe]:
+def _cache(bench: GpuIoBench) -> list[Probe]:
     tiles = cached.TILE_ITEMS
     cells: dict[str, Callable[[int], Sample]] = {
         "element loads, all hits": lambda _: cached.loads(bench, 1, True),
@@ -371,11 +247,11 @@ def _cache(bench: Bench) -> list[Probe]:
     return probes + [Probe(name, _of("rows", partial(cached.gather, bench, file)), "rows") for name, file in gathers]
 
 
-def _peers(bench: Bench, chosen: frozenset[str]) -> list[Probe]:
+def _peers(bench: GpuIoBench, chosen: frozenset[str]) -> list[Probe]:
     cells: list[tuple[str, str, str, Callable[[int], Sample]]] = [
         ("", "cached file", "pread and copy, 4 KiB", partial(host.to_device, bench, host.pread_and_copy, SMALL)),
         ("cufile", "cached file", "cuFile compat, 4 KiB", partial(host.to_device, bench, host.cufile, SMALL)),
-        ("cufile", "rows", "rows by cuFile compat", partial(host.to_device, bench, host.cufile, host.ROW_BYTES)),
+        ("cufile", "rows", "rows by cuFile compat", partial(host.to_device, bench, host.cufile, ROW_BYTES)),
         ("numpy", "rows", "rows by numpy.memmap and copy", partial(host.memmap_and_copy, bench)),
     ]
     probes = [Probe(name, _of(subject, cell), subject) for peer, subject, name, cell in cells if peer in chosen | {""}]
@@ -383,7 +259,7 @@ def _peers(bench: Bench, chosen: frozenset[str]) -> list[Probe]:
     return [*probes, Probe("cached file, 4 KiB", _of("cached file", partial(_hot, bench, hot)), "cached file")]
 
 
-def _hot(bench: Bench, setup: Setup, _turn: int) -> Sample:
+def _hot(bench: GpuIoBench, setup: Setup, _turn: int) -> Sample:
     """Of a file on the disk that the page cache holds."""
     with bench.context.open(setup.file) as file:
         make_resident(file, bench.bytes)

@@ -8,7 +8,7 @@ from penstock_bench.engine.promises import Medians
 from penstock_bench.engine.sources import Statement
 from penstock_bench.engine.suite_tables import number, thousands
 from penstock_bench.suites.gpu_io import judge
-from penstock_bench.suites.gpu_io.suite import LARGE, SMALL, name_of
+from penstock_bench.suites.gpu_io.bench import LARGE, SMALL, name_of
 
 Rows = list[dict[str, Any]]
 

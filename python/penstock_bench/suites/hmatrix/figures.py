@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from penstock_bench.engine import style
-from penstock_bench.suites.hmatrix.suite import power
+from penstock_bench.suites.hmatrix.bench import power
 
 Rows = list[dict[str, Any]]
 READ, OTHER = style.DIRECT, "#b8c4d4"

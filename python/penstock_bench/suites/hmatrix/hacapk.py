@@ -23,7 +23,7 @@ from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine.rounds import Absent, Probe, Sample
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.hmatrix.suite import Bench
+    from penstock_bench.suites.hmatrix.bench import HMatrixBench
 
 THEIRS, OURS = "beside: HACApK", "beside: penstock"
 GROUP = "beside"
@@ -38,7 +38,7 @@ _ITERATION = re.compile(rf"^[ \t]+(\d+)[ \t]+{_NUMBER}[ \t]+({_NUMBER}|[-+]?NaN|
 _LEAVES = re.compile(r"No\. of nsmtx\s+(\d+)\s+(\d+)")
 
 
-def probes(bench: Bench) -> list[Probe]:
+def probes(bench: HMatrixBench) -> list[Probe]:
     program = str(bench.settings.get("hacapk", "none"))
     if program == "none":
         return []
@@ -58,7 +58,7 @@ def write_pbf(mesh: hmatrix.Mesh, path: Path) -> None:
         file.write("1.0\n" * mesh.unknowns)
 
 
-def _theirs(bench: Bench, program: Path, _turn: int) -> Sample:
+def _theirs(bench: HMatrixBench, program: Path, _turn: int) -> Sample:
     if not program.is_file():
         raise Absent(f"there is no {program}")
     eps = float(bench.settings["eps"])
@@ -160,7 +160,7 @@ def _number(text: str) -> float:
     return float(text.upper().replace("D", "E"))
 
 
-def _ours(bench: Bench, _turn: int) -> Sample:
+def _ours(bench: HMatrixBench, _turn: int) -> Sample:
     """Doubles, in the number of batches of the suite, by the host; writing them is told apart, for HACApK does not."""
     if not bench.context.device["emulated"]:
         raise NotPossible("HACApK runs on the host: give --device host")

@@ -7,22 +7,22 @@ before each trial, and read past the page cache); products of all are the same t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Context, Error, hmatrix
+from penstock import Error, hmatrix
 from penstock.calibration.poison import poison_staging
-from penstock.calibration.workspace import NotPossible, Workspace, make_cold, make_resident, resident
+from penstock.calibration.workspace import NotPossible, make_cold, make_resident, resident
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
 from penstock_bench.suites.hmatrix import ceilings, hacapk
+from penstock_bench.suites.hmatrix.bench import HMatrixBench, power
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock_bench.engine.session import Run
+    from penstock_bench.engine.run import Run
 
 KIND = "hmatrix"
 BARELY = 0.05  # of a file in the page cache, after sweeps that must have read storage
@@ -31,7 +31,7 @@ NEVER = 1e-14  # a tolerance that no trial of a fixed number of sweeps reaches
 
 
 @dataclass(frozen=True)
-class Way:
+class SolveWay:
     """How batches come."""
 
     name: str
@@ -42,54 +42,20 @@ class Way:
 
 
 WAYS = (
-    Way("buffered, hot", "buffered"),
-    Way("direct, cold", "direct", cold=True),
-    Way("auto, hot", "auto"),
-    Way("auto, cold", "auto", cold=True),
-    Way("gds-compat, hot", "gds-compat"),
-    Way("gds-compat, cold", "gds-compat", cold=True),
-    Way("buffered, hot, zig-zag", "buffered", zig_zag=True),
-    Way("buffered, hot, pinned", "buffered", pinned=True),
-    Way("direct, cold, pinned", "direct", cold=True, pinned=True),
-    Way("gpu, hot", "gpu"),
-    Way("gpu, hot, pinned", "gpu", pinned=True),
-    Way("gpu, cold", "gpu", cold=True),
-    Way("gpu, cold, pinned", "gpu", cold=True, pinned=True),
+    SolveWay("buffered, hot", "buffered"),
+    SolveWay("direct, cold", "direct", cold=True),
+    SolveWay("auto, hot", "auto"),
+    SolveWay("auto, cold", "auto", cold=True),
+    SolveWay("gds-compat, hot", "gds-compat"),
+    SolveWay("gds-compat, cold", "gds-compat", cold=True),
+    SolveWay("buffered, hot, zig-zag", "buffered", zig_zag=True),
+    SolveWay("buffered, hot, pinned", "buffered", pinned=True),
+    SolveWay("direct, cold, pinned", "direct", cold=True, pinned=True),
+    SolveWay("gpu, hot", "gpu"),
+    SolveWay("gpu, hot, pinned", "gpu", pinned=True),
+    SolveWay("gpu, cold", "gpu", cold=True),
+    SolveWay("gpu, cold, pinned", "gpu", cold=True, pinned=True),
 )
-
-
-@dataclass
-class Bench:
-    """What the cells share."""
-
-    context: Context
-    workspace: Workspace
-    settings: dict[str, Any]
-    mesh: hmatrix.Mesh
-    files: dict[str, Path] = field(default_factory=dict)  # "fp64", and tiers by their tolerance
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    write_s: dict[str, float] = field(default_factory=dict)  # of storing each, once
-    reference: Any = None  # a product of the doubles
-
-    @property
-    def fp64_bytes(self) -> int:
-        return int(self.facts["fp64"]["bytes_fp64"])
-
-    def cache_bytes(self, ratio: float) -> int:
-        return int(ratio * self.fp64_bytes)
-
-    def ones(self) -> Any:
-        import numpy as np
-
-        return np.ones(self.mesh.unknowns)
-
-    def open(self, name: str, **options: Any) -> hmatrix.HMatrix:
-        return hmatrix.open(self.files[name], context=self.context, **options)
-
-
-def power(tolerance: float) -> str:
-    """1e-4, as people write it."""
-    return f"{tolerance:.0e}".replace("e-0", "e-")
 
 
 def run_suite(run_of: Run) -> None:
@@ -97,7 +63,7 @@ def run_suite(run_of: Run) -> None:
     _ways(settings)
     run_of.step(0, 0, "making the mesh")
     mesh = _mesh(settings)
-    bench = Bench(run_of.context, run_of.workspace, settings, mesh)
+    bench = HMatrixBench(run_of.context, run_of.workspace, settings, mesh)
     _build(run_of, bench, "fp64", float(settings["eps"]), encoding="fp64", batches=int(settings["batches"]))
     if not bench.context.device["emulated"]:
         _build_on_host(run_of, bench)
@@ -108,7 +74,7 @@ def run_suite(run_of: Run) -> None:
     run_rounds(run_of.results, KIND, probes, rounds, run_of.step)
 
 
-def _ways(settings: dict[str, Any]) -> list[Way]:
+def _ways(settings: dict[str, Any]) -> list[SolveWay]:
     """Those that the suite names in `ways`; all of them where it names none."""
     names = [way.name for way in WAYS]
     wanted = settings.get("ways", names)
@@ -125,7 +91,7 @@ def _mesh(settings: dict[str, Any]) -> hmatrix.Mesh:
     return hmatrix.shape(settings["shape"], int(settings["triangles"]))
 
 
-def _build(run_of: Run, bench: Bench, name: str, eps: float, **options: Any) -> None:
+def _build(run_of: Run, bench: HMatrixBench, name: str, eps: float, **options: Any) -> None:
     """Once: the matrix as a file in the workspace, with a row of its own."""
     path = bench.workspace.directory / f"{name.replace(' ', '-')}.hmat"
 
@@ -143,7 +109,7 @@ def _build(run_of: Run, bench: Bench, name: str, eps: float, **options: Any) -> 
     _build_row(run_of, f"build, {name}", eps, built, watch)
 
 
-def _build_on_host(run_of: Run, bench: Bench) -> None:
+def _build_on_host(run_of: Run, bench: HMatrixBench) -> None:
     """The same doubles by the host's cores, beside those by the GPU. The file is not kept."""
     name, eps, path = "build, fp64, on the host", float(bench.settings["eps"]), bench.workspace.directory / "host.hmat"
     if run_of.results.has(KIND, name=name, round=0):
@@ -176,7 +142,7 @@ def _cpu(watch: Stopwatch) -> dict[str, float]:
 # -- parity mode
 
 
-def _paths(bench: Bench) -> list[Probe]:
+def _paths(bench: HMatrixBench) -> list[Probe]:
     probes = []
     for ratio in bench.settings["ratios"]:
         for way in _ways(bench.settings):
@@ -185,9 +151,9 @@ def _paths(bench: Bench) -> list[Probe]:
     return probes
 
 
-def _pins(bench: Bench) -> list[Probe]:
+def _pins(bench: HMatrixBench) -> list[Probe]:
     ratio = max(bench.settings["ratios"], default=1.0)
-    ways = (Way("gpu, hot", "gpu"), Way("gpu, cold", "gpu", cold=True))
+    ways = (SolveWay("gpu, hot", "gpu"), SolveWay("gpu, cold", "gpu", cold=True))
     return [
         Probe(f"{pins} batches pinned: {way.name}", partial(_parity, bench, way, ratio, pins, "pins"))
         for pins in bench.settings["pins"]
@@ -195,7 +161,7 @@ def _pins(bench: Bench) -> list[Probe]:
     ]
 
 
-def _parity(bench: Bench, way: Way, ratio: float, pins: int | None, subject: str, _turn: int) -> Sample:
+def _parity(bench: HMatrixBench, way: SolveWay, ratio: float, pins: int | None, subject: str, _turn: int) -> Sample:
     try:
         return _swept(bench, way, ratio, pins) | {"subject": subject}
     except Error as error:
@@ -207,7 +173,7 @@ def _parity(bench: Bench, way: Way, ratio: float, pins: int | None, subject: str
 IMPOSSIBLE = ("unsupported", "fallback_refused")
 
 
-def _swept(bench: Bench, way: Way, ratio: float, pins: int | None) -> Sample:
+def _swept(bench: HMatrixBench, way: SolveWay, ratio: float, pins: int | None) -> Sample:
     cache = bench.cache_bytes(ratio)
     state = _prepare(bench, "fp64", way.cold)
     count = pins if pins is not None else _fitting(bench, cache, way) if way.pinned else 0
@@ -235,7 +201,7 @@ def _swept(bench: Bench, way: Way, ratio: float, pins: int | None) -> Sample:
     }
 
 
-def _fitting(bench: Bench, cache: int, way: Way) -> int:
+def _fitting(bench: HMatrixBench, cache: int, way: SolveWay) -> int:
     """Batches that fit beside those that pass through. The device's page cache counts whole pages."""
     facts = bench.facts["fp64"]
     batch = facts["bytes_stored"] / facts["batches"]
@@ -243,14 +209,14 @@ def _fitting(bench: Bench, cache: int, way: Way) -> int:
     return max(0, int(cache / (batch + page)) - spare)
 
 
-def _prepare(bench: Bench, name: str, cold: bool) -> dict[str, Any]:
+def _prepare(bench: HMatrixBench, name: str, cold: bool) -> dict[str, Any]:
     poison_staging(bench.context)
     with bench.context.open(bench.files[name]) as file:
         held = (make_cold if cold else make_resident)(file, file.size_bytes)
     return {"cache": "cold" if cold else "hot", "resident_fraction": held}
 
 
-def _still_cold(bench: Bench, name: str) -> None:
+def _still_cold(bench: HMatrixBench, name: str) -> None:
     """A path that fills the page cache reads from storage once, and from memory in the sweeps that follow."""
     with bench.context.open(bench.files[name]) as file:
         held = resident(file, file.size_bytes)
@@ -258,7 +224,7 @@ def _still_cold(bench: Bench, name: str) -> None:
         raise NotPossible(f"{held:.0%} of the file was in the page cache when the sweeps ended")
 
 
-def _check_path(way: Way, counts: dict[str, Any]) -> None:
+def _check_path(way: SolveWay, counts: dict[str, Any]) -> None:
     """A path that silently becomes another is no measurement of it."""
     took = set(counts["bytes_by_path"])
     wanted = {"auto": took, "gpu": {name for name in took if name.startswith("gpu")}}.get(way.path, {way.path})
@@ -266,7 +232,7 @@ def _check_path(way: Way, counts: dict[str, Any]) -> None:
         raise NotPossible(f"{way.path} is not possible here: batches came by {', '.join(sorted(took - wanted))}")
 
 
-def _check_product(bench: Bench, matrix: hmatrix.HMatrix) -> None:
+def _check_product(bench: HMatrixBench, matrix: hmatrix.HMatrix) -> None:
     import numpy as np
 
     off = np.linalg.norm(matrix @ bench.ones() - bench.reference) / np.linalg.norm(bench.reference)
@@ -296,7 +262,7 @@ def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], watch: S
 # -- best mode beside parity mode
 
 
-def _best(bench: Bench) -> list[Probe]:
+def _best(bench: HMatrixBench) -> list[Probe]:
     probes = []
     for tolerance in bench.settings["tolerances"]:
         group = f"to {power(tolerance)}"
@@ -306,7 +272,7 @@ def _best(bench: Bench) -> list[Probe]:
     return probes
 
 
-def _to(bench: Bench, tolerance: float, mode: str, _turn: int) -> Sample:
+def _to(bench: HMatrixBench, tolerance: float, mode: str, _turn: int) -> Sample:
     """Cold, in the least memory of the suite."""
     best = mode == "best"
     cache = bench.cache_bytes(min(bench.settings["ratios"], default=1.0))
@@ -340,11 +306,11 @@ def _to(bench: Bench, tolerance: float, mode: str, _turn: int) -> Sample:
 # -- products in memory, and ceilings
 
 
-def _products(bench: Bench) -> list[Probe]:
+def _products(bench: HMatrixBench) -> list[Probe]:
     return [Probe(f"product in memory: {name}", partial(_product, bench, name)) for name in bench.files]
 
 
-def _product(bench: Bench, name: str, _turn: int) -> Sample:
+def _product(bench: HMatrixBench, name: str, _turn: int) -> Sample:
     facts = bench.facts[name]
     sweeps = int(bench.settings["product_sweeps"])
     with bench.open(name, verify="never") as matrix:
@@ -355,7 +321,7 @@ def _product(bench: Bench, name: str, _turn: int) -> Sample:
     return {"subject": "product", "sweeps": sweeps, **read, **_cpu(watch)}
 
 
-def _ceilings(bench: Bench) -> list[Probe]:
+def _ceilings(bench: HMatrixBench) -> list[Probe]:
     probes = [
         Probe(f"ceiling, the file {state}", partial(_whole_file, bench, state == "cold")) for state in ("hot", "cold")
     ]
@@ -365,7 +331,7 @@ def _ceilings(bench: Bench) -> list[Probe]:
     return probes
 
 
-def _whole_file(bench: Bench, cold: bool, _turn: int) -> Sample:
+def _whole_file(bench: HMatrixBench, cold: bool, _turn: int) -> Sample:
     """The matrix's file, or as much of it as memory is given, into the memory that products run in, by path "auto": as
     often as a solve sweeps over it, for many a disk gives the first gigabytes faster."""
     state = _prepare(bench, "fp64", cold)
@@ -380,6 +346,6 @@ def _whole_file(bench: Bench, cold: bool, _turn: int) -> Sample:
     return {"subject": "ceiling", **moved, **_cpu(watch), **state}
 
 
-def _in_memory(bench: Bench, work: Callable[[bool], tuple[int, Stopwatch]], _turn: int) -> Sample:
+def _in_memory(bench: HMatrixBench, work: Callable[[bool], tuple[int, Stopwatch]], _turn: int) -> Sample:
     moved, watch = work(bench.context.device["emulated"])
     return {"subject": "ceiling", "bytes": moved, "seconds": watch.seconds, **_cpu(watch)}
