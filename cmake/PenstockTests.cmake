@@ -17,7 +17,7 @@ function(penstock_test name)
   endif()
   add_executable(${name} ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE penstock GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE penstock_test_support penstock GTest::gtest GTest::gtest_main)
   # Lines are enough to find a failed test's place; what tests hold of the library is still optimised as it is.
   target_compile_options(${name} PRIVATE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-g1>)

@@ -11,7 +11,7 @@
 
 #include "context/device_cache_rig.hpp"
 #include "context/test_files.hpp"
-#include "ondevice/held_reads_rig.hpp"
+#include "ondevice/service/held_reads_rig.hpp"
 #include "os/system.hpp"
 #include "penstock/device_cache.hpp"
 

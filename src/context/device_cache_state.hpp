@@ -12,7 +12,7 @@
 
 #include "context/open_file.hpp"
 #include "context/state.hpp"
-#include "ondevice/file_cache.hpp"
+#include "ondevice/cache/file_cache.hpp"
 #include "penstock/device_cache.hpp"
 
 namespace penstock::context {

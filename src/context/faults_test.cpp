@@ -9,8 +9,8 @@
 
 #include "context/test_files.hpp"
 #include "os/system.hpp"
-#include "path/fault.hpp"
 #include "penstock/context.hpp"
+#include "support/decorators/fault.hpp"
 
 namespace penstock {
 namespace {

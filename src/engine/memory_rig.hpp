@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/engine.hpp"
-#include "path/fault.hpp"
 #include "path/memory_store.hpp"
+#include "support/decorators/fault.hpp"
 
 namespace penstock::engine::test {
 

@@ -7,7 +7,7 @@
 
 #include "load/channel_work.hpp"
 #include "ondevice/device_memory.hpp"
-#include "ondevice/service.hpp"
+#include "ondevice/service/service.hpp"
 
 namespace penstock::load {
 

@@ -10,8 +10,8 @@
 
 #include "context/test_files.hpp"
 #include "load/storm_rig.hpp"
-#include "ondevice/emulated_nvme.hpp"
-#include "ondevice/nvme_controller.hpp"
+#include "support/nvme/emulated_nvme.hpp"
+#include "support/nvme/nvme_controller.hpp"
 
 namespace penstock::load {
 namespace {

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "path/file_rig.hpp"
-#include "path/trace.hpp"
+#include "support/decorators/trace.hpp"
 
 namespace penstock::path {
 namespace {

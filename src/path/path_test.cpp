@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "conformance/path_suite.hpp"
-#include "path/count.hpp"
-#include "path/fault.hpp"
 #include "path/file_rig.hpp"
-#include "path/throttle.hpp"
-#include "path/trace.hpp"
+#include "support/decorators/count.hpp"
+#include "support/decorators/fault.hpp"
+#include "support/decorators/throttle.hpp"
+#include "support/decorators/trace.hpp"
 
 namespace penstock::conformance {
 namespace {

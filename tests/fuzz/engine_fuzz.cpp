@@ -10,8 +10,8 @@
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
 #include "input.hpp"
-#include "path/fault.hpp"
 #include "path/memory_store.hpp"
+#include "support/decorators/fault.hpp"
 
 namespace {
 

@@ -14,8 +14,8 @@
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "hmatrix/multiply/stored_rig.hpp"
 #include "os/system.hpp"
-#include "path/fault.hpp"
 #include "penstock/error.hpp"
+#include "support/decorators/fault.hpp"
 
 namespace penstock::hmatrix {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "penstock/ondevice/lanes.hpp"
 #include "penstock/ondevice/mailbox.hpp"
-#include "penstock/ondevice/frame.hpp"
+#include "penstock/ondevice/cache/frame.hpp"
 #include "penstock/ondevice/store.hpp"
 #include "penstock/ondevice/stripes.hpp"
 

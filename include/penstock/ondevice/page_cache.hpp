@@ -5,8 +5,8 @@
 // lock is held while waiting. Lanes of a warp that want the same page do everything once, together.
 #pragma once
 
-#include "penstock/ondevice/page_loads.hpp"
-#include "penstock/ondevice/replacement_sweep.hpp"
+#include "penstock/ondevice/cache/loads.hpp"
+#include "penstock/ondevice/cache/replacement_sweep.hpp"
 
 namespace penstock::ondevice {
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "penstock/ondevice/array.hpp"
+#include "penstock/ondevice/cache/replacement_any.hpp"
 #include "penstock/ondevice/file_store.hpp"
-#include "penstock/ondevice/replacement_any.hpp"
 
 namespace penstock::ondevice {
 

@@ -1,0 +1,370 @@
+// See file_cache.hpp.
+#include "ondevice/cache/file_cache.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "os/file_facts.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr u64 kSlotMemory = 64 * kMiB;   // page-locked, of the mailbox
+constexpr u32 kSlotsMax = 4096;          // more add nothing: the link is full long before
+constexpr u32 kThreadsMax = 12;          // that are taken unasked
+constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
+// Of a write, at least; or a quarter of the pages on probation: of more, fewer neighbours are in the cache at one time.
+constexpr u32 kWriters = 64;
+constexpr u32 kManyWorkers = 1024;       // that even a cache with a smaller probation part may have
+constexpr u32 kFlushTurns = 30;          // at most: see write_back
+constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
+
+[[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
+    throw Error(ErrorCode::invalid_argument, "make a page cache", cause, advice);
+}
+
+// What a cache had of such a file's new bytes could never leave it.
+[[noreturn]] void refuse_to_write(const FileHandle& file, const std::string& not_mapped) {
+    ErrorInfo info;
+    info.code = ErrorCode::unsupported;
+    info.operation = "make a page cache";
+    info.file = file.name;
+    info.cause = "files of hugetlbfs are written by a mapping of the GPU's alone, and there is none: " + not_mapped;
+    info.advice = "open it for reading, or keep it in tmpfs";
+    throw Error(std::move(info));
+}
+
+CacheShape checked_shape(const FileCacheOptions& options) {
+    const u64 page = options.page_bytes;
+    if (page < 512 || page > 2 * kMiB || (page & (page - 1)) != 0) {
+        refuse("pages of " + std::to_string(page) + " bytes", "give a power of two from 512 to 2097152");
+    }
+    const u64 frames = options.cache_bytes / page;
+    if (frames == 0 || frames >= kNoFrame) {
+        refuse("cache_bytes of " + std::to_string(options.cache_bytes) + " are " + std::to_string(frames) +
+                   " pages of " + std::to_string(page),
+               "give room for at least one page, and for fewer than 4294967295 pages");
+    }
+    return shape_of(static_cast<u32>(frames), static_cast<u32>(page));
+}
+
+MailboxSizes mailbox_sizes(const FileCacheOptions& options, u32 page_bytes) {
+    const u64 room = std::clamp<u64>(kSlotMemory / page_bytes, 16, kSlotsMax);
+    return checked({options.slots != 0 ? options.slots : static_cast<u32>(room), page_bytes});
+}
+
+u32 service_threads(const FileCacheOptions& options, u32 slots) {
+    if (options.threads > kThreadsAskedMax) {
+        refuse(std::to_string(options.threads) + " threads", "ask for at most " + std::to_string(kThreadsAskedMax));
+    }
+    const u32 cores = std::max(1u, std::thread::hardware_concurrency());
+    const u32 wanted = options.threads != 0 ? options.threads : std::clamp(cores * 3 / 4, 1u, kThreadsMax);
+    return std::min(wanted, slots);
+}
+
+// Pages that are not pinned, through which everything else comes: enough for what is under way at a time.
+u32 unpinned(const CacheShape& shape) {
+    constexpr u64 kPages = 256, kBytes = 8 * kMiB;
+    const u64 enough = std::max(kPages, kBytes / shape.page_bytes);
+    return static_cast<u32>(std::min<u64>((shape.frames + 7) / 8, enough));
+}
+
+using Company = CacheLanes::Company;
+
+// Others' calls go on beside what moves bytes, as beside a kernel that does, and beside what takes a word in one step.
+// What changes which pages may go, and what gives an answer about all of them, would find them in use.
+Company company_of(CacheTask task) noexcept {
+    switch (task) {
+        case CacheTask::gather:
+        case CacheTask::scatter:
+        case CacheTask::read:
+        case CacheTask::write:
+        case CacheTask::prefetch:
+        case CacheTask::failure: return Company::others;
+        default: return Company::none;
+    }
+}
+
+// Short work is over before a thread that sleeps would be woken, which takes as long again; long work leaves the core
+// to others. The threads of the service may want it too.
+void wait_for(Event& event) {
+    constexpr std::chrono::microseconds kShort{200};
+    const auto end = penstock::Clock::now() + kShort;
+    while (!event.done()) {
+        if (penstock::Clock::now() >= end) {
+            event.wait(Deadline::never());
+            return;
+        }
+        std::this_thread::yield();
+    }
+}
+
+// Counters, to which calls beside this one go on adding: threads of the host one by one, so they are read so.
+template <class T>
+std::vector<T> words_of(const DmaBlock& from) {
+    static_assert(sizeof(T) % sizeof(u64) == 0);
+    std::vector<u64> words(from.bytes / sizeof(u64));
+    for (u64 i = 0; i < words.size(); ++i)
+        words[i] = __atomic_load_n(reinterpret_cast<const u64*>(from.data) + i, __ATOMIC_RELAXED);
+    std::vector<T> found(from.bytes / sizeof(T));
+    std::memcpy(found.data(), words.data(), from.bytes);
+    return found;
+}
+
+}  // namespace
+
+FileCache::FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options)
+    : device_(device.info()),
+      options_(options),
+      shape_(checked_shape(options)),
+      own_(device, MemoryKind::device),
+      shared_(device, MemoryKind::pinned) {
+    if (arrays.empty()) refuse("no files", "name at least one");
+    const MailboxSizes sizes = mailbox_sizes(options, shape_.page_bytes);
+    const u32 threads = service_threads(options, sizes.slots);
+    check_apart(arrays);
+    for (const FileSet& set : arrays) layouts_.push_back(layout_of(set, shape_.page_bytes));
+    map(device, arrays);
+    quota_ = shape_.frames - unpinned(shape_);
+    most_workers_ = ondevice::most_workers(device_);
+    data_ = own_.allocate(shape_.data_bytes());
+    states_ = own_.allocate(shape_.state_bytes());
+    counts_ = own_.allocate(kStripes * sizeof(CacheCounts));
+    failed_ = own_.allocate(sizeof(u32));
+    done_ = own_.allocate(u64{most_workers_} * sizeof(u32));
+    mailbox_ = std::make_unique<Mailbox>(shared_, own_, sizes);
+    make_refs(arrays);
+    const u64 answer = std::max<u64>({counts_.bytes, moved_.bytes, sizeof(CacheOutcome), done_.bytes});
+    lanes_ = std::make_unique<CacheLanes>(device, CacheLanes::Memories{own_, shared_}, answer);
+    service_ = std::make_unique<Service>(*mailbox_, arrays,
+                                         ServiceOptions{.threads = threads, .system = options.system});
+    CacheWork format{};
+    format.task = CacheTask::format;
+    run(0, format);
+}
+
+FileCache::~FileCache() {
+    CacheWork settle{};
+    settle.task = CacheTask::settle;
+    try {
+        run(0, settle);
+    } catch (...) {  // a broken device has nothing in flight any more
+    }
+}
+
+void FileCache::map(Device& device, const std::vector<FileSet>& arrays) {
+    for (u32 i = 0; i < arrays.size(); ++i) {
+        mappings_.push_back(options_.map ? std::make_unique<FileMapping>(device, arrays[i], layouts_[i]) : nullptr);
+        if (!arrays[i].writable() || mapped(i)) continue;
+        for (const FileHandle* file : arrays[i].files)
+            if (os::of_huge_pages(file->buffered_fd)) refuse_to_write(*file, mapping_refusal(i));
+    }
+}
+
+void FileCache::make_refs(const std::vector<FileSet>& arrays) {
+    std::vector<StoredFile> table;
+    std::vector<StoredRef> refs(arrays.size());
+    u64 files = 0;
+    for (const FileLayout& layout : layouts_) files += layout.stripes.files;
+    moved_ = own_.allocate(files * sizeof(MovedByGpu));
+    auto* moved = reinterpret_cast<MovedByGpu*>(moved_.data);
+    for (u32 i = 0; i < arrays.size(); ++i) {
+        auto* const mapping = mapped(i) ? reinterpret_cast<u8*>(mappings_[i]->data()) : nullptr;
+        table.push_back({bytes(i), mapping, arrays[i].writable() ? 1u : 0u, layouts_[i].stripes, moved});
+        moved += layouts_[i].stripes.files;
+    }
+    files_ = own_.allocate(table.size() * sizeof(StoredFile));
+    own_.write(files_, table.data(), table.size() * sizeof(StoredFile));
+    StoredCache cache{};
+    cache.pool = pool_of<Native>(shape_, states_.data);
+    cache.pool.chosen = options_.replacement;
+    cache.bytes = data_.data;
+    cache.page_bytes = shape_.page_bytes;
+    cache.store = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(arrays.size()),
+                   shape_.page_bytes};
+    cache.quota = quota_;
+    cache.together = together_of(shape_.frames, quota_);
+    cache.counts = reinterpret_cast<CacheCounts*>(counts_.data);
+    cache.count_mask = kStripes - 1;
+    for (u32 i = 0; i < refs.size(); ++i) {
+        refs[i].cache = cache;
+        refs[i].number = i;
+        refs[i].bytes = bytes(i);
+        refs[i].wait_ns = options_.wait_ns;
+        refs[i].status = reinterpret_cast<int*>(failed_.data);
+        refs[i].writable = arrays[i].writable() ? 1 : 0;
+    }
+    refs_ = own_.allocate(refs.size() * sizeof(StoredRef));
+    own_.write(refs_, refs.data(), refs.size() * sizeof(StoredRef));
+}
+
+const StoredRef* FileCache::ref(u32 array) const { return reinterpret_cast<const StoredRef*>(refs_.data) + array; }
+
+// What the device has at `from`, to the lane's answers, in its place on the lane's stream: the one wait for it is also
+// the one for what was queued before.
+void FileCache::fetch(CacheLane& lane, u8* from, u64 bytes, Then then) const {
+    lane.stream->copy(CopyDirection::to_host, lane.answers, from, bytes);
+    lane.stream->record(*lane.event);
+    if (then == Then::clear) lane.stream->fill(from, bytes, 0);  // behind the event: nobody waits for it
+    wait_for(*lane.event);
+}
+
+template <class T>
+std::vector<T> FileCache::fetched(CacheLane& lane, const DmaBlock& from) const {
+    fetch(lane, from.data, from.bytes, Then::keep);
+    std::vector<T> found(from.bytes / sizeof(T));
+    std::memcpy(found.data(), lane.answers, found.size() * sizeof(T));
+    return found;
+}
+
+Status FileCache::take_failure() {
+    CacheWork work{};
+    work.task = CacheTask::failure;
+    Failure failure = run(0, work);
+    for (u32 array = 1; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    return failure.status;
+}
+
+// As many as there is work for, and no more than can hold a page each while others have room too.
+u32 FileCache::workers_for(const CacheWork& work) const {
+    u64 useful = 1;
+    switch (work.task) {
+        case CacheTask::gather:
+        case CacheTask::scatter:
+        case CacheTask::prefetch:
+        case CacheTask::pin:
+        case CacheTask::unpin: useful = work.count; break;
+        case CacheTask::read: useful = work.count / shape_.page_bytes + 2; break;
+        case CacheTask::write:
+            useful = std::min<u64>(work.count / shape_.page_bytes + 2, std::max(kWriters, shape_.probation / 4));
+            break;
+        // Each takes neighbours along, for which there should be slots.
+        case CacheTask::write_back: useful = std::min(shape_.frames, kManyWorkers); break;
+        case CacheTask::format: useful = shape_.frames; break;
+        default: break;
+    }
+    // Of more misses at once than the probation part holds, some wait for others' pages.
+    const u64 room = std::min(std::max<u64>(1, shape_.frames / 2), std::max<u64>(kManyWorkers, shape_.probation));
+    return static_cast<u32>(std::clamp<u64>(useful, 1, std::min<u64>(most_workers_, room)));
+}
+
+FileCache::Failure FileCache::run_on(CacheLane& lane, u32 array, CacheWork work) {
+    const u64 failures_before = service_->failures();
+    work.ref = ref(array);
+    work.outcome = lane.outcome;
+    launch(device_, *lane.stream, work, workers_for(work));
+    fetch(lane, reinterpret_cast<u8*>(lane.outcome), sizeof(CacheOutcome), Then::clear);
+    CacheOutcome outcome;
+    std::memcpy(&outcome, lane.answers, sizeof(outcome));
+    cycles_ += outcome.cycles;
+    ns_ += outcome.ns;
+    Failure failure{static_cast<Status>(static_cast<int>(outcome.status)), outcome.where};
+    if (failure.status == Status::ok) return cut_short(array);
+    for (const ServedFailure& one : service_->failures_since(failures_before)) {
+        if (one.status == failure.status) failure.storage.push_back(one);
+    }
+    return failure;
+}
+
+// A GPU has the pages of a mapping pinned: it reads and writes them on when the file has lost them.
+FileCache::Failure FileCache::cut_short(u32 array) const {
+    if (!mapped(array)) return {};
+    const auto cut = service_->cut_short(array);
+    return cut ? Failure{cut->status, 0, {*cut}} : Failure{};
+}
+
+FileCache::Failure FileCache::run(u32 array, CacheWork work) {
+    const CacheLanes::Turn lane(*lanes_, company_of(work.task));
+    return run_on(*lane, array, work);
+}
+
+FileCache::Failure FileCache::pin(u32 array, u64 first_page, u64 pages) {
+    const CacheLanes::Turn lane(*lanes_, Company::none);
+    if (pages > quota_) return {Status::all_pinned, first_page};
+    CacheWork work{};
+    work.first = first_page;
+    work.count = pages;
+    work.task = CacheTask::promise;
+    Failure failure = run_on(*lane, array, work);
+    if (failure.status != Status::ok || pages == 0) return failure;
+    work.task = CacheTask::pin;
+    work.done = reinterpret_cast<u32*>(done_.data);
+    failure = run_on(*lane, array, work);
+    if (failure.status == Status::ok) return failure;
+    std::vector<u32> done = fetched<u32>(*lane, done_);
+    done.resize(workers_for(work));
+    work.task = CacheTask::unpin;
+    run_on(*lane, array, work);
+    for (const u32 count : done) work.count -= count;
+    work.task = CacheTask::take_back;
+    run_on(*lane, array, work);
+    return failure;
+}
+
+FileCache::Failure FileCache::flush() {
+    const CacheLanes::Turn lane(*lanes_, Company::none);
+    const Failure written = write_back(*lane);
+    CacheWork work{};
+    work.task = CacheTask::commit;
+    Failure failure = run_on(*lane, 0, work);
+    failure.of_sync = true;
+    if (written.status != Status::ok) return written;
+    for (u32 array = 1; array < layouts_.size() && failure.status == Status::ok; ++array) failure = cut_short(array);
+    return failure;
+}
+
+// Where many warps wait for few slots or a slow disk, a page may not go in its time though others do: then those that
+// are left have another turn, as long as some go in each, but not for ever: a kernel may go on writing other pages.
+FileCache::Failure FileCache::write_back(CacheLane& lane) {
+    CacheWork work{};
+    work.task = CacheTask::write_back;
+    const auto gone = [&] {
+        u64 pages = 0;
+        const auto all = device_.emulated ? words_of<CacheCounts>(counts_) : fetched<CacheCounts>(lane, counts_);
+        for (const CacheCounts& one : all) pages += one.tally.write_backs;
+        return pages;
+    };
+    Failure written;
+    u64 before = gone();
+    for (u32 turn = 0; turn < kFlushTurns; ++turn) {
+        written = run_on(lane, 0, work);
+        if (written.status != Status::timed_out) break;
+        const u64 now = gone();
+        if (now == before) break;
+        before = now;
+    }
+    return written;
+}
+
+template <class T>
+std::vector<T> FileCache::counted(const DmaBlock& from) {
+    if (device_.emulated) return words_of<T>(from);
+    const CacheLanes::Turn lane(*lanes_, Company::others);
+    return fetched<T>(*lane, from);
+}
+
+std::vector<CacheCounts> FileCache::counts() { return counted<CacheCounts>(counts_); }
+
+double FileCache::cycles_per_ns() const noexcept {
+    const u64 ns = ns_;
+    return ns == 0 ? 0 : static_cast<double>(cycles_) / static_cast<double>(ns);
+}
+
+std::vector<MovedByGpu> FileCache::moved() { return counted<MovedByGpu>(moved_); }
+
+std::string FileCache::mapping_refusal(u32 array) const {
+    return mappings_[array] == nullptr ? "not asked for" : mappings_[array]->refusal();
+}
+
+u64 FileCache::device_bytes() const noexcept {
+    return states_.bytes + data_.bytes + files_.bytes + refs_.bytes + counts_.bytes + moved_.bytes + done_.bytes +
+           lanes_->device_bytes() + failed_.bytes;
+}
+
+u64 FileCache::pinned_bytes() const noexcept {
+    const MailboxRef<Native> ref = mailbox_->ref();
+    return ref.depth() * (u64{ref.slot_bytes} + sizeof(MailboxDescriptor) + sizeof(u32)) + lanes_->pinned_bytes();
+}
+
+}  // namespace penstock::ondevice

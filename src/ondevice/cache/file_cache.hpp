@@ -1,0 +1,108 @@
+// The owner of a page cache in a device's memory over ordinary files: its memory, its mailbox, the service behind it,
+// and the work that the host asks of it. Users' own kernels may use the cache at the same time.
+//
+// Pages that were stored to reach their files by flush or when their place is needed, not by the owner's going. Thread-
+// safe: bytes of several threads are moved at once, as by several kernels, and anybody may ask meanwhile; work on which
+// pages stay and on all of them is done alone. Turns come in the order in which they were asked for.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ondevice/cache/cache_lanes.hpp"
+#include "ondevice/cache/file_cache_launch.hpp"
+#include "ondevice/device_memory.hpp"
+#include "ondevice/files/file_mapping.hpp"
+#include "ondevice/service/service.hpp"
+
+namespace penstock::ondevice {
+
+struct FileCacheOptions {
+    u64 page_bytes = 4096;  // a power of two, 512 B to 2 MiB
+    u64 cache_bytes = 256 * kMiB;
+    Replacement replacement = Replacement::sweep_resistant;
+    u32 threads = 0;               // of the service; 0: by the number of cores
+    u32 slots = 0;                 // requests under way at once; 0: by the size of a page
+    u64 wait_ns = 10'000'000'000;  // the longest that one operation waits
+    bool map = true;               // files in memory are reached by the GPU itself where it can
+    os::System* system = nullptr;  // nullptr: the real one
+};
+
+class FileCache {
+  public:
+    // Files and device outlive this. Throws Error, for wrong options before it takes memory.
+    FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options);
+    ~FileCache();
+    FileCache(const FileCache&) = delete;
+    FileCache& operator=(const FileCache&) = delete;
+
+    struct Failure {
+        Status status = Status::ok;
+        u64 where = 0;  // row or page; see CacheTask
+        // Where the storage failed meanwhile with that status: at the page, at one that had to make room for it, or at
+        // one of a call beside this one. Empty: it did not.
+        std::vector<ServedFailure> storage = {};
+        bool of_sync = false;  // not of a page
+    };
+    // `work` without ref and outcome. Its memory is the device's or can be reached by it.
+    Failure run(u32 array, CacheWork work);
+    // Of whole pages; all or nothing.
+    Failure pin(u32 array, u64 first_page, u64 pages);
+    // Writes back what is dirty, of all arrays, and makes it durable.
+    Failure flush();
+
+    // In memory of the device, for users' kernels.
+    const StoredRef* ref(u32 array) const;
+    // The first failure of operator[] in users' kernels since the last call. Of several who ask, one is told.
+    Status take_failure();
+    u64 bytes(u32 array) const { return layouts_[array].bytes; }
+    const FileLayout& layout(u32 array) const { return layouts_[array]; }
+    u64 page_bytes() const noexcept { return shape_.page_bytes; }
+    u64 frames() const noexcept { return shape_.frames; }
+    u32 quota() const noexcept { return quota_; }
+    // Of each multiprocessor; added up when kernels end.
+    std::vector<CacheCounts> counts();
+    // Of the device's clocks, by the cache's own work so far; 0: not known yet.
+    double cycles_per_ns() const noexcept;
+    // Files are numbered through, those of array 0 first, in both.
+    ServiceEvidence evidence() const { return service_->evidence(); }
+    std::vector<MovedByGpu> moved();
+    bool mapped(u32 array) const { return mappings_[array] != nullptr && mappings_[array]->data() != nullptr; }
+    // Why the GPU does not reach the files of an array itself; empty: it does.
+    std::string mapping_refusal(u32 array) const;
+    u64 device_bytes() const noexcept;
+    u64 pinned_bytes() const noexcept;
+
+  private:
+    void map(Device& device, const std::vector<FileSet>& arrays);
+    void make_refs(const std::vector<FileSet>& arrays);
+    Failure run_on(CacheLane& lane, u32 array, CacheWork work);
+    enum class Then { keep, clear };
+    template <class T>
+    std::vector<T> fetched(CacheLane& lane, const DmaBlock& from) const;
+    void fetch(CacheLane& lane, u8* from, u64 bytes, Then then) const;
+    template <class T>
+    std::vector<T> counted(const DmaBlock& from);
+    Failure write_back(CacheLane& lane);
+    Failure cut_short(u32 array) const;
+    u32 workers_for(const CacheWork& work) const;
+
+    const DeviceInfo device_;
+    const FileCacheOptions options_;
+    CacheShape shape_;
+    u32 quota_ = 0;
+    u32 most_workers_ = 1;
+    DeviceMemory own_, shared_;
+    DmaBlock states_, data_, files_, refs_, counts_, moved_, failed_;
+    DmaBlock done_;  // of who pins, alone
+    std::vector<FileLayout> layouts_;
+    std::vector<std::unique_ptr<FileMapping>> mappings_;
+    std::unique_ptr<Mailbox> mailbox_;
+    std::unique_ptr<Service> service_;
+    std::unique_ptr<CacheLanes> lanes_;
+    std::atomic<u64> cycles_{0}, ns_{0};  // by the device's clocks
+};
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,39 @@
+// See file_cache_launch.hpp.
+#include "ondevice/cache/file_cache_launch.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace penstock::ondevice {
+namespace {
+
+// The shares for which no thread is to be had are the caller's too: no worker waits for another.
+void on_threads(const CacheWork& work, u32 workers) {
+    std::vector<std::thread> threads;
+    threads.reserve(workers);
+    u32 next = 1;
+    try {
+        for (; next < workers; ++next)
+            threads.emplace_back([&work, worker = next, workers] { do_share(work, worker, workers); });
+    } catch (const std::system_error&) {
+    }
+    do_share(work, 0, workers);
+    for (; next < workers; ++next) do_share(work, next, workers);
+    for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+u32 most_workers(const DeviceInfo& device) {
+    return device.emulated ? std::clamp(std::thread::hardware_concurrency(), 2u, 16u) : most_gpu_workers(device);
+}
+
+void launch(const DeviceInfo& device, Stream& stream, const CacheWork& work, u32 workers) {
+    if (!device.emulated) return launch_on_gpu(device, stream, work, workers);
+    stream.synchronize();  // the threads below are not on it
+    on_threads(work, workers);
+}
+
+}  // namespace penstock::ondevice

@@ -1,0 +1,328 @@
+// See service_worker.hpp.
+#include "ondevice/service/service_worker.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "penstock/error.hpp"
+
+namespace penstock::ondevice {
+namespace {
+
+constexpr std::size_t kTakenAtOnce = 32;  // before completions are looked for
+constexpr std::chrono::microseconds kReapWait{20};
+constexpr std::chrono::microseconds kLongestNap{2000};
+constexpr int kIdleShare = 64;  // of the time without work, that a request may wait for the end of a nap
+const std::uint64_t kSystemPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+constexpr int kRetriesMax = 200;
+
+// A write past the process's limit of file sizes is answered with EFBIG, not with the end of the process.
+void answer_file_size_limits() noexcept {
+    sigset_t limits;
+    ::sigemptyset(&limits);
+    ::sigaddset(&limits, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &limits, nullptr);
+}
+
+std::uint64_t multiple(std::uint32_t alignment) { return std::max<std::uint32_t>(alignment, 1); }
+
+}  // namespace
+
+ServiceWorker::ServiceWorker(ServedArrays& arrays, const ServiceOptions& options, ServiceInbox inbox)
+    : arrays_(arrays),
+      options_(options),
+      system_(options.system != nullptr ? *options.system : os::real_system()),
+      inbox_(std::move(inbox)),
+      under_way_(inbox_.slots()),
+      counted_(arrays.files()) {
+    doubtful_.reserve(kTakenAtOnce);
+}
+
+std::chrono::microseconds ServiceWorker::longest_nap(Clock::duration idle) const noexcept {
+    const auto share = std::chrono::duration_cast<std::chrono::microseconds>(idle / kIdleShare);
+    return std::max(std::chrono::microseconds(options_.sleep_us), std::min(share, kLongestNap));
+}
+
+// By the thread that will use it: a path belongs to one.
+void ServiceWorker::make_direct() {
+    if (!options_.direct) return;
+    PathOptions path_options;
+    path_options.depth = inbox_.slots();
+    path_options.system = &system_;
+    path_options.arena = inbox_.arena();
+    try {
+        direct_ = make_path(PathKind::uring, path_options);
+        const std::string& notes = direct_->capabilities().notes;
+        direct_by_ = notes.empty() ? "uring" : "uring; " + notes;
+    } catch (const Error& error) {  // the evidence tells
+        direct_ = make_path(PathKind::direct, path_options);
+        direct_by_ = "direct: " + error.info().cause;
+    }
+}
+
+ServiceWorker::~ServiceWorker() = default;
+
+void ServiceWorker::run(const std::atomic<bool>& stop) {
+    answer_file_size_limits();
+    make_direct();
+    os::GuardedCopies copies;
+    auto worked = Clock::now();
+    auto nap = std::chrono::microseconds(1);
+    while (!stop.load(std::memory_order_acquire)) {
+        const bool took = take_some(copies, stop);
+        if (reap(!took) || took || count_under_way_ != 0) {
+            worked = Clock::now();
+            nap = std::chrono::microseconds(1);
+        } else if (const auto idle = Clock::now() - worked; idle > std::chrono::microseconds(options_.spin_us)) {
+            std::this_thread::sleep_for(nap);
+            nap = std::min(nap * 2, longest_nap(idle));
+        }
+    }
+    while (count_under_way_ != 0) reap(true);
+    std::uint32_t slot = 0;
+    for (Request request{}; inbox_.next(slot, request);) inbox_.complete(slot, Status::cancelled);
+    direct_.reset();
+}
+
+// False: there was nothing to take. What is cheap to sort out is done in between.
+bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop) {
+    std::uint32_t slot = 0;
+    Request request{};
+    std::size_t taken = 0;
+    bool guarded = false;
+    std::uint64_t now_ns = 0;
+    while (taken < kTakenAtOnce && !stop.load(std::memory_order_relaxed) && inbox_.next(slot, request)) {
+        if (taken++ == 0) {
+            guarded = options_.mappings && copies.usable() && arrays_.file(0).guarded();
+            now_ns = Native::now_ns();
+        }
+        sort(slot, request, guarded, now_ns);
+    }
+    start_direct();
+    copy_mapped(copies);
+    return taken != 0;
+}
+
+bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) const noexcept {
+    const FileHandle& handle = file.handle();
+    if (!direct_ || handle.direct_fd < 0) return false;
+    std::uint64_t offsets = multiple(handle.offset_alignment);
+    // A part of a page of the system's cache: beside a write of the rest through the cache, one of them would be lost.
+    if (request.operation == ondevice::Operation::write) offsets = std::max(offsets, kSystemPage);
+    if (request.offset_bytes % offsets != 0 || request.bytes % offsets != 0) return false;
+    const auto* memory = inbox_.slot_data(inbox_.first());
+    const std::uint64_t slot_bytes = inbox_.slot_bytes();
+    const std::uint64_t place = reinterpret_cast<std::uintptr_t>(memory);
+    return place % multiple(handle.memory_alignment) == 0 && slot_bytes % multiple(handle.memory_alignment) == 0;
+}
+
+void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns) {
+    if (request.operation == Operation::flush) return flush(slot, request.file);
+    Request& located = under_way(slot);
+    located = request;
+    Status wrong = arrays_.locate(located);
+    if (wrong != Status::ok) return refuse(slot, wrong);
+    ServedFile& file = arrays_.file(located.file);
+    wrong = file.check(located);
+    if (wrong != Status::ok) return refuse(slot, wrong);
+    const bool cached = file.cached(located.offset_bytes, located.bytes, now_ns);
+    if (cached && guarded && located.operation == Operation::read) {
+        pieces_.push_back({inbox_.slot_data(slot), file.at(located.offset_bytes), located.bytes});
+        piece_slots_.push_back(slot);
+    } else if (!cached && goes_direct(file, located)) {
+        plan_direct(slot, located);
+    } else {
+        serve_by_descriptor(slot);
+    }
+}
+
+// What cannot be copied, since its file was cut short, is left to descriptors, which find that out.
+void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
+    const auto tell = [](void* self, std::size_t piece) { static_cast<ServiceWorker*>(self)->copied(piece); };
+    while (!pieces_.empty()) {
+        const std::size_t done = copies.copy_each(pieces_, tell, this);
+        if (done < pieces_.size()) serve_by_descriptor(piece_slots_[done]);
+        const auto gone = static_cast<std::ptrdiff_t>(std::min(done + 1, pieces_.size()));
+        pieces_.erase(pieces_.begin(), pieces_.begin() + gone);
+        piece_slots_.erase(piece_slots_.begin(), piece_slots_.begin() + gone);
+    }
+    settle_doubtful();
+}
+
+void ServiceWorker::copied(std::size_t piece) noexcept {
+    const os::GuardedCopies::Piece& one = pieces_[piece];
+    if (static_cast<const std::byte*>(one.to)[one.bytes - 1] == std::byte{0})
+        doubtful_.push_back(piece_slots_[piece]);  // there is room for a batch
+    else
+        done(piece_slots_[piece], Source::mapping);
+}
+
+// The zeros behind the end of a file that was cut short do not fault. Its size is asked for after the copies, so that
+// what it covers was there; once for a batch, and not at all for what ends in another byte.
+void ServiceWorker::settle_doubtful() {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < doubtful_.size(); ++i) {
+        const Request& request = under_way(doubtful_[i]);
+        if (i == 0 || request.file != under_way(doubtful_[i - 1]).file) bytes = arrays_.file(request.file).bytes_now();
+        if (request.offset_bytes + request.bytes <= bytes)
+            done(doubtful_[i], Source::mapping);
+        else
+            serve_by_descriptor(doubtful_[i]);
+    }
+    doubtful_.clear();
+}
+
+void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
+    const Request& request = under_way(slot);
+    auto* memory = reinterpret_cast<std::byte*>(inbox_.slot_data(slot));
+    const Answer answer = by_descriptor(arrays_.file(request.file), request, memory);
+    if (answer.status == Status::ok) return done(slot, Source::buffered);
+    note(request.file, request, answer);
+    inbox_.complete(slot, answer.status);
+}
+
+void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
+    penstock::Operation one{};
+    one.direction = request.operation == ondevice::Operation::write ? Direction::write : Direction::read;
+    one.file = &arrays_.file(request.file).handle();
+    one.offset_bytes = request.offset_bytes;
+    one.memory = inbox_.slot_data(slot);
+    one.bytes = request.bytes;
+    one.tag = slot;
+    one.staging = true;
+    operations_.push_back(one);
+}
+
+// In the order they lie in: the kernel joins neighbours that are submitted together.
+void ServiceWorker::start_direct() {
+    const auto place = [](const penstock::Operation& one) { return std::pair(one.file, one.offset_bytes); };
+    std::sort(operations_.begin(), operations_.end(),
+              [&](const penstock::Operation& a, const penstock::Operation& b) { return place(a) < place(b); });
+    for (std::span<const penstock::Operation> left = operations_; !left.empty();) {
+        const std::size_t count = direct_->submit(left);
+        count_under_way_ += count;
+        left = left.subspan(count);
+        if (!left.empty()) reap(true);  // full: as many under way as its queue holds
+    }
+    operations_.clear();
+}
+
+// True: something ended. Waits for it, a moment, if asked to.
+bool ServiceWorker::reap(bool wait) {
+    if (count_under_way_ == 0) return false;
+    std::array<Completion, 32> ended;
+    const std::size_t count = direct_->reap(ended, wait ? Deadline::after(kReapWait) : Deadline::now());
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto slot = static_cast<std::uint32_t>(ended[i].tag);
+        const Request& request = under_way(slot);
+        --count_under_way_;
+        if (ended[i].status == ErrorCode::ok && ended[i].bytes == request.bytes) {
+            done(slot, Source::direct);
+            continue;
+        }
+        // A short count, an interruption, O_DIRECT refused after all, or a bad disk: descriptors find out which.
+        serve_by_descriptor(slot);
+    }
+    return count != 0;
+}
+
+ServiceWorker::Answer ServiceWorker::by_descriptor(const ServedFile& file, const Request& request, std::byte* memory) {
+    const int fd = file.handle().buffered_fd;
+    std::uint64_t moved = 0;
+    for (int retries = 0; moved < request.bytes;) {
+        const std::uint64_t left = request.bytes - moved, offset = request.offset_bytes + moved;
+        const ssize_t count = request.operation == ondevice::Operation::read
+                                  ? system_.pread(fd, memory + moved, left, offset)
+                                  : system_.pwrite(fd, memory + moved, left, offset);
+        if (count > 0) {
+            moved += static_cast<std::uint64_t>(count);
+        } else if (count == 0) {
+            return {request.operation == ondevice::Operation::read ? Status::truncated : Status::io_error, 0};
+        } else if ((errno != EINTR && errno != EAGAIN) || ++retries == kRetriesMax) {
+            return {errno == EBADF || errno == EROFS ? Status::read_only : Status::io_error, errno};
+        }
+    }
+    return {};
+}
+
+// All files of the array, also behind one that fails. Covers what was completed before it was asked for. Writes still
+// under way are their askers' to wait for first.
+void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
+    const ServedArrays::Range range = arrays_.files_of(array);
+    if (range.count == 0) return refuse(slot, Status::invalid);
+    Status first = Status::ok;
+    for (std::uint32_t file = range.first; file < range.first + range.count; ++file) {
+        const Answer answer = sync(arrays_.file(file));
+        if (answer.status == Status::ok) {
+            count(file, Source::buffered, 0);
+            continue;
+        }
+        if (first == Status::ok) first = answer.status;
+        note(file, Request{0, 0, 0, 0, Operation::flush, 0}, answer);
+    }
+    inbox_.complete(slot, first);
+}
+
+// Fails for ever once it failed: what was written before may be lost, and no later sync brings it back.
+ServiceWorker::Answer ServiceWorker::sync(ServedFile& file) {
+    for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
+        if (errno == EINTR && ++retries != kRetriesMax) continue;
+        if (errno == EINTR) return {Status::io_error, EINTR};
+        file.lose(errno);
+        break;
+    }
+    return file.lost() == 0 ? Answer{} : Answer{Status::io_error, file.lost()};
+}
+
+// A request that makes no sense, which no storage was asked for.
+void ServiceWorker::refuse(std::uint32_t slot, Status status) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    inbox_.complete(slot, status);
+}
+
+void ServiceWorker::note(std::uint32_t file, const Request& request, const Answer& answer) {
+    counted_[file].failed.fetch_add(1, std::memory_order_relaxed);
+    arrays_.failed({answer.status, request.operation, file, request.offset_bytes, request.bytes, answer.system_code});
+}
+
+void ServiceWorker::count(std::uint32_t file, Source source, std::uint64_t bytes) {
+    Counted& counted = counted_[file].by_source[static_cast<std::size_t>(source)];
+    counted.bytes.store(counted.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    // Pairs with add_to: who sees a request of a source sees what that source is.
+    counted.requests.store(counted.requests.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void ServiceWorker::done(std::uint32_t slot, Source source) {
+    const Request& request = under_way(slot);
+    count(request.file, source, request.bytes);
+    inbox_.complete(slot, Status::ok);
+}
+
+void ServiceWorker::add_to(ServiceEvidence& evidence) const {
+    bool direct = false;
+    for (std::size_t file = 0; file < counted_.size(); ++file) {
+        FileEvidence& found = evidence.files[file];
+        for (std::size_t i = 0; i < kSources; ++i) {
+            const std::uint64_t requests = counted_[file].by_source[i].requests.load(std::memory_order_acquire);
+            const std::uint64_t bytes = counted_[file].by_source[i].bytes.load(std::memory_order_relaxed);
+            found.by_source[i].requests += requests;
+            found.by_source[i].bytes += bytes;
+            evidence.by_source[i].requests += requests;
+            evidence.by_source[i].bytes += bytes;
+            direct |= static_cast<Source>(i) == Source::direct && requests != 0;
+        }
+        const std::uint64_t failed = counted_[file].failed.load(std::memory_order_relaxed);
+        found.failed += failed;
+        evidence.failed += failed;
+    }
+    evidence.failed += refused_.load(std::memory_order_relaxed);
+    if (direct && evidence.direct_by.empty()) evidence.direct_by = direct_by_;
+}
+
+}  // namespace penstock::ondevice

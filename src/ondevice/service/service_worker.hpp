@@ -1,0 +1,74 @@
+// A service thread: takes requests of its range of slots and sees to it that each is completed once.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ondevice/service/service.hpp"
+#include "ondevice/service/service_inbox.hpp"
+#include "penstock/path.hpp"
+
+namespace penstock::ondevice {
+
+class ServiceWorker {
+  public:
+    // The arrays, which workers of a service share, outlive them.
+    ServiceWorker(ServedArrays& arrays, const ServiceOptions& options, ServiceInbox inbox);
+    ~ServiceWorker();
+
+    void run(const std::atomic<bool>& stop);
+    // Any thread may ask; numbers of a running worker are of a moment ago.
+    void add_to(ServiceEvidence& evidence) const;
+
+  private:
+    void make_direct();
+    struct Counted {
+        std::atomic<std::uint64_t> requests{0}, bytes{0};
+    };
+    struct CountedFile {
+        std::array<Counted, kSources> by_source;
+        std::atomic<std::uint64_t> failed{0};
+    };
+    // What a descriptor answered.
+    struct Answer {
+        Status status = Status::ok;
+        int system_code = 0;
+    };
+    bool take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop);
+    bool reap(bool wait);
+    std::chrono::microseconds longest_nap(Clock::duration idle) const noexcept;
+    void sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns);
+    bool goes_direct(const ServedFile& file, const Request& request) const noexcept;
+    void plan_direct(std::uint32_t slot, const Request& request);
+    void copy_mapped(os::GuardedCopies& copies);
+    void copied(std::size_t piece) noexcept;
+    void settle_doubtful();
+    void serve_by_descriptor(std::uint32_t slot);
+    void start_direct();
+    Answer by_descriptor(const ServedFile& file, const Request& request, std::byte* memory);
+    void flush(std::uint32_t slot, std::uint32_t array);
+    Answer sync(ServedFile& file);
+    void refuse(std::uint32_t slot, Status status);
+    void note(std::uint32_t file, const Request& request, const Answer& answer);
+    void count(std::uint32_t file, Source source, std::uint64_t bytes);
+    void done(std::uint32_t slot, Source source);
+    Request& under_way(std::uint32_t slot) { return under_way_[slot - inbox_.first()]; }
+
+    ServedArrays& arrays_;
+    const ServiceOptions options_;
+    os::System& system_;
+    ServiceInbox inbox_;
+    std::unique_ptr<Path> direct_;
+    std::string direct_by_;  // written before the first request is taken
+    std::vector<Request> under_way_;  // by slot from the first on, as ServedArrays located them
+    std::size_t count_under_way_ = 0;
+    // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
+    std::vector<os::GuardedCopies::Piece> pieces_;
+    std::vector<std::uint32_t> piece_slots_;
+    std::vector<std::uint32_t> doubtful_;  // copies that end in a zero
+    std::vector<penstock::Operation> operations_;
+    std::vector<CountedFile> counted_;        // by file
+    std::atomic<std::uint64_t> refused_{0};  // of no file that there is
+};
+
+}  // namespace penstock::ondevice
