@@ -19,7 +19,6 @@ from faulty_fs import faulty_fs
 
 import penstock
 from penstock._publish import publish
-from penstock.formats import new_folder
 from penstock.formats.new_file import NewFile
 from penstock.formats.new_folder import NewFolder
 
@@ -208,21 +207,6 @@ def test_what_a_killed_writer_left_the_next_one_of_the_name_removes(
     assert names(tmp_path) == [name]
 
 
-def test_folders_of_living_writers_stay(tmp_path: Path) -> None:
-    first, second = (NewFolder(str(tmp_path / "x"), ["mark"]) for _ in range(2))
-    for one in (first, second):
-        (Path(one.temporary) / "mark").write_text(one.temporary)
-    child = os.fork()
-    if child == 0:
-        NewFolder(str(tmp_path / "x"), ["mark"]).abandon()
-        first.abandon()  # the parent's
-        os._exit(0 if len(names(tmp_path)) == 2 else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    first.publish(durable=True)
-    second.publish(durable=True)
-    assert names(tmp_path) == ["x"] and (tmp_path / "x" / "mark").read_text() == second.temporary
-
-
 @root_only
 @pytest.mark.parametrize("name", FORMATS)
 def test_who_may_not_write_a_file_does_not_replace_it(context: penstock.Context, tmp_path: Path, name: str) -> None:
@@ -269,119 +253,6 @@ def test_what_is_neither_file_nor_folder_is_not_replaced(
     os.close(other_end)
     assert refused.value.code == "not_a_regular_file"
     assert names(tmp_path) == before and not there.is_file() and not there.is_dir()
-
-
-@pytest.mark.parametrize(("came", "gets"), [(0o777, 0o755), (0o700, 0o700)])
-def test_a_folder_that_came_meanwhile_takes_rights_away_only(tmp_path: Path, came: int, gets: int) -> None:
-    mask = os.umask(0o022)
-    new = NewFolder(str(tmp_path / "x"), ["mark"])
-    os.umask(mask)
-    (tmp_path / "x").mkdir()
-    (tmp_path / "x").chmod(came)
-    new.publish(durable=False)
-    assert mode_of(tmp_path / "x") == gets and names(tmp_path) == ["x"]
-
-
-@root_only
-def test_a_strangers_folder_under_the_name_of_a_temporary_stays(tmp_path: Path) -> None:
-    first = NewFolder(str(tmp_path / "x"), ["mark"])
-    name = Path(first.temporary)
-    first.abandon()
-    name.mkdir()
-    (name / "mark").touch()
-    os.chown(name, STRANGER, STRANGER)
-    NewFolder(str(tmp_path / "x"), ["mark"]).publish(durable=False)
-    assert names(tmp_path) == [name.name, "x"] and names(name) == ["mark"]
-
-
-def folder_of_others(name: Path) -> Path:
-    name.mkdir()
-    (name / "chapter").write_text("precious")
-    return name
-
-
-def exchange_names(one: Path, other: Path) -> None:
-    """As whoever may rename in the folder can at any moment."""
-    one.rename(f"{one}.aside")
-    other.rename(one)
-
-
-def test_a_folder_that_came_after_the_last_look_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    new = NewFolder(str(tmp_path / "x"), ["mark"])
-    monkeypatch.setattr(new_folder, "need_no_writer", lambda name: folder_of_others(Path(name)))
-    with pytest.raises(penstock.Error, match="other things in it"):
-        new.publish(durable=False)
-    new.abandon()
-    assert names(tmp_path) == ["x"] and content(tmp_path / "x") == {"chapter": b"precious"}
-
-
-@pytest.mark.parametrize("moment", ["before", "meanwhile"])
-def test_a_folder_with_other_things_in_it_is_not_replaced(tmp_path: Path, moment: str) -> None:
-    if moment == "before":
-        folder_of_others(tmp_path / "x.zarr")
-    with pytest.raises(penstock.Error, match="other things in it"), penstock.create(tmp_path / "x.zarr") as file:
-        file["a"] = data()
-        folder_of_others(tmp_path / "x.zarr")
-    assert names(tmp_path) == ["x.zarr"] and content(tmp_path / "x.zarr") == {"chapter": b"precious"}
-
-
-def test_a_folder_under_the_name_of_a_dead_temporary_is_kept_if_it_is_none_of_ours(tmp_path: Path) -> None:
-    with penstock.create(tmp_path / "x.zarr", device="host"):
-        temporary = tmp_path / names(tmp_path)[0]
-    (tmp_path / "x.zarr" / "zarr.json").unlink()
-    (tmp_path / "x.zarr").rmdir()
-    folder_of_others(temporary)
-    penstock.save(tmp_path / "x.zarr", {"a": data()}, "host")
-    assert names(tmp_path) == [temporary.name, "x.zarr"]
-    assert content(temporary) == {"chapter": b"precious"}
-
-
-@pytest.mark.parametrize("moment", ["published", "abandoned"])
-def test_a_folder_that_takes_the_name_of_a_temporary_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
-) -> None:
-    thesis = folder_of_others(tmp_path / "thesis")
-    first = NewFolder(str(tmp_path / "x"), ["mark"])
-    (Path(first.temporary) / "mark").touch()
-    first.publish(durable=False)
-    second = NewFolder(str(tmp_path / "x"), ["mark"])
-    (Path(second.temporary) / "mark").touch()
-    if moment == "abandoned":
-        exchange_names(Path(second.temporary), thesis)
-        second.abandon()
-    else:
-        exchange = new_folder._exchange
-
-        def and_then_others(one: str, other: str) -> bool:
-            done = exchange(one, other)
-            exchange_names(Path(one), thesis)
-            return done
-
-        monkeypatch.setattr(new_folder, "_exchange", and_then_others)
-        second.publish(durable=False)
-    assert content(Path(second.temporary)) == {"chapter": b"precious"}
-
-
-@pytest.mark.parametrize("name", ["x.nc3", "x.zarr", "x.h5", "x.npy"])
-def test_a_link_that_takes_the_name_of_a_temporary_is_not_written_through(tmp_path: Path, name: str) -> None:
-    home, shared = tmp_path / "home", tmp_path / "shared"
-    home.mkdir()
-    shared.mkdir()
-    precious = folder_of_others(home / "precious") if name == "x.zarr" else home / "precious"
-    if name != "x.zarr":
-        precious.write_text("precious")
-    before = content(home)
-    with pytest.raises(penstock.Error), penstock.create(shared / name, device="host") as file:
-        grows: dict[str, Any] = {"resizable": (None, 1000), "dimensions": ("t", "x")} if name == "x.nc3" else {}
-        made = file.create_dataset("data", (0, 1000) if grows else (1000,), "f8", **grows)
-        temporary = shared / names(shared)[0]
-        temporary.rename(shared / "aside")
-        temporary.symlink_to(precious)
-        if grows:
-            made.append(np.ones((1, 1000)))
-        else:
-            made[...] = np.ones(1000)
-    assert content(home) == before
 
 
 @root_only

@@ -199,9 +199,7 @@ def test_wrong_ranges_directions_and_options_are_told_with_what_is_right(
     with context.open(sample) as file:
         with pytest.raises(ValueError, match="^direction is 'sideways'; it must be 'read' or 'write'$"):
             file.explain("sideways")
-        with pytest.raises(
-            TypeError, match="^transfer options have no 'wrkers'; there are path, .*timeout_s$"
-        ):
+        with pytest.raises(TypeError, match="^transfer options have no 'wrkers'; there are path, .*timeout_s$"):
             file.read(bytearray(10), wrkers=3)  # type: ignore[call-arg]
 
 

@@ -62,15 +62,18 @@ class NewFolder:
         need_no_writer(self.name)
         self._take_rights()
         if not durable:
-            checked("rename to", self.name, self._give_name)
-            self.abandon()  # what is left under other names is the older one
+            self._appear()
             return
         checked("fsync the folder", self.name, lambda: os.fsync(self._descriptor))
         with _opened(Path(self.name).parent, self.name) as folder:  # what cannot be synced is known before the name
-            checked("rename to", self.name, self._give_name)
-            self.abandon()
+            self._appear()
             advice = "the store has its name, but may lose it with the power"
             checked("fsync the directory of", self.name, lambda: os.fsync(folder), advice)
+
+    def _appear(self) -> None:
+        checked("rename to", self.name, self._give_name)
+        self._unlock(self._descriptor)  # removing the older one may take long, and others may write this one
+        self.abandon()  # what is left under other names is the older one
 
     def abandon(self) -> None:
         """Does nothing after publish. Where an interrupt ends it, it may be called again, and goes on."""
@@ -84,10 +87,11 @@ class NewFolder:
             self.abandon()
 
     def _clear(self) -> None:
-        here = ((self._descriptor, self.temporary), (self._older, self.temporary), (self._older, self._aside))
-        for held, name in here:
-            if held >= 0 and name and _has_name(held, name):
-                _remove(held, name, self._marks)
+        if self._descriptor >= 0 and _has_name(self._descriptor, self.temporary):
+            _remove(self._descriptor, self.temporary, self._marks)
+        for name in (self.temporary, self._aside):
+            if self._older >= 0 and name and _has_name(self._older, name):
+                _remove_alone(self._older, name, self._marks)
 
     def _make(self) -> None:
         """A locked folder beside the name. Names are tried as the core does for files, so that the next writer of the
@@ -112,6 +116,10 @@ class NewFolder:
             self._descriptor = os.open(name, _FOLDER)
         except FileExistsError:
             return False
+        except FileNotFoundError:  # another writer took it for a dead one's before it was locked
+            if not Path(name).parent.is_dir():
+                raise
+            return False
         except BaseException:
             with suppress(OSError):
                 Path(name).rmdir()
@@ -128,14 +136,16 @@ class NewFolder:
         descriptor, self._descriptor = self._descriptor, -1
         older, self._older = self._older, -1
         try:
-            if descriptor >= 0 and os.getpid() == self._process:  # a forked child has the lock too
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-        except OSError:
-            pass
+            self._unlock(descriptor)
         finally:
             for held in (descriptor, older):
                 if held >= 0:
                     os.close(held)
+
+    def _unlock(self, descriptor: int) -> None:
+        if descriptor >= 0 and os.getpid() == self._process:  # a forked child has the lock too
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
 
     def _look(self) -> None:
         """Holds what has the name now. Raises Error where that is not to be replaced."""
@@ -246,6 +256,23 @@ def _remove(held: int, name: str, marks: Sequence[str]) -> None:
             _remove_one(f"{_inside(held)}/{one}")
     with suppress(OSError):
         Path(name).rmdir()
+
+
+def _remove_alone(held: int, name: str, marks: Sequence[str]) -> None:
+    """Locked meanwhile: else the next writer may take it for a dead one's, and have its own folder of that name removed
+    here."""
+    if not stat.S_ISDIR(os.fstat(held).st_mode):
+        _remove(held, name, marks)
+        return
+    try:
+        lock = os.open(_inside(held), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # who may not look into it cannot empty it
+        return
+    try:
+        if _lock(lock, name) is not False:
+            _remove(held, name, marks)
+    finally:
+        os.close(lock)
 
 
 def _remove_one(path: str) -> None:
