@@ -13,6 +13,7 @@ import pytest
 import penstock
 from penstock.formats import new_folder
 from penstock.formats.new_folder import NewFolder
+from penstock.formats.zarr.nodes import Nodes
 
 STRANGER = 65534
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs another user, and so root")
@@ -177,3 +178,19 @@ def test_a_link_that_takes_the_name_of_a_temporary_is_not_written_through(tmp_pa
         else:
             made[...] = np.ones(1000)
     assert content(home) == before
+
+
+def test_a_store_that_is_replaced_while_its_arrays_are_listed_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    penstock.save(tmp_path / "x.zarr", {"a": np.arange(9)}, "host")
+    folders = Nodes._folders
+
+    def of_the_replaced(nodes: Nodes, name: str) -> list[str]:
+        monkeypatch.undo()
+        penstock.save(tmp_path / "x.zarr", {"a": np.arange(7)}, "host")
+        return [one for one in folders(nodes, name) if not one]  # its folder, still open, was emptied
+
+    monkeypatch.setattr(Nodes, "_folders", of_the_replaced)
+    with pytest.raises(penstock.Error, match="replaced after it was opened"):
+        penstock.load(tmp_path / "x.zarr", "host")

@@ -32,7 +32,6 @@ COPY_BYTES = 256 << 20
 ENGINE_TRIES = 3  # a ceiling is the best of them
 
 
-
 @dataclass
 class GridBench:
     """What all trials share. Buffers are made once; files are opened for each trial, because a mapping that a trial

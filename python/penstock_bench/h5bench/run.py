@@ -20,4 +20,3 @@ def perform(context: Context, run: H5benchRun, options: Options) -> Result:
     from penstock_bench.h5bench.write import Writing
 
     return (Writing if run.benchmark == "write" else Reading)(context, run, options).perform()
-

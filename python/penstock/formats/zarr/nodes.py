@@ -14,7 +14,7 @@ from typing import Any
 from penstock._error import Error
 from penstock.formats.faults import damaged
 from penstock.formats.new_file import is_temporary
-from penstock.formats.simple.single import identity_of, look_at
+from penstock.formats.simple.single import identity_of, look_at, need_same
 from penstock.formats.zarr.array import ArrayMeta, parse_array
 from penstock.formats.zarr.json import member, parse, read_document
 from penstock.formats.zarr.v2 import parse_array_v2
@@ -57,7 +57,9 @@ class Nodes:
 
     def arrays(self) -> tuple[str, ...]:
         """Names of all arrays, in order; "" is a store that is one array."""
-        return tuple(sorted(name for name, kind in self._walk("") if kind == "array"))
+        found = tuple(sorted(name for name, kind in self._walk("") if kind == "array"))
+        need_same(self.root, self.identity)  # one that is replaced is emptied meanwhile
+        return found
 
     def array(self, name: str) -> ArrayMeta | None:
         """None: there is no array of that name."""
