@@ -14,14 +14,14 @@ from conftest import Ran, assert_one_line_error
 
 from penstock_bench.engine.compare import compare
 
-RESULTS = Path(__file__).parents[2] / "bench" / "results"
+RESULTS = Path(__file__).parent / "data"
 Rows = list[dict[str, Any]]
 Run = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module")
 def rows() -> Rows:
-    return [json.loads(line) for line in (RESULTS / "h200-core.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (RESULTS / "core-gpu.jsonl").read_text().splitlines()]
 
 
 def changed(rows: Rows, name: str, factor: float, field: str = "bytes_per_second") -> Rows:

@@ -18,8 +18,8 @@ from test_wrong_input import _Mounted, root_only
 from penstock import Error
 from penstock_bench.engine import results, tables
 
-RESULTS = Path(__file__).parents[2] / "bench" / "results"
-CORE, FORMATS = RESULTS / "h200-core.jsonl", RESULTS / "h200-formats.jsonl"
+RESULTS = Path(__file__).parent / "data"
+CORE, FORMATS = RESULTS / "core-gpu.jsonl", RESULTS / "formats-gpu.jsonl"
 NEEDS_ARROW = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed")
 SUFFIXES = (".csv", ".jsonl", pytest.param(".parquet", marks=NEEDS_ARROW))
 Run = Callable[..., Ran]
@@ -70,7 +70,7 @@ def test_every_row_and_value_is_read_back(penstock: Run, tmp_path: Path, suffix:
 
 def test_each_row_names_its_machine(penstock: Run, tmp_path: Path) -> None:
     both = tmp_path / "both.jsonl"
-    both.write_text((RESULTS / "two-cores-core.jsonl").read_text() + CORE.read_text())
+    both.write_text((RESULTS / "core-host.jsonl").read_text() + CORE.read_text())
     assert penstock("export", both, "--out", tmp_path / "t.csv").code == 0
     rows = load(tmp_path / "t.csv")
     ids = list(dict.fromkeys(row["machine.id"] for row in rows))

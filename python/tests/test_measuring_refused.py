@@ -24,7 +24,7 @@ from penstock_bench.h5bench.parts import parts_of
 from penstock_bench.h5bench.run import perform
 
 Run = Callable[..., Ran]
-RESULTS = Path(__file__).parents[2] / "bench" / "results" / "two-cores-core.jsonl"
+RESULTS = Path(__file__).parent / "data" / "core-host.jsonl"
 BENCH = ("bench", "io-size", "--quick", "--device", "host", "--file-bytes", "4MiB")
 CONTIG = {"MEM_PATTERN": "CONTIG", "FILE_PATTERN": "CONTIG", "NUM_DIMS": "1", "DIM_1": "64", "TIMESTEPS": "2"}
 

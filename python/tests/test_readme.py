@@ -152,8 +152,8 @@ def test_each_figure_of_a_machine_in_the_readme_has_its_results_beside_it() -> N
     text = (ROOT / "README.md").read_text()
     shown = re.findall(r"docs/figures/(h200-[\w-]+)\.svg", text)
     assert shown
-    results = re.findall(r"\(bench/results/([\w-]+)\.jsonl\)", text)
+    suites = re.findall(r"\(docs/measured/([\w-]+)\.md\)", text)
     for figure in shown:
-        rows = [name for name in results if figure == name or figure.startswith(name + "-")]
-        assert rows, f"{figure}: no results of it are linked"
-        assert all((ROOT / "bench/results" / f"{name}.jsonl").is_file() for name in rows)
+        of = [suite for suite in suites if figure.removeprefix("h200-").startswith(suite)]
+        assert of, f"{figure}: no page of its numbers is linked"
+        assert all((ROOT / "bench/tables" / suite / "h200.csv").is_file() for suite in of)

@@ -22,10 +22,10 @@ from penstock_bench.report import html, page
 from penstock_bench.report.peers import beside_peers
 from penstock_bench.report.verdict import verdict
 
-RESULTS = Path(__file__).parents[2] / "bench" / "results"
+RESULTS = Path(__file__).parent / "data"
 Rows = list[dict[str, Any]]
 Run = Callable[..., Ran]
-MACHINE: dict[str, Any] = json.loads((RESULTS / "two-cores-core.jsonl").read_text().splitlines()[0])
+MACHINE: dict[str, Any] = json.loads((RESULTS / "core-host.jsonl").read_text().splitlines()[0])
 
 
 def trial(path: str, request: int, rate: float, cache: str = "hot", **more: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_states_that_begin_alike_are_compared_and_others_are_not() -> None:
 
 def test_each_suite_is_judged_by_its_own_run() -> None:
     """The size of files, the machine and the ceilings are of the run that a sample is of."""
-    core = [json.loads(line) for line in (RESULTS / "two-cores-core.jsonl").read_text().splitlines()]
+    core = [json.loads(line) for line in (RESULTS / "core-host.jsonl").read_text().splitlines()]
     other = [MACHINE | {"suite": "report", "file_bytes": 1}, *trials("auto", 0, 1e9), *trials("mmap", 0, 2e9)]
     of_grid, of_core = kinds.KINDS["grid"], kinds.KINDS["core"]
     assert kinds.own(other + core, of_core) == core == kinds.own(core + other, of_core)
@@ -118,7 +118,7 @@ def test_one_sample_ranks_and_claims_no_interval() -> None:
 
 
 def test_the_verdict_has_three_sentences_at_most_and_each_its_rows() -> None:
-    core = named([json.loads(line) for line in (RESULTS / "h200-core.jsonl").read_text().splitlines()])
+    core = named([json.loads(line) for line in (RESULTS / "core-gpu.jsonl").read_text().splitlines()])
     said = verdict(core + grid(trials("auto", 0, 1e9), trials("mmap", 0, 2e9), trials("auto", 0, 1e9, cache="cold")))
     assert len(said) == 3
     assert all(one.text.endswith(".") and sources.names_of(one.rows) for one in said)
@@ -150,7 +150,7 @@ class Ends(HTMLParser):
 
 
 def test_one_page_of_several_suites_states_rows_that_exist(penstock: Run, tmp_path: Path) -> None:
-    core = [json.loads(line) for line in (RESULTS / "two-cores-core.jsonl").read_text().splitlines()]
+    core = [json.loads(line) for line in (RESULTS / "core-host.jsonl").read_text().splitlines()]
     paths = trials("auto", 0, 1e9) + trials("mmap", 0, 2e9) + trials("auto", 4096, 1e9) + trials("mmap", 4096, 1e9)
     first = saved(tmp_path / "core.jsonl", core)
     second = saved(tmp_path / "paths.jsonl", [MACHINE | {"suite": "report"}, *paths])
@@ -288,14 +288,14 @@ def test_bars_of_nothing_that_moved_are_drawn() -> None:
 def test_no_number_is_cut_in_a_table_that_goes_to_a_file() -> None:
     """A table of that many columns is wider than the 120 that files have elsewhere."""
     stream = io.StringIO()
-    rows = results.read(RESULTS / "two-cores-report.jsonl")
+    rows = results.read(RESULTS / "report-host.jsonl")
     show.print_results(rows, Console(file=stream, width=show.WIDTH))
     assert "fsynced" in stream.getvalue() and "…" not in stream.getvalue()
 
 
 def test_every_kind_of_suite_names_things_that_exist() -> None:
     for kind in kinds.KINDS.values():
-        for place in (kind.run, kind.tables, kind.checks, kind.says, kind.cells):
+        for place in (kind.run, kind.tables, kind.checks, kind.says, kind.cells, kind.summary):
             assert not place or callable(kinds.resolve(place))
         assert kind.heading and set(kind.figures) <= kinds.FIGURES.keys()
     for one in kinds.FIGURES.values():

@@ -49,6 +49,7 @@ class Kind:
     figures: tuple[str, ...] = ()  # of FIGURES
     says: str = ""  # (rows) -> list[report.sources.Statement], the most important first: for the verdict
     cells: str = ""  # (rows) -> list[engine.rules.Cell]: what decision rules are made of
+    summary: str = ""  # (rows) -> cells of a table of medians, of what the medians by themselves do not tell
     peers: tuple[str, ...] = ()  # what else it can measure, as --peers names it
     file_count: int = 3  # of the suite's size that it needs room for
     makes_files: bool = True  # source and target are there when it starts
@@ -123,7 +124,7 @@ FIGURES: dict[str, Drawing] = {  # in the order of the page
     "gpu-io-rates": Drawing(
         "suites.gpu_io.figures:rates_figure",
         "What the device reaches by itself, beside ceilings and other ways measured in the same rounds (grey). "
-        "Medians; whiskers span the rounds.",
+        "Medians; whiskers are their 95 % intervals.",
         "report.figure_rows:of_gpu_io_rates",
     ),
     "hmatrix-time": Drawing(
@@ -171,6 +172,7 @@ KINDS: dict[str, Kind] = {
         figures=("choice",),
         says="suites.choice.words:of_choice",
         cells="suites.choice.words:cells",
+        summary="suites.choice.judge:summary",
         peers=("kvikio",),
     ),
     "formats": Kind(

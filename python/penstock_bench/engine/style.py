@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from penstock_bench.engine.intervals import Estimate
 
 mpl.use("Agg")
 
@@ -16,6 +21,8 @@ STATE_COLOURS = {"hot": HOT, "cold": COLD, "direct": DIRECT}
 # Okabe and Ito's palette, darkest first, for lines that cross.
 LINE_COLOURS = ("#1f3a5f", "#c2571a", "#2a8a6a", "#9b4f96", "#b8860b", "#4a7fb5", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # under a number that may lie on a bar or a line
 
 RC: dict[str, Any] = {
     "font.family": "sans-serif",
@@ -45,5 +52,13 @@ RC: dict[str, Any] = {
     "savefig.bbox": "tight",
     "savefig.pad_inches": 0.12,
     "svg.hashsalt": "penstock",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",  # text that can be searched, and a tenth of the bytes
 }
+
+
+def whisker(axes: Axes, place: float, found: Estimate) -> None:
+    """The interval of a median on its horizontal bar; nothing where too few samples have none."""
+    if found.low is None or found.high is None:
+        return
+    for colour, width in (("white", 3.5), (INK, 0.9)):
+        axes.plot([found.low, found.high], [place, place], color=colour, linewidth=width)

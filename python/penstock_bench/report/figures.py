@@ -1,4 +1,5 @@
-"""The figures: bandwidth by path, bandwidth against request size, CPU seconds per GB. Medians; whiskers span repeats.
+"""The figures: bandwidth by path, bandwidth against request size, CPU seconds per GB. Medians; whiskers are their
+95 % intervals.
 
 Each function takes rows of a results file and returns a matplotlib Figure, or None when the rows do not hold what it
 shows.
@@ -12,15 +13,14 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from penstock_bench.engine import kinds, style
+from penstock_bench.engine.intervals import estimate
 from penstock_bench.engine.results import median_cpu, median_rate
 
 Rows = list[dict[str, Any]]
 Key = tuple[str, str, str]  # direction, cache, path
-HALO = [withStroke(linewidth=2.6, foreground="white")]
 WIDTH_IN = 5.6  # narrow, so that letters stay legible on a phone
 STATES = ("hot", "cold", "direct")
 STATE_WORDS = {"hot": "in page cache", "cold": "not in page cache", "direct": "page cache bypassed"}
@@ -53,7 +53,7 @@ def bandwidth_by_path(rows: Rows) -> Figure | None:
             _ceiling(axes, ceilings[way] / 1e9, "pinned copy")
         axes.set_xlim(0, top / 1e9 * 1.12 or 1.0)
         axes.set_title("File to device" if way == "read" else "Device to file")
-    panels[-1][0].set_xlabel("GB/s (median; whiskers: slowest and fastest repeat)")
+    panels[-1][0].set_xlabel("GB/s (median; whiskers: its 95 % interval)")
     _state_legend(figure, groups)
     return figure
 
@@ -158,11 +158,11 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
     places = range(len(keys))
     axes.barh(places, values, height=0.66, color=[style.STATE_COLOURS[key[1]] for key in keys])
     for place, value, span in zip(places, values, spans, strict=True):
-        low, high = min(span, default=value), max(span, default=value)
-        axes.plot([low, high], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
+        found = estimate(span or [value])
+        style.whisker(axes, place, found)
         axes.annotate(
             number(value),
-            (max([*span, value]), place),
+            (found.high or value, place),
             xytext=(5, 0),
             textcoords="offset points",
             va="center",

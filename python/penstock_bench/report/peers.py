@@ -9,9 +9,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
 
 from penstock_bench.engine import style
+from penstock_bench.engine.intervals import estimate
 from penstock_bench.engine.results import median_rate
 
 Rows = list[dict[str, Any]]
@@ -98,7 +98,7 @@ def beside_peers(rows: Rows) -> Figure | None:
     if ceiling and panels[0][0] == PANELS[0][0]:
         axes[0].axvline(ceiling / 1e9, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
         axes[0].set_title(f"pinned copy {ceiling / 1e9:.1f}", loc="right", fontsize=8.5)
-    axes[-1].set_xlabel("GB/s (median; whiskers: slowest and fastest repeat)")
+    axes[-1].set_xlabel("GB/s (median; whiskers: its 95 % interval)")
     handles = [Patch(color=OURS, label="Penstock, defaults"), Patch(color=PEER, label="others, same run")]
     figure.legend(handles=handles, loc="outside upper right", ncols=2, columnspacing=1.2, handlelength=1.4)
     return figure
@@ -119,22 +119,21 @@ def _panel(axes: Axes, bars: list[tuple[str, str, bool]], probes: dict[str, Rows
     bars = bars[::-1]
     tops = []
     for place, (name, _, ours) in enumerate(bars):
-        rates = [row["bytes_per_second"] / 1e9 for row in probes[name]]
-        value = (median_rate(probes[name]) or 0.0) / 1e9
+        found = estimate([row["bytes_per_second"] / 1e9 for row in probes[name]])
+        value, high = found.median, found.high or found.median
         axes.barh(place, value, height=0.66, color=OURS if ours else PEER)
-        halo = [withStroke(linewidth=2.6, foreground="white")]
-        axes.plot([min(rates), max(rates)], [place, place], path_effects=halo, color=style.INK, linewidth=0.9)
+        style.whisker(axes, place, found)
         axes.annotate(
             f"{value:.3g}",
-            (max([*rates, value]), place),
+            (high, place),
             xytext=(5, 0),
             textcoords="offset points",
             va="center",
             fontsize=9,
-            path_effects=halo,
+            bbox=style.BEHIND_TEXT,
             zorder=5,
         )
-        tops.append(max(rates))
+        tops.append(high)
     axes.set_xlim(0, max(tops) * 1.15 or 1.0)  # nothing moved: an axis has a length all the same
     axes.set_yticks(range(len(bars)), [label for _, label, _ in bars])
     axes.grid(axis="y", visible=False)

@@ -28,6 +28,7 @@ CHOOSING_BYTES = 64 << 10  # larger requests also ask which pages are in the pag
 NOT_PATHS = ("auto", "auto, Python", "KvikIO default")
 CHOSEN = "path chosen by auto"
 TIMED = "auto"
+SUMMED = "chosen"  # kind of the cells of a table that say what samples said
 THRESHOLDS = {"direct from 16 KiB on": 16 << 10, "direct from 1 MiB on": 1 << 20}
 
 
@@ -103,6 +104,14 @@ def taken(rows: Rows) -> dict[CellKey, str]:
 
 
 def _chosen(rows: Rows) -> Quality:
+    summed = {(row["direction"], row["cache"], row["request_bytes"]): row for row in rows if row["kind"] == SUMMED}
+    if summed:
+        untold = frozenset(cell for cell, row in summed.items() if not row["told"])
+        return Quality(CHOSEN, {cell: row["of_best"] for cell, row in summed.items()}, untold)
+    return _chosen_by_samples(rows)
+
+
+def _chosen_by_samples(rows: Rows) -> Quality:
     found = samples(rows)
     for row in rows:
         if row["kind"] == "choice" and row["way"] == TIMED:
@@ -162,3 +171,34 @@ def checks(rows: Rows) -> list[Check]:
         Check("the chosen path in its worst cell / best path", worst, PROMISED_WORST),
         Check("choosing, of a request up to 64 KiB", choosing_us(rows), CHOOSING_US, False, "us"),
     ]
+
+
+def summary(rows: Rows) -> Rows:
+    """The ways of choosing beside each other, and what the measured choice reached in each cell, with what the samples
+    can tell."""
+    found = qualities(rows)
+    ways: Rows = [
+        {
+            "kind": "way",
+            "name": one.way,
+            "cells": len(one.by_cell),
+            "share": round(one.share, 4),
+            "worst": round(one.worst, 4),
+            "mean": round(one.mean, 4),
+        }
+        for one in found
+    ]
+    paths = taken(rows)
+    chosen: Rows = [
+        {
+            "kind": SUMMED,
+            **dict(zip(("direction", "cache", "request_bytes"), cell, strict=True)),
+            "took": paths[cell],
+            "of_best": round(value, 4),
+            "told": cell not in one.untold,
+        }
+        for one in found
+        if one.way == CHOSEN
+        for cell, value in one.by_cell.items()
+    ]
+    return ways + chosen

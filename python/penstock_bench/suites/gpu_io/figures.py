@@ -14,10 +14,10 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
 from penstock_bench.engine import style
+from penstock_bench.engine.intervals import estimate
 from penstock_bench.engine.suite_tables import number, thousands
 from penstock_bench.suites.gpu_io import judge
 from penstock_bench.suites.gpu_io.bench import LARGE, SMALL, name_of
@@ -35,7 +35,6 @@ DISK = (
     "Writes of 4 KiB, GB/s",
     "Writes of 128 KiB, GB/s",
 )
-HALO = [withStroke(linewidth=2.6, foreground="white")]
 ALONE = "one request alone, not checked"
 # Panels of rates: title, and bars: name in the results, label, whether the device makes the requests through Penstock.
 Bar = tuple[str, str, bool]
@@ -183,6 +182,30 @@ def rates_figure(rows: Rows) -> Figure | None:
     return figure
 
 
+def requests_figure(rows: Rows) -> Figure | None:
+    """One panel, one scale: random 4 KiB a second that the device asks for itself, beside what others bring."""
+    small, each = (SMALL, False), "operations_per_second"
+    named: list[Bar] = [
+        (f"{judge.IN_MEMORY}, 12 service threads", "file in memory, 12 host threads serve", True),
+        (name_of(judge.REGISTERED, small), "file in memory, registered", True),
+        (name_of(judge.LOCKED, small), "page-locked memory", False),
+        ("cached file, 4 KiB", "cached file of a disk, 12 host threads serve", True),
+        ("pread and copy, 4 KiB", "cached file, host threads with pread and copies", False),
+        ("cuFile compat, 4 KiB", "cached file, host threads with cuFile, compatibility", False),
+    ]
+    cells = _by_name(rows)
+    bars = [(label, [row[each] for row in cells[name]], ours) for name, label, ours in named[::-1] if name in cells]
+    if not bars:
+        return None
+    figure = Figure(figsize=(7.2, 2.7), layout="constrained")
+    axes = figure.add_subplot()
+    _bars(axes, bars, each)
+    axes.set_xlabel("random 4 KiB a second (median; whiskers: its 95 % interval)")
+    handles = [Patch(color=style.HOT, label="the device, by Penstock"), Patch(color=PEER, label="ceilings and others")]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, columnspacing=1.2, handlelength=1.4)
+    return figure
+
+
 def _by_name(rows: Rows) -> dict[str, Rows]:
     cells: dict[str, Rows] = defaultdict(list)
     for row in rows:
@@ -255,17 +278,18 @@ def _bars(axes: Axes, bars: list[tuple[str, list[float], bool]], field: str) -> 
     each = field == "operations_per_second"
     for place, (_, values, ours) in enumerate(bars):
         shown = values if each else [value / 1e9 for value in values]
-        middle = statistics.median(shown)
+        found = estimate(shown)
+        middle = found.median
         axes.barh(place, middle, height=0.66, color=style.HOT if ours else PEER)
-        axes.plot([min(shown), max(shown)], [place, place], path_effects=HALO, color=style.INK, linewidth=0.9)
+        style.whisker(axes, place, found)
         axes.annotate(
             thousands(middle) if each else number(middle),
-            (max(shown), place),
+            (found.high or middle, place),
             xytext=(5, 0),
             textcoords="offset points",
             va="center",
             fontsize=9,
-            path_effects=HALO,
+            bbox=style.BEHIND_TEXT,
         )
     most = max(max(values) for _, values, _ in bars) / (1 if each else 1e9)
     axes.set_xlim(0, most * 1.22 or 1.0)

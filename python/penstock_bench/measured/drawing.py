@@ -1,0 +1,84 @@
+"""The figures of the docs, drawn of tables: what `penstock report` draws of rows, with a title, in few bytes.
+
+Text stays text and coordinates have two digits, so that a figure is small, can be searched, and differs from an earlier
+one only where a number does. What is drawn of single samples no table can give: such a figure is not in the list.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+from penstock_bench.engine import kinds, style
+from penstock_bench.measured.table import MeasuredTable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class DocsFigure:
+    """A figure of the docs: what draws it of rows, and which table's."""
+
+    table: str
+    function: str
+    title: str
+
+
+DRAWN = {  # by the name of the file
+    "bandwidth": DocsFigure("report/two-cores", kinds.FIGURES["bandwidth"].function, "Bandwidth by path, two cores"),
+    "h200-core": DocsFigure(
+        "core/h200", kinds.FIGURES["peers"].function, "Penstock beside ceilings and peers, one H200"
+    ),
+    "h200-formats": DocsFigure("formats/h200", kinds.FIGURES["peers"].function, "Arrays of files to a GPU, one H200"),
+    "h200-first-touch": DocsFigure(
+        "first-touch/h200", kinds.FIGURES["first-touch"].function, "Bandwidth against problem size, one H200"
+    ),
+    "h200-choice": DocsFigure(
+        "choice/h200", kinds.FIGURES["choice"].function, "Ways of choosing beside the fastest path, one H200"
+    ),
+    "h200-gpu-io-blocks": DocsFigure(
+        "gpu-io/h200", kinds.FIGURES["gpu-io-blocks"].function, "Requests a second by threads a block, one H200"
+    ),
+    "h100-gpu-io-blocks": DocsFigure(
+        "gpu-io/h100", kinds.FIGURES["gpu-io-blocks"].function, "Requests a second by threads a block, one H100"
+    ),
+    "h100-gpu-io-requests": DocsFigure(
+        "gpu-io/h100", "suites.gpu_io.figures:requests_figure", "Random 4 KiB a second beside other ways, one H100"
+    ),
+    "h200-hmatrix-time": DocsFigure(
+        "hmatrix/h200", kinds.FIGURES["hmatrix-time"].function, "Seconds of five sweeps over a matrix, one H200"
+    ),
+    "h200-hmatrix-read": DocsFigure(
+        "hmatrix/h200", kinds.FIGURES["hmatrix-read"].function, "Matrices read and seconds to a tolerance, one H200"
+    ),
+}
+
+
+def draw_all(tables: dict[str, MeasuredTable], folder: Path) -> list[Path]:
+    """Writes every figure; ValueError when a table does not hold what its figure shows."""
+    written = []
+    with mpl.rc_context(style.RC):
+        for name, one in DRAWN.items():
+            found = tables[one.table]
+            rows = [row for kind in dict.fromkeys(cell["kind"] for cell in found.cells) for row in found.rows(kind)]
+            figure = kinds.resolve(one.function)(rows)
+            if figure is None:
+                raise ValueError(f"{one.table} does not hold what {name} shows")
+            written.append(folder / f"{name}.svg")
+            written[-1].write_text(svg(figure, one.title))
+    return written
+
+
+def svg(figure: Figure, title: str) -> str:
+    """The figure as text, on white, with a title, without the date and the version of what drew it."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
+    drawn = re.sub(r"<metadata>.*?</metadata>\s*", "", stream.getvalue(), flags=re.DOTALL)
+    drawn = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), drawn)
+    return re.sub(r"<!--.*?-->\s*", "", drawn, flags=re.DOTALL)

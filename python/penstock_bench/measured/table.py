@@ -1,0 +1,180 @@
+"""A table of medians: what is kept of a run when its rows are gone.
+
+A text file. Lines that begin with `#` are the head, `# name: value` each: the suite, the machine, the revision, the
+command. Then a part for each kind of cell, `[kind]` and CSV, one line a cell: labels say what was measured, `n` how
+many samples there are. A quantity is a median; the columns `low` and `high` behind it bound its 95 % interval, and are
+empty where there are fewer than three samples or all are the same. What must stay true: the same table gives the same
+text, in the same order, so that a difference between two versions is a difference between two measurements.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock import Error
+
+Cell = dict[str, Any]
+LOW, HIGH = " low", " high"
+DIGITS, BOUND_DIGITS = 5, 4
+EXPONENT_FROM = 1e6  # larger measured numbers are written as 5.3212e10: five of their digits are known
+PARTICLE_BYTES = 36
+_MARK = "# "
+
+
+@dataclass(frozen=True)
+class MeasuredTable:
+    """Cells with their head. Values are numbers, truth values and text; what a cell does not have is absent."""
+
+    head: dict[str, str]
+    cells: list[Cell]
+
+    def of_kind(self, kind: str) -> list[Cell]:
+        return [cell for cell in self.cells if cell["kind"] == kind]
+
+    def rows(self, kind: str) -> list[Cell]:
+        """Cells as the rows of a results file, for what draws and judges rows: three of each cell that has an interval,
+        its median and its bounds, so that their median and their spread are the cell's; one of others."""
+        return [row for cell in self.of_kind(kind) for row in _rows(cell)]
+
+    def value(self, name: str, column: str) -> float:
+        """A number of the cell of that name, also one that follows from others. KeyError says what there is not; of
+        several cells of one name the first that has the column is meant."""
+        found = [whole(cell) for cell in self.cells if name_of(cell) == name]
+        values = [cell[column] for cell in found if isinstance(cell.get(column), (int, float))]
+        if not values:
+            raise KeyError(f"no number '{column}' of '{name}'")
+        return float(values[0])
+
+    @property
+    def text(self) -> str:
+        """Raises ValueError for text that the head cannot hold."""
+        if any("\n" in value for value in self.head.values()):
+            raise ValueError("a line of the head is one line")
+        parts = [f"{_MARK}{name}: {value}\n" for name, value in self.head.items()]
+        for kind in sorted({cell["kind"] for cell in self.cells}):
+            parts.append(f"\n[{kind}]\n{_csv(self.of_kind(kind))}")
+        return "".join(parts)
+
+
+def read(path: Path) -> MeasuredTable:
+    """Raises Error when the file cannot be read or is no such table."""
+    try:
+        lines = [line for line in path.read_text().splitlines() if line]
+    except (OSError, UnicodeDecodeError) as error:
+        raise Error(operation="read a table", file=str(path), cause=str(error), advice="name a table") from None
+    head = dict(line.removeprefix(_MARK).split(": ", 1) for line in lines if line.startswith(_MARK) and ": " in line)
+    parts: dict[str, list[str]] = {}
+    for line in lines:
+        if line.startswith("[") and line.endswith("]"):
+            parts[line[1:-1]] = []
+        elif parts and not line.startswith(_MARK):
+            parts[list(parts)[-1]].append(line)
+    try:
+        cells = [cell for kind, part in parts.items() for cell in _cells(kind, part)]
+    except ValueError as error:
+        raise Error(operation="read a table", file=str(path), cause=str(error), advice="make it anew") from None
+    if not head or not cells:
+        cause = "it has no head or no cells"
+        raise Error(operation="read a table", file=str(path), cause=cause, advice="make it anew, or name a table")
+    return MeasuredTable(head, cells)
+
+
+def name_of(cell: Cell) -> str:
+    """The name of a cell; its labels, in the order of the columns, where it has none."""
+    if "name" in cell:
+        return str(cell["name"])
+    return " ".join(str(value) for name, value in cell.items() if name not in ("kind", "n") and _is_label(value))
+
+
+def interval(cell: Cell, quantity: str) -> tuple[float, float] | None:
+    """The bounds of a quantity; its median twice where all samples are the same; None of too few samples."""
+    if quantity + LOW in cell:
+        return cell[quantity + LOW], cell[quantity + HIGH]
+    return (cell[quantity], cell[quantity]) if cell.get("n", 0) > 2 else None
+
+
+def rounded(value: float, digits: int = DIGITS) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _rows(cell: Cell) -> list[Cell]:
+    bounded = [name for name in cell if name + LOW in cell]
+    plain = {name: value for name, value in cell.items() if not name.endswith((LOW, HIGH))}
+    ends = [plain | {name: cell[name + end] for name in bounded} for end in (LOW, HIGH) if bounded]
+    return [whole(one) for one in (plain, *ends)]
+
+
+def whole(cell: Cell) -> Cell:
+    """The cell with what follows from the rest of it, and was left out for that."""
+    found = {"bytes": cell.get("request_bytes", 0) or PARTICLE_BYTES * cell.get("particles", 0)}
+    found |= {"took": cell.get("path") or cell.get("way", ""), "name": name_of(cell)} | cell
+    rate, durable, size = (cell.get(name) for name in ("bytes_per_second", "durable_bytes_per_second", "request_bytes"))
+    if rate:
+        found.setdefault("seconds", found["bytes"] / rate)
+    if rate and size:
+        found.setdefault("operations_per_second", rate / size)
+    if rate and durable:
+        found["fsync_s"] = found["bytes"] / durable - found["bytes"] / rate
+    return found
+
+
+def _is_label(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+def _cells(kind: str, lines: list[str]) -> list[Cell]:
+    names, *body = csv.reader(lines)
+    found = [zip(names, line, strict=True) for line in body]
+    return [{"kind": kind} | {name: _value(text) for name, text in pairs if text} for pairs in found]
+
+
+def _csv(cells: list[Cell]) -> str:
+    stream = io.StringIO(newline="")
+    names = _columns(cells)
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_written(cell.get(name)) for name in names] for cell in sorted(cells, key=_order))
+    return stream.getvalue()
+
+
+def _columns(cells: Iterable[Cell]) -> list[str]:
+    """The name, labels, `n`, then quantities: what has an interval, or is no whole number, in one cell at least."""
+    names = [name for name in dict.fromkeys(name for cell in cells for name in cell) if name not in ("kind", "name")]
+    bounds = {name for name in names if name.endswith((LOW, HIGH))}
+    measured = {name for name in names if any(isinstance(cell.get(name), float) for cell in cells)} - bounds
+    labels = [name for name in names if name not in bounds | measured | {"n"}]
+    behind = [name for one in sorted(measured) for name in (one, one + LOW, one + HIGH) if name in names]
+    named = ["name"] if any("name" in cell for cell in cells) else []
+    return [*named, *sorted(labels), *(["n"] if "n" in names else []), *behind]
+
+
+def _order(cell: Cell) -> tuple[Any, ...]:
+    labels = sorted((name, value) for name, value in cell.items() if _is_label(value) and name != "n")
+    return str(cell.get("name", "")), [(name, isinstance(value, str), value) for name, value in labels]
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and abs(value) >= EXPONENT_FROM:
+        mantissa, exponent = f"{value:.{DIGITS - 1}e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
