@@ -17,6 +17,7 @@ import pytest
 
 import penstock as ps
 from penstock.formats.hdf5.faults import fault_of
+from penstock.formats.hdf5.reader import Hdf5
 
 h5py = pytest.importorskip("h5py")
 
@@ -200,3 +201,23 @@ def test_damage_is_still_called_damage(tmp_path: Path) -> None:
     path().write_bytes(raw)
     error = said_of(path())
     assert (error.code, error.advice) == ("damaged", "the file is damaged")
+
+
+def test_too_little_memory_is_no_damage_and_no_error_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = OSError("Can't synchronously read data (memory allocation failed for raw data chunk)")
+    assert fault_of("x.h5", said, "a").code == "out_of_memory"
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("huge", shape=(1 << 61,), dtype="f8", chunks=(1024,))
+        file.create_dataset("packed", data=np.arange(1000.0), chunks=(100,), compression="gzip")
+
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    with ps.open(tmp_path / "x.h5", device="host") as file:
+        with pytest.raises(ps.Error, match=f"{1 << 64} bytes") as told:
+            file["huge"][...]
+        assert told.value.code == "out_of_memory"
+        monkeypatch.setattr(Hdf5, "decode", fails)
+        with pytest.raises(ps.Error, match="packed") as told:
+            file["packed"][...]
+        assert told.value.code == "out_of_memory"

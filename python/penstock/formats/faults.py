@@ -49,6 +49,13 @@ def cut_short(file: str, cause: str, dataset: str = "") -> Error:
     return damaged(file, cause, dataset, "it was cut short: copy or download it again")
 
 
+def no_memory(file: str, cause: str, dataset: str) -> Error:
+    """There is not enough memory for what is to be read: nothing is said of the file."""
+    advice = "free memory, or read the dataset in parts"
+    operation = f"read dataset {dataset!r} of" if dataset else "read"
+    return Error(code="out_of_memory", operation=operation, file=file, cause=cause, advice=advice)
+
+
 def foreign(file: str, format: str, begin: bytes) -> Error:
     """A file that is none of the format: `begin`, its first FOREIGN_BYTES, may say what it is."""
     if begin and not any(begin):

@@ -15,7 +15,7 @@ import h5py
 
 from penstock._descriptor import close_read, read_at
 from penstock._error import Error
-from penstock.formats.faults import cut_short, damaged, foreign, unsupported
+from penstock.formats.faults import cut_short, damaged, foreign, no_memory, unsupported
 
 _CAUSE = re.compile(r"\((.*)\)$", re.DOTALL)
 _ERRNO = re.compile(r"errno = (\d+)")
@@ -42,6 +42,8 @@ def fault_of(file: str, error: BaseException, dataset: str = "") -> Error:
     number = (error.errno if isinstance(error, OSError) else None) or (int(said.group(1)) if said else 0)
     if number:
         return _of_system(file, number, dataset, "lock" in cause)
+    if "memory allocation failed" in cause:
+        return no_memory(file, cause, dataset)
     told = None if dataset else _of_whole_file(file, cause)  # of a dataset it may be said of another file
     if told is not None:
         return told

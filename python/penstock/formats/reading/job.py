@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from penstock import _core
 from penstock._array import Array, c_strides
 from penstock._error import Error
+from penstock.formats.faults import no_memory
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Writer
 from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose
 from penstock.formats.reading.layout import Stored, arrange
@@ -22,6 +23,8 @@ from penstock.formats.reading.pieces import Side, Wanted
 from penstock.formats.reading.plan import Plan
 from penstock.formats.reading.selection import Selection, select
 from penstock.formats.reading.target import Target, target_of
+
+_ANY_MEMORY = 1 << 63  # bytes
 
 
 class Request(NamedTuple):
@@ -93,6 +96,8 @@ def read_job(
     plan, targets, results = Plan(gaps=gaps), [], [one.out for one in requests]
     plan.part_bytes = min(plan.part_bytes, getattr(container, "part_bytes", plan.part_bytes))
     if fresh:
+        if size >= _ANY_MEMORY:
+            raise no_memory(container.name, f"it takes {size} bytes, more than any memory has", requests[0].info.name)
         buffer = _core.allocate(mover.raw, max(1, size), "device", "none")
         targets.append(Target(buffer, 0, requests[0].info.dtype.native, (size,), (1,), mover.device, keep=buffer))
         for number, place in zip(fresh, places, strict=True):

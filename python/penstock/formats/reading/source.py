@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock._error import Error
+from penstock.formats.faults import no_memory
 from penstock.formats.model import Box, Container, Writer
 from penstock.formats.new_file import sync_file
 
@@ -112,6 +113,13 @@ class Source:
 
     def decode(self, name: str, box: Box) -> Any:
         """On the host, by the format's library."""
+        try:
+            return self._decode(name, box)
+        except MemoryError as error:
+            cause = str(error) or "there is no memory to decode it in"
+            raise no_memory(self._opened.name, cause, name) from error
+
+    def _decode(self, name: str, box: Box) -> Any:
         with self.lock:
             reading = self._reading
             if reading is None or not hasattr(reading, "decode"):
