@@ -142,6 +142,7 @@ def test_what_is_kept_is_small() -> None:
     ]
     assert sum(path.stat().st_size for path in kept) <= KEPT_BYTES
     assert sum(path.stat().st_size for path in DATA.iterdir()) <= 60_000
+    assert not list(ROOT.glob("bench/**/*.jsonl")), "rows are not kept: see docs/bench.md"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "figures").iterdir()), ids=lambda path: path.name)
