@@ -17,6 +17,8 @@ from writers_rig import COLUMNS, WRITERS
 
 import penstock as ps
 from penstock._publish import publish
+from penstock.formats.netcdf3 import write as netcdf3_write
+from penstock.formats.netcdf3.header import read_header
 from penstock.formats.netcdf3.write import NetCDF3Writer
 
 for module in ("h5py", "netCDF4", "safetensors", "zarr"):
@@ -132,6 +134,31 @@ def test_a_file_that_is_made_in_memory_is_synced_before_its_name_and_its_folder_
             publish(fs.path / "x.txt", b"text", "write", "")
         made = [(one.operation, one.name) for one in steps if one.operation in ("write", "fsync", "fsyncdir", *NAMES)]
     assert [operation for operation, _ in made] == ["write", "fsync", "link", "fsyncdir"], made
+
+
+def test_an_error_that_only_the_close_after_filling_tells_fails_the_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ps.create(tmp_path / "x.nc3", device="host") as file:
+        for name in ("a", "b"):
+            file.create_dataset(name, (0, 4), "f4", dimensions=("t", "x"), resizable=(None, 4))
+    writer = NetCDF3Writer(tmp_path / "x.nc3", append=True)
+    writer.extend("a", (2, 4))
+    filled: list[int] = []
+    real = os.close
+
+    def close(descriptor: int) -> None:
+        real(descriptor)
+        if descriptor in filled:
+            filled.clear()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(netcdf3_write, "_fill", lambda descriptor, *rest: filled.append(descriptor))
+    monkeypatch.setattr(os, "close", close)
+    with pytest.raises(ps.Error, match="fill records"):
+        writer.publish(durable=False)
+    writer.abandon()
+    assert read_header(str(tmp_path / "x.nc3")).records == 0
 
 
 @pytest.mark.parametrize("name", ["buffered", "bytes", "h5"])
