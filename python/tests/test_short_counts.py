@@ -13,6 +13,7 @@ import pytest
 
 import penstock as ps
 from penstock import _descriptor
+from penstock.formats.simple import single
 
 ARRAY = np.arange(50_000, dtype="<f4").reshape(100, 500)
 CHANGED_BYTES = 12_345  # left of a file that is cut
@@ -121,3 +122,21 @@ def test_a_write_that_stops_is_an_error(plain: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "pwrite", lambda *_: 0)
     with plain.open("r+b") as file, pytest.raises(OSError, match="wrote nothing of 10 bytes"):
         _descriptor.write_at(file.fileno(), b"0123456789", 0)
+
+
+def test_a_file_cut_before_its_first_element_after_it_was_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "x.npy", np.arange(1000.0))
+    described = single.need_same
+
+    def cut(*which: Any) -> Any:
+        found = described(*which)
+        os.truncate(tmp_path / "x.npy", 50)
+        return found
+
+    with ps.open(tmp_path / "x.npy", device="host") as file:
+        monkeypatch.setattr(single, "need_same", cut)
+        with pytest.raises(ps.Error) as told:
+            file["data"][...]
+    assert told.value.code == "end_of_file"

@@ -14,7 +14,8 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -243,7 +244,8 @@ class Execution:
                 rows = table
                 if len(self._plan.files) > 1:
                     rows = table[(table[:, 0] >= some[0]) & (table[:, 0] <= some[-1])]
-                slot.sent.append((lease.began(self._transfer(lease.files, memory, rows, some)), rows))
+                with self._cut_meanwhile(rows):
+                    slot.sent.append((lease.began(self._transfer(lease.files, memory, rows, some)), rows))
 
     def _lease(self, names: Sequence[str]) -> Generator[Full, None, Lease]:
         while True:
@@ -281,6 +283,17 @@ class Execution:
         self._under_way.remove(slot)
         if slot.scratch is not None:
             self._mover.give_back(slot.scratch)
+
+    @contextmanager
+    def _cut_meanwhile(self, table: np.ndarray) -> Iterator[None]:
+        """An offset that was in the file when it was described is no mistake of the caller."""
+        try:
+            yield
+        except Error as error:
+            for number, offset, _, length in table.tolist() if error.code == "invalid_argument" else ():
+                if not self._plan.writes and offset > _file_bytes(self._plan.files[number]):
+                    raise Error.cut_short(self._plan.files[number], offset, length, 0) from error
+            raise
 
     def _check_bytes(self, outcome: _core.Outcome, table: np.ndarray) -> None:
         wanted = int(table[:, 3].sum())
