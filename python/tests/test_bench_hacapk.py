@@ -16,7 +16,8 @@ import pytest
 
 from penstock import hmatrix
 from penstock.calibration.workspace import NotPossible
-from penstock_bench.engine import kinds, session, suite
+from penstock_bench.engine import kinds, results, session, suite
+from penstock_bench.measured import making
 from penstock_bench.suites.hmatrix import hacapk as hmatrix_hacapk, judge as hmatrix_judge
 from penstock_bench.suites.hmatrix.bench import HMatrixBench
 
@@ -45,12 +46,21 @@ def program(folder: Path, body: str) -> Path:
     return path
 
 
-def run(place: Path, hacapk: str) -> list[dict[str, Any]]:
+def run(place: Path, hacapk: str, out: Path | None = None) -> list[dict[str, Any]]:
     whole = suite.load("hmatrix", True)
     small = {"shape": "sphere", "triangles": 320, "batches": 3, "ratios": [], "pins": [], "tolerances": []}
     table = suite.Settings(place, whole.settings["hmatrix"] | small | {"hacapk": hacapk})
     chosen = replace(whole, file_bytes=1 << 20, repeats=1, seconds=60.0, settings={"hmatrix": table})
-    return session.run(session.Request(chosen, "host", place, None, True), lambda *_: None)
+    return session.run(session.Request(chosen, "host", place, out, True), lambda *_: None)
+
+
+def test_what_a_run_beside_it_wrote_can_be_read_and_reduced(tmp_path: Path) -> None:
+    """Rows of HACApK tell no CPU seconds: those are of another process."""
+    out = tmp_path / "r.jsonl"
+    rows = run(tmp_path, str(program(tmp_path, f"cat <<'E'\n{SAID}E\n")), out)
+    assert [row["kind"] for row in results.read(out)] == [row["kind"] for row in rows]
+    made = making.table_of(out, making.Origin("Mine", "penstock bench hmatrix", "1234abc"))
+    assert made.value("beside: HACApK", "product_s") == pytest.approx(1.66793388e-2, rel=1e-4)
 
 
 def test_both_are_told_beside_each_other(tmp_path: Path) -> None:

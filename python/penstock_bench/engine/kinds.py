@@ -236,7 +236,7 @@ KINDS: dict[str, Kind] = {
     "hmatrix": Kind(
         "suites.hmatrix.suite:run_suite",
         "hmatrix",
-        NAMED | {"subject": str, "seconds": NUMBER},
+        {"name": str, "bytes": int, "bytes_per_second": NUMBER, "subject": str, "seconds": NUMBER},
         heading="A solver larger than its memory",
         tables="suites.hmatrix.table:tables",
         checks="suites.hmatrix.judge:checks",
