@@ -97,6 +97,22 @@ def test_the_pages_are_those_of_the_tables() -> None:
     assert not behind, AGAIN
 
 
+def test_links_from_and_to_the_pages_lead_to_files_and_headings() -> None:
+    every = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    anchors = {path.resolve(): _anchors(path.read_text()) for path in every}
+    for path in every:
+        for target, _, anchor in (link.partition("#") for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text())):
+            place = (path.parent / target).resolve() if target else path.resolve()
+            if "measured" in (path.parent.name, place.parent.name):
+                assert place.exists(), (path.name, target)
+                assert not anchor or anchor in anchors[place], (path.name, target, anchor)
+
+
+def _anchors(text: str) -> set[str]:
+    """Of headings, as GitHub makes them."""
+    return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
 def test_control_a_table_that_changes_makes_its_page_stale() -> None:
     changed = table.MeasuredTable(TABLES["core/h200"].head, [*TABLES["core/h200"].cells])
     changed.cells[0] = changed.cells[0] | {"bytes_per_second": 1.0}

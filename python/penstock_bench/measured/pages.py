@@ -64,7 +64,7 @@ def _index(tables: dict[str, MeasuredTable]) -> str:
 
 
 def _page(suite: str, tables: dict[str, MeasuredTable]) -> str:
-    about = f"{ABOUT[suite]} What the suite does: [bench.md](../bench.md)."
+    about = f"{ABOUT[suite]} What the suite does: [bench.md](../bench.md#{suite})."
     words = (
         "Medians, with their 95 % interval in brackets where there are three samples or more that differ; n is the "
         "number of samples. What misses its aim is in bold."
