@@ -7,26 +7,11 @@
 #include <cmath>
 #include <utility>
 
+#include "base/path_traits.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock {
 namespace {
-
-constexpr std::array<std::pair<PathKind, const char*>, kPathKinds> kPathNames{{
-    {PathKind::automatic, "auto"},
-    {PathKind::null, "null"},
-    {PathKind::memory, "memory"},
-    {PathKind::buffered, "buffered"},
-    {PathKind::direct, "direct"},
-    {PathKind::aio, "aio"},
-    {PathKind::uring, "uring"},
-    {PathKind::uring_buffered, "uring-buffered"},
-    {PathKind::mmap, "mmap"},
-    {PathKind::gds, "gds"},
-    {PathKind::gds_compat, "gds-compat"},
-    {PathKind::gds_batch, "gds-batch"},
-    {PathKind::gds_stream, "gds-stream"},
-}};
 
 struct Unit {
     const char* name;
@@ -55,11 +40,11 @@ const char* to_string(FirstTouch value) noexcept {
     return names[static_cast<std::size_t>(value)];
 }
 
-const char* to_string(PathKind value) noexcept { return kPathNames[static_cast<std::size_t>(value)].second; }
+const char* to_string(PathKind value) noexcept { return traits_of(value).name; }
 
 std::optional<PathKind> path_from_string(std::string_view name) noexcept {
-    for (const auto& [kind, text] : kPathNames) {
-        if (name == text) return kind;
+    for (const PathTraits& path : kPathTraits) {
+        if (name == path.name) return path.kind;
     }
     return std::nullopt;
 }
@@ -80,9 +65,9 @@ std::optional<FirstTouch> first_touch_from_string(std::string_view name) noexcep
 
 std::string known_path_names() {
     std::string names;
-    for (const auto& [kind, text] : kPathNames) {
-        if (kind == PathKind::null || kind == PathKind::memory) continue;
-        names += (names.empty() ? "" : ", ") + std::string(text);
+    for (const PathTraits& path : kPathTraits) {
+        if (path.kind == PathKind::null || path.kind == PathKind::memory) continue;
+        names += (names.empty() ? "" : ", ") + std::string(path.name);
     }
     return names;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/path_traits.hpp"
 #include "os/extents.hpp"
 #include "policy/shapes.hpp"
 
@@ -17,7 +18,7 @@ constexpr const char* kEncoded =
 // Bytes of paths that bypass the page cache.
 std::uint64_t bypassing_bytes(const Evidence& evidence) {
     std::uint64_t bytes = 0;
-    for (const PathShare& share : evidence.paths) bytes += policy::bypasses_cache(share.path) ? share.bytes : 0;
+    for (const PathShare& share : evidence.paths) bytes += bypasses_cache(share.path) ? share.bytes : 0;
     return bytes;
 }
 
@@ -60,7 +61,7 @@ std::shared_ptr<BypassCheck> BypassCheck::of(const Plan& plan, const std::vector
     std::shared_ptr<BypassCheck> check;
     bool alone = true;
     for (const Step& step : plan.steps) {
-        if (!policy::bypasses_cache(step.shape.path)) {
+        if (!bypasses_cache(step.shape.path)) {
             alone = false;
             continue;
         }
@@ -176,7 +177,7 @@ void BypassCheck::tell(const Verdict& verdict, Outcome& outcome) const {
     std::uint64_t left = verdict.fallen_bytes;
     for (std::size_t i = evidence.paths.size(); i-- > 0;) {
         const PathShare share = evidence.paths[i];
-        if (!policy::bypasses_cache(share.path)) continue;
+        if (!bypasses_cache(share.path)) continue;
         evidence.paths[i].past_page_cache = verdict.past;
         const std::uint64_t fallen = std::min(left, share.bytes);
         if (fallen == 0) continue;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/path_traits.hpp"
 #include "context/announced.hpp"
 #include "context/bypass_check.hpp"
 #include "context/evidence_probe.hpp"
@@ -10,7 +11,6 @@
 #include "context/settle.hpp"
 #include "context/state.hpp"
 #include "os/residency.hpp"
-#include "policy/shapes.hpp"
 
 namespace penstock::context {
 namespace {
@@ -377,9 +377,9 @@ std::shared_ptr<engine::TransferState> Preparation::run() {
     gather_segments();
     Plan plan = planned(facts_, context_.machine(), ranges_);
     extend_files();
-    if (policy::is_cufile(facts_.path)) context_.cufile->get(facts_.path);  // refused here, with the cause
+    if (is_cufile(facts_.path)) context_.cufile->get(facts_.path);  // refused here, with the cause
     const bool by_cufile = std::any_of(plan.steps.begin(), plan.steps.end(),
-                                       [](const Step& step) { return policy::is_cufile(step.shape.path); });
+                                       [](const Step& step) { return is_cufile(step.shape.path); });
     std::shared_ptr<EvidenceProbe> probe;
     if (by_cufile || options_.full_evidence || facts_.total_bytes() >= kSampledEvidence) {
         probe = std::make_shared<EvidenceProbe>(probe_ranges(), before_);

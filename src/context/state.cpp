@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/path_traits.hpp"
 #include "os/limits.hpp"
 
 namespace penstock::context {
@@ -124,10 +125,7 @@ std::unique_ptr<Path> ContextState::make_path(PathKind kind, PathOptions path_op
     path_options.device = device.get();
     path_options.system = &system;
     path_options.mappings = mappings;
-    if (kind == PathKind::gds || kind == PathKind::gds_compat || kind == PathKind::gds_batch ||
-        kind == PathKind::gds_stream) {
-        path_options.cufile = cufile->get(kind);
-    }
+    if (is_cufile(kind)) path_options.cufile = cufile->get(kind);
     std::unique_ptr<Path> path = penstock::make_path(kind, path_options);
     return options.wrap_path ? options.wrap_path(std::move(path)) : std::move(path);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/current_error.hpp"
+#include "base/path_traits.hpp"
 #include "engine/session.hpp"
 #include "os/numa.hpp"
 
@@ -18,9 +19,7 @@ constexpr std::uint32_t kTeamStations = UINT32_MAX;  // worker number of station
 CutRules rules_for(const TransferState& transfer, const Step& step) {
     CutRules rules;
     rules.chunk_bytes = step.shape.chunk_bytes;
-    const bool bypass = step.shape.path == PathKind::direct || step.shape.path == PathKind::aio ||
-                        step.shape.path == PathKind::uring;
-    if (bypass) {
+    if (bypasses_cache(step.shape.path)) {
         for (const PlanPiece& piece : step.pieces) {
             const FileHandle& file = *transfer.request().ranges[piece.range].file;
             rules.alignment = std::max<std::uint64_t>({rules.alignment, file.offset_alignment, file.memory_alignment});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/current_error.hpp"
+#include "base/path_traits.hpp"
 
 namespace penstock::engine {
 namespace {
@@ -20,9 +21,7 @@ void lower(std::atomic<std::uint64_t>& value, std::uint64_t limit) noexcept {
     }
 }
 
-bool by_page_cache(PathKind path) noexcept {
-    return path == PathKind::buffered || path == PathKind::uring_buffered || path == PathKind::mmap;
-}
+bool by_page_cache(PathKind path) noexcept { return traits_of(path).page_cache == PageCacheUse::through; }
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <vector>
 
+#include "base/path_traits.hpp"
 #include "path/check.hpp"
 #include "path/make.hpp"
 #include "path/ready.hpp"
@@ -23,7 +24,7 @@ class AioPath final : public Path {
   public:
     explicit AioPath(const PathOptions& options) {
         capabilities_.kind = PathKind::aio;
-        capabilities_.bypasses_cache = true;
+        capabilities_.bypasses_cache = bypasses_cache(PathKind::aio);
         capabilities_.asynchronous = true;
         capabilities_.max_in_flight = std::clamp(options.depth, 1u, kMaxDepth);
         const int result = io_setup(static_cast<int>(capabilities_.max_in_flight), &context_);

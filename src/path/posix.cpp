@@ -2,6 +2,7 @@
 // gets each completion before the next operation starts, and can overlap its own work with it.
 #include <cerrno>
 
+#include "base/path_traits.hpp"
 #include "os/system.hpp"
 #include "path/check.hpp"
 #include "path/make.hpp"
@@ -15,7 +16,7 @@ class PosixPath final : public Path {
     PosixPath(PathKind kind, const PathOptions& options)
         : system_(options.system != nullptr ? *options.system : os::real_system()) {
         capabilities_.kind = kind;
-        capabilities_.bypasses_cache = kind == PathKind::direct;
+        capabilities_.bypasses_cache = bypasses_cache(kind);
     }
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
 

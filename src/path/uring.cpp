@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/path_traits.hpp"
 #include "path/check.hpp"
 #include "path/make.hpp"
 #include "path/ready.hpp"
@@ -69,7 +70,7 @@ class UringPath final : public Path {
           ring_(to_string(kind), std::clamp(options.depth, 1u, kMaxDepth)),
           files_(system_, ring_.get()->ring_fd, register_from) {
         capabilities_.kind = kind;
-        capabilities_.bypasses_cache = kind == PathKind::uring;
+        capabilities_.bypasses_cache = bypasses_cache(kind);
         capabilities_.asynchronous = true;
         capabilities_.max_in_flight = std::clamp(options.depth, 1u, kMaxDepth);
         for (std::uint64_t i = 0; i < capabilities_.max_in_flight; ++i) flights_.push_back(i + 1);

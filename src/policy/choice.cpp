@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/path_traits.hpp"
 #include "policy/shapes.hpp"
 
 namespace penstock::policy {
@@ -161,7 +162,7 @@ bool host_memory(const RequestFacts& request) {
 
 std::string refusal(PathKind path, const RequestFacts& request, const MachineFacts& machine) {
     if (bypasses_cache(path) && !request.direct) return "O_DIRECT is not possible: " + request.direct_cause;
-    if ((path == PathKind::uring || path == PathKind::uring_buffered) && !machine.uring) return machine.uring_cause;
+    if (traits_of(path).io_uring && !machine.uring) return machine.uring_cause;
     if (is_cufile(path) && request.kind != MemoryKind::device) {
         return std::string("cuFile moves device memory; this is ") + to_string(request.kind) + " memory";
     }

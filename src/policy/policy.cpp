@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/path_traits.hpp"
 #include "penstock/error.hpp"
 #include "policy/choice.hpp"
 #include "policy/shapes.hpp"
@@ -47,7 +48,7 @@ void check_asked(const RequestFacts& request, const MachineFacts& machine) {
                "nothing tells whether bytes go past the page cache here: " + request.bypass_unknown,
                "use path buffered or auto, or do not ask for strict");
     }
-    if ((path == PathKind::uring || path == PathKind::uring_buffered) && !machine.uring) {
+    if (traits_of(path).io_uring && !machine.uring) {
         refuse(ErrorCode::unsupported, path, machine.uring_cause, "use path direct, aio or buffered");
     }
     if (is_cufile(path) && request.kind != MemoryKind::device) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <string>
 
+#include "base/path_traits.hpp"
 #include "penstock/error.hpp"
 #include "policy/choice.hpp"
 
@@ -114,15 +115,6 @@ std::uint64_t staging_bytes(const Shape& shape) noexcept {
     return align_up(shape.chunk_bytes * shape.depth, kStagingStep) * (shape.part_bytes != 0 ? 1 : shape.workers);
 }
 
-bool bypasses_cache(PathKind path) noexcept {
-    return path == PathKind::direct || path == PathKind::aio || path == PathKind::uring;
-}
-
-bool is_cufile(PathKind path) noexcept {
-    return path == PathKind::gds || path == PathKind::gds_compat || path == PathKind::gds_batch ||
-           path == PathKind::gds_stream;
-}
-
 Shape default_shape(PathKind path, const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes) {
     Shape shape;
     if (is_cufile(path)) {
@@ -132,7 +124,7 @@ Shape default_shape(PathKind path, const RequestFacts& request, const MachineFac
         shape.chunk_bytes = 1 * kMiB;
         shape.workers = std::max(shape.workers, 4u);  // each waits for the disk and hardly uses a CPU
         shape.depth = 2;
-    } else if (path == PathKind::aio || path == PathKind::uring || path == PathKind::uring_buffered) {
+    } else if (traits_of(path).family == PathFamily::queue) {
         shape = queue_shape(request, machine);
     } else if (shares_slots(request, machine, bytes) && !request.mapping_registered) {
         shape = shared_shape(path, machine);

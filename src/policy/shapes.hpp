@@ -24,7 +24,5 @@ bool small_ranges(const RequestFacts& request);
 
 inline constexpr std::size_t kInlineRanges = 8;  // more of them are worth a queue
 
-bool bypasses_cache(PathKind path) noexcept;
-bool is_cufile(PathKind path) noexcept;
 
 }  // namespace penstock::policy

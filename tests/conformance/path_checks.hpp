@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/path_traits.hpp"
 #include "conformance/path_rig.hpp"
 
 namespace penstock::conformance {
@@ -291,12 +292,20 @@ inline std::string reports_mistakes_as_completions(Rig& rig) {
     return done.status == ErrorCode::ok ? std::string() : "no longer works after mistakes";
 }
 
+inline std::string is_what_its_row_says(Rig& rig) {
+    const auto path = rig.path(1);
+    const Capabilities& found = path->capabilities();
+    if (found.bypasses_cache == bypasses_cache(found.kind)) return {};
+    return broken(to_string(found.kind), ": bypasses_cache is ", found.bypasses_cache, ", kPathTraits says otherwise");
+}
+
 // All of the above, by name.
 struct PathCheck {
     const char* name;
     std::string (*holds)(Rig&);
 };
 inline constexpr PathCheck kPathChecks[]{
+    {"is_what_its_row_says", is_what_its_row_says},
     {"reads_what_is_there", reads_what_is_there},
     {"writes_the_range_and_nothing_else", writes_the_range_and_nothing_else},
     {"reads_short_at_the_end_and_then_nothing", reads_short_at_the_end_and_then_nothing},
