@@ -1,6 +1,6 @@
 # Thin: CMakePresets.json and pyproject.toml are the truth. Stamp files keep a second `make` from installing anything.
 # The package is built without isolation, with the tools in .venv, so that a rebuild compiles only what changed.
-#   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make soak
+#   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make test-all    make soak
 PYTHON  ?= python3
 DIR     ?= .
 # As it was typed: make would run a $$(shell) in it, and the shell what quotes in it let out. Recipes use $$PENSTOCK_DIR.
@@ -17,13 +17,14 @@ STAMPS  := build/stamps
 RESULTS := build/results
 SOAKED  := test_power_cuts test_signals_at_steps test_faults_writing test_gpu_random test_fuzz_hdf5 test_fuzz_netcdf3 \
            test_fuzz_zarr
+PYTEST  := pytest -n auto --dist loadfile --max-worker-restart 0
 PRESET  ?= host
 JOBS    ?= $(shell nproc)
 PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src include cmake \( -name '*.py' -o -name '*.[ch]pp' \
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 
-.PHONY: build report report-all test soak clean directory
+.PHONY: build report report-all test test-long test-all soak clean directory
 build: $(STAMPS)/package
 
 report: directory $(STAMPS)/package
@@ -45,10 +46,19 @@ test: $(STAMPS)/package $(STAMPS)/test-tools
 	rm -rf $(RESULTS)
 	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --preset $(PRESET) -j $(JOBS)
 	$(BIN)/ruff check python
-	$(ON_DISK) $(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 --junitxml=$(RESULTS)/pytest.xml python/tests
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long' --junitxml=$(RESULTS)/pytest.xml python/tests
 	@$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python
 
-# What `make test` does in short, at length: 1,000 power cuts on each of two file systems, 1,000 kill -9, 1,000 Ctrl-C
+# Random, killed, starved and interrupted runs, and the blocks of all pages: as long again as `make test`.
+test-all: test
+	$(MAKE) test-long
+test-long: $(STAMPS)/package $(STAMPS)/test-tools
+	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
+	rm -rf $(RESULTS)-long
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m long --junitxml=$(RESULTS)-long/pytest.xml python/tests
+	@$(PYTHON) tools/skipped.py $(RESULTS)-long
+
+# What `make test-long` does in short, at length: 1,000 power cuts on each of two file systems, 1,000 kill -9, 1,000 Ctrl-C
 # and more; some hours on two cores, most of it as root only. Each number can be another: make soak PENSTOCK_SIGNALS=100
 LONG := PENSTOCK_POWER_CUTS=$${PENSTOCK_POWER_CUTS:-1000} PENSTOCK_SIGNALS=$${PENSTOCK_SIGNALS:-1000} \
         PENSTOCK_FAULT_STEPS=$${PENSTOCK_FAULT_STEPS:-200} PENSTOCK_FUZZ_SECONDS=$${PENSTOCK_FUZZ_SECONDS:-120} \

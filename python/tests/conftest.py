@@ -28,6 +28,21 @@ PENSTOCK = [sys.executable, "-c", "import sys; from penstock.cli import main; sy
 LIMIT_S = 120  # "in bounded time" of every command here
 
 
+# Half of all time: each step of every writer killed or starved, random files, all pages' blocks, long solves.
+LONG = {
+    *("test_bench_hacapk", "test_faults_writing", "test_fuzz_hdf5", "test_fuzz_netcdf3", "test_fuzz_zarr"),
+    *("test_hdf5_faults", "test_hdf5_kill", "test_hmatrix_command", "test_interrupts", "test_many_files"),
+    *("test_power_cuts", "test_signals_at_steps", "test_stuck"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        blocks_of_a_page = item.name.startswith("test_blocks_run_as_written") and "[README.md]" not in item.name
+        if item.path.stem in LONG or blocks_of_a_page:
+            item.add_marker(pytest.mark.long)
+
+
 @dataclass(frozen=True)
 class Ran:
     """What a command did."""
