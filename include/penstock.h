@@ -188,7 +188,7 @@ typedef struct penstock_request {
     penstock_memory memory;  /* of penstock_buffer_memory or penstock_wrap, or a part of it */
     uint64_t offset_bytes;   /* in the file */
     const char* path;        /* null: the context's, else the policy's */
-    uint64_t chunk_bytes;    /* 0: the policy decides, as for the next two */
+    uint64_t chunk_bytes;    /* a multiple of 4096; 0: the policy decides, as for the next two */
     uint32_t workers;
     uint32_t depth;
     int32_t strict;          /* any fallback is an error */

@@ -86,17 +86,23 @@ PythonBuffer slice(const PythonBuffer& whole, nb::handle offset_bytes, nb::handl
 }  // namespace
 
 void bind_buffer(nb::module_& module) {
-    nb::class_<PythonBuffer>(module, "Buffer", nb::type_slots(kBufferSlots))
-        .def_prop_ro("context", [](const PythonBuffer& self) { return *self.context; })
-        .def_prop_ro("bytes", [](const PythonBuffer& self) { return self.part.bytes; })
-        .def_prop_ro("kind", [](const PythonBuffer& self) { return to_string(self.part.kind); })
+    nb::class_<PythonBuffer>(module, "Buffer", nb::type_slots(kBufferSlots),
+                             "Memory of a context, made by Context.allocate(); freed with the last user of it.\n\n"
+                             "It is an array of bytes to other libraries: cupy.asarray(buffer) and\n"
+                             "torch.from_dlpack(buffer) share it, and on the host device numpy.asarray(buffer).")
+        .def_prop_ro("context", [](const PythonBuffer& self) { return *self.context; },
+                     "The context of the core that it was allocated by.")
+        .def_prop_ro("bytes", [](const PythonBuffer& self) { return self.part.bytes; }, "How long it is.")
+        .def_prop_ro("kind", [](const PythonBuffer& self) { return to_string(self.part.kind); },
+                     "Of memory: device, pinned, managed or system.")
         .def_prop_ro("address",
                      [](const PythonBuffer& self) { return reinterpret_cast<std::uintptr_t>(self.part.data); })
         .def_prop_ro("__cuda_array_interface__", &cuda_array)
         .def("__len__", [](const PythonBuffer& self) { return self.part.bytes; })
         .def("__dlpack_device__", &dlpack_place)
         .def("__dlpack__", &dlpack)
-        .def("slice", &slice, any("offset_bytes"), any("bytes"));
+        .def("slice", &slice, any("offset_bytes"), any("bytes"),
+             "A part of it, without a copy. ValueError where it would leave the buffer.");
     module.def("allocate", &allocate, nb::arg("context"), any("bytes"), any("kind"), any("first_touch"));
 }
 

@@ -81,7 +81,7 @@ class Buffer {
 
 struct TransferOptions {
     PathKind path = PathKind::automatic;  // automatic: the context's, else the policy's
-    std::uint64_t chunk_bytes = 0;        // 0: the policy decides, as for the next two
+    std::uint64_t chunk_bytes = 0;        // a multiple of 4096; 0: the policy decides, as for the next two
     std::uint32_t workers = 0;
     std::uint32_t depth = 0;
     bool strict = false;                  // in addition to the context's

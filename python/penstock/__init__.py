@@ -24,7 +24,17 @@ if TYPE_CHECKING:
         hmatrix,
         torch as torch,  # known to type checkers, not in __all__: see _OF_OTHERS
     )
-    from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
+    from penstock._api import (
+        Buffer,
+        Context,
+        ContextOptions,
+        File,
+        Outcome,
+        Plan,
+        ReadOptions,
+        Transfer,
+        TransferOptions,
+    )
     from penstock._array import Array
     from penstock._core import path_names
     from penstock._dtype import DType
@@ -52,6 +62,7 @@ __all__ = [
     "Array",
     "Buffer",
     "Context",
+    "ContextOptions",
     "DType",
     "DataFile",
     "Dataset",
@@ -62,7 +73,9 @@ __all__ = [
     "Outcome",
     "Pending",
     "Plan",
+    "ReadOptions",
     "Transfer",
+    "TransferOptions",
     "UnreadableWarning",
     "create",
     "get_cmake_dir",
@@ -83,7 +96,10 @@ __all__ = [
 # Everything is imported when it is first named: some of it brings NumPy, or PyTorch, and the command must be able to
 # answer a Ctrl-C before the rest is loaded.
 _HOMES = {
-    "_api": ("Buffer", "Context", "File", "Outcome", "Plan", "Transfer"),
+    "_api": (
+        *("Buffer", "Context", "ContextOptions", "File", "Outcome", "Plan"),
+        *("ReadOptions", "Transfer", "TransferOptions"),
+    ),
     "_array": ("Array",),
     "_core": ("path_names",),
     "_dtype": ("DType",),

@@ -42,7 +42,7 @@ class TransferOptions(TypedDict, total=False):
     """How one transfer is to be done; what is left out is decided by the policy."""
 
     path: str  # see penstock.path_names(); "auto" by default
-    chunk_bytes: int
+    chunk_bytes: int  # a multiple of 4096
     workers: int
     depth: int  # slots or operations in flight for each worker
     strict: bool  # any fallback is an error
@@ -94,6 +94,7 @@ class Outcome:
 
     @property
     def bytes_per_second(self) -> float:
+        """Bytes by seconds; 0 where no time passed."""
         return self.bytes / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -114,18 +115,22 @@ class Transfer:
 
     @property
     def done(self) -> bool:
+        """Whether it has ended, well or not; does not wait."""
         return self._raw.done
 
     @property
     def bytes_done(self) -> int:
+        """So far."""
         return self._raw.bytes_done
 
     @property
     def bytes_total(self) -> int:
+        """That will move, if all goes well."""
         return self._raw.bytes_total
 
     @property
     def plan(self) -> Plan:
+        """How it moves, and why; known from the start."""
         return Plan(**self._raw.plan)
 
     def wait(self, timeout: float | None = None, progress: Progress | None = None) -> bool:
@@ -180,6 +185,7 @@ class File:
 
     @property
     def size_bytes(self) -> int:
+        """Of the file, now."""
         return self._raw.size_bytes
 
     @property
@@ -188,9 +194,11 @@ class File:
         return self._raw.facts
 
     def start_read(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Transfer:
+        """read(), in the background: `result()` of what it returns is what read() gives."""
         return Transfer(self._raw.start_read(memory, offset_bytes, **options))
 
     def start_write(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Transfer:
+        """write(), in the background. The memory must not change until it is done."""
         return Transfer(self._raw.start_write(memory, offset_bytes, **options))
 
     def read(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
@@ -203,6 +211,7 @@ class File:
         return Transfer(self._raw.start_write(memory, offset_bytes, caller_waits=True, **options))._finish()
 
     def sync(self) -> None:
+        """Returns when what was written is on stable storage. Raises Error of a write that failed."""
         self._raw.sync()
 
     def residency(self, offset_bytes: int = 0, bytes: int | None = None) -> dict[str, Any]:
@@ -308,10 +317,12 @@ class Context:
 
     @property
     def pinned_bytes(self) -> int:
+        """Staging memory held now."""
         return self._raw.pinned_bytes
 
     @property
     def pinned_peak_bytes(self) -> int:
+        """The most staging memory held so far."""
         return self._raw.pinned_peak_bytes
 
     def open(self, name: FileName, *, write: bool = False) -> File:
@@ -335,6 +346,7 @@ class Context:
         return Transfer(_core.start(self._raw, "read", _raw_ranges(ranges), **options))
 
     def start_write(self, ranges: Iterable[tuple[File, int, Memory]], **options: Unpack[TransferOptions]) -> Transfer:
+        """Starts writing several ranges in one submission; arguments as of start_read()."""
         return Transfer(_core.start(self._raw, "write", _raw_ranges(ranges), **options))
 
     def copy_to_host(self, host: Memory, device: Memory) -> None:
@@ -342,6 +354,7 @@ class Context:
         self._raw.copy_to_host(host, device)
 
     def copy_to_device(self, device: Memory, host: Memory) -> None:
+        """Copies bytes of host memory into device memory of the same length; returns when it is done."""
         self._raw.copy_to_device(device, host)
 
     def stamp(self, memory: Memory, file_offset: int = 0, seed: int = 1) -> None:

@@ -73,18 +73,22 @@ class Array(AsNumber):
 
     @property
     def ndim(self) -> int:
+        """How many dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """How many elements."""
         return product(self.shape)
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     @property

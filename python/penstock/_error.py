@@ -1,11 +1,16 @@
-"""The one exception of Penstock.
+"""The one exception of Penstock, which is also Python's own for a missing file, a refused permission and the like.
 
-Its text is one line: operation, file, range, cause, advice. The attributes say the same for programs.
+Its text is one line: operation, file, range, cause, advice. The attributes say the same for programs. What must stay
+true: whoever makes an Error, here or in the core, gets the class that its code and the system's number ask for.
 """
 
 from __future__ import annotations
 
 import errno
+
+TYPE_CHECKING = False  # as of typing: the command must be able to answer a Ctrl-C before the rest is loaded
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 # As code_from_errno of the core; EINVAL is none of the caller's arguments here.
 _CODES = {
@@ -43,8 +48,11 @@ def _advice(number: int | None, usual: str) -> str:
 class Error(Exception):
     """What went wrong, where, and what to do next.
 
+    Where the system said why, it is one of Python's own errors too, with `errno`, `strerror` and `filename`:
+    FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError, and TimeoutError of what timed out.
+
     Attributes:
-        code: lower-case word: "not_found", "no_space", "fallback_refused", "cancelled", ...
+        code: a word; docs/python.md lists them: "not_found", "no_space", "fallback_refused", "cancelled", ...
         operation: what was being done, e.g. "open" or "read".
         file: path as the user gave it; empty when no file is concerned.
         offset_bytes, length_bytes: the range; length 0 when no range is concerned.
@@ -52,6 +60,14 @@ class Error(Exception):
         advice: what to do next; may be empty.
         system_code: errno, CUDA or cuFile code; 0 when there is none.
     """
+
+    _classes: ClassVar[dict[str, dict[int, type[Error]]]] = {}  # below
+    _timed_out: ClassVar[int] = errno.ETIMEDOUT
+
+    def __new__(cls, *_: object, code: str = "", system_code: int = 0, **__: object) -> Error:
+        # By way of the class: at the interpreter's end, when arrays that nobody closed are, names of modules are gone.
+        kind = cls._classes.get(code, {}).get(system_code, cls) if "_classes" in vars(cls) else cls
+        return OSError.__new__(kind) if issubclass(kind, OSError) else super().__new__(kind)
 
     def __init__(  # noqa: PLR0913 - one keyword an attribute
         self,
@@ -74,11 +90,24 @@ class Error(Exception):
         self.cause = cause or message
         self.advice = advice
         self.system_code = system_code
-        super().__init__(message or self._line())
+        self.args = (message or self._line(),)
+        if isinstance(self, OSError):
+            self.errno = system_code or self._timed_out  # of a time limit of ours, without the system's number
+            self.strerror = self.cause
+            self.filename = file or None
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return _again, (type(self), self.args[0], fields), self.__dict__
 
     @classmethod
     def of(cls, error: OSError, operation: str, file: str, advice: str) -> Error:
-        """What the system refused, with what was being done and what to do next."""
+        """What the system refused, with what was being done and what to do next. An Error stays as it is."""
+        if isinstance(error, Error):
+            return error
         advice = _advice(error.errno, advice)
         return cls(
             code=_CODES.get(error.errno or 0, "io_error"),
@@ -108,3 +137,39 @@ class Error(Exception):
             text += f" at offset {self.offset_bytes} length {self.length_bytes}"
         text += f": {self.cause}"
         return f"{text}; {self.advice}" if self.advice else text
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """There is no such file."""
+
+
+class DeniedError(Error, PermissionError):
+    """The system does not permit it."""
+
+
+class ExistsError(Error, FileExistsError):
+    """There is such a file already."""
+
+
+class FolderError(Error, IsADirectoryError):
+    """The name is that of a folder."""
+
+
+class TimedOutError(Error, TimeoutError):
+    """It took longer than it was to."""
+
+
+# The class by the system's number. Numbers of CUDA and cuFile stand in the same place: their codes are none of these.
+Error._classes |= {
+    "not_found": {errno.ENOENT: NotFoundError, errno.ENOTDIR: NotFoundError},
+    "permission_denied": {errno.EACCES: DeniedError, errno.EPERM: DeniedError},
+    "not_a_regular_file": {errno.EISDIR: FolderError},
+    "io_error": {errno.EEXIST: ExistsError},
+    "timed_out": {0: TimedOutError, errno.ETIMEDOUT: TimedOutError, errno.ETIME: TimedOutError},
+}
+_FIELDS = ("code", "operation", "file", "offset_bytes", "length_bytes", "cause", "advice", "system_code")
+
+
+def _again(kind: type[Error], message: str, fields: dict[str, object]) -> Error:
+    """Of a pickle."""
+    return kind(message, **fields)  # type: ignore[arg-type]

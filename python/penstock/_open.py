@@ -6,6 +6,7 @@ plain bytes (see `_api`). What must stay true: the same words mean the same in a
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -148,9 +149,10 @@ def need_file(name: str, format: Format) -> None:
     except OSError:
         return
     if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and format.name == "zarr")):
-        cause = "it is a folder" if stat.S_ISDIR(mode) else "it is no regular file"
+        cause, number = ("it is a folder", errno.EISDIR) if stat.S_ISDIR(mode) else ("it is no regular file", 0)
         advice, operation = "give the name of a file; a folder can only be a Zarr store", f"open as {format.name}"
-        raise Error(code="not_a_regular_file", operation=operation, file=name, cause=cause, advice=advice)
+        code = "not_a_regular_file"
+        raise Error(code=code, operation=operation, file=name, cause=cause, advice=advice, system_code=number)
 
 
 def create(  # noqa: PLR0913 - one keyword a choice

@@ -43,8 +43,6 @@ def _told(path: Path, operation: str, advice: str) -> Iterator[None]:
     """Errors as those of the operation that wants the file."""
     try:
         yield
-    except OSError as error:
-        raise Error.of(error, operation, str(path), advice) from None
     except Error as error:
         raise Error(
             code=error.code,
@@ -54,3 +52,5 @@ def _told(path: Path, operation: str, advice: str) -> Iterator[None]:
             advice=_advice(error.system_code, advice) or error.advice,
             system_code=error.system_code,
         ) from None
+    except OSError as error:
+        raise Error.of(error, operation, str(path), advice) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -85,26 +86,32 @@ class StoredArray(Unread):
 
     @property
     def shape(self) -> Shape:
+        """Elements per dimension; the first are rows."""
         return self._place.shape
 
     @property
     def dtype(self) -> DType:
+        """Type of the elements."""
         return self._place.dtype
 
     @property
     def ndim(self) -> int:
+        """How many dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """How many elements."""
         return product(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements, in the file."""
         return self.size * self.dtype.itemsize
 
     @property
     def writable(self) -> bool:
+        """Whether it was opened with mode="r+"."""
         return self._place.writable
 
     @property
@@ -115,6 +122,7 @@ class StoredArray(Unread):
 
     @property
     def context(self) -> Context:
+        """That owns the device and the cache."""
         return self._cache.context
 
     @property
@@ -135,6 +143,7 @@ class StoredArray(Unread):
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called, or the block has ended."""
         return self._shared is None
 
     @property
@@ -271,10 +280,11 @@ class StoredArray(Unread):
                 self._shared.leave()
                 self._shared = None
 
-    def __del__(self) -> None:
+    def __del__(self, process_now: Callable[[], int] = os.getpid) -> None:
         """Whoever did not close: what was written is not lost in silence, for Python prints what this raises. A forked
-        child has nothing to write: its parent has the cache."""
-        if getattr(self, "_process", None) == os.getpid() and self._shared is not None and self._place.writable:
+        child has nothing to write: its parent has the cache. At the interpreter's end the names of this module may be
+        gone, so this and close() use none."""
+        if getattr(self, "_process", None) == process_now() and self._shared is not None and self._place.writable:
             self.close()
 
     def __enter__(self) -> StoredArray:

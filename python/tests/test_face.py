@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import pickle
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from conftest import assert_one_line_error, run_penstock
+
+import penstock as ps
 
 OTHERS = ("torch", "xarray", "zarr", "h5py", "matplotlib", "typer", "rich", "cupy")
 LIMIT_S = 60
@@ -48,3 +56,100 @@ def test_importing_it_says_what_it_needs(name: str) -> None:
     last = run(f"import penstock.{name}").stderr.splitlines()[-1]
     assert last.startswith(f"ModuleNotFoundError: penstock.{name} needs "), last
     assert "pip install" in last
+
+
+READERS = {
+    "hdf5": lambda place: ps.open(place / "no.h5"),
+    "netcdf3": lambda place: ps.open(place / "no.nc3"),
+    "npy": lambda place: ps.open(place / "no.npy"),
+    "safetensors": lambda place: ps.load(place / "no.safetensors"),
+    "zarr": lambda place: ps.open(place / "no.zarr"),
+    "bytes": lambda place: ps.load(place / "no.bin"),
+    "raw": lambda place: ps.open(place / "no.bin", dtype="f4"),
+    "context": lambda place: ps.Context("host").open(place / "no"),
+    "gpu": lambda place: ps.gpu.open(place / "no.bin", "f4", (-1, 2)),
+    "in no folder": lambda place: ps.create(place / "none" / "new.h5"),
+}
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_a_missing_file_is_a_file_not_found_error_of_an_operation_that_users_know(what: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        READERS[what](tmp_path)
+    error = caught.value
+    assert isinstance(error, ps.Error) and error.code == "not_found"
+    assert error.errno == errno.ENOENT and str(error.filename).startswith(str(tmp_path))
+    assert error.operation.split()[0] in ("open", "create") and str(error).startswith(error.operation)
+
+
+def test_what_the_system_refused_is_pythons_own_error_too(tmp_path: Path) -> None:
+    for opened in (lambda: ps.Context("host").open(tmp_path), lambda: ps.open(tmp_path, format="npy")):
+        with pytest.raises(IsADirectoryError) as caught:
+            opened()
+        assert caught.value.errno == errno.EISDIR
+    kinds = {
+        ("permission_denied", errno.EACCES): PermissionError,
+        ("io_error", errno.EEXIST): FileExistsError,
+        ("timed_out", 0): TimeoutError,
+    }
+    for (code, number), kind in kinds.items():
+        assert isinstance(ps.Error(code=code, cause="so", system_code=number), kind)
+    for code, number in (("device_error", errno.ENOENT), ("not_found", 0), ("io_error", errno.EIO)):
+        assert not isinstance(ps.Error(code=code, cause="so", system_code=number), OSError)
+
+
+def test_errors_go_through_a_pickle_with_all_they_say(tmp_path: Path) -> None:
+    found = []
+    for opened in (lambda: ps.open(tmp_path / "no.h5"), lambda: ps.Context("host").allocate(1 << 62)):
+        with pytest.raises(ps.Error) as caught:
+            opened()
+        found.append(caught.value)
+    found.append(ps.Error(code="timed_out", operation="read", file="a file", length_bytes=7, cause="late"))
+    for error in found:
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error) and str(again) == str(error) and vars(again) == vars(error)
+        assert getattr(again, "errno", None) == getattr(error, "errno", None)
+    assert found[-1].errno == errno.ETIMEDOUT
+
+
+def test_a_chunk_that_could_only_be_rounded_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(bytes(10000))
+    for given, advice in (("3", "use 4096"), ("5000", "use 8192")):
+        ran = run_penstock("read", tmp_path / "data", "--to", "host", "--chunk-bytes", given)
+        assert_one_line_error(ran, f"--chunk-bytes: {given} is no multiple of 4096 bytes", advice)
+        assert ran.code == 2
+    with ps.Context("host") as context, context.open(tmp_path / "data") as file:
+        with pytest.raises(ps.Error, match="chunk_bytes 3 is no multiple of 4096; use 4096"):
+            file.read(bytearray(10000), chunk_bytes=3)
+        assert file.read(bytearray(10000), chunk_bytes=4096).bytes == 10000
+
+
+def undocumented(name: str, kind: type) -> Iterator[str]:
+    """Public members of a class without a word about them."""
+    for member, found in vars(kind).items():
+        one = getattr(found, "__func__", found)
+        text = one.fget.__doc__ if isinstance(one, property) else getattr(one, "__doc__", None)
+        told = callable(one) or isinstance(one, property)
+        if not member.startswith("_") and told and not (text or "").strip():
+            yield f"{name}.{member}"
+
+
+def test_every_public_member_says_what_it_is() -> None:
+    found = [(name, getattr(ps, name)) for name in ps.__all__ if name not in ("gpu", "hmatrix")]
+    for module in (ps.gpu, ps.hmatrix):
+        found += [(f"{module.__name__}.{name}", getattr(module, name)) for name in module.__all__]
+    assert [name for name, one in found if not (one.__doc__ or "").strip()] == []
+    assert [text for name, one in found if isinstance(one, type) for text in undocumented(name, one)] == []
+
+
+def test_types_and_codes_that_docstrings_name_are_there() -> None:
+    for name, one in vars(ps).items():
+        if isinstance(one, type):
+            for member in vars(one).values():
+                for wanted in re.findall(r"see (?:penstock\.)?([A-Z]\w+)", getattr(member, "__doc__", None) or ""):
+                    assert hasattr(ps, wanted), f"{name}: see {wanted}"
+    page = (Path(__file__).resolve().parents[2] / "docs/python.md").read_text()
+    header = (Path(__file__).resolve().parents[2] / "include/penstock.h").read_text()
+    codes = re.findall(r"^    PENSTOCK_(\w+) = [1-9]", header[: header.index("Values of every field")], re.M)
+    assert len(codes) == 15
+    assert [code for code in codes if f"`{code.lower()}`" not in page] == []

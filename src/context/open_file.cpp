@@ -87,11 +87,14 @@ void OpenFile::open_existing(const OpenOptions& options) {
     const int access = options.mode == OpenMode::read ? O_RDONLY : O_RDWR;
     const int flags = access | O_CLOEXEC | O_NONBLOCK | link_flag(handle_.name);
     buffered_ = os::UniqueFd(system_.open(handle_.name.c_str(), flags, 0), system_);
+    int refused = 0;
     if (!buffered_) {
+        refused = errno;
         // ENXIO: a FIFO without a reader, a socket, a device without a driver.
-        if (errno != EISDIR && errno != ENXIO) fail("open", errno);
+        if (refused != EISDIR && refused != ENXIO) fail("open", refused);
     } else {
         facts_ = os::facts_without_mount(buffered_.get(), handle_.name);
+        if (facts_.type == os::FileType::directory) refused = EISDIR;
     }
     if (buffered_ && facts_.type == os::FileType::regular) {
         refuse_text_of_kernel(handle_.name, facts_);
@@ -101,6 +104,7 @@ void OpenFile::open_existing(const OpenOptions& options) {
     }
     ErrorInfo info;
     info.code = ErrorCode::not_a_regular_file;
+    info.system_code = refused;
     info.operation = "open";
     info.file = handle_.name;
     info.cause = buffered_ ? std::string("this is a ") + os::to_string(facts_.type) + ", not a regular file"

@@ -124,7 +124,7 @@ TEST_F(Prepare, absurd_wishes_are_refused_before_anything_is_made) {
             each.chunk_bytes = chunk;
             EXPECT_TRUE(refused(each)) << chunk;
         }
-        each.chunk_bytes = 1;
+        each.chunk_bytes = 4096;
         each.workers = 3;
         EXPECT_FALSE(refused(each));
     }

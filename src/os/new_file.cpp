@@ -137,7 +137,7 @@ void NewFile::settle(bool durable) {
 // Of what has the name now. What came while the file was written only takes rights away.
 void NewFile::carry_rights() {
     const UniqueFd now = look(system_, target_);
-    if (!now && errno != ENOENT) fail("look at", errno);
+    if (!now && errno != ENOENT) fail("replace", errno);
     const struct stat found = now ? facts_of(now.get(), name_) : kNothing;
     if (!S_ISREG(found.st_mode)) {
         if (old_) carry(*old_, fd_.get(), name_, Carry::all);

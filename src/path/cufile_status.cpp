@@ -110,7 +110,7 @@ CuFileStatus status_of(const ProbeRun& run, const CuFileOptions& options, const 
     if (word(run, "driver") != "open" || (!death.empty() && !harmless(status.last_step))) {
         status.cause = !death.empty() ? death : word(run, "cause");
         if (status.cause.empty()) status.cause = "the probe ended with code " + std::to_string(run.exit_code);
-        status.advice = "use another path; penstock doctor shows what cuFile needs";
+        status.advice = "use another path, or install cuFile again (gds-tools); it writes cufile.log";
         return status;
     }
     read_properties(run, options, status);

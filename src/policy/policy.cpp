@@ -17,6 +17,7 @@ constexpr std::uint64_t kAskedMin = 16 * kKiB;  // below it a cached read takes 
 constexpr std::uint32_t kWorkersMax = 512;
 constexpr std::uint32_t kDepthMax = 4096;
 constexpr std::uint64_t kChunkMax = 1 * kGiB;
+constexpr std::uint64_t kChunkStep = 4 * kKiB;  // what a shape is made of: see fit_shape()
 
 [[noreturn]] void refuse(ErrorCode code, PathKind path, const std::string& cause, const std::string& advice) {
     throw Error(code, std::string("plan path ") + to_string(path), cause, advice);
@@ -33,6 +34,12 @@ void check_wishes(const RequestFacts& request) {
     refuse_over("workers", request.workers, kWorkersMax);
     refuse_over("depth", request.depth, kDepthMax);
     refuse_over("chunk_bytes", request.chunk_bytes, kChunkMax);
+    if (request.chunk_bytes % kChunkStep == 0) return;
+    throw Error(ErrorCode::invalid_argument, "plan",
+                "chunk_bytes " + std::to_string(request.chunk_bytes) + " is no multiple of " +
+                    std::to_string(kChunkStep),
+                "use " + std::to_string(align_up(request.chunk_bytes, kChunkStep)) +
+                    ", or leave it to the policy with 0");
 }
 
 // An asked-for path is taken or refused, never replaced.

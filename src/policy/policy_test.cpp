@@ -71,6 +71,9 @@ TEST(Policy, wishes_beyond_reason_are_refused_with_the_limit) {
     EXPECT_EQ(cause(&RequestFacts::workers, 513u), "workers 513 is more than 512");
     EXPECT_EQ(cause(&RequestFacts::depth, 5000u), "depth 5000 is more than 4096");
     EXPECT_EQ(cause(&RequestFacts::chunk_bytes, 2 * kGiB), "chunk_bytes 2147483648 is more than 1073741824");
+    EXPECT_EQ(cause(&RequestFacts::chunk_bytes, std::uint64_t{3}), "chunk_bytes 3 is no multiple of 4096");
+    EXPECT_EQ(cause(&RequestFacts::chunk_bytes, 4 * kKiB + 512), "chunk_bytes 4608 is no multiple of 4096");
+    EXPECT_EQ(cause(&RequestFacts::chunk_bytes, 4 * kKiB), "accepted");
     EXPECT_EQ(cause(&RequestFacts::workers, 512u), "accepted");
     EXPECT_EQ(cause(&RequestFacts::depth, 4096u), "accepted");
     EXPECT_EQ(cause(&RequestFacts::chunk_bytes, kGiB), "accepted");

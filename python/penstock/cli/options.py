@@ -18,6 +18,7 @@ from penstock._sizes import MOST_BYTES
 
 MAX_WORKERS = 512
 MAX_DEPTH = 4096
+CHUNK_STEP = 4096  # bytes that --chunk-bytes is a multiple of
 MOST_SEED = (1 << 63) - 1
 
 
@@ -114,6 +115,10 @@ def transfer(operation: str, given: dict[str, str], strict: bool) -> dict[str, A
         options["chunk_bytes"] = size(operation, "--chunk-bytes", given["chunk_bytes"])
         if options["chunk_bytes"] == 0:
             raise refusal(operation, "--chunk-bytes: 0 bytes move nothing", "leave it out, or use 1MiB, for example")
+        if options["chunk_bytes"] % CHUNK_STEP:
+            up = -(-options["chunk_bytes"] // CHUNK_STEP) * CHUNK_STEP
+            cause = f"--chunk-bytes: {given['chunk_bytes']} is no multiple of {CHUNK_STEP} bytes"
+            raise refusal(operation, cause, f"use {up}, or leave it out")
     options["workers"] = _count_or_auto(operation, "--workers", given["workers"], MAX_WORKERS)
     options["depth"] = _count_or_auto(operation, "--depth", given["depth"], MAX_DEPTH)
     return options

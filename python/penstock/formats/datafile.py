@@ -68,10 +68,12 @@ class DataFile(Group):
 
     @property
     def writable(self) -> bool:
+        """Whether datasets can be written, made or appended to."""
         return self._source.writable
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called, or the block has ended."""
         return self._source.closed
 
     @property
@@ -81,6 +83,7 @@ class DataFile(Group):
 
     @property
     def context(self) -> Context:
+        """That moves its bytes."""
         return self._context
 
     def evidence(self) -> dict[str, Any]:

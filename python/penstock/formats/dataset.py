@@ -45,6 +45,7 @@ class Dataset(Unread):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Elements per dimension."""
         return user_shape(self.info)
 
     @property
@@ -54,10 +55,12 @@ class Dataset(Unread):
 
     @property
     def ndim(self) -> int:
+        """How many dimensions."""
         return self.info.ndim
 
     @property
     def size(self) -> int:
+        """How many elements."""
         return product(self.info.shape)
 
     @property
@@ -75,6 +78,7 @@ class Dataset(Unread):
 
     @property
     def filters(self) -> tuple[str, ...]:
+        """Names of the filters of its chunks, in the order they were applied on writing; empty: stored as they are."""
         return self.info.filters
 
     @property
@@ -84,6 +88,7 @@ class Dataset(Unread):
 
     @property
     def attrs(self) -> Attributes:
+        """Its attributes, a mapping; of a file open for writing they can be set."""
         return Attributes(self.info.attributes, self._file._attribute_writer(self.name))
 
     def _is(self, other: object) -> bool:

@@ -38,6 +38,7 @@ class Group(Mapping[str, Any]):
 
     @property
     def attrs(self) -> Attributes:
+        """Attributes of the group or file, a mapping; of a file open for writing they can be set."""
         return self._file._attributes(self._prefix)
 
     def __getitem__(self, name: str) -> Dataset | Group:

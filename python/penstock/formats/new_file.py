@@ -88,7 +88,7 @@ class WriterLock:
 
 def need_named(descriptor: int, name: str) -> None:
     """Error unless the name is still that of the file or folder of the descriptor: elements are written by name."""
-    _need_same(checked("look at", name, lambda: os.stat(name)), descriptor, name)  # noqa: PTH116 - cheaper
+    _need_same(checked("find", name, lambda: os.stat(name)), descriptor, name)  # noqa: PTH116 - cheaper
 
 
 def _need_same(named: os.stat_result, descriptor: int, name: str) -> None:
@@ -172,7 +172,7 @@ def sync_tree(root: str, *, top: bool = True) -> None:
     names are left to the caller."""
 
     def stop(error: OSError) -> None:
-        raise Error.of(error, "look into", root, "check the folder and its permissions") from error
+        raise Error.of(error, "list", root, "check the folder and its permissions") from error
 
     for folder, _, files in os.walk(root, topdown=False, onerror=stop):
         for file in files:

@@ -157,11 +157,11 @@ class NewFolder:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise Error.of(error, "look at", self.name, "check the folder and its permissions") from error
+            raise Error.of(error, "replace", self.name, "check the folder and its permissions") from error
         _need_replaceable(self._older, self.name)
         if not stat.S_ISDIR(os.fstat(self._older).st_mode):
             return
-        there = checked("look into", self.name, lambda: os.listdir(_inside(self._older)))  # noqa: PTH208
+        there = checked("list", self.name, lambda: os.listdir(_inside(self._older)))  # noqa: PTH208
         if there and not any(mark in there for mark in self._marks):
             none = " or ".join(self._marks)
             cause = f"a folder of this name has other things in it ({sorted(there)[0]!r}), and no {none}"
@@ -215,7 +215,7 @@ def _opened(folder: Path, name: str) -> Iterator[int]:
 def _need_replaceable(there: int, name: str) -> None:
     """As os::need_replaceable of the core, and of folders too: who may not write into what is there does not replace
     it, nor, where others may put names and not take them away, what belongs to a stranger."""
-    facts, folder = os.fstat(there), checked("look at", name, lambda: os.stat(Path(name).parent))  # noqa: PTH116
+    facts, folder = os.fstat(there), checked("replace", name, lambda: os.stat(Path(name).parent))  # noqa: PTH116
     if not (stat.S_ISDIR(facts.st_mode) or stat.S_ISREG(facts.st_mode)):
         cause = "something that is neither a file nor a folder has this name"
         advice = "give another name"

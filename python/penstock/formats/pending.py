@@ -133,14 +133,17 @@ class Pending:
 
     @property
     def writes(self) -> bool:
+        """Whether it writes to a file."""
         return self._work.writes
 
     @property
     def done(self) -> bool:
+        """Whether it has ended, well or not; does not wait."""
         return self._finished.is_set() or (self._thread is None and self._wait_once(0))
 
     @property
     def bytes_done(self) -> int:
+        """So far."""
         return self.bytes_total if self._outcome is not None else min(self._work.bytes_done, self.bytes_total)
 
     @property

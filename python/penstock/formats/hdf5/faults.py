@@ -36,7 +36,9 @@ def cause_of(error: BaseException) -> str:
 
 
 def fault_of(file: str, error: BaseException, dataset: str = "") -> Error:
-    """The Error of what HDF5 said of a file, or of a dataset in it."""
+    """The Error of what HDF5 said of a file, or of a dataset in it. An Error stays as it is."""
+    if isinstance(error, Error):
+        return error
     cause = cause_of(error)
     said = _ERRNO.search(cause)
     number = (error.errno if isinstance(error, OSError) else None) or (int(said.group(1)) if said else 0)

@@ -36,7 +36,7 @@ def stamp_of(name: str) -> Stamp:
     try:
         found = os.stat(name)  # noqa: PTH116 - a tenth of the time of a Path's
     except OSError as error:
-        raise Error.of(error, "look at", name, "check the name and its permissions") from error
+        raise Error.of(error, "open", name, "check the name and its permissions") from error
     return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 

@@ -58,7 +58,7 @@ def look_at(name: str) -> os.stat_result:
     try:
         status = os.stat(name)  # noqa: PTH116 - half the time, and small reads notice it
     except OSError as error:
-        raise Error.of(error, "look at", name, "check the name and its permissions") from error
+        raise Error.of(error, "open", name, "check the name and its permissions") from error
     if status.st_size == 0 and stat.S_ISREG(status.st_mode):
         _need_empty(name)
     return status

@@ -6,6 +6,7 @@ a name has no empty parts, no "." and no "..", and no part of it is a symbolic l
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,9 +33,15 @@ class Nodes:
         self._arrays: dict[str, ArrayMeta | None] = {}
         self.elsewhere: dict[str, str] = {}  # folders of arrays that are being written
         if not os.path.isdir(root):  # noqa: PTH112 - raises nothing, whatever the name
-            cause = "it is no folder" if os.path.lexists(root) else "there is nothing of that name"
-            advice = "give the path of the store's folder"
-            raise Error(code="not_found", operation="open the Zarr store", file=root, cause=cause, advice=advice)
+            there = os.path.lexists(root)
+            raise Error(
+                code="not_found",
+                operation="open the Zarr store",
+                file=root,
+                cause="it is no folder" if there else "there is nothing of that name",
+                advice="give the path of the store's folder",
+                system_code=errno.ENOTDIR if there else errno.ENOENT,
+            )
         self.identity = identity_of(look_at(root))
         if self.kind("") is None:
             cause = f"the folder has neither {DOCUMENT} nor {_GROUP_V2} nor {_ARRAY_V2}"

@@ -85,7 +85,7 @@ class Zarr:
         except ValueError as error:
             raise damaged(self.name, str(error), name) from None
         except OSError as error:
-            raise Error.of(error, f"look for chunks of dataset {name!r} of", self.name, "") from error
+            raise Error.of(error, f"find chunks of dataset {name!r} of", self.name, "") from error
 
     def decode(self, name: str, box: Box) -> memoryview:
         return self.decoding(name, box)()

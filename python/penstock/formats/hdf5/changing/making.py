@@ -30,7 +30,7 @@ _HALF_NOTED = f"{_HALF}: the next opening for writing finishes the changes, or t
 def settle_note(name: str, descriptor: int) -> bool:
     """Finishes or takes back what a writer left half made. False: others have written since, so its note is to be
     forgotten, if HDF5 finds the file right."""
-    with told("look for changes that are half made in", name, "open it again"):
+    with told("find half-made changes of", name, "open it again"):
         if not has_note(descriptor):
             return True
         note = read_note(descriptor, read_head(name, descriptor).end)
