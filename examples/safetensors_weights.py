@@ -31,7 +31,8 @@ def main() -> None:
     if not Path(options.name).exists():
         make(options.name, options.device)
     weights = penstock.load(options.name, options.device)
-    print(f"{len(weights)} tensors, {sum(one.nbytes for one in weights.values())} bytes on {options.device}")
+    device = next(iter(weights.values())).device
+    print(f"{len(weights)} tensors, {sum(one.nbytes for one in weights.values())} bytes on {device}")
     with penstock.open(options.name, device=options.device) as file:
         name = next(iter(file))
         rows = file[name][::16]

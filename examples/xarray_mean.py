@@ -1,13 +1,16 @@
 """The mean over time of a variable, step by step: xarray does the arithmetic, on the GPU where the device is one.
 
-python xarray_mean.py run.nc T [--device cuda:0]
+    python xarray_mean.py run.nc T [--device cuda:0]
 """
 
 from __future__ import annotations
 
 import argparse
 
-import xarray
+try:
+    import xarray
+except ModuleNotFoundError:
+    raise SystemExit("this example needs xarray: pip install xarray") from None
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ alive; nothing is converted or moved unless the name of the function says so.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -279,3 +280,30 @@ class Array(AsNumber):
 
     def __repr__(self) -> str:
         return f"<penstock.Array {self.shape} {self.dtype} on {self.device}>"
+
+    def __str__(self) -> str:
+        """The elements as NumPy prints them, long arrays in short: only what is shown is copied from the device."""
+        import numpy as np
+
+        options = np.get_printoptions()
+        try:
+            if self.size <= options["threshold"]:
+                return str(self.to_numpy())
+            return np.array2string(self._edges(options["edgeitems"]), threshold=0)
+        except TypeError:  # elements that NumPy does not have
+            return repr(self)
+
+    def _edges(self, count: int) -> numpy.ndarray:
+        """The first and last elements of each long dimension, and one between that stands for all that are left out."""
+        import numpy as np
+
+        pairs: list[list[slice]] = []
+        for extent in self.shape:
+            long = extent > 2 * count + 1
+            pairs.append([slice(0, count + 1), slice(extent - count, extent)] if long else [slice(0, extent)])
+        places = [[slice(0, count + 1), slice(count + 1, None)] if len(one) > 1 else [slice(None)] for one in pairs]
+        shape = [min(extent, 2 * count + 1) for extent in self.shape]
+        found = np.empty(shape, self.dtype.native.dtype)
+        for source, place in zip(itertools.product(*pairs), itertools.product(*places), strict=True):
+            found[place] = self[source].to_numpy()
+        return found

@@ -67,7 +67,7 @@ class AsNumber:
         return math.ceil(self._number())
 
     def __format__(self, specification: str) -> str:
-        """`f"{array:.3f}"` formats the one element; without a specification the array is described."""
+        """`f"{array:.3f}"` formats the one element; without a specification it is str(array)."""
         return format(self._number(), specification) if specification else str(self)
 
     def __bool__(self) -> bool:

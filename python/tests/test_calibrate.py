@@ -15,6 +15,7 @@ from penstock import Context, Error, profile_folders
 from penstock.calibration.profile import Calibration, Found, profile_text
 from penstock.calibration.stage import Cell, Sample, Stage
 from penstock.calibration.workspace import Workspace
+from penstock.cli.calibrate import _missing
 
 Penstock = Callable[..., Ran]
 SIZE = 16 << 20
@@ -116,6 +117,12 @@ def test_the_command_writes_where_contexts_look_and_leaves_nothing_else(penstock
     assert [str(path) for path in profiles.iterdir()] == [ran.json["profile"]]
     assert ran.json["cells"] > 0
     assert list(folder.iterdir()) == []
+
+
+def test_what_a_machine_without_gpu_cannot_measure_is_one_line() -> None:
+    cufile = {f"{how} {path} device hot": "no GPU" for how in ("read", "write") for path in ("gds", "gds-compat")}
+    lines = _missing(cufile | {"read direct device cold": "O_DIRECT is not possible"})
+    assert lines == ["not measured: direct: O_DIRECT is not possible", "not measured: gds, gds-compat: no GPU"]
 
 
 @pytest.mark.parametrize(

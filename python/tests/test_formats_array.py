@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,3 +137,33 @@ def test_types_that_are_not_equal(context: penstock.Context) -> None:
         DType.of(np.dtype("O"))
     with pytest.raises(TypeError):
         DType.of(np.dtype("U5"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(12, dtype="f4").reshape(3, 4),
+        np.arange(100_000).reshape(100, 10, 100),
+        np.arange(14_000).reshape(2000, 7),
+        np.arange(5000, dtype=">i4"),
+        np.array(5.0),
+        np.zeros((0, 3)),
+    ],
+    ids=lambda values: str(values.shape),
+)
+def test_print_shows_what_numpy_shows(values: np.ndarray, tmp_path: Path) -> None:
+    penstock.save(tmp_path / "x.npy", values, "host")
+    array = penstock.load(tmp_path / "x.npy", "host")
+    assert str(array) == str(values) == f"{array}"
+    assert repr(array) == f"<penstock.Array {values.shape} {array.dtype} on host>"
+    with np.printoptions(edgeitems=1, threshold=5):
+        assert str(array) == str(values)
+
+
+def test_print_copies_only_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied, to_numpy = [], Array.to_numpy
+    monkeypatch.setattr(Array, "to_numpy", lambda self: copied.append(self.size) or to_numpy(self))
+    with penstock.Context("host") as context:
+        assert "..." in str(Array(context.allocate(8 << 20), "f8", (1024, 1024)))
+        assert "bfloat16" in str(Array(context.allocate(4), "bfloat16", (2,)))
+    assert 0 < sum(copied) < 60

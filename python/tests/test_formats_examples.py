@@ -34,6 +34,23 @@ def test_steps_are_appended_and_averaged(tmp_path: Path) -> None:
         assert str(data["time"].values[2]).startswith("2000-01-01T02")
 
 
+def test_the_weights_name_the_device_they_are_on(tmp_path: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "safetensors_weights.py"), str(tmp_path / "m.safetensors")]
+    text = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "bytes on host\n" in text or "bytes on cuda:" in text, text
+
+
+@pytest.mark.parametrize(("example", "package"), [("xarray_mean.py", "xarray"), ("gpu_kernel_cupy.py", "cupy")])
+def test_an_example_says_what_it_needs(example: str, package: str, tmp_path: Path) -> None:
+    path = str(EXAMPLES / example)
+    code = f"import sys, runpy; sys.modules[{package!r}] = None; runpy.run_path({path!r}, {{}}, '__main__')"
+    arguments = [str(tmp_path / "x.nc"), "T"] if package == "xarray" else []
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and done.stderr.startswith("this example needs "), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_shards_are_read_in_part(tmp_path: Path) -> None:
     text = run("zarr_shards.py", tmp_path / "x.zarr")
     assert "1 range of 65536 bytes at 0" in text
@@ -51,7 +68,7 @@ def test_columns_of_an_npy_file(tmp_path: Path) -> None:
 
 def test_weights_of_a_model(tmp_path: Path) -> None:
     text = run("safetensors_weights.py", tmp_path / "m.safetensors")
-    assert "8 tensors, 2097152 bytes" in text
+    assert "8 tensors, 2097152 bytes on host" in text
     assert "(16, 256) of (256, 256)" in text
     reference = pytest.importorskip("safetensors.numpy")
     assert reference.load_file(tmp_path / "m.safetensors").keys() == {f"layer{i}.weight" for i in range(8)}

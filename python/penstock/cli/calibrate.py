@@ -128,8 +128,15 @@ def _summary(found: Found) -> str:
         for cached in (True, False):
             cells = [cell for cell in plain if (cell.direction, cell.cached) == (direction, cached)]
             lines += _bands(found, cells, f"{direction} {'hot' if cached else 'cold'}")
-    lines += [f"not measured: {what}: {cause}" for what, cause in sorted(found.missing.items())]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + _missing(found.missing)) + "\n"
+
+
+def _missing(missing: dict[str, str]) -> list[str]:
+    """A line for each cause, with the paths it is of; the profile lists every one of them."""
+    paths: dict[str, list[str]] = {}
+    for what, cause in sorted(missing.items()):
+        paths.setdefault(cause, []).append(what.split()[1])
+    return [f"not measured: {', '.join(dict.fromkeys(named))}: {cause}" for cause, named in paths.items()]
 
 
 def _bands(found: Found, cells: list, what: str) -> list[str]:
