@@ -82,10 +82,10 @@ $(STAMPS)/venv: $(STAMPS)/system
 	@touch $@
 
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
-	$(BIN)/python -m pip install -q --no-build-isolation .
+	$(BIN)/python -m pip install -q --no-build-isolation '.[report,formats]'
 	@touch $@
 
 $(STAMPS)/test-tools: $(STAMPS)/venv
 	PYTHON=$(PYTHON) tools/setup.sh test
-	$(BIN)/python -m pip install -q 'pytest>=8' pytest-xdist 'ruff>=0.6' hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy yt pyarrow
+	$(BIN)/python -m pip install -q 'pytest>=8' pytest-xdist 'ruff>=0.6' mypy hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy yt pyarrow
 	@touch $@

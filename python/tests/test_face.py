@@ -14,6 +14,7 @@ import pytest
 from conftest import assert_one_line_error, run_penstock
 
 import penstock as ps
+from penstock._extras import EXTRAS
 
 OTHERS = ("torch", "xarray", "zarr", "h5py", "matplotlib", "typer", "rich", "cupy")
 LIMIT_S = 60
@@ -153,3 +154,49 @@ def test_types_and_codes_that_docstrings_name_are_there() -> None:
     codes = re.findall(r"^    PENSTOCK_(\w+) = [1-9]", header[: header.index("Values of every field")], re.M)
     assert len(codes) == 15
     assert [code for code in codes if f"`{code.lower()}`" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments", "extra"),
+    [
+        ("typer", ["--version"], "cli"),
+        ("typer", ["read", "x"], "cli"),
+        ("rich", ["doctor", "."], "cli"),
+        ("matplotlib", ["hmatrix", "solve", "--shape", "sphere", "--triangles", "80", "--picture", "x.png"], "report"),
+    ],
+)
+def test_the_command_names_the_extra_that_is_missing(
+    package: str, arguments: list[str], extra: str, tmp_path: Path
+) -> None:
+    code = f"import os; os.chdir({str(tmp_path)!r}); from penstock.cli import main; sys.exit(main({arguments!r}))"
+    done = run(code, (package,))
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    wanted = f"the package {package} is not installed; pip install 'penstock[{extra}]'"
+    assert done.stderr.startswith("penstock: ") and wanted in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_needs_numpy_and_nothing_else(tmp_path: Path) -> None:
+    """Of what does not come with Python, tomli aside, in a Python of its own where nothing else can be found."""
+    code = """
+class Only:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in ("numpy", "penstock", "penstock_bench"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Only())
+import numpy as np, penstock as ps
+for end in ("npy", "safetensors", "zarr", "nc3"):
+    ps.save(f"x.{end}", np.ones(5) if end == "npy" else {"a": np.ones(5)})
+    print(end, ps.load(f"x.{end}") is not None)
+"""
+    done = run(f"import os; os.chdir({str(tmp_path)!r})" + code, ())
+    assert done.returncode == 0 and done.stdout.count("True") == 4, done.stderr
+
+
+def test_extras_are_those_of_the_package() -> None:
+    text = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text()
+    of = {"PIL": "matplotlib", "pynvml": "nvidia-ml-py"}  # the distribution that brings a module
+    for package, extra in EXTRAS.items():
+        listed = re.search(rf"^{extra} = \[([^\]]*)\]", text, re.M)
+        assert listed and f'"{of.get(package, package)}>=' in listed.group(1), (package, extra)

@@ -67,7 +67,7 @@ except penstock.Error as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert "pip install 'h5py>=3.11'" in done.stdout, done.stdout + done.stderr
+    assert "pip install 'penstock[formats]'" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("\n") == 1
 
 

@@ -22,6 +22,7 @@ try:
     import time
 
     from penstock._error import Error
+    from penstock._extras import absent
     from penstock._text import one_line
 except KeyboardInterrupt:  # main() does not listen yet
     raise SystemExit(130) from None
@@ -198,6 +199,8 @@ def _line(failure: BaseException, command: str) -> tuple[str, int]:
         found = (" ".join(f"{failure.format_message()} See penstock --help.".split()), getattr(failure, "exit_code", 2))
     elif isinstance(failure, OSError):
         found = (_system_line(failure, command), 1)
+    elif missing := absent(failure, command):
+        found = (str(missing), 1)
     elif isinstance(failure, MemoryError) or "can't start new thread" in str(failure):
         advice = "ask for less, or raise the limits (ulimit -v, ulimit -u)"
         found = (f"out of memory: {failure or 'none left'}; {advice}", 1)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from penstock import Error, __version__
+from penstock._extras import absent
 from penstock.cli import calibrate, config, doctor, explain, hmatrix, read, write
 
 app = typer.Typer(
@@ -38,15 +39,20 @@ def _add(entry: EntryPoint) -> None:
     try:
         app.command(entry.name)(entry.load())
     except Exception as failure:  # whatever the other package's modules raise
-        cause = f"{entry.value} cannot be loaded: {failure}"
+        missing = absent(failure, entry.name)
+        cause = missing.cause if missing else f"{entry.value} cannot be loaded: {failure}"
         any_words = {"ignore_unknown_options": True, "allow_extra_args": True}
-        refused = _refusing(entry.name, cause)
+        refused = _refusing(missing or _unloadable(entry.name, cause))
         app.command(entry.name, help=f"Not available: {cause}", context_settings=any_words)(refused)
 
 
-def _refusing(name: str, cause: str) -> Callable[[], int]:
+def _unloadable(name: str, cause: str) -> Error:
+    return Error(operation=name, cause=cause, advice="install the package that adds it again")
+
+
+def _refusing(error: Error) -> Callable[[], int]:
     def command() -> int:
-        raise Error(operation=name, cause=cause, advice="install the package that adds it again")
+        raise error
 
     return command
 

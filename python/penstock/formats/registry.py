@@ -19,6 +19,7 @@ from typing import Any
 
 from penstock._descriptor import read_at
 from penstock._error import Error
+from penstock._extras import install
 from penstock.formats.faults import FOREIGN_BYTES, MATLAB5
 from penstock.formats.simple.single import reading
 
@@ -33,21 +34,18 @@ class Format:
     writer: str
     single: bool = False  # holds one dataset
     shares_suffix: bool = False  # files of another format are named so too
-    needs: tuple[str, ...] = ()  # packages to install
 
 
-_H5PY = ("h5py>=3.11",)
 FORMATS: dict[str, Format] = {
     one.name: one
     for one in (
-        Format("hdf5", (".h5", ".hdf5", ".hdf", ".he5"), "hdf5.reader:Hdf5", "hdf5.write:Hdf5Writer", needs=_H5PY),
+        Format("hdf5", (".h5", ".hdf5", ".hdf", ".he5"), "hdf5.reader:Hdf5", "hdf5.write:Hdf5Writer"),
         Format(
             "netcdf4",
             (".nc", ".nc4", ".cdf"),
             "netcdf4.reader:NetCDF4",
             "netcdf4.write:NetCDF4Writer",
             shares_suffix=True,
-            needs=_H5PY,
         ),
         Format("netcdf3", (".nc3",), "netcdf3.reader:NetCDF3", "netcdf3.write:NetCDF3Writer"),
         Format("npy", (".npy",), "simple.npy:open_npy", "simple.npy:NpyWriter", single=True),
@@ -193,12 +191,11 @@ def function(format: Format, use: str) -> Callable[..., Any]:
         missing = (error.name or "").partition(".")[0]
         if missing == "penstock":
             raise
-        lines = " ".join(f"'{one}'" for one in format.needs) or missing
         raise Error(
             code="unsupported",
             operation="open",
             cause=f"{format.name} files need the package {missing}, which is not installed",
-            advice=f"pip install {lines}",
+            advice=install(missing),
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock._error import Error
+from penstock._extras import absent
 from penstock._file_name import file_name
 from penstock._publish import check_target, publish
 from penstock.hmatrix._colours import Scale, prefix
@@ -83,6 +85,10 @@ def check_picture(path: FileName) -> None:
             operation=OPERATION, file=name, cause="its ending says no kind of picture", advice="use .png, .pdf or .svg"
         )
     check_target(Path(name), OPERATION, _ADVICE)
+    try:
+        importlib.import_module("matplotlib")
+    except ModuleNotFoundError as failure:
+        raise absent(failure, OPERATION) or failure from None
 
 
 def _compose(image: np.ndarray, scale: Scale, words: tuple[str, str], kind: str) -> bytes:
