@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -40,6 +41,7 @@ PAGES = (
 )
 PROGRAMS = {"install-and-link": ("gcc", "gfortran", "pkg-config", "cmake")}  # that a page's code runs
 SOURCES = {"install-and-link": ("snapshot.c", "snapshot.f90")}  # examples that a page says to have
+NEEDS = re.compile(r"# needs ([a-z]+)\n")  # how a block of Python begins that needs a package which may be absent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LIMIT_S = 180
 
@@ -70,7 +72,8 @@ def run_block(language: str, code: str, place: Path) -> None:
         lines = [line for line in code.splitlines() if not line.startswith("make ")]
         run(["bash", "-euc", "\n".join(lines)], place)
     elif language == "python":
-        run([sys.executable, "-c", code], place)
+        if can_import(code):
+            run([sys.executable, "-c", code], place)
     elif language == "toml":
         (place / "mine.toml").write_text(code)
         run(["penstock", "bench", "mine.toml", "--dir", ".", "--repeats", "1"], place)
@@ -80,6 +83,11 @@ def run_block(language: str, code: str, place: Path) -> None:
         compile_block(language, code, place)
     else:
         pytest.fail(f"a block of {language} that no test runs")
+
+
+def can_import(code: str) -> bool:
+    needed = NEEDS.match(code)
+    return needed is None or importlib.util.find_spec(needed.group(1)) is not None
 
 
 def run_c(code: str, place: Path) -> None:
@@ -139,6 +147,8 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
         run_block("bash", "penstock read absent.bin\n", tmp_path)
     with pytest.raises(AssertionError):
         run_block("python", "raise SystemExit(3)", tmp_path)
+    with pytest.raises(AssertionError):
+        run_block("python", "# needs numpy\nraise SystemExit(3)", tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES)
