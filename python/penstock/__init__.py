@@ -17,6 +17,8 @@
 Everything runs without a GPU too: the device "host" is an emulated one on ordinary memory.
 """
 
+from penstock._version import VERSION
+
 TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
     from penstock import (
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from penstock.formats.model import Extent
     from penstock.formats.pending import Pending
 
-__version__: str = "0.1.0"
+__version__: str = VERSION
 
 __all__ = [
     "Array",

@@ -190,7 +190,7 @@ class Array(AsNumber):
         """A view by integers, slices and '...'; or, of compound elements, field(name)."""
         if isinstance(index, str):
             return self.field(index)
-        from penstock.formats.reading.selection import select
+        from penstock._selection import select
 
         chosen = select(self.shape, index)
         pairs = list(zip(chosen.first, self.strides, strict=True))

@@ -15,12 +15,12 @@ from stream_decoder import HostStreams
 
 import penstock
 from penstock._dtype import DType
+from penstock._selection import select
 from penstock._shared import shared_context
 from penstock.formats.model import ZLIB, ChunkTable, DatasetInfo, Recipe
 from penstock.formats.reading import batches, decoding, nvcomp_library, packed, unpacking
 from penstock.formats.reading.pieces import Side, Wanted
 from penstock.formats.reading.plan import Plan
-from penstock.formats.reading.selection import select
 
 pytest.importorskip("h5py")
 

@@ -13,11 +13,11 @@ import pytest
 from penstock._array import c_strides
 from penstock._dtype import DType
 from penstock._error import Error
+from penstock._selection import select
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.reading import batches, pieces, plan
 from penstock.formats.reading.pieces import Side, Wanted
 from penstock.formats.reading.plan import Plan
-from penstock.formats.reading.selection import select
 from penstock.formats.simple.single import extent_table
 
 

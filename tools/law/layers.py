@@ -52,8 +52,8 @@ BESIDE = {"include": set(), "src": set(), "bindings": set(), "apps": set(), "exa
 # Python's layers, the lowest first: the patterns of the modules of each.
 LAYERS_OF_PYTHON = {
     "core": [
-        "penstock._core", "penstock._error", "penstock._extras", "penstock._text", "penstock._file_name",
-        "penstock._dtype", "penstock._descriptor",
+        "penstock._core", "penstock._error", "penstock._extras", "penstock._text", "penstock._version",
+        "penstock._selection", "penstock._file_name", "penstock._dtype", "penstock._descriptor",
     ],
     "api": [
         "penstock._api", "penstock._array", "penstock._as_number", "penstock._digest", "penstock._evidence",

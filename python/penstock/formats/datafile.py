@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._api import Context, Outcome
 from penstock._dtype import DType
+from penstock._selection import Selection
 from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.dataset import Dataset
 from penstock.formats.faults import incomplete, refused, unknown
@@ -26,7 +27,6 @@ from penstock.formats.reading.job import Request, read_job, table_of, user_shape
 from penstock.formats.reading.mover import Execution, Job, Mover
 from penstock.formats.reading.ranges import stored_extents
 from penstock.formats.reading.record import Record
-from penstock.formats.reading.selection import Selection
 from penstock.formats.reading.source import Opened, Source
 from penstock.formats.reading.target import stream_handle
 from penstock.formats.writing import appended, check_kind, value_of, values_of, write_job

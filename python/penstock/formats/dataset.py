@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from penstock._array import Array, product
 from penstock._as_number import Unread
 from penstock._dtype import DType
+from penstock._selection import select
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
 from penstock.formats.reading.job import Request, request, user_shape
-from penstock.formats.reading.selection import select
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

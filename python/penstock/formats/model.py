@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from penstock._selection import Box, Shape
+
 if TYPE_CHECKING:
     import numpy as np
 
     from penstock._dtype import DType
-
-Shape = tuple[int, ...]
 
 
 class Extent(NamedTuple):
@@ -30,13 +30,6 @@ class Extent(NamedTuple):
     file: str
     offset_bytes: int
     bytes: int
-
-
-class Box(NamedTuple):
-    """A rectangular part of a dataset: per dimension, [start, stop)."""
-
-    start: Shape
-    stop: Shape
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from penstock.formats.reading.pieces import DIRECT_BYTES, GAP_BYTES, Group
-
-if TYPE_CHECKING:
-    from penstock.formats.reading.packed import Unpack
+from penstock.formats.reading.streams import Unpack
 
 SCRATCH_BYTES = 256 << 20  # of one batch, without the holes between pieces; two are under way at a time
 BATCH_PIECES = 1 << 18

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from penstock import _core
 from penstock._array import Array, c_strides
 from penstock._error import Error
+from penstock._selection import Selection, select
 from penstock.formats.faults import no_memory
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Writer
 from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose
@@ -21,7 +22,6 @@ from penstock.formats.reading.mover import Job, Mover
 from penstock.formats.reading.overlap import check_apart
 from penstock.formats.reading.pieces import Side, Wanted
 from penstock.formats.reading.plan import Plan
-from penstock.formats.reading.selection import Selection, select
 from penstock.formats.reading.target import Target, target_of
 
 _ANY_MEMORY = 1 << 63  # bytes

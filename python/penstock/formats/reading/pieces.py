@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock._error import Error
+from penstock._selection import Selection
 from penstock.formats.model import ChunkTable, DatasetInfo
-from penstock.formats.reading.selection import Selection
 
 GAP_BYTES = 4096  # of unwanted bytes that are read rather than skipped: a page comes from storage as a whole
 DIRECT_BYTES = 256 << 10  # a run this long goes straight to its place, even if scratch would save requests

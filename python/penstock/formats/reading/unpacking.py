@@ -18,7 +18,7 @@ from penstock import _core
 from penstock._error import Error
 from penstock.formats.model import Recipe
 from penstock.formats.reading.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
-from penstock.formats.reading.packed import Packed, Unpack
+from penstock.formats.reading.streams import Packed, Unpack
 
 if TYPE_CHECKING:
     from penstock.formats.reading.mover import Mover

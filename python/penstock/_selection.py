@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from penstock.formats.model import Box, Shape
+Shape = tuple[int, ...]
+
+
+class Box(NamedTuple):
+    """A rectangular part of a dataset: per dimension, [start, stop)."""
+
+    start: Shape
+    stop: Shape
 
 
 @dataclass(frozen=True)
