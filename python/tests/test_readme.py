@@ -151,7 +151,7 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
         run_block("python", "# needs numpy\nraise SystemExit(3)", tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "docs/README.md"])
 def test_links_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text()):
         if "://" not in target:
