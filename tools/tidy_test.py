@@ -218,6 +218,16 @@ class Tidy(unittest.TestCase):
         self.assertIn("src/os/more.cpp:1: unlisted", output)
         self.assertIn("src/os/more.cpp:1: untested", output)
 
+    def test_a_folder_of_a_layer_is_tested_beside_the_source_or_above_and_not_by_another_folder(self):
+        source = {"src/os/file/more.cpp": HEAD, "src/os/file/CMakeLists.txt": "target_sources(x PRIVATE more.cpp)\n"}
+        test = HEAD + '#include "os/file/more.hpp"\n'
+        listed = "target_sources(x PRIVATE fd.cpp)\npenstock_test(os_test fd_test.cpp more_test.cpp)\n"
+        above = {"src/os/more_test.cpp": test, "src/os/CMakeLists.txt": listed}
+        self.assertEqual(tidy(LAWFUL | source | above), (0, ""))
+        self.finds("untested", "src/os/file/more.cpp", HEAD)
+        other = {"src/os/disk/more_test.cpp": test, "src/base/more_test.cpp": test}
+        self.assertIn("src/os/file/more.cpp:1: untested", tidy(LAWFUL | source | other)[1])
+
     def test_an_exception_covers_its_rule_and_file_only_and_must_be_needed(self):
         planted = LAWFUL | {"src/os/fd.cpp": HEAD + "int* fd() { return new int(3); }\n"}
         self.assertEqual(tidy(planted, "raw-memory | src/os/fd.cpp | placed by hand\n"), (0, ""))

@@ -189,7 +189,7 @@ def rule_listed(source: Source, sources: dict[str, Source]) -> Iterator[Finding]
 
 
 def rule_tested(source: Source, sources: dict[str, Source]) -> Iterator[Finding]:
-    """x.cpp in src is tested by a test of its folder, or a kit under tests, that includes its header or names it."""
+    """x.cpp in src is tested by a test beside it, above it in its layer or under tests that names it or its header."""
     path = PurePosixPath(source.path)
     if not source.path.startswith("src/") or path.suffix not in (".cpp", ".cu") or path.stem.endswith("_test"):
         return
@@ -197,8 +197,9 @@ def rule_tested(source: Source, sources: dict[str, Source]) -> Iterator[Finding]
     mention = re.compile(rf'"{re.escape(header)}"|(?<![A-Za-z0-9]){re.escape(path.stem)}(?![A-Za-z0-9])')
     for name, other in sources.items():
         test = PurePosixPath(name)
-        if not (test.parent == path.parent and test.stem.endswith("_test")) and not name.startswith("tests/"):
+        beside = test.parent in path.parents and len(test.parts) > 2 and test.stem.endswith("_test")
+        if not beside and not name.startswith("tests/"):
             continue
         if path.stem.startswith(test.stem.removesuffix("_test") + "_") or mention.search(other.text):
             return
-    yield Finding("untested", source.path, 1, f"no test in {path.parent} or tests is for it")
+    yield Finding("untested", source.path, 1, f"no test in {path.parent}, above it or in tests is for it")
