@@ -2,12 +2,12 @@
 #include <memory>
 
 #include "binding.hpp"
-#include "os/carry.hpp"
-#include "os/late_error.hpp"
-#include "os/new_file.hpp"
+#include "os/new_file/carry.hpp"
+#include "os/new_file/late_error.hpp"
+#include "os/new_file/new_file.hpp"
+#include "os/new_file/target.hpp"
+#include "os/new_file/temporary.hpp"
 #include "os/refusal.hpp"
-#include "os/target.hpp"
-#include "os/temporary.hpp"
 
 namespace penstock::python {
 namespace {

@@ -1,5 +1,5 @@
 // Storms of raw requests, element loads and checks of gathered rows in Python: what the suite gpu-io measures with.
-#include "load/storm.hpp"
+#include "load/storm/storm.hpp"
 
 #include <functional>
 #include <string>

@@ -128,7 +128,7 @@ def device_cache(context: Context, arrays: Sequence[File | tuple[list[File], int
 def allocate(context: Context, bytes: int, kind: str, first_touch: str) -> Buffer: ...
 
 class NewFile:
-    """A file under a temporary name, or none, until publish gives it its own; see src/os/new_file.hpp."""
+    """A file under a temporary name, or none, until publish gives it its own; see src/os/new_file/new_file.hpp."""
 
     def __init__(self, name: FileName, unnamed: bool = False) -> None: ...
     @property
@@ -149,7 +149,7 @@ def carry_rights(older: int, newer: int, name: FileName) -> None:
 
 def temporary_name(base: str, attempt: int, folder: int) -> str: ...
 def need_no_late_error(descriptor: int, name: FileName) -> None:
-    """Error of a write that the kernel accepted and could not do; see src/os/late_error.hpp."""
+    """Error of a write that the kernel accepted and could not do; see src/os/new_file/late_error.hpp."""
 
 def open(context: Context, name: FileName, **options: Any) -> File: ...
 def start(context: Context, direction: str, ranges: list[tuple[File, int, Any]], **options: Any) -> Transfer: ...

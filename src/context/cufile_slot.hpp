@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "path/cufile.hpp"
+#include "path/cufile/cufile.hpp"
 
 namespace penstock::context {
 

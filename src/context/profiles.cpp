@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "os/fd.hpp"
-#include "os/identity.hpp"
+#include "os/file/identity.hpp"
 #include "os/limits.hpp"
 
 namespace penstock::context {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "os/file_facts.hpp"
+#include "os/file/file_facts.hpp"
 #include "penstock/context.hpp"
 #include "penstock/device.hpp"
 #include "policy/costs.hpp"

@@ -6,8 +6,8 @@
 
 #include <fstream>
 
-#include "context/request_costs.hpp"
 #include "context/test_files.hpp"
+#include "context/transfer/request_costs.hpp"
 #include "penstock/profile.hpp"
 
 namespace penstock {

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "context/cufile_slot.hpp"
-#include "context/open_file.hpp"
-#include "context/process_mark.hpp"
+#include "context/files/open_file.hpp"
+#include "context/files/process_mark.hpp"
 #include "context/profiles.hpp"
-#include "context/stream_pool.hpp"
+#include "context/transfer/stream_pool.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
-#include "path/mappings.hpp"
+#include "path/mapped/mappings.hpp"
 #include "penstock/context.hpp"
 #include "policy/policy.hpp"
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <thread>
 
-#include "engine/session.hpp"
+#include "engine/workers/session.hpp"
 #include "os/refusal.hpp"
-#include "path/mappings.hpp"
+#include "path/mapped/mappings.hpp"
 
 namespace penstock::engine {
 namespace {

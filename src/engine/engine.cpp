@@ -7,8 +7,8 @@
 
 #include "base/current_error.hpp"
 #include "base/path_traits.hpp"
-#include "engine/session.hpp"
-#include "os/numa.hpp"
+#include "engine/workers/session.hpp"
+#include "os/memory/numa.hpp"
 
 namespace penstock::engine {
 namespace {

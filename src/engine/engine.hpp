@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine/inline.hpp"
-#include "engine/scheduler.hpp"
-#include "engine/station.hpp"
+#include "engine/jobs/scheduler.hpp"
+#include "engine/workers/station.hpp"
 #include "os/system.hpp"
 
 namespace penstock::engine {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/current_error.hpp"
-#include "engine/session.hpp"
+#include "engine/workers/session.hpp"
 
 namespace penstock::engine {
 namespace {

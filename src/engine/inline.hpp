@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/transfer_state.hpp"
-#include "os/arena.hpp"
+#include "os/memory/arena.hpp"
 #include "os/system.hpp"
 #include "penstock/device.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "os/arena.hpp"
 #include "os/fd.hpp"
+#include "os/memory/arena.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::load {

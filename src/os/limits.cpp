@@ -14,7 +14,7 @@
 #include <fstream>
 
 #include "os/fd.hpp"
-#include "os/numa.hpp"
+#include "os/memory/numa.hpp"
 
 namespace penstock::os {
 namespace {

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "os/arena.hpp"
-#include "os/direct.hpp"
-#include "os/file_facts.hpp"
+#include "os/file/direct.hpp"
+#include "os/file/file_facts.hpp"
 #include "os/limits.hpp"
-#include "os/numa.hpp"
+#include "os/memory/arena.hpp"
+#include "os/memory/numa.hpp"
 #include "os/process_io.hpp"
 #include "os/test_file.hpp"
 #include "penstock/error.hpp"

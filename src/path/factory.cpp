@@ -1,5 +1,5 @@
 // make_path: from a name to a path.
-#include "path/cufile.hpp"
+#include "path/cufile/cufile.hpp"
 #include "path/make.hpp"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "os/arena.hpp"
+#include "os/memory/arena.hpp"
 #include "path/file_rig.hpp"
 
 namespace penstock::path {

@@ -10,9 +10,9 @@
 #include <stdexcept>
 
 #include "conformance/path_rig.hpp"
-#include "os/direct.hpp"
 #include "os/fd.hpp"
-#include "path/mappings.hpp"
+#include "os/file/direct.hpp"
+#include "path/mapped/mappings.hpp"
 #include "path/memory_store.hpp"
 
 namespace penstock::conformance {

@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "path/cufile_api.hpp"
+#include "path/cufile/api.hpp"
 
 namespace penstock::path::cufile {
 

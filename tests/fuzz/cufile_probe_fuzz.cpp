@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "input.hpp"
-#include "path/cufile.hpp"
+#include "path/cufile/cufile.hpp"
 
 namespace {
 

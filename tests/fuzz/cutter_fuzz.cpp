@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/cutter.hpp"
+#include "engine/jobs/cutter.hpp"
 #include "input.hpp"
 
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "hmatrix/assemble/small_problem_rig.hpp"
-#include "hmatrix/multiply/cached_source.hpp"
 #include "hmatrix/multiply/host_product.hpp"
+#include "hmatrix/multiply/source/cached_source.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "input.hpp"
 #include "penstock/checksum.hpp"

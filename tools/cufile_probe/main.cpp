@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "path/cufile_library.hpp"
+#include "path/cufile/library.hpp"
 
 namespace cufile = penstock::path::cufile;
 

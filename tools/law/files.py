@@ -26,7 +26,7 @@ BANNED = [  # rule, what, instead, where (folder prefix), except for files that 
      "the library never ends the process: throw an Error", "src/", TESTS),
     ("getenv", r"\b(?:secure_)?getenv\s*\(", "settings come as options", "src/", TESTS),
     ("cuda", r"\b(?:cuda[A-Z]\w*|cuFile[A-Z]\w*|cu(?:Init|Ctx|Mem|Device|Stream|Event|Pointer|Driver)[A-Z]?\w*)\s*\(",
-     "use the Device contract", "src/", r"^src/device/|^src/path/(?:cufile|gds)|_kernels\.cu$|" + TESTS),
+     "use the Device contract", "src/", r"^src/device/|^src/path/cufile/|_kernels\.cu$|" + TESTS),
     ("raw-memory", r"\bnew\s+[\w:(]|(?<!=)(?<!= )\bdelete\b(?:\s*\[\])?\s+\w|"
      r"(?<![\w.>])(?:std::|::)?(?:malloc|calloc|realloc|free|strdup)\s*\(",
      "use an owner", "src/", TESTS),

@@ -9,8 +9,8 @@
 #include "context/test_files.hpp"
 #include "hmatrix/assemble/small_problem_rig.hpp"
 #include "hmatrix/file/reader.hpp"
-#include "hmatrix/multiply/cached_source.hpp"
 #include "hmatrix/multiply/host_product.hpp"
+#include "hmatrix/multiply/source/cached_source.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "penstock/error.hpp"
 

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-#include "hmatrix/geometry/readers.hpp"
+#include "hmatrix/geometry/read/readers.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {

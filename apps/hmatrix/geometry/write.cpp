@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "hmatrix/geometry/whole_file.hpp"
+#include "hmatrix/geometry/read/whole_file.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {

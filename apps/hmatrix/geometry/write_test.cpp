@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "hmatrix/geometry/read.hpp"
+#include "hmatrix/geometry/read/whole_file.hpp"
 #include "hmatrix/geometry/shapes.hpp"
-#include "hmatrix/geometry/whole_file.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "hmatrix/assemble/leaf_maker.hpp"
-#include "hmatrix/gpu/leaf_group.hpp"
+#include "hmatrix/gpu/leaves/leaf_group.hpp"
 #include "hmatrix/gpu/memory.hpp"
 #include "hmatrix/kernel/problem.hpp"
 

@@ -12,7 +12,7 @@
 
 #include <type_traits>
 
-#include "hmatrix/gpu/aca_team.hpp"
+#include "hmatrix/gpu/leaves/aca_team.hpp"
 
 namespace penstock::hmatrix::gpu {
 

@@ -14,8 +14,8 @@
 #include "hmatrix/assemble/assemble.hpp"
 #include "hmatrix/geometry/shapes.hpp"
 #include "hmatrix/kernel/problem.hpp"
-#include "hmatrix/multiply/cached_source.hpp"
 #include "hmatrix/multiply/host_product.hpp"
+#include "hmatrix/multiply/source/cached_source.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 
 namespace penstock::hmatrix::test {

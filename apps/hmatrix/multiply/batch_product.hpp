@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hmatrix/multiply/source.hpp"
+#include "hmatrix/multiply/source/source.hpp"
 
 namespace penstock::hmatrix {
 

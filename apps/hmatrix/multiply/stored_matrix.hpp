@@ -9,7 +9,7 @@
 
 #include "hmatrix/file/reader.hpp"
 #include "hmatrix/multiply/batch_product.hpp"
-#include "hmatrix/multiply/source.hpp"
+#include "hmatrix/multiply/source/source.hpp"
 #include "hmatrix/solve/vectors.hpp"
 
 namespace penstock::hmatrix {

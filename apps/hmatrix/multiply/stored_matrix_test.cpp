@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "hmatrix/multiply/cached_source.hpp"
+#include "hmatrix/multiply/source/cached_source.hpp"
 #include "hmatrix/multiply/stored_rig.hpp"
 
 namespace penstock::hmatrix {

@@ -8,7 +8,7 @@
 #include "context/test_files.hpp"
 #include "hmatrix/assemble/small_problem_rig.hpp"
 #include "hmatrix/file/reader.hpp"
-#include "hmatrix/multiply/source.hpp"
+#include "hmatrix/multiply/source/source.hpp"
 
 namespace penstock::hmatrix {
 

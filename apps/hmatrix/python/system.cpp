@@ -5,7 +5,7 @@
 #include "hmatrix/file/reader.hpp"
 #include "hmatrix/gpu/functor_on_gpu.hpp"
 #include "hmatrix/kernel/problem.hpp"
-#include "hmatrix/solve/continued.hpp"
+#include "hmatrix/solve/continued/continued.hpp"
 
 namespace penstock::python {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "hmatrix/solve/column.hpp"
+#include "hmatrix/solve/methods/column.hpp"
 #include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "hmatrix/solve/check_options.hpp"
-#include "hmatrix/solve/lockstep.hpp"
-#include "hmatrix/solve/methods.hpp"
-#include "hmatrix/solve/product_log.hpp"
+#include "hmatrix/solve/continued/product_log.hpp"
+#include "hmatrix/solve/methods/lockstep.hpp"
+#include "hmatrix/solve/methods/methods.hpp"
 #include "hmatrix/text.hpp"
 #include "penstock/error.hpp"
 

@@ -28,7 +28,7 @@ class Compute {
 // File and workers must outlive it.
 std::unique_ptr<Compute> make_host_compute(const MatrixFile& file, Workers& workers);
 // On the context's GPU. Throws Error{unsupported} in a build without CUDA, and for a matrix beyond what kernels hold
-// (gpu/digit_plan.hpp, gpu/tile_plan.hpp) or finer than their single precision.
+// (digits/digit_plan.hpp, tiles/tile_plan.hpp) or finer than their single precision.
 std::unique_ptr<Compute> make_gpu_compute(const Context& context, const MatrixFile& file);
 
 }  // namespace penstock::hmatrix

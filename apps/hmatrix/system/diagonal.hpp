@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hmatrix/file/reader.hpp"
-#include "hmatrix/multiply/source.hpp"
+#include "hmatrix/multiply/source/source.hpp"
 #include "hmatrix/solve/block_jacobi.hpp"
 #include "hmatrix/threads/workers.hpp"
 

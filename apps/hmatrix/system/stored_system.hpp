@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "hmatrix/multiply/cached_source.hpp"
-#include "hmatrix/multiply/page_cache_source.hpp"
+#include "hmatrix/multiply/source/cached_source.hpp"
+#include "hmatrix/multiply/source/page_cache_source.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 #include "hmatrix/solve/block_jacobi.hpp"
 #include "hmatrix/solve/solve.hpp"

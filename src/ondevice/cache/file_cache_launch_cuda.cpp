@@ -1,5 +1,5 @@
 // Kernels of the page cache on real GPUs: what nvcc compiled, started on the stream of a Device.
-#include "device/cuda_error.hpp"
+#include "device/cuda/error.hpp"
 #include "ondevice/cache/file_cache_kernels.hpp"
 #include "ondevice/cache/file_cache_launch.hpp"
 

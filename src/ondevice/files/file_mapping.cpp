@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "os/file_facts.hpp"
+#include "os/file/file_facts.hpp"
 
 namespace penstock::ondevice {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cerrno>
 
-#include "os/file_facts.hpp"
-#include "os/residency.hpp"
+#include "os/file/file_facts.hpp"
+#include "os/file/residency.hpp"
 
 namespace penstock::ondevice {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "os/fault_guard.hpp"
+#include "os/memory/fault_guard.hpp"
 #include "penstock/ondevice/request.hpp"
 #include "penstock/path.hpp"
 

@@ -12,7 +12,7 @@
 #include "ondevice/cache/store_server_rig.hpp"
 #include "ondevice/service/bad_system_rig.hpp"
 #include "ondevice/service/striped_rig.hpp"
-#include "os/residency.hpp"
+#include "os/file/residency.hpp"
 
 namespace penstock::ondevice {
 namespace {

@@ -13,8 +13,8 @@
 #include "ondevice/device_rig.hpp"
 #include "ondevice/service/opened_file_rig.hpp"
 #include "ondevice/service/registering_rig.hpp"
-#include "os/file_facts.hpp"
-#include "os/residency.hpp"
+#include "os/file/file_facts.hpp"
+#include "os/file/residency.hpp"
 
 namespace penstock::ondevice {
 namespace {

@@ -14,7 +14,7 @@
 #include "ondevice/device_rig.hpp"
 #include "ondevice/service/bad_system_rig.hpp"
 #include "ondevice/service/striped_rig.hpp"
-#include "os/residency.hpp"
+#include "os/file/residency.hpp"
 
 namespace penstock::ondevice {
 namespace {

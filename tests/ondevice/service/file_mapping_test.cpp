@@ -14,7 +14,7 @@
 #include "ondevice/mailbox_memory.hpp"
 #include "ondevice/service/registering_rig.hpp"
 #include "ondevice/service/striped_rig.hpp"
-#include "os/file_facts.hpp"
+#include "os/file/file_facts.hpp"
 #include "penstock/ondevice/file_store.hpp"
 
 namespace penstock::ondevice {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "os/fd.hpp"
-#include "os/residency.hpp"
+#include "os/file/residency.hpp"
 #include "os/system.hpp"
 
 namespace penstock::ondevice {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "os/direct.hpp"
 #include "os/fd.hpp"
+#include "os/file/direct.hpp"
 #include "penstock/path.hpp"
 
 namespace penstock::ondevice {

@@ -10,7 +10,7 @@
 
 #include "context/test_files.hpp"
 #include "ondevice/service/opened_file_rig.hpp"
-#include "os/residency.hpp"
+#include "os/file/residency.hpp"
 
 namespace penstock::ondevice {
 namespace {

@@ -19,7 +19,7 @@
 #include "ondevice/channel/memory_rig.hpp"
 #include "ondevice/service/held_reads_rig.hpp"
 #include "ondevice/service/opened_file_rig.hpp"
-#include "os/residency.hpp"
+#include "os/file/residency.hpp"
 
 namespace penstock::ondevice {
 namespace {

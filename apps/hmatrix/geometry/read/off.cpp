@@ -1,0 +1,111 @@
+// OFF and its kin: three counts, a line a vertex, a line a face. What follows on these lines is passed over.
+#include <algorithm>
+#include <vector>
+
+#include "hmatrix/geometry/read/readers.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+namespace {
+
+constexpr char kComment = '#';
+
+// The first prefixes may be ST, C, N in this order; those that change what a vertex is are refused.
+void check_kind(const Source& source, std::string_view word) {
+    std::string_view prefix = word.substr(0, word.size() - std::min<std::size_t>(3, word.size()));
+    if (!word.ends_with("OFF")) source.refuse_line("'" + shown(word) + "' where OFF should stand");
+    for (const std::string_view known : {"ST", "C", "N"}) {
+        if (prefix.starts_with(known)) prefix.remove_prefix(known.size());
+    }
+    if (prefix.empty()) return;
+    ErrorInfo info;
+    info.code = ErrorCode::unsupported;
+    info.operation = "read mesh";
+    info.file = source.name();
+    info.cause = shown(word) + " has vertices of another number of coordinates than three";
+    throw Error(std::move(info));
+}
+
+void refuse_binary(const Source& source) {
+    ErrorInfo info;
+    info.code = ErrorCode::unsupported;
+    info.operation = "read mesh";
+    info.file = source.name();
+    info.cause = "binary OFF is not read here";
+    info.advice = "write it as text, or as binary PLY";
+    throw Error(std::move(info));
+}
+
+// The next line that holds anything but a comment, up to the comment.
+std::string_view next_full_line(Source& source, const std::string& what) {
+    std::string_view line;
+    while (source.next_line(line)) {
+        line = line.substr(0, line.find(kComment));
+        std::string_view rest = line;
+        if (!first_word(rest).empty()) return line;
+    }
+    source.refuse_line("the file ends before " + what, "the file is cut off, or its counts are wrong");
+}
+
+std::string_view word_of(const Source& source, std::string_view& line, const std::string& what) {
+    const std::string_view word = first_word(line);
+    if (word.empty()) source.refuse_line("the line ends before " + what);
+    return word;
+}
+
+struct Counts {
+    std::int64_t vertices = 0, faces = 0;
+};
+
+Counts counts_of(Source& source) {
+    std::string_view line = next_full_line(source, "the counts"), rest = line;
+    const std::string_view kind = first_word(rest);
+    check_kind(source, kind);
+    std::string_view after = rest;
+    if (first_word(after) == "BINARY") refuse_binary(source);
+    if (first_word(after = rest).empty()) rest = next_full_line(source, "the counts");
+    Counts counts;
+    counts.vertices = source.to_integer(word_of(source, rest, "the number of vertices"), "the number of vertices");
+    counts.faces = source.to_integer(word_of(source, rest, "the number of faces"), "the number of faces");
+    source.check_count(counts.vertices, "vertices", 6);
+    source.check_count(counts.faces, "faces", 8);
+    return counts;
+}
+
+void take_face(const Source& source, std::string_view line, MeshBuilder& builder, std::vector<std::int64_t>& face) {
+    const std::int64_t corners = source.to_integer(first_word(line), "the number of corners");
+    if (corners < 3 || corners > static_cast<std::int64_t>(line.size())) {
+        source.refuse_line("a face of " + std::to_string(corners) + " corners", "faces need three or more, all there");
+    }
+    face.clear();
+    for (std::int64_t k = 0; k < corners; ++k) {
+        face.push_back(source.to_integer(word_of(source, line, "all corners of a face"), "a corner of a face"));
+    }
+    builder.face(face);
+}
+
+}  // namespace
+
+Mesh read_off(Source& source, double unit_metres) {
+    const Counts counts = counts_of(source);
+    MeshBuilder builder(source);
+    builder.mesh().vertices.reserve(static_cast<std::size_t>(counts.vertices));
+    builder.mesh().triangles.reserve(static_cast<std::size_t>(counts.faces));
+    for (std::int64_t i = 0; i < counts.vertices; ++i) {
+        std::string_view line = next_full_line(source, "vertex " + std::to_string(i));
+        const double x = source.to_number(word_of(source, line, "x"), "x");
+        const double y = source.to_number(word_of(source, line, "y"), "y");
+        const double z = source.to_number(word_of(source, line, "z"), "z");
+        builder.vertex(x, y, z);
+    }
+    std::vector<std::int64_t> face;
+    for (std::int64_t i = 0; i < counts.faces; ++i) {
+        take_face(source, next_full_line(source, "face " + std::to_string(i)), builder, face);
+    }
+    if (const auto extra = source.next_word(kComment)) {
+        source.refuse_line("'" + shown(*extra) + "' follows the last face", "the counts do not fit the file");
+    }
+    return builder.finish(unit_metres);
+}
+
+}  // namespace penstock::hmatrix

@@ -1,0 +1,56 @@
+// HACApK's input: text of nothing but numbers. Nodes, faces with 0-based corners, then per face integer and real
+// parameters, the first real one being the potential in volts.
+#include <array>
+
+#include "hmatrix/geometry/read/readers.hpp"
+
+namespace penstock::hmatrix {
+namespace {
+
+struct Shape {
+    std::int64_t faces = 0, integers = 0, reals = 0;
+};
+
+Shape shape_of(Source& source) {
+    Shape shape;
+    shape.faces = source.count("faces", 6);
+    const std::int64_t corners = source.integer("nodes of a face");
+    if (corners != 3) source.refuse_line("faces of " + std::to_string(corners) + " nodes; triangles are read here");
+    shape.integers = source.count("integer parameters of a face", 2);
+    shape.reals = source.count("real parameters of a face", 2);
+    return shape;
+}
+
+}  // namespace
+
+Mesh read_pbf(Source& source, double unit_metres) {
+    MeshBuilder builder(source);
+    const std::int64_t nodes = source.count("nodes", 6);
+    builder.mesh().vertices.reserve(static_cast<std::size_t>(nodes));
+    for (std::int64_t i = 0; i < nodes; ++i) {
+        const double x = source.number("x"), y = source.number("y"), z = source.number("z");
+        builder.vertex(x, y, z);
+    }
+    const Shape shape = shape_of(source);
+    builder.mesh().triangles.reserve(static_cast<std::size_t>(shape.faces));
+    for (std::int64_t i = 0; i < shape.faces; ++i) {
+        std::array<std::int64_t, 3> face{};
+        for (std::int64_t& corner : face) corner = source.integer("a corner of a face");
+        builder.face(face);
+    }
+    for (std::int64_t i = 0; i < shape.faces; ++i) {
+        for (std::int64_t k = 0; k < shape.integers; ++k) source.integer("an integer parameter");
+    }
+    for (std::int64_t i = 0; i < shape.faces; ++i) {
+        for (std::int64_t k = 0; k < shape.reals; ++k) {
+            const double value = source.number("a real parameter");
+            if (k == 0) builder.mesh().values.push_back(value);
+        }
+    }
+    if (const auto extra = source.next_word()) {
+        source.refuse_line("'" + shown(*extra) + "' follows the last parameter", "the counts do not fit the file");
+    }
+    return builder.finish(unit_metres);
+}
+
+}  // namespace penstock::hmatrix

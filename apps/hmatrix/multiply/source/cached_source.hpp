@@ -1,0 +1,118 @@
+// Batches by way of memory of a given size: part of it pinned, the rest a cache that reads ahead.
+//
+// Pinned memory holds either the first tiers of every batch, the most significant few percent, or the first batches
+// whole. What is left holds whole batches, the one used longest ago replaced first. Where many fit, several are read by
+// one transfer: of one batch each, 32 under way, an H200 gets 43 GB/s from the page cache, of eight 52. Runs on any
+// device: the memory is the device's where products run on a GPU, and page-locked memory of the host otherwise.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "hmatrix/file/reader.hpp"
+#include "hmatrix/multiply/source/source.hpp"
+#include "hmatrix/multiply/verifier.hpp"
+#include "hmatrix/threads/workers.hpp"
+#include "penstock/context.hpp"
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+
+struct CacheOptions {
+    std::int64_t cache_bytes = 0;     // of memory for matrix bytes; 0: as much as the whole matrix takes
+    int pinned_tiers = 0;             // of every batch
+    std::int64_t pinned_batches = 0;  // whole, from the first on; -1: as many as fit
+    int read_ahead = -1;              // batches under way beside the one in use; -1: as many as there is room for
+    PathKind path = PathKind::automatic;
+    Verify verify = Verify::first;
+    MemoryKind memory = MemoryKind::pinned;
+};
+
+class CachedSource final : public BatchSource {
+  public:
+    // Reads what is pinned. Throws Error{invalid_argument} when the cache cannot hold what is pinned and one batch.
+    CachedSource(const Context& context, Workers& workers, const MatrixFile& file, const CacheOptions& options);
+    ~CachedSource() override;
+
+    void begin(const Sweep& sweep) override;
+    BatchView take(std::int64_t batch) override;
+    std::int64_t room() const noexcept override { return slots_.empty() ? file_.head().batches : slots(); }
+    void give_back(std::int64_t batch) override;
+    SourceCounts counts() const override { return counts_; }
+
+    std::int64_t pinned_bytes() const noexcept;
+    int pinned_tiers() const noexcept { return options_.pinned_tiers; }
+    std::int64_t pinned_batches() const noexcept { return pinned_batches_; }
+    std::int64_t slots() const noexcept { return static_cast<std::int64_t>(slots_.size()); }
+
+  private:
+    struct Region {  // part of a batch in memory: its first byte is `begin` bytes into the batch
+        std::byte* memory = nullptr;
+        std::int64_t begin = 0;
+    };
+    struct Read {  // of one or more slots
+        Transfer transfer;
+        std::int64_t bytes = 0;
+        bool counted = false;
+    };
+    struct Slot {
+        Region region;
+        std::int64_t batch = -1;
+        int tiers = 0;
+        bool reading = false;
+        bool in_use = false;
+        std::uint64_t used = 0;  // when last, in takes
+        std::shared_ptr<Read> read;
+    };
+    struct Wanted {
+        Slot* slot;
+        std::int64_t batch;
+    };
+
+    std::int64_t pinned_prefix(std::int64_t batch) const noexcept;  // bytes
+    std::int64_t slot_begin(std::int64_t batch) const noexcept;
+    void choose_pinned(std::int64_t slot_bytes);
+    void load_pinned();
+    void make_slots(std::int64_t slot_bytes);
+    bool passes_through(std::int64_t batch) const noexcept;
+    std::int64_t upcoming(std::int64_t steps) const noexcept;
+    std::int64_t steps_until(std::int64_t batch) const noexcept;
+    int steps_ahead() const noexcept;
+    bool wanted_soon(std::int64_t batch) const noexcept;
+    static bool goes_later(const Slot* one, const Slot* other) noexcept;
+    Slot* victim() noexcept;
+    std::vector<Slot*> victims_ahead();
+    Slot& slot_for_now();
+    Slot& fetch(std::int64_t batch);
+    void leave(Slot& slot) noexcept;
+    std::int64_t slot_part(std::int64_t batch, int tiers) const noexcept;  // bytes
+    void start_read(std::span<const Wanted> wanted);
+    void end_read(Read& read);
+    void finish_read(Slot& slot);
+    std::vector<Wanted> choose_ahead();
+    void read_ahead();
+    Error ends_early() const;
+    void count(const Outcome& outcome);
+
+    Context context_;
+    const MatrixFile& file_;
+    CacheOptions options_;
+    std::int64_t pinned_batches_ = 0;
+    Buffer pinned_memory_;
+    std::vector<Region> pinned_;  // of each batch; memory is null where nothing is pinned
+    Buffer slot_memory_;
+    std::vector<Slot> slots_;
+    std::size_t together_ = 1;  // batches that one transfer reads ahead
+    std::vector<Slot*> slot_of_;  // of each batch; null: in none
+    Verifier verifier_;
+    Sweep sweep_;
+    std::int64_t position_ = 0;              // in sweep_.order
+    std::vector<std::int64_t> place_now_;    // of each batch in sweep_.order; -1: not there
+    std::vector<std::int64_t> place_next_;   // in sweep_.next
+    std::uint64_t takes_ = 0;
+    SourceCounts counts_;
+};
+
+}  // namespace penstock::hmatrix

@@ -1,0 +1,120 @@
+// See read_ahead.hpp.
+#include "hmatrix/multiply/source/read_ahead.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "penstock/error.hpp"
+
+namespace penstock::hmatrix {
+
+void ReadAhead::begin(const Sweep& sweep) {
+    sweep_ = sweep;
+    position_ = 0;
+    for (Place& place : places_) {
+        if (place.state == State::taken || place.state == State::wanted) place.state = State::free;
+    }
+    want();
+}
+
+std::int64_t ReadAhead::upcoming(std::int64_t steps) const noexcept {
+    const std::int64_t at = position_ + steps;
+    const auto now = static_cast<std::int64_t>(sweep_.order.size());
+    if (at < now) return sweep_.order[at];
+    return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
+}
+
+// As many as there are places: not soon.
+std::int64_t ReadAhead::steps_until(std::int64_t batch) const noexcept {
+    std::int64_t steps = 0;
+    while (steps < places() && upcoming(steps) != batch) ++steps;
+    return steps;
+}
+
+ReadAhead::Place* ReadAhead::find(std::int64_t batch) noexcept {
+    for (Place& place : places_) {
+        if (place.batch == batch && place.state != State::free) return &place;
+    }
+    return nullptr;
+}
+
+// A free one, or else the one whose batch is needed last, if that is later than `steps`.
+ReadAhead::Place* ReadAhead::place_for(std::int64_t steps) noexcept {
+    Place* found = nullptr;
+    std::int64_t latest = steps;
+    for (Place& place : places_) {
+        if (place.state == State::free) return &place;
+        if (place.state != State::ready && place.state != State::wanted) continue;
+        const std::int64_t needed = steps_until(place.batch);
+        if (needed <= latest) continue;
+        latest = needed;
+        found = &place;
+    }
+    return found;
+}
+
+void ReadAhead::want(Place& place, std::int64_t batch) const { place = {batch, sweep_.tiers, State::wanted, nullptr}; }
+
+void ReadAhead::want() {
+    for (std::int64_t step = 0; step < places(); ++step) {
+        const std::int64_t batch = upcoming(step);
+        if (batch < 0) return;
+        Place* place = find(batch);
+        if (place != nullptr && (place->state != State::ready || place->tiers >= sweep_.tiers)) continue;
+        if (place == nullptr) place = place_for(step);
+        if (place == nullptr) return;
+        want(*place, batch);
+    }
+}
+
+ReadAhead::Fetch ReadAhead::start() {
+    Place* first = nullptr;
+    for (Place& place : places_) {
+        if (place.state != State::wanted) continue;
+        if (first == nullptr || steps_until(place.batch) < steps_until(first->batch)) first = &place;
+    }
+    if (first == nullptr) return {};
+    first->state = State::filling;
+    return {first - places_.data(), first->batch, first->tiers};
+}
+
+void ReadAhead::fetched(std::int64_t place, std::exception_ptr failure) {
+    places_[place].failure = std::move(failure);
+    places_[place].state = State::ready;
+}
+
+std::int64_t ReadAhead::ready(std::int64_t batch) {
+    want();
+    const Place* const place = find(batch);
+    const auto taken = [](const Place& one) { return one.state == State::taken; };
+    if (upcoming(0) != batch || (place != nullptr && taken(*place))) {
+        throw Error(ErrorCode::internal, "take a batch",
+                    "batch " + std::to_string(batch) + " is taken out of order, or again",
+                    "take the batches in the order of the sweep and give them back");
+    }
+    if (place != nullptr) return place->state == State::ready ? place - places_.data() : -1;
+    // Otherwise places are still being filled with what an earlier sweep wanted.
+    if (std::all_of(places_.begin(), places_.end(), taken)) {
+        throw Error(ErrorCode::internal, "take a batch", "all " + std::to_string(places()) + " places are in use",
+                    "give back a batch that was taken");
+    }
+    return -1;
+}
+
+void ReadAhead::take(std::int64_t place) {
+    Place& at = places_[place];
+    if (at.failure) {
+        at.state = State::free;
+        std::rethrow_exception(std::exchange(at.failure, nullptr));
+    }
+    at.state = State::taken;
+    ++position_;
+    want();
+}
+
+void ReadAhead::give_back(std::int64_t batch) {
+    if (Place* const place = find(batch)) place->state = State::free;
+    want();
+}
+
+}  // namespace penstock::hmatrix

@@ -1,0 +1,101 @@
+// What the copies of a DeviceCache share: the cache of the ondevice layer, with the files and the context it needs.
+//
+// Whoever uses the cache holds `closing_` shared, so that closing waits for them and nothing is written after its
+// flush. Who comes while somebody closes waits at the entry: else a cache that is always in use could never be closed.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "context/files/open_file.hpp"
+#include "context/state.hpp"
+#include "ondevice/cache/file_cache.hpp"
+#include "penstock/device_cache.hpp"
+
+namespace penstock::context {
+
+// The files of one array.
+struct OpenArray {
+    std::vector<std::shared_ptr<OpenFile>> files;
+    std::uint64_t stripe_bytes = 0;  // of one file: not used
+};
+
+// What somebody asked of an array, for errors.
+struct CacheRequest {
+    const char* operation;
+    std::uint32_t array = 0;
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t bytes = 0;
+};
+
+class DeviceCacheState {
+  public:
+    // `context` is the state of `owner`.
+    DeviceCacheState(const Context& owner, ContextState& context, std::vector<OpenArray> arrays,
+                     const DeviceCacheOptions& options);
+    ~DeviceCacheState();
+    DeviceCacheState(const DeviceCacheState&) = delete;
+    DeviceCacheState& operator=(const DeviceCacheState&) = delete;
+
+    // Calls `use(cache)` while nobody can close it. Throws in a forked child, and when it is closed.
+    template <class Use>
+    auto with_cache(const CacheRequest& request, const Use& use) const {
+        context_.check_process();
+        const std::shared_lock lock = entered();
+        need_open(request);
+        context_.device->enter_thread();
+        return use(*cache_);
+    }
+
+    // Throws Error when there is no such array, or the range leaves it.
+    void check_range(const ondevice::FileCache& cache, const CacheRequest& request) const;
+    // Throws Error when the device cannot address the memory.
+    void check_memory(const CacheRequest& request, const MemoryView& memory) const;
+    // Throws what became of work on a range, unless it is done.
+    void check(const CacheRequest& request, const ondevice::FileCache::Failure& failure) const;
+    // The same of work on rows, whose failures name a place in the list of indices.
+    struct RowsRequest {
+        const CacheRequest& request;
+        const RowLayout& rows;
+        const MemoryView& indices;
+    };
+    void check(const RowsRequest& asked, const ondevice::FileCache::Failure& failure) const;
+    [[noreturn]] void refuse(const CacheRequest& request, const std::string& cause, const std::string& advice) const;
+    [[noreturn]] void refuse_pins(const CacheRequest& request, std::uint64_t pages, std::uint64_t most) const;
+    [[noreturn]] void fail(const CacheRequest& request, ondevice::Status status) const;
+
+    void close();
+    DeviceCacheStatistics statistics(ondevice::FileCache& cache) const;
+    std::uint32_t arrays() const noexcept { return static_cast<std::uint32_t>(arrays_.size()); }
+    const DeviceCacheOptions& options() const noexcept { return options_; }
+
+  private:
+    std::shared_lock<std::shared_mutex> entered() const {
+        const std::scoped_lock entry(entry_);
+        return std::shared_lock(closing_);
+    }
+    void need_open(const CacheRequest& request) const;
+    std::string name_of(const CacheRequest& request) const;
+    const OpenFile& file_of(std::uint32_t number) const;
+    void add_arrays(DeviceCacheStatistics& found, ondevice::FileCache& cache) const;
+    [[noreturn]] void fail_late_sync(const CacheRequest& request) const;
+    [[noreturn]] void fail_at(const CacheRequest& page, ondevice::Status status) const;
+    using Told = std::vector<ondevice::ServedFailure>;
+    const ondevice::ServedFailure* told_of(const CacheRequest& range, const Told& failures) const;
+    [[noreturn]] void fail_storage(const CacheRequest& request, const ondevice::ServedFailure& failure) const;
+    std::uint64_t index_at(const MemoryView& indices, std::uint64_t place) const;
+
+    const Context owner_;
+    ContextState& context_;
+    const DeviceCacheOptions options_;
+    const std::vector<OpenArray> arrays_;
+    bool writable_ = false;
+    mutable std::mutex entry_;
+    mutable std::shared_mutex closing_;
+    std::unique_ptr<ondevice::FileCache> cache_;  // null: closed
+};
+
+}  // namespace penstock::context

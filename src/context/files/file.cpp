@@ -1,0 +1,148 @@
+// The public File, Transfer and Outcome.
+#include <utility>
+
+#include "context/state.hpp"
+#include "context/transfer/ranges.hpp"
+#include "os/file/residency.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock {
+namespace {
+
+// A File that was never opened or was moved from.
+const context::FileState& opened(const std::shared_ptr<context::FileState>& state) {
+    if (!state) throw Error(ErrorCode::invalid_argument, "use file", "the file is not open");
+    state->context->check_process();
+    return *state;
+}
+
+// A Transfer that was never started, or one of the process that forked this one.
+engine::TransferState& started(const std::shared_ptr<engine::TransferState>& state,
+                               const std::shared_ptr<context::ContextState>& context) {
+    if (!state) throw Error(ErrorCode::invalid_argument, "use transfer", "the transfer was never started");
+    context->check_process();
+    return *state;
+}
+
+struct Move {
+    context::Submission submission;
+    MemoryView memory;
+    std::uint64_t offset_bytes = 0;
+};
+
+std::shared_ptr<engine::TransferState> begin(const context::FileState& state, const Move& move,
+                                             const TransferOptions& options) {
+    auto transfer =
+        context::prepare(*state.context, move.submission,
+                         {{state.file, move.offset_bytes, move.memory.data, move.memory.bytes}}, options);
+    state.context->engine.start(transfer);
+    return transfer;
+}
+
+Outcome finish(const context::FileState& state, const Move& move, const TransferOptions& options) {
+    const auto transfer = begin(state, move, options);
+    *transfer->seen = true;
+    Outcome outcome = transfer->take_result();
+    if (outcome.ok() && outcome.bytes == 0 && move.submission.direction == Direction::read) {
+        const context::FileRange range{state.file, move.offset_bytes, move.memory.data, move.memory.bytes};
+        context::check_offset(range, "read", state.file->size_bytes());
+    }
+    return outcome;
+}
+
+}  // namespace
+
+const std::string& File::name() const noexcept {
+    static const std::string none;
+    return state_ ? state_->file->handle().name : none;
+}
+
+std::uint64_t File::size_bytes() const { return opened(state_).file->size_bytes(); }
+
+FileFacts File::facts() const {
+    const context::OpenFile& file = *opened(state_).file;
+    FileFacts facts;
+    facts.name = file.handle().name;
+    facts.file_system = file.facts().file_system;
+    facts.size_bytes = file.size_bytes();
+    facts.direct = file.direct().usable;
+    facts.offset_alignment = file.direct().offset_alignment;
+    facts.memory_alignment = file.direct().memory_alignment;
+    facts.alignment_source = file.direct().source;
+    facts.direct_cause = file.direct().cause;
+    return facts;
+}
+
+Outcome File::read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
+    return finish(opened(state_), {{Direction::read, memory.kind, true}, memory, offset_bytes}, options);
+}
+
+Outcome File::write(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
+    return finish(opened(state_), {{Direction::write, memory.kind, true}, memory, offset_bytes}, options);
+}
+
+Transfer File::start_read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
+    return start(Direction::read, memory, offset_bytes, options);
+}
+
+Transfer File::start_write(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
+    return start(Direction::write, memory, offset_bytes, options);
+}
+
+Transfer File::start(Direction direction, const MemoryView& memory, std::uint64_t offset_bytes,
+                     const TransferOptions& options) const {
+    const context::FileState& state = opened(state_);
+    Transfer transfer;
+    transfer.context_ = state.context;
+    transfer.state_ = begin(state, {{direction, memory.kind, false}, memory, offset_bytes}, options);
+    return transfer;
+}
+
+void File::sync() const { opened(state_).file->sync(); }
+
+void File::close() { opened(state_).file->close(); }
+
+bool File::register_mapping(std::string& why) const {
+    const context::FileState& state = opened(state_);
+    return state.context->mappings->register_all(state.file->handle(), why);
+}
+
+Residency File::residency(std::uint64_t offset_bytes, std::uint64_t bytes) const {
+    return os::residency(opened(state_).file->handle().buffered_fd, offset_bytes, bytes);
+}
+
+void File::drop_cache(std::uint64_t offset_bytes, std::uint64_t bytes) const {
+    const context::FileState& state = opened(state_);
+    os::drop_cache(state.context->system, state.file->handle().buffered_fd, name(), offset_bytes, bytes);
+}
+
+const Outcome& Outcome::or_throw() const {
+    if (!error.ok()) throw Error(error);
+    return *this;
+}
+
+bool Transfer::done() const { return started(state_, context_).done(); }
+
+bool Transfer::wait(Deadline deadline) const { return started(state_, context_).wait(deadline); }
+
+Outcome Transfer::result(Deadline patience) const {
+    engine::TransferState& transfer = started(state_, context_);
+    *transfer.seen = true;
+    return transfer.result(patience);
+}
+
+void Transfer::cancel() const {
+    engine::TransferState& transfer = started(state_, context_);
+    context_->engine.cancel(transfer);
+}
+
+std::uint64_t Transfer::bytes_done() const noexcept { return state_ ? state_->bytes_done() : 0; }
+
+std::uint64_t Transfer::bytes_total() const noexcept { return state_ ? state_->bytes_total() : 0; }
+
+const Plan& Transfer::plan() const noexcept {
+    static const Plan none;
+    return state_ ? state_->plan() : none;
+}
+
+}  // namespace penstock

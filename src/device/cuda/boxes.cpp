@@ -1,0 +1,74 @@
+// Boxes on a GPU: planned on the host, uploaded as tables, moved by one kernel for each table.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "device/boxes/box_plan.hpp"
+#include "device/cuda/box_ring.hpp"
+#include "device/cuda/stream.hpp"
+#include "device/host/box_host.hpp"
+
+namespace penstock::device {
+
+BoxRing::BoxRing(int device_index) {
+    for (Table& table : tables_) {
+        table.pinned.reset(allocate_pinned<std::byte>(kTableBytes));
+        void* memory = nullptr;
+        cuda_check(cudaMalloc(&memory, kTableBytes), "cudaMalloc");
+        table.memory.reset(static_cast<std::byte*>(memory));
+        table.free = std::make_unique<CudaEvent>(device_index);
+    }
+}
+
+BoxLaunch BoxRing::upload(std::span<const Box> boxes, std::span<const std::byte> pattern, cudaStream_t stream) {
+    current_ = (current_ + 1) % kTables;
+    Table& table = tables_[current_];
+    table.free->wait(Deadline::never());
+    std::byte* pinned = table.pinned.get();
+    std::byte* memory = table.memory.get();
+    if (!pattern.empty()) std::memcpy(pinned, pattern.data(), pattern.size());
+    auto* works = reinterpret_cast<BoxWork*>(pinned + kWorksOffset);
+    auto* first_units = reinterpret_cast<std::uint64_t*>(works + boxes.size());
+    std::uint64_t units = 0;
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+        Box box = boxes[i];
+        if (!pattern.empty()) box.source = memory;
+        works[i] = plan_box(box);
+        first_units[i] = units;
+        units += units_of(works[i]);
+    }
+    first_units[boxes.size()] = units;
+    const std::size_t begin = pattern.empty() ? kWorksOffset : 0;
+    const auto end = static_cast<std::size_t>(reinterpret_cast<std::byte*>(first_units + boxes.size() + 1) - pinned);
+    cuda_check(cudaMemcpyAsync(memory + begin, pinned + begin, end - begin, cudaMemcpyHostToDevice, stream),
+               "cudaMemcpyAsync");
+    const auto in_memory = [&](const void* at) { return memory + (static_cast<const std::byte*>(at) - pinned); };
+    return {reinterpret_cast<const std::uint64_t*>(in_memory(first_units)),
+            reinterpret_cast<const BoxWork*>(in_memory(works)), static_cast<std::uint32_t>(boxes.size()), units};
+}
+
+void BoxRing::used(cudaStream_t stream) {
+    cuda_check(cudaEventRecord(tables_[current_].free->native(), stream), "cudaEventRecord");
+}
+
+void CudaStream::queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern) {
+    if (boxes.empty()) return;
+    const ScopedCudaDevice scope(facts_.index);
+    if (!box_ring_) box_ring_ = std::make_unique<BoxRing>(facts_.index);
+    while (!boxes.empty()) {
+        const std::size_t count = std::min<std::size_t>(boxes.size(), BoxRing::kBoxes);
+        const BoxLaunch launch = box_ring_->upload(boxes.first(count), pattern, stream_);
+        cuda_check(launch_move_boxes(launch, facts_.processors, stream_), "launch of a copy of boxes");
+        box_ring_->used(stream_);
+        boxes = boxes.subspan(count);
+    }
+}
+
+void CudaStream::copy_boxes(std::span<const Box> boxes) { queue_boxes(simplified(boxes), {}); }
+
+void CudaStream::fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) {
+    const BoxFill fill = plan_fill(boxes, item);
+    queue_boxes(fill.boxes, fill.pattern);
+}
+
+}  // namespace penstock::device

@@ -1,0 +1,88 @@
+// Streams of a GPU. They do not synchronise with the default stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "device/cuda/box_ring.hpp"
+#include "device/cuda/event.hpp"
+#include "device/cuda/kernels.hpp"
+#include "penstock/device.hpp"
+
+namespace penstock::device {
+
+struct CudaFacts {
+    int index = 0;
+    int processors = 1;                // SMs
+    bool kernels_reach_pinned = true;  // registered host memory has one address on both sides
+};
+
+// Pinned tables of copy tasks, reused in turn. A table is rewritten only after the kernel that read it is done.
+class TaskRing {
+  public:
+    static constexpr std::uint32_t kTasks = 2048;  // of one table
+    explicit TaskRing(int device_index);
+    CopyTask* next();                // waits until the oldest table is free
+    void used(cudaStream_t stream);  // the table handed out last is read by work queued so far
+
+  private:
+    static constexpr std::size_t kTables = 4;
+    struct Table {
+        std::unique_ptr<CopyTask, CudaFreeHost> tasks;
+        std::unique_ptr<CudaEvent> free;
+    };
+    std::array<Table, kTables> tables_;
+    std::size_t current_ = kTables - 1;
+};
+
+struct ChecksumSegment;
+struct ChecksumTable;
+
+// Segments on their way to a kernel and their sums on the way back.
+struct ChecksumTables {
+    ChecksumTables();
+    std::unique_ptr<ChecksumTable, CudaFreeHost> pinned;
+    std::unique_ptr<ChecksumTable, CudaFree> memory;
+};
+
+class CudaStream final : public Stream {
+  public:
+    explicit CudaStream(const CudaFacts& facts);
+    ~CudaStream() override;
+
+    void copy(CopyDirection direction, void* destination, const void* source, std::uint64_t bytes) override;
+    void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) override;
+    void copy_boxes(std::span<const Box> boxes) override;
+    void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
+    void record(Event& event) override;
+    void wait(Event& event) override;
+    void synchronize() override;
+    void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) override;
+    StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
+                            std::uint64_t seed) override;
+    std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) override;
+    void fill(void* memory, std::uint64_t bytes, int byte_value) override;
+    void* native_handle() noexcept override { return stream_; }
+
+  private:
+    void launch_tasks(std::uint32_t count);
+    void queue_boxes(std::span<const Box> boxes, std::span<const std::byte> pattern);
+    std::vector<std::uint64_t> sum_segments(ChecksumKind kind, std::span<const ChecksumSegment> segments);
+    void ensure_results();
+
+    CudaFacts facts_;
+    cudaStream_t stream_ = nullptr;
+    std::unique_ptr<TaskRing> ring_;                // made by the first batch
+    std::unique_ptr<BoxRing> box_ring_;             // made by the first boxes
+    std::unique_ptr<ChecksumTables> checksums_;     // made by the first checksum
+    CopyTask* tasks_ = nullptr;                     // the table being filled
+    std::unique_ptr<StampResult, CudaFree> found_;  // made by the first check, as the next
+    std::unique_ptr<StampResult, CudaFreeHost> found_host_;
+};
+
+}  // namespace penstock::device

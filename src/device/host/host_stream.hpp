@@ -1,0 +1,112 @@
+// Streams and events of the emulated GPU: in-order queues, each run by a thread of its own.
+//
+// What must stay true: work of one stream runs in order; work of two streams overlaps unless an event orders it; memory
+// moves late in a throttled copy, so that reading a destination, or reusing a source, too early shows. Errors found
+// while work runs stay with the stream: every later call on it throws them, as on a GPU.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "device/host/host_memory.hpp"
+#include "os/memory/fault_guard.hpp"
+#include "penstock/device.hpp"
+
+namespace penstock::device {
+
+// One recording of an event. Recording again makes a new marker, so waits keep the point they were made for.
+class HostMarker {
+  public:
+    void finish(const std::optional<ErrorInfo>& failure);
+    bool done() const noexcept { return done_.load(std::memory_order_acquire); }  // pairs with finish
+    bool wait(Deadline deadline);
+    const std::optional<ErrorInfo>& failure() const noexcept { return failure_; }  // meaningful once done
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable finished_;
+    std::atomic<bool> done_{false};
+    std::optional<ErrorInfo> failure_;  // written before done_
+};
+
+class HostEvent final : public Event {
+  public:
+    bool done() override;
+    bool wait(Deadline deadline) override;
+    std::shared_ptr<HostMarker> renew();
+    std::shared_ptr<HostMarker> latest() const;  // nullptr: never recorded
+
+  private:
+    mutable std::mutex mutex_;  // guards latest_
+    std::shared_ptr<HostMarker> latest_;
+};
+
+struct HostCostModel {
+    double bandwidth_bytes_per_s = 0;  // 0: as fast as memory
+    std::uint64_t latency_ns = 0;
+    bool throttled() const noexcept { return bandwidth_bytes_per_s > 0 || latency_ns > 0; }
+    std::chrono::nanoseconds cost(std::uint64_t bytes) const noexcept;
+};
+
+class HostStream final : public Stream {
+  public:
+    HostStream(std::shared_ptr<HostMemory> memory, HostCostModel cost) : memory_(std::move(memory)), cost_(cost) {}
+    ~HostStream() override;
+
+    void copy(CopyDirection direction, void* destination, const void* source, std::uint64_t bytes) override;
+    void copy_batch(CopyDirection direction, std::span<const CopyPiece> pieces) override;
+    void copy_boxes(std::span<const Box> boxes) override;
+    void fill_boxes(std::span<const Box> boxes, std::span<const std::byte> item) override;
+    std::vector<std::uint32_t> checksums(ChecksumKind kind, std::span<const ChecksumRange> ranges) override;
+    void record(Event& event) override;
+    void wait(Event& event) override;
+    void synchronize() override;
+    void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset, std::uint64_t seed) override;
+    StampCheck verify_stamp(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
+                            std::uint64_t seed) override;
+    void fill(void* memory, std::uint64_t bytes, int byte_value) override;
+    void* native_handle() noexcept override { return nullptr; }
+
+  private:
+    os::FaultGuard guard_;
+    struct Work {
+        std::function<void()> run;           // may throw Error: it sticks to the stream
+        std::shared_ptr<HostMarker> marker;  // finished after run, also on a failed stream
+    };
+
+    bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }  // pairs with finish_one
+    void submit(std::uint64_t bytes, Work work);
+    void enqueue(Work work);
+    void move_boxes(const std::vector<Box>& boxes) const;
+    void copy_now(void* destination, const void* source, std::uint64_t bytes) const;
+    void start_thread();  // needs mutex_; throws Error{out_of_memory}
+    void execute(Work& work);
+    void run_queue();
+    void drain();
+    void move(std::uint64_t bytes, Clock::time_point issued, const std::function<void()>& copy_bytes);
+    std::shared_ptr<const HostRegion> require(const char* operation, const void* memory, std::uint64_t bytes) const;
+    std::optional<ErrorInfo> failure() const;
+    void raise_failure() const;
+
+    std::shared_ptr<HostMemory> memory_;
+    HostCostModel cost_;
+    Clock::time_point busy_until_{};  // modelled end of the last copy; of whichever thread executes
+    mutable std::mutex mutex_;        // guards queue_, stop_, failure_
+    std::condition_variable queued_;
+    std::condition_variable emptied_;
+    std::deque<Work> queue_;
+    std::optional<ErrorInfo> failure_;
+    std::atomic<bool> failed_{false};        // failure_ is set
+    std::atomic<std::uint64_t> pending_{0};  // queued or running
+    bool stop_ = false;
+    std::thread thread_;  // started with the first work that needs it
+};
+
+}  // namespace penstock::device

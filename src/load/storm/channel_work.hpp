@@ -1,0 +1,97 @@
+// What one warp (or thread of the emulated device) does in a storm through any channel: one request under way, claimed,
+// posted, waited for and given back as the interface of all channels has it (request.hpp), and its page taken as any
+// storm takes one (storm_work.hpp).
+//
+// The mailbox and NVMe's queues run this very source, so that what differs between their storms is the channel. Nothing
+// waits without end: a warp whose request met its limit counts a failure and makes no more.
+#pragma once
+
+#include "load/storm/storm_work.hpp"
+#include "penstock/ondevice/nvme.hpp"
+
+namespace penstock::load {
+
+template <class Channel>
+struct ChannelWork {
+    using Kind = Channel;
+    StormWork storm;          // its mailbox and mapping are not used
+    const Channel* channels;  // in memory of the device; worker i has channel i % count
+    u32 count;
+    u64 limit_ns;  // of one request
+};
+
+inline constexpr u32 kChannelThreads = 256;  // of a block, at most: a channel's description is in registers
+
+template <class Channel>
+struct ChannelWorker {
+    using P = ondevice::Native;
+
+    Channel channel;  // a copy, with this worker's hint
+    u64 limit_ns;
+    StormWorker storm;
+
+    struct Asked {
+        Status status = Status::busy;
+        u32 ticket = 0;
+        u64 began = 0;      // in cycles, before the slot was claimed
+        bool held = false;  // the ticket is to be given back
+    };
+
+    // By the leader.
+    PENSTOCK_ONDEVICE Asked ask(u64 offset) {
+        const u64 deadline = P::now_ns() + limit_ns;
+        Asked asked;
+        do {
+            asked.began = P::cycles();
+            asked.status = channel.submit(storm.request(offset), asked.ticket);
+            if (asked.status != Status::busy) break;
+            ++storm.busy;
+            P::pause(64);
+        } while (P::now_ns() < deadline);
+        if (asked.status != Status::ok) return asked;
+        asked.status = channel.wait(asked.ticket, deadline);
+        asked.held = asked.status != Status::timed_out;
+        return asked;
+    }
+
+    // False: there was no answer.
+    PENSTOCK_ONDEVICE bool one(u64 offset) {
+        const Lanes all = storm.all;
+        const u32 leader = ondevice::lowest(all);
+        Asked asked;
+        if (P::lane() == leader) asked = ask(offset);
+        P::sync(all);  // what the leader may see, all may
+        const auto status = static_cast<Status>(P::from(all, static_cast<int>(asked.status), leader));
+        const u32 ticket = P::from(all, asked.ticket, leader);
+        ++storm.issued;
+        if (status == Status::ok) storm.take(channel.slot_data(ticket), offset);
+        else ++storm.failures;
+        P::sync(all);
+        ++storm.done;
+        if (P::lane() == leader) {
+            storm.note(asked.began);
+            if (asked.held) channel.release(ticket);
+        }
+        return status != Status::timed_out && status != Status::busy;
+    }
+
+    PENSTOCK_ONDEVICE void run() {
+        storm.measured([this] {
+            const u64 end = P::now_ns() + storm.work.nanoseconds;
+            while (storm.more(end) && one(storm.page_of(storm.issued) * storm.work.request_bytes)) {}
+        });
+    }
+};
+
+// `all`: the worker's lanes, which stay together.
+template <class Channel>
+PENSTOCK_ONDEVICE void channel_share(const ChannelWork<Channel>& work, u64 worker, u64 workers, Lanes all) {
+    Channel channel = work.channels[worker % work.count];
+    channel.hint = static_cast<u32>(worker / work.count);
+    ChannelWorker<Channel>{channel, work.limit_ns, StormWorker{work.storm, worker, workers, all}}.run();
+}
+
+using MailboxWork = ChannelWork<ondevice::MailboxRef<ondevice::Native>>;
+using NvmeWork = ChannelWork<ondevice::NvmeRingRef<ondevice::Native>>;
+
+}  // namespace penstock::load

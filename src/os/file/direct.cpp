@@ -1,0 +1,163 @@
+// statx(STATX_DIOALIGN) by raw system call with our own constants, because libc headers older than the kernel lack
+// them; else a probe that reads from the start of the file at 512 bytes, 4 KiB and 64 KiB.
+#include "os/file/direct.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "os/file/extents.hpp"
+#include "os/file/file_facts.hpp"
+#include "penstock/types.hpp"
+
+namespace penstock::os {
+namespace {
+
+constexpr unsigned kStatxDirectAlignment = 0x2000;  // STATX_DIOALIGN, Linux 6.1
+constexpr std::array<std::uint32_t, 3> kAlignments{512, 4096, 64 * 1024};
+constexpr std::size_t kLargest = 64 * 1024;
+
+// The kernel's struct statx, as far as we read it; its size is fixed at 256 bytes.
+struct Statx {
+    std::uint32_t mask;
+    unsigned char before[148];
+    std::uint32_t memory_alignment;  // stx_dio_mem_align, at 152
+    std::uint32_t offset_alignment;  // stx_dio_offset_align, at 156; 0: refused
+    unsigned char after[96];
+};
+static_assert(sizeof(Statx) == 256 && offsetof(Statx, memory_alignment) == 152);
+
+bool empty_file(int fd) noexcept {
+    struct stat status {};
+    return ::fstat(fd, &status) == 0 && status.st_size == 0;
+}
+
+// A server takes any alignment, and may not answer: opening a file must not wait for a read.
+bool of_a_server(const std::string& file_system) noexcept {
+    return file_system == "fuse" || file_system == "nfs" || file_system == "9p";
+}
+
+void assume_page_size(const char* why, DirectFacts& facts) {
+    const auto page = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
+    facts.usable = true;
+    facts.offset_alignment = facts.memory_alignment = page;
+    facts.source = "assumed";
+    facts.cause = std::string(why) + " and statx has no answer: page size assumed";
+}
+
+// True when a read of `length` bytes into `memory` works; errno kept otherwise.
+bool reads(System& system, int fd, void* memory, std::size_t length) {
+    ssize_t count = -1;
+    do {
+        count = system.pread(fd, memory, length, 0);
+    } while (count < 0 && errno == EINTR);
+    return count >= 0;
+}
+
+// What is known of direct transfers of such a file, beyond that they are taken.
+void judge_bypass(int fd, const FileFacts& file, DirectFacts& facts) {
+    const std::string& file_system = file.file_system;
+    const CachedBy cache = file.cached_by;
+    const bool overlay = file_system == "overlay";
+    if (facts.source == "statx" && (cache == CachedBy::page_cache || overlay)) {
+        facts.bypass = Bypass::promised;
+    } else if (cache == CachedBy::page_cache || (overlay && tells_extents(fd))) {
+        facts.bypass = Bypass::shown;
+        if ((overlay || file_system == "btrfs") && !written_in_place(fd)) {
+            facts.write_unknown_cause = "btrfs writes by the page cache what it keeps checksums of (since Linux 6.15), "
+                                        "and drops the pages again";
+        }
+    } else if (overlay) {
+        facts.usable = false;
+        facts.cause = "the file system below the overlay tells neither an alignment nor a place on a disk: its files "
+                      "may lie in memory";
+    } else if (cache == CachedBy::itself) {
+        facts.unknown_cause = file_system + " has a cache of its own, which tells nobody";
+    } else if (file_system == "fuse" || file_system == "9p") {
+        facts.unknown_cause = "a server moves the bytes of " + file_system + ", through caches that it tells not of";
+    } else {
+        facts.unknown_cause = "nothing is known of the caches of the file system " + file_system;
+    }
+}
+
+}  // namespace
+
+bool ask_statx(int fd, DirectFacts& facts) {
+    Statx status{};
+    if (::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, kStatxDirectAlignment, &status) != 0) return false;
+    if ((status.mask & kStatxDirectAlignment) == 0) return false;
+    facts.source = "statx";
+    facts.usable = status.offset_alignment != 0;
+    facts.offset_alignment = status.offset_alignment;
+    facts.memory_alignment = status.memory_alignment;
+    if (!facts.usable) facts.cause = "the file system says that this file takes no direct I/O";
+    return true;
+}
+
+void probe_direct(System& system, int fd, DirectFacts& facts) {
+    facts.source = "probe";
+    std::vector<std::byte> room(4 * kLargest);
+    const auto address = reinterpret_cast<std::uintptr_t>(room.data());
+    std::byte* block = room.data() + (align_up(address, kLargest) - address);
+    for (const std::uint32_t alignment : kAlignments) {
+        if (!reads(system, fd, block, alignment)) continue;
+        facts.offset_alignment = alignment;
+        break;
+    }
+    if (facts.offset_alignment == 0) {
+        facts.cause = std::string("the file opens with O_DIRECT but a direct read fails: ") + std::strerror(errno);
+        return;
+    }
+    facts.memory_alignment = static_cast<std::uint32_t>(kLargest);
+    for (const std::uint32_t alignment : kAlignments) {
+        // kLargest + alignment is a multiple of `alignment` and of nothing larger among the candidates.
+        if (!reads(system, fd, block + kLargest + alignment % kLargest, facts.offset_alignment)) continue;
+        facts.memory_alignment = alignment;
+        break;
+    }
+    facts.usable = true;
+}
+
+DirectFile open_direct(System& system, int fd) {
+    FileFacts facts;
+    facts.cached_by = cached_by(fd, facts.file_system);
+    return open_direct(system, fd, facts);
+}
+
+DirectFile open_direct(System& system, int fd, const FileFacts& facts) {
+    DirectFile file;
+    if (facts.cached_by == CachedBy::memory) {
+        file.facts.source = "file system";
+        file.facts.cause = "files of " + facts.file_system + " lie in memory: no storage lies beyond the page cache";
+        return file;
+    }
+    const int flags = ::fcntl(fd, F_GETFL);
+    const std::string self = "/proc/self/fd/" + std::to_string(fd);
+    file.fd = UniqueFd(system.open(self.c_str(), (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC, 0), system);
+    if (!file.fd) {
+        file.facts.source = "probe";
+        file.facts.cause = std::string("open with O_DIRECT: ") + std::strerror(errno);
+        return file;
+    }
+    if (!ask_statx(file.fd.get(), file.facts)) {
+        if (empty_file(file.fd.get())) {
+            assume_page_size("the file is empty", file.facts);
+        } else if (of_a_server(facts.file_system)) {
+            assume_page_size("a server has the file", file.facts);
+        } else {
+            probe_direct(system, file.fd.get(), file.facts);
+        }
+    }
+    if (file.facts.usable) judge_bypass(file.fd.get(), facts, file.facts);
+    if (!file.facts.usable) file.fd.reset();
+    return file;
+}
+
+}  // namespace penstock::os

@@ -1,0 +1,187 @@
+// Facts by fstat, fstatfs and /proc/self/mountinfo. The mount is found by the mount id of the descriptor
+// (/proc/self/fdinfo), which is right for bind mounts and for btrfs, whose st_dev differs from the mount's.
+#include "os/file/file_facts.hpp"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "penstock/error.hpp"
+
+namespace penstock::os {
+namespace {
+
+constexpr std::uint64_t kHugetlbfs = 0x958458F6;  // linux/magic.h
+
+struct Kind {
+    std::uint64_t magic;
+    const char* name;
+    CachedBy cached_by;
+    bool is_made_by_kernel = false;
+};
+
+// Numbers from linux/magic.h and from the file systems kept outside the kernel tree.
+constexpr std::array kKinds{
+    Kind{0xEF53, "ext4", CachedBy::page_cache},       Kind{0x58465342, "xfs", CachedBy::page_cache},
+    Kind{0x9123683E, "btrfs", CachedBy::page_cache},  Kind{0xF2F52010, "f2fs", CachedBy::page_cache},
+    Kind{0xCA451A4E, "bcachefs", CachedBy::page_cache}, Kind{0x7461636F, "ocfs2", CachedBy::page_cache},
+    Kind{0x73717368, "squashfs", CachedBy::page_cache}, Kind{0x6969, "nfs", CachedBy::page_cache},
+    Kind{0x0BD00BD0, "lustre", CachedBy::page_cache}, Kind{0x00C36400, "ceph", CachedBy::page_cache},
+    Kind{0xFF534D42, "cifs", CachedBy::page_cache},   Kind{0xFE534D42, "smb3", CachedBy::page_cache},
+    Kind{0x01021994, "tmpfs", CachedBy::memory},      Kind{0x858458F6, "ramfs", CachedBy::memory},
+    Kind{kHugetlbfs, "hugetlbfs", CachedBy::memory},  Kind{0x794C7630, "overlay", CachedBy::others},
+    Kind{0x65735546, "fuse", CachedBy::others},       Kind{0x01021997, "9p", CachedBy::others},
+    Kind{0xF15F, "ecryptfs", CachedBy::others},       Kind{0x19830326, "beegfs", CachedBy::others},
+    Kind{0x2FC12FC1, "zfs", CachedBy::itself},        Kind{0x47504653, "gpfs", CachedBy::itself},
+    Kind{0xAAD7AAEA, "panfs", CachedBy::itself},
+    Kind{0x9FA0, "proc", CachedBy::others, true},     Kind{0x62656572, "sysfs", CachedBy::others, true},
+    Kind{0x64626720, "debugfs", CachedBy::others, true}, Kind{0x74726163, "tracefs", CachedBy::others, true},
+    Kind{0x27E0EB, "cgroup", CachedBy::others, true}, Kind{0x63677270, "cgroup2", CachedBy::others, true},
+    Kind{0x73636673, "securityfs", CachedBy::others, true},
+};
+
+const Kind* kind_of(std::uint64_t magic) noexcept {
+    for (const Kind& kind : kKinds) {
+        if (kind.magic == (magic & 0xFFFFFFFFu)) return &kind;
+    }
+    return nullptr;
+}
+
+FileType type_of(mode_t mode) noexcept {
+    if (S_ISREG(mode)) return FileType::regular;
+    if (S_ISDIR(mode)) return FileType::directory;
+    if (S_ISFIFO(mode)) return FileType::fifo;
+    if (S_ISBLK(mode) || S_ISCHR(mode)) return FileType::device;
+    return FileType::other;
+}
+
+int mount_id_of(int fd) {
+    std::ifstream info("/proc/self/fdinfo/" + std::to_string(fd));
+    std::string key;
+    while (info >> key) {
+        int value = -1;
+        if (key == "mnt_id:" && info >> value) return value;
+        info.ignore(4096, '\n');
+    }
+    return -1;
+}
+
+bool find_mount(int fd, Mount& found) {
+    const int id = mount_id_of(fd);
+    if (id < 0) return false;
+    std::ifstream mounts("/proc/self/mountinfo");
+    for (std::string line; std::getline(mounts, line);) {
+        if (parse_mount(line, found) && found.id == id) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+// "36 35 98:0 /root /mnt rw,noatime master:1 - ext4 /dev/sda1 rw,errors=continue": the fields after the sixth are
+// optional, up to a lone dash.
+bool parse_mount(const std::string& line, Mount& mount) {
+    std::istringstream fields(line);
+    std::string parent, device, root, point, options, field, source, super_options;
+    if (!(fields >> mount.id >> parent >> device >> root >> point >> options)) return false;
+    while (fields >> field && field != "-") {
+    }
+    if (!(fields >> mount.file_system >> source)) return false;
+    fields >> super_options;
+    if (std::sscanf(device.c_str(), "%u:%u", &mount.device_major, &mount.device_minor) != 2) return false;
+    mount.mount_point = point;
+    mount.options = super_options.empty() ? options : options + "," + super_options;
+    return true;
+}
+
+std::string file_system_from_magic(std::uint64_t magic) {
+    if (const Kind* kind = kind_of(magic)) return kind->name;
+    std::ostringstream text;
+    text << "unknown (0x" << std::hex << (magic & 0xFFFFFFFFu) << ")";
+    return text.str();
+}
+
+CachedBy cached_by(int fd, std::string& name) {
+    struct statfs system {};
+    name = "unknown";
+    if (::fstatfs(fd, &system) != 0) return CachedBy::others;
+    name = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
+    const Kind* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
+    return kind == nullptr ? CachedBy::others : kind->cached_by;
+}
+
+CachedBy cached_by(int fd) noexcept {
+    struct statfs system {};
+    if (::fstatfs(fd, &system) != 0) return CachedBy::others;
+    const Kind* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
+    return kind == nullptr ? CachedBy::others : kind->cached_by;
+}
+
+const char* to_string(FileType type) noexcept {
+    switch (type) {
+        case FileType::regular:
+            return "regular file";
+        case FileType::directory:
+            return "directory";
+        case FileType::fifo:
+            return "pipe";
+        case FileType::device:
+            return "device";
+        case FileType::other:
+            return "other";
+    }
+    return "other";
+}
+
+bool of_huge_pages(int fd) noexcept {
+    struct statfs system {};
+    return ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) & 0xFFFFFFFFu) == kHugetlbfs;
+}
+
+std::uint64_t mapping_page_bytes(int fd) noexcept {
+    struct statfs system {};
+    if (of_huge_pages(fd) && ::fstatfs(fd, &system) == 0) return static_cast<std::uint64_t>(system.f_bsize);
+    return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+FileFacts facts_without_mount(int fd, const std::string& name) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) throw Error(errno_info("fstat", name, errno));
+    FileFacts facts;
+    facts.type = type_of(status.st_mode);
+    facts.size_bytes = static_cast<std::uint64_t>(status.st_size);
+    facts.allocated_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;  // st_blocks counts 512-byte units
+    facts.block_bytes = static_cast<std::uint32_t>(status.st_blksize);
+    facts.device_major = major(status.st_dev);
+    facts.device_minor = minor(status.st_dev);
+    struct statfs system {};
+    if (::fstatfs(fd, &system) == 0) {
+        const auto magic = static_cast<std::uint64_t>(system.f_type);
+        facts.file_system = file_system_from_magic(magic);
+        if (const Kind* kind = kind_of(magic)) {
+            facts.cached_by = kind->cached_by;
+            facts.is_made_by_kernel = kind->is_made_by_kernel;
+        }
+    }
+    return facts;
+}
+
+FileFacts file_facts(int fd, const std::string& name) {
+    FileFacts facts = facts_without_mount(fd, name);
+    Mount mount;
+    if (find_mount(fd, mount)) {
+        facts.file_system = mount.file_system;
+        facts.mount_point = mount.mount_point;
+        facts.mount_options = mount.options;
+    }
+    return facts;
+}
+
+}  // namespace penstock::os

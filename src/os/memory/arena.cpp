@@ -1,0 +1,69 @@
+// Arena by mmap: maps 2 MiB more than asked and gives back the ends, because mmap aligns to pages only.
+#include "os/memory/arena.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "os/memory/numa.hpp"
+#include "penstock/error.hpp"
+#include "penstock/types.hpp"
+
+namespace penstock::os {
+namespace {
+
+constexpr std::uint64_t kAlignment = 2 * kMiB;
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14; missing in older libc headers
+
+std::span<std::byte> map_aligned(std::uint64_t bytes) {
+    void* mapping = ::mmap(nullptr, bytes + kAlignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) {
+        ErrorInfo info = errno_info("map staging memory", {}, errno);
+        info.code = ErrorCode::out_of_memory;
+        info.length_bytes = bytes;
+        info.advice = "lower the staging budget, or raise the limits on memory (ulimit -v, cgroup)";
+        throw Error(std::move(info));
+    }
+    auto* start = static_cast<std::byte*>(mapping);
+    const std::uint64_t head =
+        align_up(reinterpret_cast<std::uintptr_t>(start), kAlignment) - reinterpret_cast<std::uintptr_t>(start);
+    if (head > 0) ::munmap(start, head);
+    if (head < kAlignment) ::munmap(start + head + bytes, kAlignment - head);
+    return {start + head, bytes};
+}
+
+}  // namespace
+
+Arena::Arena(const ArenaOptions& options) {
+    if (options.bytes == 0) throw Error(ErrorCode::invalid_argument, "map staging memory", "zero bytes asked for");
+    memory_ = map_aligned(align_up(options.bytes, kAlignment));
+    if (options.huge_pages) ::madvise(memory_.data(), memory_.size(), MADV_HUGEPAGE);
+    near_node_ = place_memory_near(options.numa_node, memory_);
+}
+
+Arena::Arena(Arena&& other) noexcept
+    : memory_(std::exchange(other.memory_, {})), near_node_(std::exchange(other.near_node_, false)) {}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(near_node_, other.near_node_);
+    return *this;
+}
+
+Arena::~Arena() {
+    if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+}
+
+void Arena::touch() const noexcept {
+    if (memory_.empty() || ::madvise(memory_.data(), memory_.size(), kPopulateWrite) == 0) return;
+    const auto step = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    for (std::size_t at = 0; at < memory_.size(); at += step) {
+        auto* page = reinterpret_cast<volatile unsigned char*>(memory_.data() + at);
+        *page = *page;  // keeps what is there
+    }
+}
+
+}  // namespace penstock::os

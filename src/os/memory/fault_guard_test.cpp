@@ -1,0 +1,216 @@
+// A guarded copy survives a mapping without its file; every other fault goes where it would have gone.
+#include "os/memory/fault_guard.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace penstock::os {
+namespace {
+
+constexpr std::size_t kBytes = 1 << 20;
+
+// A mapped memory file; `keep` bytes of it are left.
+class Mapping {
+  public:
+    explicit Mapping(std::size_t keep) : fd_(::memfd_create("fault_guard_test", 0)) {
+        EXPECT_EQ(::ftruncate(fd_, kBytes), 0);
+        memory_ = static_cast<char*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+        std::memset(memory_, 7, kBytes);
+        EXPECT_EQ(::ftruncate(fd_, static_cast<off_t>(keep)), 0);
+    }
+    ~Mapping() {
+        ::munmap(memory_, kBytes);
+        ::close(fd_);
+    }
+    char* memory() const { return memory_; }
+
+  private:
+    int fd_;
+    char* memory_;
+};
+
+TEST(FaultGuard, copies_what_is_there) {
+    const FaultGuard guard;
+    const Mapping whole(kBytes);
+    std::vector<char> to(kBytes);
+    ASSERT_TRUE(guard.usable());
+    EXPECT_TRUE(guard.copy(to.data(), whole.memory(), kBytes));
+    EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kBytes), 0);
+}
+
+TEST(FaultGuard, a_file_cut_short_ends_the_copy_and_nothing_else) {
+    const FaultGuard guard;
+    const Mapping cut(kBytes / 2);
+    std::vector<char> to(kBytes);
+    for (int i = 0; i < 100; ++i) EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
+    EXPECT_TRUE(guard.copy(to.data(), cut.memory(), kBytes / 2));
+}
+
+TEST(FaultGuard, copies_many_up_to_the_one_that_faults) {
+    const FaultGuard guard;
+    const Mapping cut(kBytes / 2), whole(kBytes);
+    std::vector<char> to(3 * kBytes);
+    const std::array<GuardedCopies::Piece, 3> pieces{{{to.data(), whole.memory(), kBytes},
+                                                      {&to[kBytes], cut.memory(), kBytes},
+                                                      {&to[2 * kBytes], whole.memory(), 1}}};
+    std::vector<std::size_t> told;
+    told.reserve(8);
+    const auto tell = [](void* whom, std::size_t i) { static_cast<std::vector<std::size_t>*>(whom)->push_back(i); };
+    GuardedCopies copies;
+    EXPECT_EQ(copies.copy_each(pieces, tell, &told), 1u);
+    EXPECT_EQ(told, std::vector<std::size_t>{0});
+    EXPECT_EQ(std::memcmp(to.data(), whole.memory(), kBytes), 0);
+    EXPECT_EQ(copies.copy_each(std::span(pieces).subspan(2), tell, &told), 1u);
+    EXPECT_EQ(copies.copy_each({}, tell, &told), 0u);
+}
+
+// Small pieces are copied side by side: whichever of them faults, those before it are made, each is told once and in
+// order, and the ones behind it can be copied afterwards.
+TEST(FaultGuard, of_pieces_side_by_side_the_one_that_faults_is_found) {
+    constexpr std::size_t kPieces = 11;
+    const FaultGuard guard;
+    const Mapping gone(0), whole(kBytes);
+    for (std::size_t i = 0; i < kBytes; ++i) whole.memory()[i] = static_cast<char>(i * 7 + (i >> 8));
+    for (const std::size_t bytes : {std::size_t{256}, std::size_t{512}, std::size_t{4096}, std::size_t{4000}}) {
+        for (std::size_t bad = 0; bad <= kPieces; ++bad) {
+            std::vector<char> to(kPieces * bytes);
+            std::vector<GuardedCopies::Piece> pieces;
+            for (std::size_t i = 0; i < kPieces; ++i)
+                pieces.push_back({&to[i * bytes], (i == bad ? gone : whole).memory() + i * 5000, bytes});
+            std::vector<std::size_t> told, wanted(std::min(bad, kPieces));
+            std::iota(wanted.begin(), wanted.end(), std::size_t{0});
+            told.reserve(kPieces);
+            const auto tell = [](void* whom, std::size_t i) {
+                static_cast<std::vector<std::size_t>*>(whom)->push_back(i);
+            };
+            GuardedCopies copies;
+            ASSERT_EQ(copies.copy_each(pieces, tell, &told), wanted.size()) << bytes << " bytes, piece " << bad;
+            EXPECT_EQ(told, wanted);
+            if (bad < kPieces) {
+                const auto rest = std::span(pieces).subspan(bad + 1);
+                EXPECT_EQ(copies.copy_each(rest, nullptr, nullptr), rest.size());
+            }
+            for (std::size_t i = 0; i < kPieces; ++i)
+                EXPECT_TRUE(i == bad || std::memcmp(&to[i * bytes], pieces[i].from, bytes) == 0) << i;
+        }
+    }
+}
+
+TEST(FaultGuard, threads_fault_independently) {
+    const FaultGuard guard;
+    const Mapping cut(0);
+    const Mapping whole(kBytes);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&, t] {
+            std::vector<char> to(kBytes);
+            for (int i = 0; i < 200; ++i) {
+                if (guard.copy(to.data(), (t % 2 == 0 ? cut : whole).memory(), kBytes) != (t % 2 == 1)) ++wrong;
+            }
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+// More threads than the table has entries hold one each, as service threads of many caches do.
+TEST(FaultGuard, a_copy_is_made_however_many_threads_keep_an_entry) {
+    const FaultGuard guard;
+    const Mapping whole(kBytes), cut(0);
+    std::atomic<int> usable{0}, there{0};
+    std::atomic<bool> over{false};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 300; ++i) {
+        threads.emplace_back([&] {
+            const GuardedCopies kept;
+            usable += kept.usable() ? 1 : 0;
+            ++there;
+            over.wait(false);
+        });
+    }
+    while (there != 300) std::this_thread::yield();
+    EXPECT_LT(usable, 300);
+    EXPECT_GT(usable, 100);
+    std::vector<char> to(kBytes);
+    EXPECT_TRUE(guard.copy(to.data(), whole.memory(), kBytes));
+    EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
+    over = true;
+    over.notify_all();
+    for (std::thread& one : threads) one.join();
+}
+
+// Its own entry is not in the way of a single copy that faults.
+TEST(FaultGuard, a_thread_with_an_entry_may_copy_by_the_guard_too) {
+    const FaultGuard guard;
+    const Mapping cut(0);
+    std::vector<char> to(kBytes);
+    const GuardedCopies kept;
+    EXPECT_FALSE(guard.copy(to.data(), cut.memory(), kBytes));
+}
+
+TEST(FaultGuard, an_unguarded_fault_still_ends_the_process) {
+    EXPECT_EXIT(
+        {
+            struct sigaction plain {};  // a sanitizer's own handler would end the process in another way
+            plain.sa_handler = SIG_DFL;
+            ::sigaction(SIGBUS, &plain, nullptr);
+            const FaultGuard guard;
+            const Mapping cut(0);
+            std::vector<char> to(kBytes);
+            guard.copy(to.data(), cut.memory(), kBytes);
+            const volatile char byte = cut.memory()[5];
+            ::_exit(byte == 0 ? 3 : 4);
+        },
+        testing::KilledBySignal(SIGBUS), "");
+}
+
+std::atomic<int> seen_by_user{0};
+void users_handler(int, siginfo_t*, void*) {
+    ++seen_by_user;
+    ::_exit(42);
+}
+
+TEST(FaultGuard, the_handler_from_before_gets_what_is_not_ours_and_is_restored) {
+    EXPECT_EXIT(
+        {
+            struct sigaction mine {};
+            mine.sa_sigaction = users_handler;
+            mine.sa_flags = SA_SIGINFO;
+            ::sigaction(SIGBUS, &mine, nullptr);
+            { const FaultGuard guard; }
+            struct sigaction now {};
+            ::sigaction(SIGBUS, nullptr, &now);
+            if (now.sa_sigaction != users_handler) ::_exit(1);
+            const FaultGuard guard;
+            const Mapping cut(0);
+            const volatile char byte = cut.memory()[5];
+            ::_exit(byte == 0 ? 3 : 4);
+        },
+        testing::ExitedWithCode(42), "");
+}
+
+TEST(FaultGuard, who_replaces_the_handler_makes_it_unusable) {
+    const FaultGuard guard;
+    struct sigaction mine {};
+    struct sigaction ours {};
+    mine.sa_sigaction = users_handler;
+    mine.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGBUS, &mine, &ours);
+    EXPECT_FALSE(guard.usable());
+    ::sigaction(SIGBUS, &ours, nullptr);
+    EXPECT_TRUE(guard.usable());
+}
+
+}  // namespace
+}  // namespace penstock::os

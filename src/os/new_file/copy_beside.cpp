@@ -1,0 +1,72 @@
+// See copy_beside.hpp. Side by side is by registers of 64 bytes (AVX-512), a line each: by those of 16 bytes, which any
+// x86-64 has, it was no faster than memcpy, and no other processor was measured, so elsewhere pieces go one by one.
+// With stores past the caches it was slower where several threads copy.
+#include "os/new_file/copy_beside.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace penstock::os {
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kStepLines = 4, kStep = kStepLines * kLine;  // of one piece, before the next one's turn
+constexpr std::size_t kMostBytes = 16 * 1024;  // of a piece: the processor itself asks early for more of a longer one
+constexpr std::size_t kAloneLines = 8;
+
+// What takes long of a page at random is to find it. A fault of a prefetch is none.
+void fetch_ahead(const CopyPiece& piece, std::size_t lines) noexcept {
+    const auto* const from = static_cast<const char*>(piece.from);
+    for (std::size_t at = 0; at < piece.bytes && at < lines * kLine; at += kLine) __builtin_prefetch(from + at);
+}
+
+#if defined(__x86_64__)
+bool wide_registers() noexcept {
+    static const bool there = __builtin_cpu_supports("avx512f") != 0;
+    return there;
+}
+
+// All of it in one function for these registers: others cannot be inlined into it, nor it into others.
+__attribute__((target("avx512f"))) void copy_four(std::span<const CopyPiece> pieces,
+                                                  std::span<const CopyPiece> next) noexcept {
+    const std::size_t bytes = pieces[0].bytes, early = bytes > kStep ? bytes - 2 * kStep : 0;
+    for (std::size_t at = 0; at < bytes; at += kStep) {
+        for (const CopyPiece& one : pieces) {
+            auto* const to = static_cast<char*>(one.to) + at;
+            const auto* const from = static_cast<const char*>(one.from) + at;
+            for (std::size_t line = 0; line < kStep; line += kLine)
+                _mm512_storeu_si512(to + line, _mm512_loadu_si512(from + line));
+        }
+        if (at != early) continue;
+        for (const CopyPiece& one : next.first(std::min(next.size(), kBeside))) fetch_ahead(one, kStepLines);
+    }
+}
+#else
+bool wide_registers() noexcept { return false; }
+
+void copy_four(std::span<const CopyPiece> pieces, std::span<const CopyPiece>) noexcept {
+    for (const CopyPiece& one : pieces) std::memcpy(one.to, one.from, one.bytes);
+}
+#endif
+
+}  // namespace
+
+std::size_t beside(std::span<const CopyPiece> pieces) noexcept {
+    if (pieces.size() < kBeside || !wide_registers()) return 1;
+    const std::size_t bytes = pieces[0].bytes;
+    if (bytes == 0 || bytes > kMostBytes || bytes % kStep != 0) return 1;
+    const auto alike = [bytes](const CopyPiece& one) { return one.bytes == bytes; };
+    return std::all_of(pieces.begin(), pieces.begin() + kBeside, alike) ? kBeside : 1;
+}
+
+void copy_beside(std::span<const CopyPiece> pieces, std::span<const CopyPiece> next) noexcept {
+    if (pieces.size() == kBeside) return copy_four(pieces, next);
+    if (!next.empty()) fetch_ahead(next[0], kAloneLines);
+    std::memcpy(pieces[0].to, pieces[0].from, pieces[0].bytes);
+}
+
+}  // namespace penstock::os

@@ -1,0 +1,173 @@
+// One mapped file. Mappings reach to the next segment boundary past the end of the file, so that a growing file needs a
+// new part seldom; memory past the end is never touched, because every view is cut at the size fstat gives. hugetlbfs
+// is the exception: it would grow the file to the length of the mapping.
+#include "path/mapped/mapped_file.hpp"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace penstock::path {
+namespace {
+
+constexpr std::uint64_t kBlockMax = 16 * kMiB;  // unmapped in one piece: each unmapping interrupts every CPU
+constexpr std::size_t kBlocksMax = 8;        // half-read ones that stay mapped
+constexpr std::uint64_t kHugetlbfs = 0x958458F6;  // linux/magic.h
+
+bool on_hugetlbfs(int fd) noexcept {
+    struct statfs system {};
+    return ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) & 0xFFFFFFFFu) == kHugetlbfs;
+}
+
+bool size_of(int fd, std::uint64_t& size) noexcept {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) return false;
+    size = static_cast<std::uint64_t>(status.st_size);
+    return true;
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const MappingsOptions& options)
+    : options_(options), block_bytes_(std::min(kBlockMax, options.segment_bytes)) {}
+
+MappedFile::~MappedFile() {
+    for (const Segment& segment : segments_) options_.device->unregister_host(segment.memory);
+    for (const Part& part : parts_) ::munmap(part.memory, part.bytes);
+}
+
+int MappedFile::cover(const FileHandle& file, std::uint64_t size) {
+    const std::uint64_t mapped = parts_.empty() ? 0 : parts_.back().start + parts_.back().bytes;
+    if (size <= mapped) return 0;
+    // Twice what is mapped already, so that a file that grows by small steps has few parts.
+    const std::uint64_t end = on_hugetlbfs(file.buffered_fd)
+                                  ? size
+                                  : align_up(mapped == 0 ? size : std::max(size, 2 * mapped), options_.segment_bytes);
+    void* memory = ::mmap(nullptr, end - mapped, PROT_READ | (file.writable ? PROT_WRITE : 0), MAP_SHARED,
+                          file.buffered_fd, static_cast<off_t>(mapped));
+    if (memory == MAP_FAILED) return errno;
+    // Unmapping pages of a mapping without this advice marks each as accessed, under the lock that makes pread slow.
+    ::madvise(memory, end - mapped, MADV_SEQUENTIAL);
+    parts_.push_back({mapped, end - mapped, static_cast<std::byte*>(memory)});
+    return 0;
+}
+
+const MappedFile::Part* MappedFile::part_at(std::uint64_t offset) const noexcept {
+    for (const Part& part : parts_) {
+        if (offset >= part.start && offset - part.start < part.bytes) return &part;
+    }
+    return nullptr;
+}
+
+const MappedFile::Segment* MappedFile::segment_at(std::uint64_t offset) const noexcept {
+    auto after = std::upper_bound(segments_.begin(), segments_.end(), offset,
+                                  [](std::uint64_t at, const Segment& segment) { return at < segment.start; });
+    if (after == segments_.begin()) return nullptr;
+    --after;
+    return offset - after->start < after->bytes ? &*after : nullptr;
+}
+
+Mappings::View MappedFile::view(const FileHandle& file, std::uint64_t offset, std::uint64_t bytes) {
+    std::uint64_t size = 0;
+    if (!size_of(file.buffered_fd, size)) return {.error = errno};
+    if (offset >= size) return {};
+    const std::lock_guard lock(mutex_);
+    if (const int error = cover(file, size); error != 0) return {.error = error};
+    const Part& part = *part_at(offset);
+    const std::uint64_t length = std::min({bytes, size - offset, part.start + part.bytes - offset});
+    const Segment* segment = segment_at(offset);
+    if (segment == nullptr) return {part.memory + (offset - part.start), length, false, 0};
+    return {part.memory + (offset - part.start), std::min(length, segment->start + segment->bytes - offset), true, 0};
+}
+
+std::span<std::byte> MappedFile::memory_of(std::uint64_t block) const noexcept {
+    const Part* part = part_at(block * block_bytes_);
+    if (part == nullptr) return {};
+    const std::uint64_t start = block * block_bytes_ - part->start;
+    return {part->memory + start, std::min(block_bytes_, part->bytes - start)};
+}
+
+std::vector<std::span<std::byte>> MappedFile::copied(std::uint64_t offset, std::uint64_t bytes) {
+    std::vector<std::span<std::byte>> ready;
+    const std::lock_guard lock(mutex_);
+    for (std::uint64_t at = offset; at < offset + bytes;) {
+        const std::uint64_t index = at / block_bytes_;
+        const std::uint64_t inside = std::min(offset + bytes, (index + 1) * block_bytes_) - at;
+        auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.index == index; });
+        if (block == blocks_.end()) block = blocks_.insert(blocks_.end(), {index, 0});
+        block->copied_bytes += inside;
+        if (block->copied_bytes >= block_bytes_) {
+            ready.push_back(memory_of(index));
+            blocks_.erase(block);
+        }
+        at += inside;
+    }
+    while (blocks_.size() > kBlocksMax) {
+        ready.push_back(memory_of(blocks_.front().index));
+        blocks_.pop_front();
+    }
+    return ready;
+}
+
+bool MappedFile::registered(std::uint64_t offset, std::uint64_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    while (bytes > 0) {
+        const Segment* segment = segment_at(offset);
+        if (segment == nullptr) return false;
+        const std::uint64_t inside = std::min(bytes, segment->start + segment->bytes - offset);
+        offset += inside;
+        bytes -= inside;
+    }
+    return true;
+}
+
+std::string MappedFile::refusal() const {
+    const std::lock_guard lock(mutex_);
+    return refusal_;
+}
+
+// The next segment starts where the last one ends. It ends with the page that holds the file's last byte, at a segment
+// boundary or at the end of its part, whichever comes first.
+bool MappedFile::next_segment(std::uint64_t size, Segment& segment) const noexcept {
+    const std::uint64_t start = segments_.empty() ? 0 : segments_.back().start + segments_.back().bytes;
+    if (start >= size) return false;
+    const Part& part = *part_at(start);
+    const std::uint64_t boundary = align_down(start, options_.segment_bytes) + options_.segment_bytes;
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t end = std::min({boundary, align_up(size, page), part.start + part.bytes});
+    segment = {start, end - start, part.memory + (start - part.start)};
+    return true;
+}
+
+std::uint64_t MappedFile::register_next(const FileHandle& file, std::string& why) {
+    const std::lock_guard one_at_a_time(registering_);
+    Segment segment;
+    {
+        std::uint64_t size = 0;
+        const int error = size_of(file.buffered_fd, size) ? 0 : errno;
+        const std::lock_guard lock(mutex_);
+        const int failed = error != 0 ? error : cover(file, size);
+        if (failed != 0 && refusal_.empty())
+            refusal_ = std::string("the file cannot be mapped: ") + std::strerror(failed);
+        if (options_.device == nullptr && refusal_.empty()) refusal_ = "no device to register with";
+        why = refusal_;
+        if (!refusal_.empty() || !next_segment(size, segment)) return 0;
+    }
+    // Outside the lock: pinning a segment takes milliseconds, and transfers go on meanwhile.
+    const bool done = options_.device->register_host(segment.memory, segment.bytes, !file.writable, why);
+    const std::lock_guard lock(mutex_);
+    if (!done) {
+        refusal_ = why.empty() ? "the device refused the mapping without a reason" : why;
+        why = refusal_;
+        return 0;
+    }
+    segments_.push_back(segment);
+    return segment.bytes;
+}
+
+}  // namespace penstock::path

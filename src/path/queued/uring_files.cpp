@@ -1,0 +1,59 @@
+// See uring_files.hpp.
+#include "path/queued/uring_files.hpp"
+
+#include <liburing.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace penstock::path {
+
+// An array of -1 makes an empty table on every kernel that gives a ring; the sparse flag would need 5.19.
+RingFiles::RingFiles(os::System& system, int ring_fd, std::uint32_t register_from)
+    : system_(system), ring_fd_(ring_fd), register_from_(register_from) {
+    std::array<std::int32_t, kSlots> nothing;
+    nothing.fill(-1);
+    if (system_.io_uring_register(ring_fd_, IORING_REGISTER_FILES, nothing.data(), kSlots) != 0) refusal_ = errno;
+}
+
+// kNone when no slot has it.
+std::uint32_t RingFiles::find(int fd) const noexcept {
+    const auto found = std::find_if(slots_.begin(), slots_.end(), [fd](const Slot& slot) { return slot.fd == fd; });
+    return static_cast<std::uint32_t>(found - slots_.begin());
+}
+
+std::uint32_t RingFiles::begin_other(int fd, std::size_t run) noexcept {
+    if (fd < 0) return kNone;
+    std::uint32_t slot = filled_ == 0 ? kNone : find(fd);
+    if (slot == kNone) {
+        if (fd != row_fd_) row_ = 0;
+        row_fd_ = fd;
+        if (!worth(row_++ + run) || refusal_ != 0) return kNone;
+        slot = find(-1);
+        if (slot == kNone || !update(slot, fd)) return kNone;
+        slots_[slot].fd = fd;
+        ++filled_;
+    }
+    ++slots_[slot].in_flight;
+    return last_ = slot;
+}
+
+// Where the kernel refuses, no operation goes by the slot any more, and the table goes whole as soon as it can.
+void RingFiles::empty(std::uint32_t slot) noexcept {
+    update(slot, -1);
+    slots_[slot].fd = -1;
+    if (--filled_ == 0 && refusal_ != 0) system_.io_uring_register(ring_fd_, IORING_UNREGISTER_FILES, nullptr, 0);
+}
+
+// A descriptor behind which nothing is open is no refusal: its operations say so themselves.
+bool RingFiles::update(std::uint32_t slot, int fd) noexcept {
+    std::int32_t entry = fd;
+    io_uring_files_update change{};
+    change.offset = slot;
+    change.fds = reinterpret_cast<std::uintptr_t>(&entry);
+    if (system_.io_uring_register(ring_fd_, IORING_REGISTER_FILES_UPDATE, &change, 1) == 1) return true;
+    if (errno != EBADF) refusal_ = errno;
+    return false;
+}
+
+}  // namespace penstock::path
