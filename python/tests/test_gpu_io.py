@@ -172,7 +172,7 @@ def test_results_are_printed_compared_and_drawn(rows: Rows, tmp_path: Path) -> N
     text = (tmp_path / "report.html").read_text()
     assert "Requests that the device makes" in text
     assert text.count("<svg") == 3
-    assert text.count("Rows of A (rows.jsonl)") == 3
+    assert text.count("rows of A (rows.jsonl)") == 3
 
 
 def test_peers_can_be_left_out(tmp_path: Path) -> None:

@@ -104,6 +104,44 @@ def test_each_suite_is_judged_by_its_own_run() -> None:
     assert rule.low_bytes == 1 << 20  # what was moved, not what the first run's files have
 
 
+def test_a_question_has_one_line_for_each_answer_and_tells_where_it_holds() -> None:
+    sizes = [4096, 65536, 1 << 20]
+    slow = [row for size in sizes for row in trials("buffered", size, 1e9)]
+    fast = trials("uring", sizes[0], 2e9) + trials("uring", sizes[1], 0.5e9) + trials("uring", sizes[2], 2e9)
+    first, second = rules(grid(slow, fast))
+    assert (first.path, first.spans, first.sizes) == ("uring", [(4096, 4096), (1 << 20, 1 << 20)], 2)
+    assert (second.path, second.spans) == ("buffered", [(65536, 65536)])
+    assert page._sizes(first) == "4\u00a0KiB, 1\u00a0MiB"
+
+
+def choices(way: str, rate: float, samples: int) -> Rows:
+    row = {"kind": "choice", "name": "x", "way": way, "direction": "read", "cache": "hot", "request_bytes": 1 << 20}
+    row |= {"seconds": 1.0, "took": way, "bytes": 1 << 20, "cpu_user_s": 0.0, "cpu_system_s": 0.0}
+    return [row | {"bytes_per_second": rate * (1 + turn / 100)} for turn in range(samples)]
+
+
+@pytest.mark.parametrize(("samples", "path"), [(2, "mmap"), (9, "uring")])
+def test_a_question_of_two_suites_is_answered_by_the_one_with_most_samples(samples: int, path: str) -> None:
+    """A request for the whole file of 1 MiB, and one of 1 MiB."""
+    paths = grid(trials("auto", 0, 1e9), trials("mmap", 0, 2e9))
+    other = [MACHINE | {"suite": "choice"}, *choices("auto", 1e9, samples), *choices("uring", 2e9, samples)]
+    (rule,) = rules(paths + named(other))
+    assert (rule.situation, rule.path, rule.samples) == (
+        "read, one request, file in the page cache",
+        path,
+        max(samples, 5),
+    )
+
+
+def test_what_one_sample_says_is_marked_and_told_apart() -> None:
+    firm = trials("auto", 4096, 1e9) + trials("mmap", 4096, 2e9)
+    hint = [trial("auto", 65536, 1e9), trial("mmap", 65536, 2e9)]
+    text = page._rules(rules(grid(firm, hint)))
+    kept, folded = text.split("<details>")
+    assert 'class="few">only 1<' in folded and "few" not in kept and ">5<" in kept
+    assert "<details open>" in page._rules(rules(grid(hint)))
+
+
 def test_writes_are_ranked_with_fsync() -> None:
     late = [row | {"direction": "write", "fsync_s": 1.0} for row in trials("buffered", 0, 9e9)]
     done = [row | {"direction": "write", "fsync_s": 0.0} for row in trials("direct", 0, 1e9)]
@@ -128,25 +166,75 @@ def test_the_verdict_has_three_sentences_at_most_and_each_its_rows() -> None:
     assert verdict([MACHINE]) == []
 
 
-class Ends(HTMLParser):
-    """Which elements are open, and what was closed out of turn."""
+WORDS_ONLY = {"p", "h1", "h2", "h3", "summary", "dt", "span", "sup", "a", "code"}  # hold no blocks
+BLOCKS = {"p", "h1", "h2", "h3", "div", "details", "table", "dl", "ol", "ul", "figure", "section", "main"}
+INSIDE = {
+    "tr": {"thead", "tbody"}, "thead": {"table"}, "tbody": {"table"}, "td": {"tr"}, "th": {"tr"}, "li": {"ol", "ul"},
+    "dt": {"dl"}, "dd": {"dl"}, "figcaption": {"figure"}, "summary": {"details"},
+}  # fmt: skip
 
-    VOID = frozenset({"meta", "br", "path", "use", "rect"})
 
-    def __init__(self) -> None:
+class Nesting(HTMLParser):
+    """What of a page is no valid HTML: elements closed out of turn, blocks in paragraphs, parts of tables and lists
+    that stand alone, columns without a name, ids that are there twice, links to none, pictures that say nothing."""
+
+    VOID = frozenset({"meta", "br", "path", "use", "rect", "circle", "line"})
+
+    def __init__(self, page: str) -> None:
         super().__init__()
         self.open: list[str] = []
+        self.empty = True  # no words yet in what was opened last
         self.wrong: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.feed(page)
+        self.wrong += [f"<{tag}> is never closed" for tag in self.open]
+        self.wrong += [f"id {one} twice" for one in set(self.ids) if self.ids.count(one) > 1]
+        self.wrong += [f"link to no id {one}" for one in set(self.links) - set(self.ids)]
 
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = dict(attrs)
+        parent = self.open[-1] if self.open else ""
+        around = WORDS_ONLY & set(self.open) if tag in BLOCKS and "svg" not in self.open else set()
+        self.wrong += [f"<{tag}> in <{one}>" for one in around]
+        if tag in INSIDE and parent not in INSIDE[tag]:
+            self.wrong.append(f"<{tag}> in <{parent}>")
+        if tag == "a" and "a" in self.open:
+            self.wrong.append("a link in a link")
+        if tag == "svg" and not (told.get("role") == "img" and told.get("aria-label")):
+            self.wrong.append("a picture without words")
+        self.ids += [told["id"]] if told.get("id") else []
+        self.links += [href[1:] for name in ("href", "xlink:href") if (href := told.get(name) or "").startswith("#")]
         if tag not in self.VOID:
             self.open.append(tag)
+            self.empty = True
+
+    def handle_data(self, data: str) -> None:
+        self.empty = self.empty and not data.strip()
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self.VOID:
             return
+        if tag == "th" and self.empty:
+            self.wrong.append("a column without a name")
         if not self.open or self.open.pop() != tag:
-            self.wrong.append(tag)
+            self.wrong.append(f"</{tag}> out of turn")
+
+
+@pytest.mark.parametrize(
+    ("page_of", "fault"),
+    [
+        ("<p>a<details><summary>b</summary>c</details></p>", "<details> in <p>"),
+        ("<table><tr><th>a</th></tr></table>", "<tr> in <table>"),
+        ("<table><thead><tr><th></th></tr></thead></table>", "a column without a name"),
+        ('<p id="a"><a href="#b">c</a></p>', "link to no id b"),
+        ('<p id="a">b</p><p id="a">c</p>', "id a twice"),
+        ("<p>a<b>c</p>", "</p> out of turn"),
+        ('<svg role="img"></svg>', "a picture without words"),
+    ],
+)
+def test_the_check_of_pages_finds_what_is_wrong(page_of: str, fault: str) -> None:
+    assert fault in Nesting(page_of).wrong
 
 
 def test_one_page_of_several_suites_states_rows_that_exist(penstock: Run, tmp_path: Path) -> None:
@@ -165,9 +253,8 @@ def test_one_page_of_several_suites_states_rows_that_exist(penstock: Run, tmp_pa
         assert f"<h2>{heading}" in text, heading
     for file in ("core.jsonl", "paths.jsonl"):
         assert file in text
-    parser = Ends()
-    parser.feed(text)
-    assert parser.wrong == [] and parser.open == []
+    assert Nesting(text).wrong == []
+    assert "prefers-color-scheme: dark" in text and text.count('class="wide"') == text.count("<table")
     verdicts = re.findall(r'<p class="verdict">(.*?)</p>', text)
     assert 1 <= len(verdicts) <= 3 and all('class="rows"' in one for one in verdicts)
 
@@ -198,7 +285,17 @@ def test_long_tables_are_folded_and_words_are_escaped() -> None:
     assert text.startswith("<details><summary>all: 41 lines") and "&lt;b&gt;0" in text and "of what</p>" in text
     assert "<summary>20 rows" in html.rows([{"source": f"A{2 * turn}"} for turn in range(20)])
     assert html.rows([{"source": f"A{turn}"} for turn in range(1, 21)]) == '<span class="rows">A1–A20</span>'
-    assert html.statement(Statement("a < b")) == '<p class="verdict">a &lt; b </p>'
+    assert html.statement(Statement("a < b"), html.Notes()) == '<p class="verdict">a &lt; b</p>'
+
+
+def test_rows_of_a_sentence_stand_behind_one_mark_that_leads_there_and_back() -> None:
+    notes = html.Notes()
+    said = html.statement(Statement("So it is.", [{"source": f"A{turn}"} for turn in (1, 2, 4, 9)]), notes)
+    assert re.fullmatch(r'<p class="verdict">So it is\.<sup class="rows"><a [^>]*>1</a></sup></p>', said)
+    assert notes.mark([{"source": "B7"}], "figure x").endswith(">2</a></sup>") and notes.mark([{}]) == ""
+    listed = notes.listed()
+    assert "A1–A2, A4, A9" in listed and "figure x: B7" in listed
+    assert Nesting(said + listed).wrong == ["link to no id from-2"]
 
 
 def test_neighbouring_rows_are_named_together_and_files_stay_apart() -> None:
@@ -211,8 +308,9 @@ def test_each_figure_names_the_file_and_the_rows_that_it_is_drawn_of(tmp_path: P
     ceiling = [{"kind": "ceiling", "direction": "read", "bytes": 1, "seconds": 1.0, "bytes_per_second": 3e9}]
     kept = saved(tmp_path / "paths.jsonl", [MACHINE | {"suite": "report"}, *paths, *ceiling])
     page.make(sources.read([kept]), tmp_path / "page.html")
-    captions = re.findall(r"<figcaption>(.*?)</figcaption>", (tmp_path / "page.html").read_text(), re.DOTALL)
-    bandwidth, cpu = captions
+    text = (tmp_path / "page.html").read_text()
+    marks = re.findall(r'<figcaption>.*?href="#(rows-\d+)".*?</figcaption>', text, re.DOTALL)
+    bandwidth, cpu = (re.findall(rf'<li id="{mark}">(.*?)</li>', text)[0] for mark in marks)
     assert "A (paths.jsonl), 10 of kind trial, 1 of kind ceiling" in bandwidth
     assert "A2–A11, A17" in bandwidth  # not the trials of another shape
     assert "10 of kind trial" in cpu and "A2–A11" in cpu and "ceiling" not in cpu
@@ -222,16 +320,18 @@ def test_tables_without_names_of_rows_are_followed_by_them() -> None:
     row = {"kind": "choice", "name": "x", "way": "auto", "direction": "read", "cache": "hot", "request_bytes": 4096}
     row |= {"seconds": 1.0, "took": "buffered", "bytes": 4096, "bytes_per_second": 4096.0}
     rows = named([MACHINE | {"suite": "choice"}, row, row | {"way": "buffered"}])
-    (text,) = page._tables(rows)
-    assert "A2–A3" in text and "buffered" in text
+    notes = html.Notes()
+    (text,) = page._tables(rows, notes)
+    assert 'href="#rows-1"' in text and "A2–A3" in notes.listed() and "buffered" in text
 
 
 def test_a_run_that_its_time_limit_ended_is_told() -> None:
     run = [MACHINE | {"suite": "report"}, *trials("auto", 0, 1e9)]
     stop = {"kind": "stopped", "cause": "time limit of 5 s", "done": 5, "planned": 20, "source": "A7"}
     assert "of which 25% done" in page.lead([*run, stop]) and "planned" not in page.lead(run)
-    text = page._missing([*run, stop])
-    assert "time limit of 5 s, after 5 of 20 cells" in text and "A7" in text
+    notes = html.Notes()
+    text = page._missing([*run, stop], notes)
+    assert "time limit of 5 s, after 5 of 20 cells" in text and "A7" in notes.listed()
 
 
 def test_what_checking_took_is_told_and_is_in_no_rate() -> None:
@@ -254,8 +354,9 @@ def test_what_checking_takes_is_judged_where_a_gpu_checks(emulated: bool, verify
     rows = [machine, trial("auto", 0, 1e9, verify_s=verify_s / 2, seconds=4.0), half, unchecked]
     (check,) = kinds.checks(rows, kinds.KINDS["grid"])
     assert check.value == pytest.approx(100 * verify_s / 5) and check.bound == 10 and check.passed is passed
-    text = page._promises(named(rows))
-    assert "checking every byte" in text and {True: "pass", False: "fail", None: "not judged here"}[passed] in text
+    text = page._promises(named(rows), html.Notes())
+    assert "checking every byte" in text
+    assert {True: "pass", False: "fail", None: "Not promised here: 1 "}[passed] in text
     assert not kinds.checks([machine, unchecked], kinds.KINDS["grid"])
 
 

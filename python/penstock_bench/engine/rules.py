@@ -2,8 +2,10 @@
 
 For each situation and size the paths are ranked by their medians. A path is as good as another where the interval of
 their ratio holds 1, and beaten where all of it is above. Where the default is as good as the best it is the rule; sizes
-with one answer become one rule, which tells what holds at each of them. What must stay true: a rule says nothing that
-its rows do not, and names them.
+with one answer become one rule, which tells what holds at each of them. Several suites may ask one question: then each
+size is answered by the suite that has most samples of it. What must stay true: a rule says nothing that its rows do
+not, and names them; a question has no two rules with one answer, but for hints, which are of too few samples to say
+more than which was faster then.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class Cell:
 
 @dataclass
 class Rule:
-    """From `low_bytes` to `high_bytes` use `path`; `rate` is its median at the largest size."""
+    """From `low_bytes` to `high_bytes` use `path`, or, where another is better at sizes between, at `spans` of sizes;
+    `rate` is its median at the largest size, `samples` how many a path has at least at each."""
 
     situation: str
     low_bytes: int
@@ -52,6 +55,14 @@ class Rule:
     rows: Rows
     good_at: dict[str, int] = field(default_factory=dict)  # at how many of the sizes a path is as good
     sizes: int = 1
+    spans: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.spans = self.spans or [(self.low_bytes, self.high_bytes)]
+
+    @property
+    def is_hint(self) -> bool:
+        return self.samples < intervals.SAMPLES_MIN
 
     @property
     def good_text(self) -> str:
@@ -72,28 +83,46 @@ def rate_of(row: dict[str, Any]) -> float:
     return float(row["bytes_per_second"])
 
 
+Answers = dict[str, dict[int, list[Cell]]]  # by question and size: what each path did
+
+
 def rules(rows: Rows) -> list[Rule]:
-    """Of all suites that can say something."""
-    able = [kind for kind in kinds.present(rows) if kind.cells]
-    made = [kinds.resolve(kind.cells)(kinds.own(rows, kind)) for kind in able]
-    cells = [cell for of_kind in made for cell in sorted(of_kind, key=lambda cell: cell.situation)]
-    by_situation: dict[str, dict[int, list[Cell]]] = defaultdict(lambda: defaultdict(list))
-    for cell in cells:
-        if cell.median > 0:  # what moved nothing in its time is no rival
-            by_situation[cell.situation][cell.size_bytes].append(cell)
+    """Of all suites that can say something: questions in order of their words, sizes ascending."""
     found: list[Rule] = []
-    for situation, sizes in by_situation.items():
-        previous: Rule | None = None
+    for situation, sizes in sorted(_answers(rows).items()):
+        mine: dict[tuple[str, bool], Rule] = {}
+        before: tuple[str, bool] = ("", False)
         for size, rivals in sorted(sizes.items()):
-            if len(rivals) < 2:
-                continue
-            rule = _rule(situation, size, rivals, previous.path if previous else "")
-            if previous is not None and previous.path == rule.path:
-                _join(previous, rule)
+            rule = _rule(situation, size, rivals, before[0])
+            answer = rule.path, rule.is_hint
+            if answer in mine:
+                _join(mine[answer], rule, adjoins=answer == before)
             else:
-                found.append(rule)
-                previous = rule
+                mine[answer] = rule
+            before = answer
+        found += mine.values()
     return found
+
+
+def _answers(rows: Rows) -> Answers:
+    """Of each suite by itself, since its samples were taken in turn; of several, those of most samples."""
+    best: Answers = defaultdict(dict)
+    for kind in kinds.present(rows):
+        if not kind.cells:
+            continue
+        own: Answers = defaultdict(lambda: defaultdict(list))
+        for cell in kinds.resolve(kind.cells)(kinds.own(rows, kind)):
+            if cell.median > 0:  # what moved nothing in its time is no rival
+                own[cell.situation][cell.size_bytes].append(cell)
+        for situation, sizes in own.items():
+            for size, rivals in sizes.items():
+                if len(rivals) > 1 and _samples(rivals) > _samples(best[situation].get(size, [])):
+                    best[situation][size] = rivals
+    return best
+
+
+def _samples(rivals: list[Cell]) -> int:
+    return min((len(cell.rows) for cell in rivals), default=0)
 
 
 def _rule(situation: str, size: int, rivals: list[Cell], before: str) -> Rule:
@@ -113,7 +142,7 @@ def _rule(situation: str, size: int, rivals: list[Cell], before: str) -> Rule:
         chosen.median,
         as_good,
         {one: ratio for one, ratio in ratios.items() if not _is_tie(ratio) and ratio.median >= 1},
-        min(len(cell.rows) for cell in rivals),
+        _samples(rivals),
         [row for cell in ranked for row in cell.rows],
         dict.fromkeys(as_good, 1),
     )
@@ -124,9 +153,10 @@ def _is_tie(ratio: intervals.Estimate) -> bool:
     return ratio.low is not None and ratio.high is not None and ratio.low <= 1 <= ratio.high
 
 
-def _join(rule: Rule, larger: Rule) -> None:
+def _join(rule: Rule, larger: Rule, adjoins: bool) -> None:
     """What is said of both sizes is what holds at both."""
     rule.high_bytes, rule.rate = larger.high_bytes, larger.rate
+    rule.spans = [*rule.spans[:-1], (rule.spans[-1][0], larger.high_bytes)] if adjoins else rule.spans + larger.spans
     rule.as_good = [path for path in rule.as_good if path in larger.as_good]
     both = rule.beaten.keys() & larger.beaten.keys()
     rule.beaten = {path: min(rule.beaten[path], larger.beaten[path], key=lambda one: one.median) for path in both}
@@ -137,6 +167,7 @@ def _join(rule: Rule, larger: Rule) -> None:
 
 
 STATES = {"hot": "in the page cache", "cold": "not in the page cache", "direct": "not in the page cache"}
+ONE_REQUEST = "{direction}, one request, file {state}"
 
 
 def trial_cells(rows: Rows) -> list[Cell]:
@@ -146,21 +177,25 @@ def trial_cells(rows: Rows) -> list[Cell]:
         plain = row["kind"] == "trial" and not row["workers"] and not row["depth"]
         if not plain or row["buffer"] != "device" or row["first_touch"] != "gpu":
             continue
-        how = "many requests" if row["request_bytes"] else "one request"
-        what = f"{row['direction']}, {how}, file {STATES[row['cache']]}"
+        what = ONE_REQUEST.format(direction=row["direction"], state=STATES[row["cache"]])
+        if row["request_bytes"]:
+            what = what.replace("one request", "many requests")
         _put(found, what, row["request_bytes"] or row["bytes"], row)
     return list(found.values())
 
 
 def touch_cells(rows: Rows) -> list[Cell]:
-    """Of first-touch: raw files, by bytes of the problem."""
+    """Of first-touch: raw files, by bytes of the problem. Into device memory it asks what a grid asks."""
     found: dict[tuple[str, int, str], Cell] = {}
     for row in rows:
         if row["kind"] != "first-touch" or row["format"] != "raw" or row["chunk_bytes"] or row["workers"]:
             continue
-        state = "a new file" if row["direction"] == "write" else f"file {STATES[row['cache']]}"
-        memory = f"{row['buffer']} memory touched by {row['first_touch'].upper()}"
-        _put(found, f"{row['direction']}, one problem, {state}, {memory}", row["bytes"], row)
+        what = ONE_REQUEST.format(direction=row["direction"], state=STATES.get(row["cache"], ""))
+        if row["direction"] == "write":
+            what = "write, one request, a new file"
+        if (row["buffer"], row["first_touch"]) != ("device", "gpu"):
+            what += f", {row['buffer']} memory touched by {row['first_touch'].upper()}"
+        _put(found, what, row["bytes"], row)
     return list(found.values())
 
 

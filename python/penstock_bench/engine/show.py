@@ -6,7 +6,7 @@ import re
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rich import box
@@ -180,23 +180,34 @@ def probe_tables(rows: Rows, kind: str) -> list[Table]:
     return [rates]
 
 
-def check_table(checks: list[Check]) -> Table:
-    """The promises with their verdicts."""
-    verdicts = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("promise", "measured", "bound", ""):
-        verdicts.add_column(name, justify="right" if name in ("measured", "bound") else "left")
-    for check in checks:
-        verdicts.add_row(*_verdict(check))
-    return verdicts
+def check_tables(judged: Sequence[tuple[str, Check]]) -> list[Table]:
+    """The promises with their verdicts, each with its suite unless that is empty; then, under one heading, what was
+    measured of those that are made for another kind of machine."""
+    here = [(suite, check) for suite, check in judged if check.here]
+    elsewhere = [(suite, check) for suite, check in judged if not check.here]
+    tables = [_checks(here, ("measured", "bound", "verdict"))] if here else []
+    if elsewhere:
+        tables.append(_checks(elsewhere, ("measured",)))
+        tables[-1].title = "Not promised here"
+        kind = {"gpu": "with a GPU", "host": "without a GPU"}[elsewhere[0][1].only]
+        tables[-1].caption = f"{len(elsewhere)} that hold for a machine {kind}, measured all the same."
+    return tables
 
 
-def _verdict(check: Check) -> tuple[str, str, str, str]:
-    sign = "≥" if check.at_least else "≤"
-    value = "missing" if check.value is None else f"{check.value:.3g} {check.unit}".strip()
-    if not check.here:
-        return check.what, value, "", "[dim]not promised here[/dim]"
-    word = {True: "[green]pass[/green]", False: "[red]fail[/red]", None: "-"}[check.passed]
-    return check.what, value, f"{sign} {check.bound:.3g} {check.unit}".strip(), word
+def _checks(judged: Sequence[tuple[str, Check]], names: Sequence[str]) -> Table:
+    suites = any(suite for suite, _ in judged)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", caption_justify="left")
+    for name in ["suite"] * suites + ["promise", *names]:
+        table.add_column(name, justify="right" if name in ("measured", "bound") else "left")
+    for suite, check in judged:
+        table.add_row(*[escape(suite)] * suites, escape(check.what), *_verdict(check)[: len(names)])
+    return table
+
+
+def _verdict(check: Check) -> tuple[str, str, str]:
+    value = "-" if check.value is None else f"{check.value:.3g} {check.unit}".strip()
+    word = {True: "[green]pass[/green]", False: "[red]fail[/red]", None: "not measured"}[check.passed]
+    return value, f"{'≥' if check.at_least else '≤'} {check.bound:.3g} {check.unit}".strip(), word
 
 
 def _print_whole(out: Console, table: Table) -> None:
@@ -214,9 +225,8 @@ def print_results(rows: Rows, console: Console | None = None) -> None:
     for kind in kinds.present(rows):
         for table in kinds.resolve(kind.tables)(kinds.own(rows, kind), kind.row):
             _print_whole(out, table)
-        checks = kinds.checks(rows, kind)
-        if checks:
-            out.print(check_table(checks))
+        for table in check_tables([("", check) for check in kinds.checks(rows, kind)]):
+            out.print(table)
     absent = missing_table(rows)
     if absent is not None:
         out.print(absent)

@@ -167,6 +167,8 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
             textcoords="offset points",
             va="center",
             fontsize=9,
+            bbox=style.BEHIND_TEXT,
+            zorder=5,
         )
     axes.set_yticks(places, ["auto (default)" if key[2] == "auto" else key[2] for key in keys])
     axes.grid(axis="y", visible=False)
@@ -175,16 +177,7 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
 
 def _ceiling(axes: Axes, value: float, word: str) -> None:
     axes.axvline(value, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
-    axes.annotate(
-        f"{word} {number(value)}",
-        (value, 1.0),
-        xycoords=("data", "axes fraction"),
-        xytext=(-4, 3),
-        textcoords="offset points",
-        ha="right",
-        fontsize=8.5,
-        color=style.INK,
-    )
+    axes.set_title(f"dashed: {word} {number(value)}", loc="right", fontsize=8.5)
 
 
 def _state_legend(figure: Figure, groups: dict[Key, Rows]) -> None:

@@ -10,18 +10,21 @@ import io
 import statistics
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 
 from penstock import __version__
 from penstock._publish import publish
-from penstock_bench.engine import kinds, style
+from penstock_bench.engine import kinds, show, style
 from penstock_bench.engine.intervals import Estimate
 from penstock_bench.engine.rules import Rule, rules
 from penstock_bench.engine.sources import Source
 from penstock_bench.report import figures as drawing, html
 from penstock_bench.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Rows = list[dict[str, Any]]
 _ADVICE = "name a file you can write with --out"
@@ -34,13 +37,14 @@ def make(sources: list[Source], out: Path) -> list[Path]:
     written, pictures = [out], {}
     with mpl.rc_context(style.RC):
         for name, figure in drawing.figures(rows).items():
-            for kind in ("png", "svg"):
+            caption = kinds.FIGURES[name].caption
+            content = io.BytesIO()
+            figure.savefig(content, format="png")
+            for kind, drawn in (("png", content.getvalue()), ("svg", style.svg(figure, caption).encode())):
                 path = out.with_name(f"{out.stem}-{name}.{kind}")
-                content = io.BytesIO()
-                figure.savefig(content, format=kind, metadata={"Date": None} if kind == "svg" else None)
-                publish(path, content.getvalue(), "write the report", _ADVICE)
+                publish(path, drawn, "write the report", _ADVICE)
                 written.append(path)
-            pictures[name] = html.picture(figure, name)
+            pictures[name] = html.picture(figure, name, caption)
     text = html.page("Penstock report", body(sources, rows, pictures))
     publish(out, text.encode(errors="backslashreplace"), "write the report", _ADVICE)
     return written
@@ -48,17 +52,20 @@ def make(sources: list[Source], out: Path) -> list[Path]:
 
 def body(sources: list[Source], rows: Rows, pictures: dict[str, str]) -> list[str]:
     machine = next(row for row in rows if row["kind"] == "machine")["machine"]
+    notes = html.Notes()
     parts = [f"<h1>{html.text(title(machine))}</h1>"]
-    parts += [html.statement(one) for one in verdict(rows)]
-    parts += [f'<p class="lead">{html.text(lead(rows))}</p>', _machine(machine), _rules(rules(rows)), _promises(rows)]
+    parts += [html.statement(one, notes) for one in verdict(rows)]
+    parts += [f'<p class="lead">{html.text(lead(rows))}</p>', _machine(machine), _rules(rules(rows))]
+    parts.append(_promises(rows, notes))
     for name, picture in pictures.items():
-        caption = f"{html.text(kinds.FIGURES[name].caption)} {_drawn_of(sources, rows, name)}"
-        parts.append(f'<figure><div class="drawn">{picture}</div><figcaption>{caption}</figcaption></figure>')
-    return [*parts, *_tables(rows), _missing(rows), _sources(sources)]
+        caption = html.text(kinds.FIGURES[name].caption) + _drawn_of(sources, rows, name, notes)
+        box = f'<div class="drawn" tabindex="0" role="region" aria-label="figure: {name}">{picture}</div>'
+        parts.append(f"<figure>{box}<figcaption>{caption}</figcaption></figure>")
+    return [*parts, *_tables(rows, notes), _missing(rows, notes), _sources(sources, notes)]
 
 
-def _drawn_of(sources: list[Source], rows: Rows, name: str) -> str:
-    """The files, kinds and names of the rows that a figure shows."""
+def _drawn_of(sources: list[Source], rows: Rows, name: str, notes: html.Notes) -> str:
+    """The mark of the files, kinds and names of the rows that a figure shows."""
     used = [row for row in kinds.resolve(kinds.FIGURES[name].rows)(rows) if "source" in row]
     parts = []
     for source in sources:
@@ -67,9 +74,7 @@ def _drawn_of(sources: list[Source], rows: Rows, name: str) -> str:
         if counts:
             of_kinds = ", ".join(f"{count} of kind {kind}" for kind, count in counts.items())
             parts.append(f"{source.letter} ({source.name}), {of_kinds}")
-    if not parts:
-        return ""
-    return f"{html.text('Rows of ' + '; of '.join(parts))}: {html.rows(used)}"
+    return notes.mark(used, f"figure {name}, rows of {'; of '.join(parts)}")
 
 
 def title(machine: dict[str, Any]) -> str:
@@ -112,26 +117,41 @@ def lead(rows: Rows) -> str:
 
 
 def _rules(found: list[Rule]) -> str:
+    """What the samples can tell; folded, what is no more than a hint."""
     if not found:
         return ""
-    names = ("what", "use", "size", "GB/s", "as good", "ahead of", "by", "n", "rows")
+    firm, hints = ([rule for rule in found if rule.is_hint is few] for few in (False, True))
+    note = (
+        "Where the default, auto, is not measurably slower than any path, it is what to use. As good: not measurably "
+        "slower (the 95 % interval of the ratio of medians holds 1), at every size of the line or at as many as it "
+        "says. Ahead of: measurably faster, at every size at least by the factor shown, with its interval. GB/s at the "
+        "largest size. Samples: how many each path has at each size. Writes are counted with fsync, unless the line "
+        "says otherwise."
+    )
+    text = f'<h2>What to ask for</h2><p class="note">{note}</p>{_rule_table(firm, "what to ask for")}'
+    if not hints:
+        return text
+    head = f"Hints of one or two samples, {len(hints)} in all: which was faster then, perhaps by chance"
+    opened = "" if firm else " open"
+    return f"{text}<details{opened}><summary>{head}</summary>{_rule_table(hints, 'hints')}</details>"
+
+
+def _rule_table(found: list[Rule], label: str) -> str:
+    names = ("what", "use", "size", "GB/s", "as good", "ahead of", "by", "samples", "rows")
     lines = []
     for rule in found:
         path, ratio = rule.closest or ("", None)
-        cells = (rule.situation, rule.path, _sizes(rule), drawing.number(rule.rate / 1e9), rule.good_text)
-        said = [html.text(cell) for cell in (*cells, path, _ahead(ratio), str(rule.samples))]
-        lines.append((*said, html.rows(rule.rows, 3)))
-    note = (
-        "Where the default, auto, is as good as any path, it is the rule. As good: the 95 % interval of the ratio of "
-        "medians holds 1, at every size of the line, or at as many as it says; ahead of: all of it is above 1, and by "
-        "is the least lead of any size. GB/s at the largest size. Writes are counted with fsync, unless the line says "
-        "otherwise."
-    )
-    return f'<h2>What to ask for</h2><p class="note">{note}</p>' + html.table(names, lines, (3, 6, 7), "rules")
+        cells = (rule.situation, rule.path, _sizes(rule), drawing.number(rule.rate / 1e9), rule.good_text, path)
+        lines.append((*map(html.text, cells), _ahead(ratio), _samples(rule), html.rows(rule.rows, 3)))
+    return html.table(names, lines, html.Look(label, "rules", (3, 6, 7)))
 
 
 def _sizes(rule: Rule) -> str:
-    low, high = (drawing.size_label(size) for size in (rule.low_bytes, rule.high_bytes))
+    return ", ".join(_span(low, high) for low, high in rule.spans)
+
+
+def _span(low_bytes: int, high_bytes: int) -> str:
+    low, high = (drawing.size_label(size) for size in (low_bytes, high_bytes))
     return (low if low == high else f"{low} to {high}").replace(" ", "\u00a0").replace("\u00a0to", " to")
 
 
@@ -139,53 +159,64 @@ def _ahead(ratio: Estimate | None) -> str:
     if ratio is None:
         return ""
     if ratio.low is None or ratio.high is None:
-        return f"{ratio.median:.2f}, few samples"
+        return f"{ratio.median:.2f}"
     return f"{ratio.median:.2f} ({ratio.low:.2f}–{ratio.high:.2f})"
 
 
-def _promises(rows: Rows) -> str:
-    words = {True: "pass", False: "fail", None: "not judged here"}
-    judged = [(kind, check) for kind in kinds.present(rows) for check in kinds.checks(rows, kind)]
-    lines = [
-        (
-            html.text(kind.row),
-            html.text(check.what),
-            words[check.passed],
-            "-" if check.value is None else f"{check.value:.3g} {check.unit}",
-            f"{'≥' if check.at_least else '≤'} {check.bound:.3g} {check.unit}",
-        )
-        for kind, check in judged
-    ]
-    whole = html.table(("suite", "promise", "", "measured", "bound"), lines, (3, 4))
-    of_kinds = {kind.row for kind, _ in judged} | {"memory"}
-    used = [row for row in rows if row["kind"] in of_kinds]
-    how = "Judged by the medians of the probes that they name; checking by the sums of all samples that tell it; of "
-    note = f'<p class="note">{how}{html.rows(used)}</p>'
-    return f"<h2>Promises</h2>{whole}{note}" if whole else ""
+def _samples(rule: Rule) -> str:
+    return f'<span class="few">only {rule.samples}</span>' if rule.is_hint else str(rule.samples)
 
 
-def _tables(rows: Rows) -> list[str]:
+def _promises(rows: Rows, notes: html.Notes) -> str:
+    """What is promised for such a machine, with verdicts; folded, what was measured of the other promises."""
+    found = [(kind, check) for kind in kinds.present(rows) for check in kinds.checks(rows, kind)]
+    if not found:
+        return ""
+    judged = [(_suites(rows, kind), check) for kind, check in found]
+    text = "".join(_promise_table(one) for one in show.check_tables(judged))
+    of_kinds = {kind.row for kind, _ in found} | {"memory"}
+    how = "Judged by the medians of the probes that they name; checking by the sums of all samples that tell it."
+    mark = notes.mark([row for row in rows if row["kind"] in of_kinds], "promises")
+    return f'<h2>Promises</h2><p class="note">{how}{mark}</p>{text}'
+
+
+def _promise_table(made: Table) -> str:
+    whole = html.from_terminal(made, "promises", "prose")
+    if not made.title:
+        return whole
+    words = f"{made.title}: {made.caption}"
+    made.title = made.caption = None
+    folded = html.from_terminal(made, words, "prose")
+    return f'<p class="note">{html.text(words)}</p><details><summary>What was measured</summary>{folded}</details>'
+
+
+def _suites(rows: Rows, kind: kinds.Kind) -> str:
+    """As they were asked for: a suite of a user's own has its own name."""
+    names = [row.get("suite") or kind.row for row in kinds.own(rows, kind) if row["kind"] == "machine"]
+    return ", ".join(dict.fromkeys(names)) or kind.row
+
+
+def _tables(rows: Rows, notes: html.Notes) -> list[str]:
     """The tables of each suite, as on the terminal, with the names of the rows."""
     found = []
     for kind in kinds.present(rows):
         made = kinds.resolve(kind.tables)(kinds.own(rows, kind), kind.row)
         parts = "".join(html.from_terminal(one, "all medians of this suite") for one in made)
         if not any(column.header == "rows" for one in made for column in one.columns):
-            parts += f'<p class="note">Of {html.rows(row for row in rows if row["kind"] == kind.row)}</p>'
+            mark = notes.mark((row for row in rows if row["kind"] == kind.row), kind.heading)
+            parts += f'<p class="note">The samples behind these tables.{mark}</p>'
         found.append(f"<h2>{html.text(kind.heading)}</h2>{parts}")
     return found
 
 
-def _missing(rows: Rows) -> str:
-    from penstock_bench.engine.show import missing_name, names_text
-
+def _missing(rows: Rows, notes: html.Notes) -> str:
     causes: dict[str, dict[str, Rows]] = {}
     for row in rows:
         if row["kind"] == "missing":
-            causes.setdefault(row["cause"], {}).setdefault(missing_name(row), []).append(row)
+            causes.setdefault(row["cause"], {}).setdefault(show.missing_name(row), []).append(row)
     lines = [
         (
-            html.text(names_text(names)),
+            html.text(show.names_text(names)),
             html.text(cause),
             html.rows((row for group in names.values() for row in group), 3),
         )
@@ -194,22 +225,24 @@ def _missing(rows: Rows) -> str:
     ended = [row for row in rows if row["kind"] == "stopped"]
     note = "".join(
         f'<p class="note">A run ended at its {html.text(row["cause"])}, after {row["done"]} of {row["planned"]} cells: '
-        f"later rounds are incomplete, and n says how many samples a line has. {html.rows([row])}</p>"
+        f"later rounds are incomplete; n says how many samples a line has.{notes.mark([row], 'a run cut short')}</p>"
         for row in ended
     )
-    whole = note + html.table(("what", "because", "rows"), lines, look="prose")
+    whole = note + html.table(("what", "because", "rows"), lines, html.Look("not measured", "prose"))
     return f"<h2>Not measured</h2>{whole}" if whole else ""
 
 
-def _sources(sources: list[Source]) -> str:
+def _sources(sources: list[Source], notes: html.Notes) -> str:
     lines = [
         (source.letter, html.text(source.name), str(len(source.rows)), f"<code>{source.digest}</code>")
         for source in sources
     ]
     note = "A12 is line 12 of file A. A line holds every number of one sample, and the name of its machine."
-    return f'<h2>Sources</h2><p class="note">{note}</p>' + html.table(
-        ("", "file", "lines", "SHA-256 begins"), lines, (2,), "plain"
-    )
+    look = html.Look("sources", "plain", (2,))
+    files = html.table(("letter", "file", "lines", "SHA-256 begins"), lines, look)
+    listed = notes.listed()
+    behind = f"<h3>Rows behind the sentences and figures</h3>{listed}" if listed else ""
+    return f'<h2>Sources</h2><p class="note">{note}</p>{files}{behind}'
 
 
 def _machine(machine: dict[str, Any]) -> str:

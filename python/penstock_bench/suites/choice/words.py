@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from penstock_bench.engine.rules import Cell
+from penstock_bench.engine.rules import ONE_REQUEST, STATES, Cell
 from penstock_bench.engine.sources import Statement
 from penstock_bench.suites.choice import judge
 
 Rows = list[dict[str, Any]]
-STATES = {"hot": "in the page cache", "cold": "not in the page cache"}
 
 
 def of_choice(rows: Rows) -> list[Statement]:
@@ -36,7 +35,7 @@ def cells(rows: Rows) -> list[Cell]:
     found: dict[tuple[str, int, str], Rows] = defaultdict(list)
     for row in rows:
         if row["kind"] == "choice" and row["way"] not in ("auto, Python", "KvikIO default"):
-            what = "read of one request" if row["direction"] == "read" else "write of one request, fsync not counted"
-            situation = f"{what}, {STATES[row['cache']]}"
+            situation = ONE_REQUEST.format(direction=row["direction"], state=STATES[row["cache"]])
+            situation += ", fsync not counted" * (row["direction"] == "write")
             found[situation, row["request_bytes"], row["way"]].append(row)
     return [Cell(situation, size, way, group) for (situation, size, way), group in found.items()]
