@@ -13,6 +13,7 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def compare(path: Path, wanted: np.ndarray, found: np.ndarray) -> None:
             raise SystemExit(f"rows differ from those of {path}: row {numbers[wrong[0]]}, and perhaps more")
 
 
-def tell(stats: dict) -> None:
+def tell(stats: dict[str, Any]) -> None:
     """What the cache counted, and who served it."""
     print(", ".join(f"{stats[name]} {name}" for name in ("hits", "misses", "joined", "evictions", "failures")))
     for source in ("mapping", "buffered", "direct"):

@@ -11,6 +11,7 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ add_up(const penstock::ondevice::StoredRef* ref, const unsigned long long* wante
 """
 
 
-def need_cupy() -> object:
+def need_cupy() -> Any:
     try:
         import cupy
 

@@ -51,8 +51,8 @@ def main() -> None:
             )
             before = (error, edge)
     print(f"capacitance {4 * math.pi * VACUUM * radius * 1e12:.3f} pF, exactly {4 * math.pi * VACUUM * 1e12:.3f} pF")
-    words = {"label": "surface charge density at 1 V", "unit": "C/m²", "title": "A conducting sphere"}
-    ps.hmatrix.picture(sphere, found.x * VACUUM, options.picture, width=700, **words)
+    label, title = "surface charge density at 1 V", "A conducting sphere"
+    ps.hmatrix.picture(sphere, found.x * VACUUM, options.picture, label=label, unit="C/m²", title=title, width=700)
     print(f"picture: {options.picture}")
 
 

@@ -20,7 +20,7 @@ NY, NX = 180, 360
 def field(step: int) -> np.ndarray:
     """What a model would have computed."""
     y, x = np.mgrid[0:NY, 0:NX]
-    return (280 + 20 * np.sin(np.pi * y / NY) + np.sin(0.1 * (x + step))).astype("f4")
+    return np.asarray(280 + 20 * np.sin(np.pi * y / NY) + np.sin(0.1 * (x + step)), "f4")
 
 
 def make(name: str, device: str) -> None:

@@ -23,8 +23,8 @@ def make(name: str, device: str) -> None:
         for field, units in {"T": "K", "QV": "kg kg-1"}.items():
             layout = {"resizable": (None, *shape), "dimensions": DIMENSIONS}
             file.create_dataset(field, (0, *shape), "f4", attributes={"units": units, "_FillValue": -999.0}, **layout)
-        units = {"units": "hours since 2000-01-01", "calendar": "standard"}
-        file.create_dataset("time", (0,), "f8", resizable=(None,), dimensions=("time",), attributes=units)
+        clock = {"units": "hours since 2000-01-01", "calendar": "standard"}
+        file.create_dataset("time", (0,), "f8", resizable=(None,), dimensions=("time",), attributes=clock)
         for coordinate, values in {
             "lev": np.arange(float(LEVELS)),
             "lat": np.linspace(-89, 89, LATITUDES),

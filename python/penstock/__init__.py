@@ -26,17 +26,7 @@ if TYPE_CHECKING:
         hmatrix,
         torch as torch,  # known to type checkers, not in __all__: see _OF_OTHERS
     )
-    from penstock._api import (
-        Buffer,
-        Context,
-        ContextOptions,
-        File,
-        Outcome,
-        Plan,
-        ReadOptions,
-        Transfer,
-        TransferOptions,
-    )
+    from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
     from penstock._array import Array
     from penstock._core import path_names
     from penstock._dtype import DType
@@ -49,8 +39,10 @@ if TYPE_CHECKING:
         get_pkgconfig_dir,
     )
     from penstock._open import create, load, open, save
+    from penstock._options import ContextOptions, FileOptions, NewFileOptions, ReadOptions, TransferOptions
     from penstock._profiles import profile_folders
     from penstock._sizes import parse_bytes
+    from penstock._told import Evidence
     from penstock.formats.datafile import DataFile
     from penstock.formats.dataset import Dataset
     from penstock.formats.group import Group
@@ -69,9 +61,12 @@ __all__ = [
     "DataFile",
     "Dataset",
     "Error",
+    "Evidence",
     "Extent",
     "File",
+    "FileOptions",
     "Group",
+    "NewFileOptions",
     "Outcome",
     "Pending",
     "Plan",
@@ -98,18 +93,17 @@ __all__ = [
 # Everything is imported when it is first named: some of it brings NumPy, or PyTorch, and the command must be able to
 # answer a Ctrl-C before the rest is loaded.
 _HOMES = {
-    "_api": (
-        *("Buffer", "Context", "ContextOptions", "File", "Outcome", "Plan"),
-        *("ReadOptions", "Transfer", "TransferOptions"),
-    ),
+    "_api": ("Buffer", "Context", "File", "Outcome", "Plan", "Transfer"),
     "_array": ("Array",),
     "_core": ("path_names",),
     "_dtype": ("DType",),
     "_error": ("Error",),
     "_include": ("get_cmake_dir", "get_fortran_source", "get_include", "get_library_dir", "get_pkgconfig_dir"),
     "_open": ("create", "load", "open", "save"),
+    "_options": ("ContextOptions", "FileOptions", "NewFileOptions", "ReadOptions", "TransferOptions"),
     "_profiles": ("profile_folders",),
     "_sizes": ("parse_bytes",),
+    "_told": ("Evidence",),
     "formats.datafile": ("DataFile",),
     "formats.dataset": ("Dataset",),
     "formats.group": ("Group",),
@@ -122,21 +116,23 @@ _OF_OTHERS = ("torch", "xarray", "zarr_store")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    import importlib
+if not TYPE_CHECKING:  # checkers know the names above, and find those that are misspelt
 
-    if name in ("gpu", "hmatrix"):
-        return importlib.import_module(f"penstock.{name}")
-    if name in _OF_OTHERS:
-        try:
+    def __getattr__(name: str) -> object:
+        import importlib
+
+        if name in ("gpu", "hmatrix"):
             return importlib.import_module(f"penstock.{name}")
-        except ImportError as cause:  # hasattr() and help() take an AttributeError only for "it is not there"
-            raise AttributeError(f"penstock.{name} is not available: {cause}") from cause
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"penstock.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
+        if name in _OF_OTHERS:
+            try:
+                return importlib.import_module(f"penstock.{name}")
+            except ImportError as cause:  # hasattr() and help() take an AttributeError only for "it is not there"
+                raise AttributeError(f"penstock.{name} is not available: {cause}") from cause
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"penstock.{_HOME_OF[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -21,14 +21,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from penstock import _core, _profiles
 from penstock._core import Buffer
 from penstock._error import Error
 from penstock._file_name import file_name
 from penstock._open_files import with_room
+from penstock._options import (
+    ContextOptions as ContextOptions,
+    ReadOptions as ReadOptions,
+    TransferOptions as TransferOptions,
+)
 from penstock._profiles import Profiles
+from penstock._told import Evidence
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,38 +42,6 @@ if TYPE_CHECKING:
 FileName = str | os.PathLike[str]
 Memory = Any
 Progress = Callable[[int, int], None]
-
-
-class TransferOptions(TypedDict, total=False):
-    """How one transfer is to be done; what is left out is decided by the policy."""
-
-    path: str  # see penstock.path_names(); "auto" by default
-    chunk_bytes: int  # a multiple of 4096
-    workers: int
-    depth: int  # slots or operations in flight for each worker
-    strict: bool  # any fallback is an error
-    durable: bool  # writes: on stable storage when the transfer is done
-    full_evidence: bool  # small transfers sample counters too
-    timeout_s: float | None  # the transfer ends as "timed_out" after this long
-
-
-class ContextOptions(TypedDict, total=False):
-    """Settings of a context; what is left out has the value after the colon."""
-
-    path: str  # for every transfer that does not say: "auto"; see penstock.path_names()
-    workers: int  # threads: 0, the policy decides
-    budget_bytes: int  # staging memory, never exceeded: 256 MiB
-    strict: bool  # any fallback is an error: False
-    adaptive: bool  # transfers correct the profile's costs by what they took, in this context only: False
-    host_bandwidth_bytes_per_s: float  # of the emulated device's copies: 0, as fast as memory
-    host_latency_ns: int  # of each copy of the emulated device: 0
-    host_memory_bytes: int  # that the emulated device admits to: 0, half of the machine's
-
-
-class ReadOptions(TransferOptions, total=False):
-    """How datasets are to be read."""
-
-    decode: Literal["auto", "host", "gpu"]  # who decodes compressed chunks; see penstock.open
 
 
 @dataclass(frozen=True)
@@ -90,7 +64,7 @@ class Outcome:
     seconds: float
     reached_end: bool
     path: str  # the path that moved all bytes, "mixed", or "none"
-    evidence: dict[str, Any]
+    evidence: Evidence
 
     @property
     def bytes_per_second(self) -> float:

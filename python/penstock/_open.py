@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from penstock import _api
 from penstock._api import Context, FileName, Outcome
@@ -20,12 +20,22 @@ from penstock._file_name import file_name
 from penstock._shared import shared_context
 
 if TYPE_CHECKING:
+    import numpy as np
     from typing_extensions import Unpack
 
-    from penstock._api import ReadOptions, TransferOptions
+    from penstock._dtype import DType
+    from penstock._options import FileOptions, NewFileOptions, ReadOptions, TransferOptions
     from penstock.formats.datafile import DataFile
     from penstock.formats.model import Container
     from penstock.formats.registry import Format
+
+    Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr"]
+    Elements = str | type[Any] | np.dtype[Any] | DType
+
+    class LoadOptions(ReadOptions, total=False):
+        """What every form of load() takes."""
+
+        context: Context | None
 
 
 def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a choice
@@ -42,7 +52,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     durable: bool = False,
     decode: str = "auto",
     external: bool = False,
-    **options: Any,
+    **options: Unpack[FileOptions],
 ) -> DataFile:
     """Opens an HDF5, netCDF, NPY, safetensors or Zarr file, or, with `dtype` and `shape`, a raw one.
 
@@ -163,7 +173,7 @@ def create(  # noqa: PLR0913 - one keyword a choice
     context: Context | None = None,
     format: str | None = None,
     durable: bool = False,
-    **options: Any,
+    **options: Unpack[NewFileOptions],
 ) -> DataFile:
     """A new file of the format that the suffix, or `format`, says. It appears under its name, whole, when the block
     ends without an error (or at close()); until then an older file of that name is untouched.
@@ -199,6 +209,45 @@ def _no_format(name: str) -> str:
     return f"the suffix of {name} is that of no known format: {registry.listing()}; format= names one"
 
 
+# What the arguments tell a type checker of the result; where they do not, the file decides.
+@overload
+def load(
+    name: FileName, device: str = ..., *, names: Sequence[str], like: None = ..., **how: Unpack[LoadOptions]
+) -> dict[str, Array]: ...
+@overload
+def load(
+    name: FileName, device: str = ..., *, format: Several, like: None = ..., **how: Unpack[LoadOptions]
+) -> dict[str, Array]: ...
+@overload
+def load(
+    name: FileName, device: str = ..., *, format: Literal["npy"], like: None = ..., **how: Unpack[LoadOptions]
+) -> Array: ...
+@overload
+def load(  # noqa: PLR0913
+    name: FileName,
+    device: str = ...,
+    *,
+    dtype: Elements,
+    format: Literal["raw"] | None = ...,
+    shape: Sequence[int] | None = ...,
+    offset_bytes: int = ...,
+    like: None = ...,
+    **how: Unpack[LoadOptions],
+) -> Array: ...
+@overload
+def load(  # noqa: PLR0913
+    name: FileName,
+    device: str = ...,
+    *,
+    context: Context | None = ...,
+    format: str | None = ...,
+    dtype: Any = ...,
+    shape: Sequence[int] | None = ...,
+    offset_bytes: int = ...,
+    names: Sequence[str] | None = ...,
+    like: Any = ...,
+    **options: Unpack[ReadOptions],
+) -> Any: ...
 def load(  # noqa: PLR0913 - one keyword a choice
     name: FileName,
     device: str = "auto",
@@ -219,6 +268,8 @@ def load(  # noqa: PLR0913 - one keyword a choice
     nor its suffix show to be of a known format, without `format` and `dtype`, gives its bytes: a Buffer (an empty one
     raises Error).
 
+    A type checker knows the result where `names`, `format` or `dtype` is given; else it is Any.
+
     `names`: the datasets to read, of a file of several; all when left out. Then those that cannot be read are left out
     with an UnreadableWarning; see Group.load.
     `like`: an array of the library whose arrays you want, as in load("x.h5", like=cupy.empty(())); no copy is made.
@@ -229,8 +280,9 @@ def load(  # noqa: PLR0913 - one keyword a choice
     if format is None and dtype is None and _is_plain(_place(name, "open")):
         _need_no_arrays(shape=shape, offset_bytes=offset_bytes or None, names=names, like=like)
         return _api.load(name, device, **options) if context is None else _api.load_by(context, name, **options)
-    raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes}
-    with open(name, device=device, context=context, format=format, **raw) as file:
+    with open(
+        name, device=device, context=context, format=format, dtype=dtype, shape=shape, offset_bytes=offset_bytes
+    ) as file:
         arrays = file.load(names, like=like, **options)
     return arrays["data"] if registry.FORMATS[file.format].single else arrays
 

@@ -57,8 +57,8 @@ LAYERS_OF_PYTHON = {
     ],
     "api": [
         "penstock._api", "penstock._array", "penstock._as_number", "penstock._digest", "penstock._evidence",
-        "penstock._include", "penstock._open_files", "penstock._profiles", "penstock._publish", "penstock._shared",
-        "penstock._sizes", "penstock._windows",
+        "penstock._include", "penstock._open_files", "penstock._options", "penstock._profiles", "penstock._publish",
+        "penstock._shared", "penstock._sizes", "penstock._told", "penstock._windows",
     ],
     "formats": ["penstock.formats", "penstock.formats.*"],
     "open": [

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._api import Context, Outcome
 from penstock._dtype import DType
 from penstock._selection import Selection
+from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.dataset import Dataset
 from penstock.formats.faults import incomplete, refused, unknown
@@ -86,7 +87,7 @@ class DataFile(Group):
         """That moves its bytes."""
         return self._context
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> Evidence:
         """How all bytes of this file went so far: paths, fallbacks, and under "formats" the bytes that were requested,
         read in ranges, filled in, and decoded, by whom."""
         return self._record.evidence()
@@ -143,7 +144,7 @@ class DataFile(Group):
         *,
         background: bool = True,
         take: Callable[[list[Any]], Any] = lambda results: results,
-    ) -> Pending:
+    ) -> Pending[Any]:
         handle, options = stream_handle(stream), dict(options)
         decode = check_choice(options.pop("decode", self._decode))
         if self.writable:
@@ -156,13 +157,13 @@ class DataFile(Group):
 
     def _start(
         self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool
-    ) -> Pending:
+    ) -> Pending[Any]:
         job.options, job.finished = dict(options) | {"caller_waits": not background}, self._record.add
         pending = Pending(Execution(self._mover, job), result, self._ended)
         self._pending.add(pending)
         return pending.begin(background)
 
-    def _ended(self, pending: Pending) -> None:
+    def _ended(self, pending: Pending[Any]) -> None:
         self._pending.discard(pending)
         if pending.failure is not None and pending.writes:
             self._failed_write = self._failed_write or pending.failure
@@ -196,7 +197,7 @@ class DataFile(Group):
 
     def write_many(
         self, values: Mapping[str, Any], *, stream: Any = None, **options: Unpack[TransferOptions]
-    ) -> Pending:
+    ) -> Pending[Outcome]:
         """Starts writing new datasets in one submission. The values must not change until it is done."""
         handle = stream_handle(stream)
         targets = values_of(values, handle)
@@ -215,7 +216,7 @@ class DataFile(Group):
         need_utf8(self.format, f"dataset {name!r}: an attribute", new.attributes)
         return new
 
-    def _start_write(self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any]) -> Pending:
+    def _start_write(self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any]) -> Pending[Any]:
         handle = stream_handle(stream)
         with self._source.writer() as writer:
             tables = [writer.table(one.info.name, one.stored.box) for one in requests]

@@ -6,7 +6,7 @@ than to skip); what the host must decode is said in the evidence.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from penstock._array import Array, product
 from penstock._as_number import Unread
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from penstock._api import Outcome, Progress, ReadOptions, TransferOptions
     from penstock.formats.datafile import DataFile
     from penstock.formats.pending import Pending
+
+
+Out = TypeVar("Out")
 
 
 class Dataset(Unread):
@@ -111,6 +114,26 @@ class Dataset(Unread):
         Empty for a dataset that is kept in the file's metadata, or not stored at all."""
         return self._file._extents(request(self.info, selection))
 
+    @overload
+    def read(
+        self,
+        selection: Any = ...,
+        *,
+        out: None = None,
+        stream: Any = None,
+        progress: Progress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Array: ...
+    @overload
+    def read(
+        self,
+        selection: Any = ...,
+        *,
+        out: Out,
+        stream: Any = None,
+        progress: Progress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Out: ...
     def read(
         self,
         selection: Any = ...,
@@ -139,9 +162,17 @@ class Dataset(Unread):
             pending._settle(progress)
         return pending.result()[0]
 
+    @overload
+    def start_read(
+        self, selection: Any = ..., *, out: None = None, stream: Any = None, **options: Unpack[ReadOptions]
+    ) -> Pending[Array]: ...
+    @overload
+    def start_read(
+        self, selection: Any = ..., *, out: Out, stream: Any = None, **options: Unpack[ReadOptions]
+    ) -> Pending[Out]: ...
     def start_read(
         self, selection: Any = ..., *, out: Any = None, stream: Any = None, **options: Unpack[ReadOptions]
-    ) -> Pending:
+    ) -> Pending[Any]:
         """read(), in the background; `result()` of what it returns is what read() gives."""
         one = self._request(selection, out)
         return self._file._start_read([one], stream, options, take=lambda results: results[0])
@@ -170,7 +201,7 @@ class Dataset(Unread):
 
     def start_write(
         self, value: Any, selection: Any = ..., *, stream: Any = None, **options: Unpack[TransferOptions]
-    ) -> Pending:
+    ) -> Pending[Outcome]:
         """write(), in the background. The value must not change until it is done."""
         info = self.info
         wanted = Request(info, select(user_shape(info), selection), value)

@@ -7,7 +7,7 @@ gives a dataset; `groups()` and indexing with a prefix walk the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from penstock._error import Error
 from penstock.formats.attributes import Attributes
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from penstock._api import ReadOptions
+    from penstock._array import Array
     from penstock.formats.datafile import DataFile
     from penstock.formats.pending import Pending
 
 _SHOWN = 20  # datasets that repr lists
+Like = TypeVar("Like")
 
 
-class Group(Mapping[str, Any]):
+class Group(Mapping[str, "Entry"]):
     """`group["name"]` is a Dataset, or the Group of all that begins with "name/"."""
 
     def __init__(self, file: DataFile, prefix: str) -> None:
@@ -41,23 +43,23 @@ class Group(Mapping[str, Any]):
         """Attributes of the group or file, a mapping; of a file open for writing they can be set."""
         return self._file._attributes(self._prefix)
 
-    def __getitem__(self, name: str) -> Dataset | Group:
+    def __getitem__(self, name: str) -> Entry:
         """Raises KeyError with the names that come closest."""
         if not isinstance(name, str):
             raise TypeError(f"names of datasets are text; {name!r} is none")
         whole = self._whole(name)
         if not whole.strip("/") and name:
-            return Group(self._file, "")
+            return cast("Entry", Group(self._file, ""))
         if self._file._is_group(whole):  # a file may have thousands: going through all names for each is quadratic
-            return Group(self._file, whole.strip("/"))
+            return cast("Entry", Group(self._file, whole.strip("/")))
         try:
             self._file._info(whole)
         except KeyError:
             inside = whole.strip("/") + "/"
             if any(one.lstrip("/").startswith(inside) for one in self._file._names()):
-                return Group(self._file, whole.strip("/"))
+                return cast("Entry", Group(self._file, whole.strip("/")))
             raise
-        return Dataset(self._file, whole)
+        return cast("Entry", Dataset(self._file, whole))
 
     def _whole(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
@@ -77,9 +79,17 @@ class Group(Mapping[str, Any]):
         except Error:  # it is there, and cannot be read
             return True
 
+    @overload
+    def read_many(
+        self, names: Sequence[str], *, stream: Any = None, **options: Unpack[ReadOptions]
+    ) -> Pending[dict[str, Array]]: ...
+    @overload
+    def read_many(
+        self, names: Mapping[str, Any], *, stream: Any = None, **options: Unpack[ReadOptions]
+    ) -> Pending[dict[str, Any]]: ...
     def read_many(
         self, names: Sequence[str] | Mapping[str, Any], *, stream: Any = None, **options: Unpack[ReadOptions]
-    ) -> Pending:
+    ) -> Pending[Any]:
         """Starts reading several datasets in one submission, into one new buffer that their arrays share.
 
         `names`: names, or a mapping from names to selections (None: all), or to memory to fill (as `out`).
@@ -89,7 +99,7 @@ class Group(Mapping[str, Any]):
 
     def _start_many(
         self, names: Sequence[str] | Mapping[str, Any], stream: Any, options: Mapping[str, Any], background: bool = True
-    ) -> Pending:
+    ) -> Pending[dict[str, Any]]:
         if isinstance(names, str):
             raise TypeError(f"names are a list, or a mapping: [{names!r}] in place of {names!r}")
         chosen = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
@@ -98,6 +108,24 @@ class Group(Mapping[str, Any]):
         take = lambda got: dict(zip(chosen, got, strict=True))  # noqa: E731 - it has no other name
         return self._file._start_read(requests, stream, options, take=take, background=background)
 
+    @overload
+    def load(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        like: None = None,
+        stream: Any = None,
+        **options: Unpack[ReadOptions],
+    ) -> dict[str, Array]: ...
+    @overload
+    def load(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        like: Like,
+        stream: Any = None,
+        **options: Unpack[ReadOptions],
+    ) -> dict[str, Like]: ...
     def load(
         self,
         names: Sequence[str] | None = None,
@@ -125,7 +153,7 @@ class Group(Mapping[str, Any]):
     def visit(self, function: Callable[[str, Dataset], Any]) -> Any:
         """Calls function(name, dataset) for each dataset, until one call returns what is not None: that is returned."""
         for name in self:
-            found = function(name, self[name])  # type: ignore[arg-type]
+            found = function(name, self[name])
             if found is not None:
                 return found
         return None
@@ -157,6 +185,19 @@ class Group(Mapping[str, Any]):
         if len(names) > _SHOWN:
             lines.append(f"  and {len(names) - _SHOWN} more")
         return "\n".join(lines)
+
+
+if TYPE_CHECKING:
+
+    class Entry(Dataset, Group):
+        """What a name gives, as type checkers see it: the file decides whether it is a Dataset or a Group, so both of
+        their members are known. At run time it is one of the two, and isinstance() tells."""
+
+        @overload  # type: ignore[override]
+        def __getitem__(self, selection: str) -> Entry: ...
+        @overload
+        def __getitem__(self, selection: Any) -> Array: ...
+        def __getitem__(self, selection: Any) -> Any: ...
 
 
 def _shown(text: str) -> str:

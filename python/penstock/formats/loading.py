@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock._array import Array
 from penstock._error import Error
 from penstock.formats.reading.job import Request, request
 
@@ -26,14 +27,14 @@ class UnreadableWarning(UserWarning):
     """Datasets were left out, because they cannot be read."""
 
 
-class Loaded(dict[str, Any]):
+class Loaded(dict[str, Array]):
     """Arrays by name. `unreadable`: the Error of each dataset that could not be read; asking for one raises it."""
 
-    def __init__(self, arrays: Mapping[str, Any], unreadable: Mapping[str, Error]) -> None:
+    def __init__(self, arrays: Mapping[str, Array], unreadable: Mapping[str, Error]) -> None:
         super().__init__(arrays)
         self.unreadable = dict(unreadable)
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> Array:
         if name in self.unreadable:
             raise self.unreadable[name]
         raise KeyError(name)

@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from penstock import _core
 from penstock._api import Outcome, Progress
 from penstock._error import Error
 from penstock._open_files import Full
+from penstock._told import Evidence
 
 INLINE_BYTES = 1 << 20  # that whoever waits may make himself: about 10 ms, and a thread takes 0.1 ms to begin
 
@@ -58,14 +59,17 @@ class Work(Protocol):
     def outcome(self, seconds: float) -> Outcome: ...
 
 
-class Pending:
+Result = TypeVar("Result")
+
+
+class Pending(Generic[Result]):
     """A read or write under way. Dropping it does not cancel it."""
 
     def __init__(
         self,
         work: Work,
-        result: Callable[[Outcome], Any],
-        ended: Callable[[Pending], None] = lambda _: None,
+        result: Callable[[Outcome], Result],
+        ended: Callable[[Pending[Result]], None] = lambda _: None,
     ) -> None:
         self._work, self._result, self._ended = work, result, ended
         self._began = time.perf_counter()
@@ -79,7 +83,7 @@ class Pending:
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
 
-    def begin(self, background: bool) -> Pending:
+    def begin(self, background: bool) -> Pending[Result]:
         """Starts the work; in the background it goes on without anybody waiting."""
         with self._lock:  # another thread may close the file, and then waits here
             self._begun = True
@@ -214,7 +218,7 @@ class Pending:
                 advice="open the file in the child, and start it there",
             )
 
-    def result(self) -> Any:
+    def result(self) -> Result:
         """Waits. What a read gives: the array, `out`, or a dict of arrays; of a write, its Outcome. Raises Error when
         not all was done; an interrupt cancels, and leaves as that of wait() does."""
         return self._result(self.outcome)
@@ -242,7 +246,7 @@ class Pending:
         return self._outcome
 
     @property
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> Evidence:
         """Waits. How the bytes went, summed over transfers, and which of them the host decoded."""
         return self.outcome.evidence
 

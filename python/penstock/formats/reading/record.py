@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock import _core
 from penstock._api import Outcome
 from penstock._evidence import distinct, path_name, plans, sum_by
+from penstock._told import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,9 +78,9 @@ def outcome_of(raw: list[_core.Outcome], counts: Counts, seconds: float, notes: 
     return Outcome(bytes, seconds, False, path_name(parts), evidence)
 
 
-def _merged(parts: list[Outcome]) -> dict[str, Any]:
+def _merged(parts: list[Outcome]) -> Evidence:
     """Without the counters of the process: transfers overlap, so those cannot be summed."""
-    evidence: dict[str, Any] = {
+    evidence: Evidence = {
         "path": path_name(parts),
         "paths": sum_by(parts, "paths", ("path", "from_pinned_mapping", "past_page_cache")),
         "fallbacks": sum_by(parts, "fallbacks", ("wanted", "took", "cause")),
@@ -111,5 +112,5 @@ class Record:
         bytes, seconds = sum(part.bytes for part in self._parts), sum(part.seconds for part in self._parts)
         return Outcome(bytes, seconds, False, evidence["path"], evidence)
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> Evidence:
         return self._sum().evidence

@@ -1,0 +1,54 @@
+"""Names and types of the options that calls take as keywords: what a checker and a reader should know of each.
+
+They are dicts, for Unpack: the core, and the formats, refuse an option that they do not know by name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class TransferOptions(TypedDict, total=False):
+    """How one transfer is to be done; what is left out is decided by the policy."""
+
+    path: str  # see penstock.path_names(); "auto" by default
+    chunk_bytes: int  # a multiple of 4096
+    workers: int
+    depth: int  # slots or operations in flight for each worker
+    strict: bool  # any fallback is an error
+    durable: bool  # writes: on stable storage when the transfer is done
+    full_evidence: bool  # small transfers sample counters too
+    timeout_s: float | None  # the transfer ends as "timed_out" after this long
+
+
+class ContextOptions(TypedDict, total=False):
+    """Settings of a context; what is left out has the value after the colon."""
+
+    path: str  # for every transfer that does not say: "auto"; see penstock.path_names()
+    workers: int  # threads: 0, the policy decides
+    budget_bytes: int  # staging memory, never exceeded: 256 MiB
+    strict: bool  # any fallback is an error: False
+    adaptive: bool  # transfers correct the profile's costs by what they took, in this context only: False
+    host_bandwidth_bytes_per_s: float  # of the emulated device's copies: 0, as fast as memory
+    host_latency_ns: int  # of each copy of the emulated device: 0
+    host_memory_bytes: int  # that the emulated device admits to: 0, half of the machine's
+
+
+class NewFileOptions(TypedDict, total=False):
+    """What new files of some formats can be told; the others refuse it by name."""
+
+    page_bytes: int  # HDF5, netCDF-4: of the space that is given out
+    many_members: bool  # HDF5: groups of thousands of members
+    version: int  # classic netCDF: 1, 2 or 5
+
+
+class FileOptions(NewFileOptions, total=False):
+    """What files of some formats can be opened with; the others refuse it by name."""
+
+    skip_checksums: bool  # HDF5, netCDF-4: fletcher32 is not checked
+
+
+class ReadOptions(TransferOptions, total=False):
+    """How datasets are to be read."""
+
+    decode: Literal["auto", "host", "gpu"]  # who decodes compressed chunks; see penstock.open
