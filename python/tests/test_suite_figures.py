@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from matplotlib.text import Text
 
 from penstock_bench.engine import kinds, style, suite_tables
 from penstock_bench.report import suite_figures as drawing
+from penstock_bench.suites.gpu_io import figures as gpu_io
 from penstock_bench.suites.multiplicity import COPY_WAYS, WAYS
 
 Rows = list[dict[str, Any]]
@@ -97,6 +99,41 @@ def test_every_way_of_the_suite_has_a_line() -> None:
     copied = drawing.copies_figure(copy_rows())
     assert copied is not None
     assert [len(axes.lines) for axes in copied.axes] == [2 * len(COPY_WAYS)] * 2
+
+
+def latency_rows() -> Rows:
+    """Seven numbers of threads a block, and one request alone."""
+    row: dict[str, Any] = {"kind": "gpu-io", "subject": "blocks", "rings": 0, "cycles_per_ns": 1.5, "name": "blocks"}
+    row["latency_cycles"] = [[1 << power, 10] for power in range(10, 20)]
+    alone = row | {"subject": "alone", "name": gpu_io.ALONE}
+    return [row | {"threads": 1 << turn} for turn in range(7)] + [alone]
+
+
+@pytest.mark.parametrize(
+    ("function", "rows"),
+    [
+        (drawing.io_size_figure, io_rows()),
+        (drawing.multiplicity_figure, read_rows()),
+        (drawing.copies_figure, copy_rows()),
+        (gpu_io.latency_figure, latency_rows()),
+    ],
+)
+def test_no_line_is_known_by_its_colour_alone(function: Any, rows: Rows) -> None:
+    """In each panel, lines of two colours differ in their marks or dashes as well."""
+    for axes in function(rows).axes:
+        looks = {(line.get_color(), line.get_marker(), str(line.get_linestyle())) for line in axes.lines}
+        assert len({look[1:] for look in looks}) == len(looks)
+
+
+def test_a_figure_says_in_words_what_it_shows() -> None:
+    figure = drawing.copies_figure(copy_rows())
+    assert figure is not None
+    text = style.svg(figure, "Copies <at once>.")
+    (label,) = re.findall(r'<svg role="img" aria-label="([^"]*)"', text)
+    assert label.startswith("Copies &lt;at once&gt;. host to device, 4 KiB, copies at once, GB/s.")
+    assert "<title>Copies &lt;at once&gt;.</title>" in text and "metadata" not in text
+    with mpl.rc_context(style.RC):
+        assert ">copies at once</text>" in style.svg(figure, "x")
 
 
 @pytest.mark.parametrize("made", [("multiplicity", read_rows), ("io-size", io_rows), ("copies", copy_rows)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import io
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -24,11 +25,36 @@ mpl.use("Agg")
 INK = "#1a1c1f"
 FAINT = "#8a9099"
 GRID = "#e3e6ea"
-HOT, COLD, DIRECT = "#c2571a", "#4a7fb5", "#1f3a5f"
+# The palette of Okabe and Ito, that eyes without red or green tell apart as well; its yellow is too light for a line.
+BLUE, ORANGE, GREEN, PURPLE, AMBER, SKY = "#0072b2", "#d55e00", "#009e73", "#b85f92", "#d08c00", "#56b4e9"
+GREY = "#5f6670"
+HOT, COLD, DIRECT = ORANGE, SKY, BLUE
 STATE_COLOURS = {"hot": HOT, "cold": COLD, "direct": DIRECT}
-# Okabe and Ito's palette, darkest first, for lines that cross.
-LINE_COLOURS = ("#1f3a5f", "#c2571a", "#2a8a6a", "#9b4f96", "#b8860b", "#4a7fb5", "#6b6b6b")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a line is known: by its colour and, as surely, by the shape of its points."""
+
+    colour: str
+    marker: str
+
+
+# For lines that cross, those that are told apart best first.
+MARKS = tuple(Mark(*pair) for pair in zip((BLUE, ORANGE, GREEN, PURPLE, AMBER, SKY, GREY), "os^DvPX", strict=True))
+# Of the same path in every figure.
+PATHS = {
+    "auto": Mark(ORANGE, "o"),
+    "buffered": Mark(SKY, "s"),
+    "direct": Mark(BLUE, "^"),
+    "uring": Mark(AMBER, "D"),
+    "gds": Mark(PURPLE, "v"),
+    "gds-compat": Mark(GREEN, "P"),
+    "mmap": Mark(GREEN, "<"),
+    "uring-buffered": Mark(PURPLE, ">"),
+    "aio": Mark(GREY, "h"),
+    "plain": Mark(GREY, "X"),
+}
 
 BEHIND_TEXT = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # under a number that may lie on a bar or a line
 

@@ -85,10 +85,11 @@ def bandwidth_by_size(rows: Rows) -> Figure | None:
         sorted(series.items(), key=lambda pair: (STATES.index(pair[0][1]), pair[0][0]))
     ):
         points = [(size, (median_rate(group) or 0.0) / 1e9) for size, group in sorted(sizes.items())]
+        mark = style.PATHS.get(key[0], style.MARKS[turn % 7])
         axes.plot(
             *zip(*points, strict=True),
-            color=style.LINE_COLOURS[turn % 7],
-            marker=style.MARKERS[turn % 7],
+            color=mark.colour,
+            marker=mark.marker,
             markersize=4.5,
             linewidth=1.6,
             linestyle="-" if key[1] == "hot" else "--",
@@ -177,7 +178,7 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
 
 def _ceiling(axes: Axes, value: float, word: str) -> None:
     axes.axvline(value, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
-    axes.set_title(f"dashed: {word} {number(value)}", loc="right", fontsize=8.5)
+    axes.set_title(f"dashed: {word} {number(value)}", loc="right", fontsize=8.5, fontweight="normal")
 
 
 def _state_legend(figure: Figure, groups: dict[Key, Rows]) -> None:

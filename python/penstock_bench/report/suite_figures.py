@@ -22,36 +22,29 @@ from penstock_bench.report.figures import size_label
 
 Rows = list[dict[str, Any]]
 Points = list[tuple[float, float]]
-PATHS = {
-    "auto": "#c2571a",
-    "direct": "#1f3a5f",
-    "uring": "#b8860b",
-    "gds": "#9b4f96",
-    "gds-compat": "#2a8a6a",
-    "plain": "#6b6b6b",
-}
-# Ways of reading by their name without ", callback": label and colour.
+PATHS = {name: style.PATHS[name] for name in ("auto", "direct", "uring", "gds", "gds-compat", "plain")}
+# Ways of reading by their name without ", callback": label and mark.
 CPU_WAYS = {
-    "CPU sync": ("threads", "#6b6b6b"),
-    "CPU aio": ("aio", "#4a7fb5"),
-    "CPU uring": ("uring", "#b8860b"),
-    "CPU uring-buffered": ("uring, hot", "#c2571a"),
+    "CPU sync": ("threads", style.MARKS[6]),
+    "CPU aio": ("aio", style.MARKS[5]),
+    "CPU uring": ("uring", style.PATHS["uring"]),
+    "CPU uring-buffered": ("uring, hot", style.MARKS[1]),
 }
 GPU_WAYS = {
-    "GPU sync plain": ("plain", "#6b6b6b"),
-    "GPU sync auto": ("auto", "#c2571a"),
-    "GPU sync gds": ("gds", "#9b4f96"),
-    "GPU sync gds-compat": ("gds-compat", "#2a8a6a"),
-    "GPU batch auto": ("auto, batch", "#1f3a5f"),
-    "GPU batch gds-batch": ("gds-batch", "#4a7fb5"),
-    "GPU stream gds-stream": ("gds-stream", "#b8860b"),
+    "GPU sync plain": ("plain", style.PATHS["plain"]),
+    "GPU sync auto": ("auto", style.PATHS["auto"]),
+    "GPU sync gds": ("gds", style.PATHS["gds"]),
+    "GPU sync gds-compat": ("gds-compat", style.PATHS["gds-compat"]),
+    "GPU batch auto": ("auto, batch", style.PATHS["direct"]),
+    "GPU batch gds-batch": ("gds-batch", style.PATHS["buffered"]),
+    "GPU stream gds-stream": ("gds-stream", style.PATHS["uring"]),
 }
 CALLBACK = ", callback"
 SAME = {"GPU async auto, callback": "GPU batch auto"}  # drawn as the callback variant of
 COPIES = {
-    "sync by threads": ("threads", "#6b6b6b"),
-    "streams, each waited for": ("streams, each", "#4a7fb5"),
-    "streams, waited for at the end": ("streams, at end", "#c2571a"),
+    "sync by threads": ("threads", style.MARKS[6]),
+    "streams, each waited for": ("streams, each", style.MARKS[0]),
+    "streams, waited for at the end": ("streams, at end", style.MARKS[1]),
 }
 LABEL_PT = 8.0
 LINE_PT = 9.6  # from one label to the next
@@ -67,10 +60,10 @@ TICKS = ((0.7, (1, 1.5, 2, 3, 5, 7)), (1.2, (1, 2, 5)), (2.5, (1, 3)), (math.inf
 
 @dataclass(frozen=True)
 class Line:
-    """What is drawn in a panel. Without a label it is known by another line of its colour."""
+    """What is drawn in a panel. Without a label it is known by another line of its mark."""
 
     points: Points
-    colour: str
+    mark: style.Mark
     label: str
     dashed: bool = False
     apart: frozenset[float] = frozenset()  # where samples are so far apart that the median says little
@@ -113,7 +106,7 @@ def _io_lines(rows: Rows, value: Callable[[dict[str, Any]], float]) -> list[Line
     for (path, place), group in _grouped(rows, "path", "place").items():
         local = place == "local"
         points = _medians(group, "request_bytes", value)
-        lines.append(Line(points, PATHS.get(path, style.INK), path if local else "", dashed=not local))
+        lines.append(Line(points, PATHS.get(path, style.Mark(style.INK, "|")), path if local else "", dashed=not local))
     return lines
 
 
@@ -138,15 +131,15 @@ def multiplicity_figure(rows: Rows) -> Figure | None:
     return _drawn(grid)
 
 
-def _ways(rows: Rows, ways: dict[str, tuple[str, str]], value: Callable[[dict[str, Any]], float]) -> list[Line]:
+def _ways(rows: Rows, ways: dict[str, tuple[str, style.Mark]], value: Callable[[dict[str, Any]], float]) -> list[Line]:
     lines = []
     for (name,), group in _grouped(rows, "way").items():
         called_back = name.endswith(CALLBACK)
         known = ways.get(SAME.get(name, name.removesuffix(CALLBACK)))
         if known is not None:
-            label, colour = known
+            label, mark = known
             points = _medians(group, "multiplicity", value)
-            lines.append(Line(points, colour, "" if called_back else label, called_back, _apart(group, value)))
+            lines.append(Line(points, mark, "" if called_back else label, called_back, _apart(group, value)))
     return lines
 
 
@@ -237,12 +230,14 @@ def _fill(axes: Axes, panel: Panel, span: tuple[float, float]) -> None:
         axes.text(0.5, 0.5, "not measured here", transform=axes.transAxes, ha="center", color=style.FAINT, fontsize=9)
         return
     for line in panel.lines:
-        drawn = {"color": line.colour, "linestyle": (0, (3.5, 2)) if line.dashed else "-", "marker": "o"}
-        axes.plot(*zip(*line.points, strict=True), linewidth=1.3, markersize=2.6, **drawn)
+        drawn: dict[str, Any] = {"color": line.mark.colour, "marker": line.mark.marker, "linewidth": 1.3}
+        drawn |= {"linestyle": (0, (3.5, 2)) if line.dashed else "-", "markersize": 3.6}
+        axes.plot(*zip(*line.points, strict=True), **drawn)
         hollow = [point for point in line.points if point[0] in line.apart]
         if hollow:
             xs, ys = zip(*hollow, strict=True)
-            axes.scatter(xs, ys, s=16, color="white", edgecolors=line.colour, linewidths=1, zorder=3)
+            hole = {"color": "white", "edgecolors": line.mark.colour, "marker": line.mark.marker}
+            axes.scatter(xs, ys, s=22, linewidths=1, zorder=3, **hole)
     places = sorted({x for line in panel.lines for x, _ in line.points})
     axes.set_xticks(places[:: math.ceil(len(places) / 4)])
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: panel.ticks(value)))
@@ -272,10 +267,10 @@ def _label_ends(axes: Axes, lines: list[Line]) -> None:
             textcoords="axes fraction",
             va="center",
             fontsize=LABEL_PT,
-            color=line.colour,
+            color=style.INK,
             arrowprops={
                 "arrowstyle": "-",
-                "color": line.colour,
+                "color": line.mark.colour,
                 "linewidth": 0.5,
                 "shrinkA": 0,
                 "shrinkB": 2,

@@ -14,10 +14,10 @@ from penstock_bench.suites.choice import judge
 Rows = list[dict[str, Any]]
 SHOWN = {  # way -> (label, colour, marker, width)
     judge.CHOSEN: ("measured choice", style.HOT, "o", 2.4),
-    "direct from 16 KiB on": ("direct from 16 KiB on", "#4a7fb5", "s", 1.4),
-    "direct from 1 MiB on": ("direct from 1 MiB on", "#1f3a5f", "^", 1.4),
-    "always buffered": ("always buffered", "#6b6b6b", "D", 1.2),
-    "KvikIO default": ("KvikIO default", "#2a8a6a", "v", 1.4),
+    "direct from 16 KiB on": ("direct from 16 KiB on", style.SKY, "s", 1.4),
+    "direct from 1 MiB on": ("direct from 1 MiB on", style.BLUE, "^", 1.4),
+    "always buffered": ("always buffered", style.GREY, "D", 1.2),
+    "KvikIO default": ("KvikIO default", style.GREEN, "v", 1.4),
 }
 PANELS = (("read", "hot"), ("read", "cold"), ("write", "hot"), ("write", "cold"))
 STATE = {"hot": "in the page cache", "cold": "not in the page cache"}

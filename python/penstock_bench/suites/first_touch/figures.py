@@ -22,8 +22,6 @@ MEMORY = {"gpu": "device", "cpu": "managed"}  # whose lines a panel shows
 TITLES = {"gpu": "device memory (GPU first)", "cpu": "managed memory (CPU first)"}
 ENGINE = "engine alone, nothing moved"
 PATHS = ("auto", "buffered", "direct", "gds-compat", "gds")
-COLOURS = dict(zip(PATHS, ("#c2571a", "#4a7fb5", "#1f3a5f", "#2a8a6a", "#9b4f96"), strict=True))
-MARKERS = dict(zip(PATHS, "osDv^", strict=True))
 FORMATS = {"hdf5": ("--", "x", "HDF5"), "netcdf4": (":", "+", "netCDF-4"), "netcdf3": ("-.", "1", "netCDF-3")}
 
 
@@ -84,8 +82,9 @@ def _order(label: str) -> tuple[bool, bool, str]:
 
 def _draw(axes: Axes, line: Line, points: list[tuple[int, float]]) -> Any:
     path, format, cache = line
-    colour = COLOURS.get(path, style.FAINT)
-    dash, marker, _ = FORMATS.get(format, ("-", MARKERS.get(path, "o"), ""))
+    known = style.PATHS.get(path, style.Mark(style.FAINT, "|"))
+    colour = known.colour
+    dash, marker, _ = FORMATS.get(format, ("-", known.marker, ""))
     (drawn,) = axes.plot(
         *zip(*points, strict=True),
         color=colour,

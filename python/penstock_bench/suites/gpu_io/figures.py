@@ -24,9 +24,9 @@ from penstock_bench.suites.gpu_io.bench import LARGE, SMALL, name_of
 
 Rows = list[dict[str, Any]]
 RINGS = {0: ("a ring for each warp", style.HOT, "o"), 1: ("one ring", style.DIRECT, "s")}
-CEILINGS = {
-    name_of(judge.LOCKED, (SMALL, False)): ("page-locked memory", style.INK),
-    name_of(judge.REGISTERED, (SMALL, False)): ("registered file", style.FAINT),
+CEILINGS = {  # name in the results -> label, colour, dash
+    name_of(judge.LOCKED, (SMALL, False)): ("page-locked memory", style.INK, (0, (4, 3))),
+    name_of(judge.REGISTERED, (SMALL, False)): ("registered file", style.FAINT, (0, (1, 2))),
 }
 PEER = "#b8b8b8"
 DISK = (
@@ -79,10 +79,10 @@ def blocks_figure(rows: Rows) -> Figure | None:
         rates.plot(*_line(mine, places, lambda row: row["operations_per_second"] / 1e6), label=label, **drawn)
         times.plot(*_line(mine, places, lambda row: row["p50_us"]), **drawn)
         times.plot(*_line(mine, places, lambda row: row["p99_us"]), linestyle=(0, (3.5, 2)), **drawn)
-    for name, (label, colour) in CEILINGS.items():
+    for name, (label, colour, dash) in CEILINGS.items():
         group = [row["operations_per_second"] / 1e6 for row in of_ceilings(rows) if row["name"] == name]
         if group:
-            rates.axhline(statistics.median(group), color=colour, linewidth=1.1, linestyle=(0, (4, 3)), label=label)
+            rates.axhline(statistics.median(group), color=colour, linewidth=1.1, linestyle=dash, label=label)
     rates.set_title("Requests, millions a second")
     times.set_title("Time of one request")
     times.set_ylabel("microseconds: median, dashed p99", fontsize=9)
@@ -134,9 +134,7 @@ def latency_figure(rows: Rows) -> Figure | None:
         groups["one request alone" if row["name"] == ALONE else f"{row['threads']}"].append(row)
     ordered = sorted(groups, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0))
     for turn, name in enumerate(ordered):
-        alone = not name.isdigit()
-        style_of = {"color": style.INK if alone else style.LINE_COLOURS[turn % 7], "linewidth": 1.5}
-        axes.plot(*_shares(groups[name]), label=name, linestyle=(0, (3, 2)) if alone else "-", **style_of)
+        axes.plot(*_shares(groups[name]), label=name, linewidth=1.5, **_look(turn, alone=not name.isdigit()))
     axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("cycles of the device's clock")
@@ -147,6 +145,16 @@ def latency_figure(rows: Rows) -> Figure | None:
     above.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     figure.legend(*axes.get_legend_handles_labels(), title="threads a block", loc="outside right")
     return figure
+
+
+def _look(turn: int, alone: bool) -> dict[str, Any]:
+    """Lines that lie on each other: the marks of each begin at another place, and each second line is dashed."""
+    if alone:
+        return {"color": style.INK, "linestyle": (0, (3, 2))}
+    mark = style.MARKS[turn % len(style.MARKS)]
+    dash = "-" if turn % 2 == 0 else (0, (6, 2))
+    known: dict[str, Any] = {"color": mark.colour, "marker": mark.marker, "linestyle": dash}
+    return known | {"markersize": 5, "markevery": (0.02 * turn, 0.14)}
 
 
 def _shares(rows: Rows) -> tuple[list[float], list[float]]:
