@@ -159,7 +159,7 @@ class File:
 
     @property
     def size_bytes(self) -> int:
-        """Of the file, now."""
+        """Size of the file, now."""
         return self._raw.size_bytes
 
     @property
@@ -223,8 +223,8 @@ class File:
 
     def close(self) -> None:
         """Waits for the transfers on the file, gives a new file its name, and lets the file go, also when it raises:
-        Error for a write that failed and whose result nobody asked for. Does nothing the second time. An interrupt
-        while it waits leaves the file open and the transfers running."""
+        Error for a write that failed and whose result the caller never asked for. Does nothing the second time. An
+        interrupt while it waits leaves the file open and the transfers running."""
         if self._open is None:
             return
         self._open.wait()

@@ -105,7 +105,7 @@ class Array(AsNumber):
 
     @property
     def address(self) -> int:
-        """Of the first element."""
+        """Address of the first element."""
         return self.buffer.address + self.offset_bytes
 
     @property

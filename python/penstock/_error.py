@@ -65,7 +65,7 @@ class Error(Exception):
     _timed_out: ClassVar[int] = errno.ETIMEDOUT
 
     def __new__(cls, *_: object, code: str = "", system_code: int = 0, **__: object) -> Error:
-        # By way of the class: at the interpreter's end, when arrays that nobody closed are, names of modules are gone.
+        # By way of the class: at the interpreter's end, when unclosed arrays are flushed, names of modules are gone.
         kind = cls._classes.get(code, {}).get(system_code, cls) if "_classes" in vars(cls) else cls
         return OSError.__new__(kind) if issubclass(kind, OSError) else super().__new__(kind)
 
@@ -171,5 +171,5 @@ _FIELDS = ("code", "operation", "file", "offset_bytes", "length_bytes", "cause",
 
 
 def _again(kind: type[Error], message: str, fields: dict[str, object]) -> Error:
-    """Of a pickle."""
+    """Makes an error again from a pickle."""
     return kind(message, **fields)  # type: ignore[arg-type]

@@ -151,7 +151,8 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
 
 
 def need_file(name: str, format: Format) -> None:
-    """That nobody waits for a pipe, or takes a folder for a file. What is not there, the format says itself."""
+    """Refuses pipes, which a reader would wait for, and folders in place of files. The format itself reports a file
+    that is not there."""
     from penstock._error import Error
 
     try:

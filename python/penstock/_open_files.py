@@ -97,7 +97,7 @@ def _unpin(entries: Sequence[_Open | None]) -> None:
 
 
 class _Room:
-    """Of the whole process. Guarded by `lock`, except where it is said."""
+    """The descriptors of the whole process. `lock` guards every member, except where a comment says otherwise."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
@@ -192,7 +192,7 @@ _room = _Room()
 
 
 def _limit() -> int:
-    """Of the descriptors that this process may have."""
+    """How many descriptors this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1 << 20 if soft == resource.RLIM_INFINITY else soft
 

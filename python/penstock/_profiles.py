@@ -37,8 +37,8 @@ def named(profile: Profiles) -> list[str]:
 
 
 def _is_folder(place: Path) -> bool:
-    """Nobody asked for it: one below a folder that may not be entered holds no profiles for us, like one that is not
-    there."""
+    """Whether it is a folder that we may enter. One below a folder that may not be entered holds no profiles for us,
+    like one that is not there; the caller did not name it, so that is no error."""
     try:
         return place.is_dir()
     except OSError:

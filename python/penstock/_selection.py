@@ -37,7 +37,7 @@ class Selection:
 
     @property
     def shape(self) -> Shape:
-        """Of the array that the selection gives."""
+        """Shape of the array that the selection gives."""
         return tuple(n for n, gone in zip(self.counts, self.dropped, strict=True) if not gone)
 
     @property
@@ -59,7 +59,7 @@ class Selection:
 
     @property
     def transposed(self) -> Selection:
-        """The same of the transposed dataset."""
+        """The same selection in the transposed dataset."""
         return Selection(self.first[::-1], self.counts[::-1], self.steps[::-1], self.dropped[::-1])
 
 

@@ -76,7 +76,7 @@ class StoredArray(Unread):
 
     @property
     def name(self) -> str:
-        """Of the file; of several, of the first."""
+        """Name of the file, or of the first of several."""
         return self._place.files[0]
 
     @property
@@ -116,8 +116,8 @@ class StoredArray(Unread):
 
     @property
     def offset_bytes(self) -> int:
-        """Of the first element in the file, or in all files put together. A kernel's StoredArray<T> counts elements
-        from the first byte."""
+        """Offset of the first element in the file, or in all files put together. A kernel's StoredArray<T> counts
+        elements from the first byte."""
         return self._place.offset_bytes
 
     @property
@@ -173,7 +173,7 @@ class StoredArray(Unread):
         return array
 
     def scatter(self, indices: Any, values: Any, *, stream: Any = None) -> None:
-        """Writes values[i] to row indices[i]. Of a row that is named twice, one of its values stays."""
+        """Writes values[i] to row indices[i]. If a row is named twice, it has one of its values."""
         shared, handle = self._writable(), stream_handle(stream)
         rows = row_numbers(indices, Rows(len(self), self.name), shared.context, handle)
         value = self._value(values, (*rows.shape, *self._row_shape), handle)
@@ -240,7 +240,7 @@ class StoredArray(Unread):
         self._cache.raw.pin(self._number, *self._range(start, stop))
 
     def unpin(self, start: int = 0, stop: int | None = None) -> None:
-        """Of the same rows as pin(), as often."""
+        """Undoes pin() for the same rows; call it as often."""
         self._cache.raw.unpin(self._number, *self._range(start, stop))
 
     def keep(self, start: int = 0, stop: int | None = None) -> None:

@@ -205,7 +205,7 @@ def _dataset_in(file: Any, name: str, wanted: str) -> Any:
 
 
 def _place_of_dataset(name: str, source: Source) -> Place:
-    """Of a dataset that lies in one piece in a file of a known format."""
+    """The place of a dataset that lies in one piece in a file of a known format."""
     from penstock._open import open as open_file
 
     if source.shape is not None or source.offset_bytes != 0:

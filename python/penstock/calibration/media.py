@@ -57,7 +57,7 @@ def _loop_without_medium(disk: Path, blocks: Path) -> str:
 
 @dataclass
 class Moved:
-    """What was read from and written to the medium within a block of code; None where nobody counts."""
+    """What was read from and written to the medium within a block of code; None where the system does not count."""
 
     read_bytes: int | None = None
     write_bytes: int | None = None
@@ -106,7 +106,8 @@ class Media:
 
 
 def from_another_cache(moved: Moved, bytes: int) -> str:
-    """Why a read that found nothing in the page cache was not one of the medium; empty when it was, or nobody knows."""
+    """Why a read that found nothing in the page cache was not one of the medium; empty when it was, or when that is
+    unknown."""
     if moved.read_bytes is None or moved.read_bytes >= SHARE_MIN * bytes:
         return ""
     return f"the disk read {moved.read_bytes} of {bytes} bytes: the rest came from another cache"

@@ -120,7 +120,7 @@ class Workspace(Scratch):
 def _locked(path: Path) -> int:
     """A descriptor that holds the lock until it is closed, also by the end of the process."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with suppress(OSError):  # a file system without locks: then nobody removes the folder for a killed run
+    with suppress(OSError):  # a file system without locks: the folder of a killed run stays there
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return descriptor
 
@@ -158,7 +158,7 @@ def _is_old(facts: os.stat_result) -> bool:
 
 
 def _is_dead(folder: Path) -> bool:
-    """Whether it has a lock that nobody holds. OSError: it has none."""
+    """Whether it has a lock file that no process holds. OSError: it has none."""
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -91,7 +91,7 @@ class _Signals:
 
     def _watch(self, coming: int) -> None:
         """Cleaning up is not to be cut short by an impatient second Ctrl-C; nor is it waited for for ever."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # so that sigpending() tells here what nobody has taken yet
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # sigpending() then tells what no handler has taken
         began, last, waiting = None, 0, set[int]()
         while True:
             if not select.select([coming], [], [], LOOK_S)[0]:
@@ -108,8 +108,8 @@ class _Signals:
 
 
 def _take_over(waiting: set[int]) -> set[int]:
-    """The kernel hands a signal to the main thread, and where that does not return from a system call nobody ever takes
-    it. What waited at the last look already comes as if it had been taken. Returns what waits now."""
+    """The kernel hands a signal to the main thread, and where that does not return from a system call it is never
+    taken. What waited at the last look already comes as if it had been taken. Returns what waits now."""
     now = {int(number) for number in signal.sigpending() if number in SIGNALS}
     for number in now & waiting:
         taken = signal.sigtimedwait({number}, 0)

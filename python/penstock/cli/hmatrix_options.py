@@ -58,7 +58,7 @@ class Surface:
 
     @classmethod
     def of(cls, command: str, asked: dict[str, Any]) -> Surface | None:
-        """Of the command's options by name. None when neither a file nor a shape is given."""
+        """The surface that the command's options name. None when neither a file nor a shape is given."""
         file, shape = asked["mesh"], asked["shape"]
         if file is not None and shape is not None:
             raise options.refusal(command, "both MESH and --shape are given", "give one of them")

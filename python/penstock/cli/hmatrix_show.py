@@ -162,7 +162,7 @@ def time_line(fields: dict[str, Any]) -> str:
 
 
 def info_lines(found: dict[str, Any]) -> list[str]:
-    """Of a file alone."""
+    """Lines about a file alone."""
     about = found["about"]
     lines = [f"problem   {one_line(str(about.get('problem', 'not said')))}", *matrix_lines(found)]
     if "kernel" in about:

@@ -34,7 +34,7 @@ class Work:
     """What is to be done.
 
     Attributes:
-        surface: None with a matrix that is there, where nobody asks for charges.
+        surface: None where the matrix exists and the user asks for no charges.
         device: where products run.
         matrix: a file that is there; None to build one.
         store: where the built one stays; None for a scratch file under `directory`.
@@ -222,7 +222,7 @@ def _tier_wanted(work: Work, matrix: HMatrix, fields: dict[str, Any]) -> int | N
 
 
 def _charges(mesh: Mesh, density: np.ndarray) -> dict[str, Any]:
-    """Of the triangles at each potential; a capacitance where there is one potential only, and it is not 0."""
+    """Charge of the triangles at each potential; a capacitance where there is one potential only, and it is not 0."""
     volts, charge = _volts(mesh), density * mesh.areas / (4 * math.pi)
     levels = np.unique(volts)
     fields: dict[str, Any] = {}

@@ -71,7 +71,7 @@ def check_range(operation: str, offset_bytes: int, length_bytes: int) -> None:
 
 
 def place(operation: str, option: str, text: str) -> Path:
-    """A file or directory to use. An empty name, often a variable nobody set, would be the current directory."""
+    """A file or directory to use. An empty name, often an unset variable, would be the current directory."""
     check_name(operation, option, text)
     return Path(text)
 

@@ -28,7 +28,7 @@ def wants_progress() -> bool:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress | None]:
-    """Yields a function (done_bytes, total_bytes), or None where nobody looks."""
+    """Yields a function (done_bytes, total_bytes), or None where no terminal shows it."""
     if not wants_progress():
         yield None
         return

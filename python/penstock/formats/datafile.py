@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from penstock._api import TransferOptions
 
 _LAYOUT = tuple(one.name for one in fields(NewDataset) if one.name not in ("name", "shape", "dtype"))
-# Who decodes on the host.
+# The library that decodes on the host.
 _LIBRARIES = {"hdf5": "HDF5", "netcdf4": "HDF5", "zarr": "zlib and numcodecs"}
 
 

@@ -53,7 +53,8 @@ class Dataset(Unread):
 
     @property
     def dtype(self) -> DType:
-        """Of the array that reading gives: the order of bytes is that of this machine. `info.dtype` is as stored."""
+        """Type of the array that reading gives: the order of bytes is that of this machine. `info.dtype` is as
+        stored."""
         return self.info.dtype.native
 
     @property
@@ -68,7 +69,7 @@ class Dataset(Unread):
 
     @property
     def nbytes(self) -> int:
-        """Of the array; compressed datasets take less in the file."""
+        """Bytes of the array; compressed datasets take less in the file."""
         return self.size * self.info.dtype.itemsize
 
     @property

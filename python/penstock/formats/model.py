@@ -97,7 +97,7 @@ class DatasetInfo:
 
     @property
     def chunk_bytes(self) -> int:
-        """Of the elements of a whole chunk."""
+        """Bytes of the elements of a whole chunk."""
         return math.prod(self.chunk_shape) * self.dtype.itemsize
 
 
@@ -180,7 +180,7 @@ class Writer(Protocol):
         """Of all datasets, those that are not published included."""
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
-        """Of the file or of a group, as they will be published."""
+        """Attributes of the file or of a group, as they will be published."""
 
     def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
         """Adds datasets, in one go, and says where all of their bytes go (files named as they are now, temporary names
@@ -192,11 +192,11 @@ class Writer(Protocol):
     def table(self, name: str, box: Box) -> ChunkTable: ...
 
     def info(self, name: str) -> DatasetInfo:
-        """Of a dataset created here or, when appending, found in the file: chunk shape, byte order and all that the
-        format decided. `shape` is the present one."""
+        """Facts of a dataset created here or, when appending, found in the file: chunk shape, byte order and all that
+        the format decided. `shape` is the present one."""
 
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
-        """Of a dataset, a group, or ("") the file."""
+        """Sets attributes of a dataset, a group, or ("") the file."""
 
     def publish(self, durable: bool) -> None:
         """All bytes are written: the file takes its name. Durable: file and directory entry are on stable storage."""

@@ -11,7 +11,7 @@ _SHOWN = 40
 
 
 def check_length(name: str, what: str) -> None:
-    """Of a name without its groups. Raises ValueError."""
+    """Raises ValueError for a name, without its groups, that is too long."""
     size = len(name.encode("utf-8", "surrogateescape"))
     if size > MOST_NAME_BYTES:
         start = f"{name[:_SHOWN]}..."

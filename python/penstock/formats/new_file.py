@@ -28,7 +28,7 @@ _NAME_PART = 100  # characters of the target's name in a temporary's: together t
 
 
 def temporary_name(name: str) -> str:
-    """A name beside `name` that nobody uses."""
+    """A name beside `name` that no file has."""
     path = Path(name)
     return str(path.with_name(f".{path.name[:_NAME_PART]}.penstock-{os.getpid()}-{secrets.token_hex(6)}"))
 
@@ -98,7 +98,7 @@ def _need_same(named: os.stat_result, descriptor: int, name: str) -> None:
 
 
 def need_no_writer(name: str) -> None:
-    """Error when somebody changes what has this name in place."""
+    """Raises Error when a writer changes the file of this name in place."""
     if os.path.exists(name) and os.access(name, os.R_OK):  # noqa: PTH110 - cheaper
         WriterLock(name, fcntl.LOCK_SH).release()
 

@@ -295,8 +295,8 @@ def _lock(descriptor: int, name: str) -> bool | None:
 
 
 def _remove_dead(name: str, marks: Sequence[str]) -> bool:
-    """Whether the folder was left by a killed writer of ours, and is gone now. Who may rename in its folder may have
-    given any folder that name: of ours there is a mark in it, or nothing that is finished."""
+    """Whether the folder was left by a killed writer of ours, and is gone now. A user that may rename there
+    may have given any folder that name; one of ours has a mark in it, or nothing that is finished."""
     try:
         descriptor = os.open(name, _FOLDER)
     except OSError:

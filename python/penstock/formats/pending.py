@@ -2,11 +2,10 @@
 
 The work is a generator: it yields each transfer it has to wait for, and goes on when that is done; before each part
 that the host works on for long it yields HostWork. Work that is one transfer runs without a thread of its own; other
-work gets one when it was started in the background, and when the host has much to do while somebody waits. What must
-stay true: nobody waits for host work who did not ask to; waits can be interrupted, also those for host work; when one
-raises an interrupt, or work fails, nothing touches the memory any more but operations that the system does not end, for
-which the core keeps it; one thread at a time, the one that holds the lock, goes on with the work.
-"""
+work gets one when it was started in the background, and when the host has much to do while a caller waits. What must
+stay true: only callers that asked for it wait for host work; waits can be interrupted, also those for host work; when
+one raises an interrupt, or work fails, nothing touches the memory any more but operations that the system does not end,
+for which the core keeps it; one thread at a time, the one that holds the lock, goes on with the work."""
 
 from __future__ import annotations
 
@@ -116,7 +115,7 @@ class Pending(Generic[Result]):
 
     def _break_off(self) -> None:
         """The lock is held. An interrupt came before the first step, or between two lines of the last: nothing is left
-        to wait for, and nobody was told how it ended."""
+        to wait for, and no caller was told how it ended."""
         self._steps.close()  # type: ignore[attr-defined]
         if self._error is None:
             kind = "write" if self.writes else "read"
@@ -209,7 +208,7 @@ class Pending(Generic[Result]):
             self._advance()
 
     def _need_own_process(self) -> None:
-        """A forked child has neither the thread nor the transfers, and may have a lock that nobody will let go."""
+        """A forked child has neither the thread nor the transfers, and may have a lock that no thread will let go."""
         if os.getpid() != self._process:
             raise Error(
                 code="unsupported",

@@ -91,7 +91,7 @@ def by_name(name: str) -> Format:
 
 
 def of_file(name: str) -> Format:
-    """Of an existing file or folder. Raises Error listing the formats when it is none of them."""
+    """The format of an existing file or folder. Raises Error listing the formats when it is none of them."""
     named = by_suffix(name)
     if os.path.isdir(name):  # noqa: PTH112 - raises nothing, whatever the name
         if any(Path(name, mark).exists() for mark in _ZARR):

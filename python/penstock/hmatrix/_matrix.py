@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class OpenOptions(TypedDict, total=False):
-    """Of an open matrix; what is left out has the value after the colon."""
+    """Options of an open matrix; what is left out has the value after the colon."""
 
     cache_bytes: int | str  # memory for matrix bytes, as "8 GiB"; 0 for what the whole matrix takes: half of the free
     path: str  # how batches are read: "auto", "buffered", ..., "gpu" (by the device's own threads): "auto"
@@ -140,9 +140,8 @@ class HMatrix:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Of the file: unknowns, low_rank_leaves, dense_leaves, batches, bytes_fp64 (of the factors as doubles, at
-        eps), bytes_stored (of the file), encoding, accuracies of its tiers, eps, sampled_error, ...
-        """
+        """Facts of the file: unknowns, low_rank_leaves, dense_leaves, batches, bytes_fp64 (of the factors as doubles,
+        at eps), bytes_stored (of the file), encoding, accuracies of its tiers, eps, sampled_error, ..."""
         return self._raw.head if not self.built or self._system is not None else dict(self.built)
 
     @property

@@ -1,5 +1,5 @@
-"""How much memory a matrix may take when nobody says: half of what is free where products run, so that others keep the
-rest. And how much the preconditioner of the default method needs at least."""
+"""How much memory a matrix may take when the caller does not say: half of what is free where products run, so that
+other programs keep the rest. And how much the preconditioner of the default method needs at least."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cache_for_a_tier(found: dict[str, Any]) -> int:
 
 
 def _available() -> int:
-    """Of the host."""
+    """Free memory of the host in bytes."""
     found = 1 << 62
     with suppress(OSError, ValueError):
         found = int(_GROUP_LIMIT.read_text())

@@ -19,7 +19,7 @@ def gigabytes(rate: float | None) -> str:
 
 
 def interval_text(found: Estimate) -> str:
-    """Of a rate, in GB/s; empty of too few samples."""
+    """The interval of a rate, in GB/s; empty with too few samples."""
     return "" if found.low is None or found.high is None else f"{found.low / 1e9:.3g}–{found.high / 1e9:.3g}"
 
 
@@ -44,7 +44,8 @@ def share_text(value: float, whole: float | None) -> str:
 
 
 def durable_rate(rows: Rows) -> float | None:
-    """Median rate of writes with what it takes to have them on stable storage; None of reads, or where nobody timed."""
+    """Median rate of writes with what it takes to have them on stable storage; None for reads, and where it was not
+    timed."""
     times = [(row["bytes"], row["seconds"] + row["fsync_s"]) for row in rows if "fsync_s" in row]
     return statistics.median(bytes / seconds for bytes, seconds in times) if times else None
 

@@ -207,8 +207,8 @@ def _need_state(trial: Trial, after: float, media: Moved, bytes: int) -> None:
 
 
 def _need_touch(bench: GridBench, trial: Trial) -> None:
-    """Who may touch which memory first: the CPU cannot touch a device's, nor a GPU the system's unless the link is
-    coherent."""
+    """Refuses a first touch that is not possible: the CPU cannot touch a device's, nor a GPU the system's unless the
+    link is coherent."""
     device = bench.context.device
     if trial.buffer == "device" and trial.first_touch == "cpu":
         raise NotPossible("the CPU cannot touch device memory first")

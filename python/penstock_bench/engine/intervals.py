@@ -42,7 +42,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def ratio(over: Sequence[float], under: Sequence[float]) -> Estimate:
-    """Of the medians, `over` by `under`; `samples` is the smaller number of both."""
+    """The ratio of the medians, `over` by `under`; `samples` is the smaller number of both."""
     found = statistics.median(over) / statistics.median(under)
     low = high = None
     if min(len(over), len(under)) >= SAMPLES_MIN:
@@ -51,7 +51,7 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> Estimate:
         random = np.random.default_rng(SEED)
         below = _medians(random, np.asarray(under, float))
         above = _medians(random, np.asarray(over, float))
-        if below.all():  # some samples moved nothing: nobody knows how much smaller that is
+        if below.all():  # some samples moved nothing, so the ratio is unknown
             low, high = (float(bound) for bound in np.percentile(above / below, _BOUNDS))
     return Estimate(float(found), low, high, min(len(over), len(under)))
 

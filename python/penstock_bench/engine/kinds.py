@@ -268,8 +268,8 @@ def present(rows: Rows) -> list[Kind]:
 
 
 def own(rows: Rows, kind: Kind) -> Rows:
-    """Of the runs that rows are of, each of which begins with its machine, those that hold samples of the kind: what is
-    said of the machine, its files and its ceilings is then of the same run."""
+    """The rows of those runs that hold samples of the kind. Each run begins with its machine, so that machine, files
+    and ceilings are of the same run."""
     runs: list[Rows] = []
     for row in rows:
         if row["kind"] == "machine" or not runs:

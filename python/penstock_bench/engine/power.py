@@ -27,7 +27,7 @@ _PACKAGE = re.compile(r"intel-rapl:\d+")
 
 @dataclass(frozen=True)
 class PowerReading:
-    """What was drawn over `seconds`: joules and their source, or the cause why nobody knows."""
+    """What was drawn over `seconds`: joules and their source, or why it is unknown."""
 
     seconds: float
     joules: float | None = None

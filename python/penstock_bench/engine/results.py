@@ -202,7 +202,7 @@ def _number(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    """Of a size that can be reckoned with: int() has its own limit, of 4300 digits."""
+    """The size in a text, if it is not too long: int() has its own limit, of 4300 digits."""
     if len(text) > _MOST_DIGITS:
         raise ValueError(f"a number of {len(text)} digits")
     return int(text)

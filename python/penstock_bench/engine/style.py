@@ -42,7 +42,7 @@ class Mark:
 
 # For lines that cross, those that are told apart best first.
 MARKS = tuple(Mark(*pair) for pair in zip((BLUE, ORANGE, GREEN, PURPLE, AMBER, SKY, GREY), "os^DvPX", strict=True))
-# Of the same path in every figure.
+# A path has one mark in all figures.
 PATHS = {
     "auto": Mark(ORANGE, "o"),
     "buffered": Mark(SKY, "s"),

@@ -130,7 +130,7 @@ def thousands(value: float) -> str:
 
 
 def _costs_table(rows: Rows, title: str) -> Table:
-    """Of the most at once: times of a submission, CPU, rate."""
+    """The table of the most at once: times of a submission, CPU, rate."""
     most = max(row["multiplicity"] for row in rows)
     axes = [*_axes(rows), "request_bytes", "order"]
     names = {"buffer": "memory", "request_bytes": "bytes"}

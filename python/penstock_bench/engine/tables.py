@@ -30,7 +30,7 @@ def save(path: Path, rows: Iterable[Row], operation: str) -> None:
 
 
 def encoder(path: Path, operation: str) -> Callable[[list[Row]], bytes]:
-    """What makes the file's bytes; Error for a suffix nobody knows, and for Parquet without pyarrow. Ask before a long
+    """What makes the file's bytes; Error for an unknown suffix, and for Parquet without pyarrow. Ask before a long
     run, so that it does not end in a refusal."""
     if path.suffix not in _ENCODERS:
         known = ", ".join(_ENCODERS)

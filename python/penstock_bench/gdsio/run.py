@@ -181,7 +181,7 @@ def _measure(context: Context, job: Job, files: list[File]) -> GdsioReport:
 
 
 def _options(job: Job, span: int) -> dict[str, Any]:
-    """Of the load generator."""
+    """Options of the load generator."""
     options: dict[str, Any] = {
         "read_percent": 0 if job.writes else 100,
         "request_bytes": job.io[0],
@@ -212,7 +212,7 @@ def _options(job: Job, span: int) -> dict[str, Any]:
 
 
 def _chunk(request: int, slots: int) -> int:
-    """Of a request that goes through so many slots; whole pages."""
+    """Bytes of a chunk of a request that goes through so many slots; whole pages."""
     return max(4096, -(-request // slots // 4096) * 4096)
 
 

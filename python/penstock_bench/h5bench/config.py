@@ -1,7 +1,7 @@
 """h5bench's JSON configurations as runs: what is to be written or read, in which pattern, how often.
 
 Keys, their spelling and their defaults are those of h5bench. What must stay true: nothing of a configuration is passed
-over in silence. A key nobody knows, a value that is none, and what one process on one machine cannot do are refused by
+over in silence. An unknown key, a value that is none, and what one process on one machine cannot do are refused by
 name; what changes nothing here becomes a note of the run.
 """
 

@@ -32,7 +32,7 @@ class Origin:
 
 
 def table_of(path: Path, origin: Origin) -> MeasuredTable:
-    """Raises Error when the file holds no results, or nobody knows of which revision they are."""
+    """Raises Error when the file holds no results, or their revision is unknown."""
     rows = _rows(path)
     first = rows[0]
     facts = first["machine"]

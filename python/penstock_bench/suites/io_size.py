@@ -1,4 +1,4 @@
-"""The suite `io-size`: sequential reads of a file that nobody has cached, by many workers, at several request sizes.
+"""The suite `io-size`: sequential reads of a file that is not cached, by many workers, at several request sizes.
 
 Paths to the device stand against the plain way from storage through the CPU's memory to the device, in one run. Each
 worker is a thread with its own part of the file; each cell begins with a cold file, proved, and ends when all is read

@@ -44,8 +44,8 @@ def runs_of(stored: Stored) -> Runs | None:
 
 
 def need_there(stored: Stored, box: Box) -> tuple[str, ...]:
-    """Of a dataset that HDF5 reads: raises Error of a file that the box needs and that is not there; says which are too
-    short, because HDF5 then gives zeros."""
+    """Checks the external files of a dataset that HDF5 reads. Raises Error for a file that the box needs and that is
+    not there. Returns those that are too short, because HDF5 then gives zeros."""
     info, found, at = stored.info, [], 0
     create, folder = stored.dataset.get_create_plist(), _prefix(stored.dataset, stored.home)
     first, last = _span(info, box)

@@ -25,7 +25,7 @@ class Filters(NamedTuple):
     """Filters of a dataset; a chunk's mask has a bit for each that was skipped."""
 
     count: int
-    checksums: int = 0  # bits of fletcher32 filters whose sums nobody wants checked
+    checksums: int = 0  # bits of fletcher32 filters whose sums the caller wants unchecked
 
     def applied(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(how chunks are encoded, bytes that follow their elements). Fletcher32 only adds 4 bytes."""
@@ -136,14 +136,14 @@ def number_of(origin: np.ndarray, grid: Shape, chunk_shape: Shape) -> np.ndarray
 
 
 def no_chunks(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
-    """Of a dataset that has none yet."""
+    """The index of a dataset that has no chunks yet."""
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
     empty = np.empty(0, np.int64)
     return ChunkIndex(grid, chunk_shape, empty, np.empty((0, len(grid)), np.int64), empty, empty, np.empty(0, np.int8))
 
 
 def all_encoded(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
-    """Of a dataset of which only HDF5 knows where its chunks are."""
+    """The index of a dataset whose chunks only HDF5 can find."""
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
     origin = np.stack(np.indices(grid), axis=-1).reshape(-1, len(grid)) * np.array(chunk_shape, np.int64)
     nowhere, count = np.zeros(len(origin), np.int64), len(origin)

@@ -43,7 +43,7 @@ class Metadata(ABC):
 
     format = "hdf5"
     hidden_attributes: frozenset[str] = frozenset()
-    part_bytes = 16 << 20  # HDF5 decodes one chunk after the other, 0.1 s of them at a time, and nobody else meanwhile
+    part_bytes = 16 << 20  # HDF5 decodes one chunk after the other, 0.1 s at a time, and no other call meanwhile
 
     def __init__(self, name: str | os.PathLike[str], skip_checksums: bool = False) -> None:
         self.name = os.fspath(name)

@@ -60,7 +60,7 @@ def access_list() -> h5p.PropFAID:
 
 @cache
 def _reading_list() -> h5p.PropFAID:
-    """Shared by all files opened for reading; nobody changes it. Making one takes longer than opening a file."""
+    """Shared by all files opened for reading; no code changes it. Making one takes longer than opening a file."""
     return access_list()
 
 

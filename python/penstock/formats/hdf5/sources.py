@@ -130,8 +130,8 @@ def _absence(open_source: Opener, stored: Stored, part: _Part) -> str:
 
 def places(file: str, stored: Stored) -> list[str]:
     """Where HDF5 looks for a source file, in its order: the prefixes that are set, the folder of the file that names
-    it, the working directory, and the folder that the file really lies in. Of an absolute name: there, then its last
-    part in these."""
+    it, the working directory, and the folder that the file really lies in. An absolute name is looked for there, then
+    its last part in these."""
     home, given = Path(stored.home).absolute(), os.fsencode(stored.dataset.get_access_plist().get_virtual_prefix())
     prefixes = [*os.environ.get("HDF5_VDS_PREFIX", "").split(":"), os.fsdecode(given)]
     folders = [prefix.replace("${ORIGIN}", str(home.parent), 1) for prefix in prefixes if prefix]

@@ -183,7 +183,7 @@ def fill_of(variable: Variable) -> bytes:
 
 
 def values(attributes: Sequence[Attribute]) -> dict[str, Any]:
-    """Of an attribute that is there twice, the first counts, as for the netCDF library."""
+    """Attributes by name. If one is there twice, the first counts, as for the netCDF library."""
     found: dict[str, Any] = {}
     for attribute in attributes:
         if attribute.name not in found:

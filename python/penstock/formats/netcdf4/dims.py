@@ -66,7 +66,7 @@ def is_bare(dataset: h5d.DatasetID) -> bool:
 
 
 def dimensions_of(file: h5f.FileID, dataset: h5d.DatasetID, paths: Paths) -> tuple[Dimension, ...] | None:
-    """Of a variable; None where it does not have them all. `paths`: of scales, as far as known."""
+    """Dimensions of a variable; None where it does not have them all. `paths`: of scales, as far as known."""
     rank = dataset.get_space().get_simple_extent_ndims()
     if is_scale(dataset):
         scales = [dataset] if rank == 1 else _numbered(file, dataset)
@@ -110,7 +110,7 @@ def _numbered(file: h5f.FileID, dataset: h5d.DatasetID) -> list[h5d.DatasetID]:
 
 
 def unlimited_length(file: h5f.FileID, path: str) -> int:
-    """Of an unlimited dimension: the longest of its scale and of the variables that have it."""
+    """Length of an unlimited dimension: the longest of its scale and of the variables that have it."""
     scale = h5o.open(file, name_bytes(path))
     length = scale.shape[0]
     if h5a.exists(scale, b"REFERENCE_LIST"):

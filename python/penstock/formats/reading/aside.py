@@ -53,8 +53,8 @@ class Aside:
 
 
 class Threads:
-    """Daemon threads that share the rows of some work. Closing them waits for none. They end too when nobody holds this
-    any more: a thread holds the queue alone."""
+    """Daemon threads that share the rows of some work. Closing them waits for none. They also end when this
+    object is collected, because a thread holds the queue alone."""
 
     def __init__(self, count: int, name: str) -> None:
         self._count, self._name, self._started = count, name, 0
@@ -83,7 +83,7 @@ class Threads:
             while self._started < wanted:
                 try:
                     threading.Thread(target=_serve, args=(self._asked,), name=self._name, daemon=True).start()
-                except RuntimeError:  # the system has no more: the caller does all that nobody else does
+                except RuntimeError:  # the system has no more: the caller does what no thread does
                     return
                 self._started += 1
 

@@ -1,4 +1,4 @@
-"""Who decodes encoded chunks: the format's library on the host, or a decoder on the device; and why.
+"""The choice of what decodes encoded chunks: the format's library on the host, or a decoder on the device; and why.
 
 Pure choice, made chunk by chunk before anything moves. What must stay true: "gpu" never becomes the host silently, it
 is an Error that says why; under "auto" on a GPU the evidence says why the host decoded.

@@ -118,7 +118,7 @@ def ordered_after(stream: int | None, foreign: bool) -> int | None:
 
 
 def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable | None, wish: Wish) -> Choice:
-    """Who decodes. On the emulated device that is the host, and needs no saying, unless somebody brought a decoder."""
+    """What decodes. On the emulated device that is the host, without a note, unless the caller brought a decoder."""
     if table is None or not table.encoded.any() or (wish.decode == "auto" and mover.emulated and mover.decoder is None):
         return ON_HOST
     return choose(info, table, wish, mover.device_decoder())

@@ -1,4 +1,4 @@
-"""Memory of several `out` of one call must not overlap: what lands there last would win, and nobody knows what that is.
+"""Memory of several `out` of one call must not overlap: what lands there last would win, and the order is unknown.
 
 Pure but for asking objects where their memory is. What must stay true: two that share a byte are refused before
 anything moves, with the names of their datasets; two that touch are not.
@@ -25,7 +25,7 @@ def check_apart(outs: Sequence[tuple[str, Target]]) -> None:
 
 
 def address_of(target: Target) -> int:
-    """Of the first byte of a target that has one and can be written."""
+    """Address of the first byte of a target that has one and can be written."""
     memory = target.memory
     if isinstance(memory, _core.Buffer):
         return memory.address + target.base

@@ -76,7 +76,7 @@ class Group:
 
     @property
     def bytes(self) -> int:
-        """Of the file ranges."""
+        """Bytes of the file ranges."""
         return self.pieces * self.span_bytes if self.sizes is None else int(self.sizes.sum())
 
 
@@ -182,7 +182,7 @@ def groups_of(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = Fals
         place = (file[rows], offset[rows], memory[rows])
         whole = Group(side.target, item, info.dtype.swap_bytes, *place, (), axes, 0, False)
         chunk_bytes = int(part.extents[one].prod()) * item
-        covered = (part.counts[one] == part.valid[one]).all()  # what is left of the chunk belongs to nobody
+        covered = (part.counts[one] == part.valid[one]).all()  # the rest of the chunk is padding
         if writes and covered and part.counts[one].prod() * item < chunk_bytes <= PIECE_BYTES:
             groups.append(replace(whole, span_bytes=chunk_bytes, padding=info.fill or bytes(item)))
         else:

@@ -50,7 +50,7 @@ class Source:
 
     @property
     def _reading(self) -> Container | Writer | None:
-        """Of a file that is written, what its writer names `reading`, or the writer itself."""
+        """What reads the file. For a file that is written: what its writer names `reading`, or the writer itself."""
         writer = self._opened.writer
         return self._opened.container if writer is None else getattr(writer, "reading", writer)
 
@@ -78,7 +78,7 @@ class Source:
 
     @contextmanager
     def data(self) -> Iterator[Container | Writer]:
-        """Who says where bytes are, for reading them."""
+        """The container or writer that tells where bytes are, for reading them."""
         self.need_open()  # in a forked child the lock may be that of a thread which is not there
         with self.lock:
             self.need_open()

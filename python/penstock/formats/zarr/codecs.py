@@ -63,7 +63,7 @@ class Pipeline:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the codecs that change bytes."""
+        """Names of the codecs that change bytes."""
         inner = ("sharding_indexed", *self.sharding.inner.names) if self.sharding else ()
         return (*(("transpose",) if self.orders else ()), *inner, *(packer.name for packer in self.packers))
 

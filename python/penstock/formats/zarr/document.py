@@ -20,7 +20,7 @@ from penstock.formats.model import NewDataset, Shape
 from penstock.formats.new_file import sync_file
 from penstock.formats.zarr.types import type_document
 
-_CHUNK_BYTES = 128 << 20  # of a chunk that nobody chose: large enough for storage, small enough for other readers
+_CHUNK_BYTES = 128 << 20  # of a chunk whose shape is left to us: large enough for storage, small enough for readers
 
 
 def array_document(dataset: NewDataset) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def group_document() -> dict[str, Any]:
 
 
 def _chunk_of(dataset: NewDataset) -> Shape:
-    """One chunk, or as many as keep each below the limit, cut along the first dimensions. Of an array that grows from
+    """One chunk, or as many as keep each below the limit, cut along the first dimensions. In an array that grows from
     nothing, or without limit, a chunk is one step."""
     shape = tuple(max(1, n) for n in dataset.shape)
     if dataset.resizable is not None and shape and dataset.resizable[0] is None:

@@ -17,7 +17,7 @@ from typing import Any
 from penstock.formats.new_file import WriterLock, temporary_name
 from penstock.formats.zarr.document import write_document
 
-_FORESEEN = 8  # names of one file, before those that nobody can foresee
+_FORESEEN = 8  # names of one file, before those that cannot be foreseen
 _NAME_PART = 100  # characters of its name: with the rest they must fit NAME_MAX
 
 

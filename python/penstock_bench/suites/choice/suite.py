@@ -211,7 +211,7 @@ class Field:
         return self._near(key, way.name)
 
     def _medians(self, key: CellKey) -> dict[str, float]:
-        """Of the paths asked for by name."""
+        """Medians of the paths asked for by name."""
         return {
             name: statistics.median(seen) for name, seen in self._seen[key].items() if seen and name in path_names()[1:]
         }

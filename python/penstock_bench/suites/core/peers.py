@@ -1,7 +1,7 @@
 """Peers measured in the same run on the same file, and the memory the command needs.
 
-A peer that is not installed is listed as missing. fio moves bytes to memory of its own, so that nobody sees whether
-they came; KvikIO moves them to a GPU.
+A peer that is not installed is listed as missing. fio moves bytes to memory of its own, so that the device cannot check
+them; KvikIO moves them to a GPU.
 """
 
 from __future__ import annotations

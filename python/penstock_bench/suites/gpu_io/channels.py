@@ -13,7 +13,7 @@ from pathlib import Path
 from penstock_bench.suites.gpu_io.storms import Setup, Shape, threads_text
 
 ENTRIES = 1024  # of all queues, and slots of the mailbox, for each service thread: the most that one queue has
-SHAPE = Shape(960, 32, 1)  # fewer warps than slots, whatever the queues: nobody waits for one
+SHAPE = Shape(960, 32, 1)  # fewer warps than slots, whatever the queues, so no warp waits for one
 MANY_QUEUES = 16  # for each service thread: fewer warps share one
 THREADS = (1, 4)  # of the service, as far as there are cores
 MAILBOX = "mailbox, the same clients"

@@ -226,7 +226,7 @@ def threads_text(count: int) -> str:
 
 
 def percentile(buckets: Iterable[tuple[int, int, int]], share: float) -> float:
-    """Of a histogram of (low, high, count): even within a bucket."""
+    """A percentile of a histogram of (low, high, count), taken as even within a bucket."""
     listed = list(buckets)
     wanted = share * sum(many for _, _, many in listed)
     below = 0

@@ -260,7 +260,7 @@ def _peers(bench: GpuIoBench, chosen: frozenset[str]) -> list[Probe]:
 
 
 def _hot(bench: GpuIoBench, setup: Setup, _turn: int) -> Sample:
-    """Of a file on the disk that the page cache holds."""
+    """A sample of a file on the disk that the page cache holds."""
     with bench.context.open(setup.file) as file:
         make_resident(file, bench.bytes)
         storm = bench.storms.get(setup)

@@ -105,7 +105,7 @@ def _run(program: Path, folder: Path) -> str:
 
 
 def _ended(running: subprocess.Popen[bytes]) -> int:
-    """Its exit code. Its group is ended before it is waited for: until then nobody else can have its number."""
+    """Its exit code. Its group is ended before it is waited for: until then no other process can have its number."""
     last = time.monotonic() + MOST_SECONDS
     try:
         most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

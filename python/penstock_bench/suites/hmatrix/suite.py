@@ -241,7 +241,7 @@ def _check_product(bench: HMatrixBench, matrix: hmatrix.HMatrix) -> None:
 
 
 def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], watch: Stopwatch) -> Sample:
-    """Of the solve: the first touch of pinned memory, at opening, is told apart as `pin_s`."""
+    """The sample of a solve: the first touch of pinned memory, at opening, is told apart as `pin_s`."""
     taken = counts["bytes_taken"] - opened["bytes_taken"]
     return {
         "bytes": found.bytes_read,

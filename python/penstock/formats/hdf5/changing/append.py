@@ -116,7 +116,7 @@ class InPlace:
             session.close()
 
     def let_go(self) -> None:
-        """Of the file and its lock, wherever an interrupt came; does nothing where that is done."""
+        """Lets go of the file and its lock, wherever an interrupt came; does nothing the second time."""
         last, self._last = self._last, None
         if last is not None:
             last.drop()

@@ -153,7 +153,7 @@ def _steps_of_names(offset: int, before: bytes, after: bytes) -> list[Change]:
 
 
 def _kind(offset: int, images: tuple[bytes, bytes], old: Superblock, known: Mapping[int, str]) -> str:
-    """Of a structure that was there before; one that took the place of another has none that is allowed."""
+    """The kind of a structure that was there before. One that took the place of another has no kind that is allowed."""
     before, after = images
     if offset == old.offset:
         return _SUPERBLOCK

@@ -83,8 +83,8 @@ class Overlay:
         return b"".join(parts)
 
     def original(self, offset: int, count: int) -> bytes:
-        """Of the real file, zeros beyond what counts of it, and all zeros when it is closed: the garbage collector may
-        do that before HDF5 lets go, and nothing is applied then."""
+        """Bytes of the real file, zeros beyond what counts of it, and all zeros when it is closed: the garbage
+        collector may do that before HDF5 lets go, and nothing is applied then."""
         wanted = max(0, min(count, self._base_bytes - offset))
         descriptor = self._real.descriptor
         if wanted and descriptor < 0:

@@ -1,7 +1,7 @@
 """Which chunks a dataset needs when it grows, and giving them their space.
 
 What must stay true: every chunk that meets the new elements has space when we are done; space that holds elements
-which nobody will write holds the fill value, as readers expect it.
+that no caller will write holds the fill value, as readers expect it.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Session:
         return self.overlay.size_bytes
 
     def drop(self) -> None:
-        """Nothing of it will be applied, so what HDF5 finds wrong in it, as after an interrupt, concerns nobody."""
+        """Nothing of it will be applied, so what HDF5 finds wrong in it, as after an interrupt, does not matter."""
         with suppress(OSError, RuntimeError, SystemError):
             if self.file.valid:
                 self.file.close()
@@ -193,8 +193,8 @@ def open_locked(name: str) -> LockedFile:
 
 
 def creation_list(page_bytes: int, ordered: bool, many_members: bool = False) -> h5p.PropFCID:
-    """Of a new file: extents on pages, and nothing else in the rest of their last page. `ordered`: groups know the
-    order in which their members were made. `many_members`: of the root, see group_list."""
+    """Properties of a new file: extents on pages, and nothing else in the rest of their last page. `ordered`: groups
+    know the order in which their members were made. `many_members`: of the root, see group_list."""
     if not hasattr(page_bytes, "__index__"):
         raise TypeError(f"page_bytes must be an int, not {type(page_bytes).__name__}")
     if not _LEAST_PAGE <= page_bytes <= _MOST_PAGE:
@@ -207,8 +207,8 @@ def creation_list(page_bytes: int, ordered: bool, many_members: bool = False) ->
 
 
 def group_list(ordered: bool, many_members: bool = False) -> h5p.PropGCID:
-    """Of a new group. `many_members`: they move to a heap while they are few, where adding one takes the same time
-    however many there are; in place none can be added then."""
+    """Properties of a new group. `many_members`: they move to a heap while they are few, where adding one takes the
+    same time however many there are; in place none can be added then."""
     create = h5p.create(h5p.GROUP_CREATE)
     _shape_group(create, ordered, many_members)
     return create
