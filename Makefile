@@ -24,20 +24,32 @@ PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src 
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 
-.PHONY: build report report-all test test-long test-all soak clean directory
+# Minutes that the package takes to compile anew: it took 7 on 2 cores.
+MINUTES = $$(( (14 + $(JOBS) - 1) / $(JOBS) ))
+comma   := ,
+FIRST   := $(if $(wildcard $(STAMPS)/package),,yes)
+
+.PHONY: build report report-all test test-long test-all soak clean directory plan
 build: $(STAMPS)/package
 
-report: directory $(STAMPS)/package
+report: directory plan $(STAMPS)/package
+	@echo 'measuring: about half a minute' >&2
 	$(BIN)/penstock bench report --quick --dir="$$PENSTOCK_DIR" --out build/report.jsonl > build/report.txt
 	$(BIN)/penstock report build/report.jsonl --out report.html
 
-report-all: directory $(STAMPS)/package # every suite that makes a report, quick: under five minutes on two cores
+report-all: directory plan $(STAMPS)/package # every suite that makes a report, quick
+	@echo 'measuring every suite: under five minutes' >&2
 	rm -f build/all-*.jsonl
 	$(BIN)/penstock bench all --quick --peers none --dir="$$PENSTOCK_DIR" --out build/all.jsonl > build/report.txt
 	$(BIN)/penstock report build/all-*.jsonl --out report.html > /dev/null
 
 directory: # told now, not after the build
 	@[ -d "$$PENSTOCK_DIR" ] && [ -w "$$PENSTOCK_DIR" ] || { printf 'DIR=%s: no directory that can be written; make it, or name another\n' "$$PENSTOCK_DIR" >&2; exit 1; }
+
+plan: # told before anything is begun
+	@printf 'make %s: %s, measures in %s, and writes report.html\n' '$(filter report%,$(MAKECMDGOALS))' \
+	  "$(if $(FIRST),installs what is missing$(comma) builds the package (about $(MINUTES) minutes on $(JOBS) cores; later runs build only what changed),builds what changed)" \
+	  "$$PENSTOCK_DIR" >&2
 
 test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(WITH) cmake --preset $(PRESET)
@@ -72,17 +84,20 @@ clean:
 	rm -rf build $(VENV) report.html report-*.svg report-*.png
 
 $(STAMPS)/system: tools/setup.sh
+	@echo 'looking for system packages that are missing' >&2
 	PYTHON=$(PYTHON) tools/setup.sh
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/venv: $(STAMPS)/system
+	@echo 'installing the tools of the build into $(VENV): some seconds' >&2
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	$(BIN)/python -m pip install -q cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.2'
 	@touch $@
 
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
-	$(BIN)/python -m pip install -q --no-build-isolation '.[report,formats]'
+	@echo "building the package: $(if $(FIRST),about $(MINUTES) minutes on $(JOBS) cores,only what changed)" >&2
+	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-build-isolation '.[report,formats]'
 	@touch $@
 
 $(STAMPS)/test-tools: $(STAMPS)/venv
