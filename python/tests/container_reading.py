@@ -67,7 +67,7 @@ def _stored(table: ChunkTable, row: int, info: DatasetInfo) -> np.ndarray:
 
 
 def _extents(info: DatasetInfo, origin: np.ndarray) -> tuple[int, ...]:
-    """Of a stored chunk."""
+    """Extents of a stored chunk."""
     if not info.edge_cut:
         return info.chunk_shape
     pairs = zip(info.chunk_shape, info.shape, origin.tolist(), strict=True)

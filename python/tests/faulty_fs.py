@@ -93,7 +93,7 @@ class FaultyFs:
         return self._add(operations, "delay", milliseconds, **which)
 
     def signal(self, operations: str, number: int, *, before: bool, **which: object) -> Fault:
-        """Who asks gets a signal before the step is done (a killed one's is then not done), or after it."""
+        """The process that asks gets a signal before the step is done (if killed, it is then not done), or after it."""
         return self._add(operations, "signal", number, when="before" if before else "after", client=1, **which)
 
     def release(self) -> None:

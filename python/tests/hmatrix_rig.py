@@ -47,6 +47,6 @@ def off(found: np.ndarray, wanted: np.ndarray) -> float:
 
 
 def potential_inside(mesh: Mesh, density: np.ndarray, place: np.ndarray) -> float:
-    """Of the charges, as points at centroids: independent of the solver's integrals, and good well inside."""
+    """Potential of the charges, as points at centroids: independent of the solver's integrals, and good well inside."""
     distances = np.linalg.norm(mesh.centroids - place, axis=1)
     return float((density * mesh.areas / distances).sum() / (4 * math.pi))

@@ -64,7 +64,7 @@ CONTROLS = {"control-synced": Writer("c1", synced, by_bytes), "control-unsynced"
 
 @dataclass
 class Entry:
-    """Of the record: a write, a range of zeros, a flush, or a mark of the workload."""
+    """An entry of the record: a write, a range of zeros, a flush, or a mark of the workload."""
 
     kind: int
     offset: int

@@ -114,7 +114,7 @@ def of_suite(name: str, place: Path) -> session.Request:
 def test_wrong_bytes_end_the_run_though_the_state_is_not_proved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, module: Any
 ) -> None:
-    """A disk that read too little says that another cache had the bytes, or that nobody fetched them."""
+    """A disk that read too little says that another cache had the bytes, or that they were not fetched."""
     make, write = Workspace.make, particle_files.write
 
     def spoiled(self: Workspace, path: Path, **options: Any) -> Path:

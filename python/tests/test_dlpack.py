@@ -155,7 +155,7 @@ def test_the_protocol_of_dlpack(context: _core.Context) -> None:
         _core.export_dlpack(*layout, dl_device=(2, 0))
     with pytest.raises(TypeError):
         _core.export_dlpack(*layout, colour=1)
-    for _ in range(1000):  # capsules that nobody consumes let the buffer go
+    for _ in range(1000):  # capsules that no library consumes let the buffer go
         _core.export_dlpack(*layout, max_version=(1, 1))
         _core.export_dlpack(*layout, copy=True)
 

@@ -1,6 +1,6 @@
 """What is durable is synced: the steps that a file system sees of each writer, in their order.
 
-A disk rarely loses what nobody synced, so only the order of the steps tells that a sync is missing. The last write of
+A disk rarely loses what was not synced, so only the order of the steps tells that a sync is missing. The last write of
 each file comes before a sync of it, and that before a name that others read is given; each folder in which a name was
 made is synced after that."""
 

@@ -127,7 +127,7 @@ def test_any_step_may_fail(fs: FaultyFs, name: str, durable: bool) -> None:
 
 @pytest.mark.parametrize("name", ["nc3", "zarr"])
 def test_a_file_that_has_its_name_is_no_failure_though_it_cannot_be_opened_again(fs: FaultyFs, name: str) -> None:
-    """Their writers look at what they have published, to go on with it: nobody has asked for that yet."""
+    """Their writers look at what they have published, to go on with it. No caller has asked for that yet."""
     writer, document = WRITERS[name], "zarr.json" if name == "zarr" else WRITERS[name].file
     folder = fs.path / f"opened-{name}"
     folder.mkdir()

@@ -139,7 +139,7 @@ def test_groups_of_one_store_have_one_writer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", GROWING)
 @pytest.mark.parametrize("change", ["elements", "append", "attribute", "close"])
 def test_what_has_taken_the_name_of_an_open_file_is_not_written(tmp_path: Path, suffix: str, change: str) -> None:
-    """As rsync and mv do it, which ask nobody whether somebody writes."""
+    """As rsync and mv do it, which do not ask whether a program writes."""
     path, other = tmp_path / f"x{suffix}", tmp_path / f"other{suffix}"
     for one in (path, other):
         with penstock.create(one, device="host") as made:

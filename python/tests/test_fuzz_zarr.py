@@ -112,7 +112,7 @@ _WRONG: tuple[Any, ...] = (
 
 
 def changed_documents(good: Any, count: int, seed: int) -> Iterator[bytes]:
-    """Members taken out, exchanged with each other, or replaced by what nobody expects there."""
+    """Members taken out, exchanged with each other, or replaced by what no reader expects there."""
     chance = random.Random(seed)
     for _ in range(count if not seconds() else 50 * count):
         document = json.loads(json.dumps(good))

@@ -1,4 +1,4 @@
-"""Arrays that nobody closed: what was written reaches the file, or what kept it from that is told."""
+"""Arrays that were never closed: what was written reaches the file, or what kept it from that is told."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def wrong_after(writer: Writer, path: Path, interrupt: InterruptAfterCall) -> st
             writer.write(path, 2, False)
     except KeyboardInterrupt:
         pass
-    gc.collect()  # what was made and reached nobody
+    gc.collect()  # what was made and reached no variable
     try:
         found = writer.look(path)
     except Broken as error:

@@ -1,6 +1,6 @@
 """Classic netCDF that is not as its grammar wants it: what the netCDF library reads, Penstock reads alike.
 
-The library is asked about each file too, so that no case rests on what somebody believes of it.
+The library is asked about each file too, so that no case rests on a belief about it.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def as_dict(loaded: Any) -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def short_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the calls that Python makes; never more than 100 bytes, as many as a slow server would give."""
+    """Short counts of the calls that Python makes; never more than 100 bytes, as many as a slow server would give."""
     pread, pwrite = os.pread, os.pwrite
     monkeypatch.setattr(os, "pread", lambda file, bytes, offset: pread(file, min(bytes, 100), offset))
     monkeypatch.setattr(os, "pwrite", lambda file, content, offset: pwrite(file, memoryview(content)[:100], offset))

@@ -143,7 +143,7 @@ def test_labels_do_not_lie_on_each_other(made: tuple[str, Any], tmp_path: Path) 
         figure = kinds.resolve(kinds.FIGURES[name].function)(rows())
         figure.savefig(tmp_path / "figure.png")
         for texts in labels(figure):
-            # Of the letters alone: an annotation's own extent holds the line that leads to it.
+            # The boxes of the letters alone: an annotation's own extent holds the line that leads to it.
             boxes = sorted((box.y0, box.y1) for box in (Text.get_window_extent(text) for text in texts))
             assert boxes
             for (_, top), (bottom, _) in itertools.pairwise(boxes):

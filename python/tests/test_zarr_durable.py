@@ -70,7 +70,7 @@ class Storage:
 
 
 def state(path: Path) -> Any:
-    """Of a file its size and time, of a folder its names and what they lead to."""
+    """The size and time of a file; the names in a folder and what they lead to."""
     found = path.stat()
     if not stat.S_ISDIR(found.st_mode):
         return found.st_size, found.st_mtime_ns
