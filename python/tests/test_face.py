@@ -200,3 +200,47 @@ def test_extras_are_those_of_the_package() -> None:
     for package, extra in EXTRAS.items():
         listed = re.search(rf"^{extra} = \[([^\]]*)\]", text, re.M)
         assert listed and f'"{of.get(package, package)}>=' in listed.group(1), (package, extra)
+
+
+def commands() -> list[list[str]]:
+    """All subcommands of all packages that are installed."""
+    pytest.importorskip("typer")
+    from penstock.cli.app import main_command
+
+    found = []
+    for name, one in main_command().commands.items():
+        found += [[name, inner] for inner in getattr(one, "commands", {})] or [[name]]
+    return found
+
+
+def test_help_says_what_values_are_in_whole_sentences_with_an_example() -> None:
+    assert ["hmatrix", "solve"] in commands() and ["read"] in commands()
+    for words in commands():
+        text = run_penstock(*words, "--help", env={"COLUMNS": "200"}).out
+        assert not re.search(r"<(str|bool|int|float)>|\[\[", text), text
+        assert "Of a write over it" not in text
+        example = re.search(rf"Example: (penstock {' '.join(words)}\b.*)|Example: .*penstock {' '.join(words)} ", text)
+        assert example, text
+        for option in re.findall(r" (--[a-z-]+)", example.group(0)):
+            assert text.count(option) > 1, f"{words}: the example has {option}"
+        told = [line.strip() for line in text[text.index("Usage") : text.index("╭")].splitlines()]
+        assert all(line[-1] in ".)" or len(line) > 150 for line in told[1:] if line and "penstock" not in line), text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["write", "x"], "penstock write"),
+        (["hmatrix", "solve", "--nope"], "penstock hmatrix solve"),
+        (["wrte"], "penstock"),
+    ],
+)
+def test_a_wrong_command_line_is_sent_to_the_help_that_tells(arguments: list[str], command: str) -> None:
+    ran = run_penstock(*arguments)
+    assert ran.code == 2
+    assert_one_line_error(ran, f"See {command} --help.")
+
+
+def test_a_shell_completes_commands() -> None:
+    words = {"_PENSTOCK_COMPLETE": "complete_bash", "COMP_WORDS": "penstock re", "COMP_CWORD": "1"}
+    assert run_penstock(env=words).out.split()[:1] == ["read"]

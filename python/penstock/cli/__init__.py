@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # as of typing, which is not loaded before main() listens
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
+    from typing import Any
 
 try:
     import _thread
@@ -125,10 +126,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _listen(_leave)
         _open_streams()
-        from penstock.cli.app import app
+        from penstock.cli.app import main_command
 
         signals.listen()
-        code = app(args=given or ["--help"], prog_name="penstock", standalone_mode=False)
+        code = main_command()(args=given or ["--help"], prog_name="penstock", standalone_mode=False)
         sys.stdout.flush()
         signals.done = True
         if signals.number:
@@ -196,7 +197,7 @@ def _line(failure: BaseException, command: str) -> tuple[str, int]:
     elif isinstance(failure, Error):
         found = (str(failure), getattr(failure, "exit_code", 1))
     elif hasattr(failure, "format_message"):  # a wrong command line, found by typer
-        found = (" ".join(f"{failure.format_message()} See penstock --help.".split()), getattr(failure, "exit_code", 2))
+        found = (_usage_line(failure), getattr(failure, "exit_code", 2))
     elif isinstance(failure, OSError):
         found = (_system_line(failure, command), 1)
     elif missing := absent(failure, command):
@@ -207,6 +208,12 @@ def _line(failure: BaseException, command: str) -> tuple[str, int]:
     else:
         found = (f"internal error, please report it: {type(failure).__name__}: {failure}", 1)
     return found
+
+
+def _usage_line(failure: Any) -> str:
+    """What typer found wrong, and whose help tells what is right."""
+    command = getattr(getattr(failure, "ctx", None), "command_path", None) or "penstock"
+    return " ".join(f"{failure.format_message()} See {command} --help.".split())
 
 
 def _system_line(failure: OSError, command: str) -> str:

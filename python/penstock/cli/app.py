@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from penstock import Error, __version__
 from penstock._extras import absent
 from penstock.cli import calibrate, config, doctor, explain, hmatrix, read, write
+from penstock.cli.help import readable
 
 app = typer.Typer(
     name="penstock",
     help="Moves bytes between files and GPU memory, and proves which path they took.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -74,3 +74,8 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+def main_command() -> Callable[..., Any]:
+    """All of it as one command."""
+    return readable(typer.main.get_command(app))

@@ -26,7 +26,7 @@ _ADVICE = "name a file you can write with --out"
 
 
 def calibrate(
-    place: Annotated[str, typer.Argument(metavar="[PATH]", help="A directory on the file system to measure.")] = ".",
+    place: Annotated[str, typer.Argument(metavar="PATH", help="A directory on the file system to measure.")] = ".",
     device: Annotated[str, typer.Option(help="Device: auto, host, cuda:0, ...")] = "auto",
     seconds: Annotated[str, typer.Option(help="Time limit; making the files comes on top.")] = "60",
     file_bytes: Annotated[str, typer.Option(help="Size of each of the two files, made and removed.")] = "512MiB",
@@ -35,6 +35,8 @@ def calibrate(
 ) -> int:
     """Measure each path by direction, size, residency, alignment, kind of memory and first touch, and write a profile
     that path "auto" chooses by from then on, on this machine, kernel, driver and file system only.
+
+    Example: penstock calibrate /scratch --seconds 30
     """
     from penstock.calibration.profile import Calibration, profile_text
     from penstock.calibration.workspace import Workspace

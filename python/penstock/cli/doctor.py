@@ -20,7 +20,10 @@ def doctor(
     path: Annotated[str, typer.Argument(help="A file or directory on the file system to examine.")] = ".",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Say what this machine can do for transfers and, for each thing it cannot, what it would take."""
+    """Say what this machine can do for transfers and, for each thing it cannot, what it would take.
+
+    Example: penstock doctor /scratch
+    """
     options.check_name("doctor", "PATH", path)
     survey = json_text.loads(_core.survey_json(path))
     if json:

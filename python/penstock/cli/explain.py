@@ -17,19 +17,21 @@ KINDS = ("device", "pinned", "managed", "system")
 
 def explain(
     file: Annotated[str, typer.Argument(help="The file to ask about.")],
-    write: Annotated[bool, typer.Option("--write", help="Of a write over it instead of a read.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Ask about a write over the file instead of a read.")] = False,
     to: Annotated[str, typer.Option("--to", help="Device: auto, host, cuda:0, ...")] = "auto",
     path: Annotated[str, typer.Option(help="Way of moving the bytes, or auto.")] = "auto",
     offset: Annotated[str, typer.Option(help="First byte.")] = "0",
     bytes: Annotated[str | None, typer.Option(help="How many bytes; to the end of the file when left out.")] = None,
     memory: Annotated[str, typer.Option(help="Kind of memory: device, pinned, managed, system.")] = "device",
-    durable: Annotated[bool, typer.Option("--durable", help="Writes: until on stable storage.")] = False,
+    durable: Annotated[bool, typer.Option("--durable", help="Of a write: until it is on stable storage.")] = False,
     profile: Annotated[str, typer.Option(help="Machine profile: auto, none, a file or a folder.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Say in one sentence how a transfer of FILE would go and why, with the rates a machine profile predicts.
 
     Nothing is moved. Profiles come from `penstock calibrate`.
+
+    Example: penstock explain data.bin --bytes 1MiB --profile machine.csv
     """
     options.check_name("explain", "FILE", file)
     if memory not in KINDS:

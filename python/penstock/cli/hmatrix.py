@@ -50,7 +50,10 @@ def build(
     workers: given.Workers = "auto",
     json: given.Json = False,
 ) -> int:
-    """Build the matrix of the Laplace single layer on a mesh into a file, which appears when it is complete."""
+    """Build the matrix of the Laplace single layer on a mesh into a file, which appears when it is complete.
+
+    Example: penstock hmatrix build --shape sphere --triangles 1280 --store sphere.hmat
+    """
     asked = locals()
     from penstock.cli.hmatrix_work import Work, run
 
@@ -72,9 +75,7 @@ def solve(
     triangles: given.Triangles = None,
     unit: given.Unit = None,
     subdivide: given.Subdivide = "0",
-    matrix: Annotated[
-        str | None, typer.Option("--matrix", help="A .hmat file of this mesh, instead of building.")
-    ] = None,
+    matrix: Annotated[str | None, typer.Option("--matrix", help="Use this .hmat file instead of building.")] = None,
     eps: given.Eps = None,
     encoding: given.Encoding = None,
     batches: given.Batches = None,
@@ -82,14 +83,16 @@ def solve(
     assemble_on: given.AssembleOn = None,
     aca_plus: given.AcaPlus = False,
     store: Annotated[str | None, typer.Option("--store", help="Keep the matrix here.")] = None,
-    directory: Annotated[str, typer.Option("--dir", help="Where it is otherwise, and removed afterwards.")] = ".",
+    directory: Annotated[str, typer.Option("--dir", help="Keep it here without --store, then remove it.")] = ".",
     device: Annotated[str, typer.Option("--device", help="Where products run: auto, host, cuda:0, ...")] = "auto",
-    tol: Annotated[float, typer.Option("--tol", help="Of the true residual, relative.")] = TOL,
+    tol: Annotated[float, typer.Option("--tol", help="Largest true residual, relative.")] = TOL,
     method: Annotated[str, typer.Option("--method", help="fgmres, gmres, bicgstab, gcr or idr.")] = METHOD,
-    max_iterations: Annotated[str, typer.Option("--max-iterations", help="Of the outer method.")] = "500",
+    max_iterations: Annotated[str, typer.Option("--max-iterations", help="Most outer iterations.")] = "500",
     restart: Annotated[str | None, typer.Option("--restart", help="gmres, fgmres: vectors; gcr: m; idr: s.")] = None,
     relaxed: Annotated[bool, typer.Option("--relaxed", help="Read only as much as the residual needs.")] = False,
-    preconditioner: Annotated[bool, typer.Option("--preconditioner/--no-preconditioner", help="Block-Jacobi.")] = True,
+    preconditioner: Annotated[
+        bool, typer.Option("--preconditioner/--no-preconditioner", help="Precondition by block-Jacobi.")
+    ] = True,
     cache: Annotated[
         str, typer.Option("--cache", help="Memory for the matrix; auto is half of what is free.")
     ] = "auto",
@@ -99,20 +102,24 @@ def solve(
     pin: Annotated[
         str | None, typer.Option("--pin", help="Keep the first K batches, and nothing else, in memory.")
     ] = None,
-    zig_zag: Annotated[bool, typer.Option("--zig-zag", help="Every other sweep backwards.")] = False,
+    zig_zag: Annotated[bool, typer.Option("--zig-zag", help="Read every other sweep backwards.")] = False,
     checkpoint: Annotated[str | None, typer.Option("--checkpoint", help="Keep the state here; go on from it.")] = None,
-    checkpoint_sweeps: Annotated[str, typer.Option("--checkpoint-sweeps", help="Sweeps from one to the next.")] = "5",
+    checkpoint_sweeps: Annotated[str, typer.Option("--checkpoint-sweeps", help="Sweeps between checkpoints.")] = "5",
     workers: given.Workers = "auto",
     out: Annotated[str | None, typer.Option("--out", help="The surface charge: .vtk or .ply, for ParaView.")] = None,
-    picture: Annotated[str | None, typer.Option("--picture", help="The same as .png, .pdf or .svg.")] = None,
-    view: Annotated[str, typer.Option("--view", help="Of the picture: azimuth,elevation,upward axis.")] = "30,20,z",
-    width: Annotated[str, typer.Option("--width", help="Of the surface in the picture, in pixels.")] = "1200",
+    picture: Annotated[str | None, typer.Option("--picture", help="A picture of it: .png, .pdf or .svg.")] = None,
+    view: Annotated[
+        str, typer.Option("--view", help="Where the picture is seen from: azimuth,elevation,upward axis.")
+    ] = "30,20,z",
+    width: Annotated[str, typer.Option("--width", help="Width of the surface in the picture, in pixels.")] = "1200",
     json: given.Json = False,
 ) -> int:
     """Solve for the surface charge of a conductor at 1 V, or at the potentials that a .pbf file has for its faces.
 
     The mesh is cleaned of duplicate triangles; then the matrix is built, stored, and read as often as the method takes
     as far as it does not fit into --cache. The residual told is the true one. Exit code 1 when it is above --tol.
+
+    Example: penstock hmatrix solve --shape sphere --triangles 1280 --out charge.vtk --picture charge.png
     """
     asked = locals()
     from penstock.cli.hmatrix_work import run
@@ -132,7 +139,10 @@ def info(
     verify: Annotated[bool, typer.Option("--verify", help="Read all of it and check every checksum.")] = False,
     json: given.Json = False,
 ) -> int:
-    """Say what a .hmat file holds. Its tables are always checked."""
+    """Say what a .hmat file holds. Its tables are always checked.
+
+    Example: penstock hmatrix info sphere.hmat --verify
+    """
     from penstock import hmatrix
     from penstock.cli.hmatrix_show import bar, info_lines
 

@@ -26,21 +26,31 @@ EPS, KERNEL, TRIANGLES, UNIT = 1e-4, "collocation", "5120", "1m"
 MeshFile = Annotated[
     str | None, typer.Argument(metavar="MESH", help="PLY, OBJ, STL, OFF or .pbf (HACApK), told by content.")
 ]
-Shape = Annotated[str | None, typer.Option("--shape", help="Instead: sphere, cube, torus, bumpy, mirrored-spheres.")]
-Triangles = Annotated[str | None, typer.Option("--triangles", help="Of the shape, at least: 5120.")]
+Shape = Annotated[
+    str | None, typer.Option("--shape", help="A shape in place of MESH: sphere, cube, torus, bumpy, mirrored-spheres.")
+]
+Triangles = Annotated[
+    str | None, typer.Option("--triangles", help="Least number of triangles of the shape; 5120 when left out.")
+]
 Subdivide = Annotated[str, typer.Option("--subdivide", help="Cut each triangle into four, so many times.")]
-Unit = Annotated[str | None, typer.Option("--unit", help="Length of the file's unit, 0.0254m or in, for example: 1m.")]
-Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix: 1e-4.")]
+Unit = Annotated[
+    str | None, typer.Option("--unit", help="Length of the file's unit, as 0.0254m or in; 1m when left out.")
+]
+Eps = Annotated[float | None, typer.Option("--eps", help="Relative accuracy of the matrix; 1e-4 when left out.")]
 Encoding = Annotated[
     str | None,
-    typer.Option("--encoding", help="tiers (compressed) or fp64 (doubles): tiers (GPU: fp64 where eps < 5e-7)."),
+    typer.Option(
+        "--encoding", help="tiers (compressed) or fp64 (doubles); left out: tiers, on a GPU fp64 where eps < 5e-7."
+    ),
 ]
 Batches = Annotated[str | None, typer.Option("--batches", help="Parts of the file, each read as a whole.")]
-Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation or galerkin: collocation.")]
+Kernel = Annotated[str | None, typer.Option("--kernel", help="collocation (when left out) or galerkin.")]
 AssembleOn = Annotated[
-    str | None, typer.Option("--assemble-on", help="host, gpu, or auto: the GPU if --device has one.")
+    str | None, typer.Option("--assemble-on", help="host, gpu, or auto, the GPU if --device has one.")
 ]
-AcaPlus = Annotated[bool, typer.Option("--aca-plus", help="Pivots by reference rows and columns (ACA+); on the host.")]
+AcaPlus = Annotated[
+    bool, typer.Option("--aca-plus", help="Choose pivots by reference rows and columns (ACA+), on the host.")
+]
 Workers = Annotated[str, typer.Option("--workers", help="Threads; auto is one a core.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 

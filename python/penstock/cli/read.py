@@ -29,6 +29,8 @@ def read(
     """Read FILE into device memory; print time, GB/s, CPU seconds and evidence of the path taken.
 
     A file that does not fit goes through windows of device memory. `seconds` is the time in which bytes were moving.
+
+    Example: penstock read data.bin --offset 1MiB --bytes 4KiB --to host --json
     """
     options.check_name("read", "FILE", file)
     given = {"path": path, "chunk_bytes": chunk_bytes, "workers": workers, "depth": depth}

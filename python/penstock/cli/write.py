@@ -34,6 +34,8 @@ def write(
     """Write a stamped pattern of --bytes from device memory to FILE; print time, GB/s, CPU seconds and evidence.
 
     The file appears under its name only when it is whole. `seconds` is the time in which bytes were moving.
+
+    Example: penstock write new.bin --bytes 64MiB --durable --verify
     """
     options.check_name("write", "FILE", file)
     given = {"path": path, "chunk_bytes": chunk_bytes, "workers": workers, "depth": depth}

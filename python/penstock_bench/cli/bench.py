@@ -34,7 +34,7 @@ def bench(
     seconds: Annotated[str | None, typer.Option(help="Time limit instead of the suite's.")] = None,
     peers: Annotated[str, typer.Option(help="Others to measure too: all, none, or names with commas.")] = "all",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run whose results are in --out.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="For two cores and a small disk.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="The form for two cores and a small disk.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     list_suites: Annotated[bool, typer.Option("--list", help="List the suites and stop.")] = False,
 ) -> int:
@@ -42,6 +42,8 @@ def bench(
 
     Repeats are interleaved across variants. `penstock bench core` compares with baselines and peers; `all` runs those
     that make a report of everything, each with a results file of its own: NAME-SUITE.jsonl for --out NAME.jsonl.
+
+    Example: penstock bench core --quick --dir /scratch --out core.jsonl
     """
     from penstock_bench.engine import session
 

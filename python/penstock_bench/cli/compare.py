@@ -28,7 +28,10 @@ def compare(
     out: Annotated[str | None, typer.Option("--out", help="A table of it too: .csv, .jsonl or .parquet.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> int:
-    """Ratios of medians of SECOND to FIRST with 95 % intervals; above 1 the second is better, whatever is measured."""
+    """Print ratios of medians of SECOND to FIRST with 95 % intervals; above 1 the second is better, whatever it is.
+
+    Example: penstock compare before.jsonl after.jsonl --fail-below 0.95
+    """
     from penstock_bench.engine import compare as comparing, results, tables
 
     bound = _bound(fail_below)

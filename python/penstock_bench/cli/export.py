@@ -15,7 +15,10 @@ def export(
     results: Annotated[str, typer.Argument(help="Results that `penstock bench` wrote.")] = DEFAULT_RESULTS,
     out: Annotated[str, typer.Option("--out", help="The table: .csv, .jsonl or .parquet.")] = "penstock-results.csv",
 ) -> int:
-    """Write all rows of RESULTS to one table, a column a field, with the machine's columns in each row."""
+    """Write all rows of RESULTS to one table, a column a field, with the machine's columns in each row.
+
+    Example: penstock export results.jsonl --out results.csv
+    """
     from penstock_bench.engine import results as stored, tables
 
     source = options.place("export", "RESULTS", results)

@@ -33,9 +33,7 @@ def gdsio(
     io: Annotated[Text, typer.Option("-i", help="Size of a request, or min:max:step.")] = None,
     nvlinks: Annotated[bool, typer.Option("-p", help="NVLinks: refused.")] = False,
     skip_register: Annotated[bool, typer.Option("-b", help="Register no buffers: Penstock never does.")] = False,
-    verify: Annotated[
-        bool, typer.Option("-V", help="Stamp what is written, check what is read, on the device.")
-    ] = False,
+    verify: Annotated[bool, typer.Option("-V", help="Stamp writes and check reads, on the device.")] = False,
     transfer: Annotated[
         Text,
         typer.Option(
@@ -62,6 +60,8 @@ def gdsio(
     """Measure transfers as NVIDIA's gdsio does, with its flags. The result line ends with the path that was taken.
 
     What this machine cannot do as asked is refused with the cause; no path is replaced by another.
+
+    Example: penstock gdsio -f data.gdsio -d host -w 2 -s 16M -i 1M -x 2 -I 1 -V
     """
     from penstock_bench.gdsio.job import Flags, job_of, load, refusal
 

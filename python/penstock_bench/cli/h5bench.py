@@ -35,6 +35,8 @@ def h5bench(
     """Run the benchmarks `write` and `read` of CONFIG, one process; report raw and observed rates as h5bench does.
 
     Files go to the configuration's directory, as with h5bench, and stay there.
+
+    Example: penstock h5bench config.json --out h5bench.csv
     """
     from penstock import Context
     from penstock.calibration.machine import fingerprint

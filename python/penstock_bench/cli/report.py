@@ -20,7 +20,10 @@ def report(
     out: Annotated[str, typer.Option("--out", help="The page; figures go beside it as PNG and SVG.")] = "report.html",
 ) -> int:
     """Print the tables of RESULTS, of one or of several runs on one machine, and make one page of all of them with the
-    figures embedded; it needs no network to be read."""
+    figures embedded; it needs no network to be read.
+
+    Example: penstock report results.jsonl --out report.html
+    """
     places = [_existing(name) for name in results or [DEFAULT_RESULTS]]
     target = options.target("report", out, places)  # before seconds are spent on loading what draws
     from penstock_bench.engine import sources
