@@ -21,8 +21,9 @@ def make(name: str, device: str) -> None:
     shape = (LEVELS, LATITUDES, LONGITUDES)
     with penstock.create(name, device=device) as file:
         for field, units in {"T": "K", "QV": "kg kg-1"}.items():
-            layout = {"resizable": (None, *shape), "dimensions": DIMENSIONS}
-            file.create_dataset(field, (0, *shape), "f4", attributes={"units": units, "_FillValue": -999.0}, **layout)
+            facts = {"units": units, "_FillValue": -999.0}
+            grown = (None, *shape)
+            file.create_dataset(field, (0, *shape), "f4", attributes=facts, resizable=grown, dimensions=DIMENSIONS)
         clock = {"units": "hours since 2000-01-01", "calendar": "standard"}
         file.create_dataset("time", (0,), "f8", resizable=(None,), dimensions=("time",), attributes=clock)
         for coordinate, values in {

@@ -39,7 +39,14 @@ if TYPE_CHECKING:
         get_pkgconfig_dir,
     )
     from penstock._open import create, load, open, save
-    from penstock._options import ContextOptions, FileOptions, NewFileOptions, ReadOptions, TransferOptions
+    from penstock._options import (
+        ContextOptions,
+        FileOptions,
+        LayoutOptions,
+        NewFileOptions,
+        ReadOptions,
+        TransferOptions,
+    )
     from penstock._profiles import profile_folders
     from penstock._sizes import parse_bytes
     from penstock._told import Evidence
@@ -66,6 +73,7 @@ __all__ = [
     "File",
     "FileOptions",
     "Group",
+    "LayoutOptions",
     "NewFileOptions",
     "Outcome",
     "Pending",
@@ -100,7 +108,10 @@ _HOMES = {
     "_error": ("Error",),
     "_include": ("get_cmake_dir", "get_fortran_source", "get_include", "get_library_dir", "get_pkgconfig_dir"),
     "_open": ("create", "load", "open", "save"),
-    "_options": ("ContextOptions", "FileOptions", "NewFileOptions", "ReadOptions", "TransferOptions"),
+    "_options": (
+        *("ContextOptions", "FileOptions", "LayoutOptions", "NewFileOptions", "ReadOptions"),
+        "TransferOptions",
+    ),
     "_profiles": ("profile_folders",),
     "_sizes": ("parse_bytes",),
     "_told": ("Evidence",),

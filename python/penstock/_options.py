@@ -5,7 +5,8 @@ They are dicts, for Unpack: the core, and the formats, refuse an option that the
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
 
 
 class TransferOptions(TypedDict, total=False):
@@ -46,6 +47,16 @@ class FileOptions(NewFileOptions, total=False):
     """What files of some formats can be opened with; the others refuse it by name."""
 
     skip_checksums: bool  # HDF5, netCDF-4: fletcher32 is not checked
+
+
+class LayoutOptions(TypedDict, total=False):
+    """How a new dataset is to lie in its file."""
+
+    chunk_shape: Sequence[int] | None  # elements of a chunk; None: in one piece, or one step a chunk where it may grow
+    resizable: Sequence[int | None] | None  # largest extents, None for one without limit; as a whole: it does not grow
+    dimensions: Sequence[str] | None  # names, where the format has them
+    attributes: Mapping[str, Any]
+    shard_shape: Sequence[int] | None  # Zarr: elements of the chunks that share a file; None: a file a chunk
 
 
 class ReadOptions(TransferOptions, total=False):

@@ -147,7 +147,7 @@ def test_types_and_codes_that_docstrings_name_are_there() -> None:
     for name, one in vars(ps).items():
         if isinstance(one, type):
             for member in vars(one).values():
-                for wanted in re.findall(r"see (?:penstock\.)?([A-Z]\w+)", getattr(member, "__doc__", None) or ""):
+                for wanted in re.findall(r"see\s+(?:penstock\.)?([A-Z]\w+)", getattr(member, "__doc__", None) or ""):
                     assert hasattr(ps, wanted), f"{name}: see {wanted}"
     page = (Path(__file__).resolve().parents[2] / "docs/python.md").read_text()
     header = (Path(__file__).resolve().parents[2] / "include/penstock.h").read_text()

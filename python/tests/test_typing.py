@@ -8,10 +8,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import penstock
+from penstock._told import Evidence, FormatCounts, PathShare, Residency
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/python.md", "docs/formats.md", "docs/gpu.md", "docs/guide/install-and-link.md")
@@ -52,6 +55,7 @@ ps.open("x", skip_checksum=True)  # wrong
 ps.open("x")["a"].read(chunk_byte=4096)  # wrong
 ps.load("x", chunk_byte=4096)  # wrong
 ps.create("x", page_byte=4096)  # wrong
+ps.create("x").create_dataset("a", (3,), "f4", chunk_shap=(1,))  # wrong
 outcome.evidence["path_s"]  # wrong
 ps.load("x.npy", format="npy").keys()  # wrong
 ps.Contxt  # wrong
@@ -88,5 +92,20 @@ def test_code_of_pages_and_examples_passes(complaints: dict[str, set[int]]) -> N
 
 def test_results_have_types_and_what_is_misspelt_is_found(complaints: dict[str, set[int]]) -> None:
     wrong = {number for number, line in enumerate(USES.splitlines(), 1) if line.endswith("# wrong")}
-    assert len(wrong) == 7
+    assert len(wrong) == 8
     assert complaints["uses.py"] == wrong
+
+
+def test_evidence_has_the_keys_that_its_type_says(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(bytes(1 << 20))
+    with penstock.Context("host") as context, context.open(tmp_path / "data") as file:
+        one: Any = file.read(bytearray(1 << 20), full_evidence=True).evidence
+    penstock.save(tmp_path / "x.zarr", {"a": np.ones((10, 10))}, "host")
+    with penstock.open(tmp_path / "x.zarr", device="host") as store:
+        assert store["a"][:5].shape == (5, 10)
+        several: Any = store.evidence()
+    assert {*one, "formats"} == set(Evidence.__annotations__)
+    assert {*several} <= set(Evidence.__annotations__)
+    assert {*one["paths"][0]} == set(PathShare.__annotations__)
+    assert {*one["residency_before"]} == set(Residency.__annotations__)
+    assert {*several["formats"]} == set(FormatCounts.__annotations__)

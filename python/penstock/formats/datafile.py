@@ -35,7 +35,7 @@ from penstock.formats.writing import appended, check_kind, value_of, values_of, 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from penstock._api import TransferOptions
+    from penstock._options import LayoutOptions, TransferOptions
 
 _LAYOUT = tuple(one.name for one in fields(NewDataset) if one.name not in ("name", "shape", "dtype"))
 # The library that decodes on the host.
@@ -170,14 +170,14 @@ class DataFile(Group):
 
     # -- writing
 
-    def create_dataset(self, name: str, shape: Sequence[int], dtype: Any, **layout: Any) -> Dataset:
+    def create_dataset(self, name: str, shape: Sequence[int], dtype: Any, **layout: Unpack[LayoutOptions]) -> Dataset:
         """Adds a dataset without writing it; `dataset[...] = value` and `append` fill it.
 
         Args:
             shape: elements per dimension.
             dtype: anything DType.of takes.
             layout: chunk_shape, resizable (largest extents, None: unlimited), dimensions (names), attributes; see
-                NewDataset.
+                LayoutOptions.
         """
         return self.create_datasets({name: (shape, dtype, layout)})[name]
 
