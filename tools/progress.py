@@ -55,6 +55,8 @@ class Progress:
         if not self._steps:
             return f"preparing the build, {_time(seconds)}"
         text = f"[{self._done}/{self._steps}] {_time(seconds)}"
+        if self._done == self._steps:
+            return f"{text}, installing"
         left = seconds * (self._steps - self._done) / self._done if self._done else 0.0
         early = self._done < EARLY * self._steps
         return text if early or not left else f"{text}, about {_time(left)} left"

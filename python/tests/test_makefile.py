@@ -120,3 +120,5 @@ def test_a_build_shows_how_far_it_is(terminal: bool, told: str) -> None:
     progress.tick()
     progress.end()
     assert stream.getvalue() == told
+    progress.heard("[200/200] Linking")
+    assert progress.text(300.0) == "[200/200] 5 min 0 s, installing"

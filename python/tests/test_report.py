@@ -254,6 +254,7 @@ def test_one_page_of_several_suites_states_rows_that_exist(penstock: Run, tmp_pa
     for file in ("core.jsonl", "paths.jsonl"):
         assert file in text
     assert Nesting(text).wrong == []
+    assert text.count("<svg") == text.count('style="--points: ') > 0
     assert "prefers-color-scheme: dark" in text and text.count('class="wide"') == text.count("<table")
     verdicts = re.findall(r'<p class="verdict">(.*?)</p>', text)
     assert 1 <= len(verdicts) <= 3 and all('class="rows"' in one for one in verdicts)

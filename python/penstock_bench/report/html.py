@@ -147,8 +147,9 @@ def _folded(words: str) -> str:
 
 def picture(figure: Figure, name: str, caption: str) -> str:
     """The figure as an <svg> element that can stand beside others in one page: ids are made distinct. It lets through
-    what is behind it, which has to be white."""
+    what is behind it, which has to be white, and tells the style sheet its width in points."""
     drawn = style.svg(figure, caption, transparent=True)
     drawn = drawn[drawn.index("<svg") :]
+    drawn = re.sub(r'width="([\d.]+)pt" height="[\d.]+pt"', r'style="--points: \1"', drawn, count=1)
     drawn = re.sub(r' xmlns(:\w+)?="[^"]*"', "", drawn).replace("xlink:href", "href")
     return re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", drawn)

@@ -22,14 +22,16 @@ a { color: var(--link); }
 p.verdict { font-size: 1.12rem; margin: .4rem 0 .6rem; }
 p.lead, p.note { color: var(--quiet); }
 p.note { font-size: .92rem; }
-figure { margin: 1.6rem 0; max-width: 43rem; break-inside: avoid; }
-figure svg { width: 100%; height: auto; display: block; }
+figure { margin: 1.6rem 0; break-inside: avoid; }
+figure svg { width: calc(var(--points) * 1.6px); max-width: 100%; height: auto; display: block; }
 .drawn { --paper: #fff; --shade: rgba(20, 30, 50, .28); --clear: rgba(255, 255, 255, 0); color-scheme: light;
-  border-radius: 4px; padding: .5rem; }
-figcaption { color: var(--quiet); font-size: .92rem; margin-top: .5rem; }
+  padding: .5rem; width: fit-content; }
+figcaption { max-width: 54rem; color: var(--quiet); font-size: .92rem; margin-top: .5rem; }
 .wide, .drawn { overflow-x: auto; max-width: 100%; background:
-  linear-gradient(to right, var(--paper) 40%, var(--clear)) left -2px top / 2.7rem 100% no-repeat local,
-  linear-gradient(to left, var(--paper) 40%, var(--clear)) right -2px top / 2.7rem 100% no-repeat local,
+  linear-gradient(to right, var(--paper) 40%, var(--clear)) left -2px top -2px /
+    2.7rem calc(100% + 4px) no-repeat local,
+  linear-gradient(to left, var(--paper) 40%, var(--clear)) right -2px top -2px /
+    2.7rem calc(100% + 4px) no-repeat local,
   linear-gradient(to right, var(--shade), transparent) left / 1rem 100% no-repeat scroll,
   linear-gradient(to left, var(--shade), transparent) right / 1rem 100% no-repeat scroll, var(--paper); }
 .wide::-webkit-scrollbar, .drawn::-webkit-scrollbar { height: 8px; }
@@ -46,6 +48,7 @@ td:first-child.n, table.plain td:first-child { min-width: 0; }
 table.rules td:first-child { min-width: 11rem; } table.rules td:nth-child(2) { font-weight: 600; }
 table.prose td { min-width: 5rem; } table.prose td.n { min-width: 0; }
 table.prose td:nth-child(2) { white-space: normal; min-width: 11rem; }
+.wide + .wide { margin-top: 1.4rem; }
 .few { color: var(--quiet); font-style: italic; white-space: nowrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.1rem; font-size: .92rem; margin: 0; }
 dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
@@ -65,14 +68,14 @@ code { font-size: .88em; overflow-wrap: anywhere; }
 @media (max-width: 37rem) {
   body { padding-top: 1.2rem; } h1 { font-size: 1.4rem; }
   dl { grid-template-columns: 1fr; } dt { margin-top: .4rem; }
-  figure svg { width: 35rem; }
+  figure svg { width: calc(var(--points) * 1.35px); max-width: none; }
   figcaption::before { content: "The figure goes on to the right: scroll it. "; font-style: italic; }
   td:first-child, table.rules td:first-child { min-width: 8rem; } }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; } h2, h3 { break-after: avoid; }
   table { font-size: 7.5pt; } td, th { padding-right: .5rem; } td.n, th.n { white-space: normal; }
   td:first-child, td:nth-child(2) { min-width: 0 !important; white-space: normal; }
-  .wide, .drawn { overflow: visible; background: none; } figure svg { width: 100%; }
+  .wide, .drawn { overflow: visible; background: none; } figure svg { max-width: 100%; }
   figcaption::before, .back { display: none; }
   .rows { font-size: 6pt; } table.rules td:first-child { min-width: 4.5cm !important; }
   tr { break-inside: avoid; } thead { display: table-header-group; }
