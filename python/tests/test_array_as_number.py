@@ -97,7 +97,7 @@ def test_an_element_is_formatted_as_by_numpy(context: penstock.Context, dtype: s
     content = np.array(49.5, dtype)
     array = filled(context, content)
     if not specification:
-        assert f"{array}" == repr(array)
+        assert f"{array}" == str(array) == str(content)
         return
     try:
         expected = format(content, specification)
