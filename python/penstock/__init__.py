@@ -17,8 +17,6 @@
 Everything runs without a GPU too: the device "host" is an emulated one on ordinary memory.
 """
 
-from penstock._version import VERSION
-
 TYPE_CHECKING = False  # as of typing, which takes longer to import than all else here
 if TYPE_CHECKING:
     from penstock import (
@@ -50,14 +48,13 @@ if TYPE_CHECKING:
     from penstock._profiles import profile_folders
     from penstock._sizes import parse_bytes
     from penstock._told import Evidence
+    from penstock._version import __version__ as __version__
     from penstock.formats.datafile import DataFile
     from penstock.formats.dataset import Dataset
     from penstock.formats.group import Group
     from penstock.formats.loading import UnreadableWarning
     from penstock.formats.model import Extent
     from penstock.formats.pending import Pending
-
-__version__: str = VERSION
 
 __all__ = [
     "Array",
@@ -103,6 +100,7 @@ __all__ = [
 _HOMES = {
     "_api": ("Buffer", "Context", "File", "Outcome", "Plan", "Transfer"),
     "_array": ("Array",),
+    "_version": ("__version__",),
     "_core": ("path_names",),
     "_dtype": ("DType",),
     "_error": ("Error",),

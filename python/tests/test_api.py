@@ -189,7 +189,7 @@ def test_names_are_loaded_when_they_are_named() -> None:
         _ = penstock.bytes_of_wine  # type: ignore[attr-defined]
     script = "import sys, penstock; print(*(m for m in sys.modules if m.startswith(('penstock', 'numpy'))))"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert {*found.stdout.split()} == {"penstock", "penstock._version"}
+    assert found.stdout.split() == ["penstock"]
 
 
 def test_bytes_are_parsed_as_the_command_does() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from h5py import h5d, h5g, h5p
 
 from penstock._dtype import DType
-from penstock._version import VERSION
+from penstock._version import __version__
 from penstock.formats.faults import refused
 from penstock.formats.hdf5.attributes import write_attribute
 from penstock.formats.hdf5.open import high_level, name_bytes
@@ -90,7 +90,7 @@ class NetCDF4Writer(NetCDFView, Hdf5Writer):
         for path in make_scales(self.name, self._current(), self._dimensions_known(), self._planned):
             self._in_place.note_addition(self._session, path)
         if self._new is not None:
-            text = f"version=2,penstock={VERSION},hdf5={h5py.version.hdf5_version}"
+            text = f"version=2,penstock={__version__},hdf5={h5py.version.hdf5_version}"
             _write_text(h5g.open(self._current(), b"/"), "_NCProperties", text, "ascii")
 
     def _dimensions_known(self) -> Registry:
