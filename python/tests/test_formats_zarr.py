@@ -227,7 +227,7 @@ def test_a_chunk_that_cannot_be_looked_at_is_no_missing_chunk(
                 return real(name, **options)
 
             monkeypatch.setattr(os, "stat", stat)
-        with pytest.raises(penstock.Error, match="look for chunks of dataset 'd'") as caught:
+        with pytest.raises(penstock.Error, match="find chunks of dataset 'd'") as caught:
             file["d"].read()
     code = {"link": "not_found", "EACCES": "permission_denied", "EIO": "io_error"}[fault]
     assert caught.value.code == code
