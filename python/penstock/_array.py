@@ -220,7 +220,7 @@ class Array(AsNumber):
         """DLPack. Raises BufferError for compound and big-endian elements, which DLPack does not have."""
         item = self.dtype.itemsize
         if any(stride % item for stride in self.strides):
-            raise BufferError(f"strides of {self.strides} bytes are no whole elements of {self.dtype}")
+            raise BufferError(f"strides of {self.strides} bytes are not whole elements of {self.dtype}")
         try:
             type = self.dtype.dlpack
         except TypeError as error:

@@ -32,10 +32,10 @@ class AsNumber:
 
     def _number(self) -> Any:
         if self.size != 1:
-            raise TypeError(f"an array of {self.size} elements is no number; {_ADVICE}")
+            raise TypeError(f"an array of {self.size} elements is not a number; {_ADVICE}")
         if self.dtype.kind == "V":
             raise TypeError(
-                f"an element of type {self.dtype} is no number; use .field(name), .view(type) or to_numpy()"
+                f"an element of type {self.dtype} is not a number; use .field(name), .view(type) or to_numpy()"
             )
         return self.item()
 
@@ -51,7 +51,9 @@ class AsNumber:
     def __index__(self) -> int:
         """Of integers without dimensions only, as in NumPy."""
         if self.shape or self.dtype.kind not in "iu":
-            raise TypeError(f"an array of shape {self.shape} of {self.dtype} is no index; int(array) takes one element")
+            raise TypeError(
+                f"an array of shape {self.shape} of {self.dtype} is not an index; int(array) takes one element"
+            )
         return self._number()
 
     def __round__(self, digits: int | None = None) -> Any:

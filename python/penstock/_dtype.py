@@ -130,7 +130,7 @@ class DType:
             plain = np.dtype(type)
         except TypeError:
             raise TypeError(
-                f"{type!r} is no data type; known are {', '.join(_PLAIN)}, and what numpy.dtype takes"
+                f"{type!r} is not a data type; known are {', '.join(_PLAIN)}, and what numpy.dtype takes"
             ) from None
         if plain.kind in "biufc" and plain.newbyteorder("<").name in _PLAIN:
             swapped = plain.byteorder == ">"
@@ -157,7 +157,7 @@ class DType:
         for name, (itemsize, kind) in _PLAIN.items():
             if (code, bits, lanes) == (_DLPACK_OF_NAME.get(name, _DLPACK_OF_KIND.get(kind)), 8 * itemsize, 1):
                 return cls(name, itemsize, kind)
-        raise TypeError(f"DLPack type (code {code}, {bits} bits, {lanes} lanes) is none of {', '.join(_PLAIN)}")
+        raise TypeError(f"DLPack type (code {code}, {bits} bits, {lanes} lanes) is not one of {', '.join(_PLAIN)}")
 
     @classmethod
     def of_buffer_format(cls, letters: str, itemsize: int) -> DType:
@@ -192,7 +192,7 @@ class DType:
     def typestr(self) -> str:
         """As in `__array_interface__`: "<f4", "|u1", "|V12". TypeError for what NumPy does not have."""
         if self.kind == "E":
-            raise TypeError(f"{self.name} is no type of NumPy; use DLPack, or .view('uint{8 * self.itemsize}')")
+            raise TypeError(f"{self.name} is not a type of NumPy; use DLPack, or .view('uint{8 * self.itemsize}')")
         order = "|" if self.itemsize == 1 or self.kind == "V" else (">" if self.big_endian else "<")
         return f"{order}{self.kind}{self.itemsize}"
 

@@ -85,7 +85,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     if dtype is None and format == "raw":
         raise TypeError("a raw file needs dtype=, the type of its elements")
     if dtype is None and (shape is not None or offset_bytes):
-        raise TypeError("shape= and offset_bytes= are of raw files, which need dtype= too")
+        raise TypeError("shape= and offset_bytes= are for raw files, which need dtype= too")
     raw = {"dtype": dtype, "shape": shape, "offset_bytes": offset_bytes} if dtype is not None else {}
     kind, container = _reader(name, format, raw | options)
     writer = None
@@ -160,7 +160,7 @@ def need_file(name: str, format: Format) -> None:
     except OSError:
         return
     if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and format.name == "zarr")):
-        cause, number = ("it is a folder", errno.EISDIR) if stat.S_ISDIR(mode) else ("it is no regular file", 0)
+        cause, number = ("it is a folder", errno.EISDIR) if stat.S_ISDIR(mode) else ("it is not a regular file", 0)
         advice, operation = "give the name of a file; a folder can only be a Zarr store", f"open as {format.name}"
         code = "not_a_regular_file"
         raise Error(code=code, operation=operation, file=name, cause=cause, advice=advice, system_code=number)

@@ -84,7 +84,7 @@ def _from_host(indices: Any, rows: Rows, context: Context) -> RowNumbers:
     if given.size == 0:
         return RowNumbers(bytearray(), given.shape, 0)
     if given.dtype.kind == "b":
-        raise TypeError("a mask is no list of rows; numpy.flatnonzero(mask) makes one of it")
+        raise TypeError("a mask is not a list of rows; numpy.flatnonzero(mask) makes one of it")
     if given.dtype.kind == "O" and all(type(one) is int for one in given.flat):  # beyond 64 bits
         raise _out_of_range(next(one for one in given.flat if not -rows.count <= one < rows.count), rows)
     if given.dtype.kind not in "iu":

@@ -94,7 +94,7 @@ def _one(part: Any, extent: int, axis: int) -> tuple[int, int, int, bool]:
         count = len(range(start, stop, step))
         return (start if count else 0), count, step, False
     if isinstance(part, bool) or type(part).__name__ in ("bool_", "bool"):
-        raise TypeError("True and False are no indices here; use integers and slices")
+        raise TypeError("True and False are not indices here; use integers and slices")
     try:
         at = operator.index(part)
     except TypeError:
@@ -106,8 +106,8 @@ def _one(part: Any, extent: int, axis: int) -> tuple[int, int, int, bool]:
 
 def _advice(part: Any, axis: int) -> str:
     if isinstance(part, (str, bytes)) or not (hasattr(part, "__len__") or hasattr(part, "__iter__")):
-        return f"an index is made of integers, slices and '...'; {type(part).__name__} is none of them"
+        return f"an index is made of integers, slices and '...', not of {type(part).__name__}"
     return (
-        f"a list of indices or a mask (dimension {axis}) is no lattice of elements: read the slice that holds them, "
+        f"a list of indices or a mask (dimension {axis}) cannot select here: read the slice that holds them, "
         "dataset[low:high], and pick from the array with your array library"
     )

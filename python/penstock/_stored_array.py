@@ -136,7 +136,7 @@ class StoredArray(Unread):
                 code="unsupported",
                 operation="give kernels an array",
                 file=self.name,
-                cause=f"its elements of {size} bytes begin at byte {self.offset_bytes}, which is no multiple of that",
+                cause=f"elements of {size} bytes begin at byte {self.offset_bytes}, which is not a multiple of that",
                 advice="gather, slices and write work; for kernels, open it as uint8, or write it after another header",
             )
         return shared.raw.ref(self._number)
@@ -398,5 +398,5 @@ def _one_index(index: Any) -> Any:
     if isinstance(index, tuple) or index is None or index is Ellipsis:
         raise TypeError("a stored array is indexed along its first dimension only; pick from the rows that were read")
     if isinstance(index, (bool, str, bytes, float)):
-        raise TypeError(f"{index!r} is no row number")
+        raise TypeError(f"{index!r} is not a row number")
     return index

@@ -142,7 +142,7 @@ def _source_of(one: Any) -> Source:
     most = len(fields(Source))
     if not isinstance(one, (tuple, list)) or not 1 <= len(one) <= most:
         raise TypeError(
-            f"{one!r} is no array: give a list of Sources, tuples of 1 to {most} of their fields, or names of files"
+            f"{one!r} is not an array: give a list of Sources, tuples of 1 to {most} of their fields, or names of files"
         )
     return Source(*one)
 
@@ -167,7 +167,7 @@ def _place_of(source: Source) -> Place:
             raise TypeError("several files are a raw array, which needs dtype=")
         return _place_of_dataset(names[0], source)
     if source.dataset is not None:
-        raise TypeError("dataset= is of files that say themselves what they hold, dtype= of raw ones")
+        raise TypeError("dataset= is for files that describe their contents, dtype= for raw files")
     from penstock._open import need_file
     from penstock.formats import registry
     from penstock.formats.simple.raw import described
@@ -209,7 +209,7 @@ def _place_of_dataset(name: str, source: Source) -> Place:
     from penstock._open import open as open_file
 
     if source.shape is not None or source.offset_bytes != 0:
-        raise TypeError("shape= and offset_bytes= are of raw files, which need dtype= too")
+        raise TypeError("shape= and offset_bytes= are for raw files, which need dtype= too")
     with open_file(name, device="host", format=source.format) as file:
         names = list(file)
         if source.dataset is None and len(names) != 1:

@@ -80,7 +80,7 @@ def _target(tensor: torch.Tensor) -> Any:
     from penstock.formats.reading.target import target_of
 
     if not isinstance(tensor, torch.Tensor):
-        raise ValueError(f"a {type(tensor).__name__} is no tensor")
+        raise ValueError(f"a {type(tensor).__name__} is not a tensor")
     if tensor.layout != torch.strided:
         raise ValueError(f"a tensor of layout {tensor.layout} cannot be saved; use .to_dense()")
     tensor = tensor.detach()

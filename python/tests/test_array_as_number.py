@@ -45,19 +45,19 @@ def test_an_element_is_the_number_that_numpy_makes_of_it(
 def test_several_elements_are_no_number(context: penstock.Context, count: int) -> None:
     array = filled(context, np.full(count, ord("7"), "uint8"))
     for convert in (int, float, complex):
-        with pytest.raises(TypeError, match=f"array of {count} elements is no number; to_numpy"):
+        with pytest.raises(TypeError, match=f"array of {count} elements is not a number; to_numpy"):
             convert(array)
     with pytest.raises(ValueError, match=f"array of {count} elements is neither true nor false"):
         bool(array)
     for content in (np.zeros(1, "int32"), np.zeros((), "bool"), np.zeros((), "float32")):
-        with pytest.raises(TypeError, match="is no index"):
+        with pytest.raises(TypeError, match="is not an index"):
             operator.index(filled(context, content))
 
 
 def test_raw_and_compound_elements_are_no_number(context: penstock.Context) -> None:
     for content in (np.array(b"7", "S1").view("V1"), np.zeros((), "i4,i4")):
         for convert in (int, float, complex, bool):
-            with pytest.raises(TypeError, match="is no number"):
+            with pytest.raises(TypeError, match="is not a number"):
                 convert(filled(context, content))
 
 
@@ -110,9 +110,9 @@ def test_an_element_is_formatted_as_by_numpy(context: penstock.Context, dtype: s
 
 
 def test_what_is_no_number_is_not_formatted_as_one(context: penstock.Context) -> None:
-    with pytest.raises(TypeError, match="array of 3 elements is no number; to_numpy"):
+    with pytest.raises(TypeError, match="array of 3 elements is not a number; to_numpy"):
         format(filled(context, np.arange(3)), ".3f")
-    with pytest.raises(TypeError, match="is no number"):
+    with pytest.raises(TypeError, match="is not a number"):
         format(filled(context, np.zeros((), "i4,i4")), "d")
 
 

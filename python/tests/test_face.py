@@ -117,7 +117,7 @@ def test_a_chunk_that_could_only_be_rounded_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(bytes(10000))
     for given, advice in (("3", "use 4096"), ("5000", "use 8192")):
         ran = run_penstock("read", tmp_path / "data", "--to", "host", "--chunk-bytes", given)
-        assert_one_line_error(ran, f"--chunk-bytes: {given} is no multiple of 4096 bytes", advice)
+        assert_one_line_error(ran, f"--chunk-bytes: {given} is not a multiple of 4096 bytes", advice)
         assert ran.code == 2
     with ps.Context("host") as context, context.open(tmp_path / "data") as file:
         with pytest.raises(ps.Error, match="chunk_bytes 3 is no multiple of 4096; use 4096"):

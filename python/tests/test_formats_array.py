@@ -64,7 +64,7 @@ def test_what_makes_no_sense_is_refused(context: penstock.Context) -> None:
         array.T.as_bytes()
     with pytest.raises(ValueError, match="cannot be seen"):
         array[:, :1].view("uint8")
-    with pytest.raises(TypeError, match="no data type"):
+    with pytest.raises(TypeError, match="not a data type"):
         Array(array.buffer, "float128 or so", (1,))
     with pytest.raises(TypeError, match="no length"):
         len(array[0, 0])

@@ -153,7 +153,7 @@ def test_any_memory_of_the_host_is_filled(
 def test_memory_without_a_type_does_not_fit(file: penstock.DataFile) -> None:
     with pytest.raises(TypeError, match="uint8.*int64"):
         file["fields/deep/p"].read(out=bytearray(56))
-    with pytest.raises(TypeError, match="no stream"):
+    with pytest.raises(TypeError, match="not a stream"):
         file["mass"].read(stream="default")
 
 

@@ -75,7 +75,7 @@ def test_addresses_of_objects_are_neither_written_nor_read_over(tmp_path: Path) 
     [
         ((1.5,), "f4", {}, "'float' object"),
         (None, "f4", {}, "not iterable"),
-        ((3,), "f5", {}, "is no data type"),
+        ((3,), "f5", {}, "is not a data type"),
         ((3,), "S2", {}, "are text, which Penstock neither reads nor writes"),
         ((3,), "f4", {"chunks": (1,)}, "there is no chunks=; there are chunk_shape, resizable, dimensions"),
     ],

@@ -46,7 +46,7 @@ def test_big_endian_numbers_are_turned(tmp_path: Path) -> None:
     ("arguments", "word"),
     [
         ({"shape": (7, 7, 13)}, "needs 2548 bytes"),
-        ({"shape": (-1, 11)}, "no whole number"),
+        ({"shape": (-1, 11)}, "not a whole number"),
         ({"offset_bytes": 3000}, "offset 3000"),
         ({"offset_bytes": -8}, "offset -8"),
     ],

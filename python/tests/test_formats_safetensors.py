@@ -204,10 +204,10 @@ REFUSED = [
     ),
     (b"[1]", "no safetensors file"),
     (b" {}", "no safetensors file"),
-    (b'{"a":', "no JSON"),
-    (b'{"a":NaN}', "no JSON"),
-    (b"{" + b'"a":{' * 100_000, "no JSON"),
-    (b'{"\xff": 1}', "no JSON"),
+    (b'{"a":', "not JSON"),
+    (b'{"a":NaN}', "not JSON"),
+    (b"{" + b'"a":{' * 100_000, "not JSON"),
+    (b'{"\xff": 1}', "not JSON"),
     (b"", "no safetensors file"),
 ]
 

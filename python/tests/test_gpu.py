@@ -244,7 +244,7 @@ def test_rows_that_are_not_there(rows: StoredArray) -> None:
         assert isinstance(caught.value, ps.Error) and caught.value.file == rows.name
     for index, words in (
         (True, "row number"),
-        (1.0, "1.0 is no row number"),
+        (1.0, "1.0 is not a row number"),
         ("x", "row number"),
         ((0, 1), "first dimension"),
         (None, "first"),
@@ -270,7 +270,7 @@ def test_values_and_memory_that_do_not_fit(path: Path) -> None:
             ("not contiguous", (ValueError, TypeError), lambda: rows.write(0, np.zeros((4, WIDTH), np.float32)[::2])),
             ("leave", OutOfRange, lambda: rows.write(ROWS - 1, good)),
             ("shape", ValueError, lambda: rows.gather([0], out=on_device(good))),
-            ("no array", TypeError, lambda: rows.write(0, object())),
+            ("not an array", TypeError, lambda: rows.write(0, object())),
         ]
         for words, kind, action in wrong:
             with pytest.raises(kind, match=words):

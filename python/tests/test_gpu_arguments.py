@@ -31,13 +31,13 @@ def test_what_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
     wrong: list[tuple[str, type[Exception], Callable[[], Any]]] = [
         ("No such file", ps.Error, lambda: make(tmp_path / "absent.bin")),
         ("it is a folder", ps.Error, lambda: make(tmp_path)),
-        ("no whole number of rows", ps.Error, lambda: make(path, (-1, 7, 11))),
+        ("not a whole number of rows", ps.Error, lambda: make(path, (-1, 7, 11))),
         ("there are 396000", ps.Error, lambda: make(path, (ROWS + 1, WIDTH))),
         ("is not in the", ps.Error, lambda: make(path, offset_bytes=1 << 30)),
         ("no dimensions|without dimensions", ValueError, lambda: make(path, ())),
         ("the name of a file is .* not NoneType", TypeError, lambda: make(None)),  # type: ignore[arg-type]
         ("the name of a file is .* not int", TypeError, lambda: make([5])),  # type: ignore[arg-type]
-        ("5 is no array: give a list", TypeError, lambda: ps.gpu.open_many([5], device=DEVICE)),
+        ("5 is not an array: give a list", TypeError, lambda: ps.gpu.open_many([5], device=DEVICE)),
         ("1 to 8 of their fields", TypeError, lambda: ps.gpu.open_many([()], device=DEVICE)),
         ("1 to 8 of their fields", TypeError, lambda: ps.gpu.open_many([(path,) * 9], device=DEVICE)),
         ("takes a list of arrays, not 5", TypeError, lambda: ps.gpu.open_many(5)),  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def test_kernels_are_given_elements_that_they_can_name(path: Path) -> None:
                 assert rows.ref
                 continue
             with pytest.raises(
-                ps.Error, match=f"begin at byte {offset}, which is no multiple.*open it as uint8"
+                ps.Error, match=f"begin at byte {offset}, which is not a multiple.*open it as uint8"
             ) as bad:
                 rows.ref  # noqa: B018
             assert bad.value.code == "unsupported" and bad.value.file == str(path)

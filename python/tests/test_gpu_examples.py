@@ -40,7 +40,7 @@ def test_rows_are_gathered_and_checked(tmp_path: Path) -> None:
     made = path.read_bytes()
     refused("rows.bin: File exists", path, "--make")
     assert path.read_bytes() == made
-    for size, words in ((0, "has no rows"), (513, "no whole number of rows")):
+    for size, words in ((0, "has no rows"), (513, "not a whole number of rows")):
         path.write_bytes(bytes(size))
         refused(words, path)
 

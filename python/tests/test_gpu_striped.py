@@ -108,7 +108,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path, table: np.ndarray
         ("part3.bin: No such file", ps.Error, lambda: make([*names, tmp_path / "part3.bin"])),
         ("it is a folder", ps.Error, lambda: make([*names, tmp_path])),
         ("their order", ps.Error, lambda: make([names[2], names[1], names[0]])),
-        ("part0.bin and 1 more: .* no whole number of rows", ps.Error, lambda: make(names[::2])),
+        ("part0.bin and 1 more: .* not a whole number of rows", ps.Error, lambda: make(names[::2])),
         (
             "link.bin: it is the same file as .*part0",
             ps.Error,

@@ -359,10 +359,10 @@ def test_a_file_that_says_nonsense_about_its_problem(tmp_path: Path, matrix: HMa
         struct.pack_into("<I", content, 200, zlib.crc32(content[table:]))
         struct.pack_into("<I", content, 204, zlib.crc32(content[:204]))
         (tmp_path / "x.hmat").write_bytes(content)
-        refuse("no JSON object", lambda: H.info(tmp_path / "x.hmat"))
+        refuse("not a JSON object", lambda: H.info(tmp_path / "x.hmat"))
         with H.open(tmp_path / "x.hmat") as opened:
             assert np.array_equal(opened @ np.ones(720), matrix @ np.ones(720))
-            refuse("no JSON object", lambda opened=opened: opened.about)
+            refuse("not a JSON object", lambda opened=opened: opened.about)
 
 
 def test_a_damaged_batch_is_refused_by_name(tmp_path: Path, matrix: HMatrix) -> None:

@@ -141,7 +141,7 @@ def test_a_rate_that_is_no_number_is_no_result(tmp_path: Path, value: str) -> No
     good.write_text(f"{machine}\n{json.dumps(row)}\n")
     bad.write_text(f"{machine}\n{json.dumps(row).replace('1.5', value)}\n{json.dumps(row)}\n")
     assert len(read(good)) == 2
-    with pytest.raises(Error, match="line 2 is no result"):
+    with pytest.raises(Error, match="line 2 is not a result"):
         read(bad)
 
 

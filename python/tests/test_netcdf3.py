@@ -340,7 +340,7 @@ def test_fixed_variables_may_come_one_by_one(tmp_path: Path) -> None:
         (NewDataset("v", (2, 3), DType.of("f4"), resizable=(9, 3)), 5, "without limit"),
         (NewDataset("v", (4, 4), DType.of("f4"), chunk_shape=(2, 2)), 5, "has no chunks"),
         (NewDataset("v", (4, 4), DType.of("f4"), shard_shape=(2, 2)), 5, "shards are Zarr's"),
-        (NewDataset("g/v", (4, 4), DType.of("f4")), 5, "no name for a variable"),
+        (NewDataset("g/v", (4, 4), DType.of("f4")), 5, "not a valid name for a variable"),
         (NewDataset("v", (1 << 31,), DType.of("f8")), 2, "too large for CDF-2"),
         (NewDataset("v", (4,), DType.of("f4"), attributes={"a": ["b", "c"]}), 5, "join texts"),
         (NewDataset("v", (4,), DType.of("i2"), attributes={"_FillValue": 1.5}), 5, "is no int16"),

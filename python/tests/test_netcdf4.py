@@ -294,7 +294,7 @@ def test_dimensions_must_agree(path: Path) -> None:
         (NewDataset("b", (4,), DType.of("complex64")), "complex64"),
         (NewDataset("b", (4,), DType.of("float16")), "float16"),
         (NewDataset("b", (4,), DType.of("f4"), resizable=(8,)), "no limit"),
-        (NewDataset("b", (4,), DType.of("f4"), dimensions=("a/b",)), "no name for a dimension"),
+        (NewDataset("b", (4,), DType.of("f4"), dimensions=("a/b",)), "not a valid name for a dimension"),
     ):
         with pytest.raises(Error, match=words):
             writer.create([new])

@@ -43,7 +43,9 @@ def test_the_library_reads_the_longest_names(tmp_path: Path, suffix: str, kind: 
 @pytest.mark.parametrize("length", [256, 257, 5000])
 def test_longer_names_are_refused_by_name(tmp_path: Path, suffix: str, kind: str, length: int) -> None:
     names = NAMES | {kind: "n" * length}
-    with pytest.raises(penstock.Error, match=f"'nnn.* is no name for an? {kind}.* {length} bytes, .* at most 255"):
+    with pytest.raises(
+        penstock.Error, match=f"'nnn.* is not a valid name for an? {kind}.* {length} bytes, .* at most 255"
+    ):
         make(tmp_path / f"x.{suffix}", names)
     assert list(tmp_path.iterdir()) == []
 

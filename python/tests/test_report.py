@@ -375,7 +375,7 @@ def test_a_path_that_moved_nothing_in_its_time_is_shown_and_is_no_rival(tmp_path
 
 def test_a_sample_that_took_no_time_is_no_result(tmp_path: Path) -> None:
     rows = [MACHINE, trial("auto", 0, 1e9, seconds=0.0), trial("auto", 0, 1e9)]
-    with pytest.raises(Error, match="line 2 is no result: nothing takes 0 seconds"):
+    with pytest.raises(Error, match="line 2 is not a result: nothing takes 0 seconds"):
         sources.read([saved(tmp_path / "a", rows)])
 
 

@@ -200,7 +200,7 @@ def test_results_that_are_none(penstock: Run, tmp_path: Path, row: str) -> None:
     for text in (row + "\n", '{"kind":"machine","machine":{}}\n' + row + "\n"):
         (tmp_path / "rows.jsonl").write_text(text)
         ran = penstock("report", tmp_path / "rows.jsonl", "--out", tmp_path / "page.html")
-        assert_one_line_error(ran, "read results", "rows.jsonl", "line 1 is no result", "penstock bench")
+        assert_one_line_error(ran, "read results", "rows.jsonl", "line 1 is not a result", "penstock bench")
         assert not (tmp_path / "page.html").exists()
 
 

@@ -115,7 +115,7 @@ def zarr_codec(folder: Path) -> tuple[Path, str]:
 def zarr_document(folder: Path) -> tuple[Path, str]:
     path = zarr(folder)
     (path / "bad/zarr.json").write_text("{")
-    return path, "no JSON"
+    return path, "not JSON"
 
 
 def zarr_group(folder: Path) -> tuple[Path, str]:

@@ -268,10 +268,10 @@ def change(path: Path, remove: str = "", **members: Any) -> None:
         ({"codecs": [{"name": "gzip"}]}, "before the one that makes bytes"),
         ({"codecs": [{"name": "bytes"}]}, "order of bytes"),
         ({"codecs": ["bytes", "bytes"]}, "second one"),
-        ({"codecs": [{"name": "transpose", "configuration": {"order": [0, 0]}}, "bytes"]}, "no order of 2 dimensions"),
+        ({"codecs": [{"name": "transpose", "configuration": {"order": [0, 0]}}, "bytes"]}, "not an order of 2"),
         ({"fill_value": "x"}, "is no float32"),
         ({"fill_value": None}, "is no float32"),
-        ({"node_type": "tree"}, "none of 'array' and 'group'"),
+        ({"node_type": "tree"}, "not one of 'array' and 'group'"),
         ({"zarr_format": 4}, "is not 3"),
         ({"dimension_names": ["x"]}, "2 names"),
         ({"attributes": []}, "'attributes' is"),
@@ -291,7 +291,7 @@ def test_wrong_metadata_are_told(members: dict[str, Any], words: str, tmp_path: 
     ("members", "words"),
     [
         ({"chunk_grid": {"name": "rectilinear"}}, "'rectilinear' is not 'regular'"),
-        ({"chunk_key_encoding": {"name": "../x"}}, "none of 'default' and 'v2'"),
+        ({"chunk_key_encoding": {"name": "../x"}}, "not one of 'default' and 'v2'"),
         ({"storage_transformers": ["x"]}, "storage transformers"),
         ({"surprise": {}}, "nobody here understands"),
         ({"surprise": {"must_understand": True}}, "nobody here understands"),
@@ -399,7 +399,7 @@ def test_names_never_lead_out_of_the_store(tmp_path: Path) -> None:
 def test_what_is_no_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_bytes(b"")
-    for name, words in (("absent", "nothing of that name"), ("file", "no folder"), ("empty", "neither zarr.json")):
+    for name, words in (("absent", "nothing of that name"), ("file", "not a folder"), ("empty", "neither zarr.json")):
         with pytest.raises(penstock.Error, match=words):
             Zarr(tmp_path / name)
 

@@ -249,10 +249,10 @@ def test_new_arrays_groups_and_attributes_of_an_existing_store(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("dataset", "words"),
     [
-        (NewDataset("../x", (3,), DType.of("f4")), "no name for an array"),
-        (NewDataset("g//x", (3,), DType.of("f4")), "no name for an array"),
-        (NewDataset("__x", (3,), DType.of("f4")), "no name for an array"),
-        (NewDataset("zarr.json", (3,), DType.of("f4")), "no name for an array"),
+        (NewDataset("../x", (3,), DType.of("f4")), "not a valid name for an array"),
+        (NewDataset("g//x", (3,), DType.of("f4")), "not a valid name for an array"),
+        (NewDataset("__x", (3,), DType.of("f4")), "not a valid name for an array"),
+        (NewDataset("zarr.json", (3,), DType.of("f4")), "not a valid name for an array"),
         (NewDataset("a", (3,), DType.of("f4")), "already"),
         (NewDataset("a/b", (3,), DType.of("f4")), "is an array, not a group"),
         (NewDataset("link/b", (3,), DType.of("f4")), "already"),
@@ -260,7 +260,7 @@ def test_new_arrays_groups_and_attributes_of_an_existing_store(tmp_path: Path) -
         (NewDataset("b", (3,), DType.of("f4"), chunk_shape=(0,)), "chunks of shape"),
         (NewDataset("b", (3,), DType.of("f4"), chunk_shape=(2,), shard_shape=(3,)), "do not divide"),
         (NewDataset("b", (3,), DType.of("f4"), dimensions=("x", "y")), "2 names for 1"),
-        (NewDataset("b", (3,), DType.of("f4"), attributes={"x": b"raw"}), "no type of JSON"),
+        (NewDataset("b", (3,), DType.of("f4"), attributes={"x": b"raw"}), "not a type of JSON"),
     ],
 )
 def test_what_zarr_cannot_say_is_refused(dataset: NewDataset, words: str, tmp_path: Path) -> None:

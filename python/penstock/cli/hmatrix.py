@@ -267,7 +267,7 @@ def _view(command: str, text: str) -> View:
         found = View(float(parts[0]), float(parts[1]), parts[2] if len(parts) == 3 else "z")
         found.axes()
     except (ValueError, IndexError, Error):
-        raise options.refusal(command, f"--view: '{text}' is no view", "use 30,20,z, for example") from None
+        raise options.refusal(command, f"--view: '{text}' is not a view", "use 30,20,z, for example") from None
     return found
 
 

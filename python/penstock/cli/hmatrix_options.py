@@ -171,4 +171,4 @@ def _metres(command: str, text: str) -> float:
         if 0 < metres < float("inf"):
             return metres
     known = ", ".join(LENGTHS)
-    raise options.refusal(command, f"--unit: '{text}' is no length", f"use 1mm, for example; units are {known}")
+    raise options.refusal(command, f"--unit: '{text}' is not a length", f"use 1mm, for example; units are {known}")

@@ -84,7 +84,7 @@ def check_name(operation: str, option: str, text: str) -> None:
 def why_not_there(directory: Path) -> str:
     """What keeps files from being made in a directory; empty when nothing does."""
     if not directory.is_dir():
-        return "it is no directory" if directory.exists() else "there is no such directory"
+        return "it is not a directory" if directory.exists() else "there is no such directory"
     if os.statvfs(directory).f_flag & os.ST_RDONLY:
         return "its file system is mounted read-only"
     return "" if os.access(directory, os.W_OK | os.X_OK) else "you may not write there"
@@ -117,7 +117,7 @@ def transfer(operation: str, given: dict[str, str], strict: bool) -> dict[str, A
             raise refusal(operation, "--chunk-bytes: 0 bytes move nothing", "leave it out, or use 1MiB, for example")
         if options["chunk_bytes"] % CHUNK_STEP:
             up = -(-options["chunk_bytes"] // CHUNK_STEP) * CHUNK_STEP
-            cause = f"--chunk-bytes: {given['chunk_bytes']} is no multiple of {CHUNK_STEP} bytes"
+            cause = f"--chunk-bytes: {given['chunk_bytes']} is not a multiple of {CHUNK_STEP} bytes"
             raise refusal(operation, cause, f"use {up}, or leave it out")
     options["workers"] = _count_or_auto(operation, "--workers", given["workers"], MAX_WORKERS)
     options["depth"] = _count_or_auto(operation, "--depth", given["depth"], MAX_DEPTH)

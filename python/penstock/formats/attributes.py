@@ -16,7 +16,9 @@ def need_utf8(format: str, what: str, value: Any) -> None:
         try:
             value.encode("utf-8", "surrogateescape" if format in _KEEP_BYTES else "strict")
         except UnicodeEncodeError as error:
-            half = f"{what} {value!r} holds {value[error.start]!r}, which is no character and cannot be kept as UTF-8"
+            half = (
+                f"{what} {value!r} holds {value[error.start]!r}, which is not a character and cannot be kept as UTF-8"
+            )
             raise ValueError(f"{half}; text.encode('utf-8', 'replace').decode() puts ? there") from None
     elif isinstance(value, Mapping):
         for key, one in value.items():

@@ -46,7 +46,7 @@ class Group(Mapping[str, "Entry"]):
     def __getitem__(self, name: str) -> Entry:
         """Raises KeyError with the names that come closest."""
         if not isinstance(name, str):
-            raise TypeError(f"names of datasets are text; {name!r} is none")
+            raise TypeError(f"names of datasets are text, not {name!r}")
         whole = self._whole(name)
         if not whole.strip("/") and name:
             return cast("Entry", Group(self._file, ""))

@@ -20,5 +20,5 @@ def as_like(array: Array, like: Any) -> Any:
         return sys.modules["jax"].dlpack.from_dlpack(array)
     library = like.__array_namespace__() if hasattr(like, "__array_namespace__") else sys.modules.get(root)
     if not hasattr(library, "from_dlpack"):
-        raise TypeError(f"like= takes an array of NumPy, CuPy, PyTorch or JAX; {type(like).__name__} is none")
+        raise TypeError(f"like= takes an array of NumPy, CuPy, PyTorch or JAX, not {type(like).__name__}")
     return library.from_dlpack(array)

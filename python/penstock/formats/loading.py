@@ -71,7 +71,7 @@ def load_all(file: DataFile, names: Mapping[str, str], stream: Any, options: Map
 
 
 def _other_now(file: str, name: str) -> Error:
-    cause = "it was listed, and is no dataset now: the file has changed, or its storage failed for a moment"
+    cause = "it was listed, and is not a dataset now: the file has changed, or its storage failed for a moment"
     operation = f"read dataset {name!r} of"
     return Error(code="io_error", operation=operation, file=file, cause=cause, advice="open the file again")
 

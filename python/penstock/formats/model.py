@@ -148,7 +148,7 @@ class NewDataset:
     def checked(self) -> NewDataset:
         """Itself. ValueError of what no format could mean."""
         if not isinstance(self.name, str):
-            raise TypeError(f"names of datasets are text; {self.name!r} is none")
+            raise TypeError(f"names of datasets are text, not {self.name!r}")
         if "\0" in self.name:
             raise ValueError(f"the name {self.name!r} has a zero character in it")
         if min(self.shape, default=0) < 0 or math.prod(self.shape) * self.dtype.itemsize >= 1 << 63:

@@ -15,4 +15,6 @@ def check_length(name: str, what: str) -> None:
     size = len(name.encode("utf-8", "surrogateescape"))
     if size > MOST_NAME_BYTES:
         start = f"{name[:_SHOWN]}..."
-        raise ValueError(f"{start!r} is no name for {what}: it has {size} bytes, netCDF has at most {MOST_NAME_BYTES}")
+        raise ValueError(
+            f"{start!r} is not a valid name for {what}: it has {size} bytes, netCDF has at most {MOST_NAME_BYTES}"
+        )

@@ -202,7 +202,7 @@ def _described(text: str, path: str) -> dict[str, Any]:
         found = json.loads(text)
         if isinstance(found, dict):
             return found
-    cause = "what it says about its problem is no JSON object"
+    cause = "what it says about its problem is not a JSON object"
     raise Error(operation="open a matrix", file=path, cause=cause, advice="build the matrix again")
 
 

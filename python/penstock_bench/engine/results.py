@@ -160,7 +160,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             rows.append(_checked(json.loads(line, parse_constant=_no_number, parse_float=_number, parse_int=_whole)))
         except (ValueError, RecursionError) as error:
             if number < len(lines) or not rows:
-                raise _no_results(path, f"line {number} is no result: {error}") from None
+                raise _no_results(path, f"line {number} is not a result: {error}") from None
             cause = "the line is cut short: the run ended while writing it"
             rows.append({"kind": "missing", "name": f"line {number}", "cause": cause, "cut_short": True})
     return rows
@@ -193,7 +193,7 @@ def unfinished(path: Path, started: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _number(text: str) -> float:
@@ -218,7 +218,7 @@ def _checked(row: Any) -> dict[str, Any]:
     for name, value in row.items():
         quantity = name in _QUANTITIES or name.endswith(_UNITS)
         if quantity and value is not None and (isinstance(value, bool) or not isinstance(value, NUMBER) or value < 0):
-            raise ValueError(f"{name} is no quantity")
+            raise ValueError(f"{name} is not a quantity")
     if row.get("seconds") == 0:
         raise ValueError("nothing takes 0 seconds")
     if row["kind"] == "machine":

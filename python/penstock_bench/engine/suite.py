@@ -162,7 +162,7 @@ def _kind(path: Path, table: dict[str, Any]) -> str:
     """What the file says, else the kind whose table it has, else a grid."""
     kind = table.get("kind") or next((name for name in KINDS if name in table), GRID)
     if kind not in KINDS:
-        raise _wrong(path, f"kind '{kind}' is none of " + ", ".join(KINDS))
+        raise _wrong(path, f"kind '{kind}' is not one of " + ", ".join(KINDS))
     return str(kind)
 
 
@@ -187,7 +187,7 @@ def _value(path: Path, name: str, value: Any) -> Any:
         return value
     valid = path_names() if name == "path" else VALID[name]
     if value not in valid:
-        raise _wrong(path, f"{name} '{value}' is none of " + ", ".join(valid))
+        raise _wrong(path, f"{name} '{value}' is not one of " + ", ".join(valid))
     return value
 
 

@@ -157,7 +157,7 @@ class _Settings:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise self.refuse(key, f"{json.dumps(value)} is no text and no number")
+            raise self.refuse(key, f"{json.dumps(value)} is neither text nor a number")
         return str(value).strip()
 
     def number(self, key: str, default: int | None, least: int = 1) -> int:
@@ -185,7 +185,9 @@ class _Settings:
         text = self.text(key)
         found = _TIME.fullmatch(text or "0 s")
         if found is None:
-            raise self.refuse(key, f"'{text}' is no time with a unit", "use '1 s', '100 ms' or '5000 us', for example")
+            raise self.refuse(
+                key, f"'{text}' is not a time with a unit", "use '1 s', '100 ms' or '5000 us', for example"
+            )
         value = int(found[1]) * _SECONDS[found[2]]
         if value > _MOST_SECONDS:
             raise self.refuse(key, f"'{text}' is more than a day a step", "use less")

@@ -272,7 +272,7 @@ class Hdf5Writer(Metadata):
 
     def _check_name(self, name: str) -> None:
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise refused(self.name, f"{name!r} is no name for a dataset", "", name)
+            raise refused(self.name, f"{name!r} is not a valid name for a dataset", "", name)
 
     def _check_new(self, new: NewDataset, name: str) -> None:
         self._check_name(name)

@@ -184,7 +184,7 @@ def read_header(name: str) -> Header:
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is no regular file")
+                raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is not a regular file")
             return _Parser(name, descriptor, status.st_size).header()
         finally:
             close_read(descriptor)

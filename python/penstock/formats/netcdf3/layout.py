@@ -167,7 +167,7 @@ def _check_name(name: str, what: str) -> None:
     """Stricter than the parser: what netCDF's own library would refuse is not written."""
     bad = any(ord(letter) < 0x20 or letter in "/\x7f" for letter in name)
     if not name or bad or name != name.rstrip() or not (name[0].isalnum() or name[0] == "_" or ord(name[0]) > 0x7F):
-        raise ValueError(f"{name!r} is no name for {what} in netCDF")
+        raise ValueError(f"{name!r} is not a valid name for {what} in netCDF")
     check_length(name, what)
 
 

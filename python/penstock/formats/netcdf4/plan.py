@@ -96,7 +96,7 @@ class Registry:
         group = new.name.rpartition("/")[0] if name is not None else ""
         plain = name if name is not None else "record" if length is None else f"dim_{length}"
         if not plain or "/" in plain:
-            raise refused(self._file, f"{plain!r} is no name for a dimension", "", new.name)
+            raise refused(self._file, f"{plain!r} is not a valid name for a dimension", "", new.name)
         turns = itertools.count(1)
         paths = (f"{group}/{plain}{'' if turn == 1 else f'_{turn}'}".strip("/") for turn in turns)
         path = next(one for one in paths if name is not None or (one not in self.stored and one not in self.new))

@@ -67,7 +67,7 @@ def target_of(thing: Any, stream: int | None = None) -> Target:
         found = _of_cuda_array(thing)
     if found is None:
         raise TypeError(
-            f"a {type(thing).__name__} is no array: pass a penstock Array, or an object with DLPack, "
+            f"a {type(thing).__name__} is not an array: pass a penstock Array, or an object with DLPack, "
             "__cuda_array_interface__ or the buffer protocol"
         )
     return found
@@ -116,7 +116,7 @@ def _of_dlpack(thing: Any, stream: int | None) -> Target:
     kind, index = memory.device
     if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise TypeError(
-            f"a {type(thing).__name__} lies on a device of DLPack type {kind}, which is no host and no CUDA"
+            f"a {type(thing).__name__} lies on a device of DLPack type {kind}, which is neither host nor CUDA"
         )
     device = f"cuda:{index}" if kind in (_CUDA, _CUDA_MANAGED) else "host"
     item = dtype.itemsize
@@ -182,6 +182,6 @@ def stream_handle(stream: Any) -> int | None:
     if isinstance(stream, int) and not isinstance(stream, bool):
         return stream
     raise TypeError(
-        f"a {type(stream).__name__} is no stream: pass an integer handle, or an object with .ptr, .cuda_stream or "
+        f"a {type(stream).__name__} is not a stream: pass an integer handle, or an object with .ptr, .cuda_stream or "
         "__cuda_stream__"
     )

@@ -68,7 +68,7 @@ def _literal(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
             raise ValueError("it begins with no dictionary")
         header = ast.literal_eval(text)
         if not isinstance(header, dict):
-            raise ValueError("it is no dictionary")
+            raise ValueError("it is not a dictionary")
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
         raise damaged(name, f"the header is not understood: {str(error)[:200]}") from None
     if set(header) != {"descr", "fortran_order", "shape"}:

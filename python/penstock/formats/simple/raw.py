@@ -55,7 +55,7 @@ def _solved(name: str, shape: tuple[int, ...], type: DType, there: int) -> tuple
     for extent in shape:
         row *= extent if extent != -1 else 1
     if row == 0 or there % row:
-        raise _bad(name, f"{there} bytes are no whole number of rows of {row} bytes (shape {shape} of {type})")
+        raise _bad(name, f"{there} bytes are not a whole number of rows of {row} bytes (shape {shape} of {type})")
     return tuple(there // row if extent == -1 else extent for extent in shape)
 
 

@@ -64,7 +64,7 @@ def parse(name: str, read: Callable[[int, int], bytes], there: int) -> Contiguou
     header, start = _header(name, read, there)
     metadata = header.pop(_METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise damaged(name, f"{_METADATA} is no mapping from text to text")
+        raise damaged(name, f"{_METADATA} is not a mapping from text to text")
     found = {tensor: _tensor(name, tensor, entry) for tensor, entry in header.items()}
     datasets = dict(sorted(found.items(), key=lambda pair: pair[1][1:]))
     _check_ranges(name, datasets, there - start)
@@ -91,7 +91,7 @@ def _header(name: str, read: Callable[[int, int], bytes], there: int) -> tuple[d
     try:
         header = json.loads(raw.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise damaged(name, f"the header is no JSON: {str(error)[:200]}") from None
+        raise damaged(name, f"the header is not JSON: {str(error)[:200]}") from None
     return header, 8 + size
 
 
@@ -104,7 +104,7 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def _tensor(name: str, tensor: str, entry: Any) -> tuple[DatasetInfo, int, int]:

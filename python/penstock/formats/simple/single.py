@@ -81,7 +81,7 @@ def reading(name: str) -> Iterator[tuple[int, os.stat_result]]:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe of this name does not block
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is no regular file")
+            raise Error(code="not_a_regular_file", operation="open", file=name, cause="it is not a regular file")
         yield descriptor, status
     except OSError as error:
         raise Error.of(error, "open", name, "check the name and its permissions") from error

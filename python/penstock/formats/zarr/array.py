@@ -185,7 +185,7 @@ def _grid(document: dict[str, Any], rank: int) -> Shape:
 def _keys(document: dict[str, Any]) -> ChunkKeys:
     name, configuration = named(document.get("chunk_key_encoding"), "chunk_key_encoding")
     if name not in ("default", "v2"):
-        raise Unsupported(f"chunk key encoding {short(name)} is none of 'default' and 'v2'")
+        raise Unsupported(f"chunk key encoding {short(name)} is not one of 'default' and 'v2'")
     separator = configuration.get("separator", "/" if name == "default" else ".")
     if separator not in ("/", "."):
         raise ValueError(f"the separator of chunk keys is {short(separator)}")

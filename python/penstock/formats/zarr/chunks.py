@@ -67,7 +67,7 @@ def _size(path: str) -> int | None:
             raise OSError(errno.ENOENT, f"the chunk {path} is a link that leads nowhere") from None
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise ValueError(f"{path} has the name of a chunk and is no regular file")
+        raise ValueError(f"{path} has the name of a chunk and is not a regular file")
     return status.st_size
 
 
@@ -115,7 +115,7 @@ def _entry_size(entry: os.DirEntry[str]) -> int:
     if entry.is_symlink() and (size := _size(entry.path)) is not None:
         return size
     if not entry.is_file():
-        raise ValueError(f"{entry.path} has the name of a chunk and is no regular file")
+        raise ValueError(f"{entry.path} has the name of a chunk and is not a regular file")
     return entry.stat().st_size
 
 

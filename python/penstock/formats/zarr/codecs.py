@@ -108,7 +108,7 @@ def _order(value: Any, rank: int) -> tuple[int, ...]:
         return tuple(range(rank)) if value == "C" else tuple(range(rank))[::-1]
     order = integers(value, "the order of codec 'transpose'", 0)
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"the order {short(value)} of codec 'transpose' is no order of {rank} dimensions")
+        raise ValueError(f"the order {short(value)} of codec 'transpose' is not an order of {rank} dimensions")
     return order
 
 
@@ -123,7 +123,7 @@ def _packer(name: str, seen: bool) -> Packer:
     plain = name.removeprefix("numcodecs.")
     if plain not in _PACKERS:
         raise Unsupported(
-            f"codec {name!r} is none of bytes, transpose, sharding_indexed, {', '.join(sorted(_PACKERS))}"
+            f"codec {name!r} is not one of bytes, transpose, sharding_indexed, {', '.join(sorted(_PACKERS))}"
         )
     if not seen:
         raise ValueError(f"codec {name!r} comes before the one that makes bytes")

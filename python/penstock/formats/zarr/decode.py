@@ -135,7 +135,7 @@ def _zstd(raw: memoryview, limit: int) -> bytes | bytearray:
 def _zstd_content(raw: memoryview) -> int | None:
     """Frame_Content_Size of RFC 8878, 3.1.1.1; None when the frame does not say."""
     if len(raw) < 6 or raw[:4] != _ZSTD_MAGIC:
-        raise ValueError("it is no zstd frame")
+        raise ValueError("it is not a zstd frame")
     descriptor = raw[4]
     single = descriptor >> 5 & 1
     at = 5 + (1 - single) + (0, 1, 2, 4)[descriptor & 3]
@@ -150,14 +150,14 @@ def _zstd_content(raw: memoryview) -> int | None:
 def _blosc(raw: memoryview, limit: int) -> bytes | bytearray:
     """Header of c-blosc: 4 bytes of versions and flags, then sizes: content, block, all."""
     if len(raw) < 16 or int.from_bytes(raw[12:16], "little") != len(raw):
-        raise ValueError("it is no blosc buffer, or cut short")
+        raise ValueError("it is not a blosc buffer, or was cut short")
     return _numcodecs("blosc", raw, int.from_bytes(raw[4:8], "little"), limit)
 
 
 def _lz4(raw: memoryview, limit: int) -> bytes | bytearray:
     """numcodecs puts the length before the block."""
     if len(raw) < 4:
-        raise ValueError("it is no lz4 buffer")
+        raise ValueError("it is not a lz4 buffer")
     return _numcodecs("lz4", raw, int.from_bytes(raw[:4], "little"), limit)
 
 

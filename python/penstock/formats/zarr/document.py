@@ -104,7 +104,9 @@ def _plain(key: str, value: Any) -> Any:
         return {str(name): _plain(key, one) for name, one in value.items()}
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    raise ValueError(f"attribute {key!r}: {type(value).__name__} is no type of JSON; use text, numbers, lists of them")
+    raise ValueError(
+        f"attribute {key!r}: {type(value).__name__} is not a type of JSON; use text, numbers, lists of them"
+    )
 
 
 def write_document(path: str, document: Mapping[str, Any], durable: bool, temporary: str) -> None:

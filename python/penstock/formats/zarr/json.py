@@ -31,7 +31,7 @@ def read_document(path: str) -> bytes | None:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         if status.st_size > LARGEST_DOCUMENT_BYTES:
             raise ValueError(f"it has {status.st_size} bytes; no metadata have more than {LARGEST_DOCUMENT_BYTES}")
         return read_at(descriptor, status.st_size, 0)
@@ -44,13 +44,13 @@ def parse(raw: bytes) -> dict[str, Any]:
     try:
         found = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique)
     except UnicodeDecodeError:
-        raise ValueError("it is no UTF-8") from None
+        raise ValueError("it is not UTF-8") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON: {error}") from None
+        raise ValueError(f"it is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return found
 
 

@@ -38,7 +38,7 @@ class Nodes:
                 code="not_found",
                 operation="open the Zarr store",
                 file=root,
-                cause="it is no folder" if there else "there is nothing of that name",
+                cause="it is not a folder" if there else "there is nothing of that name",
                 advice="give the path of the store's folder",
                 system_code=errno.ENOTDIR if there else errno.ENOENT,
             )
@@ -52,7 +52,7 @@ class Nodes:
         """The name without slashes around it. Raises KeyError for what can be no name."""
         stripped = name.strip("/")
         if stripped and any(part in ("", ".", "..") or "\0" in part for part in stripped.split("/")):
-            raise KeyError(f"{self.root}: {name!r} is no name of a node")
+            raise KeyError(f"{self.root}: {name!r} is not a valid name of a node")
         return stripped
 
     def folder(self, name: str) -> str:
@@ -171,7 +171,7 @@ def _node_type(document: dict[str, Any]) -> str:
         raise ValueError(f"zarr_format {version} in {DOCUMENT} is not 3")
     kind = member(document, "node_type", str)
     if kind not in ("array", "group"):
-        raise ValueError(f"node_type {kind[:40]!r} is none of 'array' and 'group'")
+        raise ValueError(f"node_type {kind[:40]!r} is not one of 'array' and 'group'")
     return kind
 
 

@@ -78,7 +78,9 @@ def _pipeline(document: dict[str, Any], rank: int) -> Pipeline:
     elif isinstance(compressor, dict) and compressor.get("id") in _PACKERS:
         packers = (Packer(compressor["id"]),)
     else:
-        raise Unsupported(f"its chunks are compressed by {short(compressor)}, which is none of {', '.join(_PACKERS)}")
+        raise Unsupported(
+            f"its chunks are compressed by {short(compressor)}, which is not one of {', '.join(_PACKERS)}"
+        )
     orders = (tuple(range(rank))[::-1],) if order == "F" else ()
     return Pipeline(orders, None, None, packers)
 

@@ -236,7 +236,7 @@ class ZarrWriter:
         except KeyError:
             name = ""
         if not name or any(part.startswith("__") or part == DOCUMENT for part in name.split("/")):
-            raise refused(self.name, f"{dataset.name!r} is no name for an array in Zarr", dataset=dataset.name)
+            raise refused(self.name, f"{dataset.name!r} is not a valid name for an array in Zarr", dataset=dataset.name)
         if any(len(os.fsencode(part)) > _MOST_NAME for part in name.split("/")):
             cause = f"a part of the name is too long for a folder: {_MOST_NAME} bytes are the most"
             raise refused(self.name, cause, dataset=dataset.name)

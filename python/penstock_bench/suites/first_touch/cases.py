@@ -109,7 +109,7 @@ def _value(suite: Suite, name: str, value: Any) -> Any:
         return value
     valid = choices[name]()
     if value not in valid:
-        raise _wrong(suite, f"{name} '{value}' is none of " + ", ".join(valid))
+        raise _wrong(suite, f"{name} '{value}' is not one of " + ", ".join(valid))
     return value
 
 

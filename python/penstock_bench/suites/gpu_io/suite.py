@@ -65,7 +65,7 @@ def _parts(settings: dict[str, Any]) -> list[str]:
     named = settings.get("parts", PARTS)
     unknown = [part for part in named if part not in PARTS]
     if unknown or not named:
-        cause = f"parts has '{unknown[0]}', which is none of " + ", ".join(PARTS) if unknown else "parts is empty"
+        cause = f"parts has '{unknown[0]}', which is not one of " + ", ".join(PARTS) if unknown else "parts is empty"
         raise Error(operation="read suite", cause=cause, advice="name some of them, or leave parts out for all")
     return [part for part in PARTS if part in named]
 

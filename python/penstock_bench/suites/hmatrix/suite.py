@@ -80,7 +80,7 @@ def _ways(settings: dict[str, Any]) -> list[SolveWay]:
     wanted = settings.get("ways", names)
     unknown = [name for name in wanted if name not in names]
     if unknown:
-        cause = f"ways has '{unknown[0]}', which is none of " + "; ".join(names)
+        cause = f"ways has '{unknown[0]}', which is not one of " + "; ".join(names)
         raise Error(operation="read suite", cause=cause, advice="name some of them, or leave ways out for all")
     return [way for way in WAYS if way.name in wanted]
 
