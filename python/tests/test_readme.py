@@ -159,6 +159,13 @@ def test_links_lead_somewhere(page: str) -> None:
             assert ((ROOT / page).parent / target).exists(), target
 
 
+def test_the_index_of_the_docs_leads_to_every_page() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    pages = [page for folder in ("docs", "docs/guide", "docs/formats") for page in (ROOT / folder).glob("*.md")]
+    names = [str(page.relative_to(ROOT / "docs")) for page in pages if page.name != "README.md"]
+    assert [name for name in names if f"]({name})" not in index] == []
+
+
 def test_each_figure_of_a_machine_in_the_readme_has_its_results_beside_it() -> None:
     text = (ROOT / "README.md").read_text()
     shown = re.findall(r"docs/figures/(h200-[\w-]+)\.svg", text)
