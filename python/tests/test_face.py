@@ -244,3 +244,11 @@ def test_a_wrong_command_line_is_sent_to_the_help_that_tells(arguments: list[str
 def test_a_shell_completes_commands() -> None:
     words = {"_PENSTOCK_COMPLETE": "complete_bash", "COMP_WORDS": "penstock re", "COMP_CWORD": "1"}
     assert run_penstock(env=words).out.split()[:1] == ["read"]
+
+
+def test_the_advice_of_doctor_sends_nobody_to_doctor(tmp_path: Path) -> None:
+    items = run_penstock("doctor", tmp_path, "--json").json["items"]
+    assert len(items) > 10
+    assert [one["name"] for one in items if "doctor" in str(one.get("advice"))] == []
+    source = Path(__file__).resolve().parents[2] / "src" / "path" / "cufile_status.cpp"
+    assert "penstock doctor" not in source.read_text()  # what doctor shows of a cuFile that is not here to be asked
