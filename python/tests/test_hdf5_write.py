@@ -164,8 +164,8 @@ def test_what_cannot_be_made_is_refused_by_name(path: Path) -> None:
     for new, words in (
         (NewDataset("x", (3,), INT), "'x'.*exists"),
         (NewDataset("x/y", (3,), INT), "'x' is a dataset"),
-        (NewDataset("", (3,), INT), "no name"),
-        (NewDataset("a//b", (3,), INT), "no name"),
+        (NewDataset("", (3,), INT), "not a valid name"),
+        (NewDataset("a//b", (3,), INT), "not a valid name"),
         (NewDataset("s", (), INT, resizable=()), "without dimensions"),
         (NewDataset("r", (3, 4), INT, resizable=(None,)), "does not fit"),
     ):
