@@ -34,9 +34,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -231,10 +232,13 @@ def is_red(test: str, code: int | None) -> bool:
 
 
 class Judge:
-    """Runs tests without any mutation, once each, and then with one each."""
+    """Runs each test without any mutation, once, right before its first mutation, and then with one each: what time is
+    left is not spent on tests whose mutations have no turn."""
 
     def __init__(self, copies: "queue.Queue[Copy]", options: Options) -> None:
         self._copies, self._options = copies, options
+        self._passes: dict[str, Future[str]] = {}  # by test; its first asker runs it, others wait
+        self._asking = threading.Lock()
         self.verdicts = {"killed": 0, "failed": 0, "skipped": 0}
         self.reasons: collections.Counter[str] = collections.Counter()  # of what was skipped
 
@@ -249,11 +253,17 @@ class Judge:
         finally:
             self._copies.put(copy)
 
-    def controls(self, mutations: list[Mutation], jobs: int) -> dict[str, str]:
-        """Of each test: "" where it passes, else why its mutations say nothing ("skipped: " where that is no fault)."""
-        tests = {mutation.test: mutation.build for mutation in mutations}
-        with ThreadPoolExecutor(jobs) as pool:
-            return dict(zip(tests, pool.map(self._control, tests, tests.values()), strict=True))
+    def control(self, mutation: Mutation) -> str:
+        """"" where its test passes, else why its mutations say nothing ("skipped: " where that is no fault)."""
+        with self._asking:
+            first = mutation.test not in self._passes
+            found = self._passes.setdefault(mutation.test, Future())
+        if first:
+            try:
+                found.set_result(self._control(mutation.test, mutation.build))
+            except BaseException as error:
+                found.set_exception(error)
+        return found.result()
 
     def _control(self, test: str, build: tuple[str, ...]) -> str:
         if not self._in_time():
@@ -268,9 +278,9 @@ class Judge:
             return f"the test fails without the mutation (exit code {code}): {test}\n{said[-3000:]}"
         return f"skipped: tests are skipped here: {test}" if is_skipped(said) else ""
 
-    def judge(self, mutation: Mutation, control: str) -> None:
+    def judge(self, mutation: Mutation) -> None:
         began = time.monotonic()
-        verdict, why = self._verdict(mutation, control)
+        verdict, why = self._verdict(mutation, self.control(mutation))
         self.verdicts["failed" if verdict not in self.verdicts else verdict] += 1
         if verdict == "skipped":
             self.reasons[f"mutation whose {why.partition(': ')[0]}" if why != NO_TIME else f"mutation: {why}"] += 1
@@ -342,9 +352,8 @@ def run_all(mutations: list[Mutation], options: argparse.Namespace) -> int:
         for number in range(jobs):
             copies.put(Copy(options.tree, options.scratch / str(number), shared))
         judge = Judge(copies, shared)
-        controls = judge.controls(kind, jobs)
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(judge.judge, kind, [controls[mutation.test] for mutation in kind]))
+            list(pool.map(judge.judge, kind))
         reasons += judge.reasons
         totals = {name: totals[name] + judge.verdicts[name] for name in totals}
     for reason, count in reasons.most_common():

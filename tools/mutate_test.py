@@ -94,6 +94,13 @@ class Mutate(unittest.TestCase):
         status, said = tree.run("--seconds", "0")
         self.assertEqual((status, said.splitlines()[-1]), (0, "0 passed, 0 failed, 1 skipped"), said)
 
+    def test_time_that_is_short_is_spent_on_mutations_not_on_all_their_tests_first(self) -> None:
+        slow = "import time; time.sleep(0.5); import sum; assert sum.add(2, 2) == 4"
+        entries = [{"name": f"slow-{number}", "test": f'python -c "{slow}  # {number}"'} for number in range(12)]
+        status, said = Tree(self.folder, *entries).run("--seconds", "3", "--jobs", "1")
+        self.assertEqual(status, 0, said)
+        self.assertRegex(said.splitlines()[-1], r"^[1-9] passed, 0 failed, \d+ skipped$")
+
 
 if __name__ == "__main__":
     unittest.main()
