@@ -360,6 +360,9 @@ def run_all(mutations: list[Mutation], options: argparse.Namespace) -> int:
         print(f"{count:5d} skipped: {reason}")
     skipped = f", {totals['skipped']} skipped" if totals["skipped"] else ""
     print(f"{totals['killed']} passed, {totals['failed']} failed{skipped}")
+    if reasons[f"mutation: {NO_TIME}"] and not totals["killed"]:
+        print("no mutation was tried: give more time with --seconds")
+        return 1
     return 1 if totals["failed"] else 0
 
 
