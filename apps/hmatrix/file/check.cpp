@@ -1,4 +1,4 @@
-// Checks in the order in which one may rely on the other: magic, version, checksum, sizes, leaves, batches, order.
+// Each check relies on those before it: magic, version, checksum, sizes, leaves, batches, order.
 #include "hmatrix/file/check.hpp"
 
 #include <cmath>
@@ -13,8 +13,8 @@ namespace {
 
 bool within(std::int64_t value, std::int64_t low, std::int64_t high) noexcept { return value >= low && value <= high; }
 
-// Tables stand one behind the other; each product below is small enough not to overflow once counts are within the
-// file's size.
+// The four tables follow each other without gaps. The tests of the counts come first: they keep the products below from
+// overflowing.
 bool tables_fit(const FileHeader& head, std::int64_t file_bytes) noexcept {
     for (const std::int64_t count : {head.unknowns, head.leaves, head.batches, head.about_bytes}) {
         if (!within(count, 0, file_bytes)) return false;
@@ -31,7 +31,7 @@ bool tables_fit(const FileHeader& head, std::int64_t file_bytes) noexcept {
 }
 
 void check_leaf(const std::string& name, const FileHeader& head, const LeafRecord& leaf, std::size_t number) {
-    constexpr std::int64_t kMostEntries = std::int64_t{1} << 56;  // bytes of a leaf cannot overflow
+    constexpr std::int64_t kMostEntries = std::int64_t{1} << 56;  // so that a leaf's length in bytes cannot overflow
     const bool inside = within(leaf.row, 0, head.unknowns) && within(leaf.column, 0, head.unknowns) &&
                         within(leaf.rows, 1, head.unknowns - leaf.row) &&
                         within(leaf.columns, 1, head.unknowns - leaf.column) && leaf.low_rank <= 1 &&
@@ -69,7 +69,7 @@ void check_accuracies(const std::string& name, const FileHeader& head) {
     }
 }
 
-// Leaves that cover each entry once have as many entries as the matrix, modulo 2^64 too.
+// Compares the number of entries only. Both sides wrap modulo 2^64 alike, so a right cover passes for every size.
 void check_cover(const std::string& name, const FileHeader& head, std::span<const LeafRecord> leaves) {
     std::uint64_t entries = 0;
     std::int64_t low_rank = 0;

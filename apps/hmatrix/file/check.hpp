@@ -1,4 +1,4 @@
-// What must be true of a .hmat file's header and tables before anything follows their numbers.
+// Checks a .hmat file's header and tables. The reader runs these checks before it uses any number from them.
 #pragma once
 
 #include <cstdint>

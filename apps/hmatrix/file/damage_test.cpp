@@ -1,4 +1,5 @@
-// Damaged files: every byte of the header and of the tables, every length, and tables that lie with right checksums.
+// Damaged files: changed bytes in the header and the tables, other lengths, and tables with wrong content under right
+// checksums.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class Damage : public testing::Test {
         whole_ = test::read_file(name_);
         std::memcpy(&head_, whole_.data(), sizeof head_);
     }
-    // Why the file is refused when it holds these bytes; "" when it is not.
+    // Writes `bytes` as the file and opens it. Returns the cause of the error, or "" if the file opens.
     std::string refusal(const Bytes& bytes, ErrorCode code = ErrorCode::invalid_argument) {
         test::write_file(name_, bytes);
         try {
@@ -41,7 +42,7 @@ class Damage : public testing::Test {
         }
         return "";
     }
-    // With checksums that fit what is there: what a fuzzer, or a program with a mistake, would write.
+    // Recomputes both checksums, as a faulty writer or a fuzzer would leave them.
     static Bytes resealed(Bytes bytes) {
         FileHeader head;
         std::memcpy(&head, bytes.data(), sizeof head);
@@ -70,7 +71,7 @@ class Damage : public testing::Test {
 
 bool holds(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-TEST_F(Damage, the_whole_file_is_taken) {  // else everything below would pass
+TEST_F(Damage, the_whole_file_is_taken) {  // without this, every refusal below would prove nothing
     EXPECT_EQ(refusal(whole_), "");
     EXPECT_EQ(refusal(resealed(whole_)), "");
     ASSERT_EQ(head_.batches, 3);
@@ -83,7 +84,7 @@ TEST_F(Damage, any_byte_of_the_header_that_changes_is_noticed) {
         const bool version = at >= offsetof(FileHeader, version) && at < offsetof(FileHeader, encoding);
         const std::string cause = refusal(bytes, version ? ErrorCode::unsupported : ErrorCode::invalid_argument);
         const char* wanted = at < 8 ? "no .hmat file" : version ? "version" : "header is not the one";
-        // The tables' checksum is covered by the header's.
+        // The header's checksum also covers the field tables_checksum.
         EXPECT_TRUE(holds(cause, wanted)) << at << ": " << cause;
     }
 }
@@ -91,7 +92,8 @@ TEST_F(Damage, any_byte_of_the_header_that_changes_is_noticed) {
 TEST_F(Damage, a_byte_of_the_tables_that_changes_is_noticed) {
     const std::int64_t begins[] = {head_.leaf_table_offset, head_.batch_table_offset, head_.order_offset};
     for (std::int64_t at = head_.leaf_table_offset; at < head_.file_bytes; ++at) {
-        // All of each table's first record, and every eleventh byte of the others: the sum treats them alike.
+        // Tests every byte of each table's first record, and every eleventh byte of the rest, because the CRC treats
+        // all records alike.
         const auto first = [&](std::int64_t begin) { return at >= begin && at < begin + 160; };
         if (std::none_of(std::begin(begins), std::end(begins), first) && at % 11 != 0) continue;
         Bytes bytes = whole_;
@@ -120,7 +122,7 @@ TEST_F(Damage, what_is_no_matrix_is_said_to_be_none) {
     EXPECT_TRUE(holds(refusal(Bytes(100000, 0)), "no .hmat file"));
     EXPECT_TRUE(holds(refusal(test::stamped(100000)), "no .hmat file"));
     EXPECT_TRUE(holds(refusal({}), "shorter than a header"));
-    Bytes text = whole_;  // what a transfer as text would have made of it
+    Bytes text = whole_;  // what a transfer in text mode makes of the file
     text[6] = '\n';
     EXPECT_TRUE(holds(refusal(text), "no .hmat file"));
 }

@@ -1,4 +1,4 @@
-// Leaves written and read back, where the format says they lie.
+// Writes leaves, reads them back, and checks that they lie where the format says.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 
 const std::vector<double> kAccuracies{1e-1, 1e-2, 1e-4};
 
-// A 40 x 40 matrix in four leaves: dense, of low rank, zero, dense; in two batches.
+// A 40 x 40 matrix in two batches and four leaves: dense, low-rank, zero, dense.
 struct Made {
     std::vector<Leaf> places{
         {0, 0, 20, 20, false}, {0, 20, 20, 20, true}, {20, 0, 20, 20, true}, {20, 20, 20, 20, false}};

@@ -1,9 +1,10 @@
-// The .hmat file as it lies on disk. docs/formats/hmat.md says the same in words, with a reader of its own.
+// The layout of a .hmat file on disk. docs/formats/hmat.md describes the same layout and has an independent reader.
 //
-// One header page, then the batches, each on a 4 KiB boundary, then tables: leaves, batches, order, a text. Batches
-// hold the leaves in the order of the table, which is the order they are multiplied in; within a batch all leaves' tier
-// 0 come first, then their tier 1, and so on, so that a product of little accuracy reads a prefix of each batch. All
-// numbers are little-endian, lengths and offsets int64. Structs here are copied to and from the file as they are.
+// The file holds one header page, then the batches, each on a 4 KiB boundary, then the tables: leaves, batches, order,
+// and a text. Batches hold the leaves in the order of the leaf table, which is the order of multiplication. Within a
+// batch, tier 0 of all leaves comes first, then tier 1 of all leaves, and so on. A product of low accuracy therefore
+// reads a prefix of each batch. All numbers are little-endian; lengths and offsets are int64. The writer and the reader
+// copy these structs byte for byte.
 #pragma once
 
 #include <bit>
@@ -18,8 +19,8 @@ static_assert(std::endian::native == std::endian::little, "a .hmat file is littl
 
 constexpr char kMagic[8] = {'P', 'S', 'H', 'M', 'A', 'T', '\r', '\n'};
 constexpr std::uint32_t kVersion = 1;
-constexpr std::int64_t kPage = 4096;      // batches begin at multiples of it
-constexpr std::int64_t kTierAlign = 64;   // tiers within a batch too, of this
+constexpr std::int64_t kPage = 4096;  // bytes; every batch begins at a multiple of it
+constexpr std::int64_t kTierAlign = 64;  // bytes; every tier begins at a multiple of it within its batch
 
 enum class Encoding : std::uint32_t { fp64 = 0, tiers = 1 };
 
@@ -35,19 +36,19 @@ struct FileHeader {
     std::int64_t batches;
     std::int64_t leaf_table_offset;   // LeafRecord[leaves]
     std::int64_t batch_table_offset;  // BatchRecord[batches]
-    std::int64_t order_offset;        // int64[unknowns]: position in the matrix -> unknown of the user
-    std::int64_t about_offset;        // JSON text: the problem, as the program that built it says
+    std::int64_t order_offset;  // int64[unknowns]: position in the matrix -> the user's unknown
+    std::int64_t about_offset;  // JSON text that describes the problem
     std::int64_t about_bytes;
     std::int64_t file_bytes;
-    std::int64_t fp64_bytes;          // of U, V and dense blocks as doubles, at the accuracy asked for
-    std::int64_t rank_sum;            // of low-rank leaves, as approximated
-    double eps;                       // asked for
+    std::int64_t fp64_bytes;  // size of U, V and the dense blocks as doubles, at accuracy `eps`
+    std::int64_t rank_sum;  // sum of the ranks of all low-rank leaves, at accuracy `eps`
+    double eps;  // accuracy that the user asked for
     double eta;
     std::int64_t leaf_size;
-    double accuracies[kMaxTiers];     // of a leaf by tiers 0 to i, relative, Frobenius
-    double sampled_error;             // ||(H - A) x|| / ||A x|| on sampled rows, as built; negative: not sampled
+    double accuracies[kMaxTiers];  // accuracies[i]: relative Frobenius error of a leaf read from tiers 0 to i
+    double sampled_error;  // ||(H - A) x|| / ||A x|| on sampled rows, measured at assembly; negative: not measured
     std::uint32_t tables_checksum;    // CRC-32 from leaf_table_offset to the end of the file
-    std::uint32_t header_checksum;    // CRC-32 of what stands before it
+    std::uint32_t header_checksum;  // CRC-32 of all bytes of the header before this field
 };
 
 struct LeafRecord {
@@ -57,15 +58,15 @@ struct LeafRecord {
     std::int64_t columns;
     std::uint32_t low_rank;
     std::uint32_t reserved;
-    std::uint16_t counts[kMaxTiers][kDigits];  // see LeafShape; fp64: counts[0][0] is the rank
+    std::uint16_t counts[kMaxTiers][kDigits];  // see LeafShape; with fp64, counts[0][0] is the rank
 };
 
 struct BatchRecord {
-    std::int64_t offset;               // of its first byte
-    std::int64_t bytes;                // without what pads it to a page
+    std::int64_t offset;  // of the first byte, from the beginning of the file
+    std::int64_t bytes;  // without the zeros up to the next page
     std::int64_t first_leaf;
     std::int64_t leaves;
-    std::int64_t tier_begin[kMaxTiers];  // from offset; unused tiers are empty, at `bytes`
+    std::int64_t tier_begin[kMaxTiers];  // from `offset`; an unused tier is empty and begins at `bytes`
     std::int64_t tier_bytes[kMaxTiers];
     std::uint32_t checksums[kMaxTiers];  // CRC-32 of each tier's bytes
     std::uint32_t reserved[2];

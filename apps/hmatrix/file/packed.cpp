@@ -1,4 +1,4 @@
-// Laying out batches: one behind the other, tier by tier, with nothing between leaves.
+// A batch is laid out tier by tier, and the leaves of a tier without gaps between them.
 #include "hmatrix/file/packed.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Leaves in memory as a batch of the file: encoded, in order, with what the tables will say of them.
+// Packs encoded leaves into a batch of the file, and computes the table records that describe them.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,20 @@
 
 namespace penstock::hmatrix {
 
-// A leaf as doubles: V and then U, or the block, in one tier.
+// Encodes a leaf as doubles in one tier: V and then U, or the dense block.
 TieredLeaf encode_doubles(Factors factors);
 
-// Bytes of one tier of a leaf, in either encoding.
+// Bytes of one tier of a leaf.
 std::int64_t tier_bytes(Encoding encoding, const LeafShape& shape, int tier) noexcept;
 
 LeafRecord record_of(const Leaf& leaf, const LeafShape& shape) noexcept;
 LeafShape shape_of(const LeafRecord& record) noexcept;
 
-// Where each tier of a batch of these leaves lies: tier_begin, tier_bytes and bytes of a BatchRecord.
+// Lays out a batch of these leaves. Sets tier_begin, tier_bytes, bytes and leaves of the record; the caller sets the
+// rest.
 BatchRecord lay_out(Encoding encoding, std::span<const TieredLeaf> leaves, int tiers) noexcept;
 
-// Copies one tier of all leaves to its place, one behind the other.
+// Copies one tier of all leaves to `to`, without gaps between leaves.
 void pack_tier(std::span<const TieredLeaf> leaves, int tier, std::byte* to) noexcept;
 
 }  // namespace penstock::hmatrix

@@ -1,4 +1,4 @@
-// Opening a .hmat file: its header, its tables, and from them the place of every leaf.
+// Reads the header and the tables, and computes the place of every leaf from them.
 #include "hmatrix/file/reader.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::vector<Value> take(std::span<const std::byte> tables, std::int64_t offset, 
     return values;
 }
 
-// Leaves with their places: each tier of a batch is the tiers of its leaves, one behind the other.
+// Computes the place of every leaf. A tier of a batch holds the same tier of its leaves, without gaps.
 std::vector<LeafPlace> place(const FileHeader& head, const std::vector<LeafRecord>& records,
                              const std::vector<BatchRecord>& batches, const std::string& name) {
     const auto encoding = static_cast<Encoding>(head.encoding);

@@ -1,8 +1,8 @@
-// An open .hmat file: its tables, checked, and where every byte of it lies.
+// An open .hmat file: its checked tables, and the place of every leaf's bytes.
 //
-// Everything a table says is checked against the file's size and against the other tables before it is used, so a
-// damaged file is an error that names what is wrong, never a crash or a wrong product. The bytes of the batches are
-// checked by who reads them, against the sums kept here.
+// Before the reader uses a number from a table, it checks the number against the file's size and the other tables. A
+// damaged file therefore gives an error that names the damage, never a crash or a wrong product. The reader does not
+// check the bytes of the batches: the code that reads a batch compares it with the checksums kept here.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace penstock::hmatrix {
 
-// Where a leaf lies within its batch.
+// The place of a leaf in the matrix and in its batch.
 struct LeafPlace {
     std::int64_t row = 0;
     std::int64_t column = 0;
     LeafShape shape;
-    std::int64_t tier_offset[kMaxTiers] = {};  // from the tier's first byte
+    std::int64_t tier_offset[kMaxTiers] = {};  // bytes, from the beginning of that tier in the batch
 };
 
 struct MatrixTables {
@@ -32,8 +32,8 @@ struct MatrixTables {
 
 class MatrixFile {
   public:
-    // Throws Error: not_found, permission_denied, ...; invalid_argument for a file that is no .hmat file or is damaged;
-    // unsupported for one of another version.
+    // Throws Error{not_found}, Error{permission_denied} and others as Context::open does, Error{invalid_argument} for a
+    // file that is damaged or is not a .hmat file, and Error{unsupported} for another version.
     static MatrixFile open(const Context& context, Workers& workers, const std::string& path);
 
     const FileHeader& head() const noexcept { return head_; }
@@ -42,14 +42,15 @@ class MatrixFile {
     const MatrixTables& tables() const noexcept { return tables_; }
     const File& file() const noexcept { return file_; }
 
-    // The fewest tiers whose leaves are within `accuracy`; all of them for 0 or what the file does not reach.
+    // The smallest number of tiers whose leaves are within `accuracy` (relative, Frobenius). Returns all tiers for
+    // accuracy 0 and for an accuracy that the file does not reach.
     int tiers_for(double accuracy) const noexcept;
-    // Bytes of a batch's first `tiers` tiers, from its offset on.
+    // Length of the first `tiers` tiers of a batch, from the batch's offset on.
     std::int64_t prefix_bytes(std::int64_t batch, int tiers) const noexcept;
-    std::int64_t prefix_bytes(int tiers) const noexcept;  // of all batches
-    std::int64_t largest_batch() const noexcept;          // bytes, all tiers
+    std::int64_t prefix_bytes(int tiers) const noexcept;  // sum over all batches
+    std::int64_t largest_batch() const noexcept;  // bytes of the largest batch, with all its tiers
 
-    // The Error of a batch whose bytes are not those that were written.
+    // The Error for a batch whose tier `tier` does not match its checksum.
     Error damaged(std::int64_t batch, int tier) const;
 
   private:

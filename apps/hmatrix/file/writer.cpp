@@ -1,4 +1,5 @@
-// Batches are written while the next one is assembled; tables come last, for only then is it known what they say.
+// A batch is written while the caller assembles the next one. The tables come last, because their content depends on
+// all batches.
 #include "hmatrix/file/writer.hpp"
 
 #include <algorithm>
@@ -79,7 +80,8 @@ void MatrixWriter::add(std::span<const Leaf> places, std::span<const TieredLeaf>
     next_slot_ ^= 1;
     std::byte* const bytes = reserve(slot, size);
     std::int64_t filled = 0;
-    for (std::uint32_t tier = 0; tier < head_.tiers; ++tier) {  // what lies between tiers is written too: not garbage
+    // Zeros between tiers, so that no old memory reaches the file.
+    for (std::uint32_t tier = 0; tier < head_.tiers; ++tier) {
         std::memset(bytes + filled, 0, batch.tier_begin[tier] - filled);
         filled = batch.tier_begin[tier] + batch.tier_bytes[tier];
     }

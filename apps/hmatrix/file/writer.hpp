@@ -1,7 +1,8 @@
-// Writing a .hmat file batch by batch: what is in memory is one batch being written and one being filled.
+// Writes a .hmat file batch by batch. Memory holds at most two batches: one that is being written and one that is being
+// filled.
 //
-// The file appears under its name when finish() has written everything; before that, and after any failure, there is
-// nothing of that name, or what was there before.
+// The file appears under its name only when finish() has written everything. Before that, and after any failure, the
+// name refers to nothing, or to the file that was there before.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +18,21 @@ namespace penstock::hmatrix {
 
 class MatrixWriter {
   public:
-    // `head`: encoding, tiers, unknowns, eps, eta, leaf_size, accuracies; the rest is filled in here. Throws Error as
-    // Context::open does.
+    // `head`: the caller sets encoding, tiers, unknowns, eps, eta, leaf_size and accuracies; the writer sets the other
+    // fields. Throws Error as Context::open does.
     MatrixWriter(const Context& context, Workers& workers, const std::string& path, const FileHeader& head);
 
-    // The next leaves, in the order of the partition, and where they lie. Returns once they are packed: the write goes
-    // on. Throws Error{no_space} and other write errors, of this batch or of one before.
+    // Adds the next batch: leaves in the order of the partition, and their places in the matrix. Returns when the
+    // leaves are packed; the write continues in the background. Throws Error{no_space} and other write errors, of this
+    // batch or of an earlier one.
     void add(std::span<const Leaf> places, std::span<const TieredLeaf> leaves);
-    // Tables and header; the file is complete, on stable storage and under its name. `about`: JSON text.
+    // Writes the tables and the header. Ensures: the file is complete, on stable storage and under its name. `about`:
+    // JSON text.
     FileHeader finish(std::span<const std::int64_t> order, const std::string& about);
 
-    // To be set before finish().
+    // The caller may change fields before finish().
     FileHeader& head() noexcept { return head_; }
-    std::int64_t bytes() const noexcept { return offset_; }  // of the file so far
+    std::int64_t bytes() const noexcept { return offset_; }  // bytes of the file so far
 
   private:
     struct Slot {
@@ -53,7 +56,7 @@ class MatrixWriter {
     std::vector<BatchRecord> batches_;
 };
 
-// CRC-32 of host memory, by all workers.
+// CRC-32 of host memory, computed by all workers.
 std::uint32_t checksum_by(Workers& workers, std::span<const std::byte> bytes);
 
 }  // namespace penstock::hmatrix
