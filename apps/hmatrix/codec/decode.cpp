@@ -1,4 +1,4 @@
-// Decoding: the digits of all tiers added up, then the scales.
+// Decodes a leaf: adds up the digits of all tiers, then multiplies by the scales.
 #include <cmath>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Splitting numbers into signed bytes.
+// Splits numbers into signed bytes.
 #include "hmatrix/codec/digits.hpp"
 
 #include <cmath>
@@ -6,7 +6,8 @@
 namespace penstock::hmatrix {
 
 double digit_error(double scale, int digits) noexcept {
-    return scale * std::ldexp(1 / std::sqrt(12.0), -8 * (digits - 1));  // of a uniform distribution over one step
+    // Standard deviation of a uniform distribution over one step.
+    return scale * std::ldexp(1 / std::sqrt(12.0), -8 * (digits - 1));
 }
 
 void split_digits(const double* values, std::int64_t count, double scale, std::int8_t* const (&out)[kDigits]) noexcept {

@@ -1,4 +1,4 @@
-// Digits: what a prefix of them says, how far off it is, and that no value runs over.
+// Digits: the value and the error of each prefix, and that no digit overflows.
 #include "hmatrix/codec/digits.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::vector<double> values_of_all_kinds() {
     std::vector<double> values{0.0, 1.0, -1.0, 0.5, -0.5, 1.0 / 126, 127.5 / 126 / 256, -128.0 / 126 / 256, 1e-9};
     std::mt19937_64 random(1);
     for (int i = 0; i < 5000; ++i) values.push_back(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
-    for (int i = -130 * 256; i <= 130 * 256; i += 7) {  // ties between two digits
+    for (int i = -130 * 256; i <= 130 * 256; i += 7) {  // values halfway between two digits
         values.push_back(std::clamp((i + 0.5) / 126 / 256, -1.0, 1.0));
     }
     return values;
@@ -50,7 +50,7 @@ TEST(Digits, a_prefix_is_off_by_at_most_half_a_step) {
         for (std::size_t i = 0; i < values.size(); ++i) {
             for (int prefix = 1; prefix <= kDigits; ++prefix) {
                 const double step = std::ldexp(split.scale, -8 * (prefix - 1));
-                // -128/256 - 128/256^2 - ... is what the digits after it can say at most.
+                // The digits that follow can add at most |-128/256 - 128/256^2 - ...| steps.
                 ASSERT_LE(std::abs(split.value(i, prefix) - values[i]), 0.502 * step) << values[i] << " by " << prefix;
             }
         }

@@ -1,4 +1,4 @@
-// See split_columns.hpp. Planes begin as zeros, so padding is zeros too.
+// See split_columns.hpp. The planes are filled with zeros first, so the padding is zero.
 #include "hmatrix/codec/split_columns.hpp"
 
 #include "hmatrix/codec/tiers.hpp"

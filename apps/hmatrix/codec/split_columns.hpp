@@ -1,4 +1,4 @@
-// Columns of equal length as digits, on their way into the tiers of a leaf.
+// Splits columns of equal length into digits and appends them to the tiers of a leaf.
 #pragma once
 
 #include <array>
@@ -12,11 +12,12 @@ namespace penstock::hmatrix {
 
 class SplitColumns {
   public:
-    // `values` must outlive it: columns of `rows` values.
+    // `values`: columns of `rows` values each. Requires: `values` outlives this object.
     SplitColumns(const std::vector<double>& values, std::int64_t rows);
-    // Sets the digits of a column; what its first digit, its first two, ... leave out: sums of squares.
+    // Splits a column into its digits. Element d of the result is the sum of squared errors that remains with digits 0
+    // to d.
     std::array<double, kDigits> split(std::int64_t column, double scale);
-    // One digit of columns begin to end, each padded.
+    // Appends one digit of columns begin to end - 1 to `to`, each column padded to a multiple of kPad bytes.
     void append(int digit, std::int64_t begin, std::int64_t end, std::vector<std::byte>& to) const;
 
   private:

@@ -1,7 +1,8 @@
-// Encoding: how many digits each vector deserves, and where they go.
+// Chooses how many digits each vector gets, and packs the digits into tiers.
 //
-// Errors are measured, not only expected: once a vector is split, what each digit leaves out of it is known. Errors of
-// different vectors are all but orthogonal, so they add up as squares; kMeasured leaves room for what is not.
+// The encoder measures errors: after it has split a vector, it knows the error that remains with each number of digits.
+// Errors of different vectors are nearly orthogonal, so their squares add up. The factor kMeasured leaves a margin for
+// what is not orthogonal.
 #include "hmatrix/codec/tiers.hpp"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ constexpr double kMeasured = 0.95;
                 "store the matrix as fp64, or ask for less accuracy");
 }
 
-// Scales are single precision, and products are, so entries must not come near its limits.
+// Scales and products are in single precision, so entries must stay well below its largest number.
 void need_size(double size) {
     if (size <= kLargestEntry) return;
     throw Error(ErrorCode::unsupported, "encode a block",
@@ -39,7 +40,7 @@ float scale_of(double size) {
     return static_cast<float>(size);
 }
 
-// Below it a scale has lost digits, or is zero.
+// A smaller scale is subnormal, and has lost digits, or is zero.
 bool negligible(float scale) { return scale < std::numeric_limits<float>::min(); }
 
 double largest(const double* values, std::int64_t count) {
@@ -59,12 +60,12 @@ void set_counts(LeafShape& shape, const std::vector<DigitCounts>& counts) {
     }
 }
 
-// One vector pair: its scales, and what is left out of its term with 0 to kDigits digits.
+// One vector pair. error[n] is the error of its term with n digits, for n from 0 to kDigits.
 struct Term {
-    float scale = 0;  // of the pair: sigma * scale_u * scale_v to the last bit
+    float scale = 0;  // scale of the pair: sigma * scale_u * scale_v, rounded to float
     double scale_u = 1;
     double scale_v = 1;
-    std::array<double, kDigits + 1> error{};  // expected, until it is measured
+    std::array<double, kDigits + 1> error{};  // expected errors until measure() replaces them
     bool measured = false;
 
     int digits_within(double bound) const {
@@ -105,7 +106,7 @@ class LowRank {
         made.scale_v = digit_scale(largest(factors_.v.data() + i * factors_.columns, factors_.columns));
         made.scale = scale_of(factors_.sigma[i] * made.scale_u * made.scale_v);
         if (negligible(made.scale)) return made;
-        made.scale_v = made.scale / (factors_.sigma[i] * made.scale_u);  // what rounding the scale did, v makes up for
+        made.scale_v = made.scale / (factors_.sigma[i] * made.scale_u);  // scale_v absorbs the rounding of `scale`
         made.error[0] = factors_.sigma[i];
         for (int digits = 1; digits <= kDigits; ++digits) {
             const double of_u = digit_error(made.scale_u, digits) * std::sqrt(factors_.rows);
@@ -123,8 +124,9 @@ class LowRank {
         for (int d = 0; d < kDigits; ++d) one.error[d + 1] = factors_.sigma[i] * std::sqrt(of_u[d] + of_v[d]);
     }
 
-    // Digits of each vector so that all errors together are at most `bound`, with about the same error left in each:
-    // nothing cheaper reaches it. Falling from vector to vector, for one count a digit must say it.
+    // Chooses the number of digits of each vector so that all errors together are at most `bound`. Each vector keeps
+    // about the same error, which is the cheapest choice. The numbers must not rise from one vector to the next,
+    // because the format keeps one count a digit.
     std::vector<int> share(double bound, double accuracy) {
         std::vector<int> digits(terms_.size());
         for (double each = bound;; each *= 0.8) {

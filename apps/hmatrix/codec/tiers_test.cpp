@@ -1,4 +1,4 @@
-// Leaves encoded and decoded: every tier within its accuracy, for leaves of many kinds, and what cannot be encoded.
+// Encodes and decodes leaves of many kinds: every tier must be within its accuracy. Some leaves cannot be encoded.
 #include "hmatrix/codec/tiers.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Factors dense(std::int64_t rows, std::int64_t columns, std::vector<double> value
     return {rows, columns, 0, false, std::move(values), {}};
 }
 
-// Terms that fall by `fall` from one to the next, as those of smooth kernels do.
+// Each term is `fall` times the one before, as with smooth kernels.
 Factors low_rank(Random& random, std::int64_t rows, std::int64_t columns, std::int64_t rank, double fall) {
     Factors made{rows, columns, rank, true, random.numbers(rows * rank), random.numbers(columns * rank)};
     for (std::int64_t k = 0; k < rank; ++k) {
@@ -67,7 +67,7 @@ std::vector<std::span<const std::byte>> first_tiers(const TieredLeaf& leaf, int 
     return {leaf.tiers.begin(), leaf.tiers.begin() + tiers};
 }
 
-// What the first `tiers` tiers are off by, relative to the leaf.
+// Error of the leaf decoded from its first `tiers` tiers, relative to the leaf.
 double error_of(const Factors& given, const TieredLeaf& leaf, int tiers) {
     const std::vector<double> right = entries(given);
     std::vector<double> wrong = entries(decode(leaf.shape, first_tiers(leaf, tiers)));
@@ -169,7 +169,7 @@ TEST(Tiers, entries_of_very_different_sizes_share_a_leaf) {
     values[7] = 0;
     values[8] = 5e-324;
     expect_within(dense(20, 20, values), kAccuracies);
-    Factors given = low_rank(random, 20, 20, 8, 1e-40);  // terms from 1 to 1e-280
+    Factors given = low_rank(random, 20, 20, 8, 1e-40);  // terms fall from 1 to 1e-280
     expect_within(given, kAccuracies);
 }
 
@@ -221,7 +221,7 @@ TEST(Tiers, what_four_digits_do_not_reach_and_what_is_too_large_is_refused) {
 }
 
 TEST(Tiers, the_bytes_of_a_leaf_are_as_the_format_says) {
-    // Two columns of a 3 x 2 block: a scale, then digit by digit, each column padded to four bytes.
+    // A 3 x 2 block: one scale, then digit by digit its two columns, each padded to four bytes.
     const TieredLeaf leaf = encode(dense(3, 2, {126, -63, 1, 0, 0.25, -126}), std::vector<double>{1e-2, 1e-4});
     ASSERT_EQ(leaf.tiers[0].size(), 4u + 8u);
     float scale = 0;
