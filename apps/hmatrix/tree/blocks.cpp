@@ -1,4 +1,4 @@
-// Partition of the product of a cluster tree with itself.
+// Partitions the product of a cluster tree with itself.
 #include "hmatrix/tree/blocks.hpp"
 
 #include <algorithm>

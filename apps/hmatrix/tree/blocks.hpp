@@ -1,7 +1,7 @@
-// The block partition: which parts of the matrix are stored as they are, and which as a product of two thin factors.
+// The block partition: which parts of the matrix are stored dense, and which as a product of two thin factors.
 //
-// Leaves cover every entry once, and are sorted by first row and then by first column: read in that order, a matrix
-// streams from storage while the part of the result it touches moves downwards.
+// The leaves cover every entry once. They are sorted by first row and then by first column. In that order a product
+// streams the matrix from storage while the rows of the result that it updates move downwards.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace penstock::hmatrix {
 
 struct Leaf {
-    std::int64_t row = 0;     // first row, in the order of the tree
+    std::int64_t row = 0;  // first row, in the order of the cluster tree
     std::int64_t column = 0;  // first column
     std::int64_t rows = 0;
     std::int64_t columns = 0;
@@ -22,11 +22,13 @@ struct Leaf {
 };
 
 struct PartitionOptions {
-    double eta = 2;               // admissible: the smaller diameter is at most eta times the distance; above 0
-    std::int64_t leaf_size = 15;  // clusters of at most this many unknowns are not divided; low-rank sides are longer
+    double eta = 2;  // a block is admissible if the smaller diameter is at most eta times the distance; above 0
+    // Clusters with at most this many unknowns are not divided; both sides of a low-rank block are longer.
+    std::int64_t leaf_size = 15;
 };
 
-// Clusters rows and columns alike. Throws Error{invalid_argument} for options that make no sense.
+// Partitions the matrix; rows and columns use the same cluster tree. Throws Error{invalid_argument} for eta <= 0 or not
+// finite, and for leaf_size < 1.
 std::vector<Leaf> partition(const ClusterTree& tree, const PartitionOptions& options);
 
 }  // namespace penstock::hmatrix

@@ -1,4 +1,4 @@
-// Building the cluster tree: a work list in place of recursion, for the depth depends on the user's points.
+// Builds the cluster tree from a work list instead of by recursion, because the depth depends on the user's points.
 #include "hmatrix/tree/cluster_tree.hpp"
 
 #include <algorithm>
@@ -33,8 +33,9 @@ double Point::*longest_side(const Box& box) {
     return longest;
 }
 
-// Moves the members up to the middle of the box before the others; their number. From both ends towards each other, as
-// HACApK swaps them: within a cluster the order decides which row a cross approximation begins with.
+// Moves the members whose coordinate is at most the middle of the box to the front, and returns their number. The swaps
+// run from both ends as in HACApK, because the order within a cluster decides which row a cross approximation begins
+// with.
 std::int64_t split(std::span<const Point> points, std::span<std::int64_t> members, const Box& box) {
     const auto axis = longest_side(box);
     const double middle = (box.low.*axis + box.high.*axis) / 2;

@@ -1,4 +1,4 @@
-// The cluster tree and the block partition against their definitions, entry by entry where the matrix is small.
+// Compares the cluster tree and the block partition with their definitions, entry by entry where the matrix is small.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::vector<Point> random_points(std::int64_t count, unsigned seed) {
     return points;
 }
 
-// Closer and closer to the origin: sons of very different sizes, and a deep tree.
+// Each point halves the distance to the origin, which gives sons of very different sizes and a deep tree.
 std::vector<Point> crowding_points(std::int64_t count) {
     std::vector<Point> points(count);
     for (std::int64_t i = 0; i < count; ++i) points[i].x = std::ldexp(1.0, static_cast<int>(-i));
@@ -138,7 +138,7 @@ TEST(Partition, low_rank_leaves_are_admissible_and_longer_than_a_leaf_cluster) {
                     EXPECT_TRUE(far && side > given.leaf_size) << given.name;
                     continue;
                 }
-                // HACApK stops dividing where a side is no longer than a leaf cluster and one, or has no sons.
+                // HACApK stops dividing where a side is at most leaf_size + 1 long or has no sons.
                 const bool together = rows.low.x == rows.high.x && rows.low.y == rows.high.y;
                 EXPECT_TRUE(side <= given.leaf_size + 1 || together || !far) << given.name;
                 EXPECT_FALSE(far && side > given.leaf_size) << given.name << ": it could have been of low rank";
@@ -154,7 +154,7 @@ TEST(Partition, a_sphere_is_mostly_low_rank_and_its_leaves_are_as_they_were) {
     std::int64_t far = 0;
     for (const Leaf& leaf : leaves) far += leaf.low_rank ? leaf.entries() : 0;
     EXPECT_GT(far, 1280 * 1280 / 2);
-    const auto in_units = [&](int power) {  // the unit of length does not matter
+    const auto in_units = [&](int power) {  // the partition must not depend on the unit of length
         std::vector<Point> scaled = points;
         for (Point& point : scaled) {
             point = {std::ldexp(point.x, power), std::ldexp(point.y, power), std::ldexp(point.z, power)};
