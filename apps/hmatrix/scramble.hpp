@@ -1,5 +1,5 @@
-// Bits that look random and are the same everywhere: splitmix64 (Steele, Lea and Flood 2014). The n-th number of its
-// sequence from a seed is scrambled(seed + (n - 1) * kScrambleStep).
+// Pseudo-random numbers that are the same on every machine: splitmix64 (Steele, Lea and Flood 2014). The n-th number of
+// the sequence that starts at a seed is scrambled(seed + (n - 1) * kScrambleStep).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Numbers in messages: short, and never "0.000000" for what is small.
+// Formats numbers for messages: three significant digits, so that a small number is never printed as "0.000000".
 #pragma once
 
 #include <cstdio>

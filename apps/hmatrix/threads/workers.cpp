@@ -1,5 +1,5 @@
-// A pool whose threads sleep between loops. A loop of one item, or on one core, never leaves the calling thread, and a
-// loop that is over before a thread woke does not wait for it.
+// A pool whose threads sleep between loops. A loop of one item, or in a pool of one worker, stays on the calling
+// thread. A loop that ends before a thread wakes does not wait for that thread.
 #include "hmatrix/threads/workers.hpp"
 
 #include <sched.h>
@@ -33,7 +33,8 @@ Workers::Workers(int count) {
     try {
         for (int i = 0; i < wanted; ++i) threads_.emplace_back([this, i] { serve(i + 1); });
     } catch (const std::system_error&) {
-        // The system gives no more: those there are do the same work, and the caller alone can.
+        // The system refuses more threads. The threads that exist do the same work, and even the caller alone can do
+        // it.
     }
 }
 

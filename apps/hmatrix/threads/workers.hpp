@@ -1,8 +1,8 @@
-// Threads that share out the items of a loop: for assembly, products and vectors on the host.
+// A pool of threads that share the items of a loop. Assembly, products and vectors on the host use it.
 //
-// Items are taken one by one, so their costs may differ; which worker takes which item is not determined, so results
-// must not depend on it. What an item throws ends the loop and is thrown again where it was started. One pool serves
-// everything a caller does one after the other: two would fight for the same cores.
+// Workers take items one by one, so items may differ in cost. It is not determined which worker takes which item, so
+// results must not depend on it. An exception in an item ends the loop, and for_each() throws it again in the caller.
+// One pool should serve everything that a caller does in sequence: two pools would compete for the same cores.
 #pragma once
 
 #include <atomic>
@@ -19,16 +19,17 @@ namespace penstock::hmatrix {
 class Workers {
   public:
     static constexpr int kMost = 4096;
-    // 0: one for each core this process may use. The caller of for_each is one of them. Throws Error{invalid_argument}
-    // below 0 and above kMost; where the system gives fewer threads, those there are do the same work.
+    // `count` includes the caller of for_each; 0 means one worker for each core that this process may use. Throws
+    // Error{invalid_argument} below 0 and above kMost. If the system gives fewer threads, those that exist do the same
+    // work.
     explicit Workers(int count = 0);
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
     ~Workers();
 
     int count() const noexcept { return static_cast<int>(threads_.size()) + 1; }
-    // Calls item(worker, index) for each index below `items`, worker below count(), and returns when all are done. Not
-    // from several threads at once, and not from inside an item.
+    // Calls item(worker, index) for each index below `items`, with worker below count(), and returns when all calls are
+    // done. Requires: one loop at a time, and no call from inside an item.
     void for_each(std::int64_t items, const std::function<void(int worker, std::int64_t index)>& item);
 
   private:
@@ -38,18 +39,20 @@ class Workers {
     std::mutex mutex_;
     std::condition_variable begun_;
     std::condition_variable ended_;
-    std::uint64_t round_ = 0;  // of for_each; under mutex_, as all up to failure_
-    bool open_ = false;        // there may be items left: who wakes later than that stays out of the round
-    int busy_ = 0;             // threads in this round
+    std::uint64_t round_ = 0;  // number of the current loop; mutex_ guards it and the members up to failure_
+    bool open_ = false;  // whether the loop may still have items; a thread that wakes after it is closed skips the loop
+    int busy_ = 0;  // threads that take part in this loop
     bool stop_ = false;
     std::exception_ptr failure_;
     std::atomic<std::int64_t> next_{0};
-    std::int64_t items_ = 0;  // set before a round opens, so ordered by mutex_, as the next
+    // This and item_ are written under mutex_ before a loop opens, and only read while it runs.
+    std::int64_t items_ = 0;
     const std::function<void(int, std::int64_t)>* item_ = nullptr;
     std::vector<std::thread> threads_;
 };
 
-// The threads somebody lent, or own ones where none were; only the caller's where the work is not worth waking others.
+// Uses the caller's pool if there is one, or else a pool of its own. If the work is not worth waking other threads, it
+// uses the calling thread only.
 class LentWorkers {
   public:
     LentWorkers(Workers* lent, bool worth_it) : own_(lent == nullptr && worth_it ? 0 : 1) {

@@ -1,4 +1,5 @@
-// The pool: every item once, whatever its cost; exceptions; many short loops; no more threads than the system gives.
+// The pool: every item is done once whatever its cost, exceptions reach the caller, short loops stay cheap, and a
+// system that refuses threads does no harm.
 #include "hmatrix/threads/workers.hpp"
 
 #include <gtest/gtest.h>
@@ -62,7 +63,7 @@ TEST(Workers, what_an_item_throws_reaches_the_caller_and_the_pool_lives_on) {
     }
 }
 
-// Sixteen threads on few cores: a loop that waited for each of them to wake would take their turns of the scheduler.
+// Sixteen threads on few cores: a loop that waited for each of them to wake would take a scheduler turn for each.
 TEST(Workers, a_loop_of_nothing_much_does_not_wait_for_sleepers) {
     Workers workers(16);
     const auto begin = std::chrono::steady_clock::now();
@@ -90,7 +91,8 @@ TEST(Workers, fewer_threads_than_wanted_do_the_same_work) {
     const pid_t child = ::fork();
     if (child == 0) {
         rlimit few{};
-        few.rlim_cur = few.rlim_max = std::uint64_t{1} << 28;  // of address space: stacks of 8 MiB for some, not all
+        // Bytes of address space: enough for the 8 MiB stacks of some threads only.
+        few.rlim_cur = few.rlim_max = std::uint64_t{1} << 28;
         ::setrlimit(RLIMIT_AS, &few);
         Workers workers(400);
         std::atomic<int> done = 0;
