@@ -1,4 +1,4 @@
-// The cache of batches. All of it is driven by the thread that multiplies; what runs beside it are transfers.
+// The cache of batches. Only the thread that multiplies runs this code; transfers run beside it.
 #include "hmatrix/multiply/source/cached_source.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Adds how long it lives to `sum`, in seconds.
+// Adds its lifetime in seconds to `sum`.
 class Timed {
   public:
     explicit Timed(double& sum) noexcept : sum_(sum) {}
@@ -28,7 +28,8 @@ class Timed {
     Clock::time_point began_ = Clock::now();
 };
 
-// One transfer reads ahead so many bytes at most, and a quarter of the slots: others are filled while some are used.
+// One transfer reads ahead at most this many bytes, and at most a quarter of the slots, so that some slots fill while
+// others are in use.
 constexpr std::int64_t kTogether = 64 * kMiB;
 constexpr std::int64_t kQuarters = 4;
 
@@ -53,7 +54,7 @@ CachedSource::CachedSource(const Context& context, Workers& workers, const Matri
       verifier_(file, options.verify, {context, workers, options.memory}) {
     options_.pinned_tiers = std::clamp(options_.pinned_tiers, 0, file.tiers());
     slot_of_.resize(file.head().batches, nullptr);
-    std::int64_t slot_bytes = 0;  // of the largest batch, and of none when all there is is pinned
+    std::int64_t slot_bytes = 0;  // size of a slot: the largest part of a batch that is not pinned; 0 if everything is
     for (std::int64_t b = 0; b < file.head().batches; ++b) {
         const std::int64_t bytes = file.tables().batches[b].bytes;
         if (bytes <= file.prefix_bytes(b, options_.pinned_tiers)) continue;
@@ -66,7 +67,7 @@ CachedSource::CachedSource(const Context& context, Workers& workers, const Matri
 
 CachedSource::~CachedSource() {
     for (Slot& slot : slots_) {
-        if (slot.reading) slot.read->transfer.wait();  // it writes into memory that goes away here
+        if (slot.reading) slot.read->transfer.wait();  // the transfer writes into memory that is freed here
     }
 }
 
@@ -75,7 +76,7 @@ std::int64_t CachedSource::pinned_prefix(std::int64_t batch) const noexcept {
                                    : file_.prefix_bytes(batch, options_.pinned_tiers);
 }
 
-// What the slots hold of a batch begins at a page, at or before the end of what is pinned.
+// A slot holds a batch from a page boundary on, at or before the end of the batch's pinned part.
 std::int64_t CachedSource::slot_begin(std::int64_t batch) const noexcept {
     return options_.pinned_tiers == 0 ? 0 : down(file_.prefix_bytes(batch, options_.pinned_tiers));
 }
@@ -86,7 +87,7 @@ std::int64_t CachedSource::pinned_bytes() const noexcept {
     return bytes;
 }
 
-// With room for everything, everything is pinned. Otherwise a few slots are kept for what passes through.
+// Pins everything if everything fits. Otherwise keeps a few slots for the batches that are not pinned.
 void CachedSource::choose_pinned(std::int64_t slot_bytes) {
     const std::int64_t batches = file_.head().batches;
     if (options_.cache_bytes == 0 || slot_bytes == 0) {
@@ -154,7 +155,7 @@ void CachedSource::make_slots(std::int64_t slot_bytes) {
 void CachedSource::begin(const Sweep& sweep) {
     sweep_ = sweep;
     position_ = 0;
-    for (Slot& slot : slots_) slot.in_use = false;  // what a sweep that failed had taken
+    for (Slot& slot : slots_) slot.in_use = false;  // a sweep that failed may have left batches taken
     const auto places = [&](std::span<const std::int64_t> order) {
         std::vector<std::int64_t> made(file_.head().batches, -1);
         for (std::size_t i = 0; i < order.size(); ++i) made[order[i]] = static_cast<std::int64_t>(i);
@@ -165,13 +166,13 @@ void CachedSource::begin(const Sweep& sweep) {
     read_ahead();
 }
 
-// Whether a batch needs more than what is pinned of it.
+// Whether this sweep needs more of a batch than its pinned part.
 bool CachedSource::passes_through(std::int64_t batch) const noexcept {
     return batch >= pinned_batches_ &&
            file_.prefix_bytes(batch, sweep_.tiers) > file_.prefix_bytes(batch, options_.pinned_tiers);
 }
 
-// The batch `steps` takes from now; -1 when nobody knows.
+// The batch that will be taken `steps` takes from now; -1 if the sweep does not say.
 std::int64_t CachedSource::upcoming(std::int64_t steps) const noexcept {
     const std::int64_t at = position_ + steps;
     const auto now = static_cast<std::int64_t>(sweep_.order.size());
@@ -179,7 +180,7 @@ std::int64_t CachedSource::upcoming(std::int64_t steps) const noexcept {
     return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
 }
 
-// Takes until a batch is wanted again; -1 when nobody knows.
+// Takes until a batch is next needed; -1 if the sweep does not say.
 std::int64_t CachedSource::steps_until(std::int64_t batch) const noexcept {
     if (place_now_[batch] >= position_) return place_now_[batch] - position_;
     const auto now = static_cast<std::int64_t>(sweep_.order.size());
@@ -195,7 +196,7 @@ bool CachedSource::wanted_soon(std::int64_t batch) const noexcept {
     return steps >= 0 && steps <= steps_ahead();
 }
 
-// Whether a slot is replaced after another: empty ones go first, then what was used longest ago.
+// Whether `one` is replaced after `other`. Empty slots are replaced first, then the least recently used.
 bool CachedSource::goes_later(const Slot* one, const Slot* other) noexcept {
     return one->batch >= 0 && (other->batch < 0 || one->used > other->used);
 }
@@ -209,7 +210,7 @@ CachedSource::Slot* CachedSource::victim() noexcept {
     return found;
 }
 
-// A heap of the slots that may be replaced ahead. One look at all of them serves many batches.
+// A heap of the slots that reading ahead may replace. One pass over all slots serves many batches.
 std::vector<CachedSource::Slot*> CachedSource::victims_ahead() {
     std::vector<Slot*> found;
     for (Slot& slot : slots_) {
@@ -220,8 +221,8 @@ std::vector<CachedSource::Slot*> CachedSource::victims_ahead() {
     return found;
 }
 
-// A slot for a batch that is wanted now. Where all are being read ahead, in an order that did not come, one of those is
-// waited for and given up.
+// A slot for a batch that is needed at once. If every slot is being read ahead, because the caller takes batches in an
+// unannounced order, this waits for one of these reads and drops its batch.
 CachedSource::Slot& CachedSource::slot_for_now() {
     if (Slot* slot = victim()) return *slot;
     for (Slot& slot : slots_) {
@@ -229,7 +230,7 @@ CachedSource::Slot& CachedSource::slot_for_now() {
         slot.reading = false;
         try {
             end_read(*slot.read);
-        } catch (const Error&) {  // of bytes that nobody wants any more
+        } catch (const Error&) {  // the batch is dropped, so its error does not matter
         }
         leave(slot);
         return slot;
@@ -277,7 +278,7 @@ void CachedSource::start_read(std::span<const Wanted> wanted) {
     }
 }
 
-// Waits for it. Throws Error when not all has come.
+// Waits for the transfer. Throws Error if it failed or brought fewer bytes than asked for.
 void CachedSource::end_read(Read& read) {
     const Outcome outcome = [&] {
         const Timed timed(counts_.read_s);
@@ -289,14 +290,15 @@ void CachedSource::end_read(Read& read) {
     if (static_cast<std::int64_t>(outcome.bytes) != read.bytes) throw ends_early();
 }
 
-// Until all of it is known to be right, the slot holds no batch.
+// Waits for the slot's read and checks its bytes. Until then the slot holds no batch, so that an error leaves no wrong
+// batch behind.
 void CachedSource::finish_read(Slot& slot) {
     const std::int64_t batch = slot.batch;
     slot.reading = false;
     leave(slot);
     try {
         end_read(*slot.read);
-    } catch (const Error&) {  // of all of them: each is read anew
+    } catch (const Error&) {  // the transfer failed for all its batches: each will be read again
         for (Slot& other : slots_) {
             if (!other.reading || other.read != slot.read) continue;
             other.reading = false;
@@ -318,14 +320,15 @@ Error CachedSource::ends_early() const {
     return Error(std::move(info));
 }
 
-// The batches to come that are not there, as far as there is room for them.
+// The batches to read ahead, each with its slot: upcoming batches that are not in memory, as long as slots can be
+// replaced.
 std::vector<CachedSource::Wanted> CachedSource::choose_ahead() {
     std::vector<Wanted> wanted;
     std::optional<std::vector<Slot*>> victims;
     for (int step = 0; step <= steps_ahead(); ++step) {
         const std::int64_t batch = upcoming(step);
-        if (batch < 0) break;  // nobody knows what comes then
-        const bool first = steps_until(batch) == step;  // it may come in both sweeps
+        if (batch < 0) break;                           // the sweep does not say what comes then
+        const bool first = steps_until(batch) == step;  // a batch may come in this sweep and the next
         if (!first || !passes_through(batch)) continue;
         Slot* slot = slot_of_[batch];
         if (slot != nullptr && (slot->reading || slot->in_use || slot->tiers >= sweep_.tiers)) continue;
@@ -341,7 +344,7 @@ std::vector<CachedSource::Wanted> CachedSource::choose_ahead() {
     return wanted;
 }
 
-// Several at a time; fewer where they are needed soon, and the very next one alone.
+// Reads several batches with one transfer. It reads fewer if they are needed soon, and the very next batch alone.
 void CachedSource::read_ahead() {
     if (slots_.empty()) return;
     const std::vector<Wanted> all = choose_ahead();
@@ -354,7 +357,7 @@ void CachedSource::read_ahead() {
     }
 }
 
-// The slot that holds a batch with the tiers of this sweep, once it does.
+// Returns the slot with all tiers of this sweep. Reads the batch, or waits for its read, if necessary.
 CachedSource::Slot& CachedSource::fetch(std::int64_t batch) {
     Slot* slot = slot_of_[batch];
     if (slot != nullptr && !slot->reading && slot->tiers >= sweep_.tiers) {
@@ -389,7 +392,8 @@ BatchView CachedSource::take(std::int64_t batch) {
     const BatchRecord& record = file_.tables().batches[batch];
     BatchView view;
     for (int tier = 0; tier < sweep_.tiers; ++tier) {
-        // Beyond what is pinned there are no bytes where there is no slot: nobody follows the pointer.
+        // A batch without a slot has no bytes in tiers that are not pinned. The product does not read through these
+        // pointers.
         const bool in_slot = slot != nullptr && tier >= options_.pinned_tiers;
         const Region& region = in_slot ? slot->region : pinned_[batch];
         if (region.memory != nullptr) view.tiers[tier] = region.memory + (record.tier_begin[tier] - region.begin);

@@ -1,9 +1,10 @@
-// Batches by way of memory of a given size: part of it pinned, the rest a cache that reads ahead.
+// A source of batches with memory of a given size. Part of the memory is pinned; the rest is a cache that reads ahead.
 //
-// Pinned memory holds either the first tiers of every batch, the most significant few percent, or the first batches
-// whole. What is left holds whole batches, the one used longest ago replaced first. Where many fit, several are read by
-// one transfer: of one batch each, 32 under way, an H200 gets 43 GB/s from the page cache, of eight 52. Runs on any
-// device: the memory is the device's where products run on a GPU, and page-locked memory of the host otherwise.
+// The pinned part holds either the first tiers of every batch (the most significant few percent) or the first batches
+// whole. The rest is divided into slots for whole batches, and the least recently used batch is replaced first. If many
+// slots fit, one transfer reads several batches. With 32 transfers of one batch under way, an H200 reads 43 GB/s from
+// the page cache; with eight batches a transfer it reads 52 GB/s. The source runs on any device: its memory is device
+// memory if products run on a GPU, and page-locked host memory otherwise.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,10 @@
 namespace penstock::hmatrix {
 
 struct CacheOptions {
-    std::int64_t cache_bytes = 0;     // of memory for matrix bytes; 0: as much as the whole matrix takes
-    int pinned_tiers = 0;             // of every batch
-    std::int64_t pinned_batches = 0;  // whole, from the first on; -1: as many as fit
-    int read_ahead = -1;              // batches under way beside the one in use; -1: as many as there is room for
+    std::int64_t cache_bytes = 0;     // memory for matrix bytes; 0: as much as the whole matrix needs
+    int pinned_tiers = 0;             // this many first tiers of every batch
+    std::int64_t pinned_batches = 0;  // this many first batches, whole; -1: as many as fit
+    int read_ahead = -1;              // batches to read before the sweep takes them; -1: as many as there are slots for
     PathKind path = PathKind::automatic;
     Verify verify = Verify::first;
     MemoryKind memory = MemoryKind::pinned;
@@ -32,7 +33,7 @@ struct CacheOptions {
 
 class CachedSource final : public BatchSource {
   public:
-    // Reads what is pinned. Throws Error{invalid_argument} when the cache cannot hold what is pinned and one batch.
+    // Reads the pinned part. Throws Error{invalid_argument} if the cache cannot hold the pinned part and one batch.
     CachedSource(const Context& context, Workers& workers, const MatrixFile& file, const CacheOptions& options);
     ~CachedSource() override;
 
@@ -48,11 +49,11 @@ class CachedSource final : public BatchSource {
     std::int64_t slots() const noexcept { return static_cast<std::int64_t>(slots_.size()); }
 
   private:
-    struct Region {  // part of a batch in memory: its first byte is `begin` bytes into the batch
+    struct Region {  // bytes of a batch in memory, from byte `begin` of the batch on
         std::byte* memory = nullptr;
         std::int64_t begin = 0;
     };
-    struct Read {  // of one or more slots
+    struct Read {  // one transfer, for one slot or several
         Transfer transfer;
         std::int64_t bytes = 0;
         bool counted = false;
@@ -63,7 +64,7 @@ class CachedSource final : public BatchSource {
         int tiers = 0;
         bool reading = false;
         bool in_use = false;
-        std::uint64_t used = 0;  // when last, in takes
+        std::uint64_t used = 0;  // the value of takes_ at the last take
         std::shared_ptr<Read> read;
     };
     struct Wanted {
@@ -71,7 +72,7 @@ class CachedSource final : public BatchSource {
         std::int64_t batch;
     };
 
-    std::int64_t pinned_prefix(std::int64_t batch) const noexcept;  // bytes
+    std::int64_t pinned_prefix(std::int64_t batch) const noexcept;  // in bytes
     std::int64_t slot_begin(std::int64_t batch) const noexcept;
     void choose_pinned(std::int64_t slot_bytes);
     void load_pinned();
@@ -87,7 +88,7 @@ class CachedSource final : public BatchSource {
     Slot& slot_for_now();
     Slot& fetch(std::int64_t batch);
     void leave(Slot& slot) noexcept;
-    std::int64_t slot_part(std::int64_t batch, int tiers) const noexcept;  // bytes
+    std::int64_t slot_part(std::int64_t batch, int tiers) const noexcept;  // in bytes
     void start_read(std::span<const Wanted> wanted);
     void end_read(Read& read);
     void finish_read(Slot& slot);
@@ -101,16 +102,16 @@ class CachedSource final : public BatchSource {
     CacheOptions options_;
     std::int64_t pinned_batches_ = 0;
     Buffer pinned_memory_;
-    std::vector<Region> pinned_;  // of each batch; memory is null where nothing is pinned
+    std::vector<Region> pinned_;  // for each batch; `memory` is null if nothing of it is pinned
     Buffer slot_memory_;
     std::vector<Slot> slots_;
-    std::size_t together_ = 1;  // batches that one transfer reads ahead
-    std::vector<Slot*> slot_of_;  // of each batch; null: in none
+    std::size_t together_ = 1;    // how many batches one transfer reads ahead
+    std::vector<Slot*> slot_of_;  // for each batch; null: no slot holds it
     Verifier verifier_;
     Sweep sweep_;
-    std::int64_t position_ = 0;              // in sweep_.order
-    std::vector<std::int64_t> place_now_;    // of each batch in sweep_.order; -1: not there
-    std::vector<std::int64_t> place_next_;   // in sweep_.next
+    std::int64_t position_ = 0;             // in sweep_.order: the next batch to be taken
+    std::vector<std::int64_t> place_now_;   // for each batch its position in sweep_.order; -1: not in it
+    std::vector<std::int64_t> place_next_;  // the same for sweep_.next
     std::uint64_t takes_ = 0;
     SourceCounts counts_;
 };

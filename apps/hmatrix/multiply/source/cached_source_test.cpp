@@ -1,4 +1,4 @@
-// The cache of batches against a model of it: every byte it gives out, what it read, and what it had.
+// Compares the cache of batches with a model of it: every byte it hands out, what it read, and what it held.
 #include "hmatrix/multiply/source/cached_source.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,8 @@ namespace {
 
 std::int64_t page_up(std::int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
-// Least recently used first, one read ahead a step, none of what is wanted soon: as simply as it can be said.
+// The simplest model: replaces the least recently used batch, reads one batch ahead a step, and replaces none that is
+// needed soon.
 class Model {
   public:
     Model(const MatrixFile& file, const CachedSource& source, int ahead) : file_(file), source_(source), ahead_(ahead) {
@@ -63,7 +64,7 @@ class Model {
     struct Held {
         int tiers = 0;
         std::int64_t used = 0;
-        bool seen = false;  // taken since it was read
+        bool seen = false;  // whether it was taken since it was read
     };
     bool passes(std::int64_t batch) const {
         return batch >= source_.pinned_batches() &&
@@ -117,7 +118,7 @@ class Cache : public testing::Test {
         if (backwards) std::reverse(all.begin(), all.end());
         return all;
     }
-    // Bytes of a cache with these many slots beside what is pinned.
+    // Bytes of a cache that has this many slots in addition to its pinned part.
     std::int64_t room_for(std::int64_t slots, int pinned_tiers, std::int64_t pinned_batches) const {
         std::int64_t slot = 0, pinned = 0;
         for (std::int64_t b = 0; b < file_.head().batches; ++b) {
@@ -166,14 +167,15 @@ TEST_F(Cache, gives_out_and_counts_what_the_model_says) {
         CachedSource source(rig_.context, rig_.workers, file_, options);
         const auto ahead = options.read_ahead >= 0 ? options.read_ahead : static_cast<int>(source.slots()) - 1;
         Model model(file_, source, ahead);
-        // Two batches come by one transfer then: begun later, so that more may still be there, and counted together.
+        // One transfer then reads two batches. It begins later, so more batches may still be in memory, and its bytes
+        // are counted together.
         const bool in_pairs = std::min<std::int64_t>(source.slots(), ahead + 1) >= 8;
         const std::int64_t early = page_up(file_.largest_batch());
         const bool zig_zag = below(2) == 0, foreseen = below(4) != 0;
         int tiers = 1 + static_cast<int>(below(file_.tiers()));
         for (int sweep = 0; sweep < 4; ++sweep) {
             const auto now = order(zig_zag && sweep % 2 == 1), next = order(zig_zag && sweep % 2 == 0);
-            // Fewer or more tiers from time to time, as when a solver relaxes.
+            // Sometimes a sweep uses another number of tiers, as a relaxed solver does.
             if (below(3) == 0) tiers = 1 + static_cast<int>(below(file_.tiers()));
             Sweep asked{now, {}, tiers};
             if (foreseen) asked.next = next;
@@ -197,7 +199,7 @@ TEST_F(Cache, gives_out_and_counts_what_the_model_says) {
     }
 }
 
-// What is known of caches under cyclic scans (and why pinning and zig-zag are worth having).
+// The known behaviour of caches under cyclic scans, which is why pinning and zig-zag sweeps help.
 TEST_F(Cache, a_cyclic_scan_hits_nothing_but_what_is_pinned_and_zig_zag_hits_what_stayed) {
     const auto hits = [&](std::int64_t slots, std::int64_t pinned, bool zig_zag) {
         CacheOptions options;
@@ -245,7 +247,7 @@ TEST_F(Cache, orders_nobody_foresaw_are_served_all_the_same) {
             for (const std::int64_t batch : now) {
                 kept.emplace_back(batch, source.take(batch));
                 if (static_cast<std::int64_t>(kept.size()) < source.slots() && random() % 2 == 0) continue;
-                for (const auto& [held, view] : kept) {  // still whole while others were read
+                for (const auto& [held, view] : kept) {  // reads of other batches must not have changed it
                     ASSERT_TRUE(right(view, held, tiers));
                     source.give_back(held);
                 }
@@ -262,7 +264,7 @@ TEST_F(Cache, a_sweep_that_ended_early_leaves_nothing_taken) {
     const auto all = order(false);
     for (int sweep = 0; sweep < 3; ++sweep) {
         source.begin({all, {}, file_.tiers()});
-        EXPECT_TRUE(right(source.take(0), 0, file_.tiers()));  // never given back
+        EXPECT_TRUE(right(source.take(0), 0, file_.tiers()));  // the sweep ends without giving it back
     }
 }
 

@@ -1,4 +1,4 @@
-// A few pieces of memory that batches pass through, and the thread that fills them.
+// A few pieces of memory that batches pass through, and the server thread that fills them.
 #include "hmatrix/multiply/source/page_cache_source.hpp"
 
 #include <algorithm>
@@ -20,7 +20,8 @@ double seconds_since(Clock::time_point began) {
     return std::chrono::duration<double>(Clock::now() - began).count();
 }
 
-// At least what a page cache never pins, for other pages to pass through; of small ones it is an eighth.
+// Upper bound for the bytes that a page cache keeps unpinned so that other pages can pass through. A small cache keeps
+// an eighth.
 std::int64_t most_passing(std::int64_t page_bytes) noexcept {
     return std::max<std::int64_t>(256 * page_bytes, 8 * kMiB);
 }
@@ -51,7 +52,7 @@ PageCacheSource::PageCacheSource(const Context& context, Workers& workers, const
     }
     DeviceCacheOptions how;
     how.page_bytes = static_cast<std::uint64_t>(options_.page_bytes);
-    // More than the file would be taken, and touched, for nothing.
+    // A cache larger than the file would allocate and touch memory for nothing.
     const std::int64_t useful = up(file.head().file_bytes, options_.page_bytes) + 2 * options_.page_bytes;
     const std::int64_t to_pin = pinned_bytes_ > 0 ? pinned_bytes_ + most_passing(options_.page_bytes) : 0;
     how.cache_bytes = static_cast<std::uint64_t>(std::min(pages, std::max(useful, to_pin)));
@@ -167,7 +168,8 @@ void PageCacheSource::give_back(std::int64_t batch) {
     wanted_.notify_one();
 }
 
-// Pages are read whole, with what lies on them of the batches beside: a little more is read than missed.
+// The cache reads whole pages, which also hold bytes of neighbouring batches. It therefore reads a little more than the
+// missed bytes.
 SourceCounts PageCacheSource::counts() const {
     SourceCounts counts = counts_;
     counts.bytes_taken = bytes_asked_;

@@ -1,11 +1,11 @@
-// Batches that the device's own threads fetch, through a page cache in device memory (penstock/device_cache.hpp).
+// A source of batches that GPU threads fetch through a page cache in device memory (penstock/device_cache.hpp).
 //
-// Threads of the device ask for the pages of a batch and copy them, from the cache or as they arrive, into memory where
-// they lie in one piece. The first batches can be pinned in the cache; what else stays there is up to its policy. One
-// thread of the host keeps the next batches coming while the ones before are multiplied with.
+// GPU threads request the pages of a batch. They copy the pages, from the cache or as they arrive, into contiguous
+// memory called a piece. The first batches can be pinned in the cache; the cache's policy decides which other pages
+// stay. One host thread, the server, fetches the next batches while the product works on earlier ones.
 //
-// There are two pieces at least, and up to four where they take no more than an eighth of the memory and what is to be
-// pinned fits beside them: with two, that thread has nothing to do from the end of a fetch until the product has taken
+// There are at least two pieces. There are up to four if they take at most an eighth of the memory and the pinned
+// batches fit beside them. With only two pieces, the server is idle from the end of a fetch until the product has taken
 // that batch and given back the one before.
 #pragma once
 
@@ -26,16 +26,16 @@
 namespace penstock::hmatrix {
 
 struct PageCacheOptions {
-    std::int64_t cache_bytes = 0;     // of device memory, the pieces batches are handed out in included
-    std::int64_t pinned_batches = 0;  // whole, from the first on
-    std::int64_t page_bytes = 32 * kKiB;  // each is a warp's work: enough of them in a batch to fill a GPU
+    std::int64_t cache_bytes = 0;         // of device memory, for the page cache and the pieces
+    std::int64_t pinned_batches = 0;      // this many first batches, whole
+    std::int64_t page_bytes = 32 * kKiB;  // one warp fetches a page: a batch must have enough pages to fill a GPU
     CachePolicy policy = CachePolicy::sweep_resistant;
     Verify verify = Verify::first;
 };
 
 class PageCacheSource final : public BatchSource {
   public:
-    // Loads what is pinned. Throws Error{invalid_argument} when the cache cannot hold that and two batches beside.
+    // Loads the pinned batches. Throws Error{invalid_argument} if the cache cannot hold them and two more batches.
     PageCacheSource(const Context& context, Workers& workers, const MatrixFile& file, const PageCacheOptions& options);
     ~PageCacheSource() override;
 
@@ -59,15 +59,15 @@ class PageCacheSource final : public BatchSource {
     PageCacheOptions options_;
     std::unique_ptr<DeviceCache> cache_;
     std::int64_t pinned_bytes_ = 0;
-    SourceCounts counts_;  // of takes
+    SourceCounts counts_;  // of take(); only the caller's thread writes it
     std::int64_t read_at_opening_ = 0;
     std::atomic<std::int64_t> bytes_asked_{0};
-    Verifier verifier_;  // the server's
+    Verifier verifier_;  // only the server uses it
     std::mutex mutex_;
-    std::condition_variable wanted_, fetched_;  // for the server, for take()
-    bool stop_ = false;          // under mutex_, as the next
+    std::condition_variable wanted_, fetched_;  // the server waits for wanted_, take() for fetched_
+    bool stop_ = false;                         // mutex_ guards it and ahead_
     ReadAhead ahead_;
-    std::vector<Buffer> pieces_;  // by place of ahead_, which says whose each is
+    std::vector<Buffer> pieces_;  // pieces_[i] is place i of ahead_, which says who may use it
     std::thread server_;
 };
 

@@ -1,4 +1,4 @@
-// Batches by the device's page cache: every byte, what is counted, and what is refused.
+// Batches through the device's page cache: every byte, the counts, and what the constructor refuses.
 #include "hmatrix/multiply/source/page_cache_source.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class PageCacheSourceTest : public testing::Test {
     }
     PageCacheSource source(const PageCacheOptions& how) { return {rig_.context, rig_.workers, file_, how}; }
 
-    // Every byte of every batch, in each of `sweeps`.
+    // Checks every byte of every batch in each of `sweeps` sweeps.
     void sweep(PageCacheSource& source, int sweeps, int tiers) {
         for (int i = 0; i < sweeps; ++i) {
             source.begin({order_, order_, tiers});
@@ -71,7 +71,7 @@ TEST_F(PageCacheSourceTest, gives_out_the_bytes_of_the_file_and_counts_them) {
     EXPECT_LT(part.counts().bytes_read, all()) << "fewer tiers are fewer bytes";
 }
 
-// As a GPU does, which is still at work with a batch when the next is taken.
+// A GPU still works on a batch when the next one is taken.
 TEST_F(PageCacheSourceTest, a_batch_may_be_given_back_after_the_next_was_taken) {
     PageCacheSource source = this->source(options(file_.largest_batch() / 4096 + 2));
     EXPECT_EQ(source.room(), 2);
@@ -88,7 +88,7 @@ TEST_F(PageCacheSourceTest, a_batch_may_be_given_back_after_the_next_was_taken) 
     EXPECT_EQ(source.counts().batches_taken, 30);
 }
 
-// More pieces than two come out of an eighth of the memory, and not out of what is to be pinned.
+// A source has more than two pieces only if they fit into an eighth of the memory beside the pinned batches.
 TEST_F(PageCacheSourceTest, there_are_more_pieces_where_there_is_room) {
     const auto room = [&](std::int64_t cache_bytes, std::int64_t pinned = 0) {
         PageCacheOptions how = options(0, pinned);
@@ -101,7 +101,7 @@ TEST_F(PageCacheSourceTest, there_are_more_pieces_where_there_is_room) {
     EXPECT_EQ(room(8 * 4 * piece_), 4);
     EXPECT_EQ(room(8 * 40 * piece_), 4);
     EXPECT_EQ(room(8 * 4 * piece_, 10), 4) << "all is pinned beside them";
-    for (std::int64_t pages = 0;; ++pages) {  // as little as can hold it all
+    for (std::int64_t pages = 0;; ++pages) {  // until the smallest size that holds everything
         try {
             EXPECT_EQ(source(options(pages, 10)).room(), 2);
             break;
@@ -135,7 +135,7 @@ TEST_F(PageCacheSourceTest, batches_are_fetched_ahead_while_one_is_held) {
     }
 }
 
-// Sweeps of other batches, and of more tiers, than the one before was told of.
+// Sweeps with other batches and more tiers than the sweep before announced.
 TEST_F(PageCacheSourceTest, sweeps_need_not_be_what_was_said_before) {
     for (const std::int64_t pages : {file_.largest_batch() / 4096 + 2, 40 * file_.largest_batch() / 4096}) {
         PageCacheSource source = this->source(options(pages));
@@ -143,7 +143,7 @@ TEST_F(PageCacheSourceTest, sweeps_need_not_be_what_was_said_before) {
             sweep(source, 1, 1);
             sweep(source, 1, file_.tiers());
             source.begin({order_, order_, 1});
-            source.take(order_[0]);  // and no more of it
+            source.take(order_[0]);  // the rest of this sweep is dropped
             std::reverse(order_.begin(), order_.end());
         }
     }

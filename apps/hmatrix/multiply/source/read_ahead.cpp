@@ -24,7 +24,7 @@ std::int64_t ReadAhead::upcoming(std::int64_t steps) const noexcept {
     return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
 }
 
-// As many as there are places: not soon.
+// Takes until `batch` is needed, at most places(): a larger number makes no difference.
 std::int64_t ReadAhead::steps_until(std::int64_t batch) const noexcept {
     std::int64_t steps = 0;
     while (steps < places() && upcoming(steps) != batch) ++steps;
@@ -38,7 +38,7 @@ ReadAhead::Place* ReadAhead::find(std::int64_t batch) noexcept {
     return nullptr;
 }
 
-// A free one, or else the one whose batch is needed last, if that is later than `steps`.
+// A free place, or the place whose batch is needed last if that is later than `steps`. Null if there is none.
 ReadAhead::Place* ReadAhead::place_for(std::int64_t steps) noexcept {
     Place* found = nullptr;
     std::int64_t latest = steps;
@@ -93,7 +93,7 @@ std::int64_t ReadAhead::ready(std::int64_t batch) {
                     "take the batches in the order of the sweep and give them back");
     }
     if (place != nullptr) return place->state == State::ready ? place - places_.data() : -1;
-    // Otherwise places are still being filled with what an earlier sweep wanted.
+    // Batches that an earlier sweep wanted are still arriving in other places.
     if (std::all_of(places_.begin(), places_.end(), taken)) {
         throw Error(ErrorCode::internal, "take a batch", "all " + std::to_string(places()) + " places are in use",
                     "give back a batch that was taken");

@@ -1,8 +1,8 @@
-// Which batches lie in the few places that a source has for them, and which one to fetch next: as many ahead of the
-// sweep as there are places, across its end too, in the order in which they are needed.
+// Decides which batch lies in which place of a source, and which batch to fetch next. It looks ahead of the sweep by as
+// many batches as there are places, and past the end of the sweep, in the order in which the batches are needed.
 //
-// It moves no bytes and waits for nobody: whoever owns the places calls it under a lock of its own. A place belongs to
-// who fetches from start() to fetched(), and to who computes from take() to give_back().
+// It moves no bytes and never waits. Requires: its owner calls it under the owner's lock. From start() to fetched() a
+// place belongs to the thread that fetches. From take() to give_back() it belongs to the product.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ class ReadAhead {
     std::int64_t places() const noexcept { return static_cast<std::int64_t>(places_.size()); }
     int tiers() const noexcept { return sweep_.tiers; }
 
-    // Frees what was taken in a sweep that an error ended.
+    // Begins a sweep, and frees the places that a failed sweep left taken.
     void begin(const Sweep& sweep);
 
     struct Fetch {
-        std::int64_t place = -1;  // -1: nothing is wanted
+        std::int64_t place = -1;  // -1: nothing to fetch
         std::int64_t batch = -1;
         int tiers = 0;
     };
     Fetch start();
     void fetched(std::int64_t place, std::exception_ptr failure);
 
-    // The place of the next batch of the sweep when it is there, or else -1: to be asked again when something was
-    // fetched. Throws Error{internal} for another batch, and when the caller holds all places.
+    // Returns the place of `batch` if it has been fetched, otherwise -1; the caller asks again after the next
+    // fetched(). Throws Error{internal} if `batch` is not the next of the sweep, and if the caller holds all places.
     std::int64_t ready(std::int64_t batch);
-    // Rethrows the failure of the fetch; the batch is then wanted anew.
+    // Rethrows the error of the fetch. The batch is then fetched again if the caller asks for it.
     void take(std::int64_t place);
     void give_back(std::int64_t batch);
 

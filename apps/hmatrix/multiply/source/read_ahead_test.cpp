@@ -1,4 +1,4 @@
-// Which batches are fetched, when and in what order, step by step.
+// Which batches are fetched, when, and in what order, step by step.
 #include "hmatrix/multiply/source/read_ahead.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Batches = std::vector<std::int64_t>;
 
-// All that is wanted, in the order in which it is fetched.
+// Fetches everything that is wanted, and returns the batches in the order of fetching.
 Batches fetch_all(ReadAhead& ahead) {
     Batches fetched;
     for (ReadAhead::Fetch next = ahead.start(); next.place >= 0; next = ahead.start()) {
@@ -57,14 +57,14 @@ TEST(ReadAhead, what_is_needed_first_is_fetched_first_whatever_place_it_has) {
     Batches order{4, 0, 6, 2, 7, 1, 5, 3};
     const Batches back(order.rbegin(), order.rend());
     for (std::int64_t places = 2; places <= 4; ++places) {
-        for (const bool late : {false, true}) {  // given back after the next was taken, as a GPU does
+        for (const bool late : {false, true}) {  // given back after the next batch was taken, as a GPU product does
             ReadAhead ahead(places);
             Batches fetched, wanted = order;
             std::int64_t held = -1;
             for (const bool forward : {true, false}) {
                 ahead.begin(forward ? Sweep{order, back, 2} : Sweep{back, {}, 2});
                 for (const std::int64_t batch : forward ? order : back) {
-                    // One at a time: places become free while others are wanted.
+                    // One fetch at a time, because places become free while other batches are wanted.
                     for (std::int64_t i = 0; i < places && ahead.ready(batch) < 0; ++i) {
                         const ReadAhead::Fetch next = ahead.start();
                         fetched.push_back(next.batch);
@@ -104,7 +104,7 @@ TEST(ReadAhead, fewer_tiers_than_the_sweep_wants_are_fetched_again) {
     ahead.begin({order, order, 1});
     const ReadAhead::Fetch begun = ahead.start();
     EXPECT_EQ(begun.tiers, 1);
-    ahead.begin({order, order, 3});  // while it is under way
+    ahead.begin({order, order, 3});  // while the fetch of fewer tiers is under way
     EXPECT_LT(ahead.ready(0), 0);
     ahead.fetched(begun.place, nullptr);
     EXPECT_LT(ahead.ready(0), 0) << "one tier of three";
@@ -154,7 +154,7 @@ TEST(ReadAhead, a_failure_is_told_by_the_batch_it_belongs_to_and_tried_again) {
     take(ahead, 2);
 }
 
-// Fetches and products in any interleaving: no place is two batches', and every sweep ends.
+// Fetches and products in random interleavings: no place ever serves two batches, and every sweep ends.
 class Interleaved {
   public:
     explicit Interleaved(unsigned seed) : random_(seed), ahead_(2 + random_() % 3) {}
@@ -175,7 +175,7 @@ class Interleaved {
     unsigned draw() { return static_cast<unsigned>(random_()); }
 
   private:
-    void start() {  // one server
+    void start() {  // there is one server, so at most one fetch
         if (fetch_.place < 0) fetch_ = ahead_.start();
         for (const auto& [batch, place] : held_) ASSERT_NE(place, fetch_.place) << batch;
     }
@@ -203,8 +203,8 @@ class Interleaved {
     std::mt19937 random_;
     ReadAhead ahead_;
     ReadAhead::Fetch fetch_;
-    std::map<std::int64_t, std::int64_t> held_;                   // batch, place
-    std::map<std::int64_t, std::pair<std::int64_t, int>> holds_;  // place: batch, tiers
+    std::map<std::int64_t, std::int64_t> held_;                   // batch -> place
+    std::map<std::int64_t, std::pair<std::int64_t, int>> holds_;  // place -> batch, tiers
 };
 
 TEST(ReadAhead, sweeps_in_any_interleaving_end_with_what_was_fetched) {

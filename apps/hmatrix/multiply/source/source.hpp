@@ -1,7 +1,7 @@
-// Where the batches of a matrix come from during a sweep: memory, or storage by way of a small cache.
+// Where the batches of a matrix come from during a sweep: memory, or storage through a small cache.
 //
-// The seam between products and I/O. A product names the order it will take batches in, so an implementation may read
-// ahead, across the end of a sweep too: which bytes are needed next never depends on the vector.
+// This class separates products from I/O. A product announces the order in which it will take batches. The order never
+// depends on the vector, so a source can read ahead, even past the end of a sweep.
 #pragma once
 
 #include <cstddef>
@@ -15,42 +15,43 @@
 
 namespace penstock::hmatrix {
 
-// The first bytes of each tier of one batch, in the memory products run in; kRowsTogether bytes behind each tier are
-// readable.
+// Pointers to the first byte of each tier of one batch, in the memory where products run. Ensures: kRowsTogether bytes
+// after each tier are readable.
 struct BatchView {
     const std::byte* tiers[kMaxTiers] = {};
 };
 
 struct SourceCounts {
-    std::int64_t bytes_read = 0;     // from storage, pinned ones included
+    std::int64_t bytes_read = 0;  // from storage, with the pinned bytes
     std::int64_t batches_taken = 0;
-    std::int64_t bytes_taken = 0;    // of the tiers asked for, of all batches taken
-    std::int64_t bytes_hit = 0;      // of bytes_taken: those that needed no read, pinned or still in the cache
-    double read_s = 0;               // of the caller: to start reads, and to wait for them
-    std::map<std::string, std::int64_t> bytes_by_path;  // of bytes_read, by the transfers' evidence
+    std::int64_t bytes_taken = 0;  // bytes of the tiers that the sweep uses, over all batches taken
+    std::int64_t bytes_hit = 0;  // part of bytes_taken that needed no read: pinned or still in the cache
+    double read_s = 0;  // seconds that the caller spent starting reads and waiting for them
+    std::map<std::string, std::int64_t> bytes_by_path;  // bytes_read by path, from the evidence of the transfers
     double hit_rate() const noexcept {
         return bytes_taken > 0 ? static_cast<double>(bytes_hit) / static_cast<double>(bytes_taken) : 0;
     }
 };
 
 struct Sweep {
-    std::span<const std::int64_t> order;  // of all batches that take() will be called for
-    std::span<const std::int64_t> next;   // of the sweep likely to follow; empty: do not read ahead of it
-    int tiers = 0;                        // that each batch is wanted with
+    std::span<const std::int64_t> order;  // the batches that take() will be called for
+    std::span<const std::int64_t> next;   // order of the sweep that probably follows; empty: do not read ahead for it
+    int tiers = 0;                        // number of first tiers that the sweep needs of each batch
 };
 
 class BatchSource {
   public:
     virtual ~BatchSource() = default;
-    // The spans must stay until the next begin().
+    // Requires: the spans stay valid until the next begin().
     virtual void begin(const Sweep& sweep) = 0;
-    // In the order of the sweep. Throws Error when storage fails or the bytes are not those that were written.
+    // Requires: calls follow the order of the sweep. Throws Error if storage fails or the bytes do not match their
+    // checksum.
     virtual BatchView take(std::int64_t batch) = 0;
-    // Batches that can be held at once between take() and give_back(); at least 1.
+    // How many batches the caller may hold at once between take() and give_back(); at least 1.
     virtual std::int64_t room() const noexcept = 0;
-    // The product with it is done. In any order.
+    // The product has finished with the batch. Calls may come in any order.
     virtual void give_back(std::int64_t batch) = 0;
-    // Since it was made; of what was given out and what is on its way.
+    // Counts since construction. bytes_read may include batches that have not been taken yet.
     virtual SourceCounts counts() const = 0;
 };
 

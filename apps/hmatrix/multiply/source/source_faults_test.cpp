@@ -1,5 +1,5 @@
-// Storage that fails, lies or shrinks under the cache: each is an error that names what is wrong, and the next sweep is
-// right again.
+// Storage that fails, returns wrong bytes or shrinks while the cache reads it: each gives an error that names the
+// damage, and the next sweep is right again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Reads of a range of the file fail while `bad` is set.
+// While `bad` is set, reads that touch bytes `from` to `to` of the file fail.
 class BadReads final : public os::System {
   public:
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
@@ -28,7 +28,7 @@ class BadReads final : public os::System {
         return System::pread(fd, memory, bytes, offset);
     }
     std::atomic<bool> bad{false};
-    std::atomic<std::uint64_t> from{0}, to{UINT64_MAX};  // set while reads ahead run
+    std::atomic<std::uint64_t> from{0}, to{UINT64_MAX};  // atomic: the test sets them while reads ahead run
 };
 
 class SourceFaults : public testing::Test {
@@ -50,10 +50,11 @@ class SourceFaults : public testing::Test {
         file.put(static_cast<char>(rig_.bytes[offset] ^ 0x20));
     }
     void restore() {
-        std::ofstream file(rig_.name, std::ios::binary | std::ios::in);  // in place: it is open elsewhere
+        // Written in place, because the file is open elsewhere.
+        std::ofstream file(rig_.name, std::ios::binary | std::ios::in);
         file.write(reinterpret_cast<const char*>(rig_.bytes.data()), static_cast<std::streamsize>(rig_.bytes.size()));
     }
-    // The error of a product; its code is ok when there is none.
+    // Returns the error of a product; its code is ok if the product succeeds.
     ErrorInfo product(StoredMatrix& matrix) {
         try {
             matrix.apply(x_.data(), y_.data(), 1, 0);
@@ -76,7 +77,8 @@ TEST_F(SourceFaults, a_read_that_fails_is_the_error_of_its_product_and_the_next_
         for (const int kind : {0, 1, 2}) {
             const bool zig_zag = kind == 1;
             CacheOptions options = small_cache();
-            if (kind == 2) options.cache_bytes = 8 * ((file_.largest_batch() + 4095) / 4096 * 4096);  // read in pairs
+            // Two batches a transfer.
+            if (kind == 2) options.cache_bytes = 8 * ((file_.largest_batch() + 4095) / 4096 * 4096);
             CachedSource source(context, rig_.workers, file, options);
             ASSERT_EQ(source.slots() >= 8, kind == 2);
             HostProduct matrix_product(file, rig_.workers);
@@ -87,12 +89,12 @@ TEST_F(SourceFaults, a_read_that_fails_is_the_error_of_its_product_and_the_next_
             system.to = system.from + static_cast<std::uint64_t>(file.tables().batches[batch].bytes);
             system.bad = true;
             ErrorInfo error = product(matrix);
-            const int tries = kind == 2 ? 4 : 1;  // the batch may have stayed in the cache
+            const int tries = kind == 2 ? 4 : 1;  // the damaged batch may still be in the cache
             for (int i = 0; error.ok() && i < tries; ++i) error = product(matrix);
             EXPECT_EQ(error.code, ErrorCode::io_error) << error.message();
             EXPECT_EQ(error.file, rig_.name);
             system.bad = false;
-            // Reads ahead that failed in the meantime are asked for again.
+            // The source repeats reads ahead that failed in the meantime.
             ErrorInfo next = product(matrix);
             if (!next.ok()) next = product(matrix);
             EXPECT_TRUE(next.ok()) << next.message();
@@ -142,7 +144,7 @@ TEST_F(SourceFaults, a_damaged_batch_is_named_with_its_tier_each_time_and_not_ot
                 CachedSource source(rig_.context, rig_.workers, file_, small_cache());
                 HostProduct matrix_product(file_, rig_.workers);
                 StoredMatrix matrix(file_, source, matrix_product, {});
-                for (int sweep = 0; sweep < 3; ++sweep) {  // what was refused once is not taken from the cache later
+                for (int sweep = 0; sweep < 3; ++sweep) {  // the cache must not keep a batch that failed its check
                     const ErrorInfo error = product(matrix);
                     EXPECT_EQ(error.code, ErrorCode::io_error);
                     EXPECT_NE(error.cause.find(wanted), std::string::npos) << error.message();
@@ -192,8 +194,8 @@ TEST_F(SourceFaults, a_file_cut_short_while_it_is_open_is_an_error_not_old_bytes
     EXPECT_EQ(error.file, rig_.name);
 }
 
-// Many batches by one transfer, in orders that come, that come in part, or that nobody foresaw, and reads that fail in
-// between: what is given out is right.
+// One transfer reads several batches. The caller takes them as announced, in part, or in another order, and reads fail
+// in between. Every batch handed out must be right.
 TEST_F(SourceFaults, whatever_order_comes_and_whatever_fails_batches_hold_their_own_bytes) {
     const StoredRig rig(Encoding::tiers, 900, 60);
     BadReads system;
@@ -226,7 +228,7 @@ TEST_F(SourceFaults, whatever_order_comes_and_whatever_fails_batches_hold_their_
             try {
                 source.begin({now, next, tiers});
                 for (std::int64_t left = 1 + below(2 * batches); const std::int64_t one : now) {
-                    if (left-- == 0) break;  // the sweep is given up
+                    if (left-- == 0) break;  // this sweep ends early
                     const std::int64_t batch = foreseen ? one : below(batches);
                     ASSERT_TRUE(rig.holds(source.take(batch), file.tables().batches[batch], tiers)) << "run " << run;
                     source.give_back(batch);
