@@ -1,7 +1,7 @@
-// Products with batches, in the memory of one device: the seam between a sweep and whoever computes.
+// Products with batches in the memory of one device. This class separates the sweep from the code that computes.
 //
-// Vectors are in the order of the cluster tree, in that device's memory, column-major. Batches may be worked on after
-// add() returns; which ones are done with is told, so that their memory can be used for others.
+// Vectors are column-major, in that device's memory, in the order of the cluster tree. A product may still work on a
+// batch after add() has returned. It reports which batches it has finished, so that the caller can reuse their memory.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,22 @@ namespace penstock::hmatrix {
 class BatchProduct {
   public:
     virtual ~BatchProduct() = default;
-    // y = 0; then add() adds to it. x and y stay until end().
+    // begin() sets y = 0, and add() accumulates into y. Requires: x and y stay valid until end() returns.
     struct Operands {
         const double* x = nullptr;
         double* y = nullptr;
         std::int64_t count = 0;
     };
-    // At most `batches` of them are held at a time: add() leaves at most one less.
+    // `batches`: the caller can hold at most this many at a time, so add() may leave at most batches - 1 of them
+    // unfinished.
     struct Extent {
         int tiers = 0;
         std::int64_t batches = 1;
     };
     virtual void begin(const Operands& vectors, const Extent& extent) = 0;
-    // y += batch * x. Returns the batches whose bytes are no longer needed: this one, or earlier ones.
+    // y += batch * x. Returns the batches whose bytes the product no longer needs: this one, or earlier ones.
     virtual std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) = 0;
-    // y is complete. Returns the batches not told of before.
+    // Ensures: y is complete. Returns the batches that add() has not reported as finished.
     virtual std::vector<std::int64_t> end() = 0;
 };
 

@@ -1,4 +1,4 @@
-// Dividing batches among workers, and joining what they found.
+// Divides batches among the workers, and adds up their results.
 #include "hmatrix/multiply/host_product.hpp"
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Single precision rounds products off by about 1e-7 of the terms; what a matrix says below this is worth doubles.
+// Single precision rounds a product by about 1e-7 of its terms. A matrix of finer accuracy than this is worth doubles.
 constexpr double kSingleIsEnough = 3e-7;
 
 std::int64_t leaf_bytes(const MatrixFile& file, const LeafPlace& leaf) {
-    std::int64_t bytes = 256;  // what a leaf costs however small it is
+    std::int64_t bytes = 256;  // fixed cost of a leaf, in equivalents of bytes
     for (int tier = 0; tier < file.tiers(); ++tier) bytes += tier_bytes(file.encoding(), leaf.shape, tier);
     return bytes;
 }
@@ -54,8 +54,8 @@ void HostProduct::begin(const Operands& vectors, const Extent& extent) {
     for (auto& part : parts_) part.assign(stride_ * vectors.count, 0);
 }
 
-// x in single precision, each column by a power of two that brings its largest number near one: the loops neither
-// overflow nor lose small vectors, such as residuals, whatever their unit.
+// Rounds x to single precision. Each column is first divided by a power of two that brings its largest number near one.
+// The loops then neither overflow nor lose small vectors such as residuals, whatever their unit.
 void HostProduct::round_vectors() {
     const std::int64_t n = file_.head().unknowns;
     rounded_.resize(stride_ * vectors_.count);

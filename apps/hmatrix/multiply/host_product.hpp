@@ -1,8 +1,8 @@
-// Products with batches on the host, by all workers.
+// Products with batches on the host, computed by all workers.
 //
-// Each batch is cut into as many parts as there are workers, by bytes, and each part adds to a result of its own: the
-// outcome does not depend on who came first, so two runs with as many workers agree to the last bit, whatever the
-// source of the batches.
+// Each batch is cut by bytes into as many parts as there are workers, and each part adds to a result of its own. The
+// sum therefore does not depend on which worker finishes first. Two runs with the same number of workers agree to the
+// last bit, whatever the source of the batches.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace penstock::hmatrix {
 
 class HostProduct final : public BatchProduct {
   public:
-    // File and workers must outlive it.
+    // Requires: `file` and `workers` outlive this object.
     HostProduct(const MatrixFile& file, Workers& workers);
     void begin(const Operands& vectors, const Extent& extent) override;
     std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) override;
@@ -30,16 +30,16 @@ class HostProduct final : public BatchProduct {
 
     const MatrixFile& file_;
     Workers& workers_;
-    std::vector<std::vector<std::int64_t>> cuts_;  // of each batch: leaves at which parts begin, and the end
-    std::vector<LeafProduct> products_;            // of each worker
-    std::vector<std::vector<double>> parts_;       // of each part: its result, columns stride_ apart
-    std::int64_t stride_;                          // of columns with what kRowsTogether wants behind them
-    // Of the product under way.
+    std::vector<std::vector<std::int64_t>> cuts_;  // for each batch: the first leaf of each part, and the end
+    std::vector<LeafProduct> products_;  // one for each worker
+    std::vector<std::vector<double>> parts_;  // for each part: its own result, with columns stride_ apart
+    std::int64_t stride_;  // distance of columns: unknowns and the kRowsTogether values after them
+    // State of the product that is under way:
     Operands vectors_;
     int tiers_ = 0;
-    bool single_ = false;         // precision of the loops
-    std::vector<float> rounded_;  // x in it, columns stride_ apart
-    std::vector<int> exponents_;  // of the power of two each of its columns was divided by
+    bool single_ = false;         // whether the loops compute in single precision
+    std::vector<float> rounded_;  // x in single precision, with columns stride_ apart
+    std::vector<int> exponents_;  // column c of rounded_ is x divided by 2^exponents_[c]
 };
 
 }  // namespace penstock::hmatrix

@@ -1,5 +1,5 @@
-// Which loops this machine can run. The processor is asked each time: it is one instruction, and a cached answer would
-// be state of the process.
+// Finds the loops that this machine can run. Each call asks the processor, which takes one instruction: a cached answer
+// would be mutable state of the process.
 #include "hmatrix/multiply/kernels.hpp"
 
 #include <cstring>

@@ -1,7 +1,7 @@
-// The loops of a product with a leaf: many dot products with one vector, and then one sum of many vectors.
+// The loops of a product with a leaf: many dot products with one vector, and one sum of many vectors.
 //
-// Columns hold signed bytes (digits, see codec/digits.hpp) or doubles. The loops are compiled once for each kind of
-// processor that matters, and the best one this machine has is chosen when it is asked for.
+// Columns hold signed bytes (digits, see codec/digits.hpp) or doubles. The build compiles the loops once for each kind
+// of processor, and best_kernels() picks the best kind that this machine can run.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +18,22 @@ struct Columns {
     std::int64_t stride = 0;
 };
 
-// Loops in single precision take up to this many rows at a time: bytes behind a column are read, and x and y are read
-// and y written (with what it holds) up to this many values behind the leaf's.
+// Loops in single precision process up to this many rows at once. They read up to this many bytes after a column. They
+// also read x and y, and write back the values of y, up to this many values after the leaf's rows or columns.
 constexpr int kRowsTogether = 16;
 
-// A leaf in tiers (codec/tiers.hpp): its first `tiers` tiers. Arrays, not containers, for the loops' sake: see
-// kernels_of_one_kind.cpp.
+// The first `tiers` tiers of a leaf (codec/tiers.hpp). It holds plain arrays instead of containers;
+// kernels_of_one_kind.cpp says why.
 struct TieredBytes {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
     bool low_rank = false;
-    int tiers = 0;                           // at least 1
-    const std::uint16_t* counts = nullptr;   // [tier][digit]
-    const std::byte* const* bytes = nullptr; // of each tier
+    int tiers = 0;                            // at least 1
+    const std::uint16_t* counts = nullptr;    // [tier][digit]
+    const std::byte* const* bytes = nullptr;  // one pointer for each tier
 };
 
-// `count` vectors, each `stride` values behind the one before.
+// Several vectors. Each begins `stride` values after the one before.
 template <class Value>
 struct Vectors {
     Value* values = nullptr;
@@ -45,11 +45,12 @@ struct DigitColumn {
     const std::int8_t* v = nullptr;
     const std::int8_t* u = nullptr;
     std::int64_t vector = 0;
-    float weight = 0;  // of the digit
-    float factor = 0;  // of u in the sum
+    float weight = 0;  // of this digit
+    float factor = 0;  // multiplies u in the sum
 };
 
-// Memory the loops need for a leaf: for each vector pair, and for each column of digits, up to the next four.
+// Memory that the loops need for a leaf. `scales` and `t` have one element for each vector pair. `columns` has one for
+// each column of digits, rounded up to a multiple of four.
 struct TierScratch {
     float* scales = nullptr;
     float* t = nullptr;
@@ -58,7 +59,7 @@ struct TierScratch {
 
 struct Kernels {
     const char* name = "";
-    // y += leaf * x for `count` pairs, in single precision.
+    // y += leaf * x for `count` pairs of vectors, in single precision.
     void (*tiers)(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count,
                   const TierScratch& scratch) = nullptr;
     // t[j] += weight * (column j . x)
@@ -71,7 +72,8 @@ struct Kernels {
 
 Kernels best_kernels() noexcept;
 
-// Of one kind, for tests and comparisons: "plain", "avx2", "avx512". False where this machine or build has it not.
+// The loops of one kind: "plain", "avx2" or "avx512". Returns false if this machine or build does not have them. For
+// tests and comparisons.
 bool kernels_of(const char* kind, Kernels& found) noexcept;
 
 }  // namespace penstock::hmatrix

@@ -1,7 +1,7 @@
-// The loops of kernels.hpp, compiled for one kind of processor: PENSTOCK_KERNELS names the function that returns them.
+// The loops of kernels.hpp, compiled for one kind of processor. PENSTOCK_KERNELS names the function that returns them.
 //
-// Nothing here may be inline or a template of another header: the linker would keep one copy for all kinds, perhaps the
-// one with instructions this machine lacks.
+// This file must not use inline functions or templates of other headers. The linker would keep one copy of them for all
+// kinds, perhaps one with instructions that this machine lacks.
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -70,8 +70,9 @@ void sum_of(const Columns<Value>& columns, const Real* __restrict t, Real weight
     }
 }
 
-// As many rows at a time as this processor's registers hold, past the end of a column if need be: what is read there is
-// masked out (see kRowsTogether). No loop has a remainder, and most blocks are small enough for a few turns.
+// A step takes as many rows as a vector register of this processor holds, and may read past the end of a column. The
+// loops mask what they read there (see kRowsTogether). No loop therefore needs a remainder, and most blocks need only a
+// few steps.
 #if defined(__AVX512F__)
 constexpr int kStep = 16;
 #elif defined(__AVX2__)
@@ -89,7 +90,8 @@ constexpr std::int32_t kMask[2 * kRowsTogether] = {-1, -1, -1, -1, -1, -1, -1, -
 
 std::int64_t up_to_four(std::int64_t bytes) { return (bytes + 3) / 4 * 4; }
 
-// Compilers miss the one instruction for it, or take elements one by one.
+// Converts kStep signed bytes to float. Intrinsics, because compilers convert element by element or miss the widening
+// instruction.
 Singles digits_at(const std::int8_t* from) {
 #if defined(__AVX512F__)
     const __m128i digits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -114,7 +116,7 @@ Singles singles_at(const float* from) {
     return values;
 }
 
-// The first `left` of 1 to kStep values, and zeros.
+// Keeps the first `left` values (1 to kStep) and sets the others to zero.
 Singles first_of(const Singles& values, std::int64_t left) {
     Integers bits, mask;
     std::memcpy(&bits, &values, sizeof bits);
@@ -149,7 +151,8 @@ float total(const Singles& values) {
     return (parts[0][0] + parts[0][2]) + (parts[0][1] + parts[0][3]);
 }
 
-// The columns of a low-rank leaf, of whatever tier and digit, one behind the other; their number, up to four.
+// Lists the columns of a low-rank leaf, of all tiers and digits. Returns their number, rounded up to a multiple of
+// four.
 std::int64_t list_columns(const TieredBytes& leaf, const TierScratch& to) {
     const std::int64_t v_stride = up_to_four(leaf.columns), u_stride = up_to_four(leaf.rows);
     constexpr std::uint16_t kNone[kDigitsOfOne] = {};
@@ -233,7 +236,7 @@ void dense(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, s
     const std::int64_t bytes = leaf.columns * up_to_four(leaf.rows);
     int found = 0;
     for (int tier = 0; tier < leaf.tiers; ++tier) {
-        if (leaf.bytes[tier] == nullptr) continue;  // nothing of the block is in it
+        if (leaf.bytes[tier] == nullptr) continue;  // this tier holds nothing of the block
         const auto* at = reinterpret_cast<const std::int8_t*>(leaf.bytes[tier]) + (tier == 0 ? sizeof(float) : 0);
         for (int d = found; d < kDigitsOfOne && leaf.counts[tier * kDigitsOfOne + d] != 0; ++d, at += bytes) {
             digits[found++] = at;
@@ -241,7 +244,7 @@ void dense(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, s
     }
     if (found == 0) return;
     float scale;
-    std::memcpy(&scale, leaf.bytes[0], sizeof scale);  // a dense block has its scale, and a digit, in tier 0
+    std::memcpy(&scale, leaf.bytes[0], sizeof scale);  // tier 0 of a dense block holds its scale and at least one digit
     for (std::int64_t c = 0; c < count; ++c) {
         const float* from = x.values + c * x.stride;
         double* to = y.values + c * y.stride;

@@ -1,5 +1,5 @@
-// Single precision is the kernels' own business; in double precision this walks through the pieces of a leaf: V first,
-// for all tiers and digits, and then U with what came of it.
+// The kernels do single precision on their own. For double precision, this file visits the pieces of a leaf twice:
+// first V for all tiers and digits, then U with the factors that V gave.
 #include "hmatrix/multiply/leaf.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Columns of one digit that one tier adds, and where their vectors begin.
+// The columns of one digit that one tier adds, and the number of their first vector.
 struct Piece {
     const std::int8_t* v = nullptr;
     const std::int8_t* u = nullptr;
@@ -41,7 +41,7 @@ void each_piece(const LeafTiers& leaf, const Visit& visit) {
     }
 }
 
-// Multiplies t by the scales of the vectors.
+// Multiplies element i of t by the scale of vector i.
 void apply_scales(const LeafTiers& leaf, double* t) {
     for (int tier = 0; tier < leaf.tiers; ++tier) {
         const std::int64_t begin = leaf.shape.before(tier, 0);

@@ -1,4 +1,4 @@
-// The product of one leaf with vectors, in host memory, straight from the bytes the leaf is stored as.
+// The product of one leaf with vectors, in host memory, computed from the bytes in which the leaf is stored.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,24 @@
 
 namespace penstock::hmatrix {
 
-// The tiers of a leaf, in host memory: pointers to their bytes, as many as are to be used. kRowsTogether bytes behind
-// each tier must be readable.
+// The first tiers of a leaf, in host memory. Requires: kRowsTogether bytes after each tier are readable.
 struct LeafTiers {
     LeafShape shape;
     int tiers = 0;
     const std::byte* bytes[kMaxTiers] = {};
 };
 
-// One of each worker: it keeps the memory that products need.
+// Each worker has its own: it keeps the scratch memory of its products.
 class LeafProduct {
   public:
     explicit LeafProduct(const Kernels& kernels) : kernels_(kernels) {}
-    // y += block * x for `count` vectors, for the part of x that faces the block's columns and the part of y its rows
-    // give; x and y as kRowsTogether wants them. In single precision, added up in double precision.
+    // y += block * x for `count` vectors, in single precision, accumulated in double precision. x points to the values
+    // that the block's columns multiply, and y to those of the block's rows. Requires: x and y have the room that
+    // kRowsTogether describes.
     void single(const LeafTiers& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count);
-    // The same in double precision, for accuracies single precision lacks.
+    // As single(), but in double precision, for accuracies that single precision does not reach.
     void exact(const LeafTiers& leaf, Vectors<const double> x, Vectors<double> y, std::int64_t count);
-    // The same for a leaf of doubles: V, then U, or the block.
+    // As exact(), for a leaf stored as doubles: V and then U, or the dense block.
     void doubles(const LeafShape& shape, const double* values, Vectors<const double> x, Vectors<double> y,
                  std::int64_t count);
 

@@ -1,6 +1,6 @@
-// Products with one leaf, by every kind of loops this machine has, against the leaf's numbers.
+// Compares products with one leaf, for every kind of loops that this machine has, with the product of the decoded leaf.
 //
-// Bytes and vectors lie in memory of exactly the size that is promised, so the address sanitizer sees what goes beyond.
+// Bytes and vectors lie in memory of exactly the promised size, so the address sanitizer notices an access beyond it.
 #include "hmatrix/multiply/leaf.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<Kernels> all_kinds() {
     return kinds;
 }
 
-// A leaf and the memory its tiers lie in, each in an allocation of its own.
+// A leaf, and the memory of its tiers, each tier in its own allocation.
 class StoredLeaf {
   public:
     StoredLeaf(const Factors& factors, int tiers) : leaf_(encode(factors, kAccuracies)) {
@@ -36,11 +36,12 @@ class StoredLeaf {
             const auto& from = leaf_.tiers[tier];
             memory_.push_back(std::make_unique<std::byte[]>(from.size() + kRowsTogether));
             std::copy(from.begin(), from.end(), memory_.back().get());
-            std::fill_n(memory_.back().get() + from.size(), kRowsTogether, std::byte{0x7f});  // not zeros: not to count
+            // Not zero: these bytes must not change the result.
+            std::fill_n(memory_.back().get() + from.size(), kRowsTogether, std::byte{0x7f});
             bytes.bytes[tier] = memory_.back().get();
         }
     }
-    // y += leaf * x by the numbers it is decoded to; `size` adds up the magnitudes.
+    // y += leaf * x from the decoded numbers. Adds the magnitudes of the terms to `size`.
     void reference(const double* x, double* y, double& size) const {
         const std::vector<std::span<const std::byte>> tiers(leaf_.tiers.begin(), leaf_.tiers.begin() + bytes.tiers);
         const Factors block = decode(bytes.shape, tiers);
@@ -83,7 +84,8 @@ std::unique_ptr<Value[]> vectors(std::int64_t stride, std::int64_t count, std::i
     for (std::int64_t c = 0; c < count; ++c) {
         const auto numbers = random_vector(stride, seed + static_cast<unsigned>(c));
         for (std::int64_t i = 0; i < stride; ++i) {
-            made[c * stride + i] = static_cast<Value>(i < values ? numbers[i] : 1e30);  // behind: read, never used
+            // Values after the vector are read, but must not change the result.
+            made[c * stride + i] = static_cast<Value>(i < values ? numbers[i] : 1e30);
         }
     }
     return made;
@@ -119,7 +121,7 @@ TEST(LeafProduct, singles_of_every_kind_agree_with_the_leafs_numbers) {
     }
 }
 
-// Memory of x and y of exactly the leaf: nothing beyond is promised here.
+// x and y have exactly the leaf's size: doubles() must not touch anything beyond.
 TEST(LeafProduct, doubles_of_every_kind_agree_with_the_leafs_numbers) {
     for (const Kernels& kind : all_kinds()) {
         LeafProduct product(kind);

@@ -1,4 +1,4 @@
-// Sweeps over a stored matrix.
+// Sweeps over the batches of a stored matrix.
 #include "hmatrix/multiply/stored_matrix.hpp"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
-// A stored matrix as an operator: products batch after batch, with what the source brings.
+// A stored matrix as a linear operator: it multiplies batch by batch.
 //
-// Knows neither where batches come from nor what computes with them: it names the order, takes a batch, hands it to the
-// product and gives it back. Vectors are in the order of the cluster tree (MatrixFile's `order`).
+// It does not know where batches come from or what computes with them. It tells the source the order, takes a batch,
+// hands it to the product, and gives it back to the source. Vectors are in the order of the cluster tree (MatrixFile's
+// `order`).
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@
 namespace penstock::hmatrix {
 
 struct StoredOptions {
-    int tiers = 0;         // never more than these; 0: all
-    bool zig_zag = false;  // every other sweep backwards: what was used last is used first
+    int tiers = 0;         // upper bound for the tiers of every product; 0: all tiers
+    bool zig_zag = false;  // every other sweep runs backwards, so that it begins with the batches used last
 };
 
 class StoredMatrix final : public LinearOperator {
   public:
-    // File, source and product must outlive it.
+    // Requires: file, source and product outlive this object.
     StoredMatrix(const MatrixFile& file, BatchSource& source, BatchProduct& product, const StoredOptions& options);
     void apply(const double* x, double* y, std::int64_t count, double accuracy) override;
     std::int64_t sweeps() const noexcept { return sweeps_; }

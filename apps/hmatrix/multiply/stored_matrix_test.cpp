@@ -1,4 +1,5 @@
-// Sweeps over a stored matrix: against its numbers, by tiers, for several vectors, and the same bits from any source.
+// Sweeps over a stored matrix: compared with its decoded numbers, by tiers, and for several vectors. Every source gives
+// the same bits.
 #include "hmatrix/multiply/host_product.hpp"
 #include "hmatrix/multiply/stored_matrix.hpp"
 
@@ -13,7 +14,7 @@ namespace penstock::hmatrix {
 namespace {
 
 TEST(StoredMatrix, products_are_those_of_the_leaves_for_every_accuracy) {
-    for (const double eps : {1e-4, 1e-8}) {  // the second beyond single precision
+    for (const double eps : {1e-4, 1e-8}) {  // the second is beyond single precision
         StoredRig rig(Encoding::tiers, 400, 5, eps);
         const MatrixFile file = rig.open();
         CachedSource source(rig.context, rig.workers, file, {});
@@ -80,7 +81,7 @@ TEST(StoredMatrix, the_size_of_vectors_does_not_matter) {
     std::vector<double> right(300);
     matrix.apply(x.data(), right.data(), 1, 0);
     std::vector<double> scaled(900), y(900);
-    const int powers[] = {-900, -130, 900};  // in one product: each column for itself
+    const int powers[] = {-900, -130, 900};  // one product with a different scale in each column
     for (int c = 0; c < 3; ++c) {
         for (int i = 0; i < 300; ++i) scaled[c * 300 + i] = std::ldexp(x[i], powers[c]);
     }
@@ -115,7 +116,7 @@ TEST(StoredMatrix, the_same_bits_from_memory_and_through_caches_of_any_size) {
                     StoredMatrix matrix(file, source, matrix_product, {0, zig_zag});
                     for (int sweep = 0; sweep < 4; ++sweep) {
                         matrix.apply(x.data(), y.data(), 2, 0);
-                        // Backwards, parts of a result are added in another order.
+                        // A backward sweep adds the parts of a result in another order.
                         if (zig_zag && sweep % 2 == 1) {
                             EXPECT_LE(difference(y, right), 1e-14);
                         } else {
@@ -128,7 +129,7 @@ TEST(StoredMatrix, the_same_bits_from_memory_and_through_caches_of_any_size) {
     }
 }
 
-// Any number of threads: other sums, the same result up to rounding.
+// Another number of threads adds in another order, so the results agree up to rounding.
 TEST(StoredMatrix, any_number_of_workers_gives_the_same_product) {
     StoredRig rig(Encoding::tiers, 200, 3);
     const MatrixFile file = rig.open();

@@ -1,4 +1,5 @@
-// A stored matrix of a small problem, for tests of what reads it: its file, its bytes, and its product in numbers.
+// A stored matrix of a small problem, for tests of the code that reads it: its file, its bytes, and its product from
+// decoded numbers.
 #pragma once
 
 #include <cstring>
@@ -24,7 +25,7 @@ struct StoredRig {
     }
     MatrixFile open() { return MatrixFile::open(context, workers, name); }
 
-    // Whether a batch has the bytes of the file in its first `tiers`.
+    // Whether the first `tiers` tiers of the view equal the file's bytes.
     bool holds(const BatchView& view, const BatchRecord& record, int tiers) const {
         for (int tier = 0; tier < tiers; ++tier) {
             if (record.tier_bytes[tier] == 0) continue;
@@ -34,7 +35,7 @@ struct StoredRig {
         return true;
     }
 
-    // The product of the first `tiers` tiers with x, in the order of the tree, leaf by leaf from what is decoded.
+    // The product of the first `tiers` tiers with x, in the order of the cluster tree, from decoded leaves.
     std::vector<double> product(const MatrixFile& file, const std::vector<double>& x, int tiers) const {
         std::vector<double> y(x.size());
         for (const BatchRecord& batch : file.tables().batches) {
@@ -60,7 +61,7 @@ struct StoredRig {
     Context context = host_context();
     Workers workers{2};
     SmallProblem given;
-    std::vector<unsigned char> bytes;  // of the whole file
+    std::vector<unsigned char> bytes;  // the whole file
 
   private:
     Factors numbers(const MatrixFile& file, const BatchRecord& batch, const LeafPlace& place, int tiers) const {

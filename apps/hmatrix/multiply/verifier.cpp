@@ -1,4 +1,4 @@
-// Checksums of tiers, on the device or by all workers.
+// Computes checksums on the device or with all workers.
 #include "hmatrix/multiply/verifier.hpp"
 
 #include <algorithm>

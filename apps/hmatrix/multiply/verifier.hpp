@@ -1,4 +1,4 @@
-// Whether the bytes of a batch are those that were written: by the checksums of its tiers, where the bytes lie.
+// Compares the bytes of a batch with the checksums of its tiers, in the memory where the bytes lie.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,13 @@
 
 namespace penstock::hmatrix {
 
-enum class Verify : std::uint8_t { first, never, always };  // checksums of what was read: at its first time
+// When a batch is checked: at its first read, never, or at every read.
+enum class Verify : std::uint8_t { first, never, always };
 
 class Verifier {
   public:
-    // Memory of the device is summed there. `workers` and `file` must outlive it.
+    // The place of the bytes. With device memory, the device computes the checksums. Requires: `workers` and `file`
+    // outlive the verifier.
     struct Where {
         const Context& context;
         Workers& workers;
@@ -26,13 +28,13 @@ class Verifier {
 
     struct Part {
         const std::byte* memory = nullptr;
-        std::int64_t begin = 0;  // its first byte is so far into the batch
+        std::int64_t begin = 0;  // offset of `memory` in the batch, in bytes
     };
     struct Tiers {
         int first = 0;
         int end = 0;
     };
-    // Throws Error{corrupt} that names the batch and the tier.
+    // Throws Error{io_error} that names the batch and the tier.
     void check(std::int64_t batch, Tiers tiers, const Part& part);
 
   private:
@@ -41,8 +43,8 @@ class Verifier {
     const MatrixFile& file_;
     Verify how_;
     Workers& workers_;
-    std::unique_ptr<Stream> stream_;      // for memory of the device
-    std::vector<std::uint8_t> verified_;  // tiers of each batch that were, from the first on
+    std::unique_ptr<Stream> stream_;      // only for device memory
+    std::vector<std::uint8_t> verified_;  // for each batch: how many tiers, from the first on, have passed
 };
 
 }  // namespace penstock::hmatrix
