@@ -1,7 +1,8 @@
-// The physics: capacitances of bodies whose values are known, by dense elimination.
+// The physics: capacitances of bodies with known values, solved by dense elimination.
 //
-// The figures are those of centroid collocation on these very meshes: they tell a wrong integral from a right one, as
-// agreement with a coarse body's exact value does not. Errors of cubes are absolute.
+// The expected numbers are those of centroid collocation on exactly these meshes. They tell a wrong integral from a
+// right one; the exact value of the body would not, because a coarse mesh deviates from it. Errors of cubes are
+// absolute.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Solves by Gauss's elimination with row pivots; `a` is row-major and is used up.
+// Solves a x = b by Gaussian elimination with row pivots. `a` is row-major; it is overwritten.
 std::vector<double> solve_dense(std::vector<double> a, std::vector<double> b) {
     const std::size_t n = b.size();
     for (std::size_t k = 0; k < n; ++k) {
@@ -94,7 +95,7 @@ TEST(Capacitance, by_galerkin_is_closer) {
     EXPECT_LT(cube_error, 0) << "Galerkin's energy is a lower bound of capacitance";
 }
 
-// C / (4 pi eps0) of one of two mirrored spheres, from each half of the charge.
+// C / (4 pi eps0) of one of two mirrored spheres, once from each half of the charge.
 std::pair<double, double> mirrored(std::int64_t triangles) {
     const Mesh mesh = mirrored_spheres(triangles);
     const LaplaceProblem problem(mesh);
@@ -109,8 +110,8 @@ std::pair<double, double> mirrored(std::int64_t triangles) {
     return {kInverse4Pi * lower, kInverse4Pi * upper};
 }
 
-// A sphere of radius R at height h above a plane: the images of images give R sinh(u) sum of 1 / sinh(n u) over n,
-// with cosh(u) = h / R.
+// C / (4 pi eps0) of a sphere of radius R whose centre is at height h above a plane, by the method of images: R sinh(u)
+// times the sum over n of 1 / sinh(n u), with cosh(u) = h / R.
 double above_plane(double radius, double height) {
     const double u = std::acosh(height / radius);
     double series = 0;

@@ -1,8 +1,9 @@
-// What fills a matrix: the seam between the H-matrix and the physics.
+// What fills a matrix. This class separates the H-matrix from the physics.
 //
-// An Entries object gives one number for a row and a column, both in the numbering of the mesh. It is called from many
-// threads at once and must not change: a functor, or a user's own C++ or Python function. Functors that also run on a
-// GPU are PODs with a __host__ __device__ call operator (see laplace.hpp, and gpu/functor_on_gpu.hpp).
+// An Entries object returns one number for a row and a column, both in the numbering of the mesh. Many threads call it
+// at once. Requires: a call does not change the object. An object wraps a functor, or a C++ or Python function of the
+// user. A functor that also runs on a GPU is a POD with a __host__ __device__ call operator (see laplace.hpp and
+// gpu/functor_on_gpu.hpp).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ class Entries {
     virtual void column(std::span<const std::int64_t> rows, std::int64_t column, double* out) const = 0;
 };
 
-// A functor `double operator()(std::int64_t row, std::int64_t column) const` as Entries.
+// Turns a functor `double operator()(std::int64_t row, std::int64_t column) const` into Entries.
 template <class Functor>
 class FunctorEntries final : public Entries {
   public:

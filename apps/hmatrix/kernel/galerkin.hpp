@@ -1,9 +1,13 @@
-// The Laplace single layer tested by Galerkin: a symmetric matrix, of integrals over both triangles.
+// The Laplace single layer tested by Galerkin: a symmetric matrix of integrals over pairs of triangles.
 //
-// Single source for host and nvcc. Symmetric to the last bit, for a pair is always integrated in the same order. By the
-// distance of the centroids in longest edges of the larger triangle: the same triangle, exact (Eibert and Hansen 1995);
-// near, seven points outside and the exact potential inside, both ways round and averaged, with four times seven points
-// where the triangles may touch; then seven times seven points; far, three times three.
+// Host and GPU compile this one source. The matrix is symmetric to the last bit, because a pair is always integrated in
+// the same order. The rule depends on the distance of the centroids, in longest edges of the larger triangle:
+// - the same triangle: the exact formula (Eibert and Hansen 1995)
+// - below kApart: seven points on each quarter of the outer triangle, and the exact potential of the inner one; the
+//   mean of both roles
+// - below kSmooth: the same with seven points on the whole outer triangle
+// - below kVerySmooth: seven points on each triangle
+// - from there on: three points on each triangle
 #pragma once
 
 #include "hmatrix/kernel/laplace.hpp"
@@ -12,34 +16,35 @@ namespace penstock::hmatrix {
 
 namespace detail {
 
-// Where the rules begin, in longest edges.
-constexpr double kApart = 1.5;     // closer triangles may touch: the outer one is cut in four
-constexpr double kSmooth = 4;      // from here on product quadrature
-constexpr double kVerySmooth = 24; // from here on with three points
+// Bounds between the rules, in longest edges of the larger triangle.
+constexpr double kApart = 1.5;      // closer triangles may touch
+constexpr double kSmooth = 4;       // from here on both integrals use quadrature
+constexpr double kVerySmooth = 24;  // from here on three points are enough
 
-// Integral over both of 1 / |x - y| of one triangle with itself, in cubic metres.
+// Integral of 1 / |x - y| over x and y in the same triangle, in cubic metres.
 PENSTOCK_HMATRIX_SHARED double self_energy(const Panel& p) {
     const double s = (p.base + p.length[0] + p.length[1]) / 2, a = area(p);
-    // s - l of each edge; that of the longest, which cancels in thin triangles, by Heron's formula from the others.
+    // s - l for each edge of length l. For the longest edge this difference cancels in thin triangles, so Heron's
+    // formula gives it from the other two.
     const double first = (p.base + p.length[1] - p.length[0]) / 2, second = (p.base + p.length[0] - p.length[1]) / 2;
     const double longest = a * a / (s * first * second);
     return 4 * a * a / 3 *
            (std::log(s / longest) / p.base + std::log(s / first) / p.length[0] + std::log(s / second) / p.length[1]);
 }
 
-// A point of the panel's plane in space.
+// Converts the point (x, y) of the panel's plane to space.
 PENSTOCK_HMATRIX_SHARED void place(const Panel& p, double x, double y, double* at) {
     for (int k = 0; k < 3; ++k) at[k] = p.origin[k] + x * p.axis[0][k] + y * p.axis[1][k];
 }
 
-// A triangle in the plane of a panel: where its corners are.
+// A triangle in the plane of a panel, by its corners.
 struct Piece {
     double x[3], y[3];
 };
 
 PENSTOCK_HMATRIX_SHARED Piece whole(const Panel& p) { return {{0, p.base, p.apex[0]}, {0, 0, p.apex[1]}}; }
 
-// One of four like pieces: that at a corner, or (3) the middle one.
+// One of the four congruent quarters of a triangle: the quarter at corner `which`, or the middle one for which = 3.
 PENSTOCK_HMATRIX_SHARED Piece quarter(const Piece& t, int which) {
     Piece cut{};
     for (int k = 0; k < 3; ++k) {
@@ -50,7 +55,7 @@ PENSTOCK_HMATRIX_SHARED Piece quarter(const Piece& t, int which) {
     return cut;
 }
 
-// The seven points of a piece in space, and the weight of each, of a sum of 1.
+// The seven quadrature points of a triangle in space, and their weights, which add up to 1.
 struct Points {
     double at[7][3];
     double weight[7];
@@ -71,7 +76,7 @@ PENSTOCK_HMATRIX_SHARED Points seven_points(const Panel& p, const Piece& t) {
     return points;
 }
 
-// The mean over `outer` of the potential of `inner`.
+// Mean over `outer` of the potential of `inner`. With `cut`, `outer` is divided into quarters.
 PENSTOCK_HMATRIX_SHARED double mean_potential(const Panel& outer, const Panel& inner, bool cut) {
     double sum = 0;
     for (int piece = 0; piece < (cut ? 4 : 1); ++piece) {
@@ -86,7 +91,7 @@ PENSTOCK_HMATRIX_SHARED double inverse_distance(const double* a, const double* b
     return inverse_root(x * x + y * y + z * z);
 }
 
-// The mean over both of 1 / |x - y|, by seven points each.
+// Mean of 1 / |x - y| over both triangles, with seven points on each.
 PENSTOCK_HMATRIX_SHARED double mean_by_seven(const Panel& a, const Panel& b) {
     const Points outer = seven_points(a, whole(a)), inner = seven_points(b, whole(b));
     double sum = 0;
@@ -98,7 +103,7 @@ PENSTOCK_HMATRIX_SHARED double mean_by_seven(const Panel& a, const Panel& b) {
     return sum;
 }
 
-// The same by three points each, halfway from the centroid to the corners.
+// Mean of 1 / |x - y| over both triangles, with three points on each, halfway from the centroid to the corners.
 PENSTOCK_HMATRIX_SHARED double mean_by_three(const Panel& a, const Panel& b) {
     double at[2][3][3];
     for (int side = 0; side < 2; ++side) {

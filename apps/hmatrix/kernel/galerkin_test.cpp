@@ -1,4 +1,4 @@
-// Galerkin's entries against nested adaptive quadrature, and what makes the matrix what it is: symmetry.
+// Compares Galerkin entries with nested adaptive quadrature, and tests that the matrix is symmetric.
 #include "hmatrix/kernel/galerkin.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ Mesh mesh_of(const std::vector<Corners>& all) {
 
 double entry(const Corners& a, const Corners& b) { return LaplaceProblem(mesh_of({a, b})).galerkin()(0, 1); }
 
-// The outer integral by bisection of the exact potential, itself tested elsewhere.
+// The outer integral by adaptive bisection over the exact potential, which laplace_test.cpp tests.
 double nested(const Corners& a, const Corners& b, double relative) {
     const Panel inner = panels(mesh_of({b}))[0];
     const auto f = [&](const Point& p) { return kInverse4Pi * potential(inner, &p.x); };
@@ -59,8 +59,8 @@ TEST(LaplaceGalerkin, collocation_overestimates_the_self_term_by_a_fifth) {
 }
 
 TEST(LaplaceGalerkin, self_term_of_a_needle_does_not_cancel) {
-    // Of a triangle with apex in the middle of its base, the leading terms for small heights h: from the same formula
-    // by hand, with s - base = h^2 to rounding for base 1.
+    // The apex is above the middle of a base of length 1. The expected value has the formula's leading terms for a
+    // small height h, with s - base = h^2 up to rounding.
     const double h = 1e-7;
     const LaplaceProblem problem(mesh_of({{{{0, 0, 0}, {1, 0, 0}, {0.5, h, 0}}}}));
     const double area = h / 2, sum = std::log(1 / (h * h)) + 2 * 2 * std::log(2.0);

@@ -1,10 +1,11 @@
-// The Laplace single layer on flat triangles: the potential of a charge spread evenly over each.
+// The Laplace single layer on flat triangles: the potential of a uniform charge on each triangle.
 //
-// One source for the host (g++, clang) and nvcc, C++17. potential() is exact in exact arithmetic; in doubles it is good
-// to about 1e-12 of its value. Entries carry 1 / (4 pi), so with charge density / eps0 in V/m as unknown
+// Host compilers (g++, clang) and nvcc compile this one source, so it is C++17. potential() is exact in exact
+// arithmetic; in double precision its relative error is about 1e-12. Entries include the factor 1 / (4 pi). The unknown
+// is the charge density divided by eps0, in V/m:
 //     collocation: the matrix is in metres, the right-hand side is the potential in volts;
 //     Galerkin:    the matrix is in cubic metres, the right-hand side is potential times area of the triangle.
-// Either way C / (4 pi eps0) of a conductor at 1 V is the sum of unknown times area, over 4 pi: in metres.
+// With both, C / (4 pi eps0) of a conductor at 1 V is the sum of unknown times area, divided by 4 pi, in metres.
 #pragma once
 
 #include <cmath>
@@ -24,7 +25,7 @@ constexpr double kInverse4Pi = 0.079577471545947667884;
 
 namespace detail {
 
-// Of a positive number: one instruction and two corrections on a GPU, where division and root are long.
+// 1 / sqrt(x) for x > 0. A GPU has one fast instruction for it, and is slow at division and root.
 PENSTOCK_HMATRIX_SHARED double inverse_root(double x) {
 #if defined(__CUDA_ARCH__)
     return rsqrt(x);
@@ -33,7 +34,7 @@ PENSTOCK_HMATRIX_SHARED double inverse_root(double x) {
 #endif
 }
 
-// An observer in the frame of a panel.
+// An observer in the coordinate frame of a panel.
 struct Seen {
     double x, y, height;
 };
@@ -45,17 +46,18 @@ PENSTOCK_HMATRIX_SHARED Seen seen(const Panel& p, const double* at) {
             dx * p.axis[2][0] + dy * p.axis[2][1] + dz * p.axis[2][2]};
 }
 
-// The area, in square metres.
+// Area in square metres.
 PENSTOCK_HMATRIX_SHARED double area(const Panel& p) { return p.base * p.apex[1] / 2; }
 
-// An edge as the observer sees it: how far its line lies in the plane, outward, and where its ends lie along it.
+// An edge relative to the observer: the signed distance of its line in the plane (positive outward), and the positions
+// of its two ends along that line.
 struct Edge {
     double out, from, to;
 };
 
-// What an edge adds: out times ln[(Rb + to) / (Ra + from)], the distances of its ends being Ra and Rb. Each sum is in
-// the form that does not cancel, R - l for negative l, with out^2 + h^2 = (Ra + from) (Ra - from). An observer on the
-// edge or its line is given nothing.
+// Contribution of an edge: out * ln[(Rb + to) / (Ra + from)], where Ra and Rb are the distances of its ends. For a
+// negative position l, R + l would cancel; the code uses (out^2 + h^2) / (R - l) instead. An observer on the edge or on
+// its line gets 0.
 PENSTOCK_HMATRIX_SHARED double edge_term(const Edge& e, double hh, double ra, double rb) {
     const double squared = e.out * e.out + hh, a = ra + std::fabs(e.from), b = rb + std::fabs(e.to);
     const double above = e.to > 0 ? b : a;
@@ -63,14 +65,15 @@ PENSTOCK_HMATRIX_SHARED double edge_term(const Edge& e, double hh, double ra, do
     return squared > 0 && below > 0 ? e.out * std::log(above / below) : 0.0;
 }
 
-// Radon's rule of seven points and degree 5: weights of the centroid and of the two triples, which lie at these
-// multiples of the vectors from centroid to corner.
+// Radon's rule with seven points, of degree 5: the weights of the centroid and of two triples of points. A shift is the
+// position of a point on the vector from centroid to corner, as a multiple of that vector.
 constexpr double kCentroidWeight = 0.225;
 constexpr double kInnerWeight = 0.13239415278850618074, kInnerShift = -0.41042619231534477;
 constexpr double kOuterWeight = 0.12593918054482715260, kOuterShift = 0.69614047802963099;
 
-// x, y: from the centroid to the observer, in the plane; squared: their distance. Wrong by the sixth power of longest
-// edge over distance, times 1e-4.
+// Potential by Radon's rule. (x, y) points from the centroid to the observer in the panel's plane; `squared` is the
+// square of their distance in space. The relative error is about 1e-4 times the sixth power of longest edge over
+// distance.
 PENSTOCK_HMATRIX_SHARED double far_potential(const Panel& p, double x, double y, double squared) {
     const double cx = (p.base + p.apex[0]) / 3, cy = p.apex[1] / 3;
     const double corner_x[3] = {-cx, p.base - cx, p.apex[0] - cx}, corner_y[3] = {-cy, -cy, p.apex[1] - cy};
@@ -84,7 +87,8 @@ PENSTOCK_HMATRIX_SHARED double far_potential(const Panel& p, double x, double y,
     return area(p) * (kCentroidWeight / std::sqrt(squared) + kInnerWeight * inner + kOuterWeight * outer);
 }
 
-// The logarithms of Wilton et al. (1984), with the solid angle of van Oosterom and Strackee (1983) for their arcs.
+// The logarithms of Wilton et al. (1984); the solid angle of van Oosterom and Strackee (1983) replaces their arc
+// tangents.
 PENSTOCK_HMATRIX_SHARED double exact_potential(const Panel& p, const Seen& from) {
     const double hh = from.height * from.height;
     const double x0 = -from.x, x1 = p.base - from.x, x2 = p.apex[0] - from.x, y0 = -from.y, y2 = p.apex[1] - from.y;
@@ -104,8 +108,9 @@ PENSTOCK_HMATRIX_SHARED double exact_potential(const Panel& p, const Seen& from)
 
 }  // namespace detail
 
-// Integral over the panel of dS / |x - y|, in metres; x may lie anywhere, on the panel, its edges and corners too. From
-// reach2 on it is the far rule's, which is better there than the exact sum, and quicker.
+// Integral over the panel of dS / |x - y|, in metres. The observer x may lie anywhere, also on the panel, its edges and
+// corners. Beyond the distance sqrt(reach2) the function uses the far rule, which is faster there and more accurate
+// than the exact sum.
 PENSTOCK_HMATRIX_SHARED double potential(const Panel& p, const double* at) {
     const detail::Seen from = detail::seen(p, at);
     const double x = from.x - (p.base + p.apex[0]) / 3, y = from.y - p.apex[1] / 3;
@@ -116,7 +121,7 @@ PENSTOCK_HMATRIX_SHARED double potential(const Panel& p, const double* at) {
 // Potential of panel `column` at the centroid of panel `row`: the matrix of HACApK's surface charge problem.
 struct LaplaceCollocation {
     const Panel* panels;
-    const double* centroids;  // xyz of each
+    const double* centroids;  // x, y, z of each triangle's centroid
 
     PENSTOCK_HMATRIX_SHARED double operator()(std::int64_t row, std::int64_t column) const {
         return kInverse4Pi * potential(panels[column], centroids + 3 * row);

@@ -1,4 +1,4 @@
-// The exact potential of a triangle against adaptive quadrature: everywhere an observer may stand.
+// Compares the exact potential of a triangle with adaptive quadrature, for observers at all kinds of places.
 #include "hmatrix/kernel/laplace.hpp"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,10 @@ using test::Corners;
 using test::mix;
 
 const Corners kPlain{{{0.1, 0.2, 0.3}, {1.2, 0.1, 0.5}, {0.4, 0.9, 0.1}}};
-const Corners kNeedle{{{0, 0, 0}, {1, 0.3, -0.2}, {0.5, 0.15 + 1e-4, -0.1}}};     // 1e4 : 1, its apex in the middle
-const Corners kSplinter{{{0, 0, 0}, {1e-4, 0.5e-4, 0}, {0.3e-4, 0.8, 0.6}}};      // 1e4 : 1, one short edge
+// Aspect ratio 1e4 : 1, with the apex above the middle.
+const Corners kNeedle{{{0, 0, 0}, {1, 0.3, -0.2}, {0.5, 0.15 + 1e-4, -0.1}}};
+// Aspect ratio 1e4 : 1, with one short edge.
+const Corners kSplinter{{{0, 0, 0}, {1e-4, 0.5e-4, 0}, {0.3e-4, 0.8, 0.6}}};
 
 Panel panel_of(const Corners& t) {
     Mesh mesh;
@@ -30,7 +32,7 @@ double exact(const Corners& t, const Point& at) {
     return potential(panel_of(t), x);
 }
 
-// A point given by its place in the plane (barycentric) and its height in longest edges.
+// The point with barycentric coordinates (a, b, 1 - a - b), raised above the triangle by `height` longest edges.
 Point place(const Corners& t, double a, double b, double height) {
     const Panel p = panel_of(t);
     Point at = mix(t, a, b, 1 - a - b);

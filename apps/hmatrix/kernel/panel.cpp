@@ -1,7 +1,8 @@
-// Panels of a mesh: the geometry of each triangle, worked out once so that an integral over it need not.
+// Computes the panels of a mesh: the geometry of each triangle that all integrals over it share.
 //
-// A frame that is orthonormal to rounding makes every integral that of a triangle whose corners moved by rounding, also
-// where the triangle is a needle: so the second axis is made orthogonal twice, and the longest edge lies on the first.
+// If the frame is orthonormal up to rounding, every integral is that of a triangle whose corners moved by rounding,
+// even for a needle. The code therefore orthogonalises the second axis twice, and puts the longest edge on the first
+// axis.
 #include "hmatrix/kernel/panel.hpp"
 
 #include <cmath>
@@ -12,7 +13,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-constexpr double kFarEdges = 20;  // of an even triangle, measured
+constexpr double kFarEdges = 20;  // measured for an equilateral triangle
 
 double distance(const Point& a, const Point& b) { return std::hypot(b.x - a.x, b.y - a.y, b.z - a.z); }
 
@@ -29,7 +30,7 @@ void normalise(double* v) {
     for (int k = 0; k < 3; ++k) v[k] /= size;
 }
 
-// The corner to begin with: edge 0 then is the longest.
+// The corner to number 0, so that edge 0 is the longest.
 int first_corner(const Point* const (&c)[3]) {
     const double lengths[3] = {distance(*c[0], *c[1]), distance(*c[1], *c[2]), distance(*c[2], *c[0])};
     const int longer = lengths[1] > lengths[0] ? 1 : 0;
@@ -52,8 +53,8 @@ void set_frame(Panel& made, const double* base, const double* apex) {
     }
 }
 
-// The exact sum cancels by the square of the distance, and by the thinness of the triangle; the far rule's error falls
-// with the sixth power of the distance. They meet here, in longest edges.
+// The distance, in longest edges, where both rules are equally accurate. The exact sum cancels more with the square of
+// the distance and for thin triangles; the far rule's error falls with the sixth power of the distance.
 double reach(const Panel& p) { return kFarEdges * std::pow(p.apex[1] / p.base, 1.0 / 8); }
 
 void set_edge(Panel& made, int edge, double dx, double dy) {

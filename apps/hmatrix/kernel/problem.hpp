@@ -1,7 +1,7 @@
-// The surface charge problem of a mesh: what the Laplace functors point into, owned in one place on the host.
+// The surface charge problem of a mesh. It owns, on the host, the arrays that the Laplace functors point into.
 //
-// Functors made here are valid while the problem lives and is not moved. For a GPU, copy panels() and centroids() there
-// and make the functors with pointers to the copies.
+// Requires: the problem outlives its functors and is not moved. For a GPU, the caller copies panels() and centroids()
+// to it and makes functors with pointers to the copies.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace penstock::hmatrix {
 
 class LaplaceProblem {
   public:
-    explicit LaplaceProblem(const Mesh& mesh);  // throws Error{invalid_argument} naming a triangle of no area
+    explicit LaplaceProblem(const Mesh& mesh);  // throws Error{invalid_argument} that names a triangle without area
 
     LaplaceCollocation collocation() const noexcept { return {panels_.data(), &centroids_.data()->x}; }
     LaplaceGalerkin galerkin() const noexcept { return {panels_.data()}; }
@@ -21,9 +21,10 @@ class LaplaceProblem {
     std::int64_t unknowns() const noexcept { return static_cast<std::int64_t>(panels_.size()); }
     const std::vector<Panel>& panels() const noexcept { return panels_; }
     const std::vector<Point>& centroids() const noexcept { return centroids_; }
-    const std::vector<double>& areas() const noexcept { return areas_; }  // square metres
+    const std::vector<double>& areas() const noexcept { return areas_; }  // in square metres
 
-    // C / (4 pi eps0) in metres, of charge density over eps0 (V/m) on each triangle of a body at 1 V.
+    // C / (4 pi eps0) in metres, for the charge density divided by eps0 (V/m) on each triangle of a body at 1 V. Throws
+    // Error{invalid_argument} for another number of densities.
     double capacitance_over_4pi_eps0(const std::vector<double>& density) const;
 
   private:

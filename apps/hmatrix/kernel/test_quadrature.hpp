@@ -1,7 +1,9 @@
-// Numerical integration over a triangle that knows nothing of the formulas under test.
+// Numerical integration over a triangle, independent of the formulas under test.
 //
-// Two ways: adaptive bisection with seven points a piece, for integrands that are smooth enough; and, for the potential
-// anywhere, an integral along the edges in long double: in polar coordinates about the foot of the observer the radius
+// There are two methods. Adaptive bisection with seven points a piece serves integrands that are smooth enough. For the
+// potential at any observer, an integral along the edges in long double is used: in polar coordinates about the
+// observer's foot the radius integrates in closed form. Each edge leaves P times the integral of ds / (R(s) + |h|),
+// which is never singular.
 // integrates at once, and each edge is left with P times the integral of ds / (R(s) + |h|), which is never singular.
 #pragma once
 
@@ -42,7 +44,7 @@ inline double seven_points(const Corners& t, double area, const Integrand& f) {
     return sum * area;
 }
 
-// A triangle and the rule's value on it.
+// A triangle, its area, and the rule's value on it.
 struct Piece {
     Corners corners;
     double area, value;
@@ -60,7 +62,8 @@ inline double refine(const Piece& piece, const Integrand& f, double tolerance, i
     left.value = seven_points(left.corners, left.area, f);
     right.value = seven_points(right.corners, right.area, f);
     const double found = left.value + right.value;
-    const bool agreed = std::fabs(found - piece.value) < tolerance && depth < kDepth - 7;  // not by chance, early
+    // Early agreement can be chance.
+    const bool agreed = std::fabs(found - piece.value) < tolerance && depth < kDepth - 7;
     if (agreed || depth == 0) return found;
     return refine(left, f, tolerance / 1.4, depth - 1) + refine(right, f, tolerance / 1.4, depth - 1);
 }
@@ -75,8 +78,8 @@ inline double potential_by_bisection(const Corners& t, const Point& at, double r
     return integrate(t, relative * scale, [&](const Point& y) { return 1 / apart(at, y); });
 }
 
-// Integral of ds / (sqrt(w^2 + s^2) + h) from lm to lp, w > 0: with s = w sinh(t) a smooth function of t, taken by
-// Gauss's rule of five points on pieces of at most an eighth.
+// Integral of ds / (sqrt(w^2 + s^2) + h) from lm to lp, for w > 0. With s = w sinh(t) the integrand is smooth in t.
+// Gauss's rule with five points integrates it on pieces of at most an eighth.
 inline long double along_edge(long double w, long double h, long double lm, long double lp) {
     const long double root = std::sqrt(10.0L / 7);
     const long double node[3] = {0, std::sqrt(5 - 2 * root) / 3, std::sqrt(5 + 2 * root) / 3};
