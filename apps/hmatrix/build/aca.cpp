@@ -1,4 +1,4 @@
-// Choosing the pivots of a cross approximation, and checking what came out.
+// Chooses the pivots of a cross approximation, and checks the result.
 #include "hmatrix/build/aca.hpp"
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 namespace penstock::hmatrix {
 namespace {
 
-// A wrong entry is one that is off by this many times what entries are off by on average when the block meets eps:
-// kernels that are not smooth on a block miss by orders of magnitude, and smooth ones stay below 10.
+// An entry counts as wrong if its error exceeds this many times the average error of entries in a block that meets eps.
+// A kernel that is not smooth on the block exceeds it by orders of magnitude; smooth kernels stay below 10.
 constexpr double kWrong = 30;
 constexpr int kRepairs = 16;
-// A block up to this smaller side that is not of low rank is stored exactly. A larger one is given up at kMostRank: the
-// work grows with the square of the rank.
+// A block that is not of low rank is stored exactly if its smaller side is at most kExactRank. A larger block is given
+// up at rank kMostRank, because the work grows with the square of the rank.
 constexpr std::int64_t kExactRank = 512;
 constexpr std::int64_t kMostRank = 1000;
 
-// Numbers that look random and are the same in each run.
+// Pseudo-random numbers, the same in each run.
 class Draws {
   public:
     explicit Draws(std::uint64_t seed) : state_(seed) {}
@@ -49,7 +49,7 @@ class Approximation {
         AcaResult result;
         std::int64_t row = options_.from_last_row ? cross_.rows() - 1 : 0;
         bool converged = options_.plus ? with_references() : from(row);
-        if (converged && told_rank_ == 0) told_rank_ = cross_.rank();  // what is repaired comes after it
+        if (converged && told_rank_ == 0) told_rank_ = cross_.rank();  // crosses added by repairs do not count
         while (converged && result.repairs < kRepairs) {
             const auto wrong = wrong_row();
             if (!wrong) break;
@@ -77,7 +77,7 @@ class Approximation {
         return -1;
     }
 
-    // Adds the cross through the largest entry left in a row. False: nothing is left in it.
+    // Adds the cross through the largest remaining entry of a row. Returns false if the row is empty.
     bool add_through(std::int64_t row) {
         cross_.row(row, v_);
         const std::int64_t column = cross_.largest_column(v_);
@@ -96,8 +96,8 @@ class Approximation {
         return true;
     }
 
-    // Crosses from a row on, each through the largest entry of the column before. True: the last one was small, or
-    // there is nothing left. False: no rank is left.
+    // Adds crosses, beginning with `row`; each next row holds the largest entry of the column just added. Returns true
+    // if the last cross was small enough or nothing remains, and false if the rank limit was reached.
     bool from(std::int64_t row) {
         int empty = 0;
         while (rank_left() && row >= 0) {
@@ -135,7 +135,7 @@ class Approximation {
         return row >= 0 && add_through(row);
     }
 
-    // The row of an entry that is wrong, if the draw hits one.
+    // Checks randomly drawn entries. Returns the row of a wrong one, if any.
     std::optional<std::int64_t> wrong_row() {
         const double usual = options_.eps * first_norm_ /
                              std::sqrt(static_cast<double>(cross_.rows()) * static_cast<double>(cross_.columns()));
@@ -147,7 +147,7 @@ class Approximation {
         return std::nullopt;
     }
 
-    // Up to full rank, where the product is the block itself: affordable for small blocks only.
+    // Continues to full rank, where U V^T equals the block. Only small blocks can afford this.
     void finish() {
         if (full_rank() > kExactRank) {
             throw Error(ErrorCode::unsupported, "approximate a block",

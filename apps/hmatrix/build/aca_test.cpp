@@ -1,4 +1,5 @@
-// Cross approximations against the dense block: smooth kernels, blocks of known rank, and blocks that lie in wait.
+// Compares cross approximations with the dense block: smooth kernels, blocks of known rank, and blocks made to deceive
+// the method.
 #include "hmatrix/build/aca.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ std::vector<std::int64_t> range(std::int64_t begin, std::int64_t count) {
     return all;
 }
 
-// A block of `rows` x `columns` entries f(i, j), and an approximation of it.
+// A block with entries f(i, j), and its approximation.
 class Block {
   public:
     Block(std::int64_t rows, std::int64_t columns, const Function& f)
@@ -33,7 +34,7 @@ class Block {
 
     AcaResult by(const AcaOptions& options) const { return approximate(entries_, rows_, columns_, options); }
 
-    // ||block - U V^T|| / ||block||, Frobenius; or the norm of the difference when the block is zero.
+    // ||block - U V^T|| / ||block|| in the Frobenius norm. For a zero block, the norm of the difference.
     double error(const Factors& found) const {
         double wrong = 0, all = 0;
         for (std::size_t j = 0; j < columns_.size(); ++j) {
@@ -64,7 +65,7 @@ std::vector<double> random_numbers(std::int64_t count, unsigned seed) {
     return made;
 }
 
-// The sum of `rank` products of random vectors.
+// A sum of `rank` outer products of random vectors.
 Function of_rank(std::int64_t rank, std::int64_t rows, std::int64_t columns, unsigned seed) {
     const auto u = random_numbers(rank * rows, seed), v = random_numbers(rank * columns, seed + 1);
     return [=](std::int64_t i, std::int64_t j) {
@@ -114,7 +115,7 @@ TEST(Aca, smooth_kernels_on_surfaces_are_approximated_to_about_eps) {
                         }
                     }
                 }
-                // The rule that stops looks at the last cross; what it left out may be a little more than that.
+                // The stopping rule looks at the last cross only, and the dropped part may be a little larger.
                 EXPECT_LE(std::sqrt(wrong / all), 1.5 * eps) << "eps " << eps << ", plus " << plus;
             }
         }
@@ -144,7 +145,8 @@ TEST(Aca, a_zero_block_is_of_rank_zero) {
     }
 }
 
-// Rows of zeros, columns of zeros, a block of zeros beside a smooth one: pivots must be looked for where there are any.
+// Rows of zeros, columns of zeros, or two blocks with zeros between them: the method must look for pivots outside the
+// zeros.
 TEST(Aca, parts_of_zeros_do_not_hide_the_rest) {
     const Function smooth = inverse_distance(1);
     const Function rows = [=](std::int64_t i, std::int64_t j) { return i < 20 ? 0 : smooth(i, j); };
@@ -164,7 +166,7 @@ TEST(Aca, parts_of_zeros_do_not_hide_the_rest) {
     }
 }
 
-// One entry stands out of a smooth block, in a row and a column that no pivot needs.
+// One entry sticks out of a smooth block, in a row and a column that no pivot uses.
 TEST(Aca, a_spike_is_found_by_the_check_of_entries_and_missed_without_it) {
     const Function spiked = [](std::int64_t i, std::int64_t j) {
         return inverse_distance(1)(i, j) + (i == 11 && j == 43 ? 0.5 : 0.0);

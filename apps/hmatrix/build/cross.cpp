@@ -1,4 +1,4 @@
-// Residuals and growth of a cross approximation.
+// Residuals of a cross approximation, and how it grows.
 #include "hmatrix/build/cross.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// A cross approximation under way: the factors so far, and what is left of a row, a column or an entry.
+// A cross approximation in progress: its factors so far, and the residual of a row, a column or an entry.
 //
-// Both ways of choosing pivots (aca.cpp) work on it. What is left is always that of the factors so far, so a cross that
-// is added makes its own row and column vanish, up to rounding.
+// Both pivoting strategies in aca.cpp use it. A residual is always that of the current factors. A cross therefore makes
+// its own row and column of the residual vanish, up to rounding.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,18 @@ class Cross {
     std::int64_t rank() const noexcept { return rank_; }
     std::int64_t evaluated() const noexcept { return evaluated_; }
 
-    // What is left of a row, of a column, of an entry. Throw Error{invalid_argument} for entries that are not finite.
+    // Compute the residual of a row, a column or an entry. Throw Error{invalid_argument} for an entry that is not
+    // finite.
     void row(std::int64_t row, std::vector<double>& out);
     void column(std::int64_t column, std::vector<double>& out);
     double entry(std::int64_t row, std::int64_t column);
 
-    // Adds u v^T; its 2-norm, ||u|| ||v||. The row and the column count as used.
+    // Adds u v^T, marks the row and the column as used, and returns the 2-norm of u v^T, which is ||u|| ||v||.
     double add(std::int64_t row, std::int64_t column, const std::vector<double>& u, const std::vector<double>& v);
     void skip_row(std::int64_t row) { row_used_[row] = true; }
     bool row_used(std::int64_t row) const { return row_used_[row]; }
     bool column_used(std::int64_t column) const { return column_used_[column]; }
-    // The unused place of the largest magnitude; -1 when all are used.
+    // The unused index of largest magnitude; -1 if all are used.
     std::int64_t largest_row(const std::vector<double>& column) const;
     std::int64_t largest_column(const std::vector<double>& row) const;
 

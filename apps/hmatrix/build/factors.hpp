@@ -1,7 +1,7 @@
-// What a leaf holds once it is built: U and V of a low-rank block, or the block itself.
+// The content of a leaf after approximation: U and V of a low-rank block, or the dense block.
 //
-// Column-major throughout, in the order of the cluster tree: the block is U V^T with U rows x rank and V columns x
-// rank; a dense block is rows x columns.
+// All arrays are column-major, in the order of the cluster tree. A low-rank block is U V^T, where U is rows x rank and
+// V is columns x rank. A dense block is rows x columns.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace penstock::hmatrix {
 struct Factors {
     std::int64_t rows = 0;
     std::int64_t columns = 0;
-    std::int64_t rank = 0;  // of a low-rank block; 0 is the zero block
+    std::int64_t rank = 0;  // of a low-rank block; 0 means the zero block
     bool low_rank = false;
-    std::vector<double> u;  // or the dense block
+    std::vector<double> u;  // U, or the dense block
     std::vector<double> v;
 
     std::int64_t values() const noexcept { return low_rank ? rank * (rows + columns) : rows * columns; }

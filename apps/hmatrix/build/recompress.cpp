@@ -1,4 +1,4 @@
-// QR of the factors and SVD of what joins them.
+// QR of both factors, and SVD of the product of their triangles.
 #include "hmatrix/build/recompress.hpp"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ void rotate(double c, double s, double* __restrict x, double* __restrict y, std:
     }
 }
 
-// q = QR in place; R is k x k, column-major. A column that depends on those before it becomes zero, and so does its
-// place on the diagonal.
+// Overwrites q with Q of q = QR, and returns R (k x k, column-major). A column that depends on earlier columns becomes
+// zero, and so does its diagonal element of R.
 std::vector<double> orthonormalise(double* q, std::int64_t rows, std::int64_t k) {
     std::vector<double> r(k * k);
     for (std::int64_t j = 0; j < k; ++j) {
@@ -49,11 +49,12 @@ std::vector<double> orthonormalise(double* q, std::int64_t rows, std::int64_t k)
     return r;
 }
 
-// a = W diag(norms) Z^T with a's columns left as W diag(norms): rotates pairs of columns until all are orthogonal.
+// Factors a = W diag(norms) Z^T, leaves W diag(norms) in a, and returns Z. It rotates pairs of columns until all are
+// orthogonal.
 std::vector<double> jacobi(std::vector<double>& a, std::int64_t k) {
     std::vector<double> z(k * k);
     for (std::int64_t i = 0; i < k; ++i) z[i * k + i] = 1;
-    constexpr int kSweeps = 40;  // six are usual: it converges quadratically
+    constexpr int kSweeps = 40;  // about six are usual, because the convergence is quadratic
     bool rotated = true;
     for (int sweep = 0; rotated && sweep < kSweeps; ++sweep) {
         rotated = false;
@@ -74,7 +75,7 @@ std::vector<double> jacobi(std::vector<double>& a, std::int64_t k) {
     return z;
 }
 
-// One column of q times the k x k matrix's column.
+// out = q * weights, one column of the product of q with a k x k matrix.
 void expand(const std::vector<double>& q, std::int64_t rows, const double* weights, std::int64_t k, double* out) {
     std::fill_n(out, rows, 0.0);
     for (std::int64_t i = 0; i < k; ++i) add(weights[i], q.data() + i * rows, out, rows);

@@ -1,7 +1,9 @@
-// Singular values of a low-rank block, from its factors: what says how much of the block each vector is.
+// The singular value decomposition of a low-rank block, from its factors. A singular value tells how much its vectors
+// contribute to the block.
 //
-// U and V are orthonormalised (Gram-Schmidt, twice), and the small product of the triangles is decomposed by one-sided
-// Jacobi rotations: short loops that need no library. Singular values are right to rounding of the largest.
+// The code orthonormalises U and V (Gram-Schmidt, twice) and decomposes the small product of the two triangular factors
+// by one-sided Jacobi rotations. These are short loops that need no library. Singular values are accurate to rounding
+// of the largest.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +13,7 @@
 
 namespace penstock::hmatrix {
 
-// U diag(sigma) V^T, columns of U and V of norm 1, sigma falling.
+// The block U diag(sigma) V^T. Columns of U and V have norm 1; sigma is falling.
 struct SingularFactors {
     std::int64_t rows = 0;
     std::int64_t columns = 0;

@@ -1,4 +1,4 @@
-// Singular values and vectors of a product of factors, against constructions whose values are known.
+// Compares singular values and vectors of a product of factors with constructions of known values.
 #include "hmatrix/build/recompress.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ double dot(const double* x, const double* y, std::int64_t count) {
     return sum;
 }
 
-// Columns of norm 1, each orthogonal to the others: products of cosines.
+// Orthogonal columns of norm 1, made of cosines.
 std::vector<double> orthonormal(std::int64_t rows, std::int64_t columns) {
     std::vector<double> made(rows * columns);
     for (std::int64_t k = 0; k < columns; ++k) {
@@ -48,7 +48,7 @@ double largest_part_left(const std::vector<double>& q, std::int64_t rows, std::i
     return found;
 }
 
-// ||U V^T of the factors - U diag(sigma) V^T|| over the norm of the first.
+// ||U V^T - U' diag(sigma) V'^T|| / ||U V^T||, where U and V are the given factors and U' and V' are the decomposition.
 double difference(const Factors& given, const SingularFactors& found) {
     double wrong = 0, all = 0;
     for (std::int64_t i = 0; i < given.rows; ++i) {
@@ -73,7 +73,7 @@ TEST(Decompose, finds_the_singular_values_a_block_was_made_of) {
     const std::vector<double> v = orthonormal(columns, rank);
     std::vector<double> sigma(rank);
     for (std::int64_t k = 0; k < rank; ++k) {
-        sigma[k] = std::pow(10.0, -static_cast<double>((k * 5) % rank));  // in no order
+        sigma[k] = std::pow(10.0, -static_cast<double>((k * 5) % rank));  // not sorted
         for (std::int64_t i = 0; i < rows; ++i) u[k * rows + i] *= sigma[k];
     }
     const Factors given{rows, columns, rank, true, u, v};
@@ -104,7 +104,7 @@ TEST(Decompose, keeps_products_of_any_shape_and_orders_singular_values) {
 TEST(Decompose, dependent_columns_leave_nothing_but_rounding) {
     const std::int64_t rows = 40, columns = 30;
     std::vector<double> u = random_numbers(rows * 3, 3), v = random_numbers(columns * 3, 4);
-    for (int copy = 0; copy < 2; ++copy) {  // ranks 3, told as 9
+    for (int copy = 0; copy < 2; ++copy) {  // factors of rank 3 with nine columns
         u.insert(u.end(), u.begin(), u.begin() + rows * 3);
         v.insert(v.end(), v.begin(), v.begin() + columns * 3);
     }

@@ -1,4 +1,4 @@
-// Keeping the two references of ACA+ out of the approximation.
+// Keeps the two references of ACA+ outside the approximation.
 #include "hmatrix/build/references.hpp"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ void References::update(const std::vector<double>& u, const std::vector<double>&
     const double column_before = column_norm();
     if (column_at_ >= 0) subtract(v[column_at_], u, column_);
     if (row_at_ >= 0) subtract(u[row_at_], v, row_);
-    // Rounding is all that is left of a reference that fell by thirteen digits at once.
+    // If the residual of a reference drops by thirteen digits at once, only rounding is left of it.
     constexpr double kNothing = 1e-13;
     if (column_at_ >= 0 && (cross_.column_used(column_at_) || column_norm() <= kNothing * column_before)) {
         renew_column();

@@ -1,7 +1,8 @@
-// The reference row and column of ACA+: what is left of them says where the next pivot is worth having.
+// The reference row and reference column of ACA+ (Bebendorf & Grasedyck 2003). Their residuals tell where the next
+// pivot pays off.
 //
-// A reference must not be part of the approximation, where nothing is left by construction: one that was used, or has
-// become small, is replaced by an unused one. Bebendorf & Grasedyck (2003).
+// A row or column that the approximation has used has no residual and cannot serve as a reference. A reference that was
+// used, or whose residual has become small, is therefore replaced by an unused one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 namespace penstock::hmatrix {
 
 struct Pivot {
-    bool by_row = false;  // the row is given, and its largest column is to be looked for; else the other way round
+    bool by_row = false;  // true: the row is given and its largest column is searched; false: the column is given
     std::int64_t row = -1;
     std::int64_t column = -1;
 };
@@ -21,9 +22,10 @@ struct Pivot {
 class References {
   public:
     explicit References(Cross& cross);
-    // Where the larger of the two references is largest; nothing when both are zero or used up.
+    // The pivot with the largest residual in either reference. Empty if both residuals are zero or both references are
+    // used up.
     std::optional<Pivot> pivot() const;
-    // After a cross u v^T was added.
+    // Updates the references after the caller has added the cross u v^T.
     void update(const std::vector<double>& u, const std::vector<double>& v);
     double row_norm() const;
     double column_norm() const;
@@ -33,7 +35,7 @@ class References {
     void renew_column();
 
     Cross& cross_;
-    std::int64_t row_at_ = -1;  // -1: there is no unused one left
+    std::int64_t row_at_ = -1;  // -1: no unused row is left
     std::int64_t column_at_ = -1;
     std::vector<double> row_;
     std::vector<double> column_;
