@@ -1,4 +1,4 @@
-// See clean.hpp: what is refused, what is removed.
+// See clean.hpp. This file decides what clean() refuses and what it removes.
 #include "hmatrix/geometry/clean.hpp"
 
 #include <cmath>
@@ -62,7 +62,7 @@ void check_values(const Mesh& mesh, const Judged& judged) {
     }
 }
 
-// Keeps the sound triangles, naming vertices by place.
+// Keeps the sound triangles, and numbers their vertices anew, one for each point.
 Mesh kept(const Mesh& mesh, const std::vector<std::int32_t>& place, const Judged& judged) {
     constexpr std::int32_t kNew = -1;
     std::vector<std::int32_t> number(mesh.vertices.size(), kNew);

@@ -1,7 +1,8 @@
-// What a mesh is made of, and the mesh a solver can be given.
+// Inspects a mesh, and makes a mesh that a solver can use.
 //
-// Everything here is judged by where vertices lie, not by their numbers: vertices of equal coordinates are one point.
-// Triangles of the same three points, in any order, are duplicates: they make equal rows, and a singular matrix.
+// All checks compare vertices by their coordinates, not by their indices: vertices with equal coordinates are one
+// point. Triangles with the same three points, in any order, are duplicates. Duplicates make equal rows, and so a
+// singular matrix.
 #pragma once
 
 #include <cstdint>
@@ -13,43 +14,43 @@
 namespace penstock::hmatrix {
 
 struct MeshReport {
-    std::int64_t vertices = 0, triangles = 0;  // as the mesh holds them
-    std::int64_t coincident_vertices = 0;      // at the place of an earlier one
-    std::int64_t unused_vertices = 0;          // no triangle names them
-    std::int64_t duplicate_triangles = 0;      // beyond the first of each
-    std::int64_t bad_indices = 0;              // triangles that name no vertex
-    std::int64_t not_finite = 0;               // triangles with a corner that is not finite
-    std::int64_t without_area = 0;             // finite triangles whose corners lie on a line, or that are tiny slivers
-    std::int64_t coincident_centroids = 0;     // triangles, no duplicates, whose centroid an earlier one has
-    // Of the sound triangles, each counted once:
-    std::int64_t boundary_edges = 0;           // of one triangle
-    std::int64_t non_manifold_edges = 0;       // of three or more
-    std::int64_t components = 0;               // connected by points
-    bool closed = false;                       // no boundary edge (and there are triangles)
-    Point low, high;                           // corners of the bounding box, in metres; zero without sound triangles
-    // Numbers of the first few triangles of each fault.
+    std::int64_t vertices = 0, triangles = 0;  // counts of the mesh as given
+    std::int64_t coincident_vertices = 0;      // vertices with the coordinates of an earlier vertex
+    std::int64_t unused_vertices = 0;          // vertices of no triangle
+    std::int64_t duplicate_triangles = 0;      // all but the first of each set of equal triangles
+    std::int64_t bad_indices = 0;              // triangles with an index outside the vertices
+    std::int64_t not_finite = 0;               // triangles with a corner that is not finite or beyond 1e60 m
+    std::int64_t without_area = 0;             // finite triangles whose corners lie on a line, or nearly so
+    std::int64_t coincident_centroids = 0;     // triangles, not duplicates, with the centroid of an earlier triangle
+    // Counts over the sound triangles, without their duplicates:
+    std::int64_t boundary_edges = 0;      // edges of exactly one triangle
+    std::int64_t non_manifold_edges = 0;  // edges of three or more triangles
+    std::int64_t components = 0;          // sets of triangles that are connected by points
+    bool closed = false;                  // there are triangles and no boundary edges
+    Point low, high;                      // corners of the bounding box, in metres; zero if no triangle is sound
+    // Indices of the first few triangles with each fault.
     std::vector<std::int64_t> first_duplicates, first_bad_indices, first_not_finite, first_without_area,
         first_coincident_centroids;
 
-    bool sound() const noexcept;  // a matrix can be made: no duplicates, nothing bad, not finite, without area
+    bool sound() const noexcept;  // no faults above, so a matrix can be made
 };
 
-MeshReport inspect(const Mesh& mesh);  // never throws for what a mesh holds
+MeshReport inspect(const Mesh& mesh);  // does not throw for any content of the mesh
 
-// What there is to say, a sentence a line: "1,254 duplicate triangles (12, 40, ...)"; nothing is said of zeros, but
-// whether the mesh is closed always is.
+// Describes the report, one statement a line, e.g. "1,254 duplicate triangles (12, 40, ...)". It leaves out counts of
+// zero, but always says whether the mesh is closed.
 std::string describe(const MeshReport& report);
 
 struct CleanOptions {
-    bool refuse_duplicates = false;    // else they are removed, and the report counts them
-    bool refuse_open = false;          // a mesh with boundary edges
+    bool refuse_duplicates = false;  // false: clean() removes them, and the report counts them
+    bool refuse_open = false;        // refuse a mesh with boundary edges
     bool refuse_non_manifold = false;
 };
 
-// The mesh without duplicate triangles and unused vertices, vertices of the same place merged; order stays. `report` is
-// of the mesh as given. Throws Error{invalid_argument} naming numbers of triangles: for what cannot be mended (bad
-// indices, numbers that are not finite, no area, coincident centroids, duplicates of different value) and for what
-// options refuse. The report is filled in then, too.
+// Returns the mesh without duplicate triangles and unused vertices, and merges vertices with equal coordinates. The
+// order stays. `report` describes the given mesh, also if clean() throws. Throws Error{invalid_argument} that names
+// triangles, for faults that cannot be repaired: bad indices, numbers that are not finite, no area, coincident
+// centroids, and duplicates with different values. Also throws for what `options` refuse.
 Mesh clean(const Mesh& mesh, const CleanOptions& options, MeshReport& report);
 
 }  // namespace penstock::hmatrix

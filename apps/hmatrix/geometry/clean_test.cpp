@@ -1,4 +1,4 @@
-// Reports of meshes with one fault each, and what cleaning makes of them.
+// Reports of meshes with one fault each, and the results of cleaning them.
 #include "hmatrix/geometry/clean.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// See clean.hpp: the report, and its words.
+// See clean.hpp. This file makes the report and its text.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -17,7 +17,7 @@ void note(std::int64_t& count, std::vector<std::int64_t>& first, std::size_t tri
     if (first.size() < kFirst) first.push_back(static_cast<std::int64_t>(triangle));
 }
 
-// The sound triangles, each once, by points.
+// The sound triangles without duplicates; corners are the first vertex of each point.
 struct Surface {
     std::vector<Triangle> triangles;
     std::vector<std::int64_t> numbers;
@@ -45,7 +45,7 @@ void count_vertices(const Mesh& mesh, const std::vector<std::int32_t>& place, Me
     std::vector<char> used(mesh.vertices.size());
     for (const Triangle& t : mesh.triangles) {
         for (const std::int32_t corner : t) {
-            const auto v = static_cast<std::size_t>(corner);  // of a negative number: past the end
+            const auto v = static_cast<std::size_t>(corner);  // a negative index becomes a large one, past the end
             if (v < used.size()) used[v] = 1;
         }
     }

@@ -1,4 +1,4 @@
-// Centroids and areas: the two things of a mesh that everything above asks for.
+// Centroids, areas and the tests of single triangles that the solver uses.
 #include "hmatrix/geometry/mesh.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// A triangle mesh: what a boundary-element problem is posed on. One unknown lives on each triangle.
+// A triangle mesh: the domain of a boundary-element problem. Each triangle has one unknown.
 //
-// Lengths are in metres unless a reader was told another unit. Triangles name vertices by position, from 0. A Mesh may
-// hold anything a file held; what the solver needs of it is checked and mended in clean.hpp.
+// Lengths are in metres unless a reader was told another unit. Triangles refer to vertices by index, from 0. A Mesh may
+// hold anything that a file held; clean.hpp checks and repairs what the solver needs.
 #pragma once
 
 #include <array>
@@ -22,18 +22,20 @@ using Triangle = std::array<std::int32_t, 3>;
 struct Mesh {
     std::vector<Point> vertices;
     std::vector<Triangle> triangles;
-    std::vector<double> values;  // one number a triangle where the file has them (.pbf: potential in volts), else empty
+    // One value a triangle if the file has them (.pbf: potential in volts), otherwise empty.
+    std::vector<double> values;
 
     std::int64_t unknowns() const noexcept { return static_cast<std::int64_t>(triangles.size()); }
 };
 
-// Finite, and so near that no square of a square of a length overflows: within 1e60 m of the planes through the origin.
+// Whether the point is finite and within 1e60 m of the planes through the origin, so that the fourth power of a length
+// does not overflow.
 bool in_range(const Point& p);
 
 std::vector<Point> centroids(const Mesh& mesh);
-std::vector<double> areas(const Mesh& mesh);  // square metres
+std::vector<double> areas(const Mesh& mesh);  // in square metres
 
-// Whether three corners are finite and span a triangle: its height over the longest edge is above rounding.
+// Whether the corners are finite and span a triangle whose height, relative to its longest edge, is above rounding.
 bool has_area(const Point& a, const Point& b, const Point& c);
 
 }  // namespace penstock::hmatrix

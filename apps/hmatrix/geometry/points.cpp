@@ -1,4 +1,5 @@
-// See points.hpp. Equal things are found by sorting: no hash, so no input is slow, and results do not depend on one.
+// See points.hpp. Sorting finds equal items. It needs no hash, so no input is slow, and the results do not depend on a
+// hash function.
 #include "hmatrix/geometry/points.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which vertices lie in the same place, and what that makes of triangles: for inspect() and clean().
+// Finds vertices with equal coordinates and faulty triangles, for inspect() and clean().
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace penstock::hmatrix {
 
-// For each vertex the first vertex of equal coordinates (0 and -0 are equal); itself where it is the first, or is not
-// finite.
+// For each vertex, the index of the first vertex with equal coordinates (0 equals -0). A vertex that is not finite gets
+// its own index.
 std::vector<std::int32_t> first_of_place(const std::vector<Point>& vertices);
 
 enum class Fault : std::uint8_t { none, duplicate, bad_index, not_finite, without_area };
 
-// The fault of each triangle. A duplicate is told by its points; `original[t]` is the triangle it repeats, else t.
+// The fault of each triangle. Triangles are duplicates if they have the same points. original[t] is the triangle that t
+// repeats, or t itself.
 struct Judged {
     std::vector<Fault> faults;
     std::vector<std::int64_t> original;

@@ -1,4 +1,4 @@
-// See read.hpp: which format a file is in, and the way from a path to its bytes.
+// See read.hpp. This file reads the bytes of a path and recognises the format.
 #include "hmatrix/geometry/read.hpp"
 
 #include <fcntl.h>
@@ -57,13 +57,13 @@ struct Refusal {
     throw Error(std::move(info));
 }
 
-// /dev/zero has no end, and all of a disk is no mesh.
+// A device may have no end, as /dev/zero, or be a whole disk.
 void refuse_devices(const struct stat& about, const std::string& path) {
     if (!S_ISCHR(about.st_mode) && !S_ISBLK(about.st_mode)) return;
     refuse_file(path, {ErrorCode::invalid_argument, "it is a device", "give a file, or a pipe with a mesh"});
 }
 
-// The whole of a file, of a pipe too.
+// Reads a file, or a pipe, to its end.
 std::string bytes_of(const std::string& path) {
     const Descriptor file(path);
     struct stat about {};
@@ -88,7 +88,7 @@ std::string ending(const std::string& name) {
     return found;
 }
 
-// The first word that is no comment: "" in an empty file. Text formats begin with it.
+// The first word that is not in a comment, or "" if there is none. Every text format begins with a typical word.
 std::string_view opening(std::string_view bytes) {
     Source source(bytes.substr(0, 65536), {});
     return source.next_word('#').value_or(std::string_view{});
@@ -139,7 +139,7 @@ Mesh parse_mesh(std::string_view bytes, const std::string& name, const ReadOptio
         throw Error(ErrorCode::invalid_argument, "read mesh",
                     "a unit of " + std::to_string(options.unit_metres) + " m; it must be above 0");
     }
-    constexpr std::string_view kMark = "\xef\xbb\xbf";  // of UTF-8, before the text of some editors
+    constexpr std::string_view kMark = "\xef\xbb\xbf";  // byte order mark of UTF-8, which some editors write
     if (bytes.starts_with(kMark)) bytes.remove_prefix(kMark.size());
     Source source(bytes, name);
     if (bytes.empty()) source.refuse("the file is empty");

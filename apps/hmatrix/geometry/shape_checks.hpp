@@ -1,4 +1,4 @@
-// What all shapes refuse: numbers of triangles and sizes that make no surface.
+// Checks that all shapes share: the number of triangles, and sizes in metres.
 #pragma once
 
 #include <cmath>

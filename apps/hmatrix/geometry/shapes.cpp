@@ -1,4 +1,4 @@
-// See shapes.hpp: the cube, the torus, what is made of spheres, and shapes by name. Spheres themselves: sphere.cpp.
+// See shapes.hpp. The cube, the torus, shapes made from spheres, and shapes by name. sphere.cpp makes spheres.
 #include "hmatrix/geometry/shapes.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Positions 0 .. 1 of the n + 1 lines across a face.
+// Positions, from 0 to 1, of the n + 1 lines across a face.
 std::vector<double> lines(std::int32_t n, bool graded) {
     std::vector<double> at(static_cast<std::size_t>(n) + 1);
     for (std::int32_t i = 0; i <= n; ++i) {
@@ -23,7 +23,7 @@ std::vector<double> lines(std::int32_t n, bool graded) {
     return at;
 }
 
-// Numbers the points of the cube's surface lattice as they are first met, so that faces share them.
+// Numbers the points of the cube's surface lattice in the order of first use, so that faces share vertices.
 class Lattice {
   public:
     Lattice(Mesh& mesh, const std::vector<double>& at, double edge) : mesh_(mesh), at_(at), edge_(edge) {}
@@ -42,7 +42,7 @@ class Lattice {
     std::map<std::array<std::int32_t, 3>, std::int32_t> number_;
 };
 
-// The face across `axis`, at its lower or upper end.
+// Adds the face that is normal to `axis`, at its lower or upper end.
 void add_face(Mesh& mesh, Lattice& lattice, std::int32_t n, std::size_t axis, bool upper) {
     const std::size_t u = (axis + 1) % 3, v = (axis + 2) % 3;
     for (std::int32_t i = 0; i < n; ++i) {
@@ -62,7 +62,7 @@ void add_face(Mesh& mesh, Lattice& lattice, std::int32_t n, std::size_t axis, bo
     }
 }
 
-// The least n with factor * n^2 >= triangles.
+// The smallest n with factor * n^2 >= triangles.
 std::int32_t least(std::int64_t triangles, std::int64_t factor) {
     std::int64_t n = 1;
     n = std::max<std::int64_t>(n, static_cast<std::int64_t>(std::sqrt(static_cast<double>(triangles / factor))) - 1);
@@ -70,7 +70,7 @@ std::int32_t least(std::int64_t triangles, std::int64_t factor) {
     return static_cast<std::int32_t>(n);
 }
 
-// Harmonic polynomials of the direction, each within [-1, 1]: x y z is of degree 3, Re (x + i y)^8 of degree 8.
+// Sum of harmonic polynomials of the direction d, within [-1, 1]: x y z of degree 3 and Re (x + i y)^8 of degree 8.
 double bumps(const Point& d) {
     const double r2 = d.x * d.x + d.y * d.y, angle = std::atan2(d.y, d.x);
     return 0.6 * std::pow(3.0, 1.5) * d.x * d.y * d.z + 0.4 * r2 * r2 * r2 * r2 * std::cos(8 * angle);

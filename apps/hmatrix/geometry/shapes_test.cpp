@@ -1,4 +1,4 @@
-// Surfaces made by rule: their counts, that they are closed and turned outward, and what they refuse.
+// Surfaces made by rule: their counts, that they are closed with outward normals, and which requests they refuse.
 #include "hmatrix/geometry/shapes.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Of the body inside: positive when normals point outward.
+// Volume of the enclosed body; positive if normals point outward.
 double volume(const Mesh& mesh) {
     double sum = 0;
     for (const auto& [i, j, k] : mesh.triangles) {
@@ -28,7 +28,7 @@ double surface(const Mesh& mesh) {
     return sum;
 }
 
-// Every edge is met once each way.
+// Expects that each edge appears once in each direction.
 void expect_closed(const Mesh& mesh) {
     std::map<std::pair<int, int>, int> edges;
     for (const Triangle& t : mesh.triangles) {
@@ -40,7 +40,7 @@ void expect_closed(const Mesh& mesh) {
     }
 }
 
-// V - E + F.
+// The Euler characteristic V - E + F.
 std::int64_t euler(const Mesh& mesh) {
     return static_cast<std::int64_t>(mesh.vertices.size()) - mesh.unknowns() * 3 / 2 + mesh.unknowns();
 }

@@ -1,4 +1,4 @@
-// Geodesic spheres: an icosahedron, cut. Corners on shared edges are made once and found again by the edge they lie on.
+// Geodesic spheres, cut from an icosahedron. Corners on a shared edge are made once and looked up by their edge.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,7 +28,7 @@ Mesh icosahedron() {
     return mesh;
 }
 
-// Cuts every triangle of a mesh into parts^2, its new corners on the sphere.
+// Cuts every triangle of a mesh into parts^2 triangles, with new corners on the sphere.
 class Cutter {
   public:
     Cutter(const Mesh& mesh, std::int32_t parts) : from_(mesh), parts_(parts) { cut_.vertices = mesh.vertices; }
@@ -40,7 +40,7 @@ class Cutter {
     }
 
   private:
-    // The corner at i parts toward b and j parts toward c from a.
+    // The corner that lies i parts toward b and j parts toward c, seen from a, for a triangle (a, b, c).
     std::int32_t corner(const Triangle& t, std::int32_t i, std::int32_t j) {
         const std::array<std::int32_t, 3> share{parts_ - i - j, i, j};
         for (std::size_t k = 0; k < 3; ++k) {
@@ -92,7 +92,7 @@ class Cutter {
     std::int32_t parts_;
     Mesh cut_;
     std::unordered_map<std::uint64_t, std::vector<std::int32_t>> edges_;
-    std::vector<std::int32_t> inside_;  // corners within the triangle being cut, -1: not made yet
+    std::vector<std::int32_t> inside_;  // corners inside the current triangle; -1: not made yet
 };
 
 }  // namespace

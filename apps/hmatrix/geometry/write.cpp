@@ -1,4 +1,4 @@
-// See write.hpp. Numbers are put together byte by byte, so files are the same from any machine.
+// See write.hpp. Numbers are written byte by byte, so the files are equal on every machine.
 #include "hmatrix/geometry/write.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void check(const std::string& path, const Mesh& mesh, const std::vector<FaceNumb
     }
 }
 
-// The bytes of a word, the most significant first or last.
+// Appends a word, with its most significant byte first (big endian) or last.
 void put(WholeFile& file, std::uint64_t word, int bytes, std::endian order) {
     char raw[8];
     for (int k = 0; k < bytes; ++k) {

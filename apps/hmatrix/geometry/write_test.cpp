@@ -1,4 +1,4 @@
-// Surfaces as files: read back number by number, and what is left when writing fails.
+// Surfaces as files: read back number by number. A failed write leaves the old file.
 #include "hmatrix/geometry/write.hpp"
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ Number big_endian(const std::string& bytes, std::size_t at) {
     return value;
 }
 
-// The offset behind a line of the file; fails the test when it is not there.
+// The offset after a line of the file. Fails the test if the line is missing.
 std::size_t behind(const std::string& bytes, const std::string& line) {
     const std::size_t at = bytes.find(line + "\n");
     EXPECT_NE(at, std::string::npos) << line;
