@@ -13,7 +13,7 @@ namespace penstock::hmatrix {
 constexpr int kDigits = 4;
 constexpr double kTopDigit = 126;
 constexpr int kMaxTiers = 6;  // tiers of a leaf, see tiers.hpp
-constexpr int kPad = 4;  // a column of digits is padded to a multiple of this many bytes
+constexpr int kPad = 4;       // a column of digits is padded to a multiple of this many bytes
 
 // The scale for values whose largest magnitude is `largest`; 1 for largest = 0.
 inline double digit_scale(double largest) noexcept { return largest > 0 ? largest / kTopDigit : 1; }

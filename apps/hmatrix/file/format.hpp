@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "a .hmat file is littl
 
 constexpr char kMagic[8] = {'P', 'S', 'H', 'M', 'A', 'T', '\r', '\n'};
 constexpr std::uint32_t kVersion = 1;
-constexpr std::int64_t kPage = 4096;  // bytes; every batch begins at a multiple of it
+constexpr std::int64_t kPage = 4096;     // bytes; every batch begins at a multiple of it
 constexpr std::int64_t kTierAlign = 64;  // bytes; every tier begins at a multiple of it within its batch
 
 enum class Encoding : std::uint32_t { fp64 = 0, tiers = 1 };
@@ -28,26 +28,26 @@ struct FileHeader {
     char magic[8];
     std::uint32_t version;
     std::uint32_t encoding;
-    std::uint32_t tiers;              // 1 for fp64
-    std::uint32_t reserved;           // 0
+    std::uint32_t tiers;     // 1 for fp64
+    std::uint32_t reserved;  // 0
     std::int64_t unknowns;
     std::int64_t leaves;
     std::int64_t low_rank_leaves;
     std::int64_t batches;
     std::int64_t leaf_table_offset;   // LeafRecord[leaves]
     std::int64_t batch_table_offset;  // BatchRecord[batches]
-    std::int64_t order_offset;  // int64[unknowns]: position in the matrix -> the user's unknown
-    std::int64_t about_offset;  // JSON text that describes the problem
+    std::int64_t order_offset;        // int64[unknowns]: position in the matrix -> the user's unknown
+    std::int64_t about_offset;        // JSON text that describes the problem
     std::int64_t about_bytes;
     std::int64_t file_bytes;
     std::int64_t fp64_bytes;  // size of U, V and the dense blocks as doubles, at accuracy `eps`
-    std::int64_t rank_sum;  // sum of the ranks of all low-rank leaves, at accuracy `eps`
-    double eps;  // accuracy that the user asked for
+    std::int64_t rank_sum;    // sum of the ranks of all low-rank leaves, at accuracy `eps`
+    double eps;               // accuracy that the user asked for
     double eta;
     std::int64_t leaf_size;
     double accuracies[kMaxTiers];  // accuracies[i]: relative Frobenius error of a leaf read from tiers 0 to i
     double sampled_error;  // ||(H - A) x|| / ||A x|| on sampled rows, measured at assembly; negative: not measured
-    std::uint32_t tables_checksum;    // CRC-32 from leaf_table_offset to the end of the file
+    std::uint32_t tables_checksum;  // CRC-32 from leaf_table_offset to the end of the file
     std::uint32_t header_checksum;  // CRC-32 of all bytes of the header before this field
 };
 
@@ -63,7 +63,7 @@ struct LeafRecord {
 
 struct BatchRecord {
     std::int64_t offset;  // of the first byte, from the beginning of the file
-    std::int64_t bytes;  // without the zeros up to the next page
+    std::int64_t bytes;   // without the zeros up to the next page
     std::int64_t first_leaf;
     std::int64_t leaves;
     std::int64_t tier_begin[kMaxTiers];  // from `offset`; an unused tier is empty and begins at `bytes`

@@ -48,7 +48,7 @@ class MatrixFile {
     // Length of the first `tiers` tiers of a batch, from the batch's offset on.
     std::int64_t prefix_bytes(std::int64_t batch, int tiers) const noexcept;
     std::int64_t prefix_bytes(int tiers) const noexcept;  // sum over all batches
-    std::int64_t largest_batch() const noexcept;  // bytes of the largest batch, with all its tiers
+    std::int64_t largest_batch() const noexcept;          // bytes of the largest batch, with all its tiers
 
     // The Error for a batch whose tier `tier` does not match its checksum.
     Error damaged(std::int64_t batch, int tier) const;

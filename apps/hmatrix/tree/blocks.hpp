@@ -12,7 +12,7 @@
 namespace penstock::hmatrix {
 
 struct Leaf {
-    std::int64_t row = 0;  // first row, in the order of the cluster tree
+    std::int64_t row = 0;     // first row, in the order of the cluster tree
     std::int64_t column = 0;  // first column
     std::int64_t rows = 0;
     std::int64_t columns = 0;

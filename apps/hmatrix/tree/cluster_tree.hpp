@@ -33,7 +33,7 @@ struct Cluster {
 };
 
 struct ClusterTree {
-    std::vector<Cluster> clusters;  // the root comes first
+    std::vector<Cluster> clusters;    // the root comes first
     std::vector<std::int64_t> order;  // position -> point
 };
 
