@@ -1,4 +1,4 @@
-// The one place that turns a mistaken operation or a system result into a Completion.
+// The one place that turns an invalid operation or the result of a system call into a Completion.
 #include "path/check.hpp"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// make_path: from a name to a path.
+// make_path: makes the path of a PathKind.
 #include "path/cufile/cufile.hpp"
 #include "path/make.hpp"
 

@@ -1,4 +1,4 @@
-// What the factory gives and what single paths (null, posix, uring, memory_store) do beyond the common contract.
+// The factory, and what single paths (null, posix, uring, memory_store) do beyond the common contract.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -36,7 +36,7 @@ TEST(MakePath, auto_is_no_path_and_the_error_names_those_that_are) {
     EXPECT_THROW(make_path(PathKind::memory, {}), Error);
 }
 
-// The stand-ins uring_absent.cpp and aio_absent.cpp, in builds that have them.
+// In builds without a library, uring_absent.cpp or aio_absent.cpp stands in for the path.
 TEST(MakePath, a_build_without_a_library_says_which_to_install) {
     std::vector<std::pair<PathKind, std::string>> lacking;
 #ifndef PENSTOCK_HAS_URING
@@ -75,7 +75,7 @@ TEST(NullPath, completes_everything_and_moves_nothing) {
     EXPECT_EQ(path->reap(done, Deadline::never()), 0u);
 }
 
-// A System on which every read fails once with each of the errnos and then comes short.
+// Every read fails once with each of the errnos and then returns fewer bytes than asked for.
 class Rough final : public os::System {
   public:
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
@@ -145,14 +145,14 @@ TEST(UringPath, belongs_to_the_thread_that_first_submits_not_to_its_maker) {
     const Operation read{Direction::read, &file.handle, 0, memory.data(), 4096, 1};
     std::thread([&] { EXPECT_EQ(run(*path, read).bytes, 4096u); }).join();
     std::thread([&] { EXPECT_EQ(path->submit({&read, 1}), 1u); }).join();
-    path.reset();  // its last user has ended: the destructor still gets the completion
+    path.reset();  // the thread that used the ring has ended, and the destructor must still get the completion
 }
 
 TEST(UringPath, without_memory_to_lock_goes_on_unregistered_and_says_so) {
     rlimit limit{};
     ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &limit), 0);
     if (::geteuid() == 0) GTEST_SKIP() << "root may lock any amount of memory";
-    const rlimit little{kMiB, limit.rlim_max};  // enough for a ring, not for an arena
+    const rlimit little{kMiB, limit.rlim_max};  // enough for a ring, too little for an arena
     ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &little), 0);
     const os::Arena arena({.bytes = 2 * kMiB});
     PathOptions options;

@@ -1,4 +1,4 @@
-// The Path kit's rigs of this machine: files in a folder, files in a MemoryStore.
+// Rigs for the Path kit that run on any machine: files in a folder, and files in a MemoryStore.
 #pragma once
 
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 
 namespace penstock::conformance {
 
-inline std::string test_folder() { return testing::TempDir(); }  // TEST_TMPDIR, else /tmp
+inline std::string test_folder() { return testing::TempDir(); }  // TEST_TMPDIR, or /tmp when it is not set
 
-// An unlinked file of a folder, open both ways.
+// A file without a name in `folder`, open with and without O_DIRECT.
 class OpenFile {
   public:
     OpenFile(const std::string& folder, std::uint64_t id, const Bytes& contents, bool writable) {
@@ -75,7 +75,7 @@ class FileRig final : public Rig {
         files_.push_back(std::make_unique<OpenFile>(folder_, files_.size() + 1, contents, writable));
         FileHandle handle = files_.back()->handle;
         if (traits.offset_step > 1) {
-            handle.offset_alignment = traits.offset_step;  // an empty file's own answer may be coarser
+            handle.offset_alignment = traits.offset_step;  // the alignment found for an empty file may be coarser
             handle.memory_alignment = traits.memory_step;
         }
         return handle;
@@ -83,7 +83,7 @@ class FileRig final : public Rig {
     FileHandle closed_file() override {
         FileHandle file;
         file.id = 1'000'000;
-        file.buffered_fd = file.direct_fd = 1'000'000;  // above any descriptor of a test
+        file.buffered_fd = file.direct_fd = 1'000'000;  // no test opens this many descriptors
         file.writable = true;
         return file;
     }

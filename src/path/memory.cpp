@@ -1,5 +1,6 @@
-// The memory path: files are byte vectors of a MemoryStore. Work is done at reap, oldest first, so that a path
-// destroyed with operations pending, and memory reused too early, behave as with a real asynchronous path.
+// The memory path: its files are byte vectors of a MemoryStore. reap() does the work, oldest operation first. So a path
+// that is destroyed with operations pending, and memory that is reused too early, behave as with a real asynchronous
+// path.
 #include <deque>
 
 #include "path/check.hpp"

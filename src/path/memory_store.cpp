@@ -1,4 +1,4 @@
-// MemoryStore: one lock over all files. It is an oracle, not a fast path.
+// MemoryStore: one lock guards all files. Tests compare with it, so it is simple and not fast.
 #include "path/memory_store.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// MemoryStore: files held in memory, found by FileHandle::id. The oracle of tests, and a path with no system under it.
+// MemoryStore: files held in memory, found by FileHandle::id. Tests compare real paths with it, because no part of the
+// system is below it.
 //
-// Thread-safe: each call is atomic, as pread and pwrite of a local file system are in practice.
+// Thread-safe. Each call is atomic, as pread and pwrite of a local file system are in practice.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +15,18 @@ namespace penstock::path {
 
 class MemoryStore {
   public:
-    void put(std::uint64_t id, std::vector<std::byte> contents);  // makes or replaces
+    void put(std::uint64_t id, std::vector<std::byte> contents);  // makes the file or replaces its contents
     void erase(std::uint64_t id);
-    std::vector<std::byte> contents(std::uint64_t id) const;  // empty when there is no such file
-    bool resize(std::uint64_t id, std::uint64_t bytes);       // false: no such file
+    std::vector<std::byte> contents(std::uint64_t id) const;  // empty if there is no such file
+    bool resize(std::uint64_t id, std::uint64_t bytes);       // false: there is no such file
 
-    // Bytes moved, fewer at the end of the file; -EBADF when there is no such file, -ENOSPC beyond capacity. A write
-    // past the end extends the file, with zeros in between.
+    // Return the number of bytes moved, which is less than asked for at the end of the file or of the capacity. Return
+    // -EBADF if there is no such file, and -ENOSPC for a write that starts at or past the capacity. A write past the
+    // end fills the gap with zeros.
     std::int64_t read(std::uint64_t id, std::uint64_t offset, std::span<std::byte> to) const;
     std::int64_t write(std::uint64_t id, std::uint64_t offset, std::span<const std::byte> from);
 
-    // No file grows beyond this: a full disk, for tests.
+    // Files cannot grow beyond this. Tests set it to imitate a full disk.
     void set_capacity(std::uint64_t bytes_per_file);
 
   private:

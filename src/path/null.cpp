@@ -1,4 +1,5 @@
-// The null path: every operation is done at once and nothing moves. It measures what everything above paths costs.
+// The null path: it completes every operation at once and moves no bytes. It measures the cost of all layers above the
+// paths.
 #include "path/check.hpp"
 #include "path/make.hpp"
 #include "path/ready.hpp"

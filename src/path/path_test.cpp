@@ -1,4 +1,4 @@
-// Every path and every decorator against the Path kit, and the kit against paths that break the contract.
+// Runs the Path kit on every path and decorator, and on paths that break the contract, which the kit must notice.
 #include <gtest/gtest.h>
 
 #include "conformance/path_suite.hpp"
@@ -11,7 +11,7 @@
 namespace penstock::conformance {
 namespace {
 
-// A path that this machine or build lacks is skipped with its own words.
+// If this machine or build lacks the path, the test is skipped and prints the path's own reason.
 PathCase on_files(const std::string& name, PathKind kind, const std::string& folder) {
     return {name, [=](std::string& why) -> std::unique_ptr<Rig> {
                 try {
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
                                                                     .delay = std::chrono::microseconds(300)}))}),
     path_test_name);
 
-// What the kit says of memory behind a path with these faults: the first check that breaks, or nothing.
+// Returns the name of the first check of the kit that fails for a memory path with these faults, or nothing.
 std::string verdict(const path::FaultOptions& faults) {
     WrappedRig rig(std::make_unique<StoreRig>(), with_faults(faults));
     rig.traits.patience = std::chrono::milliseconds(50);
@@ -98,7 +98,7 @@ TEST(PathKit, notices_an_error_that_should_not_be) {
     EXPECT_NE(verdict({.full_from = 4096}).find("errno 28"), std::string::npos);
 }
 
-// Breaks the contract in ways that the fault decorator does not.
+// Breaks the contract in ways that the fault decorator cannot.
 class Sloppy final : public Path {
   public:
     enum class Habit { takes_too_many, writes_past_the_range, throws_tags_away };

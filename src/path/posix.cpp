@@ -1,5 +1,5 @@
-// The buffered and direct paths: one pread or pwrite for each operation, done inside submit. One in flight: the caller
-// gets each completion before the next operation starts, and can overlap its own work with it.
+// The buffered and direct paths: submit() makes one pread or pwrite for each operation and takes one operation at a
+// time. The caller gets each completion before the next operation starts, and can do its own work in between.
 #include <cerrno>
 
 #include "base/path_traits.hpp"

@@ -1,4 +1,4 @@
-// Ready: completions waiting to be reaped, of paths that finish an operation inside submit(). First in, first out.
+// Ready: the queue of completions of a path that finishes operations inside submit(). First in, first out.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Ready {
     void push(const Completion& completion) { waiting_.push_back(completion); }
     std::size_t size() const noexcept { return waiting_.size(); }
     bool empty() const noexcept { return waiting_.empty(); }
-    // Moves out as many as fit; returns how many.
+    // Moves out as many completions as fit and returns their number.
     std::size_t pop(std::span<Completion> completions) {
         const std::size_t count = std::min(completions.size(), waiting_.size());
         std::copy_n(waiting_.begin(), count, completions.begin());

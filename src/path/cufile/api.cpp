@@ -1,4 +1,4 @@
-// What cuFile reports, made readable: its error codes in words, its statistics as numbers.
+// Turns cuFile's error codes into words and its statistics into numbers.
 #include "path/cufile/api.hpp"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // The part of the cuFile C interface that Penstock uses: layouts, constants and a table of functions.
 //
-// The library is opened at run time, so nothing of it is linked or included; layouts are pinned here by size and offset
-// as measured from the libraries 1.14 to 1.20 on 64-bit Linux. A function the library lacks (too old) is nullptr.
+// Penstock opens the library at run time and neither links it nor includes its headers. The sizes and offsets below
+// were measured with versions 1.14 to 1.20 on 64-bit Linux. A function that an older library lacks is nullptr.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 namespace penstock::path::cufile {
 
 inline constexpr int kFirstError = 5001, kLastError = 5099;
-inline constexpr int kCudaError = 5011;  // Status::cuda holds a CUresult
+inline constexpr int kCudaError = 5011;  // Status::cuda then holds a CUresult
 inline constexpr int kInvalidHandle = 5027;
 inline constexpr int kDriverAlreadyOpen = 5026;
 
@@ -83,7 +83,7 @@ static_assert(sizeof(BatchEvent) == 24 && offsetof(BatchEvent, status) == 8 && o
 static_assert(sizeof(Properties) == 56 && offsetof(Properties, status_flags) == 24 &&
               offsetof(Properties, max_batch_size) == 48);
 
-// Parameters that can be set before the driver opens.
+// Parameters that must be set before the driver opens.
 enum class BoolParameter : int { allow_compat = 1, force_compat = 2, skip_topology = 10 };
 enum class StringParameter : int { log_level = 0, log_file = 1, log_directory = 2 };
 
@@ -92,15 +92,16 @@ inline constexpr std::size_t kStatsBytes = 8192;  // more than any version write
 inline constexpr std::size_t kGpuBlockBytes = 248, kMaxGpus = 16;
 inline constexpr std::size_t kGpuP2pReads = 56, kGpuNvfsReads = 64, kGpuPosixReads = 72;
 inline constexpr std::size_t kGpuP2pWrites = 160, kGpuNvfsWrites = 168, kGpuPosixWrites = 176;
-// Offset of the GPU count; the blocks begin 8 bytes later. `version` as get_version says it, e.g. 1150.
+// Offset of the number of GPUs. The blocks begin 8 bytes later. `version` is what get_version returns, for example
+// 1150.
 constexpr std::size_t gpu_count_offset(int version) noexcept { return version >= 1190 ? 1136 : 1024; }
 
-// Storage operations by the way they took, summed over GPUs.
+// Numbers of storage operations, by the way the bytes took, summed over GPUs.
 struct Operations {
     std::uint32_t gpus = 0;
     std::uint64_t nvfs_reads = 0, nvfs_writes = 0, p2p_reads = 0, p2p_writes = 0, posix_reads = 0, posix_writes = 0;
 };
-// From a buffer of kStatsBytes that stats_l3 filled.
+// Requires: `stats` points to kStatsBytes bytes that stats_l3 filled.
 Operations count_operations(const unsigned char* stats, int version) noexcept;
 
 struct Api {
@@ -118,15 +119,15 @@ struct Api {
     void (*batch_destroy)(BatchId) = nullptr;
     Status (*read_async)(Handle, void*, std::size_t*, off_t*, off_t*, ssize_t*, void*) = nullptr;
     Status (*write_async)(Handle, void*, std::size_t*, off_t*, off_t*, ssize_t*, void*) = nullptr;
-    Status (*set_bool)(int, bool) = nullptr;  // from 1.14, as the next
+    Status (*set_bool)(int, bool) = nullptr;  // since 1.14, like set_string
     Status (*set_string)(int, const char*) = nullptr;
-    Status (*pool_slabs)(std::size_t*, std::size_t*, int) = nullptr;  // from 1.15, as the next
+    Status (*pool_slabs)(std::size_t*, std::size_t*, int) = nullptr;  // since 1.15, like the three functions below
     Status (*set_stats_level)(int) = nullptr;
     Status (*stats_start)() = nullptr;
     Status (*stats_l3)(void*) = nullptr;
 };
 
-// "5033: nvidia-fs could not be set up"; with the CUresult where that is the cause.
+// For example "5033: nvidia-fs could not be set up". Names the CUresult if CUDA is the cause.
 std::string error_text(const Status& status);
 std::string error_text(int code);
 

@@ -1,4 +1,4 @@
-// Owning libcufile's driver: one for each process, opened after the probe survived it, with a cache of file handles.
+// See cufile.hpp. The driver opens only after the probe has opened it in another process and survived.
 #include "path/cufile/cufile.hpp"
 
 #include <sys/stat.h>
@@ -19,7 +19,8 @@ Error open_natively() {
                  "use gds-compat in a process that does not use gds, or after the contexts that used gds are closed");
 }
 
-// libcufile itself is one for each process, so the process has one slot for its owner. It holds nothing alive.
+// libcufile has one driver in a process, so the process has one slot for the driver's owner. The slot keeps nothing
+// alive.
 struct Slot {
     std::mutex mutex;
     std::weak_ptr<CuFile> owner;

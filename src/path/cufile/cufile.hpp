@@ -1,9 +1,9 @@
-// CuFile: NVIDIA's libcufile behind an owner, and what is known about it on this machine.
+// CuFile: owns NVIDIA's libcufile, and says what it can do on this machine.
 //
-// libcufile is trusted with nothing before it has proven itself: its driver first opens in a separate process
-// (penstock-cufile-probe) under a time limit, because some versions hang and some of its calls crash. What the probe
-// saw is the status; only then is the driver opened here. "Native" means shown by cuFile's own counters for a file on
-// the same file system; everything else is compatibility mode, whatever the configuration hopes for.
+// Some versions of libcufile hang, and some of its calls crash. So a separate process (penstock-cufile-probe) opens the
+// driver first, under a time limit. Its findings become the CuFileStatus, and only then does this process open the
+// driver. "Native" means that cuFile's own counters showed native transfers for a file on the same file system.
+// Everything else counts as compatibility mode, whatever the configuration says.
 #pragma once
 
 #include <chrono>
@@ -27,81 +27,82 @@ const char* to_string(CuFileMode mode) noexcept;
 
 struct CuFileOptions {
     bool force_compat = false;
-    // Opening then takes 0.2 s less, but starting the counters crashed in libcufile 1.15 (H200 host): no evidence.
+    // Saves 0.2 s at opening. But then starting the counters crashes libcufile 1.15, so there is no evidence.
     bool skip_topology = false;
     cufile::LibraryOptions libraries{};
-    std::string probe_program;  // empty: penstock-cufile-probe beside our own program or library
+    std::string probe_program;  // empty: penstock-cufile-probe beside the running program or library
     std::chrono::milliseconds probe_limit{10'000};
-    int device_index = 0;  // CUDA ordinal that the probe reads into
+    int device_index = 0;  // CUDA ordinal of the device that the probe reads into
 };
 
 struct CuFileStatus {
     CuFileMode mode = CuFileMode::unusable;
     bool usable = false;
-    std::string cause;  // why unusable, or why not native; empty when native
+    std::string cause;  // why cuFile is unusable or not native; empty when native
     std::string advice;
     std::string library;           // the file that was loaded
     int version = 0;               // 1150 is 1.15
-    bool counters = false;         // level 3 statistics were read without harm
-    bool native_possible = false;  // nvidia-fs or PCI peer-to-peer is there: a file may be native
+    bool counters = false;         // the probe read level 3 statistics without a crash
+    bool native_possible = false;  // nvidia-fs or PCI peer-to-peer is there, so a file may be native
     cufile::Properties properties{};
-    std::uint32_t pool_slabs = 0;  // buffers of the compatibility mode's smallest pool; 0: unknown
-    std::string last_step;         // what the probe did last
+    std::uint32_t pool_slabs = 0;  // buffers in the smallest pool of the compatibility mode; 0: unknown
+    std::string last_step;         // the last step that the probe began
     std::vector<std::string> notes;
     std::string version_text() const;  // "libcufile 1.15"
 };
 
-// Runs the probe: nothing of libcufile enters this process. With a file, that file is also registered, read and
-// compared.
+// Runs the probe. libcufile is not loaded into this process. If `file` is given, the probe also registers it, reads it
+// and compares the bytes.
 CuFileStatus probe_cufile(const CuFileOptions& options, const std::string& file = {});
 
 class CuFile {
   public:
-    CuFile(const CuFileOptions& options, CuFileStatus status);  // opens the driver; use open_cufile
+    CuFile(const CuFileOptions& options, CuFileStatus status);  // opens the driver; callers use open_cufile
     ~CuFile();
     CuFile(const CuFile&) = delete;
     CuFile& operator=(const CuFile&) = delete;
 
     const CuFileStatus& status() const noexcept { return status_; }
-    // What holds where compatibility mode is not forced: the status itself, or, when it was forced, that of a probe
-    // that runs once. Tells what this machine lacks for native transfers from what somebody asked for.
+    // The status without forced compatibility mode. If compatibility mode was forced, the first call runs a probe
+    // without it. So the caller can tell what this machine lacks from what the user asked for.
     const CuFileStatus& unforced();
     const cufile::Api& api() const noexcept { return library_.api; }
     const CuFileOptions& options() const noexcept { return options_; }
 
-    // The mode that files on this file's file system get; asked once for each file system, by the probe, and only where
-    // native is possible at all. The cause tells why a file is not native.
+    // The mode of files on the file system of `file`. The probe finds it once for each file system, and only where
+    // native transfers are possible. `cause` says why the file is not native.
     struct FileMode {
         CuFileMode mode = CuFileMode::compat;
         std::string cause;
     };
     FileMode mode_of(const FileHandle& file);
 
-    // The registered handle of a file, made at first use. On failure returns nullptr and sets `error` (cuFile's code).
+    // Returns the registered handle of a file and registers it at first use. On failure returns nullptr and sets
+    // `error` to cuFile's code.
     cufile::Handle handle_of(const FileHandle& file, bool direct, int& error);
-    void forget(std::uint64_t file_id) noexcept;  // before the file's descriptors close
+    void forget(std::uint64_t file_id) noexcept;  // Requires: the file's descriptors are still open.
 
-    // Level 3 counters since the driver opened, summed over GPUs; nothing when they could not be read safely.
+    // Level 3 counters since the driver opened, summed over GPUs. Empty if they cannot be read safely.
     std::optional<CuFileCounters> counters() const;
 
   private:
-    using Key = std::pair<std::uint64_t, bool>;  // file id, through the O_DIRECT descriptor
+    using Key = std::pair<std::uint64_t, bool>;  // file id; whether through the O_DIRECT descriptor
     CuFileOptions options_;
     CuFileStatus status_;
     cufile::Library library_;
-    bool owns_driver_ = false;  // somebody else in the process may have opened it
+    bool owns_driver_ = false;  // false if other code in this process opened it first
     mutable std::mutex mutex_;  // guards handles_, modes_ and unforced_
     std::map<Key, cufile::Handle> handles_;
-    std::map<std::uint64_t, FileMode> modes_;  // by device number of the file system
+    std::map<std::uint64_t, FileMode> modes_;  // by the file system's device number
     std::optional<CuFileStatus> unforced_;
 };
 
-// libcufile's driver is one for each process, so its owner is too: callers share it, and the last one closes it. Throws
-// Error{unsupported} with the cause when cuFile is unusable, or open already with other settings that make a
-// difference: forcing compatibility mode makes none where native transfers are impossible.
+// Returns the owner of the process's only libcufile driver. Callers share the owner, and the last one closes the
+// driver. Throws Error{unsupported} with the cause if cuFile is unusable, or if it is open with other settings that
+// matter. Forced compatibility mode does not matter where native transfers are impossible.
 std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options = {});
 
-// gds, gds_compat, gds_batch or gds_stream over options.cufile. Throws Error{unsupported} with the cause.
+// Makes gds, gds_compat, gds_batch or gds_stream over options.cufile. Throws Error{unsupported} with the cause.
 std::unique_ptr<Path> make_cufile_path(PathKind kind, const PathOptions& options);
 
 }  // namespace penstock::path

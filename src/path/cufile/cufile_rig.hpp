@@ -1,4 +1,4 @@
-// For tests of cuFile: what the stand-in library is told by the environment.
+// Helpers for tests of cuFile: they set the environment variables that control the stand-in library.
 #pragma once
 
 #include <cstdlib>
@@ -6,7 +6,7 @@
 
 namespace penstock::path {
 
-// An environment variable for the length of a test.
+// Sets an environment variable and removes it when the test ends.
 class Variable {
   public:
     Variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }

@@ -1,4 +1,4 @@
-// cuFile through a stand-in library: the probe and its verdicts, one driver a process, and the paths' protocol.
+// cuFile through a stand-in library: what the probe finds, one driver in a process, and the contract of the paths.
 #include "path/cufile/cufile.hpp"
 
 #include <dlfcn.h>
@@ -73,7 +73,7 @@ class CuFileTest : public testing::Test {
         return {direction, &file_, offset, memory_ + offset, bytes, tag};
     }
 
-    // Moves the whole file in pieces, whatever the path takes at a time; returns completions in order of arrival.
+    // Moves the whole file in pieces, as many at a time as the path accepts. Returns completions in order of arrival.
     std::vector<Completion> move_all(Path& path, Direction direction, std::uint64_t piece_bytes) {
         std::vector<Completion> all;
         const std::uint64_t pieces = kFileBytes / piece_bytes;
@@ -342,7 +342,7 @@ TEST_F(CuFileTest, gds_moves_bytes_where_native_was_shown_and_the_counters_agree
 TEST_F(CuFileTest, gds_fails_an_operation_whose_file_system_was_not_shown_native) {
     const Behaviour native("native");
     auto path = make(PathKind::gds);
-    const Behaviour no_longer("none");  // the probe of this file's file system sees compatibility mode
+    const Behaviour no_longer("none");  // the probe now sees compatibility mode for this file system
     const auto done = move_all(*path, Direction::read, kFileBytes);
     ASSERT_EQ(done.size(), 1u);
     EXPECT_EQ(done[0].status, ErrorCode::unsupported);

@@ -1,4 +1,4 @@
-// One driver of cuFile a process: who asks for gds-compat of one that may move bytes natively is refused.
+// A process has one cuFile driver: asking for gds-compat is refused when the driver may move bytes natively.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
-// The gds and gds-compat paths: one cuFileRead or cuFileWrite for each operation, done inside submit.
+// The gds and gds-compat paths: submit() makes one cuFileRead or cuFileWrite for each operation.
 //
-// Same calls, different promises. gds moves bytes only where cuFile was seen to be native on that file system and fails
-// elsewhere; gds-compat is for when compatibility mode is what one wants to use, or to measure.
+// Both make the same calls and promise different things. gds moves bytes only if the probe saw native transfers on that
+// file system, and fails otherwise. gds-compat is for users who want to use or to measure compatibility mode.
 #include "path/cufile/gds.hpp"
 
 #include <cerrno>
@@ -103,7 +103,8 @@ Prepared prepare(const Operation& operation, const Capabilities& capabilities, C
         prepared.refused.status = ErrorCode::unsupported;
         return prepared;
     }
-    // In compatibility mode the page cache is the one advantage cuFile has left.
+    // In compatibility mode cuFile reads through the page cache when it has a buffered descriptor, which is its one
+    // advantage.
     const bool direct = (native && operation.file->direct_fd >= 0) || operation.file->buffered_fd < 0;
     int error = 0;
     prepared.handle = cufile.handle_of(*operation.file, direct, error);

@@ -1,7 +1,7 @@
-// The gds-batch path: many operations handed to cuFile at once, completions collected by polling.
+// The gds-batch path: it hands many operations to cuFile at once and polls for their completions.
 //
-// Entries are matched by cookie, since a batch keeps no order. In compatibility mode each entry takes a buffer of a
-// fixed pool and submitting blocks for ever when the pool is empty, so the depth never exceeds the pool.
+// A batch keeps no order, so entries are matched by cookie. In compatibility mode each entry takes a buffer from a
+// fixed pool. Submitting blocks for ever when the pool is empty, so the depth never exceeds the pool.
 #include <algorithm>
 #include <vector>
 
@@ -11,9 +11,9 @@
 namespace penstock::path {
 namespace {
 
-constexpr std::uint32_t kUsualBatch = 128;           // of libraries that do not say
-constexpr std::uint32_t kUsualSlabs = 32;            // the smallest pool that was ever shipped
-constexpr auto kPatience = std::chrono::seconds(1);  // of one status call
+constexpr std::uint32_t kUsualBatch = 128;           // the limit of libraries that do not report one
+constexpr std::uint32_t kUsualSlabs = 32;            // the smallest pool of any released version
+constexpr auto kPatience = std::chrono::seconds(1);  // how long one status call may wait
 
 std::uint32_t depth_of(const PathOptions& options) {
     const CuFileStatus& status = options.cufile->status();
@@ -59,10 +59,10 @@ class GdsBatchPath final : public Path {
     std::shared_ptr<CuFile> cufile_;
     Capabilities capabilities_;
     cufile::BatchId batch_ = nullptr;
-    bool broken_ = false;                      // the batch was given up; operations fail from then on
+    bool broken_ = false;                      // abandon() destroyed the batch: later operations fail
     std::vector<std::uint64_t> tags_;          // by slot; the cookie of an entry is its slot + 1
     std::vector<std::size_t> free_;            // slots
-    std::vector<cufile::BatchEntry> entries_;  // of one submit
+    std::vector<cufile::BatchEntry> entries_;  // of the current submit
     std::vector<cufile::BatchEvent> events_;
     Ready ready_;
 };
@@ -130,7 +130,7 @@ void GdsBatchPath::collect(Deadline deadline) {
     }
 }
 
-// The batch no longer answers. Destroying it ends its work, so that memory is the caller's again.
+// Called when the batch stops answering. Destroying the batch ends its work, so the caller may reuse the memory.
 void GdsBatchPath::abandon(int error) {
     api().batch_destroy(batch_);
     broken_ = true;

@@ -1,7 +1,7 @@
-// The gds-stream path: cuFile reads and writes queued on a device stream, in order with its other work.
+// The gds-stream path: it queues cuFile reads and writes on a device stream, in order with the stream's other work.
 //
-// cuFile keeps the addresses of size, offsets and result until the stream has run the operation, so a slot owns them
-// and is reused only after the event behind its operation is done.
+// cuFile keeps the addresses of size, offsets and result until the stream has run the operation. So a slot owns these
+// values, and is reused only after the event behind its operation is done.
 #include <sys/types.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class GdsStreamPath final : public Path {
     std::shared_ptr<CuFile> cufile_;
     Stream& stream_;
     Capabilities capabilities_;
-    std::vector<Slot> slots_;  // never resized: cuFile holds addresses in it
+    std::vector<Slot> slots_;  // never resized: cuFile holds addresses of its elements
     std::vector<Slot*> free_;
     std::deque<Slot*> running_;  // in stream order
     Ready ready_;
@@ -87,11 +87,12 @@ void GdsStreamPath::start(const Operation& operation) {
     try {
         stream_.record(*slot.done);
     } catch (const Error& error) {
-        slot.failure = error.info();  // the device failed; submit does not throw, so reap tells
+        slot.failure = error.info();  // submit() does not throw, so reap() reports the failure of the device
     }
 }
 
-// The stream runs in order, so the oldest is done first. A failed device ends every wait with its error.
+// The stream runs in order, so its oldest operation finishes first. If the device failed, every wait ends with its
+// error.
 bool GdsStreamPath::finish_oldest(Deadline deadline) {
     Slot& slot = *running_.front();
     Completion completion;

@@ -1,5 +1,5 @@
-// The cuFile paths against the Path kit: over the stand-in library on the emulated device everywhere, and over the real
-// library on a GPU where there are both.
+// The cuFile paths under the Path kit: everywhere with the stand-in library on the emulated device, and with the real
+// library where there is one and a GPU.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -107,7 +107,7 @@ PathCase over_stand_in(const std::string& name, PathKind kind) {
             [kind](std::string&) { return std::make_unique<CuFileRig>(kind, make_host_device(), stand_in(kind)); }};
 }
 
-// Asked once: the real library takes files of the folder that the tests use.
+// Finds once whether the real library accepts files of the tests' folder.
 const path::CuFileStatus& real_status() {
     static const path::CuFileStatus status = [] {
         path::CuFileOptions options;
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Real, PathSuite,
                                       over_the_real_library("gds_stream", PathKind::gds_stream)}),
                          path_test_name);
 
-// What compatibility mode does is counted as such, by cuFile itself: the negative control of every claim of "direct".
+// The negative control of every claim of "direct": cuFile itself counts what its compatibility mode moves as such.
 TEST(RealCuFile, counts_what_its_compatibility_mode_moves) {
     std::string why;
     if (cuda_device_count(why) == 0) GTEST_SKIP() << why;

@@ -1,4 +1,4 @@
-// dlopen and dlsym for cuFile; see the header for the order of the search and for what may not be done here.
+// See library.hpp. Uses dlopen and dlsym.
 #include "path/cufile/library.hpp"
 
 #include <dlfcn.h>
@@ -192,9 +192,7 @@ std::optional<Library> open_library(const LibraryOptions& options, std::string& 
     return library;
 }
 
-bool user_logs() {
-    return !environment("CUFILE_LOGFILE_PATH").empty() || !environment("CUFILE_ENV_PATH_JSON").empty();
-}
+bool user_logs() { return !environment("CUFILE_LOGFILE_PATH").empty() || !environment("CUFILE_ENV_PATH_JSON").empty(); }
 
 std::vector<std::string> configure(const Api& api, const Setup& setup) {
     std::vector<std::string> notes;

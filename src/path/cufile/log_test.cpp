@@ -1,4 +1,4 @@
-// libcufile keeps a log in the current directory before anything can be set: the probe has it keep none.
+// libcufile writes a log to the current directory before any setting can stop it. The probe must leave no such log.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// posix_spawn, a pipe and a deadline. The child leads a process group of its own, so that whatever it starts dies with
-// it at the limit; its standard error goes nowhere, because libcufile talks there.
+// See probe.hpp. The child leads a process group of its own, so that the processes it starts also end when the time
+// limit kills the group. Its standard error is /dev/null, because libcufile writes messages there.
 #include "path/cufile/probe.hpp"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ constexpr const char* kProgram = "penstock-cufile-probe";
 constexpr const char* kNoLog = "CUFILE_LOGFILE_PATH=/dev/null";
 constexpr auto kAfterKill = std::chrono::seconds(1);
 
-// What posix_spawn is told; owned so that every way out frees it.
+// The arguments of posix_spawn. The class owns them so that they are freed on every return.
 class Spawn {
   public:
     Spawn() {
@@ -54,8 +54,8 @@ class Spawn {
     }
 
   private:
-    // The caller's. libcufile keeps a log in the current directory before anything can be set: here it keeps none,
-    // unless the user has said where.
+    // The caller's environment. libcufile writes a log to the current directory before any setting can stop it. So the
+    // child gets a setting that turns the log off, unless the user configured one.
     static std::vector<char*> environment() {
         std::vector<char*> all;
         for (char** one = environ; *one != nullptr; ++one) all.push_back(*one);
@@ -68,7 +68,7 @@ class Spawn {
     posix_spawnattr_t attributes_;
 };
 
-// Everything the child says until it closes its end; false at the deadline.
+// Reads what the child writes until the child closes its end. Returns false at the deadline.
 bool read_all(int fd, Deadline deadline, std::string& text) {
     while (true) {
         pollfd wait{fd, POLLIN, 0};
@@ -90,7 +90,8 @@ bool collect(pid_t child, Deadline deadline, ProbeRun& run) {
     while (true) {
         const pid_t got = ::waitpid(child, &state, WNOHANG);
         if (got == child) break;
-        if (got < 0 && errno != EINTR) return true;  // somebody else reaped it: nothing is known of its end
+        // other code in this process reaped it, so its exit status is unknown
+        if (got < 0 && errno != EINTR) return true;
         if (deadline.passed()) return false;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }

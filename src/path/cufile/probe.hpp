@@ -1,4 +1,4 @@
-// Running the probe program: in its own process, under a time limit, its words read from a pipe.
+// Runs the probe program in its own process, under a time limit, and reads its output from a pipe.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,17 @@ namespace penstock::path {
 
 struct ProbeRun {
     bool started = false;
-    bool timed_out = false;  // and killed
-    int signal = 0;          // that ended it; 0: it ended by itself
+    bool timed_out = false;  // the limit passed and the process group was killed
+    int signal = 0;          // the signal that ended the program; 0: it exited
     int exit_code = 0;
-    std::map<std::string, std::string> words;  // key=value lines; the last of equal keys
-    std::string cause;                         // why it did not start
+    std::map<std::string, std::string> words;  // from key=value lines; of equal keys the last one counts
+    std::string cause;                         // why the program did not start
 };
 
 ProbeRun run_probe(const std::string& program, const std::vector<std::string>& arguments,
                    std::chrono::milliseconds limit);
 
-// The probe program beside our own program or library, or in the folders where packages put it; empty: not found.
+// Searches beside the running program or library, then in the folders where packages install it. Empty: not found.
 std::string find_probe_program();
 
 }  // namespace penstock::path

@@ -1,4 +1,4 @@
-// From what the probe saw to what may be believed: the verdict, its cause, and what to do about it.
+// Turns what the probe saw into a CuFileStatus: what works, why not, and what to do about it.
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -53,7 +53,7 @@ void read_properties(const ProbeRun& run, const CuFileOptions& options, CuFileSt
     status.native_possible = !options.force_compat && (nvfs || p2p);
 }
 
-// How the probe ended when it did not end by itself; empty when it did.
+// Says how the probe ended if a signal or the time limit ended it. Otherwise returns an empty string.
 std::string death_of(const ProbeRun& run, const CuFileOptions& options) {
     const std::string step = word(run, "step");
     if (run.timed_out) {
@@ -64,7 +64,7 @@ std::string death_of(const ProbeRun& run, const CuFileOptions& options) {
     return "";
 }
 
-// Steps whose failure costs the counters, or nothing, but not the driver.
+// A failure of these steps costs at most the counters. The driver still works.
 bool harmless(const std::string& step) {
     return step == "stats_start" || step == "stats_l3" || step == "driver_close" || step == "end";
 }
@@ -154,7 +154,7 @@ CuFileStatus probe_cufile(const CuFileOptions& options, const std::string& file)
         return status;
     }
     ProbeRun run = run_probe(program, arguments_of(options, file, true), options.probe_limit);
-    // Without statistics the rest may still work, and is worth knowing.
+    // The driver may work although its statistics crash, so the probe runs again without them.
     if (run.started && (run.signal != 0 || run.timed_out) && word(run, "step") == "stats_start") {
         run = run_probe(program, arguments_of(options, file, false), options.probe_limit);
     }

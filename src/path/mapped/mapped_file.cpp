@@ -1,6 +1,6 @@
-// One mapped file. Mappings reach to the next segment boundary past the end of the file, so that a growing file needs a
-// new part seldom; memory past the end is never touched, because every view is cut at the size fstat gives. hugetlbfs
-// is the exception: it would grow the file to the length of the mapping.
+// See mapped_file.hpp. A mapping reaches to the next segment boundary past the end of the file, so that a growing file
+// seldom needs a new part. No code touches memory past the end, because every view is cut at the size that fstat gives.
+// On hugetlbfs the mapping ends at the file's size, because mapping more would make the file grow.
 #include "path/mapped/mapped_file.hpp"
 
 #include <sys/mman.h>
@@ -15,8 +15,8 @@
 namespace penstock::path {
 namespace {
 
-constexpr std::uint64_t kBlockMax = 16 * kMiB;  // unmapped in one piece: each unmapping interrupts every CPU
-constexpr std::size_t kBlocksMax = 8;        // half-read ones that stay mapped
+constexpr std::uint64_t kBlockMax = 16 * kMiB;    // unmapped in one piece, because each unmapping interrupts every CPU
+constexpr std::size_t kBlocksMax = 8;             // how many partly read blocks stay mapped
 constexpr std::uint64_t kHugetlbfs = 0x958458F6;  // linux/magic.h
 
 bool on_hugetlbfs(int fd) noexcept {
@@ -44,14 +44,14 @@ MappedFile::~MappedFile() {
 int MappedFile::cover(const FileHandle& file, std::uint64_t size) {
     const std::uint64_t mapped = parts_.empty() ? 0 : parts_.back().start + parts_.back().bytes;
     if (size <= mapped) return 0;
-    // Twice what is mapped already, so that a file that grows by small steps has few parts.
+    // Doubling keeps the number of parts low when a file grows in small steps.
     const std::uint64_t end = on_hugetlbfs(file.buffered_fd)
                                   ? size
                                   : align_up(mapped == 0 ? size : std::max(size, 2 * mapped), options_.segment_bytes);
     void* memory = ::mmap(nullptr, end - mapped, PROT_READ | (file.writable ? PROT_WRITE : 0), MAP_SHARED,
                           file.buffered_fd, static_cast<off_t>(mapped));
     if (memory == MAP_FAILED) return errno;
-    // Unmapping pages of a mapping without this advice marks each as accessed, under the lock that makes pread slow.
+    // Without this advice, unmapping marks each page as accessed, under the same lock that makes pread slow.
     ::madvise(memory, end - mapped, MADV_SEQUENTIAL);
     parts_.push_back({mapped, end - mapped, static_cast<std::byte*>(memory)});
     return 0;
@@ -131,8 +131,8 @@ std::string MappedFile::refusal() const {
     return refusal_;
 }
 
-// The next segment starts where the last one ends. It ends with the page that holds the file's last byte, at a segment
-// boundary or at the end of its part, whichever comes first.
+// A segment starts where the previous one ends. It ends at the first of these: the page with the file's last byte, a
+// segment boundary, the end of its part.
 bool MappedFile::next_segment(std::uint64_t size, Segment& segment) const noexcept {
     const std::uint64_t start = segments_.empty() ? 0 : segments_.back().start + segments_.back().bytes;
     if (start >= size) return false;
@@ -158,7 +158,7 @@ std::uint64_t MappedFile::register_next(const FileHandle& file, std::string& why
         why = refusal_;
         if (!refusal_.empty() || !next_segment(size, segment)) return 0;
     }
-    // Outside the lock: pinning a segment takes milliseconds, and transfers go on meanwhile.
+    // Not under mutex_: pinning a segment takes milliseconds, and transfers must go on meanwhile.
     const bool done = options_.device->register_host(segment.memory, segment.bytes, !file.writable, why);
     const std::lock_guard lock(mutex_);
     if (!done) {

@@ -1,4 +1,4 @@
-// MappedFile: the parts and registered segments of one mapped file. Private to Mappings.
+// MappedFile: the mapped parts and registered segments of one file. Only Mappings uses it.
 #pragma once
 
 #include <cstddef>
@@ -24,33 +24,33 @@ class MappedFile {
     std::uint64_t register_next(const FileHandle& file, std::string& why);
     bool registered(std::uint64_t offset, std::uint64_t bytes) const;
     std::string refusal() const;
-    // See Mappings::copied. The memory to unmap now, in whole pages.
+    // See Mappings::copied. Returns the memory to unmap now, in whole pages.
     std::vector<std::span<std::byte>> copied(std::uint64_t offset, std::uint64_t bytes);
 
   private:
-    struct Part {  // [start, start + bytes) of the file at memory; the last part may reach past the end of the file
+    struct Part {  // bytes [start, start + bytes) of the file; the last part may reach past the end of the file
         std::uint64_t start = 0;
         std::uint64_t bytes = 0;
         std::byte* memory = nullptr;
     };
-    struct Segment {  // a registered range; inside one part
+    struct Segment {  // a registered range, inside one part
         std::uint64_t start = 0;
         std::uint64_t bytes = 0;
         std::byte* memory = nullptr;
     };
-    struct Block {  // of the file, read in part; mapped pages wait for the rest
+    struct Block {  // a block of the file that was read in part and stays mapped
         std::uint64_t index = 0;
         std::uint64_t copied_bytes = 0;
     };
-    std::span<std::byte> memory_of(std::uint64_t block) const noexcept;  // needs mutex_
-    int cover(const FileHandle& file, std::uint64_t size);  // maps up to `size`; errno or 0
+    std::span<std::byte> memory_of(std::uint64_t block) const noexcept;  // Requires: the caller holds mutex_.
+    int cover(const FileHandle& file, std::uint64_t size);  // maps the file up to `size`; returns an errno or 0
     const Part* part_at(std::uint64_t offset) const noexcept;
     const Segment* segment_at(std::uint64_t offset) const noexcept;
     bool next_segment(std::uint64_t size, Segment& segment) const noexcept;
 
     const MappingsOptions options_;
-    const std::uint64_t block_bytes_;  // so that a block never spans two parts
-    std::mutex registering_;  // one registration at a time; taken before mutex_
+    const std::uint64_t block_bytes_;  // at most segment_bytes, so that a block never spans two parts
+    std::mutex registering_;           // allows one registration at a time; locked before mutex_
     mutable std::mutex mutex_;
     std::vector<Part> parts_;        // guarded by mutex_; by start, without gaps
     std::vector<Segment> segments_;  // guarded by mutex_; by start, without gaps

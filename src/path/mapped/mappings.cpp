@@ -1,4 +1,4 @@
-// Mappings: the table of mapped files. Its lock covers the table only; work on a file runs under that file's lock.
+// See mappings.hpp. mutex_ guards the table only. Work on a file runs under the lock of its MappedFile.
 #include "path/mapped/mappings.hpp"
 
 #include <sys/mman.h>
@@ -76,7 +76,7 @@ bool Mappings::still_inside(const FileHandle& file, std::uint64_t offset_bytes, 
 }
 
 void Mappings::forget(std::uint64_t id) {
-    std::shared_ptr<MappedFile> last;  // unmaps after the lock is gone
+    std::shared_ptr<MappedFile> last;  // destroyed, and so unmapped, after the lock is released
     const std::lock_guard lock(mutex_);
     const auto found = files_.find(id);
     if (found == files_.end()) return;

@@ -1,4 +1,4 @@
-// Mappings and mapped_file: files that shrink and grow under them, registration beside transfers, and devices that
+// Mappings and mapped_file: files that shrink and grow while mapped, registration during transfers, and devices that
 // refuse.
 #include "path/mapped/mappings.hpp"
 
@@ -25,7 +25,7 @@ using conformance::pattern;
 
 constexpr std::uint64_t kSegment = 64 * kKiB;
 
-// A device that only registers memory, and remembers what is registered.
+// A device that only registers memory and records what is registered.
 class Registrar final : public Device {
   public:
     explicit Registrar(std::string refusal = {}) : refusal_(std::move(refusal)) {}
@@ -94,7 +94,7 @@ TEST(Mappings, a_file_cut_short_while_mapped_reads_short_and_does_not_kill_the_p
     EXPECT_EQ(nothing.status, ErrorCode::ok);
 }
 
-// The negative control of the test above: what reading the mapping without the kernel's help does.
+// The negative control of the test above: a plain read of the mapping raises SIGBUS.
 TEST(MappingsDeathTest, a_plain_read_of_a_file_cut_short_kills_the_process) {
     const OpenFile file(conformance::test_folder(), 1, pattern(40 * kKiB, 1), true);
     Mappings mappings;
@@ -108,7 +108,7 @@ bool write_file(const char* name, const std::string& text) {
     return ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// As root, or as the root of a user name space. Mounts made after this are seen by this process only.
+// Works for root and for the root of a user name space. Only this process sees mounts that are made afterwards.
 bool private_mounts() {
     const std::string user = "0 " + std::to_string(::geteuid()) + " 1",
                       group = "0 " + std::to_string(::getegid()) + " 1";
@@ -120,7 +120,8 @@ bool private_mounts() {
     return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
-// In a child, in a name space of its own, on a tmpfs of 64 KiB. 77: this machine allows no such name space.
+// Runs in a child that has its own name space, on a tmpfs of 64 KiB. Returns 77 if this machine allows no such name
+// space.
 int write_to_a_full_file_system() try {
     if (!private_mounts() || ::mount("none", "/tmp", "tmpfs", 0, "size=64k") != 0) return 77;
     const OpenFile file("/tmp", 1, Bytes(4096), true);
@@ -136,7 +137,7 @@ int write_to_a_full_file_system() try {
         run(*path, {Direction::write, &file.handle, 0, reinterpret_cast<void*>(std::uintptr_t{16}), 8, 1});
     return bad.system_code == EFAULT ? 0 : 4;
 } catch (const std::exception&) {
-    return 5;  // the child must not go on with the tests of its parent
+    return 5;  // the child must not go on with its parent's tests
 }
 
 TEST(Mappings, writing_into_holes_of_a_full_disk_is_no_space_and_bad_memory_is_not) {
@@ -162,7 +163,7 @@ TEST(Mappings, a_file_cut_and_grown_by_another_thread_never_faults_the_reader) {
     const auto path = mmap_path(std::make_shared<Mappings>());
     Bytes memory(256 * kKiB);
     for (int i = 0; i < 300; ++i) {
-        const bool staging = i % 2 == 0;  // by a guarded copy, by the kernel
+        const bool staging = i % 2 == 0;  // true: a guarded copy; false: the kernel copies
         const Completion done =
             run(*path, {Direction::read, &file.handle, 0, memory.data(), memory.size(), 1, staging});
         EXPECT_EQ(done.status, ErrorCode::ok);
@@ -281,7 +282,8 @@ TEST(Mappings, without_a_device_nothing_registers_and_the_cause_says_so) {
     EXPECT_NE(why.find("no device"), std::string::npos);
 }
 
-// Bytes of the mapping at `memory` that are mapped now, as the kernel counts them; none: there is no such mapping.
+// Returns how many bytes of the mapping at `memory` the kernel counts as mapped now, or nothing if there is no such
+// mapping.
 std::optional<std::uint64_t> resident_bytes(const std::byte* memory) {
     char start[40];
     std::snprintf(start, sizeof start, "%lx-", reinterpret_cast<unsigned long>(memory));
@@ -301,9 +303,9 @@ std::uint64_t mapped_bytes(const std::byte* memory) {
 }
 
 TEST(Mappings, of_a_large_file_read_piece_by_piece_little_stays_mapped) {
-    // A fault maps up to 64 KiB around it, so that a little of a block may be mapped again by its neighbour.
+    // A fault maps up to 64 KiB around it, so a read may map a little of the neighbouring block again.
     constexpr std::uint64_t kBytes = 16 * kMiB, kPiece = 16 * kKiB, kBlock = 512 * kKiB;
-    constexpr std::uint64_t kMost = (9 + 4) * kBlock + kBytes / kBlock * 64 * kKiB;  // 4: nobody tidies
+    constexpr std::uint64_t kMost = (9 + 4) * kBlock + kBytes / kBlock * 64 * kKiB;  // 4: the test does not call tidy()
     const Bytes whole = pattern(kBytes, 1);
     const OpenFile file(conformance::test_folder(), 1, whole, true);
     const auto mappings = std::make_shared<Mappings>(MappingsOptions{nullptr, kBlock});
@@ -320,17 +322,17 @@ TEST(Mappings, of_a_large_file_read_piece_by_piece_little_stays_mapped) {
     };
     read_each(kPiece);
     EXPECT_LE(mapped_bytes(memory), kMost);
-    read_each(2 * kPiece);  // blocks that are never read to their end
+    read_each(2 * kPiece);  // blocks that are not read to their end
     EXPECT_LE(mapped_bytes(memory), kMost);
 
-    // What it is without unmapping.
+    // The negative control: reading without unmapping.
     std::uint64_t sum = 0;
     for (std::uint64_t at = 0; at < kBytes; at += 4 * kKiB) sum += static_cast<std::uint64_t>(memory[at]);
     EXPECT_NE(sum, 0u);
     EXPECT_GE(mapped_bytes(memory), kBytes / 2);
 }
 
-// An unmapping takes longer than the copy of a part, and a slot waits for each of its parts.
+// Unmapping takes longer than copying a part, and a slot waits for each of its parts. So the operation completes first.
 TEST(Mappings, copied_pages_are_unmapped_after_the_operation_is_told_to_be_done) {
     constexpr std::uint64_t kBlock = 256 * kKiB;
     const OpenFile file(conformance::test_folder(), 1, pattern(2 * kBlock, 1), true);
@@ -343,9 +345,9 @@ TEST(Mappings, copied_pages_are_unmapped_after_the_operation_is_told_to_be_done)
     ASSERT_EQ(run(*path, read).bytes, kBlock);
     EXPECT_GE(mapped_bytes(memory), kBlock);
     path->tidy();
-    EXPECT_LE(mapped_bytes(memory), kBlock / 4);  // what the fault at the block's end mapped around itself
+    EXPECT_LE(mapped_bytes(memory), kBlock / 4);  // what the fault at the block's end mapped around it
 
-    // The file may be forgotten in between: the memory is still its own.
+    // forget() may come in between: `unneeded` keeps the mapping alive until tidy().
     ASSERT_EQ(run(*path, read).bytes, kBlock);
     mappings->forget(1);
     EXPECT_GE(mapped_bytes(memory), kBlock);
@@ -353,7 +355,7 @@ TEST(Mappings, copied_pages_are_unmapped_after_the_operation_is_told_to_be_done)
     EXPECT_FALSE(resident_bytes(memory));
 }
 
-// For ThreadSanitizer: readers, background registration and files that come and go.
+// For ThreadSanitizer: readers and a registering thread run while files come and go.
 TEST(Mappings, serve_many_threads_at_once) {
     Registrar device;
     const auto mappings = std::make_shared<Mappings>(MappingsOptions{&device, kSegment});

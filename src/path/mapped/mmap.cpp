@@ -1,11 +1,12 @@
-// The mmap path: a file's mapping, lent to the device where it is registered, else copied by the kernel.
+// The mmap path: it lends a registered mapping to the device, and otherwise copies from the mapping.
 //
-// A file cut short by somebody else must give a short count, not SIGBUS. Reads into staging memory are plain copies
-// under a FaultGuard; where that cannot be used, into memory that may be bad, and for writes, process_vm_readv and
-// process_vm_writev on our own process report the fault.
-// Pages copied from are unmapped again, so that a large file does not count as resident memory of the process, but not
-// before the operation is told to be done: somebody waits for that. Writes stay within the file's size; the context
-// extends the file first.
+// If another process cuts a file short, an operation must return a short count and not raise SIGBUS. Reads into staging
+// memory are plain copies under a FaultGuard. process_vm_readv and process_vm_writev on the own process report faults
+// too. They serve writes, reads into memory that may be bad, and reads where the guard cannot be used.
+//
+// The path unmaps pages that it has copied, so that a large file does not count as resident memory of the process. It
+// does so only after it has reported the operation, because the caller waits for that. Writes stay within the file's
+// size: the context extends the file first.
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -23,9 +24,10 @@
 namespace penstock::path {
 namespace {
 
-constexpr std::size_t kPutOffMax = 4;  // blocks to unmap when nobody calls tidy()
+constexpr std::size_t kUnneededMax = 4;  // blocks to unmap before the path does so without a call of tidy()
 
-// One byte by way of the kernel: false where touching it ourselves would raise a signal, or where seccomp forbids it.
+// Reads one byte through the kernel. Returns false if a plain access would raise a signal, or if seccomp forbids the
+// call.
 bool readable(const void* memory) noexcept {
     char to = 0;
     const iovec source{const_cast<void*>(memory), 1}, target{&to, 1};
@@ -47,7 +49,7 @@ class MmapPath final : public Path {
 
     std::size_t submit(std::span<const Operation> operations) override {
         if (operations.empty() || !ready_.empty()) return 0;
-        if (unneeded_.size() >= kPutOffMax) tidy();
+        if (unneeded_.size() >= kUnneededMax) tidy();
         ready_.push(work(operations.front()));
         return 1;
     }
@@ -64,7 +66,7 @@ class MmapPath final : public Path {
     Completion lend(const Operation& operation, const Mappings::View& view) const;
     Completion copy(const Operation& operation, const Mappings::View& view);
     bool guarded_read(const Operation& operation, const Mappings::View& view);
-    std::uint64_t there(const Operation& operation, std::uint64_t copied);
+    std::uint64_t bytes_in_file(const Operation& operation, std::uint64_t copied);
     Completion explain_fault(const Operation& operation) const;
 
     std::shared_ptr<Mappings> mappings_;
@@ -84,7 +86,7 @@ Completion MmapPath::work(const Operation& operation) {
     return copy(operation, view);
 }
 
-// Only registered memory is lent: the CPU must not touch the rest outside the kernel.
+// Lends only registered memory: elsewhere a plain access may raise SIGBUS.
 Completion MmapPath::lend(const Operation& operation, const Mappings::View& view) const {
     if (view.bytes > 0 && !view.registered) return completion_of(operation.tag, -EOPNOTSUPP);
     Completion done = completion_of(operation.tag, static_cast<std::int64_t>(view.bytes));
@@ -93,8 +95,8 @@ Completion MmapPath::lend(const Operation& operation, const Mappings::View& view
     return done;
 }
 
-// EFAULT with nothing moved has three causes: the file was cut off after `view` was taken, the disk is too full to give
-// a hole its page, or the caller's memory is bad. Only the last is the caller's mistake.
+// EFAULT with no byte moved has three causes: the file was cut short after `view` was taken, the disk is too full to
+// give a hole its page, or the caller's memory is bad. Only the last one is the caller's mistake.
 Completion MmapPath::explain_fault(const Operation& operation) const {
     const bool reads = operation.direction == Direction::read;
     if (!Mappings::still_inside(*operation.file, operation.offset_bytes, 1)) {
@@ -103,17 +105,18 @@ Completion MmapPath::explain_fault(const Operation& operation) const {
     return completion_of(operation.tag, !reads && readable(operation.memory) ? -ENOSPC : -EFAULT);
 }
 
-// A plain copy. False when it could not be had or the mapping faulted: then the kernel is asked, and says how much.
+// A plain copy. Returns false if the guard cannot be used or the mapping faulted. Then the caller lets the kernel copy,
+// which says how many bytes it moved.
 bool MmapPath::guarded_read(const Operation& operation, const Mappings::View& view) {
     if (!operation.staging || !guard_.usable() || !guard_.copy(operation.memory, view.memory, view.bytes)) return false;
-    if (there(operation, view.bytes) != view.bytes) return false;
+    if (bytes_in_file(operation, view.bytes) != view.bytes) return false;
     if (!view.registered) mappings_->copied(*operation.file, operation.offset_bytes, view.bytes, unneeded_);
     return true;
 }
 
-// How many of the bytes that were copied are in the file: the zeros that follow the last byte of a file in its last
-// page can be copied without a fault.
-std::uint64_t MmapPath::there(const Operation& operation, std::uint64_t copied) {
+// Returns how many of the copied bytes are in the file. The zeros after the file's last byte, in its last page, can be
+// copied without a fault.
+std::uint64_t MmapPath::bytes_in_file(const Operation& operation, std::uint64_t copied) {
     if (Mappings::still_inside(*operation.file, operation.offset_bytes, copied)) return copied;
     return std::min(copied, mappings_->view(*operation.file, operation.offset_bytes, copied).bytes);
 }
@@ -132,7 +135,7 @@ Completion MmapPath::copy(const Operation& operation, const Mappings::View& view
                                 : ::process_vm_writev(::getpid(), &memory, 1, &mapping, 1, 0);
     if (count > 0 && reads) {
         return completion_of(operation.tag,
-                             static_cast<std::int64_t>(there(operation, static_cast<std::uint64_t>(count))));
+                             static_cast<std::int64_t>(bytes_in_file(operation, static_cast<std::uint64_t>(count))));
     }
     if (count >= 0) return completion_of(operation.tag, count);
     return errno == EFAULT ? explain_fault(operation) : completion_of(operation.tag, -errno);

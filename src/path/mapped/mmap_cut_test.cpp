@@ -1,7 +1,7 @@
-// A file that is cut short in the middle of a copy from its mapping: the copy is short, or an error, never zeros.
+// Cuts a file short in the middle of a copy from its mapping. The copy must be short or fail, and never return zeros.
 //
-// The moment is chosen by a page fault of the target, which the kernel hands to a thread of this test (userfaultfd): it
-// cuts the file while the copy waits. Within its last page a file loses bytes without a fault of the source.
+// A page fault of the target chooses the moment: the kernel reports it (userfaultfd) to a thread of this test, which
+// cuts the file while the copy waits. Bytes cut from the file's last page cause no fault of the source.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
@@ -25,7 +25,7 @@ using conformance::pattern;
 
 constexpr std::size_t kPage = 4096, kBytes = 4 * kPage;
 
-// Memory whose first touch runs `before`, once.
+// Memory whose first access calls `before`, once.
 class Awaited {
   public:
     explicit Awaited(std::function<void()> before) : before_(std::move(before)) {
@@ -38,18 +38,20 @@ class Awaited {
         range.range = {reinterpret_cast<std::uintptr_t>(memory_), kBytes};
         range.mode = UFFDIO_REGISTER_MODE_MISSING;
         usable_ = fd_ && ::ioctl(fd_.get(), UFFDIO_API, &api) == 0 && ::ioctl(fd_.get(), UFFDIO_REGISTER, &range) == 0;
-        if (usable_) thread_ = std::thread([this] { answer(); });
-        else why_ = std::strerror(errno);
+        if (usable_)
+            thread_ = std::thread([this] { answer(); });
+        else
+            why_ = std::strerror(errno);
     }
     ~Awaited() {
-        *static_cast<volatile char*>(memory_) = 0;  // ends the thread when no copy did
+        *static_cast<volatile char*>(memory_) = 0;  // ends the thread if no copy touched the memory
         if (thread_.joinable()) thread_.join();
         ::munmap(memory_, kBytes);
     }
     Awaited(const Awaited&) = delete;
     Awaited& operator=(const Awaited&) = delete;
     bool usable() const { return usable_; }
-    const std::string& why() const { return why_; }  // it is not
+    const std::string& why() const { return why_; }  // why it is not usable
     const std::byte* bytes() const { return static_cast<const std::byte*>(memory_); }
     void* data() const { return memory_; }
 
@@ -71,7 +73,7 @@ class Awaited {
     std::thread thread_;
 };
 
-// `staging`: the copy is a plain one under a guard; else the kernel makes it.
+// With `staging`, the path makes a plain copy under a guard. Otherwise the kernel copies.
 void read_a_file_cut_to(std::uint64_t left, bool staging) {
     const Bytes contents = pattern(kBytes - 100, 1);
     const OpenFile file(conformance::test_folder(), 1, contents, true);

@@ -1,7 +1,7 @@
-// The native AIO path: libaio with O_DIRECT. Kept because some machines forbid io_uring and because others measure it.
+// The native AIO path: libaio with O_DIRECT. It serves machines that forbid io_uring and comparisons with other tools.
 //
-// io_submit may take fewer than offered when the kernel is short of requests; what it did not take is not ours, and the
-// caller offers it again. Buffered files would make io_submit block, so this path is direct only.
+// io_submit may take fewer operations than offered when the kernel is short of requests. The caller submits the rest
+// again. With buffered files io_submit would block, so this path is direct only.
 #include <libaio.h>
 
 #include <array>
@@ -54,9 +54,9 @@ class AioPath final : public Path {
 
     io_context_t context_ = nullptr;
     Capabilities capabilities_;
-    Ready ready_;                // refused before or by io_submit
-    std::size_t in_flight_ = 0;  // in the kernel or in ready_, and not reaped
-    std::vector<iocb> blocks_;   // of one submission; the kernel copies them
+    Ready ready_;                // completions of operations that a check or io_submit refused
+    std::size_t in_flight_ = 0;  // in the kernel or in ready_, not reaped
+    std::vector<iocb> blocks_;   // of one submission; io_submit copies them
     std::vector<iocb*> pointers_;
 };
 
@@ -81,8 +81,9 @@ bool AioPath::refuse(const Operation& operation) {
     return true;
 }
 
-// Offers a run of good operations; returns how many are taken. An operation that the kernel refuses is taken too, and
-// completes with its error. EAGAIN with nothing in flight is such a refusal: nobody could wait for it to pass.
+// Offers a run of valid operations and returns how many the kernel took. An operation that the kernel refuses counts as
+// taken and completes with its error. So does one that gets EAGAIN while nothing is in flight, because no completion
+// would end the wait.
 std::size_t AioPath::submit_run(std::span<const Operation> operations) {
     blocks_.clear();
     pointers_.clear();
@@ -104,7 +105,7 @@ std::size_t AioPath::submit(std::span<const Operation> operations) {
     operations = operations.first(std::min<std::size_t>(operations.size(), capabilities_.max_in_flight - in_flight_));
     std::size_t taken = 0;
     while (taken < operations.size()) {
-        std::size_t run = 0;  // good operations from here to the next bad one
+        std::size_t run = 0;  // valid operations up to the next invalid one
         while (taken + run < operations.size() &&
                check(operations[taken + run], capabilities_).status == ErrorCode::ok) {
             ++run;

@@ -1,4 +1,4 @@
-// Stands in for aio.cpp in builds that found no libaio.
+// Replaces aio.cpp in builds without libaio.
 #include "path/make.hpp"
 
 namespace penstock::path {

@@ -1,8 +1,9 @@
 // The io_uring paths, direct and buffered: one ring for each path, one system call for each batch.
 //
-// The ring is made disabled and enabled by the first submit, so that it belongs to the thread that uses it
-// (SINGLE_ISSUER) even when another thread made the path. That thread destroys it too, or has ended before. A request's
-// user_data is the number of its flight, where its tag is, and the slot of its file if that is registered.
+// The ring is created disabled, and the first submit enables it. So it belongs to the thread that submits
+// (SINGLE_ISSUER), even if another thread made the path. That thread must also destroy the path, or must have ended
+// before. The user_data of a request holds its flight number, which finds its tag, and the slot of its file if the file
+// is registered.
 #include <liburing.h>
 
 #include <array>
@@ -24,12 +25,12 @@ namespace {
 constexpr std::uint64_t kRegisteredPieceBytes = kGiB;  // the kernel's limit for one registered buffer
 constexpr unsigned kMaxDepth = 4096;
 
-// Best first; older kernels refuse the earlier ones with EINVAL.
+// The best setup comes first. Older kernels refuse it with EINVAL.
 constexpr std::array<unsigned, 3> kSetups{
     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED,
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED, IORING_SETUP_R_DISABLED};
 
-// Owns the kernel's ring.
+// Owns a ring of the kernel.
 class Ring {
   public:
     Ring(const char* name, unsigned depth) {
@@ -80,7 +81,7 @@ class UringPath final : public Path {
     ~UringPath() override {
         std::array<Completion, 32> ignored;
         while (in_flight_ > 0) reap(ignored, Deadline::never());
-        // Closing a ring gives its locked memory back some time later; the next ring may need it now.
+        // Closing a ring frees its locked memory some time later, but the next ring may need that memory at once.
         if (!arena_.empty()) io_uring_unregister_buffers(ring_.get());
     }
     const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -93,8 +94,8 @@ class UringPath final : public Path {
     void note_refusal();
     void note(const std::string& text);
     void enable();
-    std::uint64_t take_off(std::uint64_t tag, std::uint32_t file_slot) noexcept;
-    std::uint64_t land(std::uint64_t user_data) noexcept;
+    std::uint64_t begin_request(std::uint64_t tag, std::uint32_t file_slot) noexcept;
+    std::uint64_t end_request(std::uint64_t user_data) noexcept;
     int registered_index(const Operation& operation) const noexcept;
     void prepare(const Operation& operation, std::size_t run);
     void flush();
@@ -106,11 +107,12 @@ class UringPath final : public Path {
     Ring ring_;
     RingFiles files_;
     Capabilities capabilities_;
-    std::vector<std::uint64_t> flights_;  // by number: the tag of a request in flight, else the next unused number
+    // by flight number: the tag of a request in flight, or else the next unused number
+    std::vector<std::uint64_t> flights_;
     std::uint64_t unused_flight_ = 0;
-    std::span<std::byte> arena_;  // the part that is registered
+    std::span<std::byte> arena_;  // the registered part
     Ready ready_;                 // refused, or taken back from the submission queue
-    std::size_t in_flight_ = 0;   // given to the ring or in ready_, and not reaped
+    std::size_t in_flight_ = 0;   // in the ring or in ready_, not reaped
     bool enabled_ = false;
     int noted_refusal_ = 0;
 };
@@ -139,12 +141,12 @@ void UringPath::note(const std::string& text) {
     capabilities_.notes += (capabilities_.notes.empty() ? "" : "; ") + text;
 }
 
-// By system call: the shared liburing 2.3 does not export io_uring_enable_rings.
+// A plain system call, because the shared liburing 2.3 does not export io_uring_enable_rings.
 void UringPath::enable() {
     enabled_ = system_.io_uring_register(ring_.get()->ring_fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0) == 0;
 }
 
-// -1: not in registered memory, or across two registered pieces.
+// Returns -1 if the memory is not registered or spans two registered pieces.
 int UringPath::registered_index(const Operation& operation) const noexcept {
     const auto start = reinterpret_cast<std::uintptr_t>(operation.memory);
     const auto base = reinterpret_cast<std::uintptr_t>(arena_.data());
@@ -154,7 +156,7 @@ int UringPath::registered_index(const Operation& operation) const noexcept {
     return first == last ? static_cast<int>(first) : -1;
 }
 
-// `run`: operations from this one on that have its file.
+// `run`: how many operations, this one included, follow each other on this file.
 void UringPath::prepare(const Operation& operation, std::size_t run) {
     const int descriptor = fd_of(*operation.file, capabilities_);
     const std::uint32_t file_slot = files_.begin(descriptor, run);
@@ -162,7 +164,7 @@ void UringPath::prepare(const Operation& operation, std::size_t run) {
     const int fd = registered ? static_cast<int>(file_slot) : descriptor;
     const int index = registered_index(operation);
     const auto bytes = static_cast<unsigned>(operation.bytes);
-    io_uring_sqe* entry = io_uring_get_sqe(ring_.get());  // never null: the queue is as long as max_in_flight
+    io_uring_sqe* entry = io_uring_get_sqe(ring_.get());  // never null: the queue has max_in_flight entries
     if (operation.direction == Direction::read) {
         if (index >= 0) {
             io_uring_prep_read_fixed(entry, fd, operation.memory, bytes, operation.offset_bytes, index);
@@ -175,25 +177,25 @@ void UringPath::prepare(const Operation& operation, std::size_t run) {
         io_uring_prep_write(entry, fd, operation.memory, bytes, operation.offset_bytes);
     }
     if (registered) io_uring_sqe_set_flags(entry, IOSQE_FIXED_FILE);
-    io_uring_sqe_set_data64(entry, take_off(operation.tag, file_slot));
+    io_uring_sqe_set_data64(entry, begin_request(operation.tag, file_slot));
 }
 
-// The user_data of a request: the number of its flight, and above it the slot of its file.
-std::uint64_t UringPath::take_off(std::uint64_t tag, std::uint32_t file_slot) noexcept {
+// Begins a request. Returns its user_data: the flight number in the low half, the slot of its file in the high half.
+std::uint64_t UringPath::begin_request(std::uint64_t tag, std::uint32_t file_slot) noexcept {
     const std::uint64_t flight = unused_flight_;
     unused_flight_ = std::exchange(flights_[flight], tag);
     return std::uint64_t{file_slot} << 32 | flight;
 }
 
-// A request ended: its tag, to be given back. What the ring held for it is let go.
-std::uint64_t UringPath::land(std::uint64_t user_data) noexcept {
+// Ends a request. Returns its tag and releases its flight number and its use of the file's slot.
+std::uint64_t UringPath::end_request(std::uint64_t user_data) noexcept {
     const std::uint64_t flight = user_data & UINT32_MAX;
     files_.end(static_cast<std::uint32_t>(user_data >> 32));
     return std::exchange(flights_[flight], std::exchange(unused_flight_, flight));
 }
 
-// How many of these, from the first on, have one file.
-std::size_t run_of(std::span<const Operation> operations) noexcept {
+// Returns how many operations, from the first on, are on the same file.
+std::size_t count_same_file(std::span<const Operation> operations) noexcept {
     const auto other = std::find_if(operations.begin(), operations.end(), [&](const Operation& operation) {
         return operation.file != operations.front().file;
     });
@@ -204,7 +206,7 @@ std::size_t UringPath::submit(std::span<const Operation> operations) {
     const std::size_t count = std::min<std::size_t>(operations.size(), capabilities_.max_in_flight - in_flight_);
     if (!enabled_ && count > 0) enable();
     for (std::size_t i = 0, run = 0; i < count; ++i, --run) {
-        if (run == 0) run = files_.worth(count - i) ? run_of(operations.subspan(i, count - i)) : 1;
+        if (run == 0) run = files_.worth(count - i) ? count_same_file(operations.subspan(i, count - i)) : 1;
         const Completion refused = check(operations[i], capabilities_);
         if (refused.status != ErrorCode::ok) {
             ready_.push(refused);
@@ -218,20 +220,20 @@ std::size_t UringPath::submit(std::span<const Operation> operations) {
     return count;
 }
 
-// What the kernel has no room for now stays queued and goes with the next call.
+// Entries that the kernel cannot take now stay queued. The next call submits them.
 void UringPath::flush() {
     if (io_uring_sq_ready(ring_.get()) == 0) return;
     const int result = io_uring_submit(ring_.get());
     if (result < 0 && result != -EAGAIN && result != -EBUSY && result != -EINTR) take_back(-result);
 }
 
-// The ring itself failed (for one: a second thread submits). Entries that the kernel did not consume complete with its
-// error, so that nobody waits for them. Without a polling kernel thread the queue's tail is ours to move back.
+// The ring itself failed, for example because a second thread submits. Entries that the kernel did not take complete
+// with its error, so that no caller waits for them. No kernel thread polls the queue, so moving its tail back is safe.
 void UringPath::take_back(int error) {
     io_uring_sq& queue = ring_.get()->sq;
     const unsigned head = *queue.khead;
     for (unsigned at = head; at != queue.sqe_tail; ++at) {
-        const std::uint64_t tag = land(queue.sqes[at & *queue.kring_mask].user_data);
+        const std::uint64_t tag = end_request(queue.sqes[at & *queue.kring_mask].user_data);
         ready_.push({.tag = tag, .bytes = 0, .status = code_from_errno(error), .system_code = error});
     }
     queue.sqe_head = queue.sqe_tail = head;
@@ -246,7 +248,7 @@ std::size_t UringPath::collect(std::span<Completion> completions) {
         const unsigned found = io_uring_peek_batch_cqe(ring_.get(), entries.data(), room);
         if (found == 0) break;
         for (unsigned i = 0; i < found; ++i) {
-            completions[count++] = completion_of(land(entries[i]->user_data), entries[i]->res);
+            completions[count++] = completion_of(end_request(entries[i]->user_data), entries[i]->res);
         }
         io_uring_cq_advance(ring_.get(), found);
     }
@@ -265,7 +267,8 @@ void UringPath::wait(Deadline deadline) {
     const int result = io_uring_submit_and_wait_timeout(ring_.get(), &entry, 1, &limit, nullptr);
     if (result >= 0 || result == -ETIME || result == -EINTR || result == -EAGAIN || result == -EBUSY) return;
     take_back(-result);
-    // Another thread's ring: its completions still arrive in memory when that thread ends, without our asking.
+    // The ring belongs to another thread. Its completions arrive in memory when that thread ends, without a system
+    // call.
     std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 

@@ -1,4 +1,4 @@
-// Stands in for uring.cpp in builds that found no liburing.
+// Replaces uring.cpp in builds without liburing.
 #include "path/make.hpp"
 
 namespace penstock::path {

@@ -8,7 +8,7 @@
 
 namespace penstock::path {
 
-// An array of -1 makes an empty table on every kernel that gives a ring; the sparse flag would need 5.19.
+// An array of -1 makes an empty table on every kernel that has io_uring. The sparse flag would need Linux 5.19.
 RingFiles::RingFiles(os::System& system, int ring_fd, std::uint32_t register_from)
     : system_(system), ring_fd_(ring_fd), register_from_(register_from) {
     std::array<std::int32_t, kSlots> nothing;
@@ -16,7 +16,7 @@ RingFiles::RingFiles(os::System& system, int ring_fd, std::uint32_t register_fro
     if (system_.io_uring_register(ring_fd_, IORING_REGISTER_FILES, nothing.data(), kSlots) != 0) refusal_ = errno;
 }
 
-// kNone when no slot has it.
+// Returns kNone if no slot has this descriptor.
 std::uint32_t RingFiles::find(int fd) const noexcept {
     const auto found = std::find_if(slots_.begin(), slots_.end(), [fd](const Slot& slot) { return slot.fd == fd; });
     return static_cast<std::uint32_t>(found - slots_.begin());
@@ -38,14 +38,14 @@ std::uint32_t RingFiles::begin_other(int fd, std::size_t run) noexcept {
     return last_ = slot;
 }
 
-// Where the kernel refuses, no operation goes by the slot any more, and the table goes whole as soon as it can.
+// After a refusal no operation uses a slot. The whole table is then unregistered when its last slot becomes empty.
 void RingFiles::empty(std::uint32_t slot) noexcept {
     update(slot, -1);
     slots_[slot].fd = -1;
     if (--filled_ == 0 && refusal_ != 0) system_.io_uring_register(ring_fd_, IORING_UNREGISTER_FILES, nullptr, 0);
 }
 
-// A descriptor behind which nothing is open is no refusal: its operations say so themselves.
+// EBADF means that the descriptor is closed. That is no refusal: operations on it report the error themselves.
 bool RingFiles::update(std::uint32_t slot, int fd) noexcept {
     std::int32_t entry = fd;
     io_uring_files_update change{};

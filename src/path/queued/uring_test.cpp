@@ -1,5 +1,5 @@
-// Registered files of the io_uring paths: used when worth it, gone before a file may be closed, done without where the
-// kernel refuses. Each guarantee is broken on purpose by a System that does not pass on what it is told.
+// Registered files of the io_uring paths: used when worth it, released before a file may be closed, and not used if the
+// kernel refuses. For each guarantee a System that withholds calls from the kernel breaks it on purpose.
 #include <gtest/gtest.h>
 #include <liburing.h>
 #include <sys/inotify.h>
@@ -25,7 +25,7 @@ using path::RingFiles;
 constexpr std::uint64_t kBlock = 512;
 constexpr std::uint64_t kSize = kRegisterFrom * kBlock;
 
-// Counts what the ring is told of files, and may change or refuse it.
+// Counts the registrations of files, and may change or refuse them.
 class Table : public os::System {
   public:
     int io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count) override {
@@ -42,7 +42,7 @@ class Table : public os::System {
     }
     std::atomic<int> filled = 0, emptied = 0;
     int refuse_table = 0, refuse_filling = 0, refuse_emptying = 0;  // errno
-    bool keeps_first = false;  // the first file of a slot stays, whatever the path says later
+    bool keeps_first = false;                                       // ignores all later changes of a slot's file
 
   private:
     static int fail(int error) {
@@ -67,7 +67,7 @@ class UringFiles : public testing::Test {
         options.system = &table;
         return make_path(PathKind::uring_buffered, options);
     }
-    // One operation for each block, all at once; none is reaped.
+    // Submits one operation for each block, all at once, and reaps none.
     void submit_all(Path& on, const FileHandle& file, Bytes& memory) {
         std::vector<Operation> reads;
         for (std::uint64_t at = 0; at < memory.size(); at += kBlock) {
@@ -134,7 +134,7 @@ TEST_F(UringFiles, a_file_with_few_operations_goes_by_its_descriptor) {
     EXPECT_EQ(table.filled, 0);
 }
 
-// The number of a closed descriptor, and even the handle with its id, come to mean another file.
+// A descriptor that was closed and opened again means another file, and so does a FileHandle with the same id.
 TEST_F(UringFiles, a_descriptor_used_again_reads_its_new_file) {
     const auto ring = make_ring();
     const OpenFile file(test_folder(), 1, old_bytes, false);
@@ -155,7 +155,7 @@ TEST_F(UringFiles, a_table_that_forgets_nothing_would_read_the_old_file) {
     EXPECT_EQ(read_all(*ring, file.handle), old_bytes);
 }
 
-// Hears when the file system gives the space of a deleted file back: its last owner has closed it.
+// Notices when the file system frees the space of a deleted file, which is when its last owner closes it.
 class Deletion {
   public:
     explicit Deletion(const std::string& name) : events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
@@ -172,8 +172,8 @@ class Deletion {
 
 class DeletedFile : public UringFiles {
   protected:
-    // Whether the space of a deleted file is given back when it is closed after its last operation, by a ring that
-    // another operation keeps busy all the while.
+    // Returns whether the space of a deleted file is freed when it is closed after its last operation, while another
+    // operation keeps the ring busy.
     bool space_given_back() {
         std::array<int, 2> ends{};
         EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
@@ -277,7 +277,7 @@ TEST_F(UringFiles, operations_of_a_thread_that_may_not_submit_come_back_with_the
     const auto ring = make_ring();
     std::thread([&] { EXPECT_EQ(read_all(*ring, file.handle), old_bytes); }).join();
     Bytes memory(kSize);
-    submit_all(*ring, file.handle, memory);  // the ring belongs to the other thread, where the kernel knows of that
+    submit_all(*ring, file.handle, memory);  // the kernel knows that the ring belongs to the other thread
     std::vector<int> seen(kRegisterFrom);
     for (const Completion& done : reap(*ring, kRegisterFrom)) ++seen.at(done.tag);
     EXPECT_EQ(seen, std::vector<int>(kRegisterFrom, 1));
@@ -293,14 +293,14 @@ TEST_F(UringFiles, a_transfer_of_small_pieces_goes_by_slots_that_are_empty_when_
     for (std::uint64_t i = 0; i < kPieces; ++i) {
         pieces.push_back({&file, 2 * i * kBlock, static_cast<std::byte*>(buffer.data()) + i * kBlock, kBlock});
     }
-    const Transfer transfer = context.start(Direction::read, pieces, MemoryKind::device,
-                                            {.path = PathKind::uring_buffered, .strict = true});
+    const Transfer transfer =
+        context.start(Direction::read, pieces, MemoryKind::device, {.path = PathKind::uring_buffered, .strict = true});
     EXPECT_EQ(transfer.result().or_throw().bytes, kPieces * kBlock);
     EXPECT_GT(table.filled, 0);
     EXPECT_EQ(table.emptied, table.filled);
 }
 
-// The whole kit with every file registered from its first operation on.
+// The whole kit, with every file registered from its first operation on.
 PathCase eager(const std::string& name, PathKind kind, const std::string& folder) {
     return {name, [=](std::string& why) -> std::unique_ptr<Rig> {
                 try {
@@ -318,13 +318,12 @@ PathCase eager(const std::string& name, PathKind kind, const std::string& folder
             }};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Registered, PathSuite,
-    path_values({eager("uring_disk", PathKind::uring, test_folder()),
-                              eager("uring_shm", PathKind::uring, "/dev/shm"),
-                              eager("uring_buffered_disk", PathKind::uring_buffered, test_folder()),
-                              eager("uring_buffered_shm", PathKind::uring_buffered, "/dev/shm")}),
-    path_test_name);
+INSTANTIATE_TEST_SUITE_P(Registered, PathSuite,
+                         path_values({eager("uring_disk", PathKind::uring, test_folder()),
+                                      eager("uring_shm", PathKind::uring, "/dev/shm"),
+                                      eager("uring_buffered_disk", PathKind::uring_buffered, test_folder()),
+                                      eager("uring_buffered_shm", PathKind::uring_buffered, "/dev/shm")}),
+                         path_test_name);
 
 }  // namespace
 }  // namespace penstock::conformance
