@@ -1,4 +1,4 @@
-// UniqueFd: the owner of a file descriptor. It closes through the System it was given, so that tests see every close.
+// UniqueFd: owns a file descriptor. It closes it through the System it was given, so that tests see every close.
 #pragma once
 
 #include <utility>
@@ -25,7 +25,7 @@ class UniqueFd {
     int get() const noexcept { return fd_; }
     explicit operator bool() const noexcept { return fd_ >= 0; }
     int release() noexcept { return std::exchange(fd_, -1); }
-    // Returns what close returned (errors of delayed writes show here); 0 when there was nothing to close.
+    // Returns the result of close, which reports errors of delayed writes. Returns 0 if there was nothing to close.
     int reset() noexcept { return fd_ >= 0 ? system_->close(std::exchange(fd_, -1)) : 0; }
 
   private:

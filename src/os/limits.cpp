@@ -1,5 +1,5 @@
-// Limits by sysconf, getrlimit and uname; abilities by raw system calls, so that the answer does not depend on which
-// libraries the build found.
+// See limits.hpp. Limits come from sysconf, getrlimit and uname. Abilities are tried by raw system calls, so that the
+// answer does not depend on the libraries that the build found.
 #include "os/limits.hpp"
 
 #include <linux/aio_abi.h>
@@ -19,7 +19,7 @@
 namespace penstock::os {
 namespace {
 
-constexpr long kIoUringSetup = 425;  // the same numbers on every architecture
+constexpr long kIoUringSetup = 425;  // the same numbers on all architectures
 constexpr long kCachestat = 451;
 constexpr std::size_t kIoUringParamsBytes = 120;
 
@@ -47,7 +47,7 @@ unsigned allowed_cpus() noexcept {
     cpu_set_t set;
     CPU_ZERO(&set);
     if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
-    return static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN));  // more than 1024 CPUs
+    return static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN));  // the machine has more than 1024 CPUs
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Ability probe_native_aio() {
 }
 
 Ability probe_cachestat() {
-    // A bad descriptor tells a kernel that knows the call (EBADF) from one that does not (ENOSYS).
+    // A kernel that knows the call refuses the bad descriptor with EBADF, an older one with ENOSYS.
     std::uint64_t range[2] = {}, answer[5] = {};
     if (::syscall(kCachestat, -1, range, answer, 0u) == 0 || errno == EBADF) return {true, 0, {}};
     return refused("cachestat", errno, "mincore is used instead");

@@ -1,6 +1,6 @@
-// What this machine lets a process do: limits, page size, kernel, and whether the asynchronous interfaces may be used.
+// What this machine allows a process: limits, page size, kernel, and whether the asynchronous interfaces may be used.
 //
-// Each probe tries the real thing and keeps the reason when it is refused, for `doctor` and for error messages.
+// Each probe makes the real call and keeps the reason if it is refused, for `doctor` and for error messages.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::
 struct Ability {
     bool usable = false;
     int system_code = 0;  // errno when not usable
-    std::string cause;    // why not, and what would change it
+    std::string cause;    // why it is not usable, and what would change that
 };
 
 Ability probe_io_uring();
@@ -26,10 +26,10 @@ struct Limits {
     std::string kernel;   // "6.8.0-60-generic"
     std::string machine;  // "x86_64", "aarch64"
     std::uint64_t page_bytes = 0;
-    std::uint64_t memlock_bytes = 0;  // RLIMIT_MEMLOCK, soft; kUnlimited
-    std::uint64_t open_files = 0;     // RLIMIT_NOFILE, soft
-    std::uint64_t memory_bytes = 0;   // of the machine
-    unsigned cpus = 0;                // this process may run on
+    std::uint64_t memlock_bytes = 0;  // RLIMIT_MEMLOCK, soft limit, or kUnlimited
+    std::uint64_t open_files = 0;     // RLIMIT_NOFILE, soft limit
+    std::uint64_t memory_bytes = 0;   // of the whole machine
+    unsigned cpus = 0;                // that this process may run on
     std::vector<int> numa_nodes;
     Ability io_uring, native_aio, cachestat;
 };

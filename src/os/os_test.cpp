@@ -1,4 +1,4 @@
-// The system's facts about a real file on a disk and one on tmpfs, and the owners of descriptors and memory.
+// What the system reports of a real file on a disk and of one on tmpfs, and the owners of descriptors and memory.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -103,7 +103,7 @@ TEST(FileFacts, unknown_magic_is_said_as_a_number) {
     EXPECT_EQ(file_system_from_magic(0x1234), "unknown (0x1234)");
 }
 
-// Reads at the alignment that was found work; negative control: half of it does not, where the file system cares.
+// Reads at the found alignment work. Negative control: half of it fails, if the file system cares.
 void expect_direct_reads(const TestFile& file) {
     const DirectFile direct = open_direct(real_system(), file.fd());
     if (!direct.facts.usable) GTEST_SKIP() << direct.facts.cause;
@@ -118,7 +118,7 @@ void expect_direct_reads(const TestFile& file) {
 
 TEST(Direct, works_at_the_alignment_found_on_disk) { expect_direct_reads(TestFile(disk_folder(), 1 << 20)); }
 
-// tmpfs takes O_DIRECT since Linux 6.6, and copies from the page cache as ever.
+// tmpfs accepts O_DIRECT since Linux 6.6 but copies from the page cache.
 TEST(Direct, is_refused_of_files_that_lie_in_memory) {
     const TestFile file(shm_folder(), 1 << 20);
     if (cached_by(file.fd()) != CachedBy::memory) GTEST_SKIP() << shm_folder() << " is not in memory";
@@ -138,7 +138,7 @@ TEST(Direct, probe_agrees_with_statx) {
     EXPECT_LE(probed.offset_alignment, std::max(direct.facts.offset_alignment, 512u));
 }
 
-// A file system that opens with O_DIRECT and wants `alignment`, or refuses every read.
+// A file system that opens with O_DIRECT and then requires `alignment`, or refuses every read.
 class Picky final : public System {
   public:
     explicit Picky(std::size_t alignment) : alignment_(alignment) {}

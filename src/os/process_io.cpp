@@ -1,5 +1,5 @@
-// Snapshots by /proc/self/io, getrusage and /sys/dev/block. Read with plain system calls: iostreams would cost more
-// than the counters of a small transfer are worth.
+// See process_io.hpp. Reads /proc/self/io, getrusage and /sys/dev/block by plain system calls, because iostreams cost
+// too much beside a small transfer.
 #include "os/process_io.hpp"
 
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 namespace penstock::os {
 namespace {
 
-constexpr std::uint64_t kSectorBytes = 512;  // the unit of block statistics, whatever the disk's sector
+constexpr std::uint64_t kSectorBytes = 512;  // the unit of block statistics, whatever the disk's sector size
 
 using Text = std::array<char, 1024>;
 
-// The whole of a small /proc or /sys file, zero terminated. False when it cannot be read.
+// Reads all of a small /proc or /sys file and ends it with a zero. Returns false if it cannot be read.
 bool slurp(const char* name, Text& text) noexcept {
     const UniqueFd fd(::open(name, O_RDONLY | O_CLOEXEC));
     if (!fd) return false;
@@ -46,7 +46,7 @@ std::optional<ProcessIo> process_io() {
     Text text;
     ProcessIo io;
     if (!slurp("/proc/self/io", text)) return std::nullopt;
-    // The colon and the newline keep "write_bytes" apart from "cancelled_write_bytes".
+    // The colon and the newline distinguish "write_bytes" from "cancelled_write_bytes".
     const bool complete = field(text, "rchar:", io.read_chars) && field(text, "\nwchar:", io.write_chars) &&
                           field(text, "\nread_bytes:", io.read_bytes) &&
                           field(text, "\nwrite_bytes:", io.write_bytes) && field(text, "\nsyscr:", io.read_calls) &&

@@ -1,7 +1,7 @@
-// Counters the system keeps of this process and of a disk: what evidence is made of.
+// The system's counters of this process and of a disk, from which evidence is made.
 //
-// Each function takes one snapshot; the difference of two is what happened in between, in the whole process or on the
-// whole disk. nullopt: the counter cannot be read here, which is not the same as zero.
+// Each function takes one snapshot. The difference of two says what happened in between, in the whole process or on the
+// whole disk. nullopt means that the counter cannot be read here, which differs from zero.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct CpuTime {
     double user_s = 0;
     double system_s = 0;
 };
-CpuTime cpu_time() noexcept;  // of the process, all threads
+CpuTime cpu_time() noexcept;  // of all threads of the process
 CpuTime difference(const CpuTime& after, const CpuTime& before) noexcept;
 
 struct DiskIo {
@@ -27,7 +27,7 @@ struct DiskIo {
     std::uint64_t read_operations = 0;
     std::uint64_t write_operations = 0;
 };
-// /sys/dev/block/major:minor/stat; nullopt for file systems without a block device of their own.
+// Reads /sys/dev/block/major:minor/stat. Returns nullopt for file systems without a block device of their own.
 std::optional<DiskIo> disk_io(unsigned device_major, unsigned device_minor);
 DiskIo difference(const DiskIo& after, const DiskIo& before) noexcept;
 

@@ -1,4 +1,4 @@
-// What the system refused, as an Error that says what to do next; and calls that a signal interrupted, again.
+// Turns an errno into an Error that says what to do next, and repeats calls that a signal interrupted.
 #pragma once
 
 #include <cerrno>
@@ -8,14 +8,14 @@
 
 namespace penstock::os {
 
-// What to do about an errno value that a file met; empty where there is nothing to say.
+// Returns what to do about an errno that a file operation returned, or an empty string.
 const char* advice_for(int error_number);
 
-// Of a failed call on a name or on the file behind it. `advice`: empty, the one that fits the number.
+// For a failed call on a name or on the file behind it. Empty `advice`: the advice for the number.
 ErrorInfo refusal(const char* operation, const std::string& name, int error_number, const char* advice = "");
 [[noreturn]] void refuse(const char* operation, const std::string& name, int error_number, const char* advice = "");
 
-// Signals may interrupt such calls on NFS and FUSE.
+// Signals may interrupt these calls on NFS and FUSE.
 template <typename Call>
 int again_if_interrupted(const Call& call) {
     int result = 0;

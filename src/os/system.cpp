@@ -1,4 +1,4 @@
-// The real system calls behind the System seam. Each function is one call: no retries, no checks, errno left alone.
+// See system.hpp. Each function makes one call: no retries, no checks, and errno stays as it is.
 #include "os/system.hpp"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 namespace penstock::os {
 namespace {
-constexpr long kIoUringRegister = 427;  // the same number on every architecture
+constexpr long kIoUringRegister = 427;  // the same number on all architectures
 }
 
 int System::open(const char* name, int flags, unsigned mode) { return ::open(name, flags | O_CLOEXEC, mode); }
@@ -45,13 +45,13 @@ int System::fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) {
 
 int System::ftruncate(int fd, std::uint64_t bytes) { return ::ftruncate(fd, static_cast<off_t>(bytes)); }
 
-// Without flags by the older call, which every kernel and file system has.
+// Without flags uses the older call, which every kernel and file system has.
 int System::rename(int folder, const char* from, const char* to, unsigned flags) {
     if (flags == 0) return ::renameat(folder, from, folder, to);
     return static_cast<int>(::syscall(SYS_renameat2, folder, from, folder, to, flags));
 }
 
-// By way of /proc because linkat(AT_EMPTY_PATH) needs CAP_DAC_READ_SEARCH.
+// Goes through /proc, because linkat(AT_EMPTY_PATH) needs CAP_DAC_READ_SEARCH.
 int System::link_fd(int fd, int folder, const char* name) {
     const std::string self = "/proc/self/fd/" + std::to_string(fd);
     return ::linkat(AT_FDCWD, self.c_str(), folder, name, AT_SYMLINK_FOLLOW);
@@ -64,7 +64,7 @@ int System::io_uring_register(int ring_fd, unsigned opcode, const void* argument
 }
 
 System& real_system() noexcept {
-    static System system;  // stateless: the one object that may live for the whole process
+    static System system;  // without state, so it may live as long as the process
     return system;
 }
 

@@ -1,6 +1,9 @@
-// The system calls that move or settle data or tell a ring of files, behind a seam so that tests can make them fail.
+// System: the system calls that move or sync data or register files with a ring, as virtual functions that tests can
+// override.
 //
-// `System` with its defaults is the machine. Tests derive from it to inject EINTR, short counts, EIO, ENOSPC. No global
+// The base class makes the real calls. Tests derive from it to inject EINTR, short counts, EIO and ENOSPC. There is no
+// global state: callers get a System as an argument. Functions return what the system call returns and leave its error
+// in errno.
 // state: whoever needs calls is handed a System. Functions return what the system call returns, errno in `errno`.
 #pragma once
 
@@ -25,14 +28,14 @@ class System {
     virtual int sync_file_range(int fd, std::uint64_t offset, std::uint64_t bytes, unsigned flags);
     virtual int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes);
     virtual int ftruncate(int fd, std::uint64_t bytes);
-    // Names in an open folder. `flags` are those of renameat2(2).
+    // A name in an open folder. `flags` are those of renameat2(2).
     virtual int rename(int folder, const char* from, const char* to, unsigned flags);
     virtual int link_fd(int fd, int folder, const char* name);  // gives an O_TMPFILE file a name
     virtual int unlink(int folder, const char* name);
     virtual int io_uring_register(int ring_fd, unsigned opcode, const void* argument, unsigned count);
 };
 
-// The real calls; stateless and shared.
+// The real calls, without state and shared by all.
 System& real_system() noexcept;
 
 }  // namespace penstock::os

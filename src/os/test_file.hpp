@@ -1,4 +1,4 @@
-// TestFile: an unlinked file of a given size for tests of this layer.
+// TestFile: a file of a given size without a name, for tests of this layer.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace penstock::os {
 
-inline std::string disk_folder() { return testing::TempDir(); }  // TEST_TMPDIR, else /tmp
+inline std::string disk_folder() { return testing::TempDir(); }  // TEST_TMPDIR, or /tmp when it is not set
 inline std::string shm_folder() { return "/dev/shm"; }
 
 class TestFile {

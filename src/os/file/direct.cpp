@@ -1,5 +1,5 @@
-// statx(STATX_DIOALIGN) by raw system call with our own constants, because libc headers older than the kernel lack
-// them; else a probe that reads from the start of the file at 512 bytes, 4 KiB and 64 KiB.
+// See direct.hpp. Makes the raw system call statx(STATX_DIOALIGN) with its own constants, because libc headers older
+// than the kernel lack them. The probe reads 512 bytes, 4 KiB and 64 KiB from the start of the file.
 #include "os/file/direct.hpp"
 
 #include <fcntl.h>
@@ -24,12 +24,12 @@ constexpr unsigned kStatxDirectAlignment = 0x2000;  // STATX_DIOALIGN, Linux 6.1
 constexpr std::array<std::uint32_t, 3> kAlignments{512, 4096, 64 * 1024};
 constexpr std::size_t kLargest = 64 * 1024;
 
-// The kernel's struct statx, as far as we read it; its size is fixed at 256 bytes.
+// The kernel's struct statx, with the fields that are read here. Its size is fixed at 256 bytes.
 struct Statx {
     std::uint32_t mask;
     unsigned char before[148];
     std::uint32_t memory_alignment;  // stx_dio_mem_align, at 152
-    std::uint32_t offset_alignment;  // stx_dio_offset_align, at 156; 0: refused
+    std::uint32_t offset_alignment;  // stx_dio_offset_align, at 156; 0: no direct I/O
     unsigned char after[96];
 };
 static_assert(sizeof(Statx) == 256 && offsetof(Statx, memory_alignment) == 152);
@@ -39,7 +39,7 @@ bool empty_file(int fd) noexcept {
     return ::fstat(fd, &status) == 0 && status.st_size == 0;
 }
 
-// A server takes any alignment, and may not answer: opening a file must not wait for a read.
+// A server accepts any alignment and may not answer, and opening a file must not wait for a read.
 bool of_a_server(const std::string& file_system) noexcept {
     return file_system == "fuse" || file_system == "nfs" || file_system == "9p";
 }
@@ -52,7 +52,7 @@ void assume_page_size(const char* why, DirectFacts& facts) {
     facts.cause = std::string(why) + " and statx has no answer: page size assumed";
 }
 
-// True when a read of `length` bytes into `memory` works; errno kept otherwise.
+// Returns whether a read of `length` bytes into `memory` works. On false, errno says why not.
 bool reads(System& system, int fd, void* memory, std::size_t length) {
     ssize_t count = -1;
     do {
@@ -61,7 +61,7 @@ bool reads(System& system, int fd, void* memory, std::size_t length) {
     return count >= 0;
 }
 
-// What is known of direct transfers of such a file, beyond that they are taken.
+// Says what a direct transfer of this file proves, given that the file system accepts it.
 void judge_bypass(int fd, const FileFacts& file, DirectFacts& facts) {
     const std::string& file_system = file.file_system;
     const CachedBy cache = file.cached_by;

@@ -1,4 +1,4 @@
-// How many bytes writers may still leave dirty in the page cache before the kernel slows them to the storage's speed.
+// How many bytes may still become dirty in the page cache before the kernel slows writers down to the storage's speed.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace penstock::os {
 
-// Linux lets writers run free up to the middle of its two thresholds (balance_dirty_pages). Nothing where /proc/vmstat
-// does not tell. `root` as in identity.hpp. Takes some 30 us.
+// Linux slows writers down from the middle between its two thresholds on (balance_dirty_pages). Returns nothing if
+// /proc/vmstat lacks the counters. `root` as in identity.hpp. Takes about 30 us.
 std::optional<std::uint64_t> dirty_room_bytes(const std::string& root = {});
 
 }  // namespace penstock::os

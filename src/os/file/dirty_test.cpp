@@ -1,4 +1,4 @@
-// Room for dirty pages, from counters of /proc/vmstat.
+// The room for dirty pages, from counters of /proc/vmstat.
 #include "os/file/dirty.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// See extents.hpp. An overlay hands these calls to the file below it.
+// See extents.hpp. An overlay passes these calls to the file below it.
 #include "os/file/extents.hpp"
 
 #include <linux/fiemap.h>
@@ -12,11 +12,11 @@
 namespace penstock::os {
 namespace {
 
-constexpr unsigned kExtents = 64;  // asked at once
+constexpr unsigned kExtents = 64;  // fetched by one call
 constexpr int kRounds = 16;
 constexpr std::uint32_t kEncoded = FIEMAP_EXTENT_ENCODED | FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_DATA_TAIL;
 
-// The kernel's struct, with room for extents behind it.
+// The kernel's struct, followed by room for the extents.
 class Map {
   public:
     bool ask(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {

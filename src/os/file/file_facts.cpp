@@ -1,5 +1,5 @@
-// Facts by fstat, fstatfs and /proc/self/mountinfo. The mount is found by the mount id of the descriptor
-// (/proc/self/fdinfo), which is right for bind mounts and for btrfs, whose st_dev differs from the mount's.
+// See file_facts.hpp. Uses fstat, fstatfs and /proc/self/mountinfo. The mount is found by the descriptor's mount id
+// (/proc/self/fdinfo). That also works for bind mounts and for btrfs, whose st_dev differs from the mount's.
 #include "os/file/file_facts.hpp"
 
 #include <sys/stat.h>
@@ -27,7 +27,7 @@ struct Kind {
     bool is_made_by_kernel = false;
 };
 
-// Numbers from linux/magic.h and from the file systems kept outside the kernel tree.
+// Numbers from linux/magic.h and from file systems outside the kernel tree.
 constexpr std::array kKinds{
     Kind{0xEF53, "ext4", CachedBy::page_cache},       Kind{0x58465342, "xfs", CachedBy::page_cache},
     Kind{0x9123683E, "btrfs", CachedBy::page_cache},  Kind{0xF2F52010, "f2fs", CachedBy::page_cache},
@@ -85,8 +85,8 @@ bool find_mount(int fd, Mount& found) {
 
 }  // namespace
 
-// "36 35 98:0 /root /mnt rw,noatime master:1 - ext4 /dev/sda1 rw,errors=continue": the fields after the sixth are
-// optional, up to a lone dash.
+// For example "36 35 98:0 /root /mnt rw,noatime master:1 - ext4 /dev/sda1 rw,errors=continue". The fields after the
+// sixth are optional, up to a single dash.
 bool parse_mount(const std::string& line, Mount& mount) {
     std::istringstream fields(line);
     std::string parent, device, root, point, options, field, source, super_options;
@@ -157,7 +157,7 @@ FileFacts facts_without_mount(int fd, const std::string& name) {
     FileFacts facts;
     facts.type = type_of(status.st_mode);
     facts.size_bytes = static_cast<std::uint64_t>(status.st_size);
-    facts.allocated_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;  // st_blocks counts 512-byte units
+    facts.allocated_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;  // st_blocks counts units of 512 bytes
     facts.block_bytes = static_cast<std::uint32_t>(status.st_blksize);
     facts.device_major = major(status.st_dev);
     facts.device_minor = minor(status.st_dev);

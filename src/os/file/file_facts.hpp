@@ -1,7 +1,7 @@
 // What the system knows of an open file: type, size, file system, mount, block device.
 //
-// The file system's name comes from /proc/self/mountinfo, because ext2, ext3 and ext4 share one
-// statfs magic number; the magic decides only where mountinfo cannot be read.
+// The name of the file system comes from /proc/self/mountinfo, because ext2, ext3 and ext4 share one statfs magic
+// number. The magic number decides only if mountinfo cannot be read.
 #pragma once
 
 #include <cstdint>
@@ -11,50 +11,52 @@ namespace penstock::os {
 
 enum class FileType : std::uint8_t { regular, directory, fifo, device, other };
 
-// Which memory holds bytes of a file system's files: what an answer about the page cache is worth there.
+// Where the bytes of a file system's files are cached. This decides what a question about the page cache can tell.
 enum class CachedBy : std::uint8_t {
-    page_cache,  // the file's own pages and nothing else on this machine
+    page_cache,  // in the file's own pages and nowhere else on this machine
     memory,      // tmpfs, ramfs, hugetlbfs: the pages are the file
-    others,      // another file's pages (overlay) or a server (fuse, 9p, virtiofs); and all that is not known here
-    itself,      // zfs, gpfs, panfs: a cache of their own, of which no system call tells
+    others,  // in another file's pages (overlay) or at a server (fuse, 9p, virtiofs); also every unknown file system
+    itself,  // zfs, gpfs, panfs: in a cache of their own, which no system call shows
 };
 
 struct FileFacts {
     FileType type = FileType::other;
     std::uint64_t size_bytes = 0;
-    std::uint64_t allocated_bytes = 0;  // less than size_bytes: the file has holes, is inline or compressed
+    std::uint64_t allocated_bytes = 0;  // less than size_bytes: the file has holes, or is stored inline or compressed
     std::uint32_t block_bytes = 0;      // st_blksize
     std::string file_system;            // "ext4", "tmpfs", "nfs4", "lustre", "fuse.sshfs", ...
     std::string mount_point;            // empty when mountinfo cannot be read
-    std::string mount_options;          // per-mount and file system options, comma separated
-    unsigned device_major = 0;          // of the file system; major 0: no block device of its own
+    std::string mount_options;          // options of the mount and of the file system, comma separated
+    unsigned device_major = 0;          // of the file system; major 0: it has no block device of its own
     unsigned device_minor = 0;
     CachedBy cached_by = CachedBy::others;
-    bool is_made_by_kernel = false;  // of proc, sysfs and such: text that each read makes anew; the size says nothing
+    // on proc, sysfs and the like: each read makes the text anew, and the size means nothing
+    bool is_made_by_kernel = false;
 };
 
-// Throws Error{fstat} naming `name`.
+// Throws Error with operation "fstat" and `name`.
 FileFacts file_facts(int fd, const std::string& name);
 
-// The same without the mount, whose search costs as much as all else of opening a file: the file system by its magic.
+// As above without the mount, whose search costs as much as the rest of opening a file. The file system's name then
+// comes from its magic number.
 FileFacts facts_without_mount(int fd, const std::string& name);
 
-// By one system call. `name` as file_system_from_magic has it.
+// Makes one system call. Sets `name` as file_system_from_magic does.
 CachedBy cached_by(int fd) noexcept;
 CachedBy cached_by(int fd, std::string& name);
 
-// What mappings of a file begin and end at: the system's page, on hugetlbfs the huge page of the file, of which no part
-// is mapped or unmapped by itself.
+// The unit in which mappings of the file begin and end: the system's page, and on hugetlbfs the file's huge page,
+// because no part of that can be mapped or unmapped alone.
 std::uint64_t mapping_page_bytes(int fd) noexcept;
-// Whether it is on hugetlbfs, which keeps all bytes in memory and takes new ones by mappings only.
+// Returns whether the file is on hugetlbfs, which keeps all bytes in memory and accepts new ones through mappings only.
 bool of_huge_pages(int fd) noexcept;
 
 const char* to_string(FileType type) noexcept;
 
-// The name for a statfs magic number; "unknown (0x...)" when we have none.
+// Returns the name for a statfs magic number, or "unknown (0x...)".
 std::string file_system_from_magic(std::uint64_t magic);
 
-// One line of /proc/self/mountinfo. False when the line has another shape.
+// One line of /proc/self/mountinfo. parse_mount returns false if the line has another form.
 struct Mount {
     int id = 0;
     unsigned device_major = 0, device_minor = 0;

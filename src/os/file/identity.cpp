@@ -23,7 +23,7 @@ std::string first_line(const std::filesystem::path& path) {
     return trimmed(line);
 }
 
-// x86 says "model name"; ARM may say only who made it and which part it is.
+// x86 has a "model name". ARM may only have the numbers of the implementer and the part.
 std::string cpu_model(const std::string& root) {
     std::ifstream file(root + "/proc/cpuinfo");
     std::string line;
@@ -31,7 +31,7 @@ std::string cpu_model(const std::string& root) {
     while (std::getline(file, line)) {
         const std::size_t colon = line.find(':');
         if (colon == std::string::npos) {
-            if (!parts.empty()) break;  // the end of the first processor
+            if (!parts.empty()) break;  // the first processor ends here
             continue;
         }
         const std::string name = trimmed(line.substr(0, colon));
@@ -57,7 +57,7 @@ MachineIdentity machine_identity(const Limits& limits, const std::string& root) 
 
 namespace {
 
-// Memory that poses as a disk, or a file that does: they say so, for their times are not those of a disk.
+// Names a disk that is really memory or a file, because its times are not those of a disk.
 std::string what_below(const std::filesystem::path& disk) {
     const std::string name = disk.filename().string();
     if (name.starts_with("ram") || name.starts_with("zram")) return " (memory)";

@@ -1,6 +1,6 @@
-// Which machine and which file system this is, in the words a machine profile is compared by.
+// Identifies the machine and the file system, so that a machine profile can be compared with them.
 //
-// `root` is put before every /proc and /sys path that is read, for tests; empty for the real one.
+// `root` precedes every /proc and /sys path that is read. Tests set it; empty: the real ones.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace penstock::os {
 
-// All but the device, which the caller knows.
+// Fills all fields but the device, which the caller knows.
 MachineIdentity machine_identity(const Limits& limits, const std::string& root = {});
-// `facts` with its mount.
+// Requires: `facts` includes the mount.
 PlaceIdentity place_identity(const FileFacts& facts, const std::string& root = {});
 
 }  // namespace penstock::os

@@ -1,4 +1,4 @@
-// Who a machine is, told from /proc and /sys of machines we do not have.
+// The identity of machines that the tests imitate by files in place of /proc and /sys.
 #include "os/file/identity.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Residency by cachestat or mincore. Which one tells is found by trying, each time: failed system calls cost less than
-// state that could go stale.
+// See residency.hpp. Each call tries cachestat and then mincore, because a failed system call costs less than a
+// remembered answer that may be out of date.
 #include "os/file/residency.hpp"
 
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 namespace penstock::os {
 namespace {
 
-constexpr long kCachestat = 451;  // the same number on every architecture
+constexpr long kCachestat = 451;  // the same number on all architectures
 constexpr std::uint64_t kExactBytes = 64 * kMiB;
 constexpr std::uint64_t kSampleBytes = kMiB;
 constexpr std::uint64_t kWindows = 64;
-constexpr std::uint64_t kFarBeyond = 4 * kGiB;  // more than a page of any size: none reaches there from the end
+constexpr std::uint64_t kFarBeyond = 4 * kGiB;  // larger than any page, so that no page of the file reaches there
 
 struct CachestatRange {
     std::uint64_t offset, length;
@@ -50,7 +50,7 @@ bool by_cachestat(int fd, const Sample& sample, ResidencyWindow& window) noexcep
     return true;
 }
 
-// Which pages of a mapping are resident. False: errno says why not.
+// Finds which pages of a mapping are resident. On false, errno says why it could not.
 bool ask_mincore(int fd, std::uint64_t start, std::uint64_t length, std::vector<unsigned char>& pages) {
     void* mapping = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(start));
     if (mapping == MAP_FAILED) return false;
@@ -62,10 +62,11 @@ bool ask_mincore(int fd, std::uint64_t start, std::uint64_t length, std::vector<
     return answered;
 }
 
-// Whether mincore tells this caller of this file. To whom it does not it says "resident" of all pages, even of those
-// that no file has. The kernel's own rule decides so, whatever user namespaces, capabilities and lower files there are.
+// Returns whether mincore describes this file to the caller. If the caller has no right to know, mincore says
+// "resident" of all pages, even of pages beyond the file. This relies on the kernel's own rule, so it holds with user
+// namespaces, capabilities and overlays.
 bool mincore_tells(int fd) {
-    if (of_huge_pages(fd)) {  // it tells of the mapping's own pages, of which a new one has none
+    if (of_huge_pages(fd)) {  // mincore describes the pages of the mapping, and a new mapping has none
         errno = EOPNOTSUPP;
         return false;
     }

@@ -1,4 +1,4 @@
-// Residency against what was done to the cache: written pages are in it, dropped ones are not, and both sources agree.
+// Residency after known actions: written pages are in the cache, dropped ones are not, and both sources agree.
 #include "os/file/residency.hpp"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kBytes = 8 * kMiB;
 
-// Whether pages leave the cache here at all: tmpfs and overlays over it keep them.
+// Returns whether pages can leave the cache here. tmpfs, and overlays over it, keep them.
 bool cache_can_be_dropped(const TestFile& file) { return file_facts(file.fd(), "x").file_system != "tmpfs"; }
 
 TEST(Residency, is_full_after_writing_and_empty_after_drop_cache) {
@@ -108,7 +108,7 @@ TEST(Residency, of_a_short_range_is_one_number) {
     EXPECT_DOUBLE_EQ(cached_fraction(file.fd(), 4096, 64 * kKiB).value(), 0.0);
 }
 
-// Another user, as far as files are concerned, for this thread and this scope.
+// Makes the calling thread another user for file access, within this scope.
 class AsNobody {
   public:
     AsNobody() { ::setfsuid(65534); }
@@ -117,7 +117,7 @@ class AsNobody {
     AsNobody& operator=(const AsNobody&) = delete;
 };
 
-// The kernel says "resident" of every page of such a file, by mincore, and refuses cachestat.
+// For such a file mincore says "resident" of every page, and cachestat is refused.
 TEST(Residency, of_a_file_that_is_neither_owned_nor_writable_is_an_error_and_not_full) {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can act for another user";
     const TestFile file(disk_folder(), kBytes);
@@ -135,7 +135,7 @@ TEST(Residency, of_a_file_that_is_neither_owned_nor_writable_is_an_error_and_not
             EXPECT_FALSE(error.info().advice.empty());
         }
     }
-    ASSERT_EQ(::fchmod(file.fd(), 0666), 0);  // writable: the kernel tells
+    ASSERT_EQ(::fchmod(file.fd(), 0666), 0);  // now the file is writable, so the kernel answers
     const AsNobody other;
     EXPECT_LT(residency(reader.get(), 0, kBytes).fraction(), 0.05);
     EXPECT_LT(residency(reader.get(), 0, kBytes, ResidencySource::mincore).fraction(), 0.05);

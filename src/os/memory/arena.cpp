@@ -1,4 +1,4 @@
-// Arena by mmap: maps 2 MiB more than asked and gives back the ends, because mmap aligns to pages only.
+// See arena.hpp. Maps 2 MiB more than needed and unmaps both ends, because mmap aligns to pages only.
 #include "os/memory/arena.hpp"
 
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ namespace penstock::os {
 namespace {
 
 constexpr std::uint64_t kAlignment = 2 * kMiB;
-constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14; missing in older libc headers
+constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14, which older libc headers lack
 
 std::span<std::byte> map_aligned(std::uint64_t bytes) {
     void* mapping = ::mmap(nullptr, bytes + kAlignment, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -62,7 +62,7 @@ void Arena::touch() const noexcept {
     const auto step = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     for (std::size_t at = 0; at < memory_.size(); at += step) {
         auto* page = reinterpret_cast<volatile unsigned char*>(memory_.data() + at);
-        *page = *page;  // keeps what is there
+        *page = *page;  // keeps the contents
     }
 }
 

@@ -1,8 +1,8 @@
-// Arena: the owner of one large aligned piece of host memory, for staging.
+// Arena: owns one large aligned piece of host memory, for staging.
 //
-// Anonymous memory aligned to 2 MiB, on huge pages where the kernel gives them and near a NUMA node where one is named.
-// The address range never moves or grows. Whoever registers it with a device or a ring undoes that before the Arena
-// goes.
+// The memory is anonymous, aligned to 2 MiB, on huge pages if the kernel provides them, and near the NUMA node that is
+// named. The address range never moves or grows. Requires: a caller that registers the memory with a device or a ring
+// undoes that before it destroys the Arena.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace penstock::os {
 
 struct ArenaOptions {
     std::uint64_t bytes = 0;  // rounded up to 2 MiB; not 0
-    int numa_node = -1;       // preferred; -1: no preference
-    bool huge_pages = true;   // transparent huge pages are asked for
+    int numa_node = -1;       // preferred node; -1: no preference
+    bool huge_pages = true;   // ask for transparent huge pages
 };
 
 class Arena {
@@ -27,9 +27,9 @@ class Arena {
 
     std::span<std::byte> memory() const noexcept { return memory_; }
     std::uint64_t bytes() const noexcept { return memory_.size(); }
-    bool near_node() const noexcept { return near_node_; }  // the kernel took the NUMA preference
+    bool near_node() const noexcept { return near_node_; }  // the kernel accepted the NUMA preference
 
-    // Makes every page exist now. Without it the first transfer pays for page faults.
+    // Makes the kernel allocate every page now. Otherwise the first transfer pays for the page faults.
     void touch() const noexcept;
 
   private:

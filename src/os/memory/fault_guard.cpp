@@ -1,5 +1,6 @@
-// See fault_guard.hpp. The handler finds its thread's copy in a fixed table by thread id: no lock, and no thread-local
-// storage, whose first use in a thread may allocate (and whose static kind a module loaded late cannot have).
+// See fault_guard.hpp. The handler finds its thread's copy by thread id in a table of fixed size. It needs no lock and
+// no thread-local storage, whose first use in a thread may allocate and which a module loaded late cannot have as a
+// static.
 #include "os/memory/fault_guard.hpp"
 
 #include <sys/syscall.h>
@@ -19,9 +20,10 @@ namespace penstock::os {
 namespace {
 
 struct Copying {
-    std::atomic<pid_t> thread{0};  // 0: free. Written by the thread itself, before and after everything else here
+    // 0: free. Pairs with: claim() acquires what the destructor of GuardedCopies released.
+    std::atomic<pid_t> thread{0};
     sigjmp_buf leave;
-    std::span<const CopyPiece> pieces;  // under way
+    std::span<const CopyPiece> pieces;  // being copied now
 
     bool reads(std::uintptr_t address) const noexcept {
         return std::any_of(pieces.begin(), pieces.end(), [address](const CopyPiece& one) {
@@ -31,7 +33,8 @@ struct Copying {
     }
 };
 
-// Entries that threads keep are from the first part, so that there are always some for a single copy, which soon ends.
+// GuardedCopies takes its entries from the first kKept. The others serve single copies, which soon end, so that a
+// single copy always finds an entry.
 constexpr std::size_t kEntries = 256, kKept = 192;
 std::array<Copying, kEntries>& table() noexcept {
     static std::array<Copying, kEntries> all;
@@ -49,7 +52,7 @@ Copying* claim(pid_t thread, std::size_t first, std::size_t count) noexcept {
     return nullptr;
 }
 
-// For one copy: others that have such an entry soon give it back.
+// Claims an entry for a single copy. Waits until another thread gives one back, which is soon.
 Copying* claim_soon(pid_t thread) noexcept {
     for (;;) {
         if (Copying* const entry = claim(thread, kKept, kEntries - kKept)) return entry;
@@ -57,7 +60,7 @@ Copying* claim_soon(pid_t thread) noexcept {
     }
 }
 
-// Of two, one that is kept and one for a single copy, the latter is in use.
+// Finds the thread's entry. If it has both kinds, it is using the one for single copies, so the search starts there.
 Copying* find(pid_t thread) noexcept {
     auto& all = table();
     for (auto entry = all.rbegin(); entry != all.rend(); ++entry) {
@@ -69,7 +72,7 @@ Copying* find(pid_t thread) noexcept {
 struct Installed {
     std::mutex mutex;
     int guards = 0;              // guarded by mutex
-    struct sigaction before {};  // written while no guard lives, read by the handler
+    struct sigaction before {};  // written while no guard lives; the handler reads it
 };
 Installed& installed() noexcept {
     static Installed one;
@@ -81,7 +84,8 @@ void pass_on(int number, siginfo_t* info, void* context) {
     if ((before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, info, context);
     } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-        // The fault happens again at return and meets the default: the process ends as it would have without us.
+        // The fault happens again when the handler returns, and the default action ends the process as without this
+        // handler.
         struct sigaction fallback {};
         fallback.sa_handler = SIG_DFL;
         ::sigaction(SIGBUS, &fallback, nullptr);
@@ -152,20 +156,20 @@ std::size_t GuardedCopies::copy_each(std::span<const Piece> pieces, void (*after
                                      void* context) noexcept {
     Copying* const mine = static_cast<Copying*>(entry_);
     if (mine == nullptr) return 0;
-    // What a jump back must find as it was left.
+    // Volatile, because siglongjmp must find their current values.
     volatile std::size_t done = 0, some = 1;
     volatile bool alone = false;
-    // With the mask: whoever wraps signal handlers (a sanitizer, a runtime) may run ours with all signals blocked, and
-    // a second fault would then end the process.
+    // Saves the signal mask. A sanitizer or runtime that wraps signal handlers may run ours with all signals blocked.
+    // Without the saved mask, a second fault would then end the process.
     if (sigsetjmp(mine->leave, 1) != 0) {
         if (some == 1) return ended(*mine, done);
-        alone = true;  // which of them it was, they find out one by one
+        alone = true;  // copies the pieces one by one to find the one that faults
     }
     while (done < pieces.size()) {
         const auto left = pieces.subspan(done);
         some = alone ? 1 : beside(left);
         mine->pieces = left.first(some);
-        // The record must be in place before the first byte is touched, and stay until the last one was.
+        // The handler must see the record before the first byte is read, and until after the last one.
         std::atomic_signal_fence(std::memory_order_seq_cst);
         copy_beside(mine->pieces, left.subspan(some));
         std::atomic_signal_fence(std::memory_order_seq_cst);

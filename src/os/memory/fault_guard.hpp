@@ -1,11 +1,11 @@
-// FaultGuard: plain memory copies out of a mapping whose file may be cut short, without dying of SIGBUS.
+// FaultGuard: copies memory out of a mapping whose file may be cut short, and survives the SIGBUS.
 //
-// A signal's disposition belongs to the process, so this is one of the few places with process-wide state: while at
-// least one FaultGuard lives, SIGBUS goes to a handler that ends a guarded copy of the same thread and passes every
-// other fault on to whoever handled it before. Whoever replaces the handler later wins: usable() then says false, and
-// callers copy through the kernel instead. The worth: reading a file in tmpfs right after it was written, pread marks
-// every page as used under one kernel lock (33 GB/s with 10 threads on an H200 host), a copy from the mapping does not
-// (65 GB/s).
+// The handler of a signal belongs to the process, so this is one of the few places with process-wide state. While at
+// least one FaultGuard lives, a handler of this file receives SIGBUS. It ends the guarded copy if the same thread is
+// making one, and passes every other fault to the handler that was installed before. If other code replaces the handler
+// later, usable() returns false, and callers copy through the kernel instead. The gain: when a file in tmpfs is read
+// right after it was written, pread marks every page as used under one kernel lock (33 GB/s with 10 threads on an H200
+// host). A copy from the mapping does not (65 GB/s).
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,14 @@ class FaultGuard {
     FaultGuard(const FaultGuard&) = delete;
     FaultGuard& operator=(const FaultGuard&) = delete;
 
-    // Ours is the handler in force.
+    // Returns whether the handler of this file is installed.
     bool usable() const noexcept;
-    // False when `from` faulted: `to` then holds an unknown part of the bytes. `to` must be good memory.
+    // Returns false if `from` faulted. Then an unknown part of the bytes is in `to`. Requires: `to` is valid memory.
     bool copy(void* to, const void* from, std::size_t bytes) const noexcept;
 };
 
-// Copies of one thread, which makes it, uses it and ends it while a FaultGuard lives: many copies at the cost of one.
+// Many guarded copies at the cost of one. Requires: one thread makes the object, uses it and destroys it while a
+// FaultGuard lives.
 class GuardedCopies {
   public:
     GuardedCopies() noexcept;
@@ -37,16 +38,16 @@ class GuardedCopies {
     GuardedCopies& operator=(const GuardedCopies&) = delete;
 
     using Piece = CopyPiece;
-    // False: too many threads have one already, and nothing will be copied.
+    // Returns false if too many threads have such an object already. Then copy_each copies nothing.
     bool usable() const noexcept { return entry_ != nullptr; }
-    // Copies all of them, small ones side by side. Each is told by `after(context, index)`, which may not throw, in
-    // their order, when it is made. How many were made: if not all, the next one faulted.
+    // Copies the pieces, and overlaps the copies of small ones. After each piece calls `after(context, index)`, in
+    // order, which must not throw. Returns how many pieces were copied. If that is not all, the next one faulted.
     std::size_t copy_each(std::span<const Piece> pieces, void (*after)(void*, std::size_t), void* context) noexcept;
 
   private:
     friend class FaultGuard;
     explicit GuardedCopies(void* entry) noexcept : entry_(entry) {}
-    void* entry_;  // of the handler's table; nullptr: there was none left
+    void* entry_;  // an entry of the handler's table; nullptr: none was free
 };
 
 }  // namespace penstock::os

@@ -1,4 +1,4 @@
-// A guarded copy survives a mapping without its file; every other fault goes where it would have gone.
+// A guarded copy survives when the file behind its mapping is gone. Every other fault reaches its usual handler.
 #include "os/memory/fault_guard.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kBytes = 1 << 20;
 
-// A mapped memory file; `keep` bytes of it are left.
+// A mapped memory file that is cut to `keep` bytes.
 class Mapping {
   public:
     explicit Mapping(std::size_t keep) : fd_(::memfd_create("fault_guard_test", 0)) {
@@ -74,8 +74,8 @@ TEST(FaultGuard, copies_many_up_to_the_one_that_faults) {
     EXPECT_EQ(copies.copy_each({}, tell, &told), 0u);
 }
 
-// Small pieces are copied side by side: whichever of them faults, those before it are made, each is told once and in
-// order, and the ones behind it can be copied afterwards.
+// Copies of small pieces overlap. Whichever piece faults, all before it are copied, each is reported once and in order,
+// and those after it can be copied later.
 TEST(FaultGuard, of_pieces_side_by_side_the_one_that_faults_is_found) {
     constexpr std::size_t kPieces = 11;
     const FaultGuard guard;
@@ -124,7 +124,7 @@ TEST(FaultGuard, threads_fault_independently) {
     EXPECT_EQ(wrong, 0);
 }
 
-// More threads than the table has entries hold one each, as service threads of many caches do.
+// More threads than the table has entries each hold one, as the service threads of many caches do.
 TEST(FaultGuard, a_copy_is_made_however_many_threads_keep_an_entry) {
     const FaultGuard guard;
     const Mapping whole(kBytes), cut(0);
@@ -150,7 +150,7 @@ TEST(FaultGuard, a_copy_is_made_however_many_threads_keep_an_entry) {
     for (std::thread& one : threads) one.join();
 }
 
-// Its own entry is not in the way of a single copy that faults.
+// The thread's own entry does not disturb a single copy that faults.
 TEST(FaultGuard, a_thread_with_an_entry_may_copy_by_the_guard_too) {
     const FaultGuard guard;
     const Mapping cut(0);
@@ -162,7 +162,7 @@ TEST(FaultGuard, a_thread_with_an_entry_may_copy_by_the_guard_too) {
 TEST(FaultGuard, an_unguarded_fault_still_ends_the_process) {
     EXPECT_EXIT(
         {
-            struct sigaction plain {};  // a sanitizer's own handler would end the process in another way
+            struct sigaction plain {};  // a sanitizer's own handler would end the process differently
             plain.sa_handler = SIG_DFL;
             ::sigaction(SIGBUS, &plain, nullptr);
             const FaultGuard guard;

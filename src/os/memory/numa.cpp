@@ -1,4 +1,4 @@
-// NUMA by sysfs, sched_setaffinity and the raw mbind system call: libnuma would be a dependency for three calls.
+// See numa.hpp. Uses sysfs, sched_setaffinity and the raw mbind system call, to avoid a dependency on libnuma.
 #include "os/memory/numa.hpp"
 
 #include <sched.h>
@@ -14,7 +14,7 @@
 namespace penstock::os {
 namespace {
 
-constexpr int kMaxCpus = 8192;  // CONFIG_NR_CPUS upper bound of the architectures we run on
+constexpr int kMaxCpus = 8192;  // the upper bound of CONFIG_NR_CPUS on the supported architectures
 constexpr int kPreferred = 1;   // MPOL_PREFERRED, linux/mempolicy.h
 constexpr unsigned long kMaxNodes = 1024;
 
@@ -79,7 +79,7 @@ std::vector<int> cpus_of_node(int node) {
 bool place_thread_near(int node) noexcept try {
     return node >= 0 && numa_nodes().size() > 1 && place_on(cpus_of_node(node));
 } catch (...) {
-    return false;  // out of memory while reading sysfs: the preference is not worth an error
+    return false;  // out of memory while reading sysfs: failing to prefer a node is no error
 }
 
 bool place_memory_near(int node, std::span<std::byte> memory) noexcept {

@@ -1,4 +1,5 @@
-// See carry.hpp. Notes come first and the mode last: a new owner is one who may write them no more.
+// See carry.hpp. Sets the user attributes first and the mode last, because after a change of owner the caller may no
+// longer set the attributes.
 #include "os/new_file/carry.hpp"
 
 #include <sys/stat.h>
@@ -20,20 +21,21 @@ namespace {
 
 using Named = std::vector<std::pair<std::string, std::string>>;
 
-constexpr std::size_t kLargest = 65536;  // of a value, and of a list of keys: XATTR_SIZE_MAX of linux/limits.h
+constexpr std::size_t kLargest = 65536;  // bytes of a value or of a list of keys: XATTR_SIZE_MAX of linux/limits.h
 constexpr mode_t kPermissions = 0777;
-constexpr mode_t kOfFolders = S_ISGID | S_ISVTX;  // what these bits say of a folder does not end with a write
+constexpr mode_t kOfFolders = S_ISGID | S_ISVTX;  // a write does not clear these bits of a folder
 constexpr mode_t kOwnerOnly = 0700;
 constexpr const char* kPosixList = "system.posix_acl_access";
 constexpr std::array<std::string_view, 4> kLists{kPosixList, "system.posix_acl_default", "system.nfs4_acl",
                                                  "system.richacl"};
-// Of an access control list in linux/posix_acl_xattr.h: a header of four bytes, then entries {tag, rights, number}.
+// The format of an access control list (linux/posix_acl_xattr.h): a header of four bytes, then entries {tag, rights,
+// number}.
 constexpr std::size_t kListHead = 4, kListEntry = 8;
 constexpr std::uint16_t kOwningGroup = 0x04, kOthers = 0x20;
 
 std::string self(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-// By way of /proc, because descriptors of O_PATH give no attributes themselves.
+// Falls back to /proc, because a descriptor of O_PATH gives no attributes.
 ssize_t get(int fd, const char* key, std::string& value) {
     const ssize_t length = ::fgetxattr(fd, key, value.data(), value.size());
     if (length >= 0 || errno != EBADF) return length;
@@ -84,7 +86,7 @@ std::uint16_t half(const std::string& list, std::size_t at) {
     return value;
 }
 
-// The owning group of the new file is another one: it may what all others may.
+// The new file has another owning group, so that group gets the rights of all others.
 std::string for_another_group(std::string list) {
     std::uint16_t others = 0;
     for (std::size_t at = kListHead; at + kListEntry <= list.size(); at += kListEntry) {
@@ -98,14 +100,14 @@ std::string for_another_group(std::string list) {
     return list;
 }
 
-// Whether the new file has the list afterwards, or none where the old one has none.
+// Returns whether the new file now has the wanted list, or no list if `wanted` is null.
 bool set_list(int fd, const std::string& key, const std::string* wanted) {
     if (wanted == nullptr) return ::fremovexattr(fd, key.c_str()) == 0 || errno == ENODATA;
     if (value_of(fd, key) == *wanted) return true;
     return ::fsetxattr(fd, key.c_str(), wanted->data(), wanted->size(), 0) == 0;
 }
 
-// Lists that the new file inherited from its folder go, too.
+// Also removes lists that the new file inherited from its folder.
 bool set_lists(const Named& wanted, int fd, bool has_group) {
     bool kept = true;
     for (const std::string& key : keys_of(fd)) {
@@ -159,7 +161,7 @@ void carry(const Attributes& old, int fd, const std::string& name, Carry how) {
         narrow(old, fd, name);
         return;
     }
-    for (const auto& [key, value] : old.notes) {  // what the file system refuses is lost: nobody's rights hang on it
+    for (const auto& [key, value] : old.notes) {  // ignores errors: no user's rights depend on these attributes
         static_cast<void>(::fsetxattr(fd, key.c_str(), value.data(), value.size(), 0));
     }
     struct stat now {};
@@ -171,7 +173,7 @@ void carry(const Attributes& old, int fd, const std::string& name, Carry how) {
     }
     mode_t mode = has_group ? old.mode : without_group(old.mode);
     if (!set_lists(old.lists, fd, has_group)) mode &= kOwnerOnly;
-    else if (!old.lists.empty() && !has_group) mode = old.mode;  // its group's part is the mask of the list
+    else if (!old.lists.empty() && !has_group) mode = old.mode;  // the group bits of the mode are the mask of the list
     set_mode(fd, name, mode);
 }
 

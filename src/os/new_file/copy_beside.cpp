@@ -1,6 +1,6 @@
-// See copy_beside.hpp. Side by side is by registers of 64 bytes (AVX-512), a line each: by those of 16 bytes, which any
-// x86-64 has, it was no faster than memcpy, and no other processor was measured, so elsewhere pieces go one by one.
-// With stores past the caches it was slower where several threads copy.
+// See copy_beside.hpp. Uses registers of 64 bytes (AVX-512), a cache line each. With registers of 16 bytes, which every
+// x86-64 processor has, it was no faster than memcpy. No other processor was measured, so elsewhere pieces are copied
+// one by one. Stores that bypass the caches were slower when several threads copied.
 #include "os/new_file/copy_beside.hpp"
 
 #include <algorithm>
@@ -14,11 +14,12 @@ namespace penstock::os {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kStepLines = 4, kStep = kStepLines * kLine;  // of one piece, before the next one's turn
-constexpr std::size_t kMostBytes = 16 * 1024;  // of a piece: the processor itself asks early for more of a longer one
+// lines of one piece that are copied before those of the next piece
+constexpr std::size_t kStepLines = 4, kStep = kStepLines * kLine;
+constexpr std::size_t kMostBytes = 16 * 1024;  // longer pieces gain nothing: the processor itself prefetches them
 constexpr std::size_t kAloneLines = 8;
 
-// What takes long of a page at random is to find it. A fault of a prefetch is none.
+// Finding a random page takes most of the time. A prefetch of a bad address raises no fault.
 void fetch_ahead(const CopyPiece& piece, std::size_t lines) noexcept {
     const auto* const from = static_cast<const char*>(piece.from);
     for (std::size_t at = 0; at < piece.bytes && at < lines * kLine; at += kLine) __builtin_prefetch(from + at);
@@ -30,7 +31,7 @@ bool wide_registers() noexcept {
     return there;
 }
 
-// All of it in one function for these registers: others cannot be inlined into it, nor it into others.
+// One function for these registers: the compiler cannot inline functions with other targets into it, or it into them.
 __attribute__((target("avx512f"))) void copy_four(std::span<const CopyPiece> pieces,
                                                   std::span<const CopyPiece> next) noexcept {
     const std::size_t bytes = pieces[0].bytes, early = bytes > kStep ? bytes - 2 * kStep : 0;

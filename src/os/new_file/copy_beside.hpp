@@ -1,6 +1,7 @@
-// Copies of small pieces side by side. Of pages that lie anywhere in memory, a core that copies one after another waits
-// for the first lines of each; where it copies a few lines of four in turn, more of them are on their way at a time.
-// What must stay true: bytes end up as if each piece had been copied by itself, in any order.
+// Copies several small pieces at the same time. A core that copies pieces from random pages one after another waits for
+// the first cache lines of each. If it copies a few lines of four pieces in turn, more memory accesses overlap.
+//
+// Ensures: the result is the same as if each piece had been copied alone, in any order.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,10 @@ struct CopyPiece {
 
 inline constexpr std::size_t kBeside = 4;
 
-// How many of these are best copied side by side, those at the front: kBeside, or one.
+// Returns how many pieces, from the front, are best copied together: kBeside or one.
 std::size_t beside(std::span<const CopyPiece> pieces) noexcept;
 
-// Copies as many pieces as `beside` said. `next` are those that come after them: their first lines are asked for early.
+// Requires: `pieces` is as long as `beside` returned. Prefetches the first lines of `next`, the pieces that follow.
 void copy_beside(std::span<const CopyPiece> pieces, std::span<const CopyPiece> next) noexcept;
 
 }  // namespace penstock::os

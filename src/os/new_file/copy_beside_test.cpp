@@ -1,4 +1,4 @@
-// Pieces copied side by side, or one by one, hold the bytes they would by themselves, and nothing beside them changes.
+// Pieces that are copied together or one by one hold the right bytes, and no byte around them changes.
 #include "os/new_file/copy_beside.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ struct Pieces {
             pieces.push_back({&to[target], &from[source], sizes[i]});
         }
     }
-    // As a caller does; how many went side by side.
+    // Copies as a caller does. Returns how many pieces were copied together.
     std::size_t copy() {
         std::size_t together = 0;
         for (std::span<const CopyPiece> left = pieces; !left.empty();) {
@@ -47,7 +47,7 @@ bool wide() {
 #endif
 }
 
-// Else this machine's tests do not run copies side by side, and say so.
+// Skips with a message if this machine cannot copy pieces together, because the tests below then prove less.
 TEST(CopyBeside, this_processor_can) {
     if (!wide()) GTEST_SKIP() << "no registers of 64 bytes here: pieces go one by one";
     Pieces four(std::vector<std::size_t>(4, 256));
@@ -78,7 +78,7 @@ TEST(CopyBeside, pieces_that_differ_or_are_large_or_few_go_one_by_one) {
     }
 }
 
-// Behind those that differ come four alike.
+// Four equal pieces follow one that differs.
 TEST(CopyBeside, what_goes_together_is_found_in_the_middle) {
     Pieces mixed({512, 4096, 4096, 4096, 4096, 300});
     EXPECT_EQ(mixed.copy(), wide() ? 4u : 0u);

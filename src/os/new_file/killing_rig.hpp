@@ -1,5 +1,5 @@
-// A System that kills its process in the middle of what changes files, and children to be killed: for tests of what is
-// left behind.
+// Tests of what a killed writer leaves behind: a System that kills its process in the middle of changing files, and a
+// child to run it in.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 namespace penstock::os {
 
-// Kills its process before the n-th call that changes a file or a name.
+// Kills its process before call number `calls` (from 0) that changes a file or a name.
 class KillingSystem final : public System {
   public:
     explicit KillingSystem(int calls) : left_(calls) {}
@@ -39,7 +39,7 @@ class KillingSystem final : public System {
     int left_;
 };
 
-// Runs `work` in a child. True: it ended by itself; false: it was killed.
+// Runs `work` in a child. Returns true if the child ended by itself, false if it was killed.
 inline bool child_ends(const std::function<void()>& work, const std::function<void(pid_t)>& meanwhile = {}) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -1,15 +1,15 @@
-// Errors of writes that the kernel tells only when it is asked: of a page cache that could not be written back.
+// Write errors that the kernel reports only on request, because the page cache could not be written back.
 #pragma once
 
 #include "os/system.hpp"
 
 namespace penstock::os {
 
-// The errno of a write into the file behind `fd` that failed after it was accepted; 0 when none is known.
+// Returns the errno of a write to the file behind `fd` that failed after it was accepted, or 0.
 //
-// What file systems of networks and of FUSE hold back is sent first, and waited for, because a full quota shows only
-// then. On local ones nothing is written for this: they have the space when a write returns, so only errors that came
-// already are told. Stable storage is not promised: that is fsync.
+// For network and FUSE file systems this sends the cached bytes first and waits, because only then a full quota shows.
+// Local file systems reserve the space before a write returns, so for them this only asks for errors that have already
+// occurred. This does not make bytes durable: fsync does.
 int late_error(System& system, int fd, bool local) noexcept;
 
 }  // namespace penstock::os

@@ -1,4 +1,5 @@
-// See new_file.hpp. Order of a durable publish: rights, data and inode to storage, then the name, then the folder.
+// See new_file.hpp. A durable publish writes in this order: permissions, data and inode to storage, then the name, then
+// the folder.
 #include "os/new_file/new_file.hpp"
 
 #include <fcntl.h>
@@ -16,9 +17,9 @@
 namespace penstock::os {
 namespace {
 
-constexpr unsigned kNewMode = 0666;       // less the umask
+constexpr unsigned kNewMode = 0666;       // the umask still applies
 constexpr struct stat kNothing {};
-constexpr unsigned kReplacingMode = 0600;  // until it gets that of what it replaces
+constexpr unsigned kReplacingMode = 0600;  // until it gets the mode of the file that it replaces
 
 struct stat facts_of(int fd, const std::string& name) {
     struct stat facts {};
@@ -95,7 +96,8 @@ void NewFile::make(bool unnamed) {
     if (!fd_) fail("create", errno);
 }
 
-// Between the making and the lock another writer may take the file for a dead one's. Then it is gone: another is made.
+// Between openat and the lock another writer may take the file for that of a dead process and remove it. Then the
+// caller tries another name.
 bool NewFile::make_named(const std::string& name) {
     const unsigned mode = old_ ? kReplacingMode : kNewMode;
     fd_ = UniqueFd(
@@ -134,7 +136,8 @@ void NewFile::settle(bool durable) {
     if (const int number = late_error(system_, fd_.get(), local_); number != 0) fail("write", number);
 }
 
-// Of what has the name now. What came while the file was written only takes rights away.
+// Looks at the file that has the name now. If it appeared while the new file was written, its permissions only take
+// rights away.
 void NewFile::carry_rights() {
     const UniqueFd now = look(system_, target_);
     if (!now && errno != ENOENT) fail("replace", errno);
@@ -163,7 +166,7 @@ void NewFile::give_name() {
     temporary_.clear();
 }
 
-// An O_TMPFILE cannot replace a name: where the name is taken it gets a temporary one, for rename to put in place.
+// An O_TMPFILE file cannot replace a name. If the name is taken, it gets a temporary one, and rename then replaces.
 void NewFile::name_unnamed() {
     const int folder = target_.folder.get();
     if (system_.link_fd(fd_.get(), folder, target_.base.c_str()) == 0) return;
@@ -175,7 +178,7 @@ void NewFile::name_unnamed() {
     if (temporary_.empty()) fail("name", errno);
 }
 
-// By a hard link where the file system cannot rename without replacing.
+// Uses a hard link if the file system cannot rename without replacing.
 void NewFile::rename_new() {
     const int folder = target_.folder.get();
     if (system_.rename(folder, temporary_.c_str(), target_.base.c_str(), RENAME_NOREPLACE) == 0) {
@@ -187,7 +190,7 @@ void NewFile::rename_new() {
     system_.unlink(folder, std::exchange(temporary_, {}).c_str());
 }
 
-// Before the name is given: then nothing has happened yet where it cannot be.
+// Called before the name is given, so that a failure changes nothing.
 UniqueFd NewFile::open_folder() const {
     UniqueFd folder(system_.openat(target_.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), system_);
     if (!folder) fail("open the directory of", errno);

@@ -1,9 +1,12 @@
-// A new file that gets its name when it is whole, in place of an older one, or never.
+// NewFile: a new file that gets its name only when it is complete. It may replace an older file.
 //
-// It is an O_TMPFILE where the file system has them and its users need no name, else a hidden temporary beside the
-// target. What must stay true: until publish() gives it the name, an older file is untouched; after an error, abandon()
-// or the end of the object nothing is left; it is never open to more users than the file that it replaces; errors of
-// its writes that the kernel held back are told before it has the name; a failed publish stays failed.
+// It is made by O_TMPFILE if the file system supports that and its users need no name. Otherwise it is a hidden
+// temporary file beside the target. Ensures:
+// - Until publish() names it, an older file of that name is untouched.
+// - After an error, after abandon() and after the destructor, nothing is left of it.
+// - It is never open to more users than the file that it replaces.
+// - publish() reports write errors that the kernel held back before it names the file.
+// - After publish() failed once, it always fails.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,27 +22,29 @@
 namespace penstock::os {
 
 struct NewFileOptions {
-    bool replace = true;   // an existing regular file may be replaced
-    bool unnamed = false;  // its users reach it by the descriptor, so it needs no name before publish()
+    bool replace = true;   // it may replace an existing regular file
+    bool unnamed = false;  // its users need no name before publish(), only the descriptor
 };
 
 class NewFile {
   public:
-    // Symbolic links are followed now: `name` is not looked up again. Throws Error{create}.
+    // Follows symbolic links now and never looks up `name` again. Throws Error with operation "create".
     NewFile(System& system, const std::string& name, const NewFileOptions& options);
     ~NewFile();
     NewFile(const NewFile&) = delete;
     NewFile& operator=(const NewFile&) = delete;
 
     int fd() const noexcept { return fd_.get(); }
-    std::string path() const;       // that it will have: absolute, as the kernel spells it now
-    std::string temporary() const;  // that it has; empty for one without a name
+    std::string path() const;       // the final path: absolute, as the kernel spells it now
+    std::string temporary() const;  // its temporary path; empty if it has no name
 
-    // Idempotent once it succeeded. `durable`: the file, then its name, are on stable storage. When it throws, the old
-    // file is untouched, unless the error is of the folder's fsync: then the name is given, but may not last.
+    // May be called again after it succeeded. With `durable` the file, and then its name, are on stable storage when it
+    // returns. If it throws, the old file is untouched. The exception is a failed fsync of the folder: then the file
+    // has its name but may lose it.
     void publish(bool durable);
     void abandon() noexcept;  // does nothing after publish()
-    void close() noexcept;  // after either: holds nothing open any more, so that file systems can be unmounted
+    // after publish() or abandon(): closes all descriptors, so that the file system can be unmounted
+    void close() noexcept;
 
   private:
     enum class State { open, published, failed, gone };
@@ -58,17 +63,17 @@ class NewFile {
     [[noreturn]] void fail(const char* operation, int error_number) const;
 
     System& system_;
-    std::string name_;  // as the caller gave it, for messages
+    std::string name_;  // as the caller wrote it, for messages
     NewFileOptions options_;
     Target target_;
-    std::optional<Attributes> old_;  // of what it replaces
+    std::optional<Attributes> old_;  // of the file that it replaces
     struct stat old_facts_ {};
     UniqueFd fd_;
-    std::string temporary_;  // in the folder; empty: it has no name
+    std::string temporary_;  // its name in the folder; empty: it has none
     bool local_ = true;
     State state_ = State::open;
-    ErrorInfo failure_;  // of the first publish that failed
-    pid_t process_;      // that made it: what a forked child lets go of is still its parent's
+    ErrorInfo failure_;  // of the first publish() that failed
+    pid_t process_;      // the process that made it; a forked child must not remove its parent's file
 };
 
 }  // namespace penstock::os

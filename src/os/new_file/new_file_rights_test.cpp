@@ -1,4 +1,4 @@
-// Users who could not read the old file can never read the new one, and no stranger's link leads a writer astray.
+// A user who could not read the old file can never read the new one. Another user's link cannot mislead a writer.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ struct stat facts_of(const std::string& name) {
 
 mode_t mode_of(const std::string& name) { return facts_of(name).st_mode & 07777; }
 
-// An access control list as the kernel takes it: owner rw-, user 1234 r--, owning group `group`, mask rw-, others ---.
+// An access control list as the kernel stores it: owner rw-, user 1234 r--, owning group `group`, mask rw-, others ---.
 std::string list_of(std::uint16_t group) {
     struct Entry {
         std::uint16_t tag, rights;
@@ -62,7 +62,7 @@ bool set_attribute(const std::string& name, const char* key, const std::string& 
     return ::lsetxattr(name.c_str(), key, value.data(), value.size(), 0) == 0;
 }
 
-// Runs in a child of that user. What `work` says; an Error's code where it throws.
+// Runs `work` in a child of that user. Returns its result, or the code of an Error that it threw.
 int as_user(uid_t user, const std::function<int()>& work) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -135,7 +135,7 @@ TEST_P(Rights, a_mode_that_changes_meanwhile_counts_and_a_file_that_comes_meanwh
     EXPECT_EQ(mode_of(name_), 0600u);
 
     NewFile swapped(real_system(), name_, {.unnamed = GetParam()});
-    std::filesystem::rename(name_, directory_.file("kept"));  // so that its number is not used again
+    std::filesystem::rename(name_, directory_.file("kept"));  // keeps the inode, so that its number is not used again
     make(name_, 0666);
     swapped.publish(false);
     EXPECT_EQ(mode_of(name_), 0600u);
@@ -212,7 +212,7 @@ TEST_P(Rights, where_the_group_cannot_be_kept_the_other_group_gets_what_all_have
     make(listed, 0600);
     std::string list = list_of(6);
     const std::uint32_t stranger = kStranger;
-    std::memcpy(list.data() + 4 + 8 + 4, &stranger, sizeof(stranger));  // user 1234 becomes the stranger, who may write
+    std::memcpy(list.data() + 4 + 8 + 4, &stranger, sizeof(stranger));  // user 1234 becomes kStranger, who may write
     list[4 + 8 + 2] = 6;
     if (!set_attribute(listed, kList, list)) GTEST_SKIP() << "no lists on this file system";
     EXPECT_EQ(as_user(kStranger, [&] { return replace(listed), 0; }), 0);

@@ -1,5 +1,5 @@
-// New files get their names whole, where they were asked for, in the order that survives a power cut; what killed
-// writers left goes, and what living ones use stays.
+// New files appear complete, at the right place, and in an order that survives a power cut. Files left by killed
+// writers are removed, and files of living writers stay.
 #include "os/new_file/new_file.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ void put(int fd, const std::string& text) {
     ASSERT_EQ(::pwrite(fd, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
 }
 
-// Notes what settles and names files, and fails one of these calls once.
+// Records the calls that sync and name files, and lets one of them fail once.
 class RecordingSystem final : public System {
   public:
     int fsync(int fd) override {
@@ -73,7 +73,7 @@ class RecordingSystem final : public System {
     std::vector<std::string> done;
     std::string fails;
     int number = EIO;
-    unsigned asked_flags = 0;  // of the last sync_file_range
+    unsigned asked_flags = 0;  // those of the last sync_file_range
 
   private:
     template <typename Call>
@@ -87,7 +87,7 @@ class RecordingSystem final : public System {
     int flushed_ = -1;
 };
 
-// Whether the file has a name while it is written, and whether it replaces one.
+// Whether the file has a name while it is written, and whether it replaces another.
 struct Case {
     bool unnamed = false;
     bool replaces = false;
@@ -99,7 +99,7 @@ class Publish : public testing::TestWithParam<Case> {
         if (GetParam().replaces) std::ofstream(name_) << "old";
     }
     NewFileOptions options() const { return {.unnamed = GetParam().unnamed}; }
-    // After a failure: the old file, or none, and nothing beside it.
+    // After a failure there is the old file, or none, and no other file.
     void expect_nothing_happened() const {
         EXPECT_EQ(text_of(name_), GetParam().replaces ? "old" : "");
         EXPECT_EQ(directory_.entries(), GetParam().replaces ? 1u : 0u);
@@ -134,7 +134,7 @@ TEST_P(Publish, any_step_that_fails_before_the_name_leaves_the_old_file_alone_an
             put(file.fd(), "new");
             system_.fails = step;
             system_.number = number;
-            for (int attempt = 0; attempt < 2; ++attempt) {  // the kernel tells it once, publish() every time
+            for (int attempt = 0; attempt < 2; ++attempt) {  // the kernel reports the error once, publish() every time
                 try {
                     file.publish(true);
                     ADD_FAILURE() << step;
@@ -187,7 +187,7 @@ TEST_P(Publish, a_name_that_came_meanwhile_is_kept_where_replacing_is_not_allowe
     EXPECT_EQ(directory_.entries(), 1u);
 }
 
-// Names are given once: what happens to the path to them afterwards leads nowhere else.
+// The name is resolved once: later changes of the path to it have no effect.
 TEST_P(Publish, another_working_folder_or_a_link_in_the_path_leads_nowhere_else) {
     const TempDirectory other;
     std::ofstream(other.file("data")) << "strangers";
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(NewFile, Publish,
                                     (tested.param.replaces ? "_replacing" : "_new");
                          });
 
-// Two askers: who asks second is told too, unlike by the flags that a flush clears.
+// Two descriptors ask: the second one gets the error too, unlike with the flags that a flush clears.
 TEST(LateError, is_told_by_the_flush_or_by_the_question) {
     const TempDirectory directory;
     RecordingSystem system;
@@ -270,7 +270,7 @@ TEST(LateError, is_told_by_the_flush_or_by_the_question) {
     EXPECT_EQ(system.done, (std::vector<std::string>{"flush", "ask", "fdatasync"}));
 }
 
-// What is left of the first error is taken along; over a network all pages are written and waited for.
+// Also clears the rest of the first error. On a network file system, writes all pages and waits.
 TEST(LateError, is_asked_for_again_and_of_all_bytes_where_the_disk_is_elsewhere) {
     const TempDirectory directory;
     RecordingSystem system;
@@ -284,7 +284,8 @@ TEST(LateError, is_asked_for_again_and_of_all_bytes_where_the_disk_is_elsewhere)
     EXPECT_NE(system.asked_flags & SYNC_FILE_RANGE_WAIT_AFTER, 0u);
 }
 
-// Another writer of the name comes in between: before a temporary is locked it may take it for a dead one's.
+// Another writer of the same name comes in between: before a temporary file is locked, it may take the file for a dead
+// process's.
 class MeetingSystem final : public System {
   public:
     int openat(int folder, const char* name, int flags, unsigned mode) override {
@@ -302,7 +303,7 @@ class MeetingSystem final : public System {
 
 class Temporaries : public testing::Test {
   protected:
-    // A child that makes a named file and is killed before it has its name.
+    // A child makes temporary files and is killed before it can name them.
     void leave_dead(int how_many = 1) {
         EXPECT_FALSE(child_ends([&] {
             std::vector<std::unique_ptr<NewFile>> files;
@@ -349,7 +350,7 @@ TEST_F(Temporaries, living_ones_stay_also_those_of_this_process_and_of_a_forked_
     EXPECT_TRUE(child_ends([&] {
         { NewFile copy(real_system(), name_, {}); }
         if (names().size() != 2) ::_exit(1);
-        first.abandon();  // the parent's: only let go of here
+        first.abandon();  // the file belongs to the parent: this only closes it
         if (names().size() != 2) ::_exit(2);
     }));
     EXPECT_EQ(names().size(), 2u);

@@ -1,4 +1,4 @@
-// See target.hpp. Names are asked for relative to an open folder, so each answer is of the same folder as the last.
+// See target.hpp. Names are looked up relative to an open folder, so that all answers concern the same folder.
 #include "os/new_file/target.hpp"
 
 #include <fcntl.h>
@@ -15,15 +15,15 @@
 namespace penstock::os {
 namespace {
 
-constexpr int kLinksMax = 40;  // as Linux
-constexpr int kTriesMax = 10;  // at a name that others change meanwhile
+constexpr int kLinksMax = 40;  // as in Linux
+constexpr int kTriesMax = 10;  // attempts at a name that other processes keep changing
 
 struct Parts {
     std::string folder;
     std::string base;
 };
 
-// "/." asks for what a folder's own name leads to: as in the middle of a path, not as at its end.
+// "/." makes the kernel resolve a link at the end of the folder's path.
 Parts split(const std::string& name) {
     const std::size_t slash = name.rfind('/');
     if (slash == std::string::npos) return {".", name};
@@ -40,7 +40,7 @@ bool same(const struct stat& one, const struct stat& other) {
     return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-// Others may put names into the folder, and not take ours away.
+// Other users may add names to the folder but cannot remove ours.
 bool shared_and_sticky(const struct stat& folder) {
     return (folder.st_mode & S_ISVTX) != 0 && (folder.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
@@ -64,7 +64,7 @@ class Resolver {
     }
 
   private:
-    // Empty where nothing has the name.
+    // Returns an empty UniqueFd if there is no such name.
     UniqueFd open(const Target& at, int flags) const {
         UniqueFd found(system_.openat(at.folder.get(), at.base.c_str(), O_PATH | O_CLOEXEC | flags, 0), system_);
         if (!found && errno != ENOENT) refuse(operation_, name_, errno);
@@ -84,7 +84,8 @@ class Resolver {
         return at;
     }
 
-    // The name of what a link led to, by its path: believed only where it leads to the same again.
+    // Returns the folder and name of the file that a link led to. Its path counts only if it leads to the same file
+    // again.
     Target home_of(const UniqueFd& end) const {
         const struct stat wanted = facts_of(end.get(), name_, operation_);
         for (int attempt = 0; attempt < kTriesMax; ++attempt) {
@@ -97,7 +98,7 @@ class Resolver {
         throw Error(std::move(info));
     }
 
-    // A link that leads to nothing: the kernel has no last word on it, so its rule is applied to the one that was read.
+    // For a link to a missing file the kernel checks nothing. So its rule is applied here to the link that was read.
     void need_trusted(const Target& at) const {
         const struct stat folder = facts_of(at.folder.get(), name_, operation_);
         const struct stat link = facts_of(at.there.get(), name_, operation_);

@@ -1,5 +1,5 @@
-// See temporary.hpp. The locks belong to open files (F_OFD_SETLK) and lie far behind all data, so those that formats
-// take on whole files (flock) do not meet them.
+// See temporary.hpp. The locks belong to open files (F_OFD_SETLK) and lie far beyond all data, so that locks on whole
+// files (flock), which some formats take, do not conflict with them.
 #include "os/new_file/temporary.hpp"
 
 #include <fcntl.h>
@@ -22,10 +22,10 @@ namespace penstock::os {
 namespace {
 
 constexpr std::string_view kMark = ".penstock-";
-constexpr std::size_t kNamePart = 100;  // of the target's name: with the rest it must fit NAME_MAX
+constexpr std::size_t kNamePart = 100;  // bytes of the target's name that are kept: the whole must fit NAME_MAX
 constexpr std::size_t kHostPart = 64;
-constexpr int kForeseen = 8;      // names tried before those that nobody can foresee
-constexpr int kAttempts = 1000;   // before giving up
+constexpr int kForeseen = 8;      // names tried before unpredictable ones
+constexpr int kAttempts = 1000;   // tries before giving up
 constexpr off_t kLockAt = off_t{1} << 62;
 
 struct flock lock_of(short type) noexcept {
@@ -53,7 +53,7 @@ std::string unforeseen() {
     return text.data();
 }
 
-// True: what had the name is gone.
+// Returns true if the name is free now.
 bool remove_dead(System& system, int folder, const char* name) {
     const UniqueFd found(system.openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0), system);
     struct stat file {}, named {};
@@ -64,7 +64,7 @@ bool remove_dead(System& system, int folder, const char* name) {
     return system.unlink(folder, name) == 0;
 }
 
-// Dead ones behind the name that was free: a killed writer may have met a living one.
+// Removes further dead files after the name that was free, since a killed writer may have met a living one.
 void remove_more(System& system, int folder, const std::string& base, int attempt, bool local) {
     while (++attempt < kForeseen && remove_dead(system, folder, temporary_name(base, attempt, local).c_str())) {
     }

@@ -1,9 +1,9 @@
-// The names that files have until they get their own, and the removal of those that killed writers left.
+// The names of files before they get their own, and the removal of files that killed writers left.
 //
-// The first names tried for a target are always the same: so the next writer of it meets what a killed one left,
-// without a listing of the folder. A living writer holds a lock on its file, which ends with its process: whatever
-// number that had, in whatever container. On file systems of networks, whose locks may be local to a machine, the name
-// tells the machine too. What must stay true: nothing is removed without its lock, and nothing of another user.
+// The first names tried for a target are always the same. So the next writer meets the file that a killed one left,
+// without listing the folder. A living writer holds a lock on its file. The lock ends with the process, whatever its
+// number and container. On network file systems locks may be local to a machine, so there the name includes the
+// machine. Ensures: no file is removed without its lock, and no file of another user.
 #pragma once
 
 #include <functional>
@@ -14,22 +14,24 @@
 
 namespace penstock::os {
 
-// Whether a name, without its folder, has the shape of these.
+// Returns whether `base`, a name without folder, has the form of a temporary name.
 bool is_temporary(std::string_view base) noexcept;
 
-// The one for the `attempt`-th try; from some number of tries on, one that nobody can foresee. `local`: see
+// Returns the name for try number `attempt`. After the first few tries the names cannot be predicted. `local`: see
 // is_local_file_system.
 std::string temporary_name(const std::string& base, int attempt, bool local);
 
-// Whether files behind the descriptor are kept by this kernel alone: it knows of all locks, and close() tells nothing.
+// Returns whether only this kernel writes the files of this file system. Then it knows all locks, and close() reports
+// no late error.
 bool is_local_file_system(int fd) noexcept;
 
-// Tries `make` with one name after the other until it succeeds, or fails otherwise than because the name is taken. Dead
-// ones are removed on the way. The name that it succeeded with; empty: it failed, and errno says why.
+// Calls `make` with one name after another until it succeeds, or fails for another reason than a taken name. Removes
+// files of dead writers on the way. Returns the name that worked. If it is empty, errno says why it failed.
 std::string make_temporary(System& system, int folder, const std::string& base,
                            const std::function<bool(const std::string& name)>& make);
 
-// The writer's lock on its file. False where the file system has no locks, or another process holds this one.
+// Takes the writer's lock on its file. Returns false if the file system has no locks, or if another process holds this
+// one.
 bool lock_temporary(int fd) noexcept;
 void unlock_temporary(int fd) noexcept;
 
