@@ -1,4 +1,4 @@
-// See readers.hpp: what is checked of every mesh, whatever the file it came from.
+// See readers.hpp. This file makes the checks that every format shares.
 #include <cmath>
 #include <limits>
 #include <string>

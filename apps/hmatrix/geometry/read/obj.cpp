@@ -1,4 +1,4 @@
-// OBJ: one statement a line. Vertices and faces are read; texture, normals, groups and materials are passed over.
+// OBJ: one statement a line. The reader takes vertices and faces, and ignores texture, normals, groups and materials.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, 18> kPassedOver = {"vt", "vn", "vp", "o",
                                                           "usemtl", "usemap", "maplib", "lod", "bevel", "c_interp",
                                                           "d_interp", "shadow_obj"};
 
-// "7", "7/1", "7//3", "7/1/3": the vertex, from 0.
+// The vertex of "7", "7/1", "7//3" or "7/1/3", counted from 0.
 std::int64_t corner(const Source& source, std::string_view word, std::int64_t vertices) {
     const std::string_view first = word.substr(0, word.find('/'));
     for (const char c : word.substr(first.size())) {
@@ -49,7 +49,8 @@ void take_face(const Source& source, std::string_view line, MeshBuilder& builder
     builder.face(face);
 }
 
-// A line that ends with a backslash goes on in the next; `joined` holds such a line.
+// Reads one statement into `line`. A line that ends with a backslash continues in the next line; `joined` then holds
+// the text of both.
 bool next_statement(Source& source, std::string_view& line, std::string& joined) {
     if (!source.next_line(line)) return false;
     if (!line.ends_with('\\')) return true;

@@ -1,4 +1,5 @@
-// OFF and its kin: three counts, a line a vertex, a line a face. What follows on these lines is passed over.
+// OFF and its variants: three counts, then a line for each vertex and each face. The reader ignores the rest of these
+// lines.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +11,8 @@ namespace {
 
 constexpr char kComment = '#';
 
-// The first prefixes may be ST, C, N in this order; those that change what a vertex is are refused.
+// OFF may have the prefixes ST, C and N, in this order. Other prefixes change the number of coordinates and are
+// refused.
 void check_kind(const Source& source, std::string_view word) {
     std::string_view prefix = word.substr(0, word.size() - std::min<std::size_t>(3, word.size()));
     if (!word.ends_with("OFF")) source.refuse_line("'" + shown(word) + "' where OFF should stand");
@@ -36,7 +38,7 @@ void refuse_binary(const Source& source) {
     throw Error(std::move(info));
 }
 
-// The next line that holds anything but a comment, up to the comment.
+// The next line that is not empty, without its comment.
 std::string_view next_full_line(Source& source, const std::string& what) {
     std::string_view line;
     while (source.next_line(line)) {

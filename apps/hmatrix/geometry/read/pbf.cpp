@@ -1,5 +1,5 @@
-// HACApK's input: text of nothing but numbers. Nodes, faces with 0-based corners, then per face integer and real
-// parameters, the first real one being the potential in volts.
+// HACApK's input: text that consists of numbers only. It lists nodes, faces with corners from 0, and for each face
+// integer and real parameters. The first real parameter is the potential in volts.
 #include <array>
 
 #include "hmatrix/geometry/read/readers.hpp"

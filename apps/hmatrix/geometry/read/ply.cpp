@@ -1,6 +1,6 @@
-// PLY: a header that describes elements of named, typed properties, then their values as text or binary.
+// PLY: a header that describes elements with named, typed properties, then their values as text or binary.
 //
-// Vertices and faces are picked out by name; all else is stepped over by its description.
+// The reader finds vertices and faces by name, and uses the header to skip everything else.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -33,7 +33,7 @@ constexpr std::array<Type, 8> kTypes = {{{"char", "int8", 1, true, true},
 struct Property {
     std::string name;
     const Type* type = nullptr;
-    const Type* count = nullptr;  // of a list
+    const Type* count = nullptr;  // type of the length if the property is a list, otherwise null
 };
 
 struct Element {
@@ -78,7 +78,7 @@ Property property_from(const Source& source, std::string_view line) {
     return property;
 }
 
-// One line of the header; false at its end.
+// Reads one line of the header. Returns false at the end of the header.
 bool take_line(const Source& source, std::string_view line, Header& header, bool& described) {
     const std::string_view keyword = first_word(line);
     if (keyword == "end_header") return false;
@@ -109,7 +109,7 @@ Header header_of(Source& source) {
     return header;
 }
 
-// The fewest bytes that one item takes.
+// The smallest number of bytes that one item can take.
 std::size_t least_bytes(const Element& element, Encoding encoding) {
     std::size_t bytes = 0;
     for (const Property& property : element.properties) {

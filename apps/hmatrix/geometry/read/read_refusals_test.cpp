@@ -1,4 +1,5 @@
-// Files that are no sound mesh: each is refused with its name, the place and the cause, and without much memory.
+// Files that do not hold a sound mesh. The reader refuses each with its name, the place and the cause, and allocates
+// little memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +67,7 @@ TEST(ReadRefusals, every_file_that_is_cut_off_anywhere) {
         {"a.stl", test::stl_binary()}, {"b.stl", test::stl_text()}, {"a.off", test::kOff}, {"a.pbf", test::kPbf}};
     for (const auto& [name, whole] : files) {
         EXPECT_EQ(refusal(whole, name), "accepted");
-        // Cutting the last number short, or the last line of a solid, may leave a sound file.
+        // A file without its last digits, or without its last line, may still be sound.
         const std::size_t spared = name == "b.stl" ? 60 : whole.size() > 1 && whole.back() == '\n' ? 2 : 0;
         for (std::size_t size = 0; size + spared < whole.size(); ++size) {
             ASSERT_NE(refusal(whole.substr(0, size), name), "accepted") << name << " cut at " << size;

@@ -1,4 +1,4 @@
-// Meshes from the bytes of every format and variant: what is read, and what is made of units and polygons.
+// Meshes from the bytes of every format and variant, with units and polygons.
 #include "hmatrix/geometry/read.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// What the readers of single formats share, and the readers themselves, for read.cpp.
+// The readers of single formats, for read.cpp, and what they share.
 //
-// A Source walks a file's bytes, line by line, word by word or number by number, and knows where it is, so that every
-// refusal names the place. A MeshBuilder takes vertices and faces and checks what is true of every mesh. Neither
-// allocates more than in proportion to the bytes that were really there.
+// A Source walks through a file's bytes by lines, words or numbers. It knows its position, so that every refusal names
+// the place. A MeshBuilder takes vertices and faces and checks what must hold for every mesh. The memory of both grows
+// only with the bytes that the file really has.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,27 @@ class Source {
     const std::string& name() const noexcept { return name_; }
     std::size_t offset() const noexcept { return at_; }
     std::size_t left() const noexcept { return bytes_.size() - at_; }
-    std::int64_t line() const noexcept { return line_; }  // of the last word or line, from 1
+    std::int64_t line() const noexcept { return line_; }  // line number of the last word or line, from 1
 
-    // Text. Lines end with LF, CRLF or CR. A comment runs from `comment` (0: none) to the end of its line.
+    // Text. Lines end with LF, CRLF or CR. A comment runs from the character `comment` (0: none) to the end of its
+    // line.
     bool next_line(std::string_view& line);
-    std::optional<std::string_view> next_word(char comment = 0);  // separated by white space, over lines
+    std::optional<std::string_view> next_word(char comment = 0);  // white space and line ends separate words
     std::string_view word(const char* what, char comment = 0);    // refuses the end of the file
-    double number(const char* what, char comment = 0);            // finite
+    double number(const char* what, char comment = 0);            // refuses a number that is not finite
     std::int64_t integer(const char* what, char comment = 0);
-    // A count of things that take at least `least_bytes` each of what is left.
+    // A count of items that each take at least `least_bytes` bytes of the rest of the file.
     std::int64_t count(const char* what, std::size_t least_bytes, char comment = 0);
 
-    // Binary.
-    void begin_binary() noexcept { binary_ = true; }  // places are byte offsets from here on
+    // Binary:
+    void begin_binary() noexcept { binary_ = true; }  // from here on, refusals name byte offsets
     std::string_view take(std::size_t bytes, const char* what);
-    void skip_line_end();  // after a header: LF, CRLF or CR
+    void skip_line_end();  // skips LF, CRLF or CR after a header
 
-    [[noreturn]] void refuse(const std::string& cause, const std::string& advice = {}) const;          // whole file
-    [[noreturn]] void refuse_line(const std::string& cause, const std::string& advice = {}) const;     // at line()
-    [[noreturn]] void refuse_here(const std::string& cause, const std::string& advice = {}) const;  // line, or offset
+    [[noreturn]] void refuse(const std::string& cause, const std::string& advice = {}) const;  // names the file only
+    [[noreturn]] void refuse_line(const std::string& cause, const std::string& advice = {}) const;  // names line()
+    // Names the line, or the byte offset.
+    [[noreturn]] void refuse_here(const std::string& cause, const std::string& advice = {}) const;
     [[noreturn]] void refuse_offset(std::size_t offset, const std::string& cause, const std::string& advice = {}) const;
 
     double to_number(std::string_view text, const char* what) const;
@@ -57,9 +59,9 @@ class Source {
     bool binary_ = false;
 };
 
-// A word as a message shows it: printable, and not too long.
+// The word as a message prints it: printable characters, and not too many.
 std::string shown(std::string_view word);
-// Splits off the first word of a line; empty when there is none.
+// Splits off the first word of a line. Returns an empty word if there is none.
 std::string_view first_word(std::string_view& line);
 
 class MeshBuilder {
@@ -68,13 +70,13 @@ class MeshBuilder {
     Mesh& mesh() noexcept { return mesh_; }
 
     void vertex(double x, double y, double z);
-    // Corners from 0; checked against the vertices in finish(), for faces may come first.
+    // `corners` count from 0. finish() checks them against the vertices, because a file may list faces first.
     void face(std::span<const std::int64_t> corners);
-    // Checks indices and numbers; scales. Refuses a mesh without triangles.
+    // Checks indices and coordinates, and scales to metres. Refuses a mesh without triangles.
     Mesh finish(double unit_metres);
 
   private:
-    // In words, with advice; `triangle` is the one that names it.
+    // The message for a triangle that names a vertex that does not exist.
     std::string bad_index(std::size_t triangle, std::int64_t index) const;
     const Source& source_;
     Mesh mesh_;

@@ -1,4 +1,4 @@
-// See readers.hpp: walking a file's bytes, and turning words into numbers.
+// See readers.hpp. This file walks through a file's bytes, and converts words to numbers.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -102,7 +102,7 @@ std::string_view Source::word(const char* what, char comment) {
 }
 
 double Source::to_number(std::string_view text, const char* what) const {
-    std::array<char, 64> plain{};  // Fortran writes 1.0D+00
+    std::array<char, 64> plain{};  // a copy in which 'e' replaces 'D', as in 1.0D+00 from Fortran
     const std::size_t size = std::min(text.size(), plain.size());
     std::copy_n(text.begin(), size, plain.begin());
     std::replace_if(plain.begin(), plain.end(), [](char c) { return c == 'D' || c == 'd'; }, 'e');

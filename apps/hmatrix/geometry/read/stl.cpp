@@ -1,4 +1,4 @@
-// STL: triangles by their corners, as text or binary. Corners that are equal to the last bit are one vertex.
+// STL: triangles given by their corners, as text or binary. Corners that are equal to the last bit become one vertex.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -27,7 +27,7 @@ class Corners {
 
     std::int64_t number(const std::array<double, 3>& at) {
         Place place{};
-        for (std::size_t k = 0; k < 3; ++k) place[k] = std::bit_cast<std::uint64_t>(at[k] + 0.0);  // -0 is 0
+        for (std::size_t k = 0; k < 3; ++k) place[k] = std::bit_cast<std::uint64_t>(at[k] + 0.0);  // -0 becomes 0
         const auto [known, made] = numbers_.try_emplace(place, static_cast<std::int64_t>(numbers_.size()));
         if (made) builder_.vertex(at[0], at[1], at[2]);
         return known->second;
@@ -43,7 +43,7 @@ void expect(Source& source, std::string_view wanted) {
     if (found != wanted) source.refuse_line("'" + shown(found) + "' where '" + std::string(wanted) + "' should stand");
 }
 
-// After the word "facet". Its normal is passed over: the corners tell it.
+// Reads a facet after the word "facet". Ignores the normal, because the corners determine it.
 void take_facet(Source& source, MeshBuilder& builder, Corners& corners) {
     expect(source, "normal");
     for (int k = 0; k < 3; ++k) source.word("a normal");
@@ -92,7 +92,7 @@ Mesh read_stl_text(Source& source, double unit_metres) {
     std::string_view line;
     while (auto word = source.next_word()) {
         if (*word != "solid") source.refuse_line("'" + shown(*word) + "' where 'solid' should stand");
-        source.next_line(line);  // its name
+        source.next_line(line);  // the name of the solid
         for (;;) {
             const std::string_view next = source.word("'endsolid'");
             if (next == "endsolid") break;

@@ -1,4 +1,4 @@
-// One tetrahedron in the bytes of every format, for tests to read and to damage.
+// One tetrahedron in the bytes of every format. Tests read these bytes, and damage them.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline constexpr const char* kPbf =
 inline constexpr double kPoints[4][3] = {{0, 0, 0}, {1, 0, 0}, {0, 1.5, 0}, {0, 0, -2.25}};
 inline constexpr int kFaces[4][3] = {{0, 2, 1}, {0, 1, 3}, {1, 2, 3}, {0, 3, 2}};
 
-// Bytes in either order.
+// Collects bytes in big-endian or little-endian order.
 class Bytes {
   public:
     explicit Bytes(bool big) : big_(big) {}

@@ -1,5 +1,4 @@
-// A file that comes into being whole and durable, or not at all: os::NewFile, with bytes kept and written in large
-// pieces.
+// A new file that appears complete and durable, or not at all. It wraps os::NewFile and writes in large pieces.
 #pragma once
 
 #include <string>
@@ -11,9 +10,10 @@ namespace penstock::hmatrix {
 
 class WholeFile {
   public:
-    explicit WholeFile(const std::string& path);  // throws Error when it cannot be made
+    explicit WholeFile(const std::string& path);  // throws Error if the file cannot be made
     void append(std::string_view bytes);
-    void commit();  // writes the rest, syncs it and gives it its name; without it nothing is left
+    // Writes the rest, syncs the file and gives it its name. Without this call the file never appears.
+    void commit();
 
   private:
     void flush();
@@ -22,7 +22,7 @@ class WholeFile {
     os::NewFile file_;
 };
 
-// All of `bytes` to an open descriptor; throws Error, no_space for a full disk, naming `path`.
+// Writes all of `bytes` to a descriptor. Throws Error that names `path`, with the code no_space for a full disk.
 void write_all(int descriptor, std::string_view bytes, const std::string& path);
 
 }  // namespace penstock::hmatrix
