@@ -1,4 +1,4 @@
-// The assembly loop: a batch of leaves is approximated and encoded by all workers, then handed to the writer.
+// The assembly loop. All workers approximate and encode a batch of leaves, and the writer takes it.
 #include "hmatrix/assemble/assemble.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Tiers leave room for both errors, that of the cross approximation and that of the digits, below eps.
+// The errors of the cross approximation and of the digits add up as squares, so both together stay below eps.
 constexpr double kApproximateTo = 0.5;
 constexpr double kEncodeTo = 0.6;
 
@@ -75,7 +75,7 @@ AcaOptions aca_options(const AssembleOptions& options) {
     return aca;
 }
 
-// Whether leaves are made on the context's GPU.
+// Whether the context's GPU makes the leaves.
 bool chosen_gpu(const Context& context, const MatrixProblem& problem, const AssembleOptions& options) {
     const bool emulated = context.device().info().emulated;
     if (options.on == AssembleOn::automatic) return !emulated && problem.on_gpu != nullptr && !options.aca_plus;
@@ -90,14 +90,14 @@ bool chosen_gpu(const Context& context, const MatrixProblem& problem, const Asse
     return true;
 }
 
-// What a worker counts of the leaves it made; joined at the end.
+// What one worker counts about its leaves. joined() adds the workers' counts.
 struct Counts {
     std::int64_t evaluated = 0;
     std::int64_t repairs = 0;
     std::int64_t full_rank = 0;
     std::int64_t rank_sum = 0;
     std::int64_t fp64_bytes = 0;
-    double largest_dense = 0;  // entry of a dense leaf
+    double largest_dense = 0;  // largest entry of a dense leaf
 
     void add(const Counts& other) {
         evaluated += other.evaluated;
@@ -149,7 +149,7 @@ class Assembly {
     }
 
   private:
-    // Rank of a low-rank leaf, as met in some of them, spread evenly: what a batch's bytes are expected by.
+    // The average rank of some low-rank leaves, spread evenly. It predicts the bytes of a batch.
     double pilot_rank() {
         constexpr std::int64_t kSome = 256;
         std::vector<const Leaf*> low_rank;
@@ -169,7 +169,7 @@ class Assembly {
         return some == 0 ? 0 : sum(values) / sum(sides);
     }
 
-    // Where batches begin, of about equal bytes each; and the end.
+    // The first leaf of each batch, and the end. Batches have about equal bytes.
     std::vector<std::size_t> cut() {
         const double rank = pilot_rank();
         double total = 0;
@@ -258,7 +258,7 @@ class Assembly {
                    "take other units, or store the matrix as fp64");
         }
         const double error = sample_.error(workers_, *problem_.entries, tree_.order);
-        if (!(error <= options_.refuse_error * options_.eps)) {  // neither above nor no number at all
+        if (!(error <= options_.refuse_error * options_.eps)) {  // also true if the error is NaN
             refuse("the matrix is off by " + text_of(error) + " on sampled rows, and eps is " + text_of(options_.eps),
                    "use ACA+, which thin bodies need, or lower eta, or look at the function that gives entries: it may "
                    "jump where blocks are approximated");
@@ -274,7 +274,8 @@ class Assembly {
         made.full_rank = all.full_rank;
     }
 
-    const Clock::time_point begun_ = Clock::now();  // the first member: the cluster tree is part of the work
+    // The first member, so that the time includes building the cluster tree.
+    const Clock::time_point begun_ = Clock::now();
     Workers& workers_;
     const MatrixProblem& problem_;
     const AssembleOptions& options_;

@@ -1,4 +1,4 @@
-// Assembly: what the file holds against the matrix, the sampled error, batches, and options that make no sense.
+// Assembly: the file against the matrix, the sampled error, batches, and options that are refused.
 #include "hmatrix/assemble/assemble.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class Assembly : public testing::Test {
     Assembled make(const SmallProblem& given, const AssembleOptions& options) {
         return assemble(context_, workers_, given.problem(), name_, options);
     }
-    // The product of the file at name_ with x, in the numbering of the points.
+    // The product of the file with x, in the numbering of the points.
     std::vector<double> product(const std::vector<double>& x) {
         const MatrixFile file = MatrixFile::open(context_, workers_, name_);
         CachedSource source(context_, workers_, file, {});
@@ -196,7 +196,7 @@ TEST_F(Assembly, units_at_the_end_of_single_precision_are_refused_not_rounded_aw
     EXPECT_LE(make(SmallProblem(200, 1e-100), doubles).head.sampled_error, 1e-4);
 }
 
-// Entries that jump where blocks are approximated: seldom enough for the check of each block to miss it.
+// Entries that jump inside approximated blocks, so rarely that the check of each block misses them.
 class Jumping final : public Entries {
   public:
     explicit Jumping(const SmallProblem& smooth) : smooth_(smooth) {}
@@ -259,7 +259,7 @@ TEST_F(Assembly, an_entry_that_is_no_number_is_named_wherever_it_lies) {
             return i == row && j == column ? std::numeric_limits<double>::quiet_NaN() : 1.0 + (i == j ? 1 : 0);
         });
         AssembleOptions options;
-        options.eta = 1e-9;  // all dense
+        options.eta = 1e-9;  // makes all leaves dense
         const std::string cause = refusal([&] {
             assemble(context_, workers_, {places.problem().points, &entries}, name_, options);
         });

@@ -1,4 +1,4 @@
-// Leaves made on the host.
+// Makes leaves on the host.
 #include "hmatrix/assemble/leaf_maker.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void check_finite(const Factors& block, std::span<const std::int64_t> rows, std:
     }
 }
 
-// What a leaf costs, about.
+// The approximate cost of a leaf, in entries.
 std::int64_t cost(const Leaf& leaf) {
     constexpr std::int64_t kUsualRank = 8;
     return leaf.low_rank ? kUsualRank * (leaf.rows + leaf.columns) : leaf.entries();
@@ -37,10 +37,11 @@ class HostLeafMaker final : public LeafMaker {
         const auto many = static_cast<std::int64_t>(work_.batches[batch + 1]) - first;
         std::vector<std::int64_t> order(many);
         std::iota(order.begin(), order.end(), first);
-        std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {  // the dear ones first
+        std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {  // the most expensive leaves first
             return cost(work_.leaves[a]) > cost(work_.leaves[b]);
         });
-        constexpr std::int64_t kAtOnce = 8;  // small leaves take microseconds
+        // Workers take eight leaves at once, because small leaves take microseconds.
+        constexpr std::int64_t kAtOnce = 8;
         workers_.for_each((many + kAtOnce - 1) / kAtOnce, [&](int worker, std::int64_t group) {
             for (std::int64_t i = group * kAtOnce; i < std::min(many, (group + 1) * kAtOnce); ++i) {
                 take(worker, order[i], make_leaf(work_, work_.leaves[order[i]]));

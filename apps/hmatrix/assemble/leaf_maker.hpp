@@ -1,7 +1,8 @@
-// Who makes leaves: the seam between the assembly loop and what works out its numbers, the host's cores or a GPU.
+// Makers of leaves. This class separates the assembly loop from the device that computes the numbers: the host's cores
+// or a GPU.
 //
-// A maker is given all leaves at once and asked for them batch by batch, in order; it may work ahead as far as its own
-// memory goes. What it makes it hands over from the host's workers, which encode it right there.
+// A maker gets all leaves at once. The loop then asks for them batch by batch, in order, and the maker may work ahead
+// as far as its memory allows. Workers of the host hand each leaf over, and encode it at once.
 #pragma once
 
 #include <cstdint>
@@ -18,42 +19,43 @@
 
 namespace penstock::hmatrix {
 
-// What is to be made. All of it outlives the maker.
+// The leaves to make. Requires: everything that this struct refers to outlives the maker.
 struct LeafWork {
     std::span<const Leaf> leaves;
-    std::span<const std::size_t> batches;  // where each begins, and the end
-    std::span<const std::int64_t> order;   // of the unknowns: of the place in a leaf, the number that entries know
+    std::span<const std::size_t> batches;  // index of the first leaf of each batch, and the end
+    std::span<const std::int64_t> order;   // position in the cluster tree -> index for `entries`
     const Entries* entries = nullptr;
-    AcaOptions aca;                        // from_last_row is each leaf's own
-    std::int64_t gpu_bytes = 0;            // of the device's memory, about, for factors at a time
+    AcaOptions aca;              // the maker sets from_last_row for each leaf
+    std::int64_t gpu_bytes = 0;  // approximate memory on the device for factors in progress
 };
 
-// HACApK's: from the side that faces the other cluster.
+// HACApK's rule: the approximation begins at the side that faces the other cluster.
 inline bool from_last_row(const Leaf& leaf) noexcept { return leaf.row <= leaf.column; }
 
 class LeafMaker {
   public:
-    // `leaf` is its number in LeafWork::leaves. A dense leaf has entries in factors.u, and all of them evaluated.
+    // `leaf` is an index into LeafWork::leaves. For a dense leaf, factors.u holds its entries.
     using Take = std::function<void(int worker, std::int64_t leaf, AcaResult made)>;
 
     virtual ~LeafMaker() = default;
-    // Makes the leaves of a batch and gives each to `take` once, from any worker and in any order. Batches are asked
-    // for in their order. Throws Error{invalid_argument} for entries that are not finite, and as approximate() does.
+    // Makes the leaves of a batch and passes each to `take` once, from any worker and in any order. Requires: calls
+    // follow the order of the batches. Throws Error{invalid_argument} for entries that are not finite, and other Errors
+    // as approximate() does.
     virtual void make(std::int64_t batch, const Take& take) = 0;
-    // Leaves that it was given for a GPU and left to the host: no room for their rank, or entries that are not finite.
+    // Leaves that the GPU left to the host, because its memory was too small for their rank or an entry was not finite.
     virtual std::int64_t left_to_host() const noexcept { return 0; }
 };
 
-// On the host, by all workers.
+// A maker that uses all workers of the host.
 std::unique_ptr<LeafMaker> make_host_leaf_maker(Workers& workers, const LeafWork& work);
-// One leaf, on this thread.
+// Makes one leaf on the calling thread.
 AcaResult make_leaf(const LeafWork& work, const Leaf& leaf);
 
-// Entries that a GPU can work out too; see gpu/functor_on_gpu.hpp.
+// Entries that a GPU can evaluate too; see gpu/functor_on_gpu.hpp.
 class GpuEntries {
   public:
     virtual ~GpuEntries() = default;
-    // On the context's GPU. Throws Error{unsupported} where nothing was compiled for it.
+    // A maker on the context's GPU. Throws Error{unsupported} if the entries were not compiled for a GPU.
     virtual std::unique_ptr<LeafMaker> leaf_maker(const Context& context, Workers& workers,
                                                   const LeafWork& work) const = 0;
 };

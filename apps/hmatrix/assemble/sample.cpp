@@ -1,4 +1,4 @@
-// Sampling rows while leaves pass by: the matrix is never in memory as a whole, so they cannot be looked up afterwards.
+// Samples rows while leaves pass by, because the whole matrix is never in memory.
 #include "hmatrix/assemble/sample.hpp"
 
 #include <algorithm>
@@ -47,7 +47,8 @@ RowSample::RowSample(std::int64_t unknowns, std::int64_t rows) : x_(unknowns) {
     std::mt19937_64 draw(20240531);
     for (double& value : x_) value = draw() & 1 ? 1.0 : -1.0;
     const std::int64_t count = std::min(rows, unknowns);
-    for (std::int64_t i = 0; i < count; ++i) {  // one of each stripe: the error of a few clusters is not missed
+    // One row a stripe, so that an error confined to a few clusters is still seen.
+    for (std::int64_t i = 0; i < count; ++i) {
         const std::int64_t first = unknowns * i / count, last = unknowns * (i + 1) / count;
         rows_.push_back(first + static_cast<std::int64_t>(draw() % static_cast<std::uint64_t>(last - first)));
     }
@@ -73,7 +74,8 @@ double RowSample::error(Workers& workers, const Entries& entries, const std::vec
         entries.row(order[rows_[i]], order, row.data());
         for (std::size_t j = 0; j < row.size(); ++j) right[i] += row[j] * x_[j];
         auto parts = parts_[i];
-        std::sort(parts.begin(), parts.end());  // sums depend on their order, and leaves came in any
+        // Sorted because a sum depends on its order, and leaves arrive in any order.
+        std::sort(parts.begin(), parts.end());
         wrong[i] = -right[i];
         for (const auto& part : parts) wrong[i] += part.second;
     });

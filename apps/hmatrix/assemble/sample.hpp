@@ -1,7 +1,7 @@
-// The sampled error: some rows of the matrix that was built, against the same rows of the true one.
+// The sampled error: some rows of the assembled matrix, compared with the same rows of the true matrix.
 //
-// Both are multiplied with one vector of random signs. What the leaves hold is taken after encoding, as products will
-// see it; only leaves that cross a sampled row are looked at.
+// Both are multiplied with one vector of random signs. A leaf is sampled after encoding, as products will see it. Only
+// leaves that cross a sampled row cost time.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,18 @@ namespace penstock::hmatrix {
 
 class RowSample {
   public:
-    // `rows` of them, at most all, one drawn by a fixed rule from each of as many stripes; none when 0.
+    // Divides the unknowns into `rows` stripes and draws one row from each by a fixed rule. Draws at most all rows, and
+    // none for 0.
     RowSample(std::int64_t unknowns, std::int64_t rows);
-    // From any thread, in any order: what this leaf gives to the sampled rows.
+    // Adds the leaf's contribution to the sampled rows. Any thread may call it, in any order.
     void take(const Leaf& place, const TieredLeaf& leaf, Encoding encoding);
-    // ||(H - A) x|| / ||A x|| on the sampled rows; -1 when there are none. The same on every run.
+    // ||(H - A) x|| / ||A x|| on the sampled rows, or -1 without rows. Every run gives the same value.
     double error(Workers& workers, const Entries& entries, const std::vector<std::int64_t>& order) const;
 
   private:
     std::vector<double> x_;
-    std::vector<std::int64_t> rows_;  // positions, rising
-    // Of each row: the column a leaf begins at, and what the leaf gives; under mutex_.
+    std::vector<std::int64_t> rows_;  // positions in the cluster tree, rising
+    // For each row: the first column of a leaf and the leaf's contribution. mutex_ guards it.
     std::vector<std::vector<std::pair<std::int64_t, double>>> parts_;
     std::mutex mutex_;
 };

@@ -1,4 +1,4 @@
-// A small problem whose matrix is known entry by entry, for tests of everything above assembly.
+// A small problem with known entries, for tests of assembly and of everything built on it.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace penstock::hmatrix {
 
-// Points on a bent sheet; entries fall with distance, smoothly, and are largest on the diagonal.
+// Points on a bent sheet. Entries fall smoothly with distance and are largest on the diagonal.
 class SmallProblem final : public Entries {
   public:
     explicit SmallProblem(std::int64_t unknowns, double unit = 1) : unit_(unit), points_(unknowns) {
@@ -63,7 +63,7 @@ inline std::vector<double> random_vector(std::int64_t count, unsigned seed) {
     return made;
 }
 
-// ||a - b|| / ||b||
+// The relative error ||a - b|| / ||b||.
 inline double difference(std::span<const double> a, std::span<const double> b) {
     double wrong = 0, all = 0;
     for (std::size_t i = 0; i < b.size(); ++i) {

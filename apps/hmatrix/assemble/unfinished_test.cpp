@@ -1,5 +1,5 @@
-// Assembly that ends before its time: a full disk, a failing one, a killed process. Nothing of the new file is left,
-// and an older file of that name stays whole.
+// Assembly that does not finish: a full disk, a failing disk, a killed process. Nothing of the new file remains, and an
+// older file of that name stays complete.
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ AssembleOptions in_batches() {
     return options;
 }
 
-// A disk that is full from an offset on, or fails there, or on stable storage only.
+// A disk that is full, or fails, from an offset on, or that fails only when data is made durable.
 class BadDisk final : public os::System {
   public:
     ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
@@ -51,7 +51,7 @@ class Unfinished : public testing::Test {
         Workers workers(2);
         assemble(context, workers, given_.problem(), name_, options);
     }
-    // In a child, which ends by itself with 0 when `work` returns.
+    // Runs `work` in a child process. The child exits with 0 if `work` returns.
     int in_child(const std::function<void()>& work) const {
         const pid_t child = ::fork();
         if (child == 0) {
@@ -70,7 +70,7 @@ class Unfinished : public testing::Test {
 TEST_F(Unfinished, a_disk_that_fills_or_fails_anywhere_leaves_what_was_there) {
     build(nullptr);
     const auto whole = test::read_file(name_);
-    for (const bool first : {true, false}) {  // the first file of its name, or a second one
+    for (const bool first : {true, false}) {  // whether the file is the first of its name
         if (first) std::filesystem::remove(name_);
         for (const auto& [number, code] : {std::pair{ENOSPC, ErrorCode::no_space}, {EIO, ErrorCode::io_error}}) {
             for (const std::uint64_t at : {whole.size() * 0 + 1, whole.size() / 3, whole.size() - 1}) {
@@ -126,7 +126,8 @@ TEST_F(Unfinished, a_killed_assembly_leaves_nothing_under_the_name) {
     }
 }
 
-// Kills its process at the n-th call that writes or names: the tables and the header are the last ones.
+// Kills its process at the n-th call that writes or names a file. The last of these calls write the tables and the
+// header.
 class KillingSystem final : public os::System {
   public:
     explicit KillingSystem(int calls) : left_(calls) {}
@@ -161,7 +162,7 @@ TEST_F(Unfinished, killed_at_any_system_call_there_is_the_whole_file_or_none) {
             continue;
         }
         Workers workers(1);
-        const MatrixFile file = MatrixFile::open(host_context(), workers, name_);  // throws when it is not whole
+        const MatrixFile file = MatrixFile::open(host_context(), workers, name_);  // throws if the file is not complete
         EXPECT_EQ(file.head().unknowns, given_.unknowns());
         ++whole;
         std::filesystem::remove(name_);
