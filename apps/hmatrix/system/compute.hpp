@@ -1,7 +1,7 @@
-// Where products and vectors of a stored matrix live: the host, or a GPU.
+// Where the products and vectors of a stored matrix live: on the host or on a GPU.
 //
-// The one seam that knows all that differs: the product with a batch, the memory batches are read into, the vectors of
-// a solve, and block-Jacobi on them.
+// This class alone knows what differs: the product with a batch, the memory of batches, the vectors of a solve, and
+// block-Jacobi.
 #pragma once
 
 #include <memory>
@@ -18,17 +18,18 @@ namespace penstock::hmatrix {
 class Compute {
   public:
     virtual ~Compute() = default;
-    virtual MemoryKind memory() const noexcept = 0;  // of batches
-    virtual Stream* stream() noexcept = 0;           // of all work; null on the host
+    virtual MemoryKind memory() const noexcept = 0;  // memory that batches are read into
+    virtual Stream* stream() noexcept = 0;           // the stream of all work; null on the host
     virtual BatchProduct& product() noexcept = 0;
     virtual VectorSpace& vectors() noexcept = 0;
     virtual std::unique_ptr<LinearOperator> block_jacobi(FactoredBlocks blocks) = 0;
 };
 
-// File and workers must outlive it.
+// Requires: `file` and `workers` outlive the result.
 std::unique_ptr<Compute> make_host_compute(const MatrixFile& file, Workers& workers);
-// On the context's GPU. Throws Error{unsupported} in a build without CUDA, and for a matrix beyond what kernels hold
-// (digits/digit_plan.hpp, tiles/tile_plan.hpp) or finer than their single precision.
+// Computes on the context's GPU. Throws Error{unsupported} in a build without CUDA. Also throws it for a matrix beyond
+// the limits of the kernels (digits/digit_plan.hpp, tiles/tile_plan.hpp), and for one finer than their single
+// precision.
 std::unique_ptr<Compute> make_gpu_compute(const Context& context, const MatrixFile& file);
 
 }  // namespace penstock::hmatrix

@@ -1,4 +1,4 @@
-// Stands in for compute_cuda.cpp in a build without CUDA: says so.
+// Replaces compute_cuda.cpp in a build without CUDA: it throws an Error that says so.
 #include "hmatrix/system/compute.hpp"
 #include "penstock/error.hpp"
 

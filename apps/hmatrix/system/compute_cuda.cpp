@@ -1,4 +1,4 @@
-// Products and vectors on a GPU: one stream for all of it, so that each step sees what the one before it left.
+// Products and vectors on a GPU. All work uses one stream, so each step sees the results of the step before.
 #include "hmatrix/gpu/jacobi.hpp"
 #include "hmatrix/gpu/product_cuda.hpp"
 #include "hmatrix/gpu/vectors.hpp"

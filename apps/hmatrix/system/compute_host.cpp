@@ -1,4 +1,4 @@
-// Products and vectors on the host: all workers share them.
+// Products and vectors on the host, computed by the same workers.
 #include "hmatrix/multiply/host_product.hpp"
 #include "hmatrix/system/compute.hpp"
 

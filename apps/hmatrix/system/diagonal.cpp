@@ -1,4 +1,4 @@
-// Cutting the diagonal into blocks, and adding to each the parts of the leaves that lie in it.
+// Divides the diagonal into blocks, and fills each block from the leaves that cover it.
 #include "hmatrix/system/diagonal.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Where clusters that were not divided begin: the dense leaves that lie on the diagonal.
+// The positions where undivided clusters begin. These clusters are the dense leaves on the diagonal.
 std::vector<std::int64_t> cluster_begins(const MatrixFile& file) {
     std::vector<std::int64_t> begins;
     for (const LeafPlace& leaf : file.tables().leaves) {
@@ -27,7 +27,8 @@ std::vector<DiagonalBlock> cut(const MatrixFile& file, std::int64_t block_size) 
     for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
         const std::int64_t size = begins[i + 1] - begins[i];
         if (blocks.empty() || blocks.back().size + size > block_size) blocks.push_back({begins[i], 0, {}});
-        const std::int64_t pieces = (size + block_size - 1) / block_size;  // of a cluster that is larger than a block
+        // More than one if the cluster is larger than a block.
+        const std::int64_t pieces = (size + block_size - 1) / block_size;
         for (std::int64_t piece = 0; piece < pieces; ++piece) {
             const std::int64_t begin = size * piece / pieces, end = size * (piece + 1) / pieces;
             if (piece > 0) blocks.push_back({begins[i] + begin, 0, {}});
@@ -89,7 +90,7 @@ BatchView on_host(const BatchRecord& record, const BatchView& view, const Diagon
     return copied;
 }
 
-// Blocks that a leaf lies in: those of both its rows and its columns, from the first to the last.
+// The range of blocks that contain both rows and columns of a leaf.
 struct Touched {
     std::int64_t first = 0;
     std::int64_t last = -1;
@@ -117,7 +118,7 @@ std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, BatchSource& 
         const BatchRecord& record = file.tables().batches[batch];
         const BatchView view = on_host(record, source.take(batch), options, scratch);
         constexpr std::int64_t kAtOnce = 64;
-        // Every entry lies in one leaf, so leaves write to different places and need no lock.
+        // Each entry lies in exactly one leaf, so the workers write to different places and need no lock.
         workers.for_each((record.leaves + kAtOnce - 1) / kAtOnce, [&](int, std::int64_t group) {
             const std::int64_t begin = record.first_leaf + group * kAtOnce;
             const std::int64_t end = std::min(begin + kAtOnce, record.first_leaf + record.leaves);

@@ -1,7 +1,7 @@
-// Blocks on the diagonal of a stored matrix, as numbers: what block-Jacobi is made of.
+// Extracts the diagonal blocks of a stored matrix as numbers, for block-Jacobi.
 //
-// Taken by one sweep of few tiers, for a preconditioner need not be exact: where those are in memory it costs no
-// reading.
+// One sweep with few tiers reads them, because a preconditioner need not be exact. If these tiers are in memory, the
+// sweep reads nothing from storage.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ namespace penstock::hmatrix {
 
 struct DiagonalOptions {
     std::int64_t block_size = 256;  // at least 1
-    int tiers = 1;                  // of each leaf
-    Stream* from_device = nullptr;  // copies batches to the host, where the source's memory is a GPU's
+    int tiers = 1;                  // number of first tiers to use of each leaf
+    Stream* from_device = nullptr;  // copies batches to the host if the source's memory is on a GPU; otherwise null
 };
 
-// Neighbouring leaf clusters together, at most `block_size` unknowns a block; a larger cluster makes several.
+// Groups neighbouring leaf clusters into blocks of at most `block_size` unknowns. A larger cluster is divided into
+// several blocks.
 std::vector<DiagonalBlock> diagonal_blocks(const MatrixFile& file, BatchSource& source, Workers& workers,
                                            const DiagonalOptions& options);
 

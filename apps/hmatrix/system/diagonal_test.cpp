@@ -1,4 +1,4 @@
-// Diagonal blocks against the matrix they are cut from, whatever part of it is in memory.
+// Compares diagonal blocks with the matrix they are cut from, for every amount of it in memory.
 #include "hmatrix/system/diagonal.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,8 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Largest difference from the true entries, over the largest entry; and that the blocks tile the diagonal.
+// The largest difference from the true entries, relative to the largest entry. Also expects that the blocks tile the
+// diagonal.
 double largest_error(const std::vector<DiagonalBlock>& blocks, const StoredRig& rig, const MatrixFile& file,
                      std::int64_t block_size) {
     double wrong = 0, largest = 0;

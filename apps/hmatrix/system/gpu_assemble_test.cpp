@@ -1,4 +1,5 @@
-// A matrix assembled on a real GPU beside the same one assembled on the host. Skipped, with the reason, without a GPU.
+// Compares a matrix assembled on a real GPU with the same matrix assembled on the host. Skipped, with the reason,
+// without a GPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +39,7 @@ class GpuAssembly : public testing::Test {
         return assemble(*context_, workers_, problem, path(on), how);
     }
 
-    // On the host, by doubles of whatever the file holds.
+    // A product computed on the host, with all tiers of the file.
     std::vector<double> product(AssembleOn on, const std::vector<double>& x) const {
         SystemOptions how;
         how.cache.pinned_tiers = -1;
@@ -65,7 +66,7 @@ class GpuAssembly : public testing::Test {
     }
 
     void compare(const MatrixProblem& problem, const AssembleOptions& how) {
-        made(problem, how, AssembleOn::gpu);  // the first use of a GPU takes seconds
+        made(problem, how, AssembleOn::gpu);  // warms up: the first use of a GPU takes seconds
         const Assembled gpu = made(problem, how, AssembleOn::gpu), host = made(problem, how, AssembleOn::host);
         RecordProperty("gpu_assemble_s", std::to_string(gpu.assemble_s));
         RecordProperty("host_assemble_s", std::to_string(host.assemble_s));
@@ -152,7 +153,7 @@ TEST_F(GpuAssembly, automatic_takes_the_gpu_where_there_is_a_functor_for_it) {
     EXPECT_THROW(made(with, {.aca_plus = true}, AssembleOn::gpu), Error);
 }
 
-// Column 77 is no number: for the GPU alone, or for the host too.
+// Column 77 is NaN, for the GPU alone or for the host too.
 class GpuAssemblySpoilt : public GpuAssembly {
   protected:
     GpuAssemblySpoilt() : problem_(sphere(1280)), panels_(problem_.panels()) {

@@ -1,4 +1,4 @@
-// A stored matrix on a real GPU: the same numbers as on the host. Without a GPU these tests are skipped and say so.
+// Compares a stored matrix on a real GPU with the host. Skipped, with the reason, without a GPU.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Choosing what stays in memory, and turning between the user's numbering and the matrix's.
+// Chooses what stays in memory, and converts between the user's numbering and the matrix's.
 #include "hmatrix/system/stored_system.hpp"
 
 #include <algorithm>
@@ -52,8 +52,8 @@ StoredSystem::InMemory StoredSystem::in_memory() const noexcept {
     return {page_cache_->pinned_bytes(), 0, page_cache_->pinned_batches(), 0};
 }
 
-// As many tiers as a surrogate needs, as long as enough is left for what passes through: some batches, or a third of
-// the memory where batches are large; one at least.
+// Pins as many tiers as a surrogate needs, as long as enough memory remains for other batches. Enough is eight batches,
+// or a third of the memory if batches are large, but at least one batch.
 CacheOptions StoredSystem::cache_options(const SystemOptions& options) const {
     CacheOptions cache = options.cache;
     if (cache.pinned_tiers >= 0) return cache;
@@ -131,7 +131,8 @@ LinearOperator* StoredSystem::preconditioner() {
         try {
             jacobi_ = jacobi_of(tiers);
         } catch (const Error& error) {
-            // Singular, it may be: of the two sides of a thin plate, rows differ by less than a few tiers tell.
+            // A block may be singular with few tiers: rows of the two sides of a thin plate differ by less than these
+            // tiers hold.
             if (error.code() != ErrorCode::invalid_argument || tiers == file_.tiers()) throw;
             jacobi_ = jacobi_of(file_.tiers());
         }

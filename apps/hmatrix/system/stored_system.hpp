@@ -1,7 +1,7 @@
 // A stored matrix ready for products and solves, in the numbering of the user's unknowns.
 //
-// Joins the parts: the file, the cache its batches come through, the operator, and for solves a surrogate (the tiers
-// kept in memory) with block-Jacobi inside. One thread uses it at a time.
+// It joins the parts: the file, the source of its batches, and the operator. For solves it adds a surrogate (the tiers
+// in memory) with block-Jacobi inside. Requires: one thread uses it at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,26 @@
 namespace penstock::hmatrix {
 
 struct SystemOptions {
-    // pinned_tiers -1 here: as many as fit and help (kSurrogateAccuracy). `memory` is set by where products run.
+    // pinned_tiers = -1 means here: as many as fit and as a surrogate needs (kSurrogateAccuracy). The system sets
+    // `memory`.
     CacheOptions cache;
-    bool on_host = false;        // products on the host though the context has a GPU
-    // Batches are fetched by the device's own threads through a page cache; cache.pinned_batches and cache_bytes hold
-    // for it. There are no tiers in memory then, and so no surrogate.
+    bool on_host = false;  // compute products on the host even if the context has a GPU
+    // GPU threads fetch batches through a page cache, with cache.pinned_batches and cache.cache_bytes. No tiers are
+    // pinned then, so there is no surrogate.
     bool gpu_initiated = false;
     bool zig_zag = false;
-    int workers = 0;             // threads; 0: one a core
+    int workers = 0;               // threads; 0: one for each core
     std::int64_t block_size = 64;  // of block-Jacobi, at most kLargestBlock; 0: no preconditioner
 };
 
-constexpr double kSurrogateAccuracy = 1e-2;  // coarser costs more sweeps, finer more memory
+constexpr double kSurrogateAccuracy = 1e-2;  // a coarser surrogate costs more sweeps, a finer one more memory
 
-// How a solve is to be done, beside the method's own options.
+// How to solve, beside the method's own options.
 struct SystemSolve {
     SolveOptions options;
-    bool surrogate = true;       // for fgmres, where tiers are pinned
-    // Block-Jacobi: inside of fgmres, or right of the others. What it needs and is not in memory is read once.
+    bool surrogate = true;  // used by fgmres, if tiers are pinned
+    // Uses block-Jacobi: inside fgmres, or from the right with the other methods. Its blocks are read once if they are
+    // not in memory.
     bool preconditioner = true;
 };
 
@@ -50,14 +52,15 @@ class StoredSystem {
         std::int64_t bytes = 0;
         int tiers = 0;
         std::int64_t batches = 0;
-        std::int64_t slots = 0;  // for batches that pass through
+        std::int64_t slots = 0;  // for batches that are not pinned
     };
     InMemory in_memory() const noexcept;
     std::int64_t sweeps() const noexcept { return matrix_->sweeps(); }
 
-    // y = A x for `count` columns; `accuracy` as LinearOperator::apply has it.
+    // y = A x for `count` columns. See LinearOperator::apply for `accuracy`.
     void multiply(std::span<const double> x, std::span<double> y, double accuracy);
-    // What a solver waits for in a sweep: of products with one vector that is, and stays, in the device's memory.
+    // Runs `products` products with one vector that stays in device memory. Returns the seconds that they take, which
+    // is the time a solver waits in its sweeps.
     double product_seconds(int products, double accuracy);
     SolveResult solve(std::span<const double> b, std::span<double> x, const SystemSolve& how);
 
@@ -75,11 +78,11 @@ class StoredSystem {
     std::int64_t block_size_;
     std::unique_ptr<Compute> compute_;
     std::unique_ptr<BatchSource> batches_;
-    CachedSource* cached_ = nullptr;        // batches_, unless the device fetches for itself
-    PageCacheSource* page_cache_ = nullptr;  // batches_, if it does
+    CachedSource* cached_ = nullptr;         // batches_ if it is a CachedSource, otherwise null
+    PageCacheSource* page_cache_ = nullptr;  // batches_ if GPU threads fetch, otherwise null
     std::unique_ptr<StoredMatrix> matrix_;
-    std::unique_ptr<StoredMatrix> surrogate_;  // null when no tiers are pinned
-    std::unique_ptr<LinearOperator> jacobi_;   // made when first asked for
+    std::unique_ptr<StoredMatrix> surrogate_;  // null if no tiers are pinned
+    std::unique_ptr<LinearOperator> jacobi_;   // made at its first use
 };
 
 }  // namespace penstock::hmatrix

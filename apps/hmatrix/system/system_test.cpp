@@ -1,4 +1,5 @@
-// A stored matrix as a whole: surface charge problems against dense matrices, in and out of core, and their solutions.
+// A stored matrix as a whole: surface charge problems compared with dense matrices, in core and out of core, and their
+// solutions.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -89,7 +90,7 @@ TEST(System, products_are_within_eps_of_the_dense_matrix) {
                     EXPECT_LE(difference(product(system, x), charges.times(x)), eps)
                         << charges.n() << " unknowns, " << (encoding == Encoding::tiers ? "tiers" : "fp64");
                 }
-                // A product of little accuracy is within what it was asked for, and not better than it need be.
+                // A product of low accuracy meets that accuracy, and is not needlessly better.
                 if (encoding == Encoding::fp64 || eps > 1e-4) continue;
                 const double coarse = difference(product(system, ones, 1e-2), charges.times(ones));
                 EXPECT_LE(coarse, 1e-2);
@@ -131,7 +132,7 @@ TEST(System, mirror_spheres_carry_equal_and_opposite_charge) {
     EXPECT_LE(std::abs(sum), 1e-6 * size);
 }
 
-// A cache of a third of the matrix, or of two batches: other batches come and go, and nothing else changes.
+// With a cache of a third of the matrix or of two batches, batches come and go. The results must not change.
 TEST(System, out_of_core_equals_in_core) {
     Charges charges(cube(768));
     const std::vector<double> b = random_vector(2 * charges.n(), 2);
