@@ -12,7 +12,7 @@ import pytest
 import penstock as package
 from penstock import Context, Error
 from penstock.calibration.workspace import CROWDED, Workspace
-from penstock_bench.engine import results
+from penstock_bench.engine import results, show
 from penstock_bench.engine.results import Results
 from penstock_bench.suites.formats import suite as formats, targets as format_targets
 from penstock_bench.suites.formats.bench import FormatsBench
@@ -102,3 +102,15 @@ def test_files_too_small_for_the_suite_are_told(penstock: Run, tmp_path: Path) -
     ran = penstock("bench", suite, "--dir", tmp_path, "--device", "host")
     assert ran.code == 1
     assert "are too small for its small chunks, 1638400 bytes; give --file-bytes 2MiB or more" in ran.err
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+def test_small_files_are_judged_by_nothing_that_is_promised_of_large_ones(emulated: bool) -> None:
+    """On a GPU too, where a file below 1 GiB meets every other condition."""
+    machine = {"kind": "machine", "file_bytes": 512 << 20, "machine": {"device": {"emulated": emulated}}}
+    probes = ("raw read", "raw write", *(f"{format} {way}" for format in ("HDF5", "NPY") for way in ("read", "write")))
+    rows = [machine, *({"kind": "formats", "name": name, "bytes": 100, "bytes_per_second": 1e9} for name in probes)]
+    checks = [("formats", check) for check in format_targets.checks(rows) if " / raw " in check.what]
+    (table,) = show.check_tables(checks)
+    assert [check.passed for _, check in checks] == [None] * 4
+    assert "4 that hold for files of 1 GiB or more on a GPU" in str(table.caption)

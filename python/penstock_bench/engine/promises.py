@@ -11,6 +11,12 @@ from penstock_bench.engine.results import median_cpu, median_rate
 
 Rows = list[dict[str, Any]]
 
+PROMISED_FOR = {
+    "gpu": "a machine with a GPU",
+    "host": "a machine without a GPU",
+    "large": "files of 1 GiB or more on a GPU",
+}
+
 
 @dataclass(frozen=True)
 class Check:
@@ -21,7 +27,7 @@ class Check:
     bound: float
     at_least: bool = True
     unit: str = ""
-    only: str = "any"  # the machine it is promised for: any, gpu, host
+    only: str = "any"  # what it is promised for: any machine, or a key of PROMISED_FOR
     here: bool = True  # it is promised for this machine
 
     @property

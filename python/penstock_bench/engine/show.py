@@ -30,7 +30,7 @@ from penstock_bench.engine.cells import (
     source_names,
 )
 from penstock_bench.engine.intervals import estimate
-from penstock_bench.engine.promises import Check, Medians
+from penstock_bench.engine.promises import PROMISED_FOR, Check, Medians
 from penstock_bench.engine.results import median_cpu
 
 Rows = list[dict[str, Any]]
@@ -189,8 +189,8 @@ def check_tables(judged: Sequence[tuple[str, Check]]) -> list[Table]:
     if elsewhere:
         tables.append(_checks(elsewhere, ("measured",)))
         tables[-1].title = "Not promised here"
-        kind = {"gpu": "with a GPU", "host": "without a GPU"}[elsewhere[0][1].only]
-        tables[-1].caption = f"{len(elsewhere)} that hold for a machine {kind}, measured all the same."
+        kinds = dict.fromkeys(PROMISED_FOR[check.only] for _, check in elsewhere)
+        tables[-1].caption = f"{len(elsewhere)} that hold for {' or '.join(kinds)}, measured all the same."
     return tables
 
 

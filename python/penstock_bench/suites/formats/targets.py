@@ -14,7 +14,7 @@ def checks(rows: Rows) -> list[Check]:
     for format in ("HDF5", "netCDF-4", "NPY"):
         for way in ("read", "write"):
             ratio = medians.ratio(f"{format} {way}", f"raw {way}")
-            found.append(Check(f"{format} {way} / raw {way}", ratio, 0.95, only="gpu" if large else "nowhere"))
+            found.append(Check(f"{format} {way} / raw {way}", ratio, 0.95, only="gpu" if large else "large"))
     for name in ("h5py and copy", "numpy.memmap and copy"):
         mine = "HDF5 read" if name.startswith("h5py") else "NPY read"
         found.append(Check(f"{mine} / {name}", medians.ratio(mine, name), 1.0, only="gpu"))
