@@ -8,10 +8,10 @@ namespace penstock::hmatrix {
 namespace {
 
 constexpr std::int64_t kBlock = 16;
-// A pass that leaves more than this of a vector has left it orthogonal to working precision.
+// If more than this part of the norm remains after a pass, the vector is orthogonal to working precision.
 constexpr double kEnough = 0.70710678118654752;
 constexpr int kPasses = 3;
-// What is left of a vector that lies in the basis: its rounding.
+// A smaller remainder, relative to the vector, is rounding: the vector lies in the basis.
 constexpr double kRounding = 1e-14;
 
 }  // namespace

@@ -1,8 +1,8 @@
-// A growing basis of a Krylov space, and a new vector made orthogonal to it.
+// A growing basis of a Krylov space, and the orthogonalisation of a new vector against it.
 //
-// Memory is taken in blocks of columns as the basis grows, so an unrestarted method pays for the iterations it makes.
-// Orthogonalisation is classical Gram-Schmidt, repeated while it takes most of the vector away: one pass over the basis
-// for all dot products and one for the subtraction, each time.
+// The basis allocates blocks of columns as it grows, so a method without restarts pays only for the iterations that it
+// makes. Orthogonalisation is classical Gram-Schmidt. It repeats while a pass removes most of the vector. Each pass
+// reads the basis once for all dot products and once for the subtraction.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ namespace penstock::hmatrix {
 
 class Basis {
   public:
-    // `limit`: columns that will ever be asked for.
+    // `limit`: the largest number of columns that will ever be used.
     Basis(VectorSpace& space, std::int64_t limit);
 
-    double* column(std::int64_t index);  // allocates up to it; throws Error{out_of_memory}
-    // result[i] = column i . x.
+    double* column(std::int64_t index);  // allocates columns up to it; throws Error{out_of_memory}
+    // result[i] = dot product of column i and x.
     void dots(const double* x, std::span<double> result) const;
     // y += sum of factors[i] * column i.
     void combine(std::span<const double> factors, double* y) const;
-    // Takes from x its parts along the first coefficients.size() columns, which must be orthonormal, and adds them to
-    // `coefficients`. Returns the norm of what is left: 0 when that is no more than rounding, not a number when x holds
-    // one.
+    // Subtracts from x its components along the first coefficients.size() columns, and adds them to `coefficients`.
+    // Returns the norm of the remainder: 0 if it is only rounding, NaN if x holds one. Requires: these columns are
+    // orthonormal.
     double orthogonalise(double* x, std::span<double> coefficients) const;
 
   private:

@@ -1,7 +1,7 @@
-// BiCGSTAB (van der Vorst 1992) as HACApK runs it: see methods.hpp.
+// BiCGSTAB (van der Vorst 1992) as HACApK runs it; see methods.hpp.
 //
-// The stopping rule looks at the residual once a full iteration, never after the half step, so that iterations and
-// products can be counted against HACApK's. Sums differ from it in their order only.
+// The stopping rule tests the residual once in each full iteration, and never after the half step. Iterations and
+// products can thus be compared with HACApK's. The two differ only in the order of sums.
 #include "hmatrix/solve/methods/methods.hpp"
 
 namespace penstock::hmatrix {

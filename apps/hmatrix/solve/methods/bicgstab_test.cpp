@@ -1,4 +1,5 @@
-// BiCGSTAB against a second implementation, written plainly from the published recurrences with HACApK's stopping rule.
+// Compares BiCGSTAB with a second implementation, written directly from the published recurrences with HACApK's
+// stopping rule.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -24,7 +25,7 @@ struct Reference {
     Vector history;
 };
 
-// The residual is tested at the head of each iteration, and nowhere else.
+// Tests the residual at the head of each iteration only.
 Reference plain_bicgstab(const Dense& a, const Vector& b, Vector x, double tolerance) {
     const std::size_t n = b.size();
     Vector r = a.times(x), p(n), v(n), s(n);
@@ -68,7 +69,7 @@ void expect_the_same(const Dense& matrix, const Vector& b, const Vector& guess, 
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(x[i], expected.x[i], 1e-4 * norm_of(expected.x));
 }
 
-// Rounding in the sums grows along the recurrences, so problems are those on which it stays small to the end.
+// Rounding errors of the sums grow along the recurrences, so the test uses problems on which they stay small.
 TEST(BiCgStab, makes_the_iterations_of_a_plain_implementation) {
     for (const bool symmetric : {false, true}) {
         expect_the_same(well_conditioned(100, 1, symmetric), random_numbers(100, 2), Vector(100), 1e-8);

@@ -1,8 +1,9 @@
-// One right-hand side while it is solved for: its vectors, what its method waits for, and how it ended.
+// One right-hand side during a solve: its vectors, the product that its method waits for, and how it ended.
 //
-// A method is a coroutine over a Column. It is given r = b - A x, improves x, and says after each iteration how large
-// the residual is; `iteration_done` and `stop` decide when it ends, and x must be finite and of a finished iteration
-// whenever it waits. A false product means that the solve was told to stop: the method then leaves x as it is and ends.
+// A method is a coroutine over a Column. It starts with r = b - A x, improves x, and reports the residual after each
+// iteration. `iteration_done` and `stop` decide when it ends. Requires: whenever the method waits, x is finite and
+// belongs to a finished iteration. A product that returns false means that the caller stopped the solve; the method
+// then leaves x unchanged and ends.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +23,28 @@ struct Product {
     const double* x = nullptr;
     double* y = nullptr;
     double accuracy = 0;
-    double* exact_x = nullptr;  // takes what a recalled product was made of, where that was kept
-    bool check = false;  // of the true residual: no sweep of the method, and done even after a call to stop
+    double* exact_x = nullptr;  // receives the operand of a recalled product, if the log kept it
+    bool check = false;         // a check of the true residual: not a sweep of the method, and made even after a stop
 };
 
-// Where a method keeps its iterate when that is not in x: asked for by checkpoints, between products.
+// Implemented by methods whose current iterate is not in x. Checkpoints ask for it, between products.
 class HiddenIterate {
   public:
     virtual ~HiddenIterate() = default;
-    // out += what x still lacks. May wait for the preconditioner only.
+    // out += iterate - x. The task may wait for the preconditioner only.
     virtual Task add_to(double* out) = 0;
 };
 
-// The larger of two residuals; one that is not a number is larger than any that is.
+// The larger of two residuals. NaN counts as larger than any number.
 double larger_residual(double a, double b) noexcept;
 
-// What all columns share.
+// State that all columns share.
 struct SolveContext {
     VectorSpace& space;
     const SolveOptions& options;
-    std::shared_ptr<double> shadow{};  // idr: an orthonormal basis of its shadow space
+    std::shared_ptr<double> shadow{};  // idr: an orthonormal basis of the shadow space
     std::int64_t shadow_size = 0;
-    bool check_unpaid = false;       // the last check cost a sweep that nobody counted
+    bool check_unpaid = false;  // the last check made a product that `sweeps` does not include
     std::int64_t sweeps = 0;
     std::int64_t inner_products = 0;
 
@@ -59,13 +60,13 @@ class Column {
     SolveContext& context;
     const double* b;
     double* x;
-    double* r;  // the residual when a method starts; its workspace from then on
+    double* r;  // the residual when a method starts, and its workspace afterwards
     double b_norm = 0;
-    double residual = 1;       // relative, as the method believes
-    double true_residual = 1;  // relative, of the last check
-    double caution = 1;        // relaxed products: times this as exact as the rule says; falls where the rule fails
+    double residual = 1;       // relative, believed by the method
+    double true_residual = 1;  // relative, from the last check
+    double caution = 1;        // factor on the accuracy of relaxed products; it falls if the relaxation rule fails
     std::int64_t iterations = 0;
-    std::string stopped;       // why; empty while it runs
+    std::string stopped;  // the reason for stopping; empty while the method runs
     bool converged = false;
     HiddenIterate* hidden = nullptr;
 
@@ -83,11 +84,11 @@ class Column {
         Column& column_;
         Product product_;
     };
-    // co_await: false when the solve was told to stop instead.
+    // co_await returns false if the caller has stopped the solve.
     Served multiply(const double* from, double* to, double accuracy = 0) {
         return {*this, {.source = Source::matrix, .x = from, .y = to, .accuracy = accuracy}};
     }
-    // Of a direction that need not be what the method chose, as long as `to` is its image.
+    // Multiplies a direction that the method may replace: any direction will do if `to` is its image.
     Served multiply_direction(double* direction, double* to, double accuracy) {
         return {*this,
                 {.source = Source::matrix, .x = direction, .y = to, .accuracy = accuracy, .exact_x = direction}};
@@ -111,29 +112,29 @@ class Column {
     Nested run(Task& task) { return {*this, task}; }
 
     bool preconditioned() const noexcept { return options().preconditioner != nullptr; }
-    // M from where there is an M, else `from` itself: what a method multiplies next.
+    // The vector to multiply next: the preconditioned copy of `from` if there is a preconditioner, otherwise `from`.
     const double* right(const double* from, const double* preconditioned_copy) const noexcept {
         return preconditioned() ? preconditioned_copy : from;
     }
 
-    // Counts an iteration that left a residual of this norm; true when the method must end.
+    // Counts an iteration that left a residual of this norm. Returns true if the method must end.
     bool iteration_done(double residual_norm);
     void stop(std::string why);
-    // True, and the column is stopped, when a number the method goes on with is not finite.
+    // If `number` is not finite, stops the column and returns true.
     bool lost(double number, const char* what);
 
-    // For whoever runs it. start: the task it is there for; begin: puts one on top; advance: runs until a product is
-    // waited for or nothing is left.
+    // For the scheduler. start() sets the column's own task. begin() puts a task on top of the stack. advance() runs
+    // the topmost task until it waits for a product or no task remains.
     void start(Task task);
     void begin(const Task& task) { stack_.push_back(task.handle()); }
-    void advance();  // throws what the task it was started with threw
+    void advance();  // rethrows an exception of the column's own task
     bool waiting() const noexcept { return waiting_; }
     const Product& wanted() const noexcept { return wanted_; }
     void grant(bool granted) noexcept {
         granted_ = granted;
         waiting_ = false;
     }
-    // Runs `task` to its end while the column waits; `serve` is called for each product the task wants.
+    // Runs `task` to its end while the column itself waits. Calls `serve` for each product that the task wants.
     template <class Serve>
     void interrupt(const Task& task, Serve&& serve) {
         const Product wanted = wanted_;
@@ -154,7 +155,7 @@ class Column {
     }
 
     Task task_;
-    std::vector<std::coroutine_handle<>> stack_;  // the innermost last
+    std::vector<std::coroutine_handle<>> stack_;  // the innermost task is last
     Product wanted_;
     bool waiting_ = false;
     bool granted_ = true;

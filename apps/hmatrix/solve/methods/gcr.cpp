@@ -1,7 +1,7 @@
-// GCR(m), truncated: see methods.hpp.
+// GCR(m), truncated; see methods.hpp.
 //
-// The new direction is built beside the stored ones and put in the oldest one's place only when it has been made
-// orthogonal to all of them, so none is lost before its use.
+// The code builds a new direction in its own memory and makes it orthogonal to all stored images. Only then does it
+// replace the oldest direction, so that no direction is lost before its last use.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -13,7 +13,7 @@ namespace penstock::hmatrix {
 namespace {
 
 constexpr std::int64_t kDirections = 8;
-constexpr double kNoProgress = 1e-15;  // a step this small against the residual changes nothing
+constexpr double kNoProgress = 1e-15;  // relative to the residual: a smaller step changes nothing
 
 }  // namespace
 

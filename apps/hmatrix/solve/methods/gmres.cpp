@@ -1,9 +1,9 @@
-// GMRES and flexible GMRES: see methods.hpp.
+// GMRES and flexible GMRES; see methods.hpp.
 //
-// Inside a cycle the iterate is x plus a combination that is only formed when the cycle ends, or for a checkpoint. At a
-// restart the residual comes out of the basis, A Z = V H, at no product; the check of the true residual catches what
-// inexact products made of that. Relaxed products (van den Eshof and Sleijpen 2004; Simoncini and Szyld 2003) ask for
-// an accuracy that falls as the residual does.
+// Within a cycle the iterate is x plus a combination of directions. The method forms it only at the end of the cycle
+// and for checkpoints. At a restart the residual comes from the basis, A Z = V H, without a product. The check of the
+// true residual detects the errors that inexact products cause there. Relaxed products (van den Eshof and Sleijpen
+// 2004; Simoncini and Szyld 2003) require an accuracy that falls with the residual.
 #include <algorithm>
 #include <optional>
 
@@ -13,14 +13,15 @@
 namespace penstock::hmatrix {
 namespace {
 
-// A cycle that leaves more than this of the residual is followed by others that leave as much.
+// If more than this part of the residual remains after a cycle, further cycles would not reduce it either.
 constexpr double kStagnant = 1 - 1e-6;
-// Relaxed products that err by more than kCoarse may be what keeps the residual from falling: where kPatience
-// iterations do not halve it, the next products are made ten times as exact.
+// A relaxed product with an error above kCoarse may be what keeps the residual from falling. If kPatience iterations do
+// not halve the residual, the next products are made ten times as accurate.
 constexpr double kCoarse = 1e-3;
 constexpr int kPatience = 3;
-// An inner solve that leaves more than this of the residual did not help: there the surrogate is too far from the
-// matrix, and the vectors it gives are long and nearly dependent. Plain directions follow, twice as many each time.
+// If more than this part of the residual remains, the inner solve did not help: the surrogate is too far from the
+// matrix, and its directions are long and nearly dependent. The method then uses plain directions, twice as many after
+// each such failure.
 constexpr double kNoHelp = 0.9;
 
 class Gmres final : public HiddenIterate {
@@ -30,16 +31,17 @@ class Gmres final : public HiddenIterate {
     Gmres(const Gmres&) = delete;
     Gmres& operator=(const Gmres&) = delete;
 
-    // Cycles until the column is to end. Everything it needs is in the column.
+    // Runs cycles until the column must end. All input and output is in the column.
     Task solve();
     Task add_to(double* out) override;
 
   private:
     Task cycle();
-    // What is multiplied next, near A^-1 times the newest vector; kept in directions_ when flexible.
+    // Sets direction_, the vector to multiply next: an approximation of A^-1 times the newest vector. If flexible,
+    // directions_ keeps it.
     Task choose_direction();
     Task solve_inside(double* z);
-    // out = M times the sum of factors times the basis of `arnoldi`.
+    // out = M * (sum of factors[i] * basis vector i of `arnoldi`).
     Task preconditioned_sum(const Arnoldi& arnoldi, std::vector<double> factors, double* out);
     double accuracy() const;
     void notice_slowness(double asked);
@@ -52,12 +54,13 @@ class Gmres final : public HiddenIterate {
     Arnoldi outer_;
     std::optional<Basis> directions_;
     std::optional<Arnoldi> inner_;
-    std::shared_ptr<double> memory_;  // of the preconditioned newest vector, of a sum, and of a preconditioned sum
+    // Three vectors: the preconditioned newest vector, a sum, and a preconditioned sum.
+    std::shared_ptr<double> memory_;
     const double* direction_ = nullptr;
     bool in_cycle_ = false;
-    std::int64_t plain_left_ = 0;   // directions without an inner solve, from here on
-    std::int64_t plain_next_ = 1;   // as many after the next inner solve that does not help
-    int watched_ = 0;  // iterations with coarse products since residual_when_watched_
+    std::int64_t plain_left_ = 0;  // directions to make without an inner solve
+    std::int64_t plain_next_ = 1;  // plain_left_ after the next inner solve that does not help
+    int watched_ = 0;              // iterations with coarse products since residual_when_watched_
     double residual_when_watched_ = 0;
 };
 
@@ -80,8 +83,8 @@ Gmres::Gmres(Column& column, bool flexible)
     column.hidden = this;
 }
 
-// Of the next product. An inner solve makes directions so long that A shrinks them to length 1, and an error in
-// proportion to their length would drown that: there it is made relative to the image.
+// The accuracy of the next product. An inner solve makes long directions, which A shrinks to length 1. An error
+// proportional to the direction's length would exceed the image, so the accuracy is then relative to the image.
 double Gmres::accuracy() const {
     const SolveOptions& options = column_.options();
     if (!options.relaxed) return 0;

@@ -1,5 +1,5 @@
-// GMRES: the smallest residual its space allows, restarts, products of a chosen accuracy, and flexible outer iterations
-// with an inner solve.
+// GMRES: the residual is the smallest in its space, restarts, products of a chosen accuracy, and flexible outer
+// iterations with an inner solve.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -30,7 +30,7 @@ Solved run(const Dense& matrix, const Vector& b, const SolveOptions& options, do
     return made;
 }
 
-// min || b - A K y || / || b || over the span of b, A b, ..., A^(k-1) b, by making the images orthonormal.
+// min || b - A K y || / || b || over the span of b, A b, ..., A^(k-1) b, computed from orthonormal images.
 Vector best_residuals(const Dense& matrix, const Vector& b, int count) {
     std::vector<Vector> images;
     Vector direction = b, left = b, best;
@@ -96,7 +96,7 @@ TEST(Gmres, a_basis_of_many_blocks_stays_orthogonal) {
 }
 
 TEST(Gmres, stagnation_is_named) {
-    Dense shift(12);  // restarted GMRES makes no progress at all on it
+    Dense shift(12);  // restarted GMRES makes no progress on it
     for (int i = 0; i < 12; ++i) shift.at((i + 1) % 12, i) = 1;
     Vector b(12);
     b[0] = 1;
@@ -107,8 +107,8 @@ TEST(Gmres, stagnation_is_named) {
     EXPECT_TRUE(run(shift, b, {.method = Method::gmres}).result.converged);
 }
 
-// Products wrong by all that was allowed, in the Frobenius norm, cost sweeps; those wrong by a sixth, as of stored
-// matrices, cost few.
+// Products that use the whole permitted error (Frobenius norm) cost more sweeps. Products that use a sixth of it, as
+// those of stored matrices do, cost few more.
 TEST(Gmres, relaxed_meets_the_tolerance_with_products_as_wrong_as_it_allowed) {
     const Dense easy = well_conditioned(250, 13), hard = single_layer(250);
     const Vector b = random_numbers(250, 6);
@@ -137,7 +137,7 @@ TEST(Gmres, products_worse_than_asked_for_are_not_called_solved) {
     DenseOperator sweeps(matrix);
     Vector x(100);
     const Vector noise = random_numbers(100 * 200, 8);
-    // Each product errs by a hundredth, in another direction; the check is one of them.
+    // Each product has an error of a hundredth in another direction, including the product of the check.
     sweeps.after_apply = [&](std::int64_t applies, double* y) {
         for (std::int64_t i = 0; i < 100; ++i) y[i] += 1e-3 * noise[(applies % 200) * 100 + i];
     };
@@ -147,7 +147,7 @@ TEST(Gmres, products_worse_than_asked_for_are_not_called_solved) {
     EXPECT_GT(result.relative_residual, 1e-4);
 }
 
-// A with entries rounded to few digits, as a surrogate kept in little memory.
+// A with entries rounded to few digits, like a surrogate in little memory.
 Dense rounded(const Dense& matrix, double step) {
     Dense made = matrix;
     for (double& value : made.values) {
@@ -201,7 +201,7 @@ TEST(Fgmres, the_preconditioner_serves_the_inner_solve) {
 }
 
 TEST(Fgmres, a_surrogate_that_misleads_costs_few_sweeps_and_not_the_answer) {
-    const Dense matrix = single_layer(200), other = conditioned(200, 1e6, 21);  // of nothing to do with it
+    const Dense matrix = single_layer(200), other = conditioned(200, 1e6, 21);  // unrelated to `matrix`
     const Vector b = random_numbers(200, 14);
     DenseOperator surrogate(other);
     SolveOptions options{.method = Method::fgmres, .tolerance = 1e-8, .surrogate = &surrogate};

@@ -1,8 +1,8 @@
-// IDR(s), biorthogonal variant: see methods.hpp.
+// IDR(s), the biorthogonal variant; see methods.hpp.
 //
-// G holds images of the directions U (g = A u). They are kept so that the shadow vectors p_i are orthogonal to g_k for
-// i < k, which makes the small matrix M = P' G lower triangular. After s steps in one space, a step with omega moves
-// the residual into the next, smaller one.
+// G holds the images of the directions U: g = A u. The shadow vector p_i stays orthogonal to g_k for i < k, which makes
+// the small matrix M = P' G lower triangular. After s steps in one space, a step with omega moves the residual into the
+// next, smaller space.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -14,11 +14,11 @@
 namespace penstock::hmatrix {
 namespace {
 
-constexpr std::uint64_t kSeed = 20110838;  // any number, but always the same
-// Below this cosine of the angle between r and A r, omega is lengthened (Sleijpen and van der Vorst).
+constexpr std::uint64_t kSeed = 20110838;  // an arbitrary fixed seed
+// If the cosine of the angle between r and A r is below this, omega is lengthened (Sleijpen and van der Vorst).
 constexpr double kAngle = 0.7;
 
-// One right-hand side's state: M by columns, f = P' r.
+// The state of one right-hand side. M is stored by columns, and f = P' r.
 struct Idr {
     explicit Idr(Column& owner)
         : column(owner), space(owner.space()), s(owner.context.shadow_size), n(space.size()),
@@ -54,7 +54,8 @@ struct Idr {
     double omega = 1;
 };
 
-// v = r - sum over i >= k of c_i g_i, with M(k.., k..) c = f(k..): the residual with its shadows taken away.
+// v = r - sum over i >= k of c_i g_i, where M(k.., k..) c = f(k..): the residual without its components along the
+// shadow vectors. Returns false if the method must end.
 bool Idr::new_direction(std::int64_t k) {
     for (std::int64_t i = k; i < s; ++i) {
         double value = f[i];
@@ -69,7 +70,7 @@ bool Idr::new_direction(std::int64_t k) {
     return true;
 }
 
-// u_k = omega M v + sum over i >= k of c_i u_i. u_k is in the sum itself, so it is built in another vector.
+// u_k = omega M v + sum over i >= k of c_i u_i. The sum contains u_k itself, so it is built in another vector.
 void Idr::combine_direction(std::int64_t k) {
     space.copy(mv(), au());
     space.scale(omega, au());
@@ -77,7 +78,8 @@ void Idr::combine_direction(std::int64_t k) {
     space.copy(au(), u(k));
 }
 
-// Makes g_k, which is A u_k, orthogonal to the first k shadow vectors, u_k with it, and fills column k of M.
+// Makes g_k = A u_k orthogonal to the first k shadow vectors, changes u_k accordingly, and fills column k of M. Returns
+// false if the method must end.
 bool Idr::make_orthogonal(std::int64_t k) {
     shadows(g(k), found);
     std::vector<double> alpha(static_cast<std::size_t>(k));
@@ -99,7 +101,7 @@ bool Idr::make_orthogonal(std::int64_t k) {
     return column.stopped.empty();
 }
 
-// Steps along u_k so that the residual's k-th shadow vanishes. True: go on.
+// Steps along u_k so that the residual becomes orthogonal to shadow vector k. Returns true if the method continues.
 bool Idr::step(std::int64_t k) {
     const double beta = f[k] / m(k, k);
     if (column.lost(beta, "a step length")) return false;
@@ -111,7 +113,8 @@ bool Idr::step(std::int64_t k) {
     return !column.iteration_done(left);
 }
 
-// r -= omega t, where v() is r, mv() its preconditioned copy, and au() is t = A mv(). True: go on.
+// r -= omega t, where v() is r, mv() is its preconditioned copy, and au() is t = A mv(). Returns true if the method
+// continues.
 bool Idr::reduce() {
     const double tt = space.dot(au(), au()), tr = space.dot(au(), column.r);
     const double before = column.context.norm(column.r);

@@ -7,7 +7,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-constexpr double kSingular = 1e-15;  // of a column: a diagonal below this is rounding
+constexpr double kSingular = 1e-15;  // relative to its column: a smaller diagonal is rounding
 
 }  // namespace
 

@@ -72,7 +72,8 @@ void Lockstep::apply(LinearOperator& by, const std::vector<Column*>& columns) {
     }
 }
 
-// Of products that were just recalled, for columns that go on with what those were made of.
+// After recalled products: columns that go on with the operand (see Product::exact_x) receive the one that the log
+// kept.
 void Lockstep::take_operands(const std::vector<Column*>& columns) {
     const std::span<const double> kept = context_.options.products->operand();
     const auto size = static_cast<std::size_t>(context_.space.size());
@@ -101,13 +102,13 @@ Progress Lockstep::progress() const noexcept {
             .relative_residual = largest_residual()};
 }
 
-// The next product is one of the solve that this one repeats.
+// Whether the next product comes from the log of the solve that this one repeats.
 bool Lockstep::repeating() const noexcept {
     const ProductLog* const log = context_.options.products;
     return log != nullptr && log->recalling();
 }
 
-// Every iteration needs a sweep, so the most advanced column made at most one since the last report.
+// An iteration needs at least one sweep, so the most advanced column made at most one since the last report.
 void Lockstep::report() {
     if (iterations() <= static_cast<std::int64_t>(history_.size())) return;
     history_.push_back(largest_residual());

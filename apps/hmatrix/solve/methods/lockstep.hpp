@@ -1,8 +1,9 @@
-// Runs several right-hand sides side by side, so that one sweep over the matrix serves all that need a product.
+// Runs several right-hand sides side by side, so that one sweep over the matrix serves all columns that need a product.
 //
-// Each column runs until it waits. Cheap products are served first, until every column that still runs waits for the
-// matrix: then progress is reported, a checkpoint is made where one is due, and one sweep gives each its product.
-// Checks of true residuals wait until nothing else does and are made together.
+// Each column runs until it waits. Lockstep serves products with the preconditioner and the surrogate first, until
+// every running column waits for the matrix. Then it reports progress, makes a checkpoint if one is due, and gives each
+// column its product with one sweep. Checks of true residuals wait until no column waits for anything else, and share
+// one product.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@ class Lockstep {
   public:
     Lockstep(SolveContext& context, LinearOperator& matrix, std::vector<Column>& columns);
 
-    // Until all columns ended. Throws what operators, callbacks and vectors throw.
+    // Runs until all columns have ended. Exceptions of operators, callbacks and vectors pass through.
     void run();
     const std::vector<double>& history() const noexcept { return history_; }
-    std::int64_t iterations() const noexcept;  // of this run, the most of any column
+    std::int64_t iterations() const noexcept;  // of this run: the maximum over the columns
     double largest_residual() const noexcept;  // believed
 
   private:
@@ -40,9 +41,9 @@ class Lockstep {
     SolveContext& context_;
     LinearOperator& matrix_;
     std::vector<Column>& columns_;
-    std::shared_ptr<double> gathered_;  // operands, then images, of several columns
+    std::shared_ptr<double> gathered_;  // operands, then images, if several columns share a product
     std::vector<double> history_;
-    std::vector<double> host_;          // of a checkpoint
+    std::vector<double> host_;  // memory for a checkpoint
     std::int64_t sweeps_at_checkpoint_ = 0;
     bool told_to_stop_ = false;
 };

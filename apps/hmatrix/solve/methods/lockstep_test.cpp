@@ -1,4 +1,4 @@
-// Several right-hand sides at once: the columns of one by one, fewer sweeps, and each stops alone.
+// Several right-hand sides at once: the same columns as one by one, fewer sweeps, and each column stops on its own.
 #include "hmatrix/solve/methods/lockstep.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr std::int64_t kUnknowns = 160;
 constexpr std::int64_t kColumns = 4;
 const Method kMethods[] = {Method::fgmres, Method::gmres, Method::bicgstab, Method::gcr, Method::idr};
 
-// Of different difficulty: smooth, random, nothing at all, and one that the first guess nearly solves.
+// Right-hand sides of different difficulty: smooth, random, zero, and one that the first guess nearly solves.
 struct Sides {
     Dense matrix = single_layer(kUnknowns);
     std::vector<double> b = random_numbers(kUnknowns * kColumns, 1);
@@ -74,7 +74,7 @@ TEST(Lockstep, one_column_that_breaks_does_not_end_the_others) {
     const auto space = make_host_vectors(kUnknowns);
     DenseOperator sweeps(sides.matrix);
     sweeps.after_apply = [](std::int64_t applies, double* y) {
-        if (applies == 3) y[kUnknowns] = std::numeric_limits<double>::quiet_NaN();  // of the second active column
+        if (applies == 3) y[kUnknowns] = std::numeric_limits<double>::quiet_NaN();  // the second active column
     };
     const SolveResult result = solve(*space, sweeps, sides.b, sides.x, {.method = Method::gmres, .tolerance = 1e-7});
     EXPECT_FALSE(result.converged);

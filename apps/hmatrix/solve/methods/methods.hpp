@@ -1,28 +1,30 @@
-// The Krylov methods, each a coroutine over one right-hand side (see column.hpp for what they promise).
+// The Krylov methods. Each is a coroutine over one right-hand side; column.hpp says what it must guarantee.
 //
-// All precondition from the right, so the residual they watch is that of A x = b itself.
+// All methods precondition from the right, so the residual that they watch is that of A x = b itself.
 #pragma once
 
 #include "hmatrix/solve/methods/column.hpp"
 
 namespace penstock::hmatrix {
 
-// Two products an iteration; the shadow residual is the first residual; the residual is looked at once an iteration.
-// What HACApK runs, with named breakdowns.
+// BiCGSTAB as HACApK runs it, with named breakdowns. Two products an iteration. The shadow residual is the first
+// residual, and the method tests the residual once an iteration.
 Task bicgstab(Column& column);
 
-// One product an iteration; each new direction's image is orthogonal to those of the last `restart` (8) directions.
+// Truncated GCR. One product an iteration; the image of each new direction is orthogonal to those of the last `restart`
+// (8) directions.
 Task gcr(Column& column);
 
-// One product an iteration. `fgmres` lets the preconditioner change from one iteration to the next: an inner GMRES with
-// the surrogate where there is one, preconditioned in its turn. Both keep one cycle's iterate hidden until it ends.
+// One product an iteration. With `fgmres` the preconditioner may change from one iteration to the next. If there is a
+// surrogate, it is an inner GMRES with the surrogate, which uses the preconditioner in turn. Within a cycle both
+// methods keep their iterate outside x.
 Task gmres(Column& column);
 Task fgmres(Column& column);
 
-// One product an iteration, 2 s + 3 vectors and s that all right-hand sides share: IDR(s) with vectors kept orthogonal
-// to the shadow space as they are made (van Gijzen and Sonneveld, ACM Trans. Math. Software 38(1), 2011).
+// IDR(s) with vectors that are made orthogonal to the shadow space (van Gijzen and Sonneveld, ACM Trans. Math. Software
+// 38(1), 2011). One product an iteration. Memory: 2 s + 3 vectors, and s that all right-hand sides share.
 Task idr(Column& column);
-// Its shadow space: `s` orthonormal vectors from a fixed seed.
+// The shadow space of idr(): `s` orthonormal vectors from a fixed seed.
 std::shared_ptr<double> idr_shadow(VectorSpace& space, std::int64_t s);
 
 }  // namespace penstock::hmatrix

@@ -1,7 +1,8 @@
-// A step of a Krylov method that can wait: a coroutine run by whoever holds it.
+// A step of a Krylov method that can wait: a coroutine that its owner runs.
 //
-// Methods are written as if they alone used the operators; where they need a product they wait, and lockstep.hpp serves
-// all that wait at once. A Task owns its frame, starts suspended, and keeps what it throws for whoever waits for it.
+// A method is written as if it alone used the operators. It waits where it needs a product, and lockstep.hpp serves all
+// waiting methods at once. A Task owns its frame, starts suspended, and keeps an exception for the code that waits for
+// it.
 #pragma once
 
 #include <coroutine>
@@ -32,7 +33,7 @@ class Task {
     }
 
     std::coroutine_handle<> handle() const noexcept { return handle_; }
-    // Throws what the coroutine threw.
+    // Rethrows the exception of the coroutine, if any.
     void rethrow() const {
         if (handle_.promise().error) std::rethrow_exception(handle_.promise().error);
     }
