@@ -1,8 +1,8 @@
 // See block_jacobi.hpp.
 //
-// LU with partial pivoting goes panel by panel: a panel is factored column by column, then meets the rest of the block
-// four columns of L at a time, so that the rest passes through the caches once for each panel. Blocks are shared out
-// over threads; each is the work of one.
+// LU with partial pivoting works panel by panel. It factors a panel column by column, then updates the rest of the
+// block with four columns of L at a time. The rest thus passes through the caches once for each panel. Workers share
+// the blocks; one worker factors a whole block.
 #include "hmatrix/solve/block_jacobi.hpp"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace penstock::hmatrix {
 namespace {
 
 constexpr std::int64_t kPanel = 32;
-constexpr double kSingular = 2.2e-16;  // a pivot below this part of its column, times the rows, is rounding
-constexpr std::int64_t kAlone = 1 << 16;  // numbers of all factors that are not worth waking a thread for
+constexpr double kSingular = 2.2e-16;     // relative to its column, times the rows: a smaller pivot is rounding
+constexpr std::int64_t kAlone = 1 << 16;  // with fewer numbers in all factors, waking a thread is not worth it
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "factor diagonal blocks", cause, advice);
@@ -65,10 +65,10 @@ struct Lu {
     std::int64_t n;
     double* a;
     std::int32_t* pivots;
-    std::vector<double> sizes{};  // of columns, before anything was taken from them
+    std::vector<double> sizes{};  // largest magnitude of each column of A
 
     double* column(std::int64_t j) const noexcept { return a + j * n; }
-    bool factor();  // false: singular
+    bool factor();  // returns false if the block is singular
     bool factor_panel(std::int64_t first, std::int64_t last) const noexcept;
     void update(std::int64_t first, std::int64_t last) const noexcept;
     void swap_rows(std::int64_t row, std::int64_t from, std::int64_t to) const noexcept;
@@ -112,7 +112,7 @@ bool Lu::factor_panel(std::int64_t first, std::int64_t last) const noexcept {
     return true;
 }
 
-// The columns outside a factored panel: rows change places, and those to its right are brought up to it.
+// Applies a factored panel to the other columns: swaps their rows, and updates the columns to its right.
 void Lu::update(std::int64_t first, std::int64_t last) const noexcept {
     for (std::int64_t k = first; k < last; ++k) {
         swap_rows(k, 0, first);

@@ -1,4 +1,4 @@
-// Factored diagonal blocks: inverse of what went in, for every size, and refusals that name the block.
+// Factored diagonal blocks: they invert blocks of every size, and refusals name the block.
 #include "hmatrix/solve/block_jacobi.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::string refusal(std::int64_t unknowns, const std::vector<DiagonalBlock>& blo
     return "";
 }
 
-// Random, so that pivots move; the diagonal is small on purpose.
+// A random block with a small diagonal, so that pivots move.
 DiagonalBlock random_block(std::int64_t offset, std::int64_t size) {
     DiagonalBlock block{offset, size, random_numbers(size * size, 100 + size)};
     for (std::int64_t i = 0; i < size; ++i) block.values[i + i * size] *= 1e-3;
@@ -73,7 +73,7 @@ TEST(BlockJacobi, the_largest_block_is_factored_to_working_precision) {
 TEST(BlockJacobi, saves_sweeps_of_an_integral_equation) {
     const std::int64_t n = 240, size = 40;
     Dense matrix = single_layer(n);
-    for (std::int64_t j = 0; j < n; ++j) {  // unknowns of very different size, as on a graded mesh
+    for (std::int64_t j = 0; j < n; ++j) {  // unknowns of very different scale, as on a graded mesh
         for (std::int64_t i = 0; i < n; ++i) matrix.at(i, j) *= std::pow(10.0, static_cast<double>(j % 5) / 2);
     }
     std::vector<DiagonalBlock> blocks;
@@ -111,7 +111,7 @@ TEST(BlockJacobi, what_is_no_set_of_diagonal_blocks_is_refused_by_name) {
     bad.values[7] = std::numeric_limits<double>::infinity();
     EXPECT_EQ(refusal(8, {first, bad}), "block 1, rows 4 to 7, holds what is not a finite number");
     bad = second;
-    for (int i = 0; i < 4; ++i) bad.values[12 + i] = bad.values[i];  // two triangles in one place
+    for (int i = 0; i < 4; ++i) bad.values[12 + i] = bad.values[i];  // two triangles with the same corners
     EXPECT_NE(refusal(8, {first, bad}).find("is singular"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// What solve() refuses before it starts, by the name of the option.
+// Checks that solve() makes before it starts. Each refusal names the option.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@ namespace penstock::hmatrix {
 
 // Throws Error{invalid_argument}.
 void check_options(const SolveOptions& options);
-// `size`: unknowns. Returns how many right-hand sides there are.
+// `size`: number of unknowns. Returns the number of right-hand sides. Throws Error{invalid_argument}.
 std::int64_t check_vectors(std::int64_t size, std::span<const double> b, std::span<const double> x);
 
 }  // namespace penstock::hmatrix

@@ -1,5 +1,5 @@
-// Small dense problems for tests of solvers: matrices of chosen spectra, an operator that counts its sweeps and can be
-// made as wrong as it was allowed to be, and a residual computed apart from everything under test.
+// Small dense problems for tests of solvers: matrices with chosen spectra, an operator that counts its sweeps and can
+// use up its permitted error, and a residual that is computed independently.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline double norm_of(std::span<const double> x) {
     return static_cast<double>(std::sqrt(sum));
 }
 
-// Column-major, square.
+// A square matrix, column-major.
 struct Dense {
     std::int64_t size = 0;
     std::vector<double> values;
@@ -48,7 +48,7 @@ struct Dense {
     }
 };
 
-// Eigenvalues near 1: every method converges fast.
+// Eigenvalues are near 1, so every method converges fast.
 inline Dense well_conditioned(std::int64_t n, std::uint64_t seed, bool symmetric = false) {
     Dense made(n);
     made.values = random_numbers(n * n, seed);
@@ -62,7 +62,8 @@ inline Dense well_conditioned(std::int64_t n, std::uint64_t seed, bool symmetric
     return made;
 }
 
-// Q D P' with singular values from 1 down to 1 / condition, in equal ratios; P is Q for a symmetric definite matrix.
+// Q D P' with singular values from 1 down to 1 / condition in equal ratios. For a symmetric positive definite matrix P
+// is Q.
 inline Dense conditioned(std::int64_t n, double condition, std::uint64_t seed, bool symmetric = false) {
     const auto orthogonal = [n](std::uint64_t from) {
         Dense q(n);
@@ -92,7 +93,7 @@ inline Dense conditioned(std::int64_t n, double condition, std::uint64_t seed, b
     return made;
 }
 
-// What this library is for: 1 / |x - y| between points spread over a unit sphere, each standing for its share of it.
+// The kernel 1 / |x - y| between points spread over a unit sphere, each with an equal share of its area.
 inline Dense single_layer(std::int64_t n) {
     const double turn = std::acos(-1.0) * (3 - std::sqrt(5.0));
     const auto point = [&](std::int64_t i, double* p) {
@@ -114,7 +115,7 @@ inline Dense single_layer(std::int64_t n) {
     return made;
 }
 
-// A matrix as an operator. Each apply is a sweep, whatever the number of its columns.
+// A matrix as an operator. Each apply() counts as one sweep, whatever its number of columns.
 class DenseOperator final : public LinearOperator {
   public:
     explicit DenseOperator(const Dense& matrix) : matrix_(matrix), norm_(norm_of(matrix.values)) {}
@@ -132,7 +133,7 @@ class DenseOperator final : public LinearOperator {
     }
     std::int64_t applies() const { return static_cast<std::int64_t>(accuracies.size()); }
 
-    double wrong_by = 0;  // of the accuracy asked for: what every product is wrong by, in a new direction each time
+    double wrong_by = 0;  // error of every product as a part of the permitted accuracy, in a new direction each time
     std::vector<double> accuracies;
     std::int64_t columns = 0;
     std::function<void(std::int64_t applies, double* y)> after_apply;

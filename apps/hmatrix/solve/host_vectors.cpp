@@ -1,9 +1,9 @@
-// Vectors in host memory, summed in an order that nothing but their length decides.
+// Vectors in host memory. The order of summation depends on nothing but their length.
 //
-// A vector is cut into pieces of kPiece; a piece is summed in kLanes lanes that the compiler turns into vector
-// instructions, pieces are added in their order. Threads only ever take whole pieces, so a result is the same bit for
-// bit on every run and for every number of threads. Within a piece, blocks short enough for the nearest cache meet all
-// columns of a basis before the next block: the basis and the vector each come from memory once.
+// A vector is cut into pieces of kPiece numbers. A piece is summed in kLanes lanes, which the compiler turns into
+// vector instructions, and the pieces are added in order. Threads take whole pieces only, so a result has the same bits
+// on every run and for every number of threads. Within a piece, all columns of a basis use a block of the vector before
+// the next block begins. A block fits the nearest cache, so the basis and the vector each come from memory once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,9 +17,9 @@
 namespace penstock::hmatrix {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;        // 32 KiB: what all columns meet stays in a near cache
+constexpr std::int64_t kBlock = 4096;  // 32 KiB: a block stays in a near cache while all columns use it
 constexpr std::int64_t kPiece = 8 * kBlock;
-constexpr std::int64_t kAlone = 4 * kPiece;  // shorter vectors are not worth waking a thread for
+constexpr std::int64_t kAlone = 4 * kPiece;  // for shorter vectors, waking a thread is not worth it
 constexpr int kLanes = 4;
 
 double sum_of_products(const double* x, const double* y, std::int64_t count) noexcept {
@@ -35,7 +35,7 @@ double sum_of_products(const double* x, const double* y, std::int64_t count) noe
     return lane[0];
 }
 
-// The same sums for four columns, `stride` apart: one pass over x, and memory is asked for four streams at once.
+// The same sums for four columns, `stride` numbers apart. One pass over x serves four streams from memory.
 void sums_of_four(const double* columns, std::int64_t stride, const double* x, std::int64_t count,
                   double* sums) noexcept {
     double lane[4][kLanes] = {};
@@ -59,7 +59,7 @@ void add_one(double factor, const double* __restrict x, double* __restrict y, st
     for (std::int64_t i = 0; i < count; ++i) y[i] += factor * x[i];
 }
 
-// Four columns, `stride` apart, in one pass over y.
+// Adds four columns, `stride` numbers apart, in one pass over y.
 void add_four(const double* factors, const double* __restrict columns, std::int64_t stride, double* __restrict y,
               std::int64_t count) noexcept {
     const double* __restrict second = columns + stride;
@@ -125,7 +125,7 @@ class HostVectors final : public VectorSpace {
 
     std::int64_t size_;
     LentWorkers workers_;
-    std::vector<double> sums_;  // of pieces, column by column within a piece
+    std::vector<double> sums_;  // sums of each piece, one for each column
 };
 
 void HostVectors::dots(const double* basis, const double* x, std::span<double> result) {

@@ -1,4 +1,5 @@
-// Vectors in host memory: sums against long double, the same bits on every run, and blocks against single columns.
+// Vectors in host memory: sums compared with long double, the same bits on every run, and blocks compared with single
+// columns.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -25,7 +26,7 @@ double exact_dot(const double* x, const double* y, std::int64_t count) {
     return static_cast<double>(sum);
 }
 
-// Below a lane, a block and a piece, on their ends, and long enough for several threads.
+// Sizes around a lane, a block and a piece, and one long enough for several threads.
 constexpr std::array<std::int64_t, 10> kSizes{1, 2, 7, 8, 9, 1023, 1025, 32767, 32769, 200003};
 
 TEST(HostVectors, blocks_of_columns_agree_with_sums_of_more_digits) {

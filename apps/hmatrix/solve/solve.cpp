@@ -1,4 +1,4 @@
-// See solve.hpp. Here a method is chosen, its belief is checked, and results are put together.
+// See solve.hpp. This file starts a method, checks the residual that it believes in, and collects the results.
 #include "hmatrix/solve/solve.hpp"
 
 #include <algorithm>
@@ -18,9 +18,11 @@ namespace {
 
 constexpr std::array kMethods{Method::fgmres, Method::gmres, Method::bicgstab, Method::gcr, Method::idr};
 constexpr std::int64_t kShadowSize = 4;
-// A method that was wrong about its residual may go on while each attempt leaves at most this of the true one.
+// A method whose believed residual was wrong may continue if each attempt reduces the true residual to at most this
+// part.
 constexpr double kProgress = 0.9;
-// Where products were relaxed too much for this matrix, they are made better by this much before that is a failure.
+// If products were relaxed too much for this matrix, their accuracy is multiplied by kMoreCautious before the solve
+// counts as failed.
 constexpr double kMoreCautious = 0.1;
 constexpr double kMostCautious = 1e-6;
 
@@ -35,7 +37,7 @@ Task start_method(Column& column) {
     return fgmres(column);
 }
 
-// r = b - A x, where r holds A x. Returns its norm relative to b's.
+// Turns r = A x into r = b - A x, and returns its norm relative to b's.
 double residual_from_product(Column& column) {
     column.space().scale(-1, column.r);
     column.space().add(1, column.b, column.r);
@@ -48,7 +50,7 @@ bool may_iterate(Column& column) {
     return column.stopped.empty();
 }
 
-// A matrix that is singular can drive x beyond all numbers while the residual stays small: back to where it was good.
+// With a singular matrix, x can overflow while the residual stays small. Restores the last finite x then.
 void take_back_if_lost(Column& column, const double* good_x, double good_residual) {
     if (std::isfinite(column.true_residual) || std::isfinite(column.context.norm(column.x))) return;
     column.stop("breakdown: the solution grew beyond all numbers");
@@ -56,7 +58,7 @@ void take_back_if_lost(Column& column, const double* good_x, double good_residua
     column.true_residual = good_residual;
 }
 
-// Runs the method until its belief is true, or it cannot go on.
+// Runs the method until the true residual is below the tolerance or the method cannot continue.
 Task solve_column(Column& column, bool guess_is_zero) {
     const double tolerance = column.options().tolerance;
     if (guess_is_zero && column.options().method != Method::bicgstab) {
@@ -120,13 +122,13 @@ bool is_zero(std::span<const double> values) {
     return std::all_of(values.begin(), values.end(), [](double value) { return value == 0; });
 }
 
-// One column for each right-hand side, and its first guess in the memory of the solver.
+// One column for each right-hand side, with its vectors in the solver's memory.
 struct Columns {
     Columns(SolveContext& owner, std::span<const double> b, std::span<const double> x);
 
     SolveContext& context;
     std::int64_t size;
-    std::vector<std::shared_ptr<double>> memory;  // a column's b, x and r
+    std::vector<std::shared_ptr<double>> memory;  // b, x and r of each column
     std::vector<Column> columns;
 };
 

@@ -1,4 +1,4 @@
-// Solvers on dense problems of known solution: right answers, honest ends, and what is refused.
+// Solvers on dense problems of known solution: right answers, truthful reasons for stopping, and refused options.
 #include "hmatrix/solve/solve.hpp"
 
 #include <gtest/gtest.h>
@@ -166,7 +166,7 @@ TEST(Solve, a_product_that_is_not_a_number_is_named_and_x_stays_finite) {
             EXPECT_NE(result.stopped_by.find("not a finite number"), std::string::npos)
                 << to_string(method) << ": " << result.stopped_by;
             for (const double value : x) ASSERT_TRUE(std::isfinite(value)) << to_string(method);
-            if (bad == 1) continue;  // for bicgstab that was the first residual
+            if (bad == 1) continue;  // with bicgstab, this product was the first residual
             EXPECT_NEAR(result.relative_residual, relative_residual(matrix, b, x), 1e-12);
         }
     }
@@ -193,7 +193,8 @@ TEST(Solve, breakdowns_are_named_and_never_called_solved) {
             EXPECT_NEAR(hopeless.result.relative_residual, relative_residual(*matrix, b, hopeless.x), 1e-12);
         }
     }
-    // GMRES is at the end of its space with the turned system solved; BiCGSTAB and GCR cannot take the first step.
+    // For GMRES the Krylov space is the whole space, so it solves the rotation. BiCGSTAB and GCR cannot take their
+    // first step.
     EXPECT_TRUE(solve_dense(rotation, {1, 0}, {.method = Method::gmres}).result.converged);
     EXPECT_FALSE(solve_dense(rotation, {1, 0}, {.method = Method::bicgstab}).result.converged);
     EXPECT_FALSE(solve_dense(rotation, {1, 0}, {.method = Method::gcr}).result.converged);
