@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from penstock import _api
 from penstock._api import Context, FileName, Outcome
 from penstock._array import Array
+from penstock._error import Error
 from penstock._file_name import file_name
 from penstock._shared import shared_context
 
@@ -113,6 +115,28 @@ def _no_mode(name: FileName, mode: Any) -> str:
     return f"open() takes no mode, here {mode!r}: {wanted}"
 
 
+_DEVICE = re.compile(r"auto|host|cpu|(?:cuda|gpu).*", re.IGNORECASE)  # what Context judges
+_MODE = re.compile(r"[rwax][+b]*")
+
+
+def _need_device(call: Literal["load", "save"], name: FileName, device: Any) -> None:
+    """Error where a mode or a name stands in the place of the device, as other libraries take one there."""
+    if not isinstance(device, (str, list, tuple)) or (isinstance(device, str) and _DEVICE.fullmatch(device)):
+        return
+    names = [device] if isinstance(device, str) else list(device)
+    shown = repr(file_name(name, "open"))
+    wanted = f"load({shown}) needs no mode" if call == "load" else f"save({shown}, data) needs no mode"
+    if call == "load" and not (isinstance(device, str) and _MODE.fullmatch(device)):
+        wanted = f"load({shown}, names={names!r}) reads datasets by their names"
+    position = "second" if call == "load" else "third"
+    raise Error(
+        code="invalid_argument",
+        operation=call,
+        cause=f"its {position} argument is the device, and no device is named {device!r}",
+        advice=f"{wanted}; devices are auto, host, cuda and cuda:N (N from 0)",
+    )
+
+
 def _anew(name: str, write: bool, context: Context | None, options: Mapping[str, Any]) -> Callable[[], DataFile] | str:
     if write:
         return "it is open for writing"
@@ -128,7 +152,6 @@ def _place(name: FileName, operation: str) -> str:
 
 def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[Format, Container]:
     """The format, and its container of the file."""
-    from penstock._error import Error
     from penstock.formats import registry
 
     named = registry.by_name(format) if format is not None else registry.by_suffix(name)
@@ -153,8 +176,6 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
 def need_file(name: str, format: Format) -> None:
     """Refuses pipes, which a reader would wait for, and folders in place of files. The format itself reports a file
     that is not there."""
-    from penstock._error import Error
-
     try:
         mode = os.stat(name).st_mode  # noqa: PTH116 - half the time of a Path's
     except OSError:
@@ -278,6 +299,7 @@ def load(  # noqa: PLR0913 - one keyword a choice
     """
     from penstock.formats import registry
 
+    _need_device("load", name, device)
     if format is None and dtype is None and _is_plain(_place(name, "open")):
         _need_no_arrays(shape=shape, offset_bytes=offset_bytes or None, names=names, like=like)
         return _api.load(name, device, **options) if context is None else _api.load_by(context, name, **options)
@@ -329,6 +351,7 @@ def save(  # noqa: PLR0913 - one keyword a choice
     """
     from penstock.formats import registry
 
+    _need_device("save", name, device)
     if format is None and registry.by_suffix(file_name(name, "create")) is None:
         if isinstance(data, Mapping):
             raise ValueError(_no_format(_place(name, "create")))

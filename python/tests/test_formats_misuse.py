@@ -315,3 +315,21 @@ def test_memory_of_two_datasets_may_touch(tmp_path: Path) -> None:
     with penstock.open(tmp_path / "x.safetensors", device="host") as file:
         file.read_many({"many": whole[:8], "few": whole[8:]}).result()
     assert whole.tolist() == [2.0] * 8 + [1.0] * 4
+
+
+@pytest.mark.parametrize("device", ["r", "rb", "r+", "w"])
+def test_a_mode_in_the_place_of_the_device(tmp_path: Path, device: str) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(3))
+    for wrong in (lambda: penstock.load(path, device), lambda: penstock.save(path, np.arange(3), device)):
+        with pytest.raises(penstock.Error, match="argument is the device, and no device is named") as found:
+            wrong()
+        assert repr(device) in str(found.value)
+        assert f"({str(path)!r}" in str(found.value)
+        assert "needs no mode" in str(found.value)
+
+
+@pytest.mark.parametrize("device", ["data", ["data"]])
+def test_a_name_in_the_place_of_the_device(tmp_path: Path, device: object) -> None:
+    with pytest.raises(penstock.Error, match=r"second argument is the device.*names=\['data'\]\) reads datasets"):
+        penstock.load(tmp_path / "x.h5", device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
 import weakref
@@ -97,6 +98,47 @@ def test_a_file_that_is_never_closed_leaves_nothing(tmp_path: Path) -> None:
         penstock.create(tmp_path / "x.npy", device="host")["data"] = np.arange(3)
         gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+_EXITS = """
+import numpy, penstock
+
+def begun(name):
+    file = penstock.create(name, device="host")
+    file["data"] = numpy.arange(3)
+    return file
+
+class Closes:
+    def __init__(self, name):
+        self.file = begun(name)
+
+    def __del__(self):
+        self.file.close()
+"""
+
+
+def at_exit(folder: Path, code: str) -> str:
+    """What Python says that runs the code and ends."""
+    command = [sys.executable, "-X", "dev", "-c", _EXITS + code]
+    done = subprocess.run(command, cwd=folder, timeout=60, check=True, capture_output=True, text=True)
+    return done.stderr
+
+
+def test_files_that_are_open_when_python_ends_are_told_of_in_one_line_each(tmp_path: Path) -> None:
+    names = ["x.h5", "x.nc", "x.nc3", "x.npy", "x.safetensors", "x.zarr"]
+    said = at_exit(tmp_path, f"files = [begun(name) for name in {names}]")
+    lines = sorted(said.splitlines())
+    assert len(lines) == len(names), said
+    for line, name in zip(lines, sorted(names), strict=True):
+        assert re.search(rf"ResourceWarning: .*/{name} was never closed: what was written to it is gone", line), said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.nc3", "x.npy", "x.safetensors", "x.zarr"])
+def test_a_file_that_is_closed_when_python_ends_is_there(tmp_path: Path, name: str) -> None:
+    assert at_exit(tmp_path, f"keep = Closes({name!r})") == ""
+    with penstock.open(tmp_path / name, device="host") as file:
+        assert np.array_equal(file["data"][...].to_numpy(), np.arange(3))
 
 
 def test_a_forked_child_leaves_the_file_of_its_parent(tmp_path: Path) -> None:

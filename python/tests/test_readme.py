@@ -61,10 +61,12 @@ def run_path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
-def run(command: list[str], place: Path) -> None:
+def run(command: list[str], place: Path) -> str:
+    """What it wrote beside its output."""
     environment = os.environ | {"PATH": run_path(), "PENSTOCK_PROGRESS": "0"}
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
+    return done.stderr
 
 
 def run_block(language: str, code: str, place: Path) -> None:
@@ -73,7 +75,8 @@ def run_block(language: str, code: str, place: Path) -> None:
         run(["bash", "-euc", "\n".join(lines)], place)
     elif language == "python":
         if can_import(code):
-            run([sys.executable, "-c", code], place)
+            said = run([sys.executable, "-X", "dev", "-W", "error", "-c", code], place)
+            assert said == "", f"{code}\n{said}"
     elif language == "toml":
         (place / "mine.toml").write_text(code)
         run(["penstock", "bench", "mine.toml", "--dir", ".", "--repeats", "1"], place)
@@ -150,6 +153,8 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
         run_block("python", "raise SystemExit(3)", tmp_path)
     with pytest.raises(AssertionError):
         run_block("python", "# needs numpy\nraise SystemExit(3)", tmp_path)
+    with pytest.raises(AssertionError):
+        run_block("python", "import penstock\nfile = penstock.create('x.npy', device='host')", tmp_path)
 
 
 @pytest.mark.parametrize("page", [*PAGES, "docs/README.md"])

@@ -282,7 +282,8 @@ class DataFile(Group):
     def __del__(self) -> None:
         if self.__dict__.get("_source") is not None and self._source.owns_unpublished:
             self._source.close()  # first: a warning may be an error
-            warnings.warn(f"{self.name} was never closed: what was written to it is gone", ResourceWarning, 2)
+            said = f"{self.name} was never closed: what was written to it is gone"
+            warnings.warn(said, ResourceWarning, 2, source=self)
 
     def __enter__(self) -> DataFile:
         return self

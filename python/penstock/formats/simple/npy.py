@@ -134,25 +134,33 @@ class NpyWriter(ContiguousWriter):
 
     format = "npy"
 
+    _text = b""
+
     def _place(self, datasets: Sequence[NewDataset]) -> list[int]:
         if len(self._datasets) + len(datasets) > 1:
             raise refused(self.name, "an NPY file holds one array", "use HDF5, Zarr or safetensors for several")
-        return [aligned(len(_encoded(one.shape, one.dtype, 0))) for one in datasets]
+        for one in datasets:
+            self._text = _described(one.shape, one.dtype)  # now: a file may be closed when Python ends, without NumPy
+        return [aligned(len(_padded(self._text, 0))) for _ in datasets]
 
     def _head(self) -> bytes:
         if not self._datasets:
             raise refused(self.name, "an NPY file holds one array, and none was written")
-        ((info, start),) = self._datasets.values()
-        return _encoded(info.shape, info.dtype, start)
+        ((_, start),) = self._datasets.values()
+        return _padded(self._text, start)
 
 
-def _encoded(shape: Sequence[int], dtype: DType, bytes: int) -> bytes:
-    """The header, padded to `bytes`."""
-    plain = dtype.dtype  # raises TypeError for what NumPy does not have
+def _described(shape: Sequence[int], dtype: DType) -> bytes:
+    """What the header says. Raises TypeError for what NumPy does not have."""
+    plain = dtype.native.dtype
     descr = plain.descr if plain.names else plain.str
     if dtype.kind == "E":
         raise TypeError(f"NPY files have no {dtype.name}; write array.view('uint{8 * dtype.itemsize}')")
-    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(shape)!r}, }}".encode("latin-1")
+    return f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {tuple(shape)!r}, }}".encode("latin-1")
+
+
+def _padded(text: bytes, bytes: int) -> bytes:
+    """The whole header, padded to `bytes`."""
     version, size_bytes = (1, 2) if max(len(text) + 16, bytes) < 1 << 16 else (2, 4)
     room = max(0, bytes - 8 - size_bytes - len(text) - 1)
     text += b" " * room + b"\n"
