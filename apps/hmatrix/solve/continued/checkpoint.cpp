@@ -2,9 +2,9 @@
 //
 // Header, all little-endian: 0 magic, 8 version (u32), 12 method (u32), 16 unknowns (i64), 24 columns (i64), 32
 // iterations (i64), 40 sweeps (i64), 48 relative residual (f64), 56 matrix (u64), 64 checksum of b (u32), 68 checksum
-// of x (u32), 72 id of the log of products (u64, 0 for none), 80 bytes of it (u64), 88 zeros (4 bytes), 92 checksum of
-// bytes 0 to 91 (u32). Checksums are CRC-32. From 96: x, unknowns * columns doubles, column-major, to the end of the
-// file.
+// of x (u32), 72 id of the log of products (u64, 0 for none), 80 bytes of the log (u64), 88 zeros (4 bytes), 92
+// checksum of bytes 0 to 91 (u32). Checksums are CRC-32. From 96: x, unknowns * columns doubles, column-major, to the
+// end of the file.
 #include "hmatrix/solve/continued/checkpoint.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Contexts for tests of checkpoints, and files looked at and damaged.
+// Contexts for tests of checkpoints, and functions that read and damage files.
 #pragma once
 
 #include <fstream>

@@ -1,7 +1,7 @@
-// Checkpoints: what a killed process leaves, its iterate as a first guess, and files that are refused.
+// Checkpoints: what a killed process leaves, the iterate as a first guess, and files that are refused.
 //
-// Children are killed in the middle of a write at each of its system calls in turn, and once more at any time at all:
-// what is found afterwards must be a whole checkpoint, the one before or the new one.
+// The tests kill child processes in the middle of a write, at each of its system calls in turn and at random times.
+// Afterwards a complete checkpoint must exist, either the previous one or the new one.
 #include "hmatrix/solve/continued/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kUnknowns = 120;
 
-// A state whose numbers all follow from its iteration.
+// A state whose numbers follow from `iteration`.
 SolverState state_number(std::int64_t iteration, std::int64_t unknowns = 3000) {
     SolverState state;
     state.problem = {.unknowns = unknowns, .columns = 2, .right_hand_side = 99, .matrix = 7};
@@ -43,7 +43,7 @@ std::string refusal(const Context& context, const std::string& file, const Probl
     return "";
 }
 
-// When the file got its name, in nanoseconds.
+// The time when the file got its name, in nanoseconds.
 std::int64_t named_at(const std::string& file) {
     struct stat found {};
     EXPECT_EQ(::stat(file.c_str(), &found), 0);
@@ -103,7 +103,7 @@ TEST_F(Checkpoint, a_process_killed_at_any_time_leaves_a_whole_one) {
             for (std::int64_t i = 1;; ++i) write_checkpoint(context, file_, state_number(i, unknowns));
         };
         const auto kill_it = [&](pid_t child) {
-            while (named_at(file_) == before) ::usleep(100);  // until it has written its first
+            while (named_at(file_) == before) ::usleep(100);  // until the child has written its first checkpoint
             ::usleep(static_cast<useconds_t>(717 * round));
             ::kill(child, SIGKILL);
         };
@@ -123,7 +123,7 @@ struct Solve {
         DenseOperator sweeps(matrix);
         return solve(*space, sweeps, b, x, options);
     }
-    // Writes a checkpoint every second sweep; the third is the process's last act.
+    // Writes a checkpoint every second sweep. The process is killed while it writes the third.
     void run_until_killed(const std::string& file, SolveOptions options) const {
         options.checkpoint_sweeps = 2;
         int made = 0;
@@ -137,7 +137,7 @@ struct Solve {
     }
 };
 
-// What continues without a log of products.
+// Continues without a log of products.
 void begin_anew(const SolverState& state, SolveOptions& options) {
     options.iterations_before = state.progress.iteration;
     options.sweeps_before = state.progress.sweeps;
@@ -155,7 +155,7 @@ TEST_F(Checkpoint, the_iterate_of_a_killed_solve_is_a_good_first_guess) {
         SolverState state = read_checkpoint(host_context(), file_, solve.problem);
         EXPECT_EQ(state.progress.sweeps, 4) << "the second checkpoint is the last whole one";
         EXPECT_EQ(state.method, method);
-        double believed = 0;  // what is stored is the iterate that the method spoke of
+        double believed = 0;  // the file must hold the iterate whose residual the method reported
         for (std::size_t c = 0; c < 2; ++c) {
             const auto column = [&](const std::vector<double>& all) {
                 return std::span(all).subspan(c * kUnknowns, kUnknowns);

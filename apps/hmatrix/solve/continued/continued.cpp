@@ -22,7 +22,7 @@ std::optional<SolverState> state_in(const CheckpointPlace& place) {
 
 std::string products_of(const CheckpointPlace& place) { return place.file + ".products"; }
 
-// The log of that state; nothing, and why, where its steps cannot be repeated.
+// The log that belongs to the state. If its steps cannot be repeated, returns nothing and sets `why`.
 std::optional<ProductFile> log_of(const CheckpointPlace& place, const SolverState& state, Method method,
                                   std::string& why) {
     if (state.method != method) {
@@ -37,7 +37,7 @@ std::optional<ProductFile> log_of(const CheckpointPlace& place, const SolverStat
     }
 }
 
-// One attempt; its checkpoints name the log they go with.
+// Makes one attempt. Its checkpoints name the log that belongs to them.
 SolveResult run_logged(const CheckpointPlace& place, ProductFile& log, SolveOptions options,
                        const std::function<SolveResult(const SolveOptions&)>& run) {
     options.iterations_before = log.first().iterations;
@@ -59,7 +59,8 @@ const char* to_string(Continued how) noexcept {
 
 ContinuedResult solve_continued(const CheckpointPlace& given, const SolveOptions& options, std::vector<double>& x,
                                 const RunSolve& run) {
-    // Checkpoints are written for hours: they stay where they were asked for when the working folder changes.
+    // The solve writes checkpoints for hours, and the working folder may change meanwhile. The absolute name keeps them
+    // in one place.
     const CheckpointPlace place{given.context, std::filesystem::absolute(given.file).string(), given.problem};
     const auto attempt = [&](ProductFile& log) {
         x = log.first().x;

@@ -1,8 +1,8 @@
-// A solve with a checkpoint: begun, or gone on with from the one that is there.
+// Runs a solve with a checkpoint: starts it, or continues from the checkpoint that exists.
 //
-// One that goes on repeats the steps of the one before with the products that were kept, and has its numbers from then
-// on. Where it cannot (another method, other options, a log that is gone or damaged) it begins its method anew from the
-// iterate that was kept, which costs sweeps, and says so.
+// A continued solve repeats the steps of the earlier solve with the products that the log kept. From then on it has the
+// same numbers. If it cannot repeat them (another method, other options, a missing or damaged log), the method starts
+// anew from the stored iterate, which costs sweeps, and the result says so.
 #pragma once
 
 #include <functional>
@@ -19,21 +19,21 @@ struct ContinuedResult {
     SolveResult result;
     Continued how = Continued::no;
     std::string restarted_because;
-    std::int64_t sweeps_before = 0;  // of the result's sweeps, those that were made before this process
+    std::int64_t sweeps_before = 0;  // how many of the result's sweeps earlier processes made
 };
 
-// Where a solve leaves its checkpoint, and goes on from one; its products are in `file`.products.
+// Where a solve keeps its checkpoint. Its log of products is in `file`.products.
 struct CheckpointPlace {
     const Context& context;
     std::string file;
     Problem problem;
 };
 
-// Solves from x on, which is the first guess and then the solution.
+// Solves from x on: x is the first guess on entry and the solution on return.
 using RunSolve = std::function<SolveResult(std::span<double> x, const SolveOptions&)>;
 
-// `run` solves with the options it is given, x being the first guess where there is no checkpoint. Throws what
-// read_checkpoint throws for a file that is there and is refused, what writing to files throws, and what `run` throws.
+// `run` solves with the options that it receives. Without a checkpoint, x is the first guess. Throws what
+// read_checkpoint throws for a file that it refuses, errors of writing files, and what `run` throws.
 ContinuedResult solve_continued(const CheckpointPlace& given, const SolveOptions& options, std::vector<double>& x,
                                 const RunSolve& run);
 

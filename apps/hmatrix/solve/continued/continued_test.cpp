@@ -1,5 +1,5 @@
-// Solves that are killed and continued: the same numbers as if nothing had happened, and what happens where that is not
-// to be had.
+// Solves that are killed and continued: they give the same numbers as a solve that was not killed, or say why they
+// cannot.
 #include "hmatrix/solve/continued/continued.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Dense diagonal() {
     return made;
 }
 
-// Vectors as a GPU has them, which adds in any order.
+// Vectors that claim not to be repeatable, as on a GPU, which adds in any order.
 class Unrepeatable final : public VectorSpace {
   public:
     explicit Unrepeatable(VectorSpace& by) : by_(by) {}
@@ -61,16 +61,16 @@ class Unrepeatable final : public VectorSpace {
 struct Found {
     ContinuedResult continued;
     Vector x;
-    std::int64_t swept = 0;  // products that the matrix made, checks included
-    std::vector<std::int64_t> told;  // iterations
+    std::int64_t swept = 0;          // products with the matrix, including checks
+    std::vector<std::int64_t> told;  // iterations that were reported
 };
 
-// One problem with everything that methods use.
+// One problem with everything that the methods use.
 struct Solve {
     Dense matrix = single_layer(kUnknowns), rough = rough_copy(matrix), scaling = diagonal();
     Vector b = random_numbers(kColumns * kUnknowns, 3);
     Problem problem{.unknowns = kUnknowns, .columns = kColumns, .right_hand_side = checksum_of(b), .matrix = 12};
-    double noise = 0;  // of the surrogate's images, another one on every run
+    double noise = 0;  // of the surrogate's images; different on every run
     bool repeatable = true;
 
     Found run(const std::string& file, SolveOptions options, std::int64_t last_sweep = 1000,
@@ -136,8 +136,8 @@ TEST_F(ContinuedSolve, killed_twice_every_method_comes_to_the_same_bits_and_repe
         ASSERT_TRUE(wanted.continued.result.converged);
         ASSERT_EQ(wanted.continued.how, Continued::no);
         ASSERT_GE(wanted.continued.result.sweeps, 6);
-        kill_at_sweep(4, options);  // after the checkpoint of two sweeps
-        kill_at_sweep(3, options);  // after that of four
+        kill_at_sweep(4, options);  // after the checkpoint at two sweeps
+        kill_at_sweep(3, options);  // after the checkpoint at four sweeps
         const Found found = solve_.run(file_, options);
         EXPECT_EQ(found.continued.how, Continued::repeated) << found.continued.restarted_because;
         EXPECT_EQ(found.continued.sweeps_before, 4);
@@ -189,7 +189,7 @@ TEST_F(ContinuedSolve, without_its_products_it_begins_anew_and_says_so) {
     killed(flipped(100));
     restarts("its first guess is corrupted");
     const std::size_t first = 64 + kColumns * kUnknowns * sizeof(double);
-    killed(flipped(first + 16));  // how many numbers of operands there are
+    killed(flipped(first + 16));  // the field that counts the numbers of operands
     restarts("other right-hand sides");
     killed(flipped(first + 200));
     restarts("the product at byte " + std::to_string(first) + " is corrupted");
@@ -217,7 +217,7 @@ TEST_F(ContinuedSolve, with_other_options_or_another_method_it_begins_anew_from_
         std::filesystem::remove(file_);
         std::filesystem::remove(products_);
     }
-    // Another tolerance changes where it ends, not how it gets there.
+    // Another tolerance changes where the solve ends, but not its steps.
     kill_at_sweep(7, options);
     SolveOptions looser = options;
     looser.tolerance = 1e-7;
@@ -333,7 +333,7 @@ TEST(ProductKey, tells_operands_apart_and_forgives_rounding) {
         EXPECT_FALSE(same(key, key_of(other, 2, 1e-3), kSameOnHost)) << at;
     }
     Vector swapped = x;
-    std::swap(swapped[3], swapped[4]);  // the norm is the same
+    std::swap(swapped[3], swapped[4]);  // keeps the norm
     EXPECT_FALSE(same(key, key_of(swapped, 2, 1e-3), kSameOnHost));
     const Vector nothing(1000);
     EXPECT_TRUE(same(key_of(nothing, 2, 0), key_of(nothing, 2, 0), kSameOnHost));

@@ -1,10 +1,10 @@
 // See product_file.hpp.
 //
 // Header, all little-endian: 0 magic, 8 version (u32), 12 checksum of the first guess (u32), 16 unknowns (i64), 24
-// columns (i64), 32 id (u64, random; the checkpoint has it too), 40 iterations before (i64), 48 sweeps before (i64), 56
-// zeros (4 bytes), 60 checksum of bytes 0 to 59 (u32). From 64: the first guess. An entry: columns (i64), accuracy
-// (f64), how many numbers of operands follow the marks (i64: none, or as many as of images), marks of each column, the
-// operands, the images, the checksum of all that (u32), zeros (4 bytes). Numbers are doubles.
+// columns (i64), 32 id (u64, random, equal to the id in the checkpoint), 40 iterations before (i64), 48 sweeps before
+// (i64), 56 zeros (4 bytes), 60 checksum of bytes 0 to 59 (u32). From 64: the first guess. An entry: columns (i64),
+// accuracy (f64), number of doubles of the operand (i64: 0, or as many as of the image), marks of each column, the
+// operand, the image, the checksum of all of these (u32), zeros (4 bytes). Marks, operand and image are doubles.
 #include "hmatrix/solve/continued/product_file.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr std::array<char, 8> kMagic{'P', 'S', 'H', 'M', 'P', 'R', 'O', 'D'};
 constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kHeaderBytes = 64, kHeaderSum = 60, kEntryHead = 24, kEntryTail = 8;
 
-constexpr std::size_t kPendingMost = 64 << 20;  // bytes in memory, however rare checkpoints are
+constexpr std::size_t kPendingMost = 64 << 20;  // bytes kept in memory at most, even if checkpoints are rare
 
 using Header = std::array<std::byte, kHeaderBytes>;
 
@@ -43,10 +43,10 @@ std::uint64_t numbers_of(const Problem& problem) {
 
 std::uint64_t new_id() {
     std::random_device random;
-    return static_cast<std::uint64_t>(random()) << 32 | random() | 1;  // 0 is for no log
+    return static_cast<std::uint64_t>(random()) << 32 | random() | 1;  // never 0, which means no log
 }
 
-// A file of that name that somebody needs is not written over.
+// Refuses a file of that name that is not a log of products, so that the log cannot overwrite the user's data.
 void require_replaceable(const Context& context, const std::string& file) {
     std::optional<File> there;
     try {
@@ -80,7 +80,7 @@ ProductFile::ProductFile(const Context& context, std::string file, const Problem
     if (checksum_of(first_.x) != checksum) refuse(file_, "its first guess is corrupted");
 }
 
-// Returns the checksum of the first guess.
+// Reads and checks the header. Returns the checksum of the first guess.
 std::uint32_t ProductFile::read_header(const ProductsMark& mark) {
     if (open_->size_bytes() < kHeaderBytes) refuse(file_, "it is shorter than its header");
     Header header;
@@ -99,7 +99,7 @@ std::uint32_t ProductFile::read_header(const ProductsMark& mark) {
     return get<std::uint32_t>(header, 12);
 }
 
-// Whole under its name or not at all, as a checkpoint.
+// Makes the file complete under its name or not at all, like a checkpoint.
 void ProductFile::make() {
     Header header{};
     put(header, 0, kMagic);
@@ -162,7 +162,7 @@ void ProductFile::recall(const ProductKey& key, double part, std::span<double> i
     std::memcpy(kept.marks.data(), entry.data() + kEntryHead, marks);
     if (!same(kept, key, part)) throw ReplayDiverged("it takes other steps than the one that was kept");
     operand_.resize(static_cast<std::size_t>(operands));
-    // Not memcpy: a product that kept no operand has no memory for one, and memcpy may not be handed null.
+    // An operand that was not kept has no memory, and memcpy must not receive a null pointer.
     std::copy_n(entry.data() + kEntryHead + marks, of_operand, reinterpret_cast<std::byte*>(operand_.data()));
     std::memcpy(image.data(), entry.data() + kEntryHead + marks + of_operand, numbers);
     next_ += bytes;

@@ -1,8 +1,8 @@
-// A log of products in a file beside a checkpoint, which names how much of it belongs to it.
+// A log of products in a file beside a checkpoint. The checkpoint names how many bytes of the log belong to it.
 //
-// Layout (little-endian): a header of 64 bytes (fields in product_file.cpp), the first guess, then entries, each with a
-// checksum of its own. Entries are added and settled on stable storage before a checkpoint names them; what lies behind
-// those is of a process that was killed, and is written over.
+// Layout (little-endian): a header of 64 bytes (product_file.cpp lists the fields), the first guess, then entries, each
+// with its own checksum. Entries are made durable before a checkpoint names them. Bytes after those that a checkpoint
+// names come from a process that was killed; the next entries overwrite them.
 #pragma once
 
 #include <optional>
@@ -14,24 +14,24 @@
 
 namespace penstock::hmatrix {
 
-// Where a repeated solve begins.
+// The state in which a repeated solve begins.
 struct FirstGuess {
-    std::int64_t iterations = 0;  // made before it, and not repeated
+    std::int64_t iterations = 0;  // iterations made before it, which are not repeated
     std::int64_t sweeps = 0;
     std::vector<double> x;  // column-major
 };
 
 class ProductFile final : public ProductLog {
   public:
-    // A new one; the file is made at the first settle(), in place of an older log. Throws Error if another file has its
-    // name.
+    // Starts a new log. The first settle() makes the file and replaces an older log. Throws Error if the name belongs
+    // to a file that is not a log.
     ProductFile(const Context& context, std::string file, const Problem& problem, FirstGuess first);
-    // The log that a checkpoint names, from its beginning. Throws Error: not_found; invalid_argument where it is not
-    // that log, not of this problem, or too short.
+    // Opens the log that a checkpoint names, from its beginning. Throws Error{not_found}, and Error{invalid_argument}
+    // if the file is not that log, belongs to another problem, or is too short.
     ProductFile(const Context& context, std::string file, const Problem& problem, const ProductsMark& mark);
 
     const FirstGuess& first() const noexcept { return first_; }
-    // All that was kept is on stable storage when this returns; for the checkpoint that is made next.
+    // Makes all entries durable. Returns the mark for the checkpoint that the caller writes next.
     ProductsMark settle();
 
     bool recalling() const noexcept override { return next_ < settled_; }
@@ -49,10 +49,10 @@ class ProductFile final : public ProductLog {
     Problem problem_;
     FirstGuess first_;
     std::uint64_t id_ = 0;
-    std::uint64_t settled_ = 0;  // bytes of the file that count; 0: it is not made yet
-    std::uint64_t next_ = 0;     // where the entry lies that is recalled next
+    std::uint64_t settled_ = 0;  // bytes of the file that are valid; 0: the file does not exist yet
+    std::uint64_t next_ = 0;     // offset of the next entry to recall
     std::vector<std::byte> pending_;
-    std::vector<double> operand_;  // of the product that was recalled last
+    std::vector<double> operand_;  // operand of the product that was recalled last
     std::optional<File> open_;
 };
 

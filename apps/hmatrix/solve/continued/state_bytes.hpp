@@ -1,4 +1,4 @@
-// What the two files of a checkpoint have in common: fields in headers, checksums, and transfers that must be whole.
+// Shared by the two files of a checkpoint: header fields, checksums, and transfers that must be complete.
 #pragma once
 
 #include <bit>
