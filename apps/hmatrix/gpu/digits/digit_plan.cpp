@@ -1,4 +1,4 @@
-// Cutting large leaves of digits into tiles, and joining small ones.
+// Cuts large leaves of digits into tiles, and joins small leaves.
 #include "hmatrix/gpu/digits/digit_plan.hpp"
 
 #include <algorithm>
@@ -10,14 +10,15 @@
 namespace penstock::hmatrix::gpu {
 namespace {
 
-constexpr int kPartWords = 96;  // of a column of a part, where it has more: shorter ones take too many copies
+// Fewest words of a column in a part, if the column is that long: shorter parts need too many copies.
+constexpr int kPartWords = 96;
 
 int words_of(std::int64_t rows) { return static_cast<int>((rows + kDigitRows - 1) / kDigitRows); }
 
 struct Entry {
     std::int64_t row, rows, column;
     const LeafShape* shape;
-    std::uint32_t first[kMaxTiers];  // word of each tier
+    std::uint32_t first[kMaxTiers];  // first word of each tier in the batch
     std::uint32_t words[kMaxTiers];
 
     int digits(int vector) const noexcept {
@@ -25,11 +26,11 @@ struct Entry {
         return static_cast<int>(std::count_if(have.begin(), have.end(), [&](int count) { return count > vector; }));
     }
     int rank() const noexcept { return shape->counts[kMaxTiers - 1][0]; }
-    int all_digits() const noexcept {  // of all vectors
+    int all_digits() const noexcept {  // sum over all vectors
         const DigitCounts& have = shape->counts[kMaxTiers - 1];
         return std::accumulate(have.begin(), have.end(), 0);
     }
-    // In shared memory, as a leaf of a joined tile.
+    // Words of shared memory that the leaf takes in a joined tile.
     std::int64_t room() const noexcept {
         std::int64_t sum = DigitDraft::room_of_x(static_cast<int>(shape->columns)) + (shape->low_rank ? rank() : 0);
         for (const int count : shape->counts[kMaxTiers - 1]) sum += DigitDraft::kRowRoom * count;
@@ -38,11 +39,12 @@ struct Entry {
     }
 };
 
-// Columns of one digit that one tier adds: `count` of V, then as many of U; or a dense leaf's.
+// The columns of one digit that one tier adds: `count` columns of V and then as many of U, or those of a dense leaf.
 struct Piece {
     DigitSource first;
     int digit;
-    int begin;  // vector; its scale, where digit is 0, is in the words before `first`, those of the rest behind it
+    // First vector; if digit is 0, the scales of all `count` vectors are in the words directly before `first`.
+    int begin;
     int count;
 };
 
@@ -63,7 +65,7 @@ void each_piece(const Entry& leaf, const Visit& visit) {
     }
 }
 
-// Of each vector, or of a dense leaf.
+// The word of the scale of each vector, or of a dense leaf's one scale.
 std::vector<DigitSource> scales_of(const Entry& leaf) {
     std::vector<DigitSource> scales(leaf.rank());
     each_piece(leaf, [&](const Piece& piece) {
@@ -80,7 +82,7 @@ struct Range {
     int size() const noexcept { return end - begin; }
 };
 
-// Parts of [0, all), as few as can be, each of at most `most`, about the same size.
+// Divides [0, all) into the fewest parts of at most `most`, of about equal size.
 std::vector<Range> even_parts(int all, int most) {
     const int count = (all + most - 1) / most;
     std::vector<Range> parts;
@@ -145,17 +147,17 @@ class BatchTiles {
         });
     }
 
-    // A part of a leaf: all digits of some columns, for some words of them.
+    // A part of a leaf: all digits of some columns, for some words of these columns.
     struct Part {
         Range words;
         Range columns;
         TileKind kind;
     };
 
-    // In any tile of parts: what the first column does not need for itself.
+    // Room that any tile of parts needs in addition to its columns.
     static constexpr int kBase = 8 * kDigitRows;
-    // Parts of columns of so many words: all `digits` columns fit, with x of their rows, unless the parts would be too
-    // short; one vector does.
+    // Divides the words of columns into parts. All `digits` columns fit into a tile with the x of their rows, unless
+    // the parts became shorter than kPartWords; one vector always fits.
     std::vector<Range> word_parts(int words, int digits) const {
         constexpr int kPerColumn = 2 * (DigitDraft::kRowRoom + DigitDraft::kRunRoom);
         const auto fit = [&](int columns) {
@@ -164,7 +166,7 @@ class BatchTiles {
         return even_parts(words, std::min(fit(kDigits), std::max(fit(digits), kPartWords)));
     }
 
-    // Columns [0, all) for tiles: about the same room each. `room(i)` is column i's at most.
+    // Divides columns [0, all) among tiles of about equal room. `room(i)` is an upper bound for column i.
     template <class Room>
     std::vector<Range> column_parts(int all, int base, const Room& room) const {
         std::int64_t sum = 0;
@@ -212,7 +214,7 @@ class BatchTiles {
         }
     }
 
-    // Of V or of U.
+    // Adds the columns of V (left) or of U (right) that belong to the part.
     static void add_columns(const Entry& leaf, const Part& part, const std::vector<DigitSource>& scales,
                             DigitDraft& draft) {
         const bool left = part.kind == TileKind::left;
@@ -253,7 +255,8 @@ class BatchTiles {
         }
     }
 
-    // Whole columns are one block; parts of them have gaps in between.
+    // A dense leaf's columns of one digit. Whole columns follow each other without gaps and make one block. Parts of
+    // columns have gaps between them and make one block each.
     struct Columns {
         const Piece& piece;
         int words;
@@ -271,7 +274,7 @@ class BatchTiles {
     DigitPlan& plan_;
     BatchLists<DigitPlan> lists_;
     int most_;
-    DigitDraft joined_;  // small leaves of these rows
+    DigitDraft joined_;  // the small leaves of these rows that the next joined tile holds
     std::int64_t row_ = 0;
     std::int64_t rows_ = 0;
 };

@@ -1,9 +1,9 @@
-// The product of a tile of digits with a vector, by a team of one warp; one source for GPU and host.
+// The product of a tile of digits with a vector, computed by a team of one warp. Host and GPU compile this one source.
 //
-// Everything a tile reads is copied to shared memory first, by copies that are all under way together. Low-rank leaves
-// then make t = scale V^T x: some lanes share a column, as many columns as there is room for at a time. Rows of the
-// result belong to lanes, four each; where a tile has few rows, lanes that have the same ones share columns, and sum at
-// the end.
+// The team first copies everything that a tile reads to shared memory, with all copies under way at once. It then
+// computes t = scale V^T x for low-rank leaves. Groups of lanes share a column, and as many columns as there are groups
+// are processed at a time. In the sum, each lane has four rows of the result. If a tile has few rows, several lanes
+// have the same rows; they share the columns, and their sums are added at the end.
 #pragma once
 
 #include <cstring>
@@ -21,11 +21,11 @@ PENSTOCK_BOTH To same_bits(const From& from) {
     return to;
 }
 
-// 256^-digit.
+// The weight 256^-digit, built from its bits.
 PENSTOCK_BOTH float digit_weight(std::uint32_t digit) { return same_bits<float>((127u - 8u * digit) << 23); }
 
-// sums += factor * the word's signed bytes. A byte with its sign bit turned is a whole number from 0 on; behind the
-// exponent of 2^23 it is a float without any conversion.
+// sums[i] += factors[i] * signed byte i of the word. On a GPU, flipping the sign bit makes a byte an unsigned number.
+// With the exponent of 2^23 in front, its bits are a float, and no conversion is needed.
 PENSTOCK_BOTH void add_digits(std::uint32_t word, const float (&factors)[kDigitRows], float (&sums)[kDigitRows]) {
 #if defined(__CUDA_ARCH__)
     constexpr unsigned kExponent = 0x4b000000u;
@@ -45,7 +45,7 @@ PENSTOCK_BOTH void add_digits(std::uint32_t word, const float (&factors)[kDigitR
 template <class Team>
 class DigitTeam {
   public:
-    // `shared` has room for kDigitWords and begins at a multiple of 16 bytes.
+    // Requires: `shared` has room for kDigitWords words and is aligned to 16 bytes.
     PENSTOCK_BOTH DigitTeam(Team team, const DigitBatch& batch, std::uint64_t* shared)
         : team_(team),
           batch_(batch),
@@ -75,7 +75,7 @@ class DigitTeam {
     }
 
   private:
-    struct Counts {  // of rows of the table, of the tiers that are used
+    struct Counts {  // rows of the table for the tiers in use
         int columns, blocks, runs;
     };
 
@@ -110,7 +110,7 @@ class DigitTeam {
         team_.arrived();
     }
 
-    // t += scale * weight * column of V . x
+    // Adds scale * weight * (column of V . x) to the column's t, for each column.
     PENSTOCK_BOTH void dots(const DigitTile& tile, int columns) {
         constexpr int kWordsOfLane = 16;
         int group = power_of_two((tile.words + kWordsOfLane - 1) / kWordsOfLane, team_.lanes());
@@ -155,7 +155,8 @@ class DigitTeam {
 #endif
     }
 
-    // Columns of U need no more than their factors: each row of the table becomes that.
+    // The product with U needs only the factor of each column. Replaces each column's row of the table by its place and
+    // factor.
     PENSTOCK_BOTH void weigh(int columns) {
         for (int i = team_.lane(); i < columns; i += team_.lanes()) {
             const auto column = row<DigitColumn>(i);
@@ -164,7 +165,8 @@ class DigitTeam {
         }
     }
 
-    // Where lanes stand: `across` have rows next to each other, and `groups` of them share columns.
+    // The rows of a lane. `across` neighbouring lanes have neighbouring words of rows, and `groups` such sets of lanes
+    // share the columns.
     struct Place {
         int across, groups, group, word;
     };
@@ -180,7 +182,7 @@ class DigitTeam {
                 add_columns(there.columns, place, sums);
                 add_blocks(tile, there.blocks, place, sums);
             }
-            if (place.groups > 1) {  // and all words done
+            if (place.groups > 1) {  // then one pass covers all words
                 add_together(tile.rows, place, sums, y);
                 continue;
             }
@@ -216,7 +218,7 @@ class DigitTeam {
         }
     }
 
-    // Sums over groups, in place of the table: nobody reads it any more.
+    // Adds the sums of all groups. They overwrite the table, which no lane reads after the sync.
     PENSTOCK_BOTH void add_together(int rows, const Place& place, const float (&sums)[kDigitRows], double* y) {
         team_.sync();
         for (int i = 0; i < kDigitRows; ++i) numbers_[team_.lane() * kDigitRows + i] = sums[i];
@@ -235,7 +237,7 @@ class DigitTeam {
     float* numbers_;
 };
 
-// Shared memory begins at a multiple of 16 bytes.
+// Requires: `shared` is aligned to 16 bytes.
 template <class Team>
 PENSTOCK_BOTH void multiply_tile(Team team, const DigitBatch& batch, std::uint64_t* shared, int number,
                                  const TileVectors<float>& vectors) {

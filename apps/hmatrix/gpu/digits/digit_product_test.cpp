@@ -1,4 +1,5 @@
-// Products of digits as a GPU forms them, by threads of the host: the same source, against the host's own loops.
+// Products of digits as a GPU computes them, run by host threads from the same source, and compared with the host's own
+// loops.
 #include "hmatrix/gpu/digits/digit_product.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ constexpr int kShared = gpu::kTileBytes / sizeof(std::uint64_t);
 
 class DigitProduct : public testing::Test {
   protected:
-    // As the GPU does: right tiles when all others of the batch are done.
+    // As on the GPU, right tiles run after all other tiles of the batch.
     template <class Run>
     std::vector<double> by_tiles(int tiers, const gpu::DigitOptions& options, const Run& run) {
         const gpu::DigitPlan plan = gpu::digit_plan(matrix_.file(), options);
@@ -49,7 +50,8 @@ class DigitProduct : public testing::Test {
     }
 
     std::vector<double> alone(int tiers, const gpu::DigitOptions& options = {}) {
-        std::vector<std::uint64_t> shared(kShared, ~std::uint64_t{0});  // no numbers
+        // Filled with NaN: shared memory must not be read before it is written.
+        std::vector<std::uint64_t> shared(kShared, ~std::uint64_t{0});
         return by_tiles(tiers, options, [&](const auto& batch, const auto& vectors, int from, int to) {
             for (int i = from; i < to; ++i) gpu::multiply_tile(gpu::Alone{}, batch, shared.data(), i, vectors);
         });
@@ -98,7 +100,7 @@ TEST_F(DigitProduct, is_the_same_by_lanes_of_warps) {
     EXPECT_LT(difference(by_warps(all, {384}), matrix_.product_by_the_host(all)), kRounding);
 }
 
-// Fewer tiers are another product: what is compared above depends on each.
+// Leaving out a tier changes the product, so the comparisons above depend on each tier.
 TEST_F(DigitProduct, differs_where_a_tier_is_left_out) {
     const int all = matrix_.file().tiers();
     EXPECT_GT(difference(alone(all - 1), matrix_.product_by_the_host(all)), 10 * kRounding);
@@ -109,7 +111,7 @@ Row row_of(const gpu::DigitPlan& plan, std::int64_t place) {
     return std::bit_cast<Row>(plan.rows[place]);
 }
 
-// Each byte of the matrix is in one run, and what runs bring stands apart from all else within the tile's room.
+// Each word of the matrix is in one run. In shared memory, runs overlap nothing else and stay within the tile's room.
 TEST_F(DigitProduct, a_plan_names_each_word_once) {
     for (const int words : {384, 501, gpu::kDigitWords}) {
         const gpu::DigitPlan plan = gpu::digit_plan(matrix_.file(), {words});
@@ -145,7 +147,7 @@ TEST_F(DigitProduct, a_plan_names_each_word_once) {
                     end = (run.place + run.words + 3) / 4 * 4;
                     for (std::uint32_t word = 0; word < run.words; ++word) {
                         int& times = seen[run.tier][run.first + word];
-                        times = run.words == 1 ? 1 : times + 1;  // all parts of a dense leaf have its scale
+                        times = run.words == 1 ? 1 : times + 1;  // every part of a dense leaf copies its scale
                     }
                 }
                 EXPECT_LE(end, static_cast<std::uint32_t>(words));

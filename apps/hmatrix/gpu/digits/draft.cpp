@@ -1,4 +1,4 @@
-// Places in shared memory for what a tile of digits needs, and the rows that name them.
+// Assigns places in shared memory to the data of a tile of digits, and makes the table rows that name them.
 #include "hmatrix/gpu/digits/draft.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::uint64_t bits(const Row& row) {
 
 std::uint32_t up_to_four(std::uint32_t words) { return (words + 3) & ~std::uint32_t{3}; }
 
-// Rows are in the order of tiers; counts[t]: of tier t and those before.
+// Sorts rows by tier. counts[t] is the number of rows for tiers 0 to t.
 template <class Row>
 void sort_by_tier(std::vector<Row>& rows, std::uint16_t (&counts)[kMaxTiers]) {
     std::stable_sort(rows.begin(), rows.end(),

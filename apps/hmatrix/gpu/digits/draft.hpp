@@ -1,4 +1,5 @@
-// A tile of digits in the making: what it needs of the file, before it is known where that will lie in shared memory.
+// A tile of digits while it is built: the data that it needs from the file, before the places in shared memory are
+// known.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace penstock::hmatrix::gpu {
 
-// A word of a tier of the batch.
+// A word in a tier of the batch.
 struct DigitSource {
     int tier = 0;
     std::uint32_t word = 0;
@@ -16,20 +17,20 @@ struct DigitSource {
 
 class DigitDraft {
   public:
-    // Words of a tier that are copied; column(), block() and their scales lie in them.
+    // Requests words of a tier. The words and scales that column() and block() name must be among them.
     void need(DigitSource first, std::uint32_t words);
-    // Numbers of x (right tiles: of t) from `first` on; returns its leaf's number.
+    // Requests `count` numbers of x (right tiles: of t) from `first` on. Returns the index of their leaf.
     int x(std::int64_t first, int count);
-    // Numbers of t; returns the first one's.
+    // Adds `count` numbers of t to the tile. Returns the index of the first.
     int t(int count);
 
     struct Column {
-        DigitSource digits;  // right: of U; else of V
-        DigitSource u;       // leaves: of U
+        DigitSource digits;  // right: column of U; otherwise column of V
+        DigitSource u;       // kind leaves: column of U
         DigitSource scale;
         int digit;
         int leaf;
-        int t;  // as t() counts; right: of the leaf's
+        int t;  // index as t() returns it; right: relative to the leaf's first
     };
     void column(const Column& column);
     struct Block {
@@ -38,19 +39,19 @@ class DigitDraft {
         int columns;
         int digit;
         int leaf;
-        int x;  // of the leaf's
+        int x;  // relative to the leaf's first x
     };
     void block(const Block& block);
 
     int leaves() const noexcept { return static_cast<int>(x_.size()); }
-    int room() const noexcept { return words_; }  // in shared memory, at most
-    // What one more costs at most, for those who ask before they add.
+    int room() const noexcept { return words_; }  // words of shared memory, at most
+    // Upper bounds for the room of one more row, run or range of x. Callers check them before they add.
     static constexpr int kRowRoom = 2;
     static constexpr int kRunRoom = room_of_digits(kRowRoom);
     static constexpr int room_of_x(int count) { return kRowRoom + (count + kDigitRows - 1) / kDigitRows * kDigitRows; }
 
-    // The tile and its rows of the table, which begin `first_row` rows behind their batch's first. `row` and `rows` are
-    // those of DigitTile.
+    // Builds the tile and appends its rows to the table. `first_row`: index of these rows in the batch's table. `row`
+    // and `rows`: as in DigitTile.
     struct Head {
         TileKind kind;
         std::int64_t row;
@@ -82,8 +83,8 @@ class DigitDraft {
     std::vector<X> x_;
     int t_count_ = 0;
     std::uint32_t t_place_ = 0;
-    std::uint32_t ends_[kMaxTiers] = {};  // of the last extent of each tier
-    int words_ = 2 * kDigitRows;          // what is lost before the first x and the first run
+    std::uint32_t ends_[kMaxTiers] = {};  // end of the last extent of each tier
+    int words_ = 2 * kDigitRows;          // words lost to alignment before the first x and the first run
 };
 
 }  // namespace penstock::hmatrix::gpu
