@@ -1,11 +1,12 @@
-// A leaf's numbers by a team of threads, from a functor; one source for GPU and host.
+// Makes the numbers of a leaf with a team of threads, from a functor. Host and GPU compile this one source.
 //
-// The cross approximation of build/aca.cpp with partial pivoting, step by step the same: pivots, stopping rule, told
-// rank, entries drawn as a check and repairs. All threads know what a sum or a search over the team gave, so they take
-// the same turns. A row or column belongs to the same thread in every loop, which alone reads and writes its mark and
-// its number of the newest cross; what others wrote is read only behind a reduction, which waits for all.
+// It is the cross approximation of build/aca.cpp with partial pivoting, step by step: the same pivots, stopping rule,
+// told rank, checked entries and repairs. All threads know the result of a sum or a search over the team, so they take
+// the same branches. In every loop a row or column belongs to the same thread. Only that thread accesses its mark and
+// its number in the newest cross. A thread reads what others wrote only after a reduction, which waits for all threads.
 //
-// A Team has rank, size, lanes, worker, workers and sync as in team.hpp, and exchange(value, step): the value of the
+// A Team has rank, size, lanes, worker, workers and sync as in team.hpp. It also has exchange(value, step), which
+// returns the value of the lane whose number differs in the bit `step`.
 // lane whose number differs in that bit.
 #pragma once
 
@@ -16,16 +17,16 @@
 
 namespace penstock::hmatrix::gpu {
 
-// What a team finds out together.
+// The joint result of a team.
 struct Findings {
-    double value;      // the number of the largest magnitude, and where it is; -1: none
+    double value;  // the number of largest magnitude, and its index `at`; at = -1: none
     std::int32_t at;
-    std::int32_t bad;  // an entry or what is left of one was no number: threads may differ on `value` then
+    std::int32_t bad;  // an entry or its residual was not finite; threads may then differ on `value`
     double squares_u;
     double squares_v;
 };
 
-// Of two of the same magnitude, the first: what a loop over all of them finds.
+// Whether `one` wins. Of two equal magnitudes the first wins, as in a sequential loop.
 PENSTOCK_BOTH bool beats(const Findings& one, const Findings& other) {
     if (one.at < 0 || other.at < 0) return one.at >= 0;
     const double a = std::fabs(one.value), b = std::fabs(other.value);
@@ -42,13 +43,15 @@ PENSTOCK_BOTH void join(Findings& into, const Findings& other) {
     into.squares_v += other.squares_v;
 }
 
-// Shared memory of a team: twice its workers.
+// Combines the findings of all threads. Requires: a team of several workers has shared memory for twice as many
+// Findings as workers.
 template <class Team>
 class Reduction {
   public:
     PENSTOCK_BOTH Reduction(Team team, Findings* shared) : team_(team), shared_(shared) {}
 
-    // Of all threads, known to all of them. What they wrote to memory before is there for all behind it.
+    // Combines the findings of all threads, and returns the result to each. Ensures: after it, a thread sees what the
+    // others wrote to memory before it.
     PENSTOCK_BOTH Findings of_all(Findings mine) {
         for (int step = team_.lanes() / 2; step > 0; step /= 2) {
             Findings other;
@@ -63,7 +66,7 @@ class Reduction {
             team_.sync();
             return mine;
         }
-        // Two places in turn: nobody writes to one before all have read what was there.
+        // Two places are used in turn, so that no worker overwrites a place before all threads have read it.
         Findings* const place = shared_ + (turn_ ? team_.workers() : 0);
         turn_ = !turn_;
         if (team_.rank() % team_.lanes() == 0) place[team_.worker()] = mine;
@@ -101,7 +104,7 @@ class AcaTeam {
     }
 
   private:
-    static constexpr double kWrong = 30;  // these two as in build/aca.cpp
+    static constexpr double kWrong = 30;  // kWrong and kRepairs are those of build/aca.cpp
     static constexpr int kRepairs = 16;
 
     static PENSTOCK_BOTH Findings nothing() { return {0, -1, 0, 0, 0}; }
@@ -134,7 +137,7 @@ class AcaTeam {
         return {evaluated_, rank_, told_rank_ > 0 ? told_rank_ : rank_, repairs, ending};
     }
 
-    // As Approximation::from. False: no rank is left, no room, or an entry is no number.
+    // As Approximation::from. Returns false if no rank is left, no room is left, or an entry is not finite.
     PENSTOCK_BOTH bool from(int row) {
         int empty = 0;
         while (!stopped() && row >= 0) {
@@ -157,7 +160,8 @@ class AcaTeam {
         return reduction_.of_all(mine).at;
     }
 
-    // Adds the cross through the largest entry left in a row. False: nothing is left in it, or an entry is no number.
+    // Adds the cross through the largest remaining entry of a row. Returns false if the row is empty or an entry is not
+    // finite.
     PENSTOCK_BOTH bool add_through(int row) {
         const Findings largest = make_row(row);
         const double pivot = largest.at < 0 ? 0 : largest.value;
@@ -180,7 +184,7 @@ class AcaTeam {
         return true;
     }
 
-    // What is left of a row becomes the newest column of V; its largest unused place.
+    // Writes the residual of a row to the newest column of V. Returns its largest unused index.
     PENSTOCK_BOTH Findings make_row(int row) {
         double* const made = v_ + std::int64_t{rank_} * task_.columns;
         Findings mine = nothing();
@@ -195,8 +199,8 @@ class AcaTeam {
         return joined(mine);
     }
 
-    // The row is divided by the pivot, and what is left of the pivot's column becomes the newest column of U; its
-    // largest place unused by then, and the squares of both norms.
+    // Divides the row by the pivot, and writes the residual of the pivot's column to the newest column of U. Returns
+    // the largest row that is then unused, and the squares of both norms.
     PENSTOCK_BOTH Findings make_column(int row, int column, double pivot) {
         double* const made_u = u_ + std::int64_t{rank_} * task_.rows;
         double* const made_v = v_ + std::int64_t{rank_} * task_.columns;
@@ -236,7 +240,7 @@ class AcaTeam {
     PENSTOCK_BOTH double u_at(int row, int k) const { return u_[std::int64_t{k} * task_.rows + row]; }
     PENSTOCK_BOTH double v_at(int column, int k) const { return v_[std::int64_t{k} * task_.columns + column]; }
 
-    // splitmix64: the draws of build/aca.cpp, by their number.
+    // Draw `number` of build/aca.cpp's sequence (splitmix64).
     PENSTOCK_BOTH int draw(std::int64_t number, int bound) const {
         const auto seed = static_cast<std::uint64_t>(rows_[0]) << 32 ^ static_cast<std::uint64_t>(columns_[0]);
         std::uint64_t x = seed + static_cast<std::uint64_t>(number + 1) * 0x9e3779b97f4a7c15u;
@@ -245,12 +249,12 @@ class AcaTeam {
         return static_cast<int>((x ^ (x >> 31)) % static_cast<std::uint64_t>(bound));
     }
 
-    // The row of the first drawn entry that is wrong; -1: none is.
+    // Checks the drawn entries. Returns the row of the first wrong one, or -1.
     PENSTOCK_BOTH int wrong_row() {
         const double size = std::sqrt(static_cast<double>(task_.rows) * static_cast<double>(task_.columns));
         const double usual = group_.eps * first_norm_ / size;
         Findings mine = nothing();
-        team_.sync();  // marks of other threads are read
+        team_.sync();  // before other threads' marks are read
         for (int i = team_.rank(); i < group_.check_entries && mine.at < 0; i += team_.size()) {
             const int row = draw(drawn_ + 2 * i, task_.rows), column = draw(drawn_ + 2 * i + 1, task_.columns);
             double value = functor_(rows_[row], columns_[column]);
@@ -278,7 +282,7 @@ class AcaTeam {
     unsigned char* column_used_ = nullptr;
     int rank_ = 0;
     int told_rank_ = 0;
-    int next_row_ = -1;  // where the newest column of U is largest
+    int next_row_ = -1;  // the unused row where the newest column of U is largest
     bool bad_ = false;
     double largest_pivot_ = 0;
     double first_norm_ = 0;

@@ -1,4 +1,5 @@
-// A leaf by a team of threads, one or eight, against the host's own cross approximation: the same pivots and ranks.
+// Compares leaves made by a team of one or eight threads with the host's own cross approximation: the same pivots and
+// ranks.
 #include "hmatrix/gpu/leaves/aca_team.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ namespace {
 
 using Function = std::function<double(std::int64_t, std::int64_t)>;
 
-// A functor as a GPU takes it: an address and no more.
+// A functor as a GPU takes it: it holds only an address.
 struct Called {
     const Function* function;
     double operator()(std::int64_t row, std::int64_t column) const { return (*function)(row, column); }
@@ -32,7 +33,7 @@ std::vector<std::int64_t> range(std::int64_t count) {
     return all;
 }
 
-// Leaves as tasks of one group, with room for `room` or for all of their rank.
+// The leaves as tasks of one group, with room for rank `room` or for their full rank.
 class Tasks {
   public:
     Tasks(const std::vector<Leaf>& leaves, const std::vector<std::int64_t>& order, const AcaOptions& options, int room)
@@ -50,7 +51,8 @@ class Tasks {
             next.values += leaf.low_rank ? next.room * (leaf.rows + leaf.columns) : leaf.entries();
             next.used += leaf.rows + leaf.columns;
         }
-        values_.assign(next.values, std::numeric_limits<double>::quiet_NaN());  // nothing of the group before counts
+        // Filled with NaN: numbers of an earlier group must not matter.
+        values_.assign(next.values, std::numeric_limits<double>::quiet_NaN());
         used_.assign(next.used, 1);
         results_.resize(tasks_.size());
         group_ = {order_.data(),   tasks_.data(),  results_.data(), values_.data(), used_.data(),
@@ -90,7 +92,7 @@ class Tasks {
 
 double norm(const std::vector<double>& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
 
-// The largest difference of numbers, over the largest of them.
+// The largest difference between the numbers, relative to the largest number.
 double apart(const std::vector<double>& a, const std::vector<double>& b) {
     double most = 0, size = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -100,7 +102,7 @@ double apart(const std::vector<double>& a, const std::vector<double>& b) {
     return size > 0 ? most / size : most;
 }
 
-// Of crosses, as factors of theirs: over the norm of the first, so of the block.
+// The largest difference between crosses, relative to the norm of the first cross and so of the block.
 double crosses_apart(const Factors& a, const Factors& b) {
     double most = 0, first = 0;
     for (std::int64_t k = 0; k < a.rank; ++k) {
@@ -130,7 +132,7 @@ void expect_same_leaves(const LaplaceProblem& problem, const Functor& functor, d
     const ClusterTree tree = build_cluster_tree(problem.centroids(), 15);
     const std::vector<Leaf> all = partition(tree, {});
     std::vector<Leaf> leaves;
-    const std::size_t step = crew ? 151 : 3;  // threads wait for each other: few leaves are enough
+    const std::size_t step = crew ? 151 : 3;  // eight threads wait for each other, so few leaves must suffice
     for (std::size_t i = 0; i < all.size(); i += step) leaves.push_back(all[i]);
     AcaOptions options;
     options.eps = eps;
@@ -158,7 +160,7 @@ void expect_same_leaves(const LaplaceProblem& problem, const Functor& functor, d
 
 class AcaTeam : public testing::TestWithParam<bool> {
   protected:
-    // The block of `rows` x `columns` entries f(i, j) beside the host's.
+    // Compares the block of entries f(i, j) with the host's approximation.
     static void compare(std::int64_t rows, std::int64_t columns, const Function& f, const AcaOptions& options) {
         const FunctorEntries<Function> entries(f);
         const auto numbers = range(std::max(rows, columns));
@@ -256,7 +258,7 @@ TEST_P(AcaTeam, an_entry_that_is_no_number_ends_the_leaf) {
     }
 }
 
-// Threads that saw something else would wait for each other forever.
+// If threads saw different results, they would wait for each other forever.
 TEST_P(AcaTeam, sums_that_overflow_end_the_leaf) {
     const std::vector<double> noise = random_numbers(40 * 60);
     const Function f = [&](std::int64_t i, std::int64_t j) { return 1.7e308 * noise[i * 60 + j]; };

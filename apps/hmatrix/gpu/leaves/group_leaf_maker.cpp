@@ -1,8 +1,9 @@
-// Leaves made group by group on a device, while the host's workers encode the group before.
+// Makes leaves group by group on a device, while the host's workers encode the previous group.
 //
-// Two groups are under way, each in memory and a stream of its own. When one is done its ranks are known: the numbers
-// that count are gathered into page-locked memory, and its place on the device goes to the next group. What the device
-// could not do, the host does: so an entry that is no number is the same error, and no block is approximated less well.
+// Two groups are under way, each with its own memory and stream. When one is done, its ranks are known. Its numbers are
+// then gathered into page-locked memory, and the next group takes over its device memory. The host makes the leaves
+// that the device could not. An entry that is not finite therefore gives the same error as on the host, and every block
+// meets the same accuracy.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int kSlots = 2;
 
-// Ranks grow with the digits; few leaves of smooth kernels need half of this.
+// Ranks grow with the number of digits. Most leaves of smooth kernels need less than half of this.
 std::int64_t usual_room(double eps) { return 32 + static_cast<std::int64_t>(std::ceil(-4 * std::log10(eps))); }
 
 int threads_of(const Leaf& leaf) {
@@ -26,7 +27,7 @@ int threads_of(const Leaf& leaf) {
     return sides > kBlockSides ? kWideThreads : sides > kWarpSides ? kBlockOfLeafThreads : 32;
 }
 
-// Leaves [first, first + count) of all, and the numbers and marks they have room for.
+// Leaves [first, first + count) of all leaves, and the numbers and marks that they have room for.
 struct Range {
     std::int64_t first = 0;
     std::int64_t count = 0;
@@ -34,23 +35,24 @@ struct Range {
     std::int64_t marks = 0;
 };
 
-// Leaves by their number, and how they ended.
+// Finished leaves: their indices and results.
 struct Done {
     std::vector<std::int64_t> leaves;
     std::vector<LeafResult> results;
-    std::vector<std::int64_t> at;  // of each: where its numbers begin in the page-locked memory, V behind U
+    std::vector<std::int64_t> at;  // index of each leaf's first number in page-locked memory: U, then V
 };
 
 struct Slot {
     DeviceArray<double> values;
     DeviceArray<unsigned char> marks;
-    DeviceArray<LeafTask> tasks;      // these in page-locked memory, which kernels read and write where it is
+    // Tasks, results and fetched are page-locked; kernels access tasks and results in place.
+    DeviceArray<LeafTask> tasks;
     DeviceArray<LeafResult> results;
     DeviceArray<double> fetched;
-    std::vector<std::int64_t> leaves;    // of the tasks
-    std::vector<std::int64_t> for_host;  // too large for the slot
+    std::vector<std::int64_t> leaves;    // index of each task's leaf
+    std::vector<std::int64_t> for_host;  // leaves too large for the slot
     std::unique_ptr<Event> done;
-    std::unique_ptr<Stream> stream;      // last: it ends its work before memory goes
+    std::unique_ptr<Stream> stream;  // last member: its destructor waits for its work before the memory is freed
 };
 
 class GroupLeafMaker final : public LeafMaker {
@@ -92,14 +94,14 @@ class GroupLeafMaker final : public LeafMaker {
     std::int64_t left_to_host() const noexcept override { return left_to_host_; }
 
   private:
-    // The rank a leaf has room for; 0: not even one, or more rows than a team counts.
+    // The rank that a leaf has room for. 0 means no room for rank 1, or more rows than a team can count.
     std::int64_t room(const Leaf& leaf) const {
         if (std::max(leaf.rows, leaf.columns) > std::numeric_limits<std::int32_t>::max()) return 0;
         const std::int64_t full = std::min(leaf.rows, leaf.columns);
         return std::min({full, usual_room_, most_values_ / (leaf.rows + leaf.columns)});
     }
 
-    // Numbers on the device; 0: the leaf is the host's.
+    // The numbers that a leaf takes on the device. 0 means that the host makes it.
     std::int64_t values(const Leaf& leaf) const {
         if (leaf.low_rank) return room(leaf) * (leaf.rows + leaf.columns);
         return leaf.entries() <= most_values_ ? leaf.entries() : 0;
@@ -131,7 +133,7 @@ class GroupLeafMaker final : public LeafMaker {
         array = DeviceArray<Value>(context_.device(), count + count / 4, kind);
     }
 
-    // Room for the largest group there is: a kernel of the one before may still read what the host would replace.
+    // Allocates for the largest group at once, because a kernel of the previous group may still use the memory.
     void make_room(Slot& slot) {
         if (slot.tasks.size() > 0) return;
         Range most;
@@ -155,7 +157,8 @@ class GroupLeafMaker final : public LeafMaker {
             (values(work_.leaves[i]) > 0 ? slot.leaves : slot.for_host).push_back(i);
         }
         const auto& all = work_.leaves;
-        std::sort(slot.leaves.begin(), slot.leaves.end(), [&](std::int64_t a, std::int64_t b) {  // the dear ones first
+        // The most expensive leaves first.
+        std::sort(slot.leaves.begin(), slot.leaves.end(), [&](std::int64_t a, std::int64_t b) {
             const int more = threads_of(all[a]), less = threads_of(all[b]);
             return more != less ? more > less : values(all[a]) > values(all[b]);
         });
@@ -188,7 +191,7 @@ class GroupLeafMaker final : public LeafMaker {
         return places;
     }
 
-    // Waits for a group, and brings what it made into page-locked memory.
+    // Waits for a group, and copies its numbers to page-locked memory.
     Done fetch(Slot& slot) {
         slot.done->wait(Deadline::never());
         Done done{slot.leaves, {slot.results.data(), slot.results.data() + slot.leaves.size()}, {}};
@@ -196,7 +199,7 @@ class GroupLeafMaker final : public LeafMaker {
         std::int64_t values = 0;
         const auto piece = [&](std::int64_t from, std::int64_t count) {
             if (count == 0) return;
-            // `destination` is an offset until the size of all is known.
+            // `destination` stays null until the total size is known.
             pieces.push_back({nullptr, slot.values.data() + from, static_cast<std::uint64_t>(count) * sizeof(double)});
             values += count;
         };
@@ -233,7 +236,8 @@ class GroupLeafMaker final : public LeafMaker {
     }
 
     void hand_over(const Done& done, const double* values, const Take& take) {
-        constexpr std::int64_t kAtOnce = 8;  // small leaves take microseconds
+        // Workers take eight leaves at once, because small leaves take microseconds.
+        constexpr std::int64_t kAtOnce = 8;
         const auto many = static_cast<std::int64_t>(done.leaves.size());
         workers_.for_each((many + kAtOnce - 1) / kAtOnce, [&](int worker, std::int64_t part) {
             for (std::int64_t i = part * kAtOnce; i < std::min(many, (part + 1) * kAtOnce); ++i) {
@@ -246,7 +250,7 @@ class GroupLeafMaker final : public LeafMaker {
         });
     }
 
-    // Of a dense leaf; a low-rank one was looked at while it was made.
+    // Checks a dense leaf. The team has already checked a low-rank leaf.
     static bool finite(const Leaf& leaf, const double* values) {
         return leaf.low_rank || std::all_of(values, values + leaf.entries(), [](double x) { return std::isfinite(x); });
     }
@@ -269,14 +273,14 @@ class GroupLeafMaker final : public LeafMaker {
     LeafWork work_;
     Bound bound_;
     std::int64_t usual_room_;
-    std::int64_t most_values_ = 1;         // of a slot
+    std::int64_t most_values_ = 1;  // numbers that a slot can hold
     std::vector<Range> groups_;
-    std::vector<std::int64_t> group_end_;  // of each batch
+    std::vector<std::int64_t> group_end_;  // for each batch the end of its groups
     std::int64_t begun_ = 0;
     std::int64_t ready_ = 0;
     std::atomic<std::int64_t> left_to_host_{0};
     DeviceArray<std::int64_t> order_;
-    std::array<Slot, kSlots> slots_;       // behind all that their streams use
+    std::array<Slot, kSlots> slots_;  // after all members that their streams use
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Leaves made group by group, on the emulated GPU: all of the host's side, with the kernels run by its threads.
+// Leaves made group by group on the emulated GPU: the host's code as on a real GPU, with the kernels run by host
+// threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +21,7 @@ ContextOptions on_host() {
     return options;
 }
 
-// Collocation with one entry that is no number.
+// Collocation with one entry that is NaN.
 struct Spoilt {
     LaplaceCollocation good;
     std::int64_t row;
@@ -132,7 +133,8 @@ TEST_F(GroupLeafMaker, leaves_without_room_are_left_to_the_host_and_counted) {
 }
 
 TEST_F(GroupLeafMaker, an_entry_that_is_no_number_is_the_error_of_the_host) {
-    // On the diagonal, which is in a dense leaf, and where the cross approximation of a leaf begins.
+    // One entry is on the diagonal, in a dense leaf. The other is the first that the cross approximation of a low-rank
+    // leaf evaluates.
     const auto low_rank = std::find_if(leaves_.begin(), leaves_.end(), [](const Leaf& leaf) { return leaf.low_rank; });
     const std::int64_t begin = from_last_row(*low_rank) ? low_rank->row + low_rank->rows - 1 : low_rank->row;
     const std::pair<std::int64_t, std::int64_t> places[] = {

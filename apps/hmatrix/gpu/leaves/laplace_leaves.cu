@@ -1,4 +1,4 @@
-// The Laplace functors as kernels.
+// Compiles kernels for the Laplace functors.
 #include "hmatrix/gpu/leaf_kernels.hpp"
 #include "hmatrix/kernel/galerkin.hpp"
 

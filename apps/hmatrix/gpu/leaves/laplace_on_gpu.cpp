@@ -1,4 +1,4 @@
-// The Laplace functors with their panels in the device's memory.
+// The Laplace functors with pointers to copies of their panels in device memory.
 #include "hmatrix/gpu/functor_on_gpu.hpp"
 
 namespace penstock::hmatrix {

@@ -1,7 +1,7 @@
-// Leaves that a GPU makes in one go: what it is told of each, what it tells, and who starts the work.
+// A group of leaves that a GPU makes with one launch: the task and the result of each leaf, and the launcher.
 //
-// PODs for nvcc (C++17) and g++, in memory that host and device reach. How large a rank will be nobody knows before, so
-// a low-rank leaf has room for a rank that few exceed; those that do are left to the host.
+// These are PODs for nvcc (C++17) and g++, in memory that host and device can access. The rank of a leaf is not known
+// in advance. A low-rank leaf therefore gets room for a rank that few leaves exceed, and the host makes those few.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 namespace penstock::hmatrix::gpu {
 
 struct LeafTask {
-    std::int64_t row;       // place in the order of the unknowns
+    std::int64_t row;  // position in the order of the unknowns
     std::int64_t column;
-    std::int64_t values;    // where its numbers begin: U (rows x room) and then V (columns x room), or the dense block
-    std::int64_t used;      // where its marks of rows and then columns begin, a byte each
+    std::int64_t values;  // index of its first number: U (rows x room) then V (columns x room), or the dense block
+    std::int64_t used;    // index of its first mark: one byte for each row, then one for each column
     std::int32_t rows;
     std::int32_t columns;
-    std::int32_t low_rank;  // else dense
-    std::int32_t room;      // rank at most
+    std::int32_t low_rank;  // 0: dense
+    std::int32_t room;      // largest rank
     std::int32_t from_last_row;
 };
 
 enum class Ending : std::int32_t {
     converged,
-    full_rank,   // the rank is the smaller side: the leaf is exact
-    given_up,    // no room is left, or too many repairs: the host's turn
-    not_finite,  // an entry is no number, or sums overflow: the host finds out which
+    full_rank,   // the rank equals the smaller side, so the leaf is exact
+    given_up,    // no room is left, or too many repairs: the host makes the leaf
+    not_finite,  // an entry is not finite or sums overflow: the host makes the leaf and names the entry
 };
 
 struct LeafResult {
-    std::int64_t evaluated;  // these as in AcaResult
+    std::int64_t evaluated;  // evaluated, rank, told_rank and repairs are as in AcaResult
     std::int32_t rank;
     std::int32_t told_rank;
     std::int32_t repairs;
@@ -37,25 +37,25 @@ struct LeafResult {
 
 struct Group {
     const std::int64_t* order;
-    const LeafTask* tasks;  // for each kind of team, one kind behind the other
-    LeafResult* results;    // of each task
+    const LeafTask* tasks;  // the tasks of wide teams, then of blocks, then of warps
+    LeafResult* results;    // one for each task
     double* values;
     unsigned char* used;
-    double eps;             // these as in AcaOptions
+    double eps;  // eps to check_entries are as in AcaOptions
     double zero;
     double told_eps;
     std::int32_t check_entries;
-    std::int32_t wide;      // tasks for teams of kWideThreads
-    std::int32_t blocks;    // of kBlockOfLeafThreads
+    std::int32_t wide;    // number of tasks for teams of kWideThreads
+    std::int32_t blocks;  // for teams of kBlockOfLeafThreads
     std::int32_t warps;
 };
 
 constexpr int kWideThreads = 512;
 constexpr int kBlockOfLeafThreads = 128;
-constexpr int kWarpSides = 128;   // rows and columns together, at most
+constexpr int kWarpSides = 128;  // a warp makes leaves with at most this sum of rows and columns
 constexpr int kBlockSides = 4096;
 
-// Starts the work on the stream (a cudaStream_t). What went wrong, or null.
+// Launches the group on a stream (a cudaStream_t). Returns the cause of a failure, or null.
 using LaunchGroup = const char* (*)(const void* functor, const Group& group, void* stream);
 
 }  // namespace penstock::hmatrix::gpu

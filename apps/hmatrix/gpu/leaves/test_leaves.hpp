@@ -1,4 +1,5 @@
-// What tests of leaves by teams share: one thread or a crew that acts as a block, and a launcher that needs no GPU.
+// Shared by tests of leaves made by teams: runs tasks with one thread or with a crew that acts as a block, and a
+// launcher that needs no GPU.
 #pragma once
 
 #include <cstring>
@@ -25,7 +26,7 @@ void run_alone(const Functor& functor, const gpu::Group& group, int task) {
     gpu::AcaTeam<Functor, LeafAlone>({}, functor, group, shared).run(group.tasks[task], group.results[task]);
 }
 
-// Tasks [first, end), by one crew.
+// Runs tasks [first, end) with one crew.
 template <class Functor>
 void run_crew(const Functor& functor, const gpu::Group& group, int first, int end) {
     Crew::Shared shared;
@@ -44,7 +45,7 @@ void run_crew(const Functor& functor, const gpu::Group& group, int first, int en
     for (std::thread& thread : threads) thread.join();
 }
 
-// As launch_group of leaf_kernels.hpp, on memory of the emulated GPU; done on return.
+// Like launch_group of leaf_kernels.hpp, in memory of the emulated GPU. The work is complete on return.
 template <class Functor>
 const char* launch_on_host(const void* functor, const gpu::Group& group, void*) {
     const int tasks = group.wide + group.blocks + group.warps;
