@@ -1,5 +1,5 @@
-// What plans of tiles (tile_plan.hpp, digit_plan.hpp) have in common: leaves of a batch by their rows, and the order in
-// which its tiles stand.
+// Shared by the plans of tiles (tile_plan.hpp, digit_plan.hpp): sorts the leaves of a batch by rows, and orders its
+// tiles.
 #pragma once
 
 #include <algorithm>
@@ -14,22 +14,22 @@
 
 namespace penstock::hmatrix::gpu {
 
-// Rows: of a table that tiles name from their batch's first row on.
+// Row is the type of a table's rows. A tile names rows relative to the first row of its batch.
 template <class Tile, class Row>
 struct TilePlanOf {
     struct Batch {
         std::int64_t first_row = 0;
         std::int64_t first_tile = 0;
-        std::int64_t tiles = 0;        // that need no t first
-        std::int64_t right_tiles = 0;  // behind them
+        std::int64_t tiles = 0;        // tiles that need no finished t
+        std::int64_t right_tiles = 0;  // the right tiles, which follow them
     };
     std::vector<Row> rows;
     std::vector<Tile> tiles;
     std::vector<Batch> batches;
-    std::int64_t t_numbers = 0;  // of t of all leaves that are cut
+    std::int64_t t_numbers = 0;  // numbers of t of all leaves that are cut
 };
 
-// Tiles of one batch in the making.
+// The tiles of one batch while its plan is made.
 template <class Plan>
 class BatchLists {
   public:
@@ -39,7 +39,7 @@ class BatchLists {
         batch_.first_row = static_cast<std::int64_t>(plan.rows.size());
         batch_.first_tile = static_cast<std::int64_t>(plan.tiles.size());
     }
-    std::vector<Tile> first;   // parts of large leaves take longest
+    std::vector<Tile> first;   // parts of large leaves, which take longest
     std::vector<Tile> joined;  // small leaves
     std::vector<Tile> right;
 
@@ -63,8 +63,8 @@ class BatchLists {
                 "multiply on the device host");
 }
 
-// use(entries) for each batch: of its leaves, those of the same rows next to each other. `entry_of(place, number)`
-// makes an entry of a leaf, with its row and rows.
+// For each batch, calls use(entries) with an entry for each of its leaves, sorted so that leaves of the same rows are
+// neighbours. `entry_of(place, number)` makes the entry of a leaf; an entry has the members row and rows.
 template <class EntryOf, class Use>
 void each_batch_by_rows(const MatrixFile& file, const EntryOf& entry_of, const Use& use) {
     const std::vector<LeafPlace>& leaves = file.tables().leaves;

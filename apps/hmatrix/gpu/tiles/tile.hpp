@@ -1,48 +1,52 @@
-// What a GPU knows of a matrix of doubles: tiles of its leaves, each a warp's work, and where one batch lies now.
+// The tables that a GPU uses for a matrix of doubles: tiles of its leaves, each the work of one warp, and the addresses
+// of a batch.
 //
-// A tile is as much as a warp holds in shared memory: it asks for all of it at once, waits once, and computes from
-// there, so memory always has enough to do. Small leaves of the same rows are one tile. Of a larger low-rank leaf U V^T
-// V is cut into tiles and U into others: those of V add to t = V^T x in memory, those of U, a launch later, make U t of
-// it. PODs for nvcc (C++17) and g++, in tables made once when a matrix is opened.
+// A tile is as much as a warp can hold in shared memory. The warp requests all of it at once, waits once, and computes
+// from shared memory, so that memory always has requests. Small leaves with the same rows share a tile. A larger
+// low-rank leaf U V^T is cut into tiles of V and tiles of U. Tiles of V add to t = V^T x in global memory. Tiles of U
+// add U t to y in the next launch. These are PODs for nvcc (C++17) and g++, in tables that are made once when a matrix
+// is opened.
 #pragma once
 
 #include <cstdint>
 
 namespace penstock::hmatrix::gpu {
 
-constexpr int kTileNumbers = 1152;  // doubles of shared memory a tile may need: 24 warps fill a multiprocessor's
-constexpr int kTileColumns = 128;   // of a part of a leaf
-constexpr int kJoinedRows = 32;     // leaves with more are not joined: a lane has one row of all of them
+// Doubles of shared memory that a tile may need: 24 warps then fill a multiprocessor.
+constexpr int kTileNumbers = 1152;
+constexpr int kTileColumns = 128;  // largest number of columns in a part of a leaf
+constexpr int kJoinedRows = 32;    // leaves with more rows are not joined, so that a lane has one row of each leaf
 
 enum class TileKind : std::int32_t {
-    leaves,  // whole ones, of the same rows
-    left,    // of V: t += tile^T x
-    right,   // of U: y += tile t
+    leaves,  // whole leaves with the same rows
+    left,    // part of V: t += tile^T x
+    right,   // part of U: y += tile t
     dense,   // y += tile x
 };
 
 struct alignas(16) Tile {
-    std::int64_t row;      // of y; left: of x
-    std::int64_t column;   // dense: of x; left, right: of t
-    std::uint32_t first;   // number in the batch; leaves: of TileBatch::leaves
-    std::int32_t stride;   // numbers from column to column
+    std::int64_t row;     // first row of y; left: of x
+    std::int64_t column;  // dense: first column, of x; left and right: of t
+    std::uint32_t first;  // index of the first number in the batch; leaves: index into TileBatch::leaves
+    std::int32_t stride;  // distance between columns, in numbers
     std::int32_t rows;
-    std::int32_t columns;  // leaves: how many of them
+    std::int32_t columns;  // leaves: the number of leaves
     TileKind kind;
     std::int32_t unused;
 };
 
 struct TileLeaf {
-    std::int64_t column;   // of x
-    std::uint32_t first;   // number in the batch: of V, then U follows; or of the block
+    std::int64_t column;  // first column, of x
+    std::uint32_t first;  // index in the batch of V's first number (U follows), or of the dense block's
     std::int32_t columns;
-    std::int32_t rank;     // kFull: dense
-    std::int32_t size;     // numbers
-    std::int32_t place;    // even; in shared memory, behind the TileLeafs of its tile: room for its numbers, x, t
+    std::int32_t rank;  // kFull: a dense leaf
+    std::int32_t size;  // how many numbers
+    // Even index in shared memory, after the tile's TileLeafs, of the room for its numbers, x and t.
+    std::int32_t place;
     std::int32_t unused;
 };
 constexpr std::int32_t kFull = -1;
-// Runs of numbers keep their place within 16 bytes when they are copied, and may be copied with one more at each end.
+// Copies of runs keep their offset modulo 16 bytes, and may include one more number at each end.
 constexpr int room_of_run(int numbers) { return (numbers + 2) & ~1; }
 constexpr int kTileLeafNumbers = sizeof(TileLeaf) / sizeof(double);
 static_assert(sizeof(TileLeaf) % (2 * sizeof(double)) == 0, "they lie before runs");
@@ -51,28 +55,29 @@ struct TileBatch {
     using Real = double;
     const double* numbers;
     const TileLeaf* leaves;
-    const Tile* tiles;        // those that need no t first
-    std::int32_t count;       // of them
-    std::int32_t right_count;  // of those behind
+    const Tile* tiles;         // first the tiles that need no finished t
+    std::int32_t count;        // number of these tiles
+    std::int32_t right_count;  // number of right tiles, which follow them
 };
 
 template <class Real>
 struct TileVectors {
     const Real* x;
-    Real* t;  // of all leaves that are cut
+    Real* t;  // t of all leaves that are cut
     double* y;
 };
 
-// Batches that one pair of launches multiplies with: TileBatches, or those of digit_tile.hpp.
+// A group of batches that one pair of launches multiplies. Batch is TileBatch, or DigitBatch of digit_tile.hpp.
 constexpr int kTileBatches = 32;
 constexpr int kTileThreads = 64;
 constexpr int kTileWarps = kTileThreads / 32;
-constexpr int kTileBytes = kTileNumbers * static_cast<int>(sizeof(double));  // of shared memory, of a warp
+constexpr int kTileBytes = kTileNumbers * static_cast<int>(sizeof(double));  // shared memory of a warp, in bytes
 template <class Batch>
 struct TileGroup {
     Batch batches[kTileBatches];
     std::int32_t count;
-    std::int32_t blocks_end[2][kTileBatches];  // of this batch and those before: in the first launch and in the second
+    // For the first and the second launch: number of blocks for this batch and those before.
+    std::int32_t blocks_end[2][kTileBatches];
 };
 
 }  // namespace penstock::hmatrix::gpu

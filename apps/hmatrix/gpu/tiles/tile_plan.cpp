@@ -1,4 +1,4 @@
-// Cutting large leaves into tiles, and joining small ones.
+// Cuts large leaves into tiles, and joins small leaves.
 #include "hmatrix/gpu/tiles/tile_plan.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct Entry {
     std::int64_t numbers() const noexcept {
         return rank == kFull ? std::int64_t{rows} * columns : (std::int64_t{rows} + columns) * rank;
     }
-    // In shared memory, as a leaf of a joined tile; even, for the next one begins behind it.
+    // Numbers of shared memory that the leaf takes in a joined tile. Even, because the next leaf begins after it.
     std::int64_t room() const noexcept {
         const std::int64_t factors = columns + std::int64_t{std::max(rank, 0)};
         return ((numbers() + 2) & ~std::int64_t{1}) + ((factors + 1) & ~std::int64_t{1}) + kTileLeafNumbers;
@@ -30,7 +30,8 @@ Entry entry_of(const LeafPlace& place, std::size_t number) {
             shape.low_rank ? std::int32_t{shape.counts[0][0]} : kFull, static_cast<std::uint32_t>(first)};
 }
 
-// The size of parts: as few as can be, of about the same size, and for whole warps of rows where there are many.
+// The size of the parts of [0, all): as few parts as possible, of about equal size. Large parts are multiples of
+// `together`, so that rows fill whole warps.
 std::int32_t part_size(std::int32_t all, std::int32_t most, std::int32_t together) {
     if (most > together) most = most / together * together;
     const std::int32_t parts = (all + most - 1) / most;
@@ -67,7 +68,7 @@ class BatchTiles {
                 {leaf.row, 0, static_cast<std::uint32_t>(first), 0, leaf.rows, 0, TileKind::leaves, 0});
             used_ = 0;
         }
-        // Those before make room for one more TileLeaf ahead of their numbers.
+        // The numbers of the tile's earlier leaves move back, because the TileLeaf of the new leaf comes before them.
         const auto before = static_cast<std::size_t>(lists_.joined.back().columns++);
         const std::size_t begin = plan_.rows.size() - before;
         for (std::size_t i = begin; i < plan_.rows.size(); ++i) plan_.rows[i].place += kTileLeafNumbers;
@@ -77,7 +78,7 @@ class BatchTiles {
         used_ += room;
     }
 
-    // Parts of what lies in columns of `whole.stride`, each with its factor within the room.
+    // Cuts a matrix whose columns are `whole.stride` numbers apart into parts that fit with their factor.
     void cut(const Tile& whole, std::vector<Tile>& to) const {
         constexpr std::int32_t kLanes = 32, kEnds = room_of_run(0);
         const std::int32_t columns = part_size(whole.columns, std::min(kTileColumns, most_ / 8), 1);
@@ -101,7 +102,7 @@ class BatchTiles {
     TilePlan& plan_;
     BatchLists<TilePlan> lists_;
     std::int32_t most_;
-    std::int32_t used_ = 0;  // of the room of the last joined tile
+    std::int32_t used_ = 0;  // part of the last joined tile's room that is taken
 };
 
 }  // namespace

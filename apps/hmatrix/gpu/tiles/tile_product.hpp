@@ -1,7 +1,7 @@
-// The product of a tile with a vector, by a team of one warp; one source for GPU and host.
+// The product of a tile with a vector, computed by a team of one warp. Host and GPU compile this one source.
 //
-// Everything a tile reads is copied to shared memory first, by copies that are all under way together. A lane has rows
-// of its own where a result is per row; where it is per column, lanes share columns and sum among themselves.
+// The team first copies everything that a tile reads to shared memory, with all copies under way at once. For a result
+// by rows, each lane has its own rows. For a result by columns, the lanes share each column and add their sums.
 #pragma once
 
 #include "hmatrix/gpu/team.hpp"
@@ -12,7 +12,7 @@ namespace penstock::hmatrix::gpu {
 template <class Team>
 class TileTeam {
   public:
-    // `shared` has room for kTileNumbers.
+    // Requires: `shared` has room for kTileNumbers numbers.
     PENSTOCK_BOTH TileTeam(Team team, const TileBatch& batch, double* shared)
         : team_(team), batch_(batch), shared_(shared) {}
 
@@ -87,10 +87,10 @@ class TileTeam {
     PENSTOCK_BOTH double* numbers_of(const TileLeaf& leaf) const { return shared_ + leaf.place + (leaf.first & 1); }
     PENSTOCK_BOTH static int x_of(const TileLeaf& leaf) { return leaf.place + room_of_run(leaf.size); }
 
-    struct Block {  // column-major
+    struct Block {           // column-major; even and odd columns may have different offsets within 16 bytes
         const double* even;  // column 0
         const double* odd;   // column 1
-        int step;            // from a column to the next but one
+        int step;            // from a column to the next but one, in numbers
         int rows;
         int columns;
     };
@@ -116,14 +116,14 @@ class TileTeam {
         return (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
 
-    // use(j, column j . x), by one lane each.
+    // Calls use(j, column j . x) for each column, on one lane each.
     template <class Use>
     PENSTOCK_BOTH void dots(const Block& block, const double* x, const Use& use) {
         constexpr int kTogether = 4;
         const double* even = block.even;
         const double* odd = block.odd;
         for (int j = 0; j < block.columns; j += kTogether, even += 2 * block.step, odd += 2 * block.step) {
-            // Columns that are not there are read as others and left out.
+            // Missing columns at the end are read as copies of other columns, and their sums are dropped.
             const int left = block.columns - j;
             const double* const second = left > 1 ? odd : even;
             const double* const third = left > 2 ? even + block.step : even;
@@ -146,7 +146,7 @@ class TileTeam {
     double* shared_;
 };
 
-// Shared memory begins at a multiple of 16 bytes.
+// Requires: `shared` is aligned to 16 bytes.
 template <class Team>
 PENSTOCK_BOTH void multiply_tile(Team team, const TileBatch& batch, std::uint64_t* shared, int number,
                                  const TileVectors<double>& vectors) {

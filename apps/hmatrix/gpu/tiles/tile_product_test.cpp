@@ -1,4 +1,5 @@
-// Products of tiles as a GPU forms them, by threads of the host: the same source, against the host's own loops.
+// Products of tiles as a GPU computes them, run by host threads from the same source, and compared with the host's own
+// loops.
 #include "hmatrix/gpu/tiles/tile_product.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ constexpr double kRounding = 1e-13;
 
 class TileProduct : public testing::Test {
   protected:
-    // As the GPU does: right tiles when all others of the batch are done.
+    // As on the GPU, right tiles run after all other tiles of the batch.
     template <class Run>
     std::vector<double> by_tiles(const gpu::TileOptions& options, const Run& run) {
         const gpu::TilePlan plan = gpu::tile_plan(matrix_.file(), options);
@@ -84,7 +85,7 @@ TEST_F(TileProduct, is_the_same_by_lanes_of_warps) {
     EXPECT_LT(difference(by_warps({120}), matrix_.product_by_the_host(0)), kRounding);
 }
 
-// Each number of the matrix is in one tile, within its room.
+// Each number of the matrix is in one tile, within the tile's room.
 TEST_F(TileProduct, a_plan_names_each_number_once) {
     for (const int numbers : {64, 257, gpu::kTileNumbers}) {
         const gpu::TilePlan plan = gpu::tile_plan(matrix_.file(), {numbers});

@@ -1,4 +1,4 @@
-// The kernel of products: a warp a tile, and so many warps that memory is never idle.
+// The kernel of products. Each warp multiplies one tile, and there are so many warps that memory is never idle.
 #include "hmatrix/gpu/digits/digit_product.hpp"
 #include "hmatrix/gpu/tiles/tile_product.hpp"
 #include "hmatrix/gpu/tiles/tiles.hpp"
@@ -8,8 +8,9 @@ namespace {
 
 constexpr int kSharedBytes = kTileWarps * kTileBytes;
 
-// Launches overlap where the GPU can: blocks of the next begin when those of this one no longer fill it. Each waits for
-// the end of the one before ahead of its own, so that the end of the last is the end of all.
+// On GPUs that support it, launches overlap: blocks of the next launch start when the blocks of this one no longer fill
+// the GPU. Each launch waits for the end of the previous one before it ends itself. The end of the last launch is
+// therefore the end of all.
 __device__ void let_next_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kTileThreads)
     const int place = (block - (number > 0 ? ends[number - 1] : 0)) * kTileWarps + warp;
     const int first = step == 0 ? 0 : batch.count;
     let_next_begin();
-    if (step != 0) wait_for_last();  // which made t
+    if (step != 0) wait_for_last();  // the previous launch makes t
     if (place < (step == 0 ? batch.count : batch.right_count)) {
         constexpr int kShare = kTileBytes / static_cast<int>(sizeof(*shared));
         multiply_tile(BringingWarp(arrivals + warp), batch, shared + warp * kShare, first + place, vectors);

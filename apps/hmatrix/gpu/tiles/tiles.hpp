@@ -1,4 +1,4 @@
-// Starting the kernels of tiles. Errors are CUDA's own.
+// Launches the kernels of tiles. The functions return CUDA's error codes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,12 +8,13 @@
 
 namespace penstock::hmatrix::gpu {
 
-// y += each batch of the group * x; the t of the leaves in it is zero before. allow_tiles() once for a process and
-// device before the first: the kernels want more shared memory than usual. It tells whether launches can overlap.
+// y += batch * x for each batch of the group. Requires: the t of the group's leaves is zero. Requires: the process
+// calls allow_tiles() once for a device before the first launch, because the kernels need more shared memory than the
+// default. allow_tiles() sets `overlap` if launches can overlap.
 struct TileLaunch {
     cudaStream_t stream;
     bool overlap;
-    bool behind;  // another launch_tiles() is the last on the stream, and nothing but y and t passes between them
+    bool behind;  // another launch_tiles() is the last work on the stream, and only y and t pass between the two
 };
 cudaError_t allow_tiles(bool& overlap);
 cudaError_t launch_tiles(const TileGroup<TileBatch>& group, const TileVectors<double>& vectors, const TileLaunch& how);

@@ -1,4 +1,4 @@
-// Products with tiles on the GPU, of doubles and of digits: their tables there, and the memory of t.
+// Products with tiles on the GPU, for doubles and for digits. Holds their tables and the memory of t on the GPU.
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -15,9 +15,9 @@
 namespace penstock::hmatrix::gpu {
 namespace {
 
-constexpr double kSinglePrecision = 2e-7;  // accuracies below this would drown in the rounding of sums
+constexpr double kSinglePrecision = 2e-7;  // the rounding of sums would hide accuracies below this
 
-// What does not depend on the encoding, which BatchOf and Plan are those of.
+// The part that both encodings share. BatchOf and Plan are the types of one encoding.
 template <class BatchOf, class Plan>
 class TileMultiplier : public Multiplier {
   public:
@@ -53,7 +53,7 @@ class TileMultiplier : public Multiplier {
         if (numbers > 0) stream_.fill(t_.data(), static_cast<std::uint64_t>(numbers) * sizeof(Real), 0);
     }
 
-    // The next batch of the group, all but its bytes.
+    // Adds a batch to the group. Sets everything except the addresses of its bytes.
     BatchOf& next(std::int64_t number) {
         const typename Plan::Batch& part = batches_[number];
         const int place = group_.count++;
@@ -86,12 +86,12 @@ class TileMultiplier : public Multiplier {
     static const std::uint64_t*& rows_of(DigitBatch& batch) { return batch.table; }
 
     bool overlap_ = false;
-    bool behind_ = false;  // a launch of this product
+    bool behind_ = false;  // whether this product has launched before
     std::int64_t t_numbers_ = 0;
     std::vector<typename Plan::Batch> batches_;
     Array rows_;
     DeviceArray<Tile> tiles_;
-    DeviceArray<Real> t_;  // of each vector, of leaves that are cut
+    DeviceArray<Real> t_;  // for each vector: t of the leaves that are cut
     TileGroup<BatchOf> group_{};
 };
 
@@ -110,7 +110,8 @@ class DoublesMultiplier final : public TileMultiplier<TileBatch, TilePlan> {
     const double* x() const noexcept override { return vectors_.x; }
 };
 
-// In single precision: vectors are divided by a power of two at the beginning, and multiplied by it at the end.
+// In single precision. Vectors are divided by a power of two at the beginning, and results are multiplied by it at the
+// end.
 class DigitsMultiplier final : public TileMultiplier<DigitBatch, DigitPlan> {
   public:
     DigitsMultiplier(const Context& context, Stream& stream, const MatrixFile& file)
@@ -143,7 +144,7 @@ class DigitsMultiplier final : public TileMultiplier<DigitBatch, DigitPlan> {
     }
 
     DeviceArray<float> single_x_;
-    DeviceArray<unsigned long long> largest_;  // of single_x_'s columns
+    DeviceArray<unsigned long long> largest_;  // one for each column of single_x_
     int tiers_ = 0;
 };
 
