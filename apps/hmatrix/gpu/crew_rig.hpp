@@ -1,7 +1,7 @@
-// A team of threads on the host, for tests: two workers of four lanes.
+// A team of host threads for tests: two workers of four lanes.
 //
-// What lanes exchange goes through an array and a barrier, so the code that divides leaves among threads runs as on a
-// GPU, only slower.
+// Lanes exchange values through an array and a barrier. The code that divides leaves among threads thus runs as on a
+// GPU, but more slowly.
 #pragma once
 
 #include <algorithm>
@@ -80,7 +80,7 @@ struct Crew {
     }
 };
 
-// The same as teams of a warp each: they wait for their own lanes only.
+// A crew that acts as one-warp teams: sync() waits for the lanes of the own worker only.
 struct CrewOfWarps : Crew {
     void sync() const { shared->of_worker[worker()].arrive_and_wait(); }
     void copied() const { sync(); }

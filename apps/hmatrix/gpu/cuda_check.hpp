@@ -1,4 +1,5 @@
-// CUDA's return codes as Errors. None is left pending for other users of the runtime in this thread.
+// Converts CUDA's return codes to Errors. It clears the pending code, so that other users of the runtime in this thread
+// do not see it.
 #pragma once
 
 #include <cuda_runtime_api.h>

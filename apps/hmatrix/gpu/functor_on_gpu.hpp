@@ -1,8 +1,8 @@
-// Entries by a C++ functor that runs on host and GPU.
+// Entries given by a C++ functor that runs on host and GPU.
 //
-// The functor is a struct of numbers and pointers whose call operator is marked __host__ __device__
-// (PENSTOCK_BOTH of gpu/team.hpp, which is plain C++ too). nvcc compiles it in one source file of yours, by
-// leaf_kernels.hpp; in a build without CUDA that file is left out, and the host does all.
+// The functor is a struct of numbers and pointers. Its call operator is marked __host__ __device__ (PENSTOCK_BOTH of
+// gpu/team.hpp also compiles as plain C++). The user compiles it with nvcc in one source file, with leaf_kernels.hpp. A
+// build without CUDA leaves that file out, and the host does all the work.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace penstock::hmatrix {
 
 namespace gpu {
 
-// Copies in the device's memory of what a functor points into; there as long as this is.
+// Copies to device memory what a functor points into. Requires: this object outlives the functor's use of the copies.
 class Tables {
   public:
     explicit Tables(Device& device) : device_(device), stream_(device.make_stream()) {}
@@ -36,7 +36,7 @@ class Tables {
     std::unique_ptr<Stream> stream_;
 };
 
-// A functor in terms of the device, with what it points into.
+// A functor with pointers into device memory, and the function that launches it.
 struct Bound {
     std::shared_ptr<const void> functor;
     LaunchGroup launch = nullptr;
@@ -47,7 +47,7 @@ std::unique_ptr<LeafMaker> make_group_leaf_maker(const Context& context, Workers
 
 #if defined(PENSTOCK_HAS_CUDA)
 template <class Functor>
-LaunchGroup group_launcher();  // defined where nvcc compiles the functor
+LaunchGroup group_launcher();  // defined in the file where nvcc compiles the functor
 #else
 template <class Functor>
 LaunchGroup group_launcher() {
@@ -60,7 +60,8 @@ LaunchGroup group_launcher() {
 template <class Functor>
 class FunctorOnGpu final : public GpuEntries {
   public:
-    // Called when assembly begins: copies what the functor points into, and returns it with pointers to the copies.
+    // The assembly calls it at its beginning. It copies what the functor points into, and returns the functor with
+    // pointers to the copies.
     using There = std::function<Functor(gpu::Tables&)>;
 
     explicit FunctorOnGpu(There there, gpu::LaunchGroup launch = gpu::group_launcher<Functor>())
@@ -83,7 +84,7 @@ class FunctorOnGpu final : public GpuEntries {
     gpu::LaunchGroup launch_;
 };
 
-// The Laplace kernels on a GPU. The problem outlives them.
+// The Laplace functors on a GPU. Requires: the problem outlives them.
 FunctorOnGpu<LaplaceCollocation> collocation_on_gpu(const LaplaceProblem& problem);
 FunctorOnGpu<LaplaceGalerkin> galerkin_on_gpu(const LaplaceProblem& problem);
 

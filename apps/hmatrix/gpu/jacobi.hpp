@@ -1,7 +1,7 @@
-// Block-Jacobi on a GPU: the inverses of the blocks, multiplied with.
+// Block-Jacobi on a GPU, by multiplication with the inverses of the blocks.
 //
-// Substitution goes row after row, which a GPU is bad at; a preconditioner need not be exact, so inverses in single
-// precision do, and a block of threads multiplies with one at the speed of memory.
+// Substitution is sequential, which suits a GPU badly. A preconditioner need not be exact, so inverses in single
+// precision suffice. A thread block multiplies with one of them at the speed of memory.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace penstock::hmatrix {
 
-// On vectors of make_gpu_vectors with the same stream, which outlives it.
+// For vectors of make_gpu_vectors with the same stream. Requires: the stream outlives the result.
 std::unique_ptr<LinearOperator> make_gpu_block_jacobi(const Context& context, Stream& stream, FactoredBlocks blocks);
 
 }  // namespace penstock::hmatrix

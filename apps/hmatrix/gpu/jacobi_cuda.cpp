@@ -1,4 +1,4 @@
-// Inverting the blocks on the host, one column of all blocks at a time.
+// Inverts the blocks on the host, one column of all blocks at a time.
 #include <algorithm>
 
 #include "hmatrix/gpu/cuda_check.hpp"
@@ -9,7 +9,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-// Column-major, in the places of the factors.
+// The inverses, column-major, each at the index of its block's factors.
 std::vector<float> inverses(const FactoredBlocks& blocks) {
     std::vector<float> inverse(blocks.factors.size());
     std::int64_t largest = 0;

@@ -1,7 +1,7 @@
 // Kernels of vectors.
 //
-// Sums are formed in a fixed order, so that a solve gives the same bits in each run as far as products do; those add
-// rows of different leaves in the order in which warps happen to end.
+// These kernels add in a fixed order, so they give the same bits on every run. The products do not: they add rows of
+// different leaves in the order in which warps finish.
 #include "hmatrix/gpu/kernels.hpp"
 
 namespace penstock::hmatrix::gpu {
@@ -19,7 +19,7 @@ int blocks_for(std::int64_t count) {
 __device__ std::int64_t first_item() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ std::int64_t stride() { return std::int64_t{gridDim.x} * blockDim.x; }
 
-// Doubles without a sign compare as their bits do, and those that are no numbers are larger than all others.
+// The bits of doubles without a sign compare like their values. NaN compares larger than all numbers.
 __global__ void __launch_bounds__(kThreads) largest_size(const __grid_constant__ Scaled what) {
     const double* const from = what.from + blockIdx.y * what.rows;
     unsigned long long most = 0;
@@ -60,11 +60,11 @@ __global__ void axpby(Axpby what, std::int64_t count) {
     }
 }
 
-// The sum over a block, at thread 0.
+// The sum over the threads of a block; only thread 0 receives it.
 __device__ double block_sum(double value) {
     __shared__ double of_warp[kThreads / kWarp];
     for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_down_sync(0xffffffffu, value, step);
-    __syncthreads();  // the last sum has been read
+    __syncthreads();  // until thread 0 has read the previous sum
     if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
     __syncthreads();
     double sum = 0;
@@ -74,7 +74,7 @@ __device__ double block_sum(double value) {
     return sum;
 }
 
-// Each block sums its own rows of every column.
+// Each block sums its own range of rows, for every column.
 __global__ void __launch_bounds__(kThreads) dots_by_block(const __grid_constant__ Dots what) {
     const std::int64_t share = (what.rows + kDotBlocks - 1) / kDotBlocks;
     const std::int64_t begin = share * blockIdx.x;
@@ -148,7 +148,7 @@ cudaError_t launch_dots(const Dots& what, cudaStream_t stream) {
 }
 
 cudaError_t launch_block_diagonal(const BlockDiagonal& what, cudaStream_t stream) {
-    constexpr int kLargest = 1024;  // kLargestBlock of block_jacobi.hpp
+    constexpr int kLargest = 1024;  // equal to kLargestBlock of block_jacobi.hpp
     block_diagonal<<<static_cast<unsigned>(what.blocks), kThreads, kLargest * sizeof(float), stream>>>(what);
     return cudaGetLastError();
 }

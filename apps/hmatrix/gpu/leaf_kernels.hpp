@@ -1,7 +1,8 @@
-// Kernels that make leaves from a functor of yours; for source files that nvcc compiles.
+// Kernels that make leaves from a user's functor, for source files that nvcc compiles.
 //
-// In one .cu file: include this and the functor, and say PENSTOCK_HMATRIX_ON_GPU(YourFunctor) outside any namespace.
-// C++17 is enough. The functor is copied to the kernel, so it holds numbers and pointers only.
+// In one .cu file, include this header and the functor, and write PENSTOCK_HMATRIX_ON_GPU(YourFunctor) outside any
+// namespace. C++17 is enough. The launch copies the functor's bytes to the kernel, so it may hold only numbers and
+// pointers.
 #pragma once
 
 #if !defined(__CUDACC__)
@@ -53,7 +54,7 @@ const char* launch_group(const void* functor, const Group& group, void* stream) 
     const Functor& f = *static_cast<const Functor*>(functor);
     const auto queue = static_cast<cudaStream_t>(stream);
     constexpr int kWarps = kBlockOfLeafThreads / 32;
-    // The large ones first: small ones fill what they leave idle.
+    // Large leaves first: small ones then fill the multiprocessors that are still idle.
     if (group.wide > 0) leaves_by_blocks<<<group.wide, kWideThreads, 0, queue>>>(f, group, 0);
     if (group.blocks > 0) {
         leaves_by_blocks<<<group.blocks, kBlockOfLeafThreads, 0, queue>>>(f, group, group.wide);

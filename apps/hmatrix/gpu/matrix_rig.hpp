@@ -1,4 +1,4 @@
-// A small matrix in a file, for tests of products: the host's own product with it, and one batch at a time.
+// A small matrix in a file, for tests of products: the host's own product with it, and access to one batch at a time.
 #pragma once
 
 #include <cmath>
@@ -51,7 +51,7 @@ class StoredSphere {
         return y;
     }
 
-    // visit(number, view) of each batch.
+    // Calls visit(number, view) for each batch.
     template <class Visit>
     void each_batch(int tiers, const Visit& visit) {
         std::vector<std::int64_t> order(file_->head().batches);
@@ -78,7 +78,7 @@ class StoredSphere {
     std::vector<double> x_ = std::vector<double>(kTriangles);
 };
 
-// Relative, in the Euclidean norm.
+// The relative error in the Euclidean norm.
 inline double difference(const std::vector<double>& one, const std::vector<double>& other) {
     double apart = 0, size = 0;
     for (std::size_t i = 0; i < one.size(); ++i) {

@@ -1,4 +1,4 @@
-// Arrays in the memory of a device, and its stream: owners for what this folder's classes keep on a GPU.
+// Owners of arrays in a device's memory, for the classes of this folder.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class DeviceArray {
         memory_ = std::shared_ptr<Value>(static_cast<Value*>(memory),
                                          [&device, kind](Value* of) { device.release(kind, of); });
     }
-    // A copy of `values`, complete on return.
+    // Copies `values` to the device. The copy is complete on return.
     DeviceArray(Device& device, Stream& stream, const std::vector<Value>& values)
         : DeviceArray(device, static_cast<std::int64_t>(values.size())) {
         if (values.empty()) return;

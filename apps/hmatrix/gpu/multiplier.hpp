@@ -1,5 +1,5 @@
-// What multiplies batches of one encoding on a GPU: tables of the matrix there, and kernels. Collects batches, and
-// starts what does all of them.
+// Multiplies batches of one encoding on a GPU. It holds the matrix's tables in GPU memory, collects batches, and
+// launches kernels for all collected batches at once.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@ namespace penstock::hmatrix::gpu {
 class Multiplier {
   public:
     virtual ~Multiplier() = default;
-    // A new product, whose y is zero. All is queued on the stream.
+    // Begins a product. Requires: y is zero. All work is queued on the stream.
     virtual void begin(const BatchProduct::Operands& vectors, int tiers) = 0;
-    // At most most_collected() between launches; forget() those of a product that an error ended.
+    // Adds a batch to the next launch. Requires: at most most_collected() batches between launches. forget() drops the
+    // collected batches after an error.
     virtual void collect(std::int64_t batch, const BatchView& view) = 0;
     virtual std::int64_t most_collected() const noexcept = 0;
     virtual void forget() noexcept = 0;
     virtual void launch() = 0;
-    // Behind the last launch: y is as it should be.
+    // Queues the last step after the last launch. Ensures: y is then complete.
     virtual void end() = 0;
 };
 
-// `stream` must outlive it. Throws Error{unsupported} for a matrix that the kernels cannot do.
+// Requires: `stream` outlives the result. Throws Error{unsupported} for a matrix that the kernels cannot handle.
 std::unique_ptr<Multiplier> multiply_digits(const Context& context, Stream& stream, const MatrixFile& file);
 std::unique_ptr<Multiplier> multiply_doubles(const Context& context, Stream& stream, const MatrixFile& file);
 

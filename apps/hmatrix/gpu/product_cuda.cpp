@@ -1,4 +1,4 @@
-// Keeping a GPU busy with batches, and telling when their memory is free.
+// Keeps a GPU busy with batches, and reports when their memory is free.
 #include "hmatrix/gpu/product_cuda.hpp"
 
 #include <utility>
@@ -6,10 +6,11 @@
 namespace penstock::hmatrix::gpu {
 namespace {
 
-// Batches that make a launch, where so many launches are under way. Where all batches are at hand the first may wait
-// for some others: a launch of one takes hardly less time.
+// The number of collected batches that justifies a launch. With two launches under way, the GPU has enough to do, and
+// further batches wait for a full launch. If many batches are in memory anyway, the first batch may also wait for
+// others, because a launch of one batch takes almost as long as one of several.
 std::int64_t enough(std::size_t under_way, std::int64_t most, bool at_hand) noexcept {
-    constexpr std::size_t kAhead = 2;  // one runs, one is queued behind it
+    constexpr std::size_t kAhead = 2;  // one launch runs, and one is queued after it
     if (under_way >= kAhead) return most;
     if (!at_hand) return 1;
     return under_way == 0 ? most / 8 : most / 2;
@@ -25,13 +26,13 @@ GpuProduct::GpuProduct(const Context& context, Stream& stream, const MatrixFile&
                                                      : multiply_doubles(context, stream, file)) {}
 
 void GpuProduct::begin(const Operands& vectors, const Extent& extent) {
-    static_cast<void>(drain());  // of a sweep that an error ended
+    static_cast<void>(drain());  // a sweep that failed may have left batches
     most_held_ = extent.batches - 1;
     stream_.fill(vectors.y, static_cast<std::uint64_t>(unknowns_ * vectors.count) * sizeof(double), 0);
     multiplier_->begin(vectors, extent.tiers);
 }
 
-// All that was collected.
+// Launches all collected batches.
 void GpuProduct::launch() {
     if (collected_.empty()) return;
     multiplier_->launch();
@@ -53,7 +54,7 @@ void GpuProduct::give_back(UnderWay&& done, std::vector<std::int64_t>& free) {
     spare_events_.push_back(std::move(done.done));
 }
 
-// Batches that come while the GPU has enough to do are collected: many small launches would leave it idle in between.
+// While the GPU has enough to do, batches are collected. Many small launches would leave the GPU idle between them.
 std::vector<std::int64_t> GpuProduct::add(std::int64_t number, const BatchView& view) {
     multiplier_->collect(number, view);
     collected_.push_back(number);

@@ -1,4 +1,4 @@
-// Products with batches on a GPU: kernels started one behind the other, while the next batch is being read.
+// Products with batches on a GPU. Kernels run one after another while the next batch is being read.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace penstock::hmatrix::gpu {
 
 class GpuProduct final : public BatchProduct {
   public:
-    // All work goes to `stream`, which must outlive it. Throws as the multiplier of the file's encoding does.
+    // All work goes to `stream`. Requires: `stream` outlives this object. Throws as the multiplier of the file's
+    // encoding does.
     GpuProduct(const Context& context, Stream& stream, const MatrixFile& file);
     void begin(const Operands& vectors, const Extent& extent) override;
     std::vector<std::int64_t> add(std::int64_t batch, const BatchView& view) override;
@@ -31,9 +32,9 @@ class GpuProduct final : public BatchProduct {
     Stream& stream_;
     std::int64_t unknowns_;
     std::unique_ptr<Multiplier> multiplier_;
-    std::int64_t most_held_ = 0;  // batches that may be kept when add() returns
+    std::int64_t most_held_ = 0;  // batches that may stay unfinished when add() returns
     std::int64_t held_ = 0;
-    std::vector<std::int64_t> collected_;  // batches that come with the next launch
+    std::vector<std::int64_t> collected_;  // batches for the next launch
     std::deque<UnderWay> under_way_;
     std::vector<std::unique_ptr<Event>> spare_events_;
 };

@@ -1,8 +1,8 @@
-// The threads that share a leaf or a tile: a warp, a block, or, on the host, one thread.
+// The threads that share a leaf or a tile: a warp, a block, or one thread on the host.
 //
-// What they do (tile_product.hpp, digit_product.hpp, aca_team.hpp) is written once for all of them. Lanes of a team are
-// the threads of one warp, which can sum among themselves; a block has several workers of 32 lanes. One thread on the
-// host is one worker of one lane: it runs the very code that runs on a GPU, so the tests need none.
+// The code of a team (tile_product.hpp, digit_product.hpp, aca_team.hpp) is written once for all of them. The lanes of
+// a team are the threads of one warp, which can sum among themselves. A block has several workers of 32 lanes each. One
+// host thread is one worker with one lane. It runs the same code as a GPU, so tests of this code need no GPU.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace penstock::hmatrix::gpu {
 
-// Numbers of 4 or 8 bytes to copy; to and from are as far behind a multiple of 16 bytes.
+// A range of numbers of 4 or 8 bytes to copy. Requires: `to` and `from` have the same offset modulo 16 bytes.
 template <class Number>
 struct Run {
     Number* to;
@@ -24,14 +24,14 @@ struct Run {
 };
 
 struct Alone {
-    PENSTOCK_BOTH int rank() const { return 0; }  // of the thread in the team
+    PENSTOCK_BOTH int rank() const { return 0; }  // number of the thread in the team
     PENSTOCK_BOTH int size() const { return 1; }
     PENSTOCK_BOTH int lane() const { return 0; }
     PENSTOCK_BOTH int lanes() const { return 1; }
     PENSTOCK_BOTH int worker() const { return 0; }
     PENSTOCK_BOTH int workers() const { return 1; }
     PENSTOCK_BOTH void sync() const {}
-    // Sum over `group` neighbouring lanes, a power of two: all of them get it.
+    // Sum over groups of `group` neighbouring lanes; `group` is a power of two. All lanes of a group receive its sum.
     template <class Real>
     PENSTOCK_BOTH Real sum(Real value, int) const {
         return value;
@@ -40,13 +40,14 @@ struct Alone {
     PENSTOCK_BOTH void add(Real* to, Real value) const {
         *to += value;
     }
-    // use(i, sum of values[i] over the lanes), by one lane each.
+    // Calls use(i, sum of values[i] over the lanes) for each i, on one lane each.
     template <class Use>
     PENSTOCK_BOTH void sum_four(const double (&values)[4], const Use& use) const {
         for (int i = 0; i < 4; ++i) use(i, values[i]);
     }
-    // Numbers on their way to shared memory: the run `piece(i)` for each of `count`, and a number by whatever lane
-    // calls copy(). All are there when arrived() returns; those of copy() also when copied() does.
+    // Copies to shared memory. bring() copies the run `piece(i)` for each i below `count`; copy() copies one number for
+    // the lane that calls it. arrived() returns when all of these copies are complete. copied() returns when those of
+    // copy() are.
     template <class Piece>
     PENSTOCK_BOTH void bring(int count, const Piece& piece) const {
         for (int i = 0; i < count; ++i) {
@@ -80,7 +81,7 @@ struct OneWarp {
     __device__ __forceinline__ void add(Real* to, Real value) const {
         atomicAdd(to, value);
     }
-    // Half of the lanes keep two of the sums, a quarter one: six exchanges instead of twenty.
+    // A lane keeps two of the four sums in the first step and one in the second: six exchanges instead of twenty.
     template <class Use>
     __device__ __forceinline__ void sum_four(const double (&values)[4], const Use& use) const {
         const bool high = (lane() & 16) != 0, odd = (lane() & 8) != 0;
@@ -108,8 +109,9 @@ struct OneWarp {
 };
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-// A warp that has a unit of its multiprocessor copy whole runs, 16 bytes at a time: less than 16 bytes more at both
-// ends, which must be readable and have room. `arrival` is 8 bytes of shared memory for one use.
+// A warp whose copies are made by the copy unit of its multiprocessor, in whole runs of 16-byte units. A copy may
+// include up to 15 bytes more at both ends. Requires: these bytes are readable in the source and free in shared memory.
+// `arrival` is 8 bytes of shared memory; an object uses it once.
 struct BringingWarp : OneWarp {
     unsigned arrival;
     __device__ __forceinline__ explicit BringingWarp(std::uint64_t* place) : arrival(shared_place(place)) {
@@ -150,7 +152,7 @@ struct BringingWarp : OneWarp {
     }
 };
 #else
-// A warp that copies by its lanes.
+// A warp whose lanes make the copies.
 struct BringingWarp : OneWarp {
     __device__ __forceinline__ explicit BringingWarp(std::uint64_t*) {}
     template <class Piece>
@@ -174,7 +176,7 @@ struct OneBlock : OneWarp {
 };
 #endif
 
-// The smallest power of two that is at least `count`, at most `most` (a power of two).
+// The smallest power of two that is at least `count`, but at most `most` (a power of two).
 PENSTOCK_BOTH int power_of_two(int count, int most) {
     int power = 1;
     while (power < count && power < most) power *= 2;

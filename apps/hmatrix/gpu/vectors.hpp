@@ -1,4 +1,4 @@
-// Vectors of a Krylov method in GPU memory: solvers written for VectorSpace run there unchanged.
+// Vectors of a Krylov method in GPU memory. Solvers written for VectorSpace use them unchanged.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace penstock::hmatrix {
 
-// All work goes to `stream`, which outlives it, as the context does. Throws Error{unsupported} in a build without CUDA.
+// All work goes to `stream`. Requires: the context and `stream` outlive the result. Throws Error{unsupported} in a
+// build without CUDA.
 std::unique_ptr<VectorSpace> make_gpu_vectors(const Context& context, Stream& stream, std::int64_t size);
 
 }  // namespace penstock::hmatrix

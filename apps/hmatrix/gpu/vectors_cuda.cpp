@@ -1,4 +1,4 @@
-// VectorSpace on a GPU: each operation is a kernel; numbers for the host come by way of page-locked memory.
+// VectorSpace on a GPU. Each operation is a kernel; results reach the host through page-locked memory.
 #include <algorithm>
 
 #include "hmatrix/gpu/kernels.hpp"
@@ -47,7 +47,7 @@ class GpuVectors final : public VectorSpace {
             partial_ = gpu::DeviceArray<double>(context_.device(), columns * gpu::kDotBlocks);
             results_ = gpu::DeviceArray<double>(context_.device(), columns, MemoryKind::pinned);
         }
-        // The kernel writes the results to page-locked memory itself: no copy has to be waited for.
+        // The kernel writes the results to page-locked memory directly, so the host waits for no copy.
         gpu::check(gpu::launch_dots({basis, x, size_, columns, partial_.data(), results_.data()}, handle()), "dots");
         stream_.synchronize();
         std::copy_n(results_.data(), columns, result.data());
