@@ -1,9 +1,9 @@
-// How the lanes of a warp sum a segment: the body of the kernel, as functions of one lane that know no CUDA.
+// How the lanes of a warp sum a segment: the body of the kernel, as functions of one lane that use no CUDA.
 //
-// Single source for the GPU and for checksum_lanes_test, which plays the lanes one after the other on the CPU. A
-// segment is rows of 32 words of 4 bytes, a word for each lane, and a tail that is shorter than a row. A lane's crc
-// goes from row to row by multiplication with x to the power of 1024 (the bits of a row), which is linear, hence four
-// look-ups.
+// The GPU compiles this source, and so does checksum_lanes_test, which runs the lanes one after the other on the CPU. A
+// segment consists of rows of 32 words of 4 bytes, one word for each lane, and a tail shorter than a row. From row to
+// row a lane multiplies its crc by x to the power of 1024 (the bits of a row). That is linear, so four look-ups
+// suffice.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ constexpr unsigned kChecksumLanes = 32;
 constexpr unsigned kRowBytes = kChecksumLanes * 4;
 constexpr std::uint64_t kAdlerModulus = 65521;
 
-// A segment as a kernel reads it.
+// A segment in the form that a kernel reads.
 struct ChecksumSegment {
     const unsigned char* memory;
     std::uint64_t bytes;
 };
 
-// What four bytes of a remainder become when 32 bits (by_word) or 1024 bits (by_row) follow.
+// Table entries: the crc of a byte after 32 more zero bits (by_word) or 1024 more (by_row).
 struct CrcTables {
     std::uint32_t by_word[4][256];
     std::uint32_t by_row[4][256];
@@ -33,7 +33,7 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t crc_step(const std::uint32_t (&tables)
     return tables[0][crc & 0xFF] ^ tables[1][crc >> 8 & 0xFF] ^ tables[2][crc >> 16 & 0xFF] ^ tables[3][crc >> 24];
 }
 
-// Entry `i` of all tables of a kind; by_word before by_row, for all i of the one before any of the other.
+// Fills entry `i` of all tables of one kind. Requires for by_row: all entries of by_word are filled.
 PENSTOCK_HOST_DEVICE inline void fill_by_word(CrcTables& tables, unsigned i) {
     std::uint32_t value = i;
     for (unsigned byte = 0; byte < 4; ++byte) {
@@ -71,7 +71,7 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t crc_of_lane(const CrcTables& tables, c
     return crc;
 }
 
-// Behind the lanes' words, one after the other: each moves what came before by its 32 bits.
+// Joins the words of the lanes in order: each step shifts the sum by 32 bits.
 PENSTOCK_HOST_DEVICE inline std::uint32_t add_lane(const CrcTables& tables, std::uint32_t crc, std::uint32_t of_lane) {
     return crc_step(tables.by_word, crc ^ of_lane);
 }
@@ -84,7 +84,8 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t add_crc_tail(const CrcTables& tables, 
     return crc;
 }
 
-// Sums of a lane's bytes, plain and times the number of bytes from each to the end. No overflow in 256 KiB.
+// Sums over a lane's bytes: of the values, and of each value times the number of bytes from it to the end. They cannot
+// overflow in 256 KiB.
 struct AdlerSums {
     std::uint64_t low = 0;
     std::uint64_t high = 0;

@@ -1,5 +1,5 @@
-// The lanes of a checksum, played one after the other, against plain loops. The kernels around them (kernels_checksum,
-// cuda_checksum) run in the device kit, on a GPU.
+// Runs the lanes of a checksum one after the other and compares them with plain loops. The kernels around them
+// (kernels_checksum, cuda_checksum) run in the device kit, on a GPU.
 #include "device/checksum_lanes.hpp"
 
 #include <gtest/gtest.h>

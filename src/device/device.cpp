@@ -1,4 +1,4 @@
-// Device names as users type them: "auto", "host", "cuda:N"; and what devices without native streams share.
+// Parses device names as users type them: "auto", "host", "cuda:N". Also the code of devices without native streams.
 #include "penstock/device.hpp"
 
 #include <charconv>

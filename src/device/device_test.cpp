@@ -1,6 +1,6 @@
-// Runs the Device kit over every device there is: emulated, emulated and slow, CUDA where a GPU is present. The kit is
-// also the test of what no machine without a GPU can run (cuda_stream, cuda_boxes, kernels, kernels_boxes) and of
-// box_host; cuda_absent is what builds without nvcc skip it with.
+// Runs the Device kit on every device there is: the emulated one, a slow emulated one, and CUDA if there is a GPU. Only
+// the kit tests what needs a GPU (cuda_stream, cuda_boxes, kernels, kernels_boxes), and box_host. In builds without
+// nvcc, cuda_absent gives the reason for skipping.
 #include "conformance/box_suite.hpp"
 #include "conformance/device_suite.hpp"
 

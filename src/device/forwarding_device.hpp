@@ -1,4 +1,4 @@
-// ForwardingDevice: the emulated device behind verbs that a test may override, one at a time.
+// ForwardingDevice: forwards every call to the emulated device. Tests override single functions.
 #pragma once
 
 #include <memory>

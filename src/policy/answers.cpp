@@ -8,7 +8,8 @@ namespace penstock::policy {
 Answers::Entry& Answers::entry_of(const CostQuestion& question) noexcept {
     const std::uint64_t kind = (question.cached ? 1u : 0u) | (question.direction == Direction::write ? 2u : 0u) |
                                (question.aligned ? 4u : 0u) | static_cast<std::uint64_t>(question.memory) << 3;
-    const std::uint64_t mixed = (question.bytes ^ kind << 56) * 0x9E3779B97F4A7C15u;  // 2^64 over the golden ratio
+    // 2^64 divided by the golden ratio
+    const std::uint64_t mixed = (question.bytes ^ kind << 56) * 0x9E3779B97F4A7C15u;
     return entries_[(mixed >> 32) % entries_.size()];
 }
 

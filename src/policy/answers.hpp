@@ -1,8 +1,8 @@
-// Answers: a few of the latest predictions, so that a program that asks for the same kind of request again and again
-// does not pay for interpolation each time.
+// Answers: caches recent predictions, so that a program that repeats one kind of request does not pay for interpolation
+// each time.
 //
-// Never waits: an entry that another thread has in hand is passed over, by whoever looks and by whoever keeps. `taken`
-// pairs an acquiring exchange with a releasing store; entries are touched only in between.
+// Never waits: look() and keep() skip an entry that another thread is using. A thread reads and writes an entry only
+// between an acquiring exchange of `taken` and a releasing store. Pairs with: that store pairs with the next exchange.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class Answers {
   private:
     struct Entry {
         std::atomic<bool> taken{false};
-        CostQuestion question;  // of 0 bytes: nothing yet
+        CostQuestion question;  // bytes == 0: the entry is empty
         PathCosts answer;
     };
     Entry& entry_of(const CostQuestion& question) noexcept;

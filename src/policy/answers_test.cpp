@@ -1,4 +1,4 @@
-// Kept answers are those that were given, also when many threads look and keep at once.
+// look() returns what keep() was given, also when many threads call both at once.
 #include "policy/answers.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(Answers, only_the_very_question_is_answered) {
     EXPECT_TRUE(same(found, answer_to(about(4096))));
     EXPECT_FALSE(answers.look(about(4096, false), found));
     CostQuestion synced = about(4096);
-    synced.synced = true;  // the same entry, another question
+    synced.synced = true;  // another question that uses the same entry
     EXPECT_FALSE(answers.look(synced, found));
 }
 

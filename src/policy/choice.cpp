@@ -1,5 +1,5 @@
-// See choice.hpp. A measured choice replaces the rule's only where it is predicted to be faster by more than noise, so
-// that equal paths do not take turns.
+// See choice.hpp. A measured choice replaces the rule's choice only if it is predicted to be faster by more than noise,
+// so that paths of equal speed do not alternate.
 #include "policy/choice.hpp"
 
 #include <algorithm>
@@ -11,16 +11,17 @@
 namespace penstock::policy {
 namespace {
 
-constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // below it, mapping costs more than pread
-constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;  // below it, O_DIRECT's round trip outweighs the copy it saves
-constexpr std::uint64_t kQueueMin = 8 * kMiB;        // threads that wait read less than this sooner than a ring does
-constexpr std::size_t kFewRanges = 8;                // unless they are many small ones
-constexpr int kFewTransfers = 4;                     // nor many transfers: their pieces make a deep queue together
-constexpr double kNoise = 1.03;                      // the rule's path is kept if it is predicted to be this near
-constexpr double kDoubt = 1.15;                      // the same, where a path was measured too seldom to be sure
-constexpr std::uint32_t kSure = 3;                   // times
-constexpr double kClearly = 1.1;                     // of small requests, whose residency would have to be asked
-constexpr std::uint64_t kAlignedPages = 64;          // from here on an unaligned end is a detail
+constexpr std::uint64_t kMappedReadMin = 1 * kMiB;   // for smaller reads, mapping costs more than pread
+// for smaller writes, the round trip of O_DIRECT costs more than the copy that it saves
+constexpr std::uint64_t kDirectWriteMin = 1 * kMiB;
+constexpr std::uint64_t kQueueMin = 8 * kMiB;        // smaller reads end sooner with blocking threads than with a ring
+constexpr std::size_t kFewRanges = 8;                // more ranges than this go to a ring even if they are small
+constexpr int kFewTransfers = 4;  // more transfers than this fill a deep queue together, even if each is small
+constexpr double kNoise = 1.03;                      // keep the rule's path if it is at most this factor slower
+constexpr double kDoubt = 1.15;                      // the same factor where a path was measured too seldom
+constexpr std::uint32_t kSure = 3;                   // measurements of a size from which a prediction is reliable
+constexpr double kClearly = 1.1;  // factor for small requests, because finding their residency costs time
+constexpr std::uint64_t kAlignedPages = 64;          // in requests of this many pages an unaligned end does not matter
 
 Choice cold_read(const RequestFacts& request, const MachineFacts& machine) {
     if (!request.direct) {
@@ -80,16 +81,18 @@ bool aligned(const RequestFacts& request, const MachineFacts& machine) {
     });
 }
 
-// Writes that end no sooner than the storage has them.
+// Returns whether the write ends only when the storage has it.
 bool waits_for_storage(const Part& part, const RequestFacts& request) {
     if (request.direction == Direction::read) return false;
     return request.durable || (request.dirty_room_bytes && part.bytes > *request.dirty_room_bytes);
 }
 
-// Times were measured for single ranges: of many ranges each is a request of its own size, as far as cost goes.
+// Returns predictions for a part. Times were measured for single ranges, so each of many ranges is predicted as a
+// request of its own size.
 PathCosts predicted(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
     if (request.costs == nullptr || part.bytes == 0 || part.residence == Residence::registered) return {};
-    if (part.residence == Residence::hidden) return {};  // times of one state predict nothing of the other
+    // times of a cached file predict nothing of one that is not cached
+    if (part.residence == Residence::hidden) return {};
     CostQuestion question;
     question.direction = request.direction;
     question.cached = part.residence != Residence::cold;
@@ -109,11 +112,11 @@ std::string measured_reason(const Part& part, const RequestFacts& request) {
     return text + (request.durable ? " to stable storage" : " of more than the page cache takes unwritten");
 }
 
-// `rule` with what the profile says of it, or the path that the profile predicts to be faster.
+// Returns `rule` with the profile's prediction, or the path that the profile predicts to be faster.
 Choice by_measurement(Choice rule, const Part& part, const RequestFacts& request, const MachineFacts& machine) {
     const PathCosts costs = predicted(part, request, machine);
     const PathCost* own = nullptr;
-    std::array<const PathCost*, 2> best{};  // the two fastest that can be taken
+    std::array<const PathCost*, 2> best{};  // the two fastest paths that can be taken
     for (const PathCost& cost : costs.all()) {
         if (cost.path == rule.path) own = &cost;
         if (best[1] != nullptr || !refusal(cost.path, request, machine).empty()) continue;
@@ -131,7 +134,7 @@ Choice by_measurement(Choice rule, const Part& part, const RequestFacts& request
     return rule;
 }
 
-// `path` with its prediction, but not with a measured shape, and the best of the others.
+// Returns `path` with its prediction and the best of the other paths. Leaves the shape to the policy.
 Choice beside(PathKind path, const Part& part, const RequestFacts& request, const MachineFacts& machine) {
     Choice choice{path, {}, {}, {}};
     const PathCosts costs = predicted(part, request, machine);
@@ -150,7 +153,7 @@ bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine) {
         const PathCosts costs = predicted({residence, request.total_bytes()}, request, machine);
         for (const PathCost& cost : costs.all()) {
             if (cost.path == PathKind::gds || cost.path == PathKind::gds_compat) return true;
-            if (refusal(cost.path, request, machine).empty()) break;  // faster, and possible anyway
+            if (refusal(cost.path, request, machine).empty()) break;  // a faster path that can be taken without cuFile
         }
     }
     return false;

@@ -1,4 +1,4 @@
-// Which path a part of a request takes: by rule, then by measurement where there is one.
+// Chooses the path of a part of a request: by rule, and then by measurement if there is one.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace penstock::policy {
 struct Choice {
     PathKind path = PathKind::buffered;
     std::string reason;
-    PathCost cost;  // predicted for `path`; seconds 0: not known
-    PathCost next;  // the best of the others
+    PathCost cost;  // predicted for `path`; seconds == 0: no prediction
+    PathCost next;  // the best of the other paths
 };
 
-// The part of a request that one choice is made for.
+// A part of a request that gets one choice.
 struct Part {
     Residence residence = Residence::unknown;
     std::uint64_t bytes = 0;
@@ -23,14 +23,14 @@ struct Part {
 
 Choice choose_read(const Part& part, const RequestFacts& request, const MachineFacts& machine);
 Choice choose_write(const Part& part, const RequestFacts& request, const MachineFacts& machine);
-// The page cache for a small part, with the best of the other paths, whatever is faster.
+// Returns the page cache for a small part, and the best of the other paths, even if that one is faster.
 Choice small_choice(const Part& part, const RequestFacts& request, const MachineFacts& machine);
-// By more than the thread that would wait for it may cost.
+// Returns whether `one` is faster by more than the cost of finding the residency.
 bool clearly_faster(const PathCost& one, const PathCost& other) noexcept;
-// What the profile says of a path somebody asked for.
+// Returns the path that the caller named, with the profile's prediction.
 Choice asked_for(const Part& part, const RequestFacts& request, const MachineFacts& machine);
 
-// Why `path` cannot be taken for this request; empty: it can.
+// Returns why `path` cannot be taken for this request. Empty: it can.
 std::string refusal(PathKind path, const RequestFacts& request, const MachineFacts& machine);
 
 bool host_memory(const RequestFacts& request);

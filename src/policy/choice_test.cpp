@@ -1,4 +1,5 @@
-// Choices by rule and by measurement: what is measured to be faster is taken where it can be, and said.
+// Choices by rule and by measurement: a path that is measured to be faster is taken if possible, and the reason says
+// so.
 #include "policy/choice.hpp"
 
 #include <gtest/gtest.h>

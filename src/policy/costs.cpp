@@ -8,12 +8,12 @@
 namespace penstock::policy {
 namespace {
 
-// Of several shapes of a path the luckiest measurement would win: one that is not the policy's own must be this much
-// faster, as a logarithm of two (8 %).
+// Among several measured shapes of a path, the one with the luckiest measurement would win. So a shape other than the
+// policy's must be this much faster, as a logarithm to base 2 (8 %).
 constexpr double kShaped = 0.11;
-constexpr double kFar = 4;  // a curve that ends where others go on answers for sizes up to 2^4 times its last
+constexpr double kFar = 4;  // a curve that ends before others still answers for sizes up to 2^4 times its last one
 
-// How little a curve's rows are like the question: alignment counts more than who touched the memory first.
+// Returns how much a curve differs from the question. Alignment counts more than first touch.
 int mismatch(bool aligned, FirstTouch touch, const CostQuestion& question) {
     const bool other_touch = question.first_touch != FirstTouch::none && touch != question.first_touch;
     return (aligned != question.aligned ? 2 : 0) + (other_touch ? 1 : 0);
@@ -67,7 +67,7 @@ double Costs::log_seconds(const Curve& curve, double x, bool synced) noexcept {
     return y(*below) + part * (y(*above) - y(*below));
 }
 
-// Of the sizes around it, the less measured one.
+// Returns the smaller number of measurements of the two sizes around `x`.
 std::uint32_t Costs::samples(const Curve& curve, double x) noexcept {
     const std::vector<Point>& points = curve.points;
     const auto above = std::find_if(points.begin(), points.end(), [&](const Point& p) { return p.log_bytes >= x; });
@@ -101,7 +101,7 @@ PathCosts Costs::interpolate(const CostQuestion& question, std::span<const doubl
         const int unlike = mismatch(curve.aligned, curve.first_touch, question);
         const bool shaped = curve.way.workers != 0 || curve.way.depth != 0 || curve.way.chunk_bytes != 0;
         const double measured = log_seconds(curve, log_bytes, question.synced);
-        double seconds = measured + (shaped ? kShaped : 0);  // of the logarithm until the end
+        double seconds = measured + (shaped ? kShaped : 0);  // a logarithm until the end of the loop
         if (curve.way.curve <= factors.size()) seconds += std::log2(factors[curve.way.curve - 1]);
         std::size_t at = 0;
         while (at < costs.count && costs.found[at].path != curve.way.path) ++at;

@@ -1,6 +1,8 @@
 // What a machine profile says of a request: predicted seconds of every path that was measured for such requests.
 //
-// Between two measured sizes times are interpolated on logarithmic axes, where they are nearly straight; below the
+// Between two measured sizes the times are interpolated on logarithmic axes, where they are nearly straight. Below the
+// smallest size the time stays constant (latency). Above the largest size the rate stays constant. Pure and cheap: a
+// question looks at a few curves.
 // smallest they stay (latency), above the largest the rate stays. Pure and cheap: a handful of curves a question.
 #pragma once
 
@@ -24,8 +26,9 @@ class Costs {
     std::size_t curves() const noexcept { return curve_count_; }
     bool has(PathKind path) const noexcept { return paths_[static_cast<std::size_t>(path)]; }
 
-    // Of each measured path one way, fastest first. Rows of the same alignment and first touch answer if there are any,
-    // else the others. `factors` corrects curves by what was observed, as [curve - 1]; empty: no corrections.
+    // Returns one way for each measured path, fastest first. Rows with the same alignment and first touch answer if
+    // there are any, and otherwise the others do. `factors` corrects curves by observed times, as [curve - 1]. Empty:
+    // no corrections.
     PathCosts predict(const CostQuestion& question, std::span<const double> factors = {}) const;
 
   private:
@@ -38,12 +41,12 @@ class Costs {
         PathCost way;
         FirstTouch first_touch;
         bool aligned;
-        bool synced;  // every point has a time to stable storage
-        std::vector<Point> points;  // by size
+        bool synced;  // every point has a time until stable storage
+        std::vector<Point> points;  // ordered by size
     };
     struct Group {
         std::vector<Curve> curves;
-        double log_reach = 0;  // the largest size any curve has
+        double log_reach = 0;  // the largest size of all curves
     };
     static std::size_t group_of(Direction direction, bool cached, MemoryKind memory) noexcept;
     static double log_seconds(const Curve& curve, double log_bytes, bool synced) noexcept;
@@ -51,7 +54,7 @@ class Costs {
     static bool answers(const Curve& curve, const Group& group, double log_bytes, bool synced) noexcept;
     void add(const ProfileRow& row);
 
-    std::unique_ptr<Answers> answers_ = std::make_unique<Answers>();  // without corrections
+    std::unique_ptr<Answers> answers_ = std::make_unique<Answers>();  // predictions without corrections
     Profile profile_;
     std::array<Group, 16> groups_;
     std::array<bool, kPathKinds> paths_{};

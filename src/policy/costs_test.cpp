@@ -1,5 +1,5 @@
-// Predictions from profiles: measured sizes are met, those between and beyond follow, and unlike rows do not answer
-// where like ones do.
+// Predictions from profiles agree with measured sizes and follow them in between and beyond. Rows that differ from the
+// question do not answer if equal ones exist.
 #include "policy/costs.hpp"
 
 #include <gtest/gtest.h>
@@ -40,8 +40,8 @@ TEST(Costs, measured_sizes_are_met_and_others_follow_in_logarithms) {
     EXPECT_NEAR(seconds(costs, about(kMiB)), 1e-3, 1e-9);
     EXPECT_NEAR(seconds(costs, about(16 * kMiB)), 4e-3, 1e-9);
     EXPECT_NEAR(seconds(costs, about(4 * kMiB)), 2e-3, 1e-9);
-    EXPECT_NEAR(seconds(costs, about(4096)), 1e-3, 1e-9);           // latency stays
-    EXPECT_NEAR(seconds(costs, about(64 * kMiB)), 16e-3, 1e-8);     // the rate stays
+    EXPECT_NEAR(seconds(costs, about(4096)), 1e-3, 1e-9);           // the latency stays constant
+    EXPECT_NEAR(seconds(costs, about(64 * kMiB)), 16e-3, 1e-8);     // the rate stays constant
     EXPECT_EQ(seconds(costs, about(0)), 0);
 }
 
@@ -55,7 +55,7 @@ TEST(Costs, the_fastest_path_comes_first_and_each_path_once) {
     EXPECT_EQ(found.found[0].path, PathKind::uring);
     EXPECT_EQ(found.found[0].workers, 2u);
     EXPECT_EQ(found.found[0].chunk_bytes, kMiB);
-    shaped.seconds = 2.9e-4;  // 3 %: luck
+    shaped.seconds = 2.9e-4;  // 3 % faster: luck
     EXPECT_EQ(of({row(PathKind::uring, kMiB, 3e-4), shaped}).predict(about(kMiB)).found[0].workers, 0u);
     EXPECT_EQ(found.found[1].path, PathKind::buffered);
     EXPECT_TRUE(costs.has(PathKind::uring));

@@ -1,5 +1,6 @@
-// Plans for the machine profiles of tests/golden, over a grid of requests, stay as decided. A change of the policy that
-// changes a plan shows as a difference here: look at it, and if it is meant, replace the .plans file by what was made.
+// Plans for the machine profiles of tests/golden, over a grid of requests, stay as they were decided. If a change of
+// the policy changes a plan, the test shows the difference. If the change is intended, replace the .plans file by the
+// one that the test wrote.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -102,7 +103,7 @@ TEST_P(Golden, plans_stay_as_decided) {
     ADD_FAILURE() << "the plans for " << name << " changed; made: " << beside << ", decided: tests/golden";
 }
 
-// What the issue of choosing is about, apart from the wording of plans.
+// The choices that matter most, independent of the wording of plans.
 TEST(GoldenProfiles, a_coherent_link_writes_by_cufile_at_every_size_and_reads_by_rule) {
     const Costs costs(parse_profile(file_text(fs::path(PENSTOCK_GOLDEN) / "coherent-link.csv"), "coherent-link"));
     MachineFacts machine{.cpus = 72, .emulated_device = false, .uring = true, .uring_cause = {}};

@@ -1,4 +1,4 @@
-// How a Plan reads: one line a step, sizes in binary units.
+// Prints a Plan: one line for each step, sizes in binary units.
 #include "penstock/plan.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace penstock {
 namespace {
 
 std::string size_text(std::uint64_t bytes) {
-    // Whole numbers, the usual case, without the cost of formatting a fraction: this runs for every small transfer.
+    // Every small transfer runs this, so whole numbers, the usual case, avoid the cost of formatting a fraction.
     if (bytes != 0 && bytes % kKiB == 0 && bytes < kMiB) return std::to_string(bytes / kKiB) + " KiB";
     if (bytes != 0 && bytes % kMiB == 0 && bytes < kGiB) return std::to_string(bytes / kMiB) + " MiB";
     char text[32];

@@ -1,4 +1,4 @@
-// The choices. Each step's reason names the facts that decided it.
+// See policy.hpp. The reason of each step names the facts that decided it.
 #include "policy/policy.hpp"
 
 #include <algorithm>
@@ -13,17 +13,18 @@
 namespace penstock::policy {
 namespace {
 
-constexpr std::uint64_t kAskedMin = 16 * kKiB;  // below it a cached read takes hardly longer than the question
+// a smaller cached read takes hardly longer than asking for its residency
+constexpr std::uint64_t kAskedMin = 16 * kKiB;
 constexpr std::uint32_t kWorkersMax = 512;
 constexpr std::uint32_t kDepthMax = 4096;
 constexpr std::uint64_t kChunkMax = 1 * kGiB;
-constexpr std::uint64_t kChunkStep = 4 * kKiB;  // what a shape is made of: see fit_shape()
+constexpr std::uint64_t kChunkStep = 4 * kKiB;  // the unit of shapes: see fit_shape()
 
 [[noreturn]] void refuse(ErrorCode code, PathKind path, const std::string& cause, const std::string& advice) {
     throw Error(code, std::string("plan path ") + to_string(path), cause, advice);
 }
 
-// Beyond these, sums wrap and memory goes into bookkeeping, before any budget is looked at.
+// With larger values, sums would wrap and bookkeeping would take too much memory, before the budget is checked.
 void check_wishes(const RequestFacts& request) {
     const auto refuse_over = [](const char* name, std::uint64_t value, std::uint64_t limit) {
         if (value <= limit) return;
@@ -42,7 +43,7 @@ void check_wishes(const RequestFacts& request) {
                     ", or leave it to the policy with 0");
 }
 
-// An asked-for path is taken or refused, never replaced.
+// Checks that a path the caller named can be taken. The policy never replaces it by another.
 void check_asked(const RequestFacts& request, const MachineFacts& machine) {
     check_wishes(request);
     const PathKind path = request.path;
@@ -64,7 +65,7 @@ void check_asked(const RequestFacts& request, const MachineFacts& machine) {
     }
 }
 
-// Whether every operation may go straight between the file and the caller's memory without a slot.
+// Returns whether every operation may move bytes between the file and the caller's memory without a slot.
 bool straight(PathKind path, const RequestFacts& request) {
     if (!host_memory(request)) return false;
     if (!bypasses_cache(path)) return true;
@@ -81,8 +82,8 @@ void predict(Step& step, const Choice& choice) {
     step.next_seconds = choice.next.seconds;
 }
 
-// The request with the shape that was measured as the best for this path, where the caller left it open and it fits
-// the budget.
+// Returns the request with the shape that was measured as the best for this path. Values that the caller gave stay, and
+// the shape must fit the budget.
 RequestFacts with_measured_shape(const RequestFacts& request, const Choice& choice, const MachineFacts& machine,
                                  std::uint64_t bytes) {
     RequestFacts wish = request;
@@ -113,8 +114,8 @@ Step make_step(const Choice& choice, const RequestFacts& request, const MachineF
     return step;
 }
 
-// Splits the pieces of a write for a path that needs alignment: whole pages go that way, edges through the page cache.
-// Pages, not blocks: buffered and direct writes must not share a page of the cache.
+// Splits the pieces of a write for a path that needs alignment: whole pages take that path, edges the page cache. It
+// splits by pages and not by blocks, because buffered and direct writes must not share a page of the cache.
 void split_edges(const RequestFacts& request, const MachineFacts& machine, const std::vector<PlanPiece>& pieces,
                  std::vector<PlanPiece>& body, std::vector<PlanPiece>& edges) {
     const std::uint64_t step = std::max(request.offset_alignment, machine.page_bytes);
@@ -154,7 +155,7 @@ void add_write_steps(Plan& plan, const Choice& choice, const RequestFacts& reque
     }
     if (!body.empty()) plan.steps.push_back(make_step(choice, request, machine, std::move(body)));
     if (edges.empty()) return;
-    RequestFacts loose = request;  // the caller's chunk and workers are meant for the body
+    RequestFacts loose = request;  // the caller's chunk and workers apply to the body only
     if (!plan.steps.empty()) loose.workers = loose.depth = 0, loose.chunk_bytes = 0;
     const Choice at_edges{PathKind::buffered, "unaligned edges of an O_DIRECT write", {}, {}};
     Step step = make_step(at_edges, loose, machine, std::move(edges));
@@ -168,7 +169,7 @@ std::uint64_t bytes_of(const std::vector<PlanPiece>& pieces) {
     return total;
 }
 
-// Most of the bytes: a write is not split by what is in the page cache.
+// Returns the residence of most bytes. A write is not split by residence.
 Residence main_residence(const RequestFacts& request) {
     std::uint64_t hot = 0;
     std::uint64_t cold = 0;
@@ -213,12 +214,13 @@ bool all_cold(const RequestFacts& request) {
                        [](const Segment& segment) { return segment.residence == Residence::cold; });
 }
 
-// A small request's residency is hardly ever asked: it goes by the page cache on the calling thread, unless the profile
-// says of both states that another path is clearly faster, or it is known to be cold and past the cache is faster.
-// Where it is cold without having been asked its prediction is missed, and evidence shows it.
+// Returns whether a small request uses the page cache on the calling thread. Its residency is seldom asked for. There
+// are two exceptions. First, the profile says that another path is clearly faster both for cached and for uncached
+// bytes. Second, the bytes are known to be uncached and a read past the cache is faster. If uncached bytes were not
+// asked for, the prediction is wrong and the evidence shows it.
 bool goes_inline(const RequestFacts& request, const MachineFacts& machine, Choice& choice) {
     if (!small_enough_inline(request)) return false;
-    // It was asked because it matters.
+    // The context found the residency because it matters here.
     if (all_cold(request) && request.costs != nullptr && direct_on_caller(request, machine)) return false;
     choice = {PathKind::buffered, "small: on the calling thread", {}, {}};
     if (request.costs == nullptr || request.path != PathKind::automatic) return true;
@@ -230,7 +232,7 @@ bool goes_inline(const RequestFacts& request, const MachineFacts& machine, Choic
     return !(clearly_faster(cold.next, cold.cost) && cold.next.path == hot.next.path);
 }
 
-// A read by O_DIRECT alone that the waiting thread can do itself.
+// A read that uses O_DIRECT only, and that the waiting thread can make itself.
 void put_on_caller(Plan& plan, const RequestFacts& request, const MachineFacts& machine) {
     if (plan.steps.size() != 1 || plan.steps.front().shape.path != PathKind::direct) return;
     if (!direct_on_caller(request, machine)) return;

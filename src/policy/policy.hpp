@@ -1,9 +1,9 @@
-// The policy: facts about a request and a machine in, a Plan with its reasons out.
+// The policy: turns facts about a request and a machine into a Plan with its reasons.
 //
-// Pure: no system call, no clock, no device, no globals, so that every choice can be tested, printed and replayed.
-// Facts are gathered by the context. With a machine profile of the file's file system the path that is predicted to be
-// fastest is taken. Without one, rules hold: what is in the page cache goes by copying workers, what is not goes past
-// it with a deep queue, what is small goes at once on the calling thread.
+// Pure: no system call, no clock, no device, no globals, so that every choice can be tested, printed and replayed. The
+// context gathers the facts. With a machine profile of the file's file system, the policy takes the path that is
+// predicted to be fastest. Without one it follows rules: copying workers move cached bytes, a deep queue moves uncached
+// bytes past the page cache, and the calling thread moves small requests at once.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@
 
 namespace penstock::policy {
 
-// Up to here a request that somebody waits for moves on the thread that waits.
+// A waiting caller moves requests of at most this size on its own thread.
 inline constexpr std::uint64_t kInlineBytes = 64 * kKiB;
 
 enum class Residence : std::uint8_t {
-    unknown,     // not asked (small requests, writes)
-    hidden,      // asked, and the kernel does not tell
+    unknown,     // not asked for (small requests, writes)
+    hidden,      // asked for, but the kernel does not say
     cold,
     hot,         // in the page cache
-    registered,  // in a mapping the device may read by itself
+    registered,  // in a mapping that the device may read itself
 };
 
-// Part of the request with one residence. Segments cover the request in order.
+// A part of the request with one residence. The segments cover the request in order.
 struct Segment {
     PlanPiece piece;
     Residence residence = Residence::unknown;
@@ -49,23 +49,24 @@ struct RequestFacts {
     std::vector<RangeFacts> ranges;
     std::vector<Segment> segments;
     bool direct = false;             // O_DIRECT works on every file of the request
-    std::string direct_cause;        // why not
-    std::string bypass_unknown;      // why nothing would tell whether it went past the page cache; or empty
-    std::uint64_t offset_alignment = 1;   // of O_DIRECT, the largest of the files
+    std::string direct_cause;        // why it does not
+    std::string bypass_unknown;      // why the page cache cannot show whether a transfer bypassed it; empty: it can
+    std::uint64_t offset_alignment = 1;   // for O_DIRECT, the largest of all files
     std::uint64_t memory_alignment = 1;
-    bool memory_backed = false;      // tmpfs, hugetlbfs: no storage below the page cache
-    bool parallel_writes = false;    // several files, or a file system that lets several writers into one
-    bool mapping_registered = false; // explicit mmap: all of it is registered with the device
-    int under_way = 0;               // other transfers of the context, which share the threads and the storage
-    bool durable = false;            // writes: the caller waits until it is on stable storage
-    // Writes: what the page cache takes before writers wait for the storage. More than that goes at its speed.
+    bool memory_backed = false;      // tmpfs, hugetlbfs: there is no storage below the page cache
+    bool parallel_writes = false;    // several files, or a file system that allows several writers in one file
+    bool mapping_registered = false;  // the caller named mmap, and all bytes are registered with the device
+    int under_way = 0;               // other transfers of the context, which share threads and storage
+    bool durable = false;            // writes: the caller waits for stable storage
+    // Writes: bytes that the page cache accepts before writers wait for the storage. A larger write runs at the
+    // storage's speed.
     std::optional<std::uint64_t> dirty_room_bytes{};
-    FirstTouch first_touch = FirstTouch::none;  // of the memory; none: not known
-    std::string gds_cause = "not measured here, so not asked";  // why that path cannot be taken here; empty: it can
+    FirstTouch first_touch = FirstTouch::none;  // of the memory; none: unknown
+    std::string gds_cause = "not measured here, so not asked";  // why the path cannot be taken; empty: it can
     std::string gds_compat_cause = gds_cause;
-    const Costs* costs = nullptr;               // of the file system all ranges lie on; null: no profile
+    const Costs* costs = nullptr;               // for the file system of all ranges; null: no profile
     std::span<const double> factors;            // corrections of its curves
-    // What the caller asked for; zero and automatic leave it to the policy.
+    // What the caller asked for. Zero and automatic leave the choice to the policy.
     PathKind path = PathKind::automatic;
     std::uint64_t chunk_bytes = 0;
     std::uint32_t workers = 0;
@@ -82,28 +83,30 @@ struct MachineFacts {
     std::uint64_t page_bytes = 4096;
     bool uring = false;
     std::string uring_cause;         // why not
-    bool cachestat = false;          // asking which pages are in the page cache costs under a microsecond
-    std::uint64_t caller_direct_bytes = 0;  // what a waiting thread can itself read past the page cache; 0: nothing
+    bool cachestat = false;          // finding which pages are cached takes less than a microsecond
+    std::uint64_t caller_direct_bytes = 0;  // largest read past the page cache by a waiting thread; 0: none
 };
 
-// Throws Error: unsupported when an asked-for path cannot be taken, fallback_refused in strict requests,
-// invalid_argument when asked-for workers, depth and chunk do not fit the budget.
+// Throws Error: unsupported if the path that the caller named cannot be taken, fallback_refused in strict requests,
+// invalid_argument if the workers, depth and chunk that the caller named do not fit the budget.
 Plan make_plan(const RequestFacts& request, const MachineFacts& machine);
 
-// Whether it is worth asking if a small request is in the page cache: the profile says that a read past it is clearly
-// faster where it is not, and asking is cheap.
+// Returns whether to find out if a small request is in the page cache: the profile must say that a read past the cache
+// is clearly faster for uncached bytes, and finding out must be cheap.
 bool small_residence_matters(const RequestFacts& request, const MachineFacts& machine);
 
-// Whether a path of cuFile is predicted to be the fastest, if cuFile can be used, which is then worth asking.
+// Returns whether a cuFile path is predicted to be the fastest. Only then does the context find out if cuFile can be
+// used.
 bool cufile_may_win(const RequestFacts& request, const MachineFacts& machine);
 
-// One path as a candidate for a part of a request, for those who ask why.
+// One path as a candidate for a part of a request, for explanations.
 struct Candidate {
     PathKind path = PathKind::automatic;
-    double seconds = 0;   // predicted; 0: the profile does not say
+    double seconds = 0;   // predicted; 0: no prediction
     std::string refusal;  // why it cannot be taken; empty: it can
 };
-// All paths a user can name, fastest first, then those without a prediction, then those that cannot be taken.
+// Returns all paths that a user can name: the fastest first, then those without a prediction, then those that cannot be
+// taken.
 std::vector<Candidate> candidates(const RequestFacts& request, const MachineFacts& machine, Residence residence,
                                   std::uint64_t bytes);
 

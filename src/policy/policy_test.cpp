@@ -1,4 +1,4 @@
-// Choices for fixed machines: each fact that should decide does, and nothing asked for is quietly replaced.
+// Choices for fixed machines: every fact that should decide does, and no path that the caller named is replaced.
 #include "policy/policy.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(Policy, files_in_memory_are_copied_from_their_mapping_when_that_pays) {
 TEST(Policy, wishes_beyond_reason_are_refused_with_the_limit) {
     const auto cause = [](auto RequestFacts::*wish, auto value) -> std::string {
         RequestFacts request = request_of(Direction::read, 0, kGiB, Residence::cold);
-        request.kind = MemoryKind::system;  // straight to the caller's memory: no budget would stop it
+        request.kind = MemoryKind::system;  // straight to the caller's memory, so no budget limits it
         request.*wish = value;
         try {
             make_plan(request, gpu_machine());

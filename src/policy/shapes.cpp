@@ -1,4 +1,5 @@
-// Defaults and their grounds. Measured on an H200 host (16 cores) and on a 2-core machine; docs/decisions has the runs.
+// See shapes.hpp. The defaults were measured on an H200 host (16 cores) and on a machine with 2 cores: see
+// docs/decisions.
 #include "policy/shapes.hpp"
 
 #include <algorithm>
@@ -12,18 +13,19 @@
 namespace penstock::policy {
 namespace {
 
-constexpr std::uint64_t kSmallRange = 64 * kKiB;  // mean range size below which operations, not bytes, are the cost
-constexpr std::uint32_t kCopyWorkersMax = 8;      // more add CPU, not bandwidth, on a 55 GB/s link
+// if ranges are smaller on average, the number of operations decides the time
+constexpr std::uint64_t kSmallRange = 64 * kKiB;
+constexpr std::uint32_t kCopyWorkersMax = 8;      // more workers add CPU time but no bandwidth on a link of 55 GB/s
 constexpr std::uint32_t kWritersMax = 2;          // through the page cache of one file
-constexpr std::uint32_t kSharedWorkersMax = 12;   // of which a team keeps busy as many as it needs
-constexpr std::uint32_t kMappedWorkersMax = 16;   // page faults cost more than the copy of the page
+constexpr std::uint32_t kSharedWorkersMax = 12;   // a team keeps only as many of them busy as it needs
+constexpr std::uint32_t kMappedWorkersMax = 16;   // page faults cost more than copying the pages
 constexpr std::uint64_t kLentChunk = 32 * kMiB;
-constexpr std::uint64_t kSharedMin = 64 * kMiB;   // below it own slots start sooner
+constexpr std::uint64_t kSharedMin = 64 * kMiB;   // smaller reads start sooner with slots of their own
 constexpr std::uint64_t kSharedChunk = 16 * kMiB;
 constexpr std::uint64_t kSharedPart = 1 * kMiB;
-constexpr std::uint32_t kSharedSlots = 6;         // 96 MiB: what still stays in a server CPU's last cache
+constexpr std::uint32_t kSharedSlots = 6;         // 96 MiB, which still fits the last-level cache of a server CPU
 
-// Large reads into a real GPU: shared slots, for one copy of 16 MiB costs the copy engine less than four of 4 MiB.
+// Large reads into a real GPU share slots, because one copy of 16 MiB costs the copy engine less than four of 4 MiB.
 bool shares_slots(const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes) {
     const bool device_memory = request.kind == MemoryKind::device || request.kind == MemoryKind::managed;
     const bool free_choice = request.chunk_bytes == 0 && request.depth == 0;
@@ -44,10 +46,10 @@ Shape shared_shape(PathKind path, const MachineFacts& machine) {
 Shape copying_shape(const RequestFacts& request, const MachineFacts& machine) {
     Shape shape;
     shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, kCopyWorkersMax);
-    // The emulated device copies by CPU: chunks that stay in its caches beat chunks that spare a copy engine starts.
+    // The emulated device copies by CPU: chunks that fit its caches are faster than fewer, larger chunks.
     shape.chunk_bytes = machine.emulated_device ? 512 * kKiB : 4 * kMiB;
     shape.depth = machine.emulated_device ? 2 : 3;
-    // Writes wait for the page cache, not for the link: small slots do, and leave the budget to the others.
+    // Writes wait for the page cache and not for the link, so small slots suffice and leave budget to other transfers.
     if (request.direction == Direction::write && !machine.emulated_device) {
         shape.chunk_bytes = 2 * kMiB;
         shape.depth = 2;
@@ -55,16 +57,16 @@ Shape copying_shape(const RequestFacts& request, const MachineFacts& machine) {
     return shape;
 }
 
-// Most file systems let one writer into a file at a time: two workers keep it busy, and more would only wait for the
-// lock, at a loss of 10 to 20 %.
+// Most file systems admit one writer to a file at a time. Two workers keep it busy. More would wait for the lock and
+// cost 10 to 20 %.
 bool excludes_writers(const RequestFacts& request) {
     return request.direction == Direction::write && !request.parallel_writes;
 }
 
 Shape queue_shape(const RequestFacts& request, const MachineFacts& machine) {
     Shape shape;
-    // 64 operations in flight; smaller pieces keep a disk with several queues busier. Two cores: one worker
-    // per core, for their copies into the emulated device are by CPU.
+    // 64 operations in flight. Smaller pieces keep a disk with several queues busier. On two cores there is one worker
+    // for each, because copies into the emulated device use the CPU.
     shape.workers = std::clamp<std::uint32_t>(machine.cpus, 1, 4);
     shape.chunk_bytes = machine.cpus >= 4 ? 512 * kKiB : 1 * kMiB;
     shape.depth = machine.cpus >= 4 ? 16 : 8;
@@ -148,8 +150,8 @@ Shape default_shape(PathKind path, const RequestFacts& request, const MachineFac
         shape.depth = 4;
         shape.chunk_bytes = kLentChunk;
     }
-    // Enough chunks for every worker to have two, but none so small that its start outweighs it.
-    // Powers of two, so that requests of similar size use the same stations again.
+    // Each worker gets at least two chunks, but no chunk is so small that starting it costs more than moving it. Sizes
+    // are powers of two, so that requests of similar size reuse the same slots.
     const std::uint64_t share = std::bit_ceil(bytes / (std::uint64_t{shape.workers} * 2) + 1);
     shape.chunk_bytes = std::clamp<std::uint64_t>(share, 64 * kKiB, shape.chunk_bytes);
     return shape;
@@ -162,7 +164,7 @@ Shape fit_shape(Shape shape, const RequestFacts& request, const MachineFacts& ma
     if (request.chunk_bytes != 0) shape.chunk_bytes = request.chunk_bytes;
     shape.chunk_bytes = align_up(std::max<std::uint64_t>(shape.chunk_bytes, 1), step);
     if (!shape.staged) return shape;
-    if (shape.part_bytes != 0) return shape;  // fits by choice
+    if (shape.part_bytes != 0) return shape;  // such a shape always fits
     const auto need = [&] { return staging_bytes(shape); };
     if (request.workers == 0) {
         const std::uint64_t chunks = (bytes + shape.chunk_bytes - 1) / shape.chunk_bytes;

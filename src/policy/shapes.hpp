@@ -1,4 +1,4 @@
-// The concurrency each path wants, and fitting it to the budget and to the caller's wishes.
+// The concurrency that each path needs, and how it is fitted to the budget and to the caller's values.
 #pragma once
 
 #include "penstock/plan.hpp"
@@ -6,23 +6,24 @@
 
 namespace penstock::policy {
 
-// Workers, depth and chunk for `bytes` of this request by this path, before the caller's wishes.
+// Returns workers, depth and chunk for moving `bytes` of this request by this path, before the caller's values apply.
 Shape default_shape(PathKind path, const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes);
 
-// Applies the caller's wishes and the budget. Throws Error{invalid_argument} when what was asked cannot fit.
+// Applies the caller's values and the budget. Throws Error{invalid_argument} if the caller's values cannot fit.
 Shape fit_shape(Shape shape, const RequestFacts& request, const MachineFacts& machine, std::uint64_t bytes);
 
-// Whether the thread that waits can itself read this past the page cache: no queue and no wake-up, and as many at once
-// as there are callers. Only what is aligned, and small enough that one operation is as fast as several.
+// Returns whether the waiting thread can make this read past the page cache itself. That needs no queue and no wake-up,
+// and every caller can do it at the same time. Requires alignment, and a size for which one operation is as fast as
+// several.
 bool direct_on_caller(const RequestFacts& request, const MachineFacts& machine);
 
-// Staging memory of all workers of a shape.
+// Returns the staging memory of all workers of a shape, in bytes.
 std::uint64_t staging_bytes(const Shape& shape) noexcept;
 
-// Operations, not bytes, are what this request costs.
+// Returns whether the number of operations, and not of bytes, decides the time of this request.
 bool small_ranges(const RequestFacts& request);
 
-inline constexpr std::size_t kInlineRanges = 8;  // more of them are worth a queue
+inline constexpr std::size_t kInlineRanges = 8;  // more ranges are worth a queue
 
 
 }  // namespace penstock::policy

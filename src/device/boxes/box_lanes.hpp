@@ -1,14 +1,14 @@
-// How the lanes of a warp move boxes: the body of the kernel, as functions of one lane that know no CUDA.
+// How the lanes of a warp move boxes: the body of the kernel, as functions of one lane that use no CUDA.
 //
-// Single source for the GPU and for box_plan_test, which plays the lanes one after the other on the CPU. So no lane may
-// depend on another: each reads whole words before it writes them, and writes only what it read itself, which is what
-// makes swapping in place safe.
+// The GPU compiles this source, and so does box_plan_test, which runs the lanes one after the other on the CPU. So no
+// lane may depend on another. A lane reads whole words before it writes them, and writes only what it has read itself,
+// which makes swapping bytes in place safe.
 //
-// A box is cut into pieces, 256 to a unit of a warp, of which a lane takes every 32nd. By elements: a piece is 1 to 16
-// bytes, as wide as all addresses and strides of the box are aligned. By windows, for rows that are badly aligned: a
-// piece is what an aligned window of 16 bytes of the destination shows of a row; its source is put together from
-// aligned words, or from bytes where such a word would reach out of the row. All counts are 64 bits wide; piece numbers
-// become offsets by division once a unit, and by carries from then on.
+// A box is cut into pieces. A warp moves units of 256 pieces, and each lane takes every 32nd piece. There are two kinds
+// of pieces. By elements, a piece is 1 to 16 bytes, as wide as the alignment of all addresses and strides allows. By
+// windows, for badly aligned rows, a piece is the part of a row in one aligned window of 16 bytes of the destination.
+// Its source is assembled from aligned words, or from bytes where an aligned word would reach outside the row. All
+// counts have 64 bits. Piece numbers become offsets by division once for each unit, and then by adding with carry.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@
 namespace penstock::device {
 
 constexpr unsigned kBoxLanes = 32;
-constexpr unsigned kWorkDimensions = 7;  // of a Box, and one for the pieces of its rows
-constexpr unsigned kInFlight = 4;        // pieces of a lane: what hides the latency of memory
+constexpr unsigned kWorkDimensions = 7;  // those of a Box, and one for the pieces of its rows
+constexpr unsigned kInFlight = 4;        // pieces that a lane loads at once, to hide the latency of memory
 constexpr unsigned kPiecesPerUnit = 8 * kBoxLanes;
 constexpr unsigned kWindow = 16;
 
-// A box as a kernel reads it. Dimensions run innermost first; there is at least one.
+// A box in the form that a kernel reads. The innermost dimension comes first, and there is at least one.
 struct BoxWork {
     unsigned char* to;
     const unsigned char* from;
@@ -38,17 +38,17 @@ struct BoxWork {
     std::int64_t to_strides[kWorkDimensions];
     std::int64_t from_strides[kWorkDimensions];
     std::uint64_t pieces;     // the product of the extents
-    std::uint64_t row_bytes;  // by windows, of which each row has one dimension of them
-    std::int64_t to_step;     // from a lane's piece to its next
+    std::uint64_t row_bytes;  // by windows: each row is one dimension of windows
+    std::int64_t to_step;     // bytes from a lane's piece to its next piece
     std::int64_t from_step;
-    std::uint8_t step[kWorkDimensions];  // the same in places of each dimension
+    std::uint8_t step[kWorkDimensions];  // the same step, as a number of places in each dimension
     std::uint8_t dimensions;
     std::uint8_t swap_bytes;     // 0 to 16
     std::uint8_t element_bytes;  // 0: by windows
-    std::uint8_t access_bytes;   // loads and stores of an element, where it is aligned to less than its size
+    std::uint8_t access_bytes;   // bytes of one load or store, where elements are aligned to less than their size
 };
 
-// The number of the box that a unit belongs to. first_units[0] is 0; it has count + 1 entries.
+// Returns the number of the box that a unit belongs to. first_units[0] is 0, and first_units has count + 1 entries.
 PENSTOCK_HOST_DEVICE inline std::uint32_t find_box(const std::uint64_t* first_units, std::uint32_t count,
                                                    std::uint64_t unit) {
     std::uint32_t low = 0, high = count;  // first_units[low] <= unit < first_units[high]
@@ -63,15 +63,15 @@ PENSTOCK_HOST_DEVICE inline std::uint32_t find_box(const std::uint64_t* first_un
     return low;
 }
 
-// Where a lane is in a box.
+// The position of a lane in a box.
 struct BoxCursor {
     std::uint64_t index[kWorkDimensions];
-    std::int64_t to;  // bytes from the start of each side
+    std::int64_t to;  // in bytes from the start of each side
     std::int64_t from;
 };
 
 PENSTOCK_HOST_DEVICE inline std::uint64_t divided(std::uint64_t number, std::uint64_t divisor) {
-    if ((number | divisor) >> 32 == 0) {  // several times as fast
+    if ((number | divisor) >> 32 == 0) {  // much faster than a division of 64 bits
         return static_cast<std::uint32_t>(number) / static_cast<std::uint32_t>(divisor);
     }
     return number / divisor;
@@ -98,7 +98,7 @@ PENSTOCK_HOST_DEVICE inline BoxCursor cursor_at(const BoxWork& work, std::uint64
     return cursor;
 }
 
-// One step on. A dimension that is left by its end carries one place into the next.
+// Moves the cursor one step. A dimension that passes its end carries one place into the next.
 PENSTOCK_HOST_DEVICE inline void advance(const BoxWork& work, BoxCursor& cursor) {
     cursor.to += work.to_step;
     cursor.from += work.from_step;
@@ -106,7 +106,7 @@ PENSTOCK_HOST_DEVICE inline void advance(const BoxWork& work, BoxCursor& cursor)
     PENSTOCK_UNROLL
     for (unsigned d = 0; d < kWorkDimensions; ++d) {
         cursor.index[d] += work.step[d] + carry;
-        if (d + 1 >= work.dimensions) return;  // the last has no end: pieces are counted
+        if (d + 1 >= work.dimensions) return;  // the last dimension has no end, because pieces are counted
         carry = cursor.index[d] >= work.extents[d] ? 1 : 0;
         if (carry == 0) continue;
         cursor.index[d] -= work.extents[d];
@@ -142,7 +142,7 @@ PENSTOCK_HOST_DEVICE inline void store_aligned(unsigned char* to, const Element<
     memcpy(__builtin_assume_aligned(to, kBytes), &element, kBytes);
 }
 
-// Elements that are aligned to kAccess only.
+// Loads an element that is aligned to kAccess only.
 template <unsigned kBytes, unsigned kAccess>
 PENSTOCK_HOST_DEVICE inline Element<kBytes> load_in_parts(const unsigned char* from) {
     Element<kBytes> element;
@@ -213,7 +213,7 @@ PENSTOCK_HOST_DEVICE inline Element<kBytes> swapped(const Element<kBytes>& eleme
     constexpr unsigned kParts = Element<kBytes>::kParts;
     if (word == 0) return element;
     Element<kBytes> result;
-    const unsigned mirror = word >= 4 ? word / 4 - 1 : 0;  // of the place of a part in its word
+    const unsigned mirror = word >= 4 ? word / 4 - 1 : 0;  // reverses the place of a part in its word
     PENSTOCK_UNROLL
     for (unsigned i = 0; i < kParts; ++i) {
         const std::uint32_t part = mirror == 0   ? element.parts[i]
@@ -252,13 +252,13 @@ PENSTOCK_HOST_DEVICE inline std::uint64_t address_of(const void* memory) {
     return reinterpret_cast<std::uintptr_t>(memory);
 }
 
-// A window of the destination and the bytes [begin, end) of it that belong to a row, if any. Words of a row that is
-// swapped do not cross windows.
+// A window of the destination, and the bytes [begin, end) of it that belong to a row, if any. In a row with swapped
+// bytes no word crosses a window.
 struct BoxWindow {
-    unsigned char* to;          // of the window's first byte
-    const unsigned char* from;  // of the byte that goes there
+    unsigned char* to;          // the address of the window's first byte
+    const unsigned char* from;  // the address of that byte's source
     unsigned begin, end;
-    bool by_words;  // all of the window, from aligned words that lie in the row
+    bool by_words;  // the whole window is copied from aligned words inside the row
 };
 
 PENSTOCK_HOST_DEVICE inline BoxWindow window_at(const BoxWork& work, const BoxCursor& cursor) {
@@ -266,7 +266,7 @@ PENSTOCK_HOST_DEVICE inline BoxWindow window_at(const BoxWork& work, const BoxCu
     unsigned char* row_to = work.to + (cursor.to - passed);
     const unsigned char* row_from = work.from + (cursor.from - passed);
     const auto skew = static_cast<unsigned>(address_of(row_to) % kWindow);
-    const std::int64_t at = passed - skew;  // in the row; before it for some first windows
+    const std::int64_t at = passed - skew;  // offset in the row; negative for some first windows
     const std::int64_t left = static_cast<std::int64_t>(work.row_bytes) - at;
     BoxWindow window;
     window.to = row_to + at;
@@ -315,7 +315,7 @@ PENSTOCK_HOST_DEVICE inline void store_window(const BoxWindow& window, const Ele
     }
 }
 
-// Whole windows are asked for before the cut ones, whose bytes then come from the same lines and are there soon.
+// Loads whole windows first. The cut windows use the same cache lines, which then arrive sooner.
 PENSTOCK_HOST_DEVICE inline void move_windows(const BoxWork& work, std::uint64_t unit, unsigned lane) {
     std::uint64_t piece = unit * kPiecesPerUnit + lane;
     BoxCursor cursor = cursor_at(work, piece);
@@ -341,7 +341,7 @@ PENSTOCK_HOST_DEVICE inline void move_windows(const BoxWork& work, std::uint64_t
     }
 }
 
-// What one lane does of one unit of a box.
+// Moves one lane's pieces of one unit of a box.
 PENSTOCK_HOST_DEVICE inline void move_unit(const BoxWork& work, std::uint64_t unit, unsigned lane) {
     switch (work.element_bytes) {
         case 16: return move_elements<16>(work, unit, lane);

@@ -8,11 +8,11 @@
 namespace penstock::device {
 namespace {
 
-// A row of this many elements or more is moved by windows, unless its elements are wide by themselves.
+// Rows of at least this many elements move by windows, unless the elements are wide.
 constexpr std::uint64_t kLongRow = 16;
 constexpr unsigned kWide = 8;
 
-// The largest power of two, at most 16, that divides everything it was shown.
+// The largest power of two, at most 16, that divides all numbers it was given.
 class Alignment {
   public:
     void meet(std::uint64_t number) noexcept { bits_ |= number; }
@@ -37,7 +37,7 @@ void add_dimension(BoxWork& work, std::uint64_t extent, std::int64_t to_stride, 
     ++work.dimensions;
 }
 
-// Pieces that lie within a row, then the dimensions of the box.
+// Adds a dimension for the pieces of a row, and then the dimensions of the box.
 void add_dimensions(BoxWork& work, const Box& box, std::uint64_t in_row, std::uint64_t piece_bytes) {
     const auto stride = static_cast<std::int64_t>(piece_bytes);
     if (in_row > 1 || box.dimensions == 0) add_dimension(work, in_row, stride, stride);
@@ -48,7 +48,7 @@ void add_dimensions(BoxWork& work, const Box& box, std::uint64_t in_row, std::ui
     for (unsigned d = 0; d < work.dimensions; ++d) work.pieces *= work.extents[d];
 }
 
-// The next piece of a lane, written as places in each dimension.
+// Sets the step from a lane's piece to its next, as a number of places in each dimension.
 void set_step(BoxWork& work) {
     std::uint64_t pieces = kBoxLanes;
     for (unsigned d = 0; d < work.dimensions; ++d) {

@@ -1,5 +1,5 @@
-// From boxes to what a kernel is given: the widest access that all of a box allows, and units of like size. Pure, so
-// that it is tested without a GPU.
+// Turns boxes into the input of a kernel: the widest access that the whole box allows, and units of similar size. Pure,
+// so that tests need no GPU.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace penstock::device {
 
-// All boxes of a copy, simplified. Throws Error{invalid_argument} when one makes no sense.
+// Returns all boxes of a copy, simplified. Throws Error{invalid_argument} if one is invalid.
 std::vector<Box> simplified(std::span<const Box> boxes);
 
-// `box` is one that simplify_box made.
+// Requires: simplify_box made `box`.
 BoxWork plan_box(const Box& box);
 std::uint64_t units_of(const BoxWork& work) noexcept;
 

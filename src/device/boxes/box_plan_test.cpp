@@ -1,5 +1,5 @@
-// What a GPU does with boxes, played on the CPU: plans, units and lanes one after the other, against the reference. The
-// arrays end where the boxes end, so that the address sanitizer sees a lane that reads or writes beside them.
+// Runs what a GPU does with boxes on the CPU: plans, units and lanes one after the other, compared with the reference.
+// The arrays end where the boxes end, so that the address sanitizer notices a lane that leaves them.
 #include "device/boxes/box_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::vector<unsigned char> random_bytes(std::mt19937_64& random, std::uint64_t b
     return out;
 }
 
-// As the kernel does, with the units of all warps in the order of their numbers.
+// Moves boxes as the kernel does, with the units of all warps in the order of their numbers.
 void play(std::span<const Box> boxes) {
     std::vector<BoxWork> works;
     std::vector<std::uint64_t> first_units{0};

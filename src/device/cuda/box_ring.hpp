@@ -1,5 +1,5 @@
-// Tables of boxes on their way to a kernel: written in pinned memory, read by the kernel from device memory, because it
-// searches them. Reused in turn; a table is rewritten only after the kernel that read it is done.
+// Tables of boxes for a kernel. The host writes them in pinned memory. The kernel searches them in device memory. They
+// are reused in turn, and the host rewrites a table only after the kernel that reads it is done.
 #pragma once
 
 #include <array>
@@ -17,17 +17,18 @@ namespace penstock::device {
 
 class BoxRing {
   public:
-    static constexpr std::uint32_t kBoxes = 4096;  // of one table
+    static constexpr std::uint32_t kBoxes = 4096;  // in one table
     explicit BoxRing(int device_index);
 
-    // Queues the upload of a table of boxes (simplified, at most kBoxes) and says what to launch. Boxes of a fill read
-    // `pattern`, which goes along; it is empty for copies. Waits until the oldest table is free.
+    // Queues the upload of a table of boxes and returns what to launch. Requires: the boxes are simplified, and at most
+    // kBoxes. The boxes of a fill read `pattern`, which is uploaded too. It is empty for copies. Waits until the oldest
+    // table is free.
     BoxLaunch upload(std::span<const Box> boxes, std::span<const std::byte> pattern, cudaStream_t stream);
-    void used(cudaStream_t stream);  // the table uploaded last is read by work queued so far
+    void used(cudaStream_t stream);  // marks the last table as read by all work queued so far
 
   private:
     static constexpr std::size_t kTables = 2;
-    // A table begins with its pattern; works and first units follow.
+    // A table consists of its pattern, then works, then first units.
     static constexpr std::size_t kWorksOffset = kFillItemBytes;
     static constexpr std::size_t kTableBytes = kWorksOffset + kBoxes * (sizeof(BoxWork) + 8) + 8;
     struct Table {

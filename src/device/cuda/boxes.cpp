@@ -1,4 +1,4 @@
-// Boxes on a GPU: planned on the host, uploaded as tables, moved by one kernel for each table.
+// Boxes on a GPU: the host plans them and uploads tables, and one kernel moves the boxes of each table.
 #include <algorithm>
 #include <cstring>
 #include <vector>

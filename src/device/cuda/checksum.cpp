@@ -1,4 +1,4 @@
-// Checksums on a GPU: segments uploaded as tables, summed by one kernel for each table, joined on the host.
+// Checksums on a GPU: the host uploads tables of segments, one kernel sums each table, and the host joins the sums.
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +8,7 @@
 namespace penstock::device {
 
 struct ChecksumTable {
-    static constexpr std::size_t kSegments = 8192;  // 2 GiB of whole ones
+    static constexpr std::size_t kSegments = 8192;  // 2 GiB of whole segments
     ChecksumSegment segments[kSegments];
     std::uint64_t sums[kSegments];
 };

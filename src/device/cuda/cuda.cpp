@@ -1,5 +1,5 @@
-// A GPU behind the Device contract, through the static CUDA runtime. The runtime opens libcuda when first used, so this
-// file is part of builds that run on machines without a GPU; making a device creates no CUDA context.
+// A GPU behind the Device contract, through the static CUDA runtime. The runtime opens libcuda at first use, so builds
+// for machines without a GPU include this file too. Making a device creates no CUDA context.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -31,7 +31,7 @@ std::string bus_of(int index) {
     return cuda_worked(cudaDeviceGetPCIBusId(bus, sizeof bus, index)) ? bus : "";
 }
 
-// -1 in the file means that the kernel does not know or there is one node: unknown either way.
+// The file contains -1 if the kernel does not know, or if there is only one node.
 int numa_node_of(std::string bus) {
     std::transform(bus.begin(), bus.end(), bus.begin(), [](unsigned char c) { return std::tolower(c); });
     std::ifstream file("/sys/bus/pci/devices/" + bus + "/numa_node");
@@ -39,7 +39,7 @@ int numa_node_of(std::string bus) {
     return file >> node ? node : -1;
 }
 
-// The range of the allocation a pointer lies in; zeros where the driver cannot tell.
+// The allocation that contains a pointer, or zeros if the driver cannot tell.
 struct Extent {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
@@ -51,7 +51,7 @@ PointerAttribute find_pointer_attribute() noexcept {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
-    constexpr unsigned kSince = 4000;  // the version of the interface that brought the call
+    constexpr unsigned kSince = 4000;  // the version of the interface that added the call
     const cudaError_t code =
         cudaGetDriverEntryPointByVersion("cuPointerGetAttribute", &function, kSince, cudaEnableDefault, &found);
 #else
@@ -109,9 +109,9 @@ class CudaDevice final : public Device {
     bool registers_read_only_ = false;
     PointerAttribute pointer_attribute_ = nullptr;
     std::once_flag asked_;
-    DeviceInfo fixed_;              // all but how much memory there is
+    DeviceInfo fixed_;              // all fields but the free memory
     std::mutex mutex_;              // guards moved_
-    std::map<void*, void*> moved_;  // aligned pointer -> what CUDA gave, for allocations that CUDA did not align
+    std::map<void*, void*> moved_;  // aligned pointer -> pointer from CUDA, for allocations that CUDA did not align
 };
 
 DeviceInfo CudaDevice::info() {
@@ -181,7 +181,7 @@ void CudaDevice::release_unaligned(MemoryKind kind, void* memory) noexcept {
     }
 }
 
-// CUDA carves small allocations out of larger ones, at 512 bytes or so; files want pages.
+// CUDA aligns small allocations to 512 bytes or so, but files need pages.
 void* CudaDevice::allocate(MemoryKind kind, std::uint64_t bytes) {
     if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate", "0 bytes asked", "ask for at least 1");
     const ScopedCudaDevice scope(facts_.index);

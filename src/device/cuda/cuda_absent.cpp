@@ -1,4 +1,4 @@
-// What a build without nvcc answers when asked for a GPU: a reason, never a crash.
+// Replaces cuda.cpp in builds without nvcc: asking for a GPU gives a reason and never a crash.
 #include "penstock/device.hpp"
 
 namespace penstock {

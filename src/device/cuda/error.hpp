@@ -1,5 +1,5 @@
-// CUDA return codes as Errors. Every CUDA call goes through one of these; each leaves no pending error behind, so that
-// other users of the runtime in the same thread do not trip over ours.
+// Turns CUDA return codes into Errors. Every CUDA call goes through one of these functions. Each clears the pending
+// error, so that other users of the runtime in the same thread do not get it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,14 +30,14 @@ inline void cuda_check(cudaError_t code, const char* operation) {
     throw cuda_error(code, operation);
 }
 
-// For probing and for destructors: true when it worked, and nothing is left pending either way.
+// For probes and destructors. Returns whether the call worked, and clears a pending error.
 inline bool cuda_worked(cudaError_t code) noexcept {
     if (code == cudaSuccess) return true;
     static_cast<void>(cudaGetLastError());
     return false;
 }
 
-// Makes a device current for a scope. Callers' threads belong to callers: their device is put back.
+// Makes a device current for a scope, and then restores the device of the caller's thread.
 class ScopedCudaDevice {
   public:
     explicit ScopedCudaDevice(int index) {

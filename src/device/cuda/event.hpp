@@ -1,4 +1,4 @@
-// Events and owners of memory of a GPU. Events carry no timing and let the waiting thread sleep.
+// Events and memory owners of a GPU. Events record no timing and let the waiting thread sleep.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,7 +29,7 @@ class CudaEvent final : public Event {
     cudaEvent_t event_ = nullptr;
 };
 
-// Owned by a unique_ptr with CudaFreeHost.
+// Requires: the caller puts the result into a unique_ptr with CudaFreeHost.
 template <typename T>
 T* allocate_pinned(std::size_t count) {
     void* memory = nullptr;

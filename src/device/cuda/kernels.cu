@@ -1,8 +1,9 @@
 // Kernels of the CUDA device.
 //
-// copy_tasks: one warp a task, tasks dealt to blocks before warps, because a single SM pulls little from host memory
-// and the link is only filled from many of them. stamp and verify: grid-stride over the words of a range, two words a
-// step where memory allows. Word alignment is the file's; memory may be skewed against it, then bytes are assembled.
+// copy_tasks: one warp copies one task. Tasks are spread over blocks before warps, because one SM reads little from
+// host memory and only many SMs fill the link. stamp and verify: a grid-stride loop over the words of a range, two
+// words a step if the address allows. Words are aligned in the file. If the address is not aligned to them, the kernel
+// assembles them from bytes.
 #include <cuda_runtime.h>
 
 #include "device/cuda/kernels.hpp"
@@ -17,10 +18,10 @@ constexpr unsigned kWarpsPerBlock = kThreads / kWarp;
 
 __device__ std::uint64_t address(const void* memory) { return reinterpret_cast<std::uint64_t>(memory); }
 
-// Copies with loads and stores of T; both pointers are equally misaligned with respect to T.
+// Copies with loads and stores of T. Requires: both pointers have the same offset from T's alignment.
 template <typename T>
 __device__ void copy_span(unsigned char* to, const unsigned char* from, std::uint64_t bytes, unsigned lane) {
-    constexpr int kUnroll = 4;  // loads in flight for each lane: what hides the link's latency
+    constexpr int kUnroll = 4;  // loads in flight for each lane, which hide the latency of the link
     const std::uint64_t skew = (sizeof(T) - address(to) % sizeof(T)) % sizeof(T);
     const std::uint64_t head = skew < bytes ? skew : bytes;
     if (lane < head) to[lane] = from[lane];
@@ -37,7 +38,7 @@ __device__ void copy_span(unsigned char* to, const unsigned char* from, std::uin
     }
     for (; i < count; i += kWarp) body_to[i] = body_from[i];
     const std::uint64_t done = head + count * sizeof(T);
-    if (done + lane < bytes) to[done + lane] = from[done + lane];  // fewer than sizeof(T) <= 16 bytes are left
+    if (done + lane < bytes) to[done + lane] = from[done + lane];  // at most 15 bytes are left
 }
 
 __device__ void copy_task(const CopyTask& task, unsigned lane) {
@@ -61,9 +62,10 @@ __global__ void __launch_bounds__(kThreads) copy_tasks(const CopyTask* tasks, un
     for (unsigned i = first; i < count; i += gridDim.x * kWarpsPerBlock) copy_task(tasks[i], lane);
 }
 
-// The range cut at the file's word boundaries (as split_stamp of stamp_host.hpp, which nvcc does not read).
+// The range, cut at the file's word boundaries. Does the same as split_stamp of stamp_host.hpp, which nvcc does not
+// read.
 struct Words {
-    unsigned char* memory;  // of the first whole word
+    unsigned char* memory;  // the address of the first whole word
     std::uint64_t count;
     std::uint64_t first;  // word index in the file
     std::uint64_t head_bytes, tail_bytes;
@@ -76,7 +78,7 @@ __host__ __device__ Words words_of(const StampRange& range) {
             (range.bytes - head) % 8};
 }
 
-// Index in the range of the cut byte this thread looks after, if it has one: heads and tails have at most 7 bytes each.
+// Finds the byte of a cut word that this thread handles, if any. Heads and tails have at most 7 bytes each.
 __device__ bool cut_byte(const StampRange& range, const Words& words, std::uint64_t* index) {
     if (blockIdx.x != 0 || threadIdx.x >= 16) return false;
     const std::uint64_t place = threadIdx.x % 8;
@@ -128,7 +130,7 @@ struct Finding {
     }
 };
 
-// One atomic of each kind for a warp that found something; none for the usual warp that did not.
+// A warp that found something makes one atomic operation of each kind. Other warps make none.
 __device__ void report(Finding finding, StampResult* result) {
     if (!__any_sync(~0u, finding.bad_bytes != 0)) return;
     for (int step = kWarp / 2; step > 0; step /= 2) {
@@ -167,7 +169,7 @@ __global__ void __launch_bounds__(kThreads) verify_stamp(StampRange range, Words
     report(finding, result);
 }
 
-// Enough blocks to fill the device, no more than there is work for.
+// Returns enough blocks to fill the device, but no more than there is work for.
 unsigned blocks_for(std::uint64_t words, int processors) {
     const std::uint64_t wanted = (words / 2 + kThreads - 1) / kThreads;
     const std::uint64_t most = static_cast<std::uint64_t>(processors) * 8;

@@ -1,5 +1,5 @@
-// Launchers of the device kernels: batched copies, boxes, checksums, stamps and their checks. Plain types only, so that
-// both nvcc and the host compiler read it. Each returns the launch's error; none waits.
+// Launchers of the device kernels: batched copies, boxes, checksums, stamps and their checks. They use plain types
+// only, so that nvcc and the host compiler can read this file. Each returns the error of its launch, and none waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,14 +8,14 @@
 
 namespace penstock::device {
 
-// What one warp copies. A piece of a batch becomes one or more of these.
+// What one warp copies. A piece of a batch becomes one or more tasks.
 struct CopyTask {
     void* destination;
     const void* source;
     std::uint64_t bytes;
 };
 
-// In device memory; the host sets {0, ~0} before a check.
+// In device memory. The host sets it to {0, ~0} before a check.
 struct StampResult {
     unsigned long long bad_bytes;
     unsigned long long first_bad_offset;
@@ -30,9 +30,9 @@ struct StampRange {
 
 struct BoxWork;
 
-// Boxes in device memory: see box_lanes.hpp. There is at least one unit.
+// Boxes in device memory: see box_lanes.hpp. Requires: units > 0.
 struct BoxLaunch {
-    const std::uint64_t* first_units = nullptr;  // count + 1
+    const std::uint64_t* first_units = nullptr;  // count + 1 entries
     const BoxWork* works = nullptr;
     std::uint32_t count = 0;
     std::uint64_t units = 0;
@@ -40,14 +40,14 @@ struct BoxLaunch {
 
 struct ChecksumSegment;
 
-// Segments in device memory, see checksum_lanes.hpp, and room for as many sums. There is at least one.
+// Segments in device memory (see checksum_lanes.hpp), and room for as many sums. Requires: count > 0.
 struct ChecksumLaunch {
     const ChecksumSegment* segments = nullptr;
     std::uint64_t* sums = nullptr;
     std::uint32_t count = 0;
 };
 
-// `tasks` lies in memory the device can read until the kernel is done. `processors` is the device's number of SMs.
+// Requires: the device can read `tasks` until the kernel is done. `processors` is the device's number of SMs.
 cudaError_t launch_copy_tasks(const CopyTask* tasks, std::uint32_t count, int processors, cudaStream_t stream);
 cudaError_t launch_stamp(const StampRange& range, int processors, cudaStream_t stream);
 cudaError_t launch_verify_stamp(const StampRange& range, StampResult* result, int processors, cudaStream_t stream);

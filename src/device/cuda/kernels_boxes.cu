@@ -1,5 +1,5 @@
-// The kernel that moves boxes: warps take units by their number, so that one huge box and thousands of small ones
-// spread over the device alike. What a warp does with a unit is box_lanes.hpp.
+// The kernel that moves boxes. Warps take units by their number, so that one huge box and thousands of small ones
+// spread over the device equally. box_lanes.hpp says what a warp does with a unit.
 #include <cuda_runtime.h>
 
 #include "device/boxes/box_lanes.hpp"

@@ -1,4 +1,4 @@
-// The kernels that sum segments of memory, a warp for each. What a lane does is checksum_lanes.hpp.
+// The kernels that sum segments of memory, one warp for each segment. checksum_lanes.hpp says what a lane does.
 #include <cuda_runtime.h>
 
 #include "device/checksum_lanes.hpp"
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     sum_crc(const ChecksumSegment* __restrict__ segments, std::uint64_t* __restrict__ sums, unsigned count) {
     __shared__ CrcTables tables;
-    fill_by_word(tables, threadIdx.x);  // as many threads as entries
+    fill_by_word(tables, threadIdx.x);  // there are as many threads as entries
     __syncthreads();
     fill_by_row(tables, threadIdx.x);
     __syncthreads();

@@ -1,5 +1,5 @@
-// Queueing work on a GPU. Copies are the copy engines' business; batches of small pieces are one kernel, because each
-// cudaMemcpyAsync costs about 2.2 us whatever its size.
+// See stream.hpp. The copy engines make single copies. One kernel copies a batch of small pieces, because each
+// cudaMemcpyAsync costs about 2.2 us, whatever its size.
 #include "device/cuda/stream.hpp"
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 namespace penstock::device {
 namespace {
 
-constexpr std::uint64_t kKernelPieceBytes = 256 * kKiB;  // larger pieces go to the copy engine
-constexpr std::uint64_t kTaskBytes = 8 * kKiB;           // of one warp
-constexpr auto kSpin = std::chrono::microseconds(5);     // waits shorter than this are not worth a sleep
+constexpr std::uint64_t kKernelPieceBytes = 256 * kKiB;  // the copy engine copies larger pieces
+constexpr std::uint64_t kTaskBytes = 8 * kKiB;           // that one warp copies
+constexpr auto kSpin = std::chrono::microseconds(5);     // shorter waits spin
 constexpr auto kFirstSleep = std::chrono::microseconds(20), kLongestSleep = std::chrono::microseconds(200);
 
 CudaEvent& as_cuda(Event& event) {

@@ -19,16 +19,16 @@ namespace penstock::device {
 struct CudaFacts {
     int index = 0;
     int processors = 1;                // SMs
-    bool kernels_reach_pinned = true;  // registered host memory has one address on both sides
+    bool kernels_reach_pinned = true;  // registered host memory has the same address on the host and on the device
 };
 
-// Pinned tables of copy tasks, reused in turn. A table is rewritten only after the kernel that read it is done.
+// Pinned tables of copy tasks, reused in turn. The host rewrites a table only after the kernel that reads it is done.
 class TaskRing {
   public:
-    static constexpr std::uint32_t kTasks = 2048;  // of one table
+    static constexpr std::uint32_t kTasks = 2048;  // in one table
     explicit TaskRing(int device_index);
     CopyTask* next();                // waits until the oldest table is free
-    void used(cudaStream_t stream);  // the table handed out last is read by work queued so far
+    void used(cudaStream_t stream);  // marks the last table as read by all work queued so far
 
   private:
     static constexpr std::size_t kTables = 4;
@@ -43,7 +43,7 @@ class TaskRing {
 struct ChecksumSegment;
 struct ChecksumTable;
 
-// Segments on their way to a kernel and their sums on the way back.
+// Segments for a kernel, and the sums that it returns.
 struct ChecksumTables {
     ChecksumTables();
     std::unique_ptr<ChecksumTable, CudaFreeHost> pinned;
@@ -77,11 +77,11 @@ class CudaStream final : public Stream {
 
     CudaFacts facts_;
     cudaStream_t stream_ = nullptr;
-    std::unique_ptr<TaskRing> ring_;                // made by the first batch
-    std::unique_ptr<BoxRing> box_ring_;             // made by the first boxes
-    std::unique_ptr<ChecksumTables> checksums_;     // made by the first checksum
-    CopyTask* tasks_ = nullptr;                     // the table being filled
-    std::unique_ptr<StampResult, CudaFree> found_;  // made by the first check, as the next
+    std::unique_ptr<TaskRing> ring_;                // created by the first batch
+    std::unique_ptr<BoxRing> box_ring_;             // created by the first boxes
+    std::unique_ptr<ChecksumTables> checksums_;     // created by the first checksum
+    CopyTask* tasks_ = nullptr;                     // the table that is being filled
+    std::unique_ptr<StampResult, CudaFree> found_;  // created by the first check, like found_host_
     std::unique_ptr<StampResult, CudaFreeHost> found_host_;
 };
 

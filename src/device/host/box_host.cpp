@@ -11,9 +11,10 @@
 namespace penstock::device {
 namespace {
 
-constexpr std::uint64_t kPatternBytes = 4 * kKiB;  // of a row of repeated items, at most; an item is at least one
+// bytes of a row of repeated items, at most; a row has at least one item
+constexpr std::uint64_t kPatternBytes = 4 * kKiB;
 
-// The innermost dimension of a box.
+// A row: the innermost dimension of a box.
 struct Row {
     std::byte* to;
     const std::byte* from;
@@ -48,7 +49,7 @@ struct Wide {
 };
 Wide reversed(Wide word) { return {reversed(word.high), reversed(word.low)}; }
 
-// Each word is read whole before it is written: source and destination may be the same.
+// Reads each word whole before writing it, because source and destination may be the same memory.
 template <class Word>
 void swap_items(const Row& row) {
     for (std::uint64_t i = 0; i < row.items; ++i) {
@@ -97,7 +98,7 @@ void move_dimension(const Box& box, std::uint32_t dimension, Row row, MoveRow mo
     throw Error(ErrorCode::invalid_argument, "fill boxes", cause, advice);
 }
 
-// `box` repeats one item `items` times in each row of `bytes`; its innermost dimension is that row when there are more.
+// Adds a box that repeats one item `items` times in each row. Its innermost dimension is that row.
 void add_rows(BoxFill& fill, Box box, std::uint64_t items, std::uint64_t in_pattern) {
     const std::uint32_t last = box.dimensions - 1;
     const std::uint64_t item_bytes = box.item_bytes, whole = items / in_pattern, rest = items % in_pattern;
@@ -135,7 +136,7 @@ BoxFill plan_fill(std::span<const Box> boxes, std::span<const std::byte> item) {
         refuse("an item of " + std::to_string(item.size()) + " bytes",
                "give 1 to " + std::to_string(kFillItemBytes) + " bytes; copy one box to the others for more");
     }
-    // A whole number of 16-byte vectors where the item allows, so that rows stay aligned.
+    // If the item allows, the pattern is a whole number of vectors of 16 bytes, so that rows stay aligned.
     std::uint64_t in_pattern = std::max<std::uint64_t>(1, kPatternBytes / item.size());
     if (in_pattern > 16) in_pattern = align_down(in_pattern, 16);
     BoxFill fill;

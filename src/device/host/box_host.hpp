@@ -1,4 +1,4 @@
-// Boxes moved by the CPU: what the emulated device does in stream order, and what a context does for plain host memory.
+// Boxes that the CPU moves: in stream order for the emulated device, and at once for a context's plain host memory.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 
 namespace penstock::device {
 
-// Of boxes that simplify_box made; others are moved too, slowly. Not more at once than the memory it touches allows.
+// Moves one box. Fast for boxes that simplify_box made, slow for others. Thread-safe for boxes that share no bytes.
 void copy_box_on_host(const Box& box) noexcept;
 
-// A fill is a copy that reads one place again and again. Where the destination is contiguous, that place holds the item
-// many times, so that rows are long enough to be moved fast.
+// A fill is a copy that reads one place again and again. If the destination is contiguous, that place holds the item
+// many times, so that rows are long enough to move fast.
 struct BoxFill {
     std::vector<std::byte> pattern;
-    std::vector<Box> boxes;  // `source` of each is to be the pattern, wherever it is put
+    std::vector<Box> boxes;  // the caller sets `source` of each box to its copy of the pattern
 };
-// Throws Error{invalid_argument}: boxes of other items, an item of 0 or more than kFillItemBytes, words to swap.
+// Throws Error{invalid_argument} if a box has another item size, if the item has 0 or more than kFillItemBytes bytes,
+// or if words are to be swapped.
 BoxFill plan_fill(std::span<const Box> boxes, std::span<const std::byte> item);
 
 }  // namespace penstock::device

@@ -1,7 +1,7 @@
-// The emulated GPU: the Device contract on ordinary memory, so that everything runs and is tested without a GPU.
+// The emulated GPU: the Device contract on ordinary memory, so that everything can run and be tested without a GPU.
 //
-// Separate memory that knows its pointers, asynchronous in-order streams, and a cost model. It is deliberately as
-// unforgiving as a GPU: wild pointers are errors, and what is not ordered by an event is not ordered.
+// It has separate memory with a table of its pointers, asynchronous in-order streams, and a cost model. It is as strict
+// as a GPU on purpose: invalid pointers are errors, and only events order the work of different streams.
 #include <utility>
 
 #include "device/host/host_memory.hpp"
@@ -56,7 +56,7 @@ class HostDevice final : public Device {
 
   private:
     std::string name_ = "host";
-    std::shared_ptr<HostMemory> memory_;  // streams keep it too
+    std::shared_ptr<HostMemory> memory_;  // streams share it
     HostCostModel cost_;
     bool registers_mappings_;
 };

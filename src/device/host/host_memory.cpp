@@ -1,4 +1,4 @@
-// The table behind the emulated GPU's memory: private anonymous mappings, page-aligned, touched when first used.
+// See host_memory.hpp. Memory is private anonymous mappings, aligned to pages and allocated by the kernel at first use.
 #include "device/host/host_memory.hpp"
 
 #include <sys/mman.h>
@@ -88,7 +88,7 @@ void* HostMemory::allocate(MemoryKind kind, std::uint64_t bytes) {
 }
 
 void HostMemory::erase(const void* memory, bool owned) noexcept {
-    std::shared_ptr<const HostRegion> last;  // unmapped after the lock is gone
+    std::shared_ptr<const HostRegion> last;  // unmapped after the lock is released
     const std::unique_lock lock(mutex_);
     const auto at = regions_.find(address(memory));
     if (at == regions_.end() || at->second->owned() != owned) return;

@@ -1,8 +1,8 @@
-// Memory of the emulated GPU: separate allocations, known by address, counted against a capacity.
+// Memory of the emulated GPU: separate allocations, found by address and counted against a capacity.
 //
-// A GPU knows every pointer it owns and faults on the others; this table gives the emulation the same knowledge, so
-// that wild, stale and foreign pointers show in tests without a GPU. A region stays mapped while somebody holds it:
-// releasing memory under a running copy is reported by the next look-up instead of crashing in the middle of the copy.
+// A GPU knows every pointer that it owns and faults on others. This table gives the emulation the same knowledge, so
+// that tests without a GPU notice invalid, stale and foreign pointers. A region stays mapped while any shared_ptr holds
+// it. So releasing memory during a copy does not crash the copy, and the next look-up reports it.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@
 
 namespace penstock::device {
 
-// One allocation, or one registered range of somebody else's memory (`owned` false).
+// One allocation, or one registered range of memory that belongs to the caller (`owned` is false).
 class HostRegion {
   public:
     HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind) : base_(base), bytes_(bytes), kind_(kind) {}
-    // Unmaps on destruction and gives `bytes` back to `used`.
+    // The destructor unmaps the memory and subtracts `bytes` from `used`.
     HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind, std::shared_ptr<std::atomic<std::uint64_t>> used);
     ~HostRegion();
     HostRegion(const HostRegion&) = delete;
@@ -45,13 +45,13 @@ class HostMemory {
     explicit HostMemory(std::uint64_t capacity_bytes);  // 0: half of the machine's memory
 
     void* allocate(MemoryKind kind, std::uint64_t bytes);  // throws Error{out_of_memory}
-    void release(const void* memory) noexcept;             // unknown pointers are ignored
+    void release(const void* memory) noexcept;             // ignores unknown pointers
     bool register_range(void* memory, std::uint64_t bytes, std::string& why);
     void unregister_range(const void* memory) noexcept;
 
-    // The region that contains the address; nullptr when there is none.
+    // Returns the region that contains the address, or nullptr.
     std::shared_ptr<const HostRegion> find(const void* memory) const;
-    // The region a copy engine may use as the device side of [memory, memory + bytes); nullptr when there is none.
+    // Returns the region that contains [memory, memory + bytes) and may be the device side of a copy, or nullptr.
     std::shared_ptr<const HostRegion> find_device_side(const void* memory, std::uint64_t bytes) const;
 
     std::uint64_t capacity_bytes() const noexcept { return capacity_bytes_; }
@@ -63,10 +63,10 @@ class HostMemory {
     void reserve(MemoryKind kind, std::uint64_t bytes);
 
     mutable std::shared_mutex mutex_;  // guards regions_
-    Regions regions_;                  // by base address; never overlapping
+    Regions regions_;                  // by base address, without overlaps
     std::uint64_t capacity_bytes_;
     std::shared_ptr<std::atomic<std::uint64_t>> used_bytes_;   // device and managed memory
-    std::shared_ptr<std::atomic<std::uint64_t>> other_bytes_;  // pinned and system memory: counted, not limited
+    std::shared_ptr<std::atomic<std::uint64_t>> other_bytes_;  // pinned and system memory: counted but not limited
 };
 
 }  // namespace penstock::device

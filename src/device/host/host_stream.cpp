@@ -1,5 +1,5 @@
-// Running the emulated GPU's queues. Small unthrottled work on an idle stream runs in the caller's thread: still in
-// order, and without the cost of waking another thread.
+// See host_stream.hpp. Small unthrottled work on an idle stream runs in the caller's thread. It is still in order, and
+// saves the cost of waking another thread.
 #include "device/host/host_stream.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace penstock::device {
 namespace {
 
 constexpr std::uint64_t kInlineBytes = 64 * kKiB;
-// Memory of a throttled copy moves this long before its modelled end: an assumed speed of memcpy.
+// The assumed speed of memcpy: a throttled copy moves its bytes this long before its modelled end.
 constexpr double kMemcpyBytesPerSecond = 8e9;
 
 std::chrono::nanoseconds seconds(double value) noexcept {
@@ -36,7 +36,7 @@ HostEvent& as_host(Event& event) {
 void HostMarker::finish(const std::optional<ErrorInfo>& failure) {
     const std::lock_guard lock(mutex_);
     failure_ = failure;
-    done_.store(true, std::memory_order_release);  // pairs with done()
+    done_.store(true, std::memory_order_release);  // Pairs with: the load in done().
     finished_.notify_all();
 }
 
@@ -121,8 +121,8 @@ void HostStream::submit(std::uint64_t bytes, Work work) {
     }
 }
 
-// The source may be a registered mapping whose file was cut short. A GPU has its pages pinned and reads on; here the
-// copy would end the process.
+// The source may be a registered mapping whose file was cut short. A GPU has pinned the pages and reads on. Here a
+// plain copy would end the process.
 void HostStream::copy_now(void* destination, const void* source, std::uint64_t bytes) const {
     if (!guard_.usable()) {
         std::memcpy(destination, source, bytes);
@@ -145,7 +145,7 @@ void HostStream::start_thread() {
 void HostStream::enqueue(Work work) {
     {
         const std::lock_guard lock(mutex_);
-        start_thread();  // first: work that nobody would do must not be counted
+        start_thread();  // first, because work without a thread must not be counted
         queue_.push_back(std::move(work));
         pending_.fetch_add(1, std::memory_order_relaxed);
     }
@@ -161,9 +161,10 @@ void HostStream::run_queue() {
         queue_.pop_front();
         lock.unlock();
         execute(work);
-        work = Work{};  // lets go of captured memory before the stream counts as idle
+        work = Work{};  // releases captured memory before the stream counts as idle
         lock.lock();
-        if (pending_.fetch_sub(1, std::memory_order_release) == 1) emptied_.notify_all();  // pairs with idle()
+        // Pairs with: the load in idle().
+        if (pending_.fetch_sub(1, std::memory_order_release) == 1) emptied_.notify_all();
     }
 }
 
@@ -178,7 +179,7 @@ void HostStream::synchronize() {
     raise_failure();
 }
 
-// Absolute times: what one copy oversleeps, the next one does not wait for.
+// Sleeps until absolute times, so that the next copy makes up for a copy that slept too long.
 void HostStream::move(std::uint64_t bytes, Clock::time_point issued, const std::function<void()>& copy_bytes) {
     if (!cost_.throttled()) return copy_bytes();
     busy_until_ = std::max(busy_until_, issued) + cost_.cost(bytes);
@@ -226,7 +227,7 @@ void HostStream::copy_batch(CopyDirection direction, std::span<const CopyPiece> 
     submit(total, {[=, this, kept = std::vector<CopyPiece>(pieces.begin(), pieces.end())] {
                        move(total, issued, [&] {
                            for (const CopyPiece& piece : kept) {
-                               // A kernel touches both sides: the host side has to be device-visible too.
+                               // A kernel touches both sides, so the host side must be visible to the device too.
                                if (piece.bytes == 0) continue;
                                const auto to = require("copy_batch", piece.destination, piece.bytes);
                                const auto from = require("copy_batch", piece.source, piece.bytes);
@@ -286,7 +287,7 @@ std::vector<std::uint32_t> HostStream::checksums(ChecksumKind kind, std::span<co
     for (const ChecksumRange& range : ranges) total += range.bytes;
     submit(total, {[&, this] {
                        for (const ChecksumRange& range : ranges) {
-                           std::shared_ptr<const HostRegion> region;  // none for no bytes, which lie anywhere
+                           std::shared_ptr<const HostRegion> region;  // empty ranges may lie anywhere
                            if (range.bytes != 0) region = require("checksums", range.memory, range.bytes);
                            found.push_back(checksum(kind, {static_cast<const std::byte*>(range.memory), range.bytes}));
                        }
@@ -309,7 +310,7 @@ void HostStream::move_boxes(const std::vector<Box>& boxes) const {
         return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(first) +
                                              static_cast<std::uint64_t>(span.low));
     };
-    std::shared_ptr<const HostRegion> to, from;  // most boxes lie where the one before did
+    std::shared_ptr<const HostRegion> to, from;  // most boxes lie in the same region as the previous one
     for (const Box& box : boxes) {
         const ByteSpan written = destination_span(box), read = source_span(box);
         const void* writes = begin(box.destination, written);

@@ -1,8 +1,8 @@
 // Streams and events of the emulated GPU: in-order queues, each run by a thread of its own.
 //
-// What must stay true: work of one stream runs in order; work of two streams overlaps unless an event orders it; memory
-// moves late in a throttled copy, so that reading a destination, or reusing a source, too early shows. Errors found
-// while work runs stay with the stream: every later call on it throws them, as on a GPU.
+// Ensures: the work of one stream runs in order. The work of two streams overlaps unless an event orders it. A
+// throttled copy moves its bytes late, so that tests notice a caller that reads the destination or reuses the source
+// too early. An error during work stays with the stream, and every later call on the stream throws it, as on a GPU.
 #pragma once
 
 #include <atomic>
@@ -21,13 +21,13 @@
 
 namespace penstock::device {
 
-// One recording of an event. Recording again makes a new marker, so waits keep the point they were made for.
+// One recording of an event. Recording again makes a new marker, so a wait keeps the point that it was made for.
 class HostMarker {
   public:
     void finish(const std::optional<ErrorInfo>& failure);
-    bool done() const noexcept { return done_.load(std::memory_order_acquire); }  // pairs with finish
+    bool done() const noexcept { return done_.load(std::memory_order_acquire); }  // Pairs with: the store in finish().
     bool wait(Deadline deadline);
-    const std::optional<ErrorInfo>& failure() const noexcept { return failure_; }  // meaningful once done
+    const std::optional<ErrorInfo>& failure() const noexcept { return failure_; }  // valid after done()
 
   private:
     std::mutex mutex_;
@@ -41,7 +41,7 @@ class HostEvent final : public Event {
     bool done() override;
     bool wait(Deadline deadline) override;
     std::shared_ptr<HostMarker> renew();
-    std::shared_ptr<HostMarker> latest() const;  // nullptr: never recorded
+    std::shared_ptr<HostMarker> latest() const;  // nullptr: the event was never recorded
 
   private:
     mutable std::mutex mutex_;  // guards latest_
@@ -77,16 +77,17 @@ class HostStream final : public Stream {
   private:
     os::FaultGuard guard_;
     struct Work {
-        std::function<void()> run;           // may throw Error: it sticks to the stream
-        std::shared_ptr<HostMarker> marker;  // finished after run, also on a failed stream
+        std::function<void()> run;           // may throw Error, which stays with the stream
+        std::shared_ptr<HostMarker> marker;  // finished after `run`, also on a failed stream
     };
 
-    bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }  // pairs with finish_one
+    // Pairs with: fetch_sub in run_queue().
+    bool idle() const noexcept { return pending_.load(std::memory_order_acquire) == 0; }
     void submit(std::uint64_t bytes, Work work);
     void enqueue(Work work);
     void move_boxes(const std::vector<Box>& boxes) const;
     void copy_now(void* destination, const void* source, std::uint64_t bytes) const;
-    void start_thread();  // needs mutex_; throws Error{out_of_memory}
+    void start_thread();  // Requires: the caller holds mutex_. Throws Error{out_of_memory}.
     void execute(Work& work);
     void run_queue();
     void drain();
@@ -97,7 +98,7 @@ class HostStream final : public Stream {
 
     std::shared_ptr<HostMemory> memory_;
     HostCostModel cost_;
-    Clock::time_point busy_until_{};  // modelled end of the last copy; of whichever thread executes
+    Clock::time_point busy_until_{};  // modelled end of the last copy; used by the thread that executes work
     mutable std::mutex mutex_;        // guards queue_, stop_, failure_
     std::condition_variable queued_;
     std::condition_variable emptied_;
@@ -106,7 +107,7 @@ class HostStream final : public Stream {
     std::atomic<bool> failed_{false};        // failure_ is set
     std::atomic<std::uint64_t> pending_{0};  // queued or running
     bool stop_ = false;
-    std::thread thread_;  // started with the first work that needs it
+    std::thread thread_;  // started by the first work that needs it
 };
 
 }  // namespace penstock::device

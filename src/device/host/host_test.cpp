@@ -1,4 +1,4 @@
-// What only the emulated GPU promises: modelled time, faults on wild pointers, and exposing missing waits.
+// What only the emulated GPU promises: modelled time, faults on invalid pointers, and noticing missing waits.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -86,7 +86,7 @@ TEST(HostDevice, a_source_reused_too_early_shows_in_the_destination) {
     HostBench host({.latency_ns = 100'000'000});
     std::memset(host.pinned, 1, kBytes);
     host.stream->copy(CopyDirection::to_device, host.block, host.pinned, kBytes);
-    std::memset(host.pinned, 2, kBytes);  // the bug: the copy has not read it yet
+    std::memset(host.pinned, 2, kBytes);  // the bug that the device must show: the copy has not read it yet
     host.stream->synchronize();
     host.copy_down();
     host.stream->synchronize();
@@ -126,7 +126,7 @@ TEST(HostDevice, an_earlier_recording_still_orders_after_the_event_is_recorded_a
     for (int i = 0; i < 3; ++i) slow->copy(CopyDirection::to_host, host.pinned, host.block, 16);
     slow->record(*host.event);
     waiter->wait(*host.event);
-    host.stream->record(*host.event);  // an idle stream: done at once
+    host.stream->record(*host.event);  // on an idle stream this is done at once
     EXPECT_TRUE(host.event->done());
     waiter->synchronize();
     EXPECT_GE(seconds_since(start), 0.149);
@@ -197,7 +197,8 @@ TEST(HostDevice, memory_and_streams_outlive_the_device_handle) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // both need address space of their own
-// Ends the process: 0 when queueing work that needs a thread was refused with out_of_memory, else the code given.
+// Ends the process with 0 if queueing work that needs a thread was refused with out_of_memory, and with another code if
+// not.
 void queue_work_without_room_for_a_thread(std::uint64_t spare_bytes) {
     const HostBench bench({});
     std::uint64_t pages = 0;
@@ -215,7 +216,7 @@ void queue_work_without_room_for_a_thread(std::uint64_t spare_bytes) {
 }
 
 TEST(HostStream, without_a_thread_queued_work_is_an_error_and_not_a_hang) {
-    // A process of its own: this one has stacks of earlier threads that a new thread could take.
+    // Runs in a process of its own, because this one has stacks of earlier threads that a new thread could reuse.
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     EXPECT_EXIT(queue_work_without_room_for_a_thread(1 << 20), testing::ExitedWithCode(0), "");
     EXPECT_EXIT(queue_work_without_room_for_a_thread(1 << 30), testing::ExitedWithCode(7), "");  // negative control

@@ -1,4 +1,4 @@
-// Stamping on the CPU, for the emulated device. Words are written in little-endian order whatever the host's order is.
+// See stamp_host.hpp. Words are little-endian on every host.
 #include "device/host/stamp_host.hpp"
 
 #include <bit>

@@ -1,7 +1,7 @@
-// The stamped pattern (penstock/stamp.hpp) written and checked on the CPU.
+// The stamped pattern (penstock/stamp.hpp), written and checked on the CPU.
 //
-// Counting rule, the same on every device: a wrong whole word counts 8 bytes and is named by the word's offset; bytes
-// of a word that the range cuts (its head and tail) count one by one and are named by their own offset.
+// All devices count in the same way. A wrong whole word counts as 8 bytes and is reported by the word's offset. Bytes
+// of a word that the range cuts, at its head or tail, count one by one and are reported by their own offsets.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ void stamp_on_host(void* memory, std::uint64_t bytes, std::uint64_t file_offset,
 StampCheck check_stamp_on_host(const void* memory, std::uint64_t bytes, std::uint64_t file_offset,
                                std::uint64_t seed) noexcept;
 
-// How a byte range divides into the bytes before its first whole word, whole words, and bytes after the last.
+// Splits a byte range into the bytes before its first whole word, its whole words, and the bytes after the last one.
 struct StampSplit {
     std::uint64_t head_bytes = 0;
     std::uint64_t words = 0;

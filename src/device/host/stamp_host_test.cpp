@@ -1,4 +1,4 @@
-// Stamps on the CPU against their definition, byte by byte: every device's stamps are compared with these.
+// Stamps on the CPU against their definition, byte by byte. The stamps of every device are compared with these.
 #include "device/host/stamp_host.hpp"
 
 #include <gtest/gtest.h>
