@@ -1,4 +1,4 @@
-// See box.hpp. Strides are checked before any arithmetic on them, so that no number here overflows.
+// See box.hpp. Strides are checked before any arithmetic on them, so that nothing here overflows.
 #include "penstock/box.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
     throw Error(ErrorCode::invalid_argument, "lay out a box", cause, advice);
 }
 
-// Innermost dimension first.
+// The innermost dimension comes first.
 struct Layout {
     Box box;
     std::array<BoxDimension, kArrayDimensions> all{};
@@ -26,7 +26,7 @@ struct Layout {
     }
 };
 
-// Modulo 2^64, as addresses are: what the numbers say was checked before.
+// Moves modulo 2^64, like addresses. Requires: the result was checked before.
 template <class Pointer>
 void move_by(Pointer*& pointer, std::uint64_t steps, std::int64_t stride) {
     const std::uint64_t distance = steps * static_cast<std::uint64_t>(stride);
@@ -67,14 +67,14 @@ void check_numbers(const Box& item, std::span<const BoxDimension> dimensions) {
     static_cast<void>(byte_span(item.item_bytes, all, {from.data(), dimensions.size()}));
 }
 
-// From the last item of a dimension to the first instead: the destination then climbs.
+// Reverses a dimension so that the destination ascends.
 void turn(Box& box, BoxDimension& dimension) {
     move_by(box, dimension.extent - 1, dimension);
     dimension.destination_stride = -dimension.destination_stride;
     dimension.source_stride = -dimension.source_stride;
 }
 
-// Sorted by destination: each dimension must step over all that lies within it.
+// Requires: dimensions are sorted by destination stride. Each must step over all bytes of the inner ones.
 void check_apart(Layout& layout) {
     std::uint64_t inner = layout.box.item_bytes;
     for (const BoxDimension& dimension : layout.dimensions()) {
@@ -143,7 +143,7 @@ void hand_over(Box box, std::span<const BoxDimension> dimensions, const std::fun
     take(box);
 }
 
-// One box for each place in the dimensions with the fewest items, so that the boxes are large and few.
+// Makes one box for each place in the dimensions with the fewest items, so that the boxes are large and few.
 void hand_over_each(Layout& layout, const std::function<void(const Box&)>& take) {
     if (layout.count <= kBoxDimensions) return hand_over(layout.box, layout.dimensions(), take);
     const auto all = layout.dimensions();
@@ -178,7 +178,7 @@ ByteSpan byte_span(std::uint64_t item_bytes, std::span<const std::uint64_t> exte
         std::int64_t reach = 0;
         bool overflow = extents[i] > kMost ||
                         __builtin_mul_overflow(static_cast<std::int64_t>(extents[i] - 1), strides[i], &reach);
-        overflow |= reach == std::numeric_limits<std::int64_t>::min();  // has no opposite
+        overflow |= reach == std::numeric_limits<std::int64_t>::min();  // has no positive counterpart
         std::int64_t& end = reach < 0 ? span.low : span.high;
         overflow = overflow || __builtin_add_overflow(end, reach, &end);
         if (overflow) {

@@ -1,4 +1,4 @@
-// The arithmetic of boxes: the fewest dimensions that say the same, and numbers that cannot be meant.
+// The arithmetic of boxes: simplification to the fewest dimensions, and refusal of invalid numbers.
 #include "penstock/box.hpp"
 
 #include <gtest/gtest.h>

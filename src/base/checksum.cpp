@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kAdlerPrime = 65521;
 constexpr std::uint32_t kCrcPolynomial = 0xEDB88320;
-constexpr std::uint32_t kCrcOne = 0x80000000;  // x to the power of 0: bits are reflected
+constexpr std::uint32_t kCrcOne = 0x80000000;  // x to the power of 0, because the bits are reflected
 
 constexpr std::array<std::uint32_t, 256> make_table() {
     std::array<std::uint32_t, 256> table{};
@@ -22,7 +22,7 @@ constexpr std::array<std::uint32_t, 256> make_table() {
 }
 constexpr std::array<std::uint32_t, 256> kCrcTable = make_table();
 
-// Product modulo the polynomial.
+// Returns the product modulo the polynomial.
 std::uint32_t multiply(std::uint32_t a, std::uint32_t b) noexcept {
     std::uint32_t product = 0;
     for (std::uint32_t bit = kCrcOne; bit != 0; bit >>= 1) {
@@ -32,7 +32,7 @@ std::uint32_t multiply(std::uint32_t a, std::uint32_t b) noexcept {
     return product;
 }
 
-// x to the power of 8 * bytes: what bytes that follow multiply a remainder with.
+// Returns x to the power of 8 * bytes: the factor of a remainder when that many bytes follow.
 std::uint32_t power_of_bytes(std::uint64_t bytes) noexcept {
     std::uint32_t result = kCrcOne;
     std::uint32_t square = kCrcOne >> 8;  // x to the power of 8

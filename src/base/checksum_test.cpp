@@ -1,4 +1,4 @@
-// Checksums against published values, and segments joined against the sum of the whole.
+// Checksums against published values, and joined segments against the sum of the whole.
 #include "penstock/checksum.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::uint32_t of(ChecksumKind kind, std::string_view text) {
 
 TEST(Checksum, is_what_the_standards_say) {
     EXPECT_EQ(of(ChecksumKind::crc32, "123456789"), 0xCBF43926u);    // the check value of CRC-32/ISO-HDLC
-    EXPECT_EQ(of(ChecksumKind::adler32, "Wikipedia"), 0x11E60398u);  // the worked example of that encyclopaedia
+    EXPECT_EQ(of(ChecksumKind::adler32, "Wikipedia"), 0x11E60398u);  // the example in the encyclopaedia's article
     EXPECT_EQ(of(ChecksumKind::crc32, ""), 0u);
     EXPECT_EQ(of(ChecksumKind::adler32, ""), 1u);
 }

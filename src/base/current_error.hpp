@@ -1,5 +1,5 @@
-// The exception being handled, as an ErrorInfo: what the system, a callback or an allocation threw ends one transfer or
-// one measurement with an error, never the process.
+// Converts the exception being handled into an ErrorInfo, so that an exception of the system, of a callback or of an
+// allocation ends one transfer or measurement with an error, and not the process.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// To be called in a catch block. `operation` names what was being done, for exceptions that do not say it themselves.
+// Requires: the caller is in a catch block. `operation` is used for exceptions that name no operation.
 ErrorInfo info_of_current_exception(std::string operation = {});
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Error text and the mapping from errno. The message names operation, file, range, cause and advice, in that order.
+// The message of an Error, and the mapping from errno. The message contains operation, file, range, cause and advice,
+// in that order.
 #include "penstock/error.hpp"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// An error's one line carries operation, file, range, cause and advice.
+// The one-line message of an error contains operation, file, range, cause and advice.
 #include "penstock/error.hpp"
 
 #include <gtest/gtest.h>

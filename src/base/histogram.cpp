@@ -8,12 +8,12 @@
 namespace penstock {
 namespace {
 
-constexpr unsigned kSubBits = 6;  // 64 buckets a power of two
+constexpr unsigned kSubBits = 6;  // 64 buckets for each power of two
 constexpr unsigned kTopBit = 42;  // values from 2^42 on share the last bucket
 constexpr std::uint64_t kSub = std::uint64_t{1} << kSubBits;
 constexpr std::size_t kBuckets = static_cast<std::size_t>((kTopBit - kSubBits + 1) * kSub);
 
-// Of values below 2^42: v itself below 64, else 64 times the octave and the six bits after the leading one.
+// Returns v itself for v < 64. Otherwise returns 64 times the octave plus the six bits after the leading one.
 std::size_t bucket_of(std::uint64_t value) noexcept {
     value = std::min(value, (std::uint64_t{1} << kTopBit) - 1);
     if (value < kSub) return static_cast<std::size_t>(value);
@@ -53,7 +53,7 @@ std::uint64_t Histogram::percentile_ns(double percent) const noexcept {
     const double wanted = std::ceil(std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_));
     const auto rank = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1, count_);
     if (rank == 1) return min_ns_;
-    if (rank == count_) return max_ns_;  // also what the last bucket, which has no end, holds
+    if (rank == count_) return max_ns_;  // also the maximum of the last bucket, which has no upper end
     std::uint64_t seen = 0;
     std::size_t bucket = 0;
     while ((seen += counts_[bucket]) < rank) ++bucket;

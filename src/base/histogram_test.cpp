@@ -1,4 +1,4 @@
-// The histogram against sorted samples: percentiles within the promised bound, merging as union, extremes.
+// Compares the histogram with sorted samples: percentiles within the promised bound, merging as a union, extremes.
 #include "base/histogram.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Histogram histogram_of(const std::vector<std::uint64_t>& samples) {
     return histogram;
 }
 
-// The smallest sample that at least `percent` of all do not exceed.
+// Returns the smallest sample that is not below `percent` of all samples.
 std::uint64_t exact(std::vector<std::uint64_t> samples, double percent) {
     std::sort(samples.begin(), samples.end());
     const double rank = std::ceil(percent / 100 * static_cast<double>(samples.size()));

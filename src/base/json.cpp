@@ -1,7 +1,5 @@
-// The JSON writer: escaping, number text, commas.
-//
-// UTF-8 is checked by hand because every byte sequence can be a file name: overlong forms, surrogates and values past
-// U+10FFFF are invalid too, and each invalid byte gives one U+FFFD.
+// See json.hpp. UTF-8 is checked here because a file name may be any sequence of bytes. Overlong forms, surrogates and
+// values past U+10FFFF are invalid too, and each invalid byte becomes one U+FFFD.
 #include "base/json.hpp"
 
 #include <array>
@@ -16,13 +14,13 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 unsigned byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
 
-// Length of the valid UTF-8 sequence at `i`, 0 when there is none (Unicode 15, table 3-7).
+// Returns the length of the valid UTF-8 sequence at `i`, or 0 if it is invalid (Unicode 15, table 3-7).
 std::size_t sequence_length(std::string_view text, std::size_t i) {
     const unsigned first = byte_at(text, i);
     if (first < 0x80) return 1;
     const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
     if (first < 0xC2 || first > 0xF4 || i + length > text.size()) return 0;
-    unsigned low = 0x80, high = 0xBF;  // of the second byte
+    unsigned low = 0x80, high = 0xBF;  // limits of the second byte
     if (first == 0xE0) low = 0xA0;
     if (first == 0xED) high = 0x9F;
     if (first == 0xF0) low = 0x90;

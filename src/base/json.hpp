@@ -1,8 +1,9 @@
-// Json: an append-only writer of one JSON value, for evidence, surveys and every other thing Penstock says in JSON.
+// Json: an append-only writer of one JSON value, for evidence, surveys and everything else that Penstock prints as
+// JSON.
 //
-// It writes what it is told in that order and places the commas; nothing is held but the text. The text is always valid
-// JSON in valid UTF-8 as long as begins and ends pair up: control characters are escaped, bytes that are no UTF-8
-// become U+FFFD (file names may hold any byte), numbers that are not finite become null.
+// It writes values in the order of the calls and adds the commas. It holds only the text. The text is valid JSON in
+// valid UTF-8 if every begin has its end. Control characters are escaped. Bytes that are not UTF-8 become U+FFFD,
+// because file names may contain any byte. Numbers that are not finite become null.
 //
 //     Json json;
 //     json.begin_object().field("bytes", 4096u).key("paths").begin_array().value("uring").end_array().end_object();
@@ -24,7 +25,7 @@ class Json {
     Json& begin_array() { return open('['); }
     Json& end_array() { return shut(']'); }
 
-    // In an object, before each value.
+    // Requires: the caller is in an object, and writes the value next.
     Json& key(std::string_view name);
 
     Json& value(std::string_view text);
@@ -34,7 +35,7 @@ class Json {
     template <std::integral Integer>
     Json& value(Integer number) { return plain(std::to_string(number)); }
     Json& null() { return plain("null"); }
-    // Text that is JSON already, e.g. another writer's.
+    // Appends text that is already JSON, for example that of another writer.
     Json& raw(std::string_view json) { return plain(json); }
 
     template <typename Value>
@@ -53,7 +54,7 @@ class Json {
     bool comma_ = false;  // the next value or key needs a comma before it
 };
 
-// `text` as a JSON string, quotes included.
+// Returns `text` as a JSON string with its quotes.
 std::string json_quoted(std::string_view text);
 
 }  // namespace penstock::base

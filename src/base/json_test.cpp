@@ -1,4 +1,4 @@
-// What the JSON writer says is JSON whatever it is fed.
+// The JSON writer produces valid JSON from any input.
 #include "base/json.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// What each way of moving bytes is, in one table: a new path is a row here, and whoever asks what a path is asks this.
+// What each path is, in one table. A new path gets a row here, and all code that asks what a path is reads this table.
 //
-// Must stay true: the rows are in the order of PathKind, and a path's Capabilities agree with its row (the conformance
-// kit checks it). What only a path object knows (its depth, how many operations it takes) is not told here.
+// Requires: the rows are in the order of PathKind, and a path's Capabilities agree with its row, which the conformance
+// kit checks. Facts that depend on a path object, such as its depth, are in Capabilities.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-enum class PageCacheUse : std::uint8_t { none, through, past };  // none: its bytes are of no ordinary file
-enum class PathFamily : std::uint8_t { plain, queue, cufile };   // queue: several operations under way by one worker
+enum class PageCacheUse : std::uint8_t { none, through, past };  // none: the path moves no bytes of a file
+enum class PathFamily : std::uint8_t { plain, queue, cufile };  // queue: a worker can have several operations in flight
 
 struct PathTraits {
     PathKind kind;
@@ -46,7 +46,7 @@ static_assert([] {
 
 constexpr const PathTraits& traits_of(PathKind path) noexcept { return kPathTraits[static_cast<std::size_t>(path)]; }
 
-// Needs aligned operations on a descriptor opened with O_DIRECT.
+// The path needs aligned operations on a descriptor that was opened with O_DIRECT.
 constexpr bool bypasses_cache(PathKind path) noexcept { return traits_of(path).page_cache == PageCacheUse::past; }
 constexpr bool is_cufile(PathKind path) noexcept { return traits_of(path).family == PathFamily::cufile; }
 

@@ -1,5 +1,5 @@
-// Reading and writing machine profiles. A profile comes from a file that anybody may have edited: every number is
-// checked, every key and column must be known, and the first thing wrong is named with its line.
+// Reads and writes machine profiles. Anybody may have edited a profile's file. So every number is checked, every key
+// and column must be known, and the error names the first wrong line.
 #include "penstock/profile.hpp"
 
 #include <algorithm>
@@ -22,9 +22,9 @@ constexpr std::size_t kColumnCount = 13;
 constexpr std::size_t kRowsMax = 100'000;
 constexpr std::uint64_t kBytesMax = 1ULL << 50;
 constexpr double kSecondsMax = 1e6;
-constexpr std::uint32_t kSmallMax = 1'000'000;  // of workers, depth and samples
+constexpr std::uint32_t kSmallMax = 1'000'000;  // for workers, depth and samples
 
-// One line after the other, with its number for messages.
+// Returns one line after another, and adds the line number to messages.
 class Lines {
   public:
     Lines(std::string_view text, const std::string& name) : rest_(text), name_(name) {}
@@ -120,7 +120,7 @@ ProfileRow row_of(const Lines& lines, std::string_view line) {
     return row;
 }
 
-// A "# key: value" line. Notes, lines of the head without a known key, are kept out: they are for people.
+// Takes a "# key: value" line. Ignores notes, which are lines of the head with an unknown key: they are for people.
 void take_fact(const Lines& lines, std::string_view line, Profile& profile) {
     const std::size_t colon = line.find(": ");
     if (colon == std::string_view::npos) return;
@@ -144,7 +144,7 @@ void take_fact(const Lines& lines, std::string_view line, Profile& profile) {
 std::string number_text(double value) {
     char text[40];
     std::snprintf(text, sizeof text, "%.17g", value);
-    char shorter[40];  // the shortest that is the same number: files are read by people
+    char shorter[40];  // the shortest text of the same number, because people read these files
     for (int digits = 1; digits < 17; ++digits) {
         std::snprintf(shorter, sizeof shorter, "%.*g", digits, value);
         double back = 0;
@@ -172,7 +172,7 @@ std::string row_text(const ProfileRow& row) {
     return text;
 }
 
-// Values stand on one line of the head, whatever the system calls its disks.
+// A value must fit one line of the head, so line breaks in names become spaces.
 std::string one_line(std::string text) {
     for (char& c : text) {
         if (c == '\n' || c == '\r') c = ' ';
@@ -180,7 +180,7 @@ std::string one_line(std::string text) {
     return text;
 }
 
-// Options of mounts that name machines, users or folders.
+// Mount options that name machines, users or folders.
 constexpr std::array<std::string_view, 17> kPrivateOptions{
     "addr", "clientaddr", "mountaddr", "srcaddr", "mon_addr", "username", "domain", "name", "secret", "unc",
     "prefixpath", "source", "fsname", "lowerdir", "datadir", "upperdir", "workdir"};

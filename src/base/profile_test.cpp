@@ -1,4 +1,4 @@
-// Profiles are read as they were written, and whatever is wrong with one is named with its line.
+// Profiles are read as they were written, and an error in one is reported with its line.
 #include "penstock/profile.hpp"
 
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST(Profile, text_of_the_system_cannot_add_lines) {
 TEST(Profile, machines_and_places_that_differ_say_in_what) {
     MachineIdentity here = example().machine;
     EXPECT_EQ(difference(example().machine, here), "");
-    here.memory_bytes += here.memory_bytes / 100;  // kernels keep a little for themselves
+    here.memory_bytes += here.memory_bytes / 100;  // kernels reserve a little memory for themselves
     EXPECT_EQ(difference(example().machine, here), "");
     here.kernel = "6.9.1";
     here.driver = 12090;

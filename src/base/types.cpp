@@ -1,4 +1,4 @@
-// Names of the shared enums, byte sizes from text, deadlines.
+// Names of the shared enums, sizes parsed from text, and deadlines.
 #include "penstock/types.hpp"
 
 #include <array>
@@ -83,7 +83,7 @@ std::uint64_t parse_bytes(std::string_view text) {
     }
     for (const auto& [name, factor] : kUnits) {
         if (unit != name) continue;
-        // A bare integer keeps all its digits; doubles hold whole bytes up to 2^53 only.
+        // An integer without unit keeps all its digits. A double holds whole bytes up to 2^53 only.
         std::uint64_t exact = 0;
         const auto whole = std::from_chars(text.data(), rest, exact);
         if (factor == 1 && whole.ptr == rest && whole.ec == std::errc{}) return exact;

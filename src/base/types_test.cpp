@@ -1,4 +1,4 @@
-// Names round-trip, sizes parse or are refused, deadlines saturate.
+// Names convert to values and back, sizes are parsed or refused, and deadlines saturate.
 #include "penstock/types.hpp"
 
 #include <gtest/gtest.h>

@@ -101,7 +101,7 @@ void Copies::by_threads(CopyReport& report) {
             }
             stop_.store(true, std::memory_order_relaxed);
             if (go_.try_wait()) return;
-            ready.count_down();  // it failed before: the others wait for it
+            ready.count_down();  // it failed before the start, and the others wait for its count
         }
     };
     try {

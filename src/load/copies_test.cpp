@@ -1,4 +1,4 @@
-// Copies by threads and by streams: counts, latencies where there are any, limits, and wrong bytes found.
+// Copies by threads and by streams: counts, latencies if measured, limits, and detection of wrong bytes.
 #include "load/copies.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace penstock::load {
 namespace {
 
-// A stream that says it copies, and does not.
+// A stream that reports copies and makes none.
 class IdleStream : public Stream {
   public:
     explicit IdleStream(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
@@ -69,7 +69,7 @@ TEST_F(CopyRuns, every_way_moves_what_was_asked_and_the_right_bytes_arrive) {
                     options.to_device = to_device;
                     options.threads = threads;
                     options.wait = wait;
-                    options.bytes = 128 * kKiB;  // queued, not copied by the calling thread
+                    options.bytes = 128 * kKiB;  // too large for the calling thread to copy, so it is queued
                     options.multiplicity = 5;
                     options.copies = 52;
                     options.seconds = 1000;

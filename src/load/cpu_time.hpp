@@ -1,4 +1,4 @@
-// CPU seconds of this process so far, by user and system: what a run cost is the difference of two.
+// CPU seconds of this process so far, user and system. The difference of two readings is the cost of a run.
 #pragma once
 
 #include <sys/resource.h>

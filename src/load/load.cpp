@@ -42,7 +42,7 @@ void check_options(const LoadOptions& options) {
         refuse("several requests in flight, or callbacks, the plain way", "use threads");
 }
 
-// The span of one file that the run uses.
+// Returns the span of one file that the run uses.
 Part span_of(const File& file, const LoadOptions& options) {
     const std::uint64_t size = file.size_bytes();
     const std::uint64_t bytes = options.bytes != 0 ? options.bytes : size - std::min(size, options.offset);
@@ -95,7 +95,8 @@ std::vector<Share> shares_of(std::span<const File> files, const MemoryView& memo
     return shares;
 }
 
-// Threads are warm and wait: nothing uses staging memory, which holds what they read to get warm.
+// Requires: all threads are warm and wait. Then nothing uses the staging memory, which still holds what the warm-up
+// read.
 void poison_staging(Run& run) {
     if (!run.options.stamp_seed || run.options.read_percent == 0 || run.stopped()) return;
     if (run.staging != nullptr) std::memset(run.staging, kPoison, slot_bytes(run.options) * run.options.threads);

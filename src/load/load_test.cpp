@@ -1,5 +1,5 @@
-// The load generator over real files: what it counts, what it checks, and how it ends. See also worker.hpp and
-// pattern.hpp, whose guarantees show here.
+// The load generator on real files: what it counts, what it checks, and how it ends. Also tests what worker.hpp and
+// pattern.hpp promise.
 #include "load/load.hpp"
 
 #include <gtest/gtest.h>
@@ -137,7 +137,7 @@ TEST_F(Load, a_wrong_byte_ends_the_run_and_is_named) {
     }
 }
 
-// Says that all was read, and writes nothing, once it has told the truth so many times.
+// After `true_calls` calls, reports that all bytes were read and writes none.
 struct Liar : os::System {
     explicit Liar(int true_calls) : left(true_calls) {}
     ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
@@ -251,7 +251,7 @@ TEST_F(Load, the_time_limit_ends_a_run_that_repeats) {
     EXPECT_GE(report.seconds, 0.05);
     EXPECT_FALSE(report.cancelled);
     options.seconds = 0;
-    EXPECT_EQ(run(options).operations, 2u);  // one of each thread, so that there is always a rate
+    EXPECT_EQ(run(options).operations, 2u);  // one for each thread, so that there is always a rate
     options.in_flight = 8;
     EXPECT_EQ(run(options).operations, 16u);
 }

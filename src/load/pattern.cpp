@@ -25,7 +25,7 @@ void stamp_by_cpu(void* memory, std::uint64_t bytes, std::uint64_t file_offset, 
     over_words(bytes, file_offset, [&](std::uint64_t at, std::uint64_t width) {
         const std::uint64_t word = stamp_word(seed, (file_offset + at) / 8);
         if (width == 8)
-            std::memcpy(to + at, &word, sizeof word);  // the pattern is little endian, as both architectures are
+            std::memcpy(to + at, &word, sizeof word);  // the pattern is little endian, like the supported architectures
         else
             to[at] = stamp_byte(seed, file_offset + at);
     });

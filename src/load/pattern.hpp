@@ -1,4 +1,4 @@
-// Stamping and checking of memory on behalf of one thread: on the device, or by the CPU where that is who can reach it.
+// Stamps and checks memory for one thread: on the device, or by the CPU for system memory.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@ class Pattern {
     Pattern(const Context& context, MemoryKind kind, std::uint64_t seed);
     void stamp(void* memory, std::uint64_t bytes, std::uint64_t file_offset);
     void fill(void* memory, std::uint64_t bytes, int byte_value);
-    // Throws Error{io_error} of the operation "verify" that says where the first wrong byte is.
+    // Throws Error{io_error} with operation "verify" and the place of the first wrong byte.
     void verify(const void* memory, const Request& range, const std::string& file);
 
   private:
-    std::unique_ptr<Stream> stream_;  // none: system memory, the CPU's
+    std::unique_ptr<Stream> stream_;  // nullptr for system memory, which the CPU stamps
     std::uint64_t seed_;
 };
 
-// Ranges of a file that were moved, kept as few as their overlaps allow.
+// Ranges of a file that were moved, with overlapping ranges joined.
 class Moved {
   public:
     void add(const Request& range);
-    const std::vector<Request>& ranges();  // ascending, no two touch
+    const std::vector<Request>& ranges();  // ascending; no two touch
 
   private:
     void compact();

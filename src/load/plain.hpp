@@ -1,6 +1,6 @@
-// The plain way: what a careful program without Penstock does. Each thread calls pread into a page-locked buffer of its
-// own, copies that to the device and waits; or, for host memory, calls pread straight into it. Nothing of the engine is
-// used, so that ratios to it say what Penstock adds. Its buffers have every advantage that Penstock's staging has.
+// The plain way: what a careful program does without Penstock. Each thread calls pread into its own page-locked buffer,
+// copies that to the device and waits. For host memory it calls pread into that memory. It uses nothing of the engine,
+// so ratios to it show what Penstock adds. Its buffers are as good as Penstock's staging memory.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 namespace penstock::load {
 
-// Page-locked memory for all threads of a run: aligned, on huge pages, touched, known to the device.
+// Page-locked memory for all threads of a run: aligned, on huge pages, already touched, registered with the device.
 class PlainStaging {
   public:
-    // Throws Error{unsupported} when the device refuses to lock it.
+    // Throws Error{unsupported} if the device refuses to lock the memory.
     PlainStaging(Device& device, std::uint64_t bytes);
     ~PlainStaging();
     PlainStaging(const PlainStaging&) = delete;
@@ -26,16 +26,16 @@ class PlainStaging {
     os::Arena arena_;
 };
 
-// One thread's file, buffer and stream.
+// The file, buffer and stream of one thread.
 class Plain {
   public:
     struct Options {
         bool writes = false;
-        bool direct = true;            // O_DIRECT: offset, bytes and memory must then be aligned
-        std::byte* staging = nullptr;  // none: the memory of the request is the host's
+        bool direct = true;            // O_DIRECT: offset, bytes and memory must be aligned
+        std::byte* staging = nullptr;  // nullptr: the memory of the requests is host memory
     };
     Plain(Device& device, const File& file, const Options& options);
-    // Blocking. The evidence names the path `direct` or `buffered`, after how the file was opened.
+    // Blocks. The evidence names the path `direct` or `buffered`, depending on how the file was opened.
     Outcome move(Direction direction, const Range& range);
 
   private:

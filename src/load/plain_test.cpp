@@ -1,4 +1,4 @@
-// The plain way through plain.hpp: the same bytes as Penstock's, without any of its engine.
+// The plain way (plain.hpp) gives the same bytes as Penstock and uses no part of its engine.
 #include "load/plain.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST_F(PlainWay, reads_every_byte_into_any_memory) {
             EXPECT_EQ(report.reads.count(), kBytes / (64 * kKiB));
         }
     }
-    EXPECT_EQ(context_->pinned_bytes(), 0u);  // none of the engine's staging was used
+    EXPECT_EQ(context_->pinned_bytes(), 0u);  // no staging memory of the engine was used
 }
 
 TEST_F(PlainWay, bypasses_the_page_cache_where_the_file_system_can) {

@@ -5,7 +5,7 @@
 
 namespace penstock::load {
 
-constexpr std::uint64_t kPage = 4096;  // what "unaligned" is measured by, on every machine
+constexpr std::uint64_t kPage = 4096;  // the unit of "unaligned" on every machine
 
 std::uint64_t largest_request(const LoadOptions& options) noexcept {
     return std::max(options.request_bytes, options.request_bytes_max);

@@ -1,4 +1,4 @@
-// The order of requests: what two runs with one seed ask for, coverage, bounds, alignment.
+// The order of requests: the same for one seed, covering the span, within bounds, aligned.
 #include "load/requests.hpp"
 
 #include <gtest/gtest.h>

@@ -9,9 +9,9 @@
 namespace penstock::load {
 namespace {
 
-constexpr std::uint64_t kSlotAlignment = 4096;  // fits O_DIRECT where disks have larger blocks than 512 bytes too
+constexpr std::uint64_t kSlotAlignment = 4096;  // suits O_DIRECT also on disks with blocks larger than 512 bytes
 constexpr const char* kOperation = "measure load";
-// How long a thread that waits for callbacks waits before it looks for itself: a request that failed tells of no end.
+// A thread that waits for callbacks looks itself after this time, because a request that failed calls none.
 constexpr auto kLook = std::chrono::milliseconds(5);
 
 std::uint64_t nanoseconds(double seconds) { return seconds <= 0 ? 0 : static_cast<std::uint64_t>(seconds * 1e9 + 0.5); }
@@ -37,7 +37,7 @@ void Run::throw_failure() const {
 void Arrivals::tell(unsigned slot) {
     const std::lock_guard lock(mutex_);
     told_.push_back(slot);
-    came_.notify_one();  // under the lock: the waiter may be gone right after it
+    came_.notify_one();  // under the lock, because the waiter may destroy the object right after it
 }
 
 std::optional<unsigned> Arrivals::next(Clock::duration wait) {
@@ -105,7 +105,7 @@ void Worker::prepare() {
     if (pattern_) prepare_memory();
 }
 
-// After the requests that warm up: what they read must not pass for what comes later.
+// Requires: the warm-up has ended. Fills the memory so that bytes of the warm-up cannot pass for later ones.
 void Worker::prepare_memory() {
     const bool mirrored_write = options_.mirror && options_.read_percent == 0;
     auto* part = static_cast<std::byte*>(share_.memory.data) + (share_.part.offset - share_.span_offset);
@@ -138,7 +138,7 @@ void* Worker::memory_for(const Request& request, unsigned slot, std::size_t inde
     return base + (std::uint64_t{slot} * options_.batch + index) * slot_bytes_;
 }
 
-// Fills the slot with the next requests; false when there are none.
+// Fills the slot with the next requests. Returns false if there are none.
 bool Worker::draw(Slot& slot, unsigned number) {
     Submission& next = slot.submission;
     next.requests.clear();
@@ -201,8 +201,8 @@ void Worker::finish(Slot& slot) {
     account(slot, outcome, outcome.seconds);
 }
 
-// The oldest slot in flight, or with callbacks one that was told of. A transfer may tell of its end more than once, so
-// a slot counts only while it is busy and done.
+// Returns the oldest slot in flight, or with callbacks one that a callback named. A transfer may call back several
+// times, so a slot counts only while it is busy and done.
 unsigned Worker::next_ended(unsigned oldest) {
     if (!arrivals_) return oldest;
     for (;;) {
@@ -220,13 +220,13 @@ unsigned Worker::next_ended(unsigned oldest) {
 void Worker::several_in_flight() {
     unsigned busy = 0;
     began_ = true;
-    // Whatever the time limit: with fewer in flight it would not be what was asked.
+    // Ignores the time limit: with fewer requests in flight the run would not be the requested one.
     for (unsigned i = 0; i < slots_.size() && !run_.stopped() && draw(slots_[i], i); ++i, ++busy) start(slots_[i], i);
     unsigned oldest = 0;
     while (busy > 0) {
         const unsigned ended = next_ended(oldest);
         oldest = (oldest + 1) % static_cast<unsigned>(slots_.size());
-        if (!slots_[ended].busy) continue;  // the requests ran out: this slot stays empty
+        if (!slots_[ended].busy) continue;  // no requests were left, so this slot stays empty
         finish(slots_[ended]);
         --busy;
         if (!may_go_on() || !draw(slots_[ended], ended)) continue;
@@ -235,7 +235,7 @@ void Worker::several_in_flight() {
     }
 }
 
-// After a failure: nothing may be under way when the memory goes.
+// Called after a failure. No transfer may be in flight when the memory is freed.
 void Worker::drain() {
     for (Slot& slot : slots_) {
         if (!slot.busy) continue;
@@ -271,7 +271,7 @@ void Worker::account(Slot& slot, const Outcome& outcome, double seconds) {
     keep_or_check(slot);
 }
 
-// What the requests of a slot brought: remembered for the end, or checked now.
+// Remembers for the end what a slot's requests read, or checks it now.
 void Worker::keep_or_check(Slot& slot) {
     const Submission& submission = slot.submission;
     const bool reads = submission.direction == Direction::read;

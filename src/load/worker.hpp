@@ -1,5 +1,5 @@
-// One thread of a load run: draws requests, moves them one by one or several in flight, and keeps its own books, which
-// are read when it has ended. What threads share is in Run.
+// One thread of a load run. It draws requests, moves them one by one or several at a time, and keeps its own counts,
+// which the caller reads after it has ended. Run is what the threads share.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,9 @@
 
 namespace penstock::load {
 
-// How many distinct causes of fallbacks a report tells.
+// How many distinct causes of fallbacks a report contains.
 inline constexpr std::size_t kFallbacksTold = 8;
-// Fills memory and staging memory before the run: bytes that never came cannot pass for the pattern.
+// Fills memory and staging memory before the run, so that bytes that never arrived cannot pass for the pattern.
 inline constexpr int kPoison = 0xEE;
 
 // What all threads of a run share.
@@ -43,19 +43,19 @@ class Run {
         return stop_.load(std::memory_order_acquire) ||
                (options.cancel != nullptr && options.cancel->load(std::memory_order_relaxed));
     }
-    void fail(ErrorInfo why);  // the first one counts; stops all threads
+    void fail(ErrorInfo why);  // keeps the first failure and stops all threads
     void stop() noexcept { stop_.store(true, std::memory_order_release); }
-    void throw_failure() const;  // when all threads have ended
+    void throw_failure() const;  // Requires: all threads have ended.
 
     const Context& context;
     const LoadOptions& options;
-    std::latch ready;  // threads that are warm
+    std::latch ready;  // counts threads that are warm
     std::latch go{1};
     Clock::time_point start{};  // written before `go` opens
     CpuTime cpu_at_start, cpu_at_end;
     Deadline limit = Deadline::never();
-    std::barrier<TakeCpuTime> ended;  // threads whose requests are done: nothing is checked before all are
-    std::byte* staging = nullptr;     // of the plain way to a device, a slot for each thread
+    std::barrier<TakeCpuTime> ended;  // threads whose requests are done: no thread checks before all are
+    std::byte* staging = nullptr;     // of the plain way to a device, one slot for each thread
 
   private:
     std::atomic<bool> stop_{false};
@@ -63,29 +63,29 @@ class Run {
     std::optional<ErrorInfo> failure_;
 };
 
-// What one thread works on.
+// The work of one thread.
 struct Share {
     unsigned thread = 0;
     const File* file = nullptr;
     Part part;
     std::uint64_t start = 0;        // see Requests
-    MemoryView memory;              // slots of this thread, or with `mirror` all of the memory
-    std::uint64_t span_offset = 0;  // of the file: the first byte of mirrored memory
+    MemoryView memory;              // the slots of this thread, or with `mirror` all of the memory
+    std::uint64_t span_offset = 0;  // in the file: the first byte of mirrored memory
 };
 
-// Moves the requests of one submission, and waits for them.
+// The requests of one submission.
 struct Submission {
     Direction direction = Direction::read;
     std::vector<Request> requests;
-    std::vector<Range> ranges;  // the same, with their memory
+    std::vector<Range> ranges;  // the same requests with their memory
     std::uint64_t bytes = 0;
 };
 
-// Which submissions in flight have ended, told by callbacks of their transfers.
+// Which submissions in flight have ended, as reported by the callbacks of their transfers.
 class Arrivals {
   public:
     void tell(unsigned slot);
-    // A slot that was told of; nothing after `wait`.
+    // Returns a slot that a callback reported, or nothing after `wait`.
     std::optional<unsigned> next(Clock::duration wait);
 
   private:
@@ -97,9 +97,9 @@ class Arrivals {
 class Worker {
   public:
     Worker(Run& run, const Share& share);
-    void operator()() noexcept;  // what the thread runs; failures go to the Run
+    void operator()() noexcept;  // the thread's function; reports failures to the Run
 
-    // When the thread has ended.
+    // Requires: the thread has ended.
     LoadReport report;
     Clock::time_point end{};
 
@@ -138,11 +138,11 @@ class Worker {
     std::unique_ptr<Plain> plain_;
     std::unique_ptr<Pattern> pattern_;
     std::vector<Slot> slots_;
-    std::shared_ptr<Arrivals> arrivals_;  // callbacks hold it too
+    std::shared_ptr<Arrivals> arrivals_;  // callbacks share it
     Moved moved_;                         // with mirrored memory
 };
 
-// Bytes from the start of one slot to the next.
+// Returns the distance from one slot to the next, in bytes.
 std::uint64_t slot_bytes(const LoadOptions& options) noexcept;
 
 }  // namespace penstock::load

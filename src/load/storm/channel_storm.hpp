@@ -1,6 +1,6 @@
-// The host's side of a storm in which clients of one source ask through either channel, a mailbox or NVMe queues, and
-// one service answers: what the two cost beside each other. The service is the same, threads and copies; only where its
-// threads look for requests and leave answers differs.
+// The host's side of a storm through one of two channels, a mailbox or NVMe queues, which one service answers. It
+// compares the cost of the two. The service has the same threads and makes the same copies. Only the place where its
+// threads find requests and leave answers differs.
 #pragma once
 
 #include <memory>
@@ -15,20 +15,21 @@ enum class ChannelKind : std::uint8_t { mailbox, nvme };
 
 struct ChannelSetup {
     ChannelKind kind = ChannelKind::mailbox;
-    u32 slots = 1024;  // of NVMe queues, entries of all together; each queue has one slot less than entries
+    u32 slots = 1024;  // of NVMe queues, the entries of all together; each queue has one slot less than entries
     u32 slot_bytes = 4096;
     u32 service_threads = 1;
-    u32 queues = 0;  // of NVMe, in pairs; 0: one for each thread
+    u32 queues = 0;  // pairs of NVMe queues; 0: one for each service thread
     u64 limit_ns = 20'000'000'000;  // of one request
 };
 
 class ChannelStorm {
   public:
-    // The file outlives it. Throws Error (invalid_argument) for sizes that do not fit.
+    // Requires: the file outlives the storm. Throws Error{invalid_argument} for sizes that do not fit.
     ChannelStorm(Device& device, FileHandle& file, u64 file_bytes, const ChannelSetup& setup);
 
     ondevice::ServiceEvidence evidence() const { return service_->evidence(); }
-    // On the emulated device done when it returns. `work` has all but channels.
+    // On the emulated device the work is done when run() returns. The caller sets all fields of `work` but the
+    // channels.
     void run(Stream& stream, const StormWork& work, const Grid& grid);
 
   private:
@@ -40,7 +41,7 @@ class ChannelStorm {
     ondevice::DeviceMemory own_, shared_;
     std::unique_ptr<ondevice::Mailbox> mailbox_;
     std::unique_ptr<ondevice::NvmeQueues> queues_;
-    ondevice::DmaBlock channels_;  // as device code sees them
+    ondevice::DmaBlock channels_;  // in the form that device code reads
     std::unique_ptr<ondevice::Service> service_;
 };
 

@@ -1,5 +1,5 @@
-// Storms through either channel, on the emulated device or the one that PENSTOCK_TEST_DEVICE names: every page that
-// came is the file's, a wrong byte is found, both sides count the same, and what is never answered ends as a failure.
+// Storms through either channel, on the emulated device or the one that PENSTOCK_TEST_DEVICE names: every page is the
+// file's, a wrong byte is found, both sides count the same, and a request without an answer ends as a failure.
 #include "load/storm/channel_storm.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class ChannelStormTest : public testing::Test {
         options.seed = kSeed;
         return options;
     }
-    // Of both channels, the second of several shapes.
+    // Both channels, in several shapes.
     static std::vector<StormSetup> both() {
         return {{.source = StormSource::mailbox, .slots = 64, .service_threads = 1},
                 {.source = StormSource::mailbox, .slots = 64, .service_threads = 2},
@@ -90,7 +90,7 @@ TEST_F(ChannelStormTest, a_wrong_byte_is_found_through_either) {
 
 TEST_F(ChannelStormTest, one_slot_is_enough_for_many) {
     for (const StormSource source : {StormSource::mailbox, StormSource::nvme}) {
-        const u32 slots = source == StormSource::nvme ? 2 : 1;  // a queue of two entries has one
+        const u32 slots = source == StormSource::nvme ? 2 : 1;  // a queue of two entries has one slot
         Storm storm(*device_, name_, {.source = source, .slots = slots, .service_threads = 1});
         const StormReport report = storm.run(some(50));
         EXPECT_EQ(report.requests, 50 * storm.warps(some()));
@@ -133,7 +133,7 @@ TEST_F(ChannelStormTest, what_makes_no_sense_is_refused) {
     }
 }
 
-// The clients alone, by threads, over channels that nobody serves, or a controller.
+// Only the clients, as threads, with channels that no service or a controller answers.
 class ClientsAlone : public testing::Test {
   protected:
     static constexpr u32 kClients = 4, kPage = 4096;

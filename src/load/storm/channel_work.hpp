@@ -1,9 +1,9 @@
-// What one warp (or thread of the emulated device) does in a storm through any channel: one request under way, claimed,
-// posted, waited for and given back as the interface of all channels has it (request.hpp), and its page taken as any
-// storm takes one (storm_work.hpp).
+// What one warp (or thread of the emulated device) does in a storm through any channel. It has one request in flight:
+// it claims a slot, posts the request, waits and releases the slot, through the interface that all channels share
+// (request.hpp). It checks the page as every storm does (storm_work.hpp).
 //
-// The mailbox and NVMe's queues run this very source, so that what differs between their storms is the channel. Nothing
-// waits without end: a warp whose request met its limit counts a failure and makes no more.
+// The mailbox and the NVMe queues run this same source, so that their storms differ only in the channel. Every wait
+// ends: a warp whose request meets its limit counts a failure and makes no more requests.
 #pragma once
 
 #include "load/storm/storm_work.hpp"
@@ -15,7 +15,7 @@ template <class Channel>
 struct ChannelWork {
     using Kind = Channel;
     StormWork storm;          // its mailbox and mapping are not used
-    const Channel* channels;  // in memory of the device; worker i has channel i % count
+    const Channel* channels;  // in device memory; worker i uses channel i % count
     u32 count;
     u64 limit_ns;  // of one request
 };
@@ -34,10 +34,10 @@ struct ChannelWorker {
         Status status = Status::busy;
         u32 ticket = 0;
         u64 began = 0;      // in cycles, before the slot was claimed
-        bool held = false;  // the ticket is to be given back
+        bool held = false;  // the ticket must be released
     };
 
-    // By the leader.
+    // Only the leader calls this.
     PENSTOCK_ONDEVICE Asked ask(u64 offset) {
         const u64 deadline = P::now_ns() + limit_ns;
         Asked asked;
@@ -54,13 +54,13 @@ struct ChannelWorker {
         return asked;
     }
 
-    // False: there was no answer.
+    // Returns false if there was no answer.
     PENSTOCK_ONDEVICE bool one(u64 offset) {
         const Lanes all = storm.all;
         const u32 leader = ondevice::lowest(all);
         Asked asked;
         if (P::lane() == leader) asked = ask(offset);
-        P::sync(all);  // what the leader may see, all may
+        P::sync(all);  // all lanes may now see what the leader may see
         const auto status = static_cast<Status>(P::from(all, static_cast<int>(asked.status), leader));
         const u32 ticket = P::from(all, asked.ticket, leader);
         ++storm.issued;

@@ -1,5 +1,5 @@
-// A histogram of clock cycles that device code only adds to: sixteen buckets an octave, so that a percentile is within
-// 6 % of what was seen.
+// A histogram of clock cycles in which device code only adds. Each octave has sixteen buckets, so that a percentile is
+// within 6 % of the true value.
 #pragma once
 
 #include "penstock/ondevice/platform.hpp"
@@ -17,7 +17,7 @@ PENSTOCK_ONDEVICE ondevice::u32 cycle_bucket(ondevice::u64 cycles) {
     return 1 + octave * kCycleParts + static_cast<ondevice::u32>((cycles >> (octave + 4)) - kCycleParts);
 }
 
-// The least cycles that are counted there.
+// Returns the smallest number of cycles that the bucket counts.
 PENSTOCK_ONDEVICE ondevice::u64 cycle_bucket_low(ondevice::u32 bucket) {
     if (bucket == 0) return 0;
     const ondevice::u32 octave = (bucket - 1) / kCycleParts;

@@ -1,7 +1,7 @@
-// Element loads through a page cache, beside the same loads from plain memory: what a hit costs.
+// Compares element loads through a page cache with the same loads from plain memory, which gives the cost of a hit.
 //
-// Every thread adds up elements of a stored array. `tile` is how many elements one call brings: 1 is array[i],
-// neighbours in a warp asking for neighbours; more is one visit of the whole warp.
+// Every thread adds up elements of a stored array. `tile` is the number of elements that one call brings. 1 is
+// array[i], and neighbours in a warp ask for neighbouring elements. A larger tile is one visit by the whole warp.
 #pragma once
 
 #include "penstock/ondevice/stored_array.hpp"
@@ -13,15 +13,15 @@ using ondevice::u32;
 using ondevice::u64;
 
 struct LoadsWork {
-    ondevice::StoredRef ref;  // here, not pointed to: what a kernel is given costs no registers
-    const float* plain;  // the same elements in memory; nullptr: through the cache
+    ondevice::StoredRef ref;  // by value: kernel arguments cost no registers
+    const float* plain;  // the same elements in memory; nullptr: use the cache
     u64 items;           // a multiple of the tile and of 32
     u32 rounds;
     u32 tile;
-    u32 resident;  // blocks of a multiprocessor at once: 2, 3 or 4, with 64, 40 or 32 registers a thread
-    u32 blocked;  // each worker has a range of its own; else neighbours have neighbouring tiles
-    float* sums;  // one for each thread, so that nothing is left out
-    int* failed;  // takes a status
+    u32 resident;  // blocks on a multiprocessor at once: 2, 3 or 4, with 64, 40 or 32 registers a thread
+    u32 blocked;  // each worker has its own range; otherwise neighbours have neighbouring tiles
+    float* sums;  // one for each thread, so that the compiler keeps all loads
+    int* failed;  // receives a status
 };
 
 template <class Use>
@@ -35,13 +35,13 @@ PENSTOCK_ONDEVICE void each_tile(const LoadsWork& work, u64 worker, u64 workers,
     }
 }
 
-// A thread among all, and its warp's width.
+// The number of a thread among all threads, and the width of its warp.
 struct Place {
     u64 thread, threads;
     u32 lanes;
 };
 
-// Elements one by one: the lanes of a warp are neighbours.
+// Loads elements one by one. The lanes of a warp are neighbours.
 template <class Use>
 PENSTOCK_ONDEVICE void each_element(const LoadsWork& work, const Place& place, const Use& use) {
     LoadsWork rows = work;
@@ -54,8 +54,8 @@ struct alignas(16) Four {
     float item[4];
 };
 
-// What the lanes of a warp, `lane` of `lanes`, add up of a tile: as a kernel reads memory that wants all of its rate,
-// 16 bytes a load and several loads under way.
+// Returns the sum over a tile for lane `lane` of `lanes`. Reads 16 bytes a load with several loads in flight, as a
+// kernel does that needs the memory's full rate.
 PENSTOCK_ONDEVICE float sum_of_tile(const float* items, u32 count, u32 lane, u32 lanes) {
     constexpr u32 at_once = 8;
     const Four* const fours = reinterpret_cast<const Four*>(items);

@@ -1,4 +1,4 @@
-// Checks, on the device, that rows gathered from a stamped file are the rows that were asked for.
+// Checks on the device that rows gathered from a stamped file are the requested rows.
 #pragma once
 
 #include "penstock/ondevice/lanes.hpp"
@@ -10,9 +10,9 @@ struct RowsWork {
     const ondevice::u64* rows;    // numbers of rows in the file
     const ondevice::u64* memory;  // the rows, one after another
     ondevice::u64 count;
-    ondevice::u64 row_words;  // of 8 bytes
+    ondevice::u64 row_words;  // in words of 8 bytes
     ondevice::u64 seed;       // of the file's stamps
-    ondevice::u64* wrong;     // words
+    ondevice::u64* wrong;     // number of wrong words
 };
 
 // A worker is a warp, or a thread of the emulated device.

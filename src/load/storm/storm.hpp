@@ -1,5 +1,5 @@
-// Storms of raw requests that device code makes itself: the measuring end of GPU-initiated I/O, on GPUs and, with
-// threads for warps, on the emulated device. And element loads through a page cache, beside loads from memory.
+// Storms of raw requests that device code makes itself. They measure I/O that a GPU starts, on GPUs and on the emulated
+// device, where a thread stands for a warp. Also times element loads through a page cache and from memory.
 #pragma once
 
 #include <array>
@@ -21,13 +21,13 @@
 
 namespace penstock::load {
 
-// How the device gets at the file.
+// How the device reads the file.
 enum class StormSource : std::uint8_t {
-    service,  // host threads, from where they find each page
-    mapping,  // the device reads a registered mapping; files in memory only
-    memory,   // page-locked memory of `window_bytes` that a part of the file was read into: the link's ceiling
-    mailbox,  // the service, asked for one page at a time of each warp, as any channel can be (channel_work.hpp)
-    nvme,     // the same service and the same warps, through NVMe queues
+    service,  // host threads read each page and put it into the mailbox's slot
+    mapping,  // the device reads a registered mapping; only for files in memory
+    memory,   // page-locked memory of `window_bytes` with a part of the file: the ceiling of the link
+    mailbox,  // the service, with one request in flight for each warp, as with any channel (channel_work.hpp)
+    nvme,     // the same service and warps, through NVMe queues
 };
 
 struct StormSetup {
@@ -35,7 +35,7 @@ struct StormSetup {
     std::uint32_t slots = 4096;
     std::uint32_t slot_bytes = 4096;  // the largest request
     std::uint32_t service_threads = 4;
-    std::uint32_t queues = 0;  // of source nvme, which slots are shared out among; 0: one for each thread
+    std::uint32_t queues = 0;  // for source nvme, the queues that share the slots; 0: one for each service thread
     std::uint64_t window_bytes = 256 * kMiB;
     bool writable = false;
 };
@@ -43,13 +43,13 @@ struct StormSetup {
 struct StormOptions {
     std::uint32_t blocks = 128;
     std::uint32_t threads = 32;    // of a block; on the emulated device each warp is a thread
-    std::uint32_t in_flight = 1;   // of a warp
+    std::uint32_t in_flight = 1;   // requests of a warp
     std::uint32_t rings = 0;       // places where warps begin to look for a slot; 0: one for each warp
     std::uint32_t request_bytes = 4096;
     double seconds = 0.5;
-    std::uint64_t requests = 0;    // of each warp, at most; 0: time alone ends it
+    std::uint64_t requests = 0;    // of each warp, at most; 0: only the time ends it
     std::uint64_t seed = 0;        // of the file's stamps
-    std::uint64_t turn = 0;        // storms of one turn and shape ask for the same pages; 0: one that was not yet
+    std::uint64_t turn = 0;        // storms with the same turn and shape ask for the same pages; 0: an unused turn
     bool writes = false;
     bool sequential = false;
     bool checked = true;
@@ -60,20 +60,20 @@ struct StormReport {
     std::uint64_t warps = 0, requests = 0, bad_words = 0, failures = 0, busy = 0;
     std::uint64_t turn = 0;
     double cycles_per_ns = 0;
-    std::uint64_t cycles = 0;            // of all requests, each from the post until its page was taken
-    std::vector<std::uint64_t> latency;  // counts; see cycle_bucket. Of a mapping or memory there are none
-    ondevice::ServiceEvidence served;    // of this run
+    std::uint64_t cycles = 0;            // of all requests, each from its post until its page was taken
+    std::vector<std::uint64_t> latency;  // counts for each cycle_bucket; empty for mapping and memory
+    ondevice::ServiceEvidence served;    // in this run
 };
 
 class Storm {
   public:
-    // Throws Error: the file cannot be opened, mapped or registered, or memory is short.
+    // Throws Error if the file cannot be opened, mapped or registered, or if memory is short.
     Storm(Device& device, const std::string& name, const StormSetup& setup);
     ~Storm();
 
-    // Throws Error for sizes that do not fit; what storage did is in the report.
+    // Throws Error for sizes that do not fit. Failures of the storage are in the report.
     StormReport run(const StormOptions& options);
-    // How many make requests in a run of this shape: warps, or threads of the emulated device.
+    // Returns how many warps, or threads of the emulated device, make requests in a run of this shape.
     std::uint64_t warps(const StormOptions& options) const;
 
   private:
@@ -101,24 +101,25 @@ class Storm {
 struct LoadsOptions {
     std::uint32_t blocks = 528;
     std::uint32_t threads = 512;  // of a block, at most
-    std::uint32_t resident = 4;   // blocks of a multiprocessor at once, 2 to 4: the more, the fewer registers each has
+    // blocks on a multiprocessor at once, 2 to 4: with more blocks each has fewer registers
+    std::uint32_t resident = 4;
     std::uint32_t rounds = 4;
     std::uint32_t tile = 1;  // elements that a thread (1) or a warp (more) asks for at once
-    bool blocked = false;    // each warp goes through a range of its own; else all go side by side
+    bool blocked = false;    // each warp has its own range; otherwise all warps go side by side
 };
 
 struct Loads {
     double seconds = 0;
-    double sum = 0;  // of what all threads added up, each in single precision
+    double sum = 0;  // over all threads, each in single precision
 };
 
-// One run of element loads through the cache of `ref`, or from `plain` memory of `items` floats. Throws Error when a
+// Runs element loads once, through the cache of `ref` or from `plain`, which holds `items` floats. Throws Error if a
 // load fails.
 Loads time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
                  const LoadsOptions& options);
 
-// Words of rows, gathered from a stamped file, that are not the stamps of the rows asked for. Memory is the device's;
-// `work` without `wrong`.
+// Returns how many words of rows, gathered from a stamped file, differ from the stamps of the requested rows. Requires:
+// all memory is the device's, and the caller sets all fields of `work` but `wrong`.
 std::uint64_t wrong_words(Device& device, const RowsWork& work);
 
 }  // namespace penstock::load

@@ -1,5 +1,5 @@
-// Launchers of the storms' kernels, for nvcc and the host compiler alike. Each returns the launch's error and does not
-// wait.
+// Launchers of the storms' kernels, for nvcc and for the host compiler. Each returns the error of its launch and does
+// not wait.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-// Without CUDA there is no GPU to make a storm.
+// Replaces storm_launch_cuda.cpp in builds without CUDA, which have no GPU for a storm.
 #include "load/storm/storm_launch.hpp"
 
 namespace penstock::load {

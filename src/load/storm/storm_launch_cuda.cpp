@@ -1,4 +1,4 @@
-// Storms on real GPUs: what nvcc compiled, started on the stream of a Device, with its errors as Errors.
+// Storms on real GPUs: launches the kernels on the stream of a Device and throws their errors as Errors.
 #include "device/cuda/error.hpp"
 #include "load/storm/storm_kernels.hpp"
 #include "load/storm/storm_launch.hpp"

@@ -1,4 +1,4 @@
-// What tests of storms share: the device under test, a file's stamps, and what a service counted.
+// What tests of storms share: the device under test, the stamps of a file, and the counts of a service.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Storms on the emulated device, or the one that PENSTOCK_TEST_DEVICE names: every page that came is checked, a page
-// that is wrong is found, and what the device counts is what the service counts.
+// Storms on the emulated device or the one that PENSTOCK_TEST_DEVICE names: every page is checked, a wrong page is
+// found, and the device counts what the service counts.
 #include "load/storm/storm.hpp"
 
 #include <gtest/gtest.h>

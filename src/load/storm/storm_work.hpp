@@ -1,8 +1,8 @@
-// What one warp (or thread of the emulated device) does in a storm of raw requests: it keeps some under way, copies
-// each page that came into memory of its own, checks its stamps on the way, and asks for the next.
+// What one warp (or thread of the emulated device) does in a storm of raw requests. It keeps some requests in flight,
+// copies each page that arrives into its own memory, checks the stamps meanwhile, and makes the next request.
 //
-// A page comes through a mailbox, or straight out of memory that the device can address (`mapping`), which is the
-// ceiling of the first: the same loop without a host. channel_work.hpp asks through any channel, one page at a time.
+// A page comes through a mailbox, or from memory that the device can address (`mapping`). The second is the ceiling of
+// the first: the same loop without a host. channel_work.hpp uses any channel, with one request at a time.
 #pragma once
 
 #include "load/storm/cycle_histogram.hpp"
@@ -18,30 +18,30 @@ using ondevice::u32;
 using ondevice::u64;
 using ondevice::u8;
 
-// Of a kernel. On the emulated device a warp is a thread, and there are no more than cores.
+// Of a kernel. On the emulated device a warp is a thread, and there are no more of them than cores.
 struct Grid {
     u32 blocks = 0;
     u32 threads = 0;  // of a block
 };
 
-// Each has memory of its own.
+// Each warp has its own memory.
 PENSTOCK_ONDEVICE u64 warps_of(const Grid& grid) { return u64{grid.blocks} * ((grid.threads + 31) / 32); }
 
 inline constexpr u32 kStormInFlight = 16;  // of one warp, at most
-inline constexpr u64 kLostCycles = 10'000'000'000;  // some seconds without an answer, and a storm gives up
+inline constexpr u64 kLostCycles = 10'000'000'000;  // a storm gives up after some seconds without an answer
 
 struct alignas(64) StormCounts {
     u64 requests;
     u64 bad_words;
     u64 failures;
-    u64 busy;    // turns in which there was no slot
+    u64 busy;    // turns in which no slot was free
     u64 cycles;  // of all requests through the mailbox, from the post until the page was taken
     u32 latency[kCycleBuckets];
 };
 
 struct StormWork {
     ondevice::MailboxRef<ondevice::Native> mailbox;
-    const u8* mapping;  // of the file; nullptr: through the mailbox
+    const u8* mapping;  // of the file; nullptr: use the mailbox
     u8* memory;         // request_bytes for each worker
     StormCounts* counts;
     u64* clocks;  // cycles and nanoseconds that the first worker took
@@ -49,14 +49,14 @@ struct StormWork {
     u32 request_bytes;
     u64 file_bytes;
     u64 seed;  // of the file's stamps
-    u64 turn;  // storms of one turn and as many workers ask for the same pages, others for other ones
+    u64 turn;  // storms with the same turn and number of workers ask for the same pages
     u64 nanoseconds;
-    u64 requests;  // of each worker, at most; 0: no limit but time
+    u64 requests;  // of each worker, at most; 0: only the time ends it
     u32 in_flight;
-    u32 rings;  // how many places there are where warps begin to look for a free slot
+    u32 rings;  // number of places where warps begin to look for a free slot
     u32 writes;
     u32 sequential;
-    u32 checked;  // stamps
+    u32 checked;  // check the stamps
 };
 
 struct StormWorker {
@@ -68,7 +68,7 @@ struct StormWorker {
     Lanes all;
     u64 issued = 0, done = 0, bad = 0, failures = 0, busy = 0, lost = 0;
 
-    // The page that the n-th request of this worker asks for.
+    // Returns the page of this worker's request number `n`.
     PENSTOCK_ONDEVICE u64 page_of(u64 n) const {
         const u64 pages = work.file_bytes / work.request_bytes;
         const u64 at = n * workers + worker;
@@ -136,19 +136,19 @@ struct StormWorker {
         }
     }
 
-    // What a lane has under way.
+    // A request of a lane.
     struct Flight {
         u32 ticket = 0;
-        bool held = false, sent = false;  // a slot; a request in it
+        bool held = false, sent = false;  // it holds a slot; the slot has a request
         u64 place = 0, began = 0;
     };
 
-    // Each lane asks after a request of its own, all of them in one access, and all lanes copy each page that came.
+    // Each lane polls its own request, all in one access. Then all lanes copy each page that arrived.
     PENSTOCK_ONDEVICE bool land(Flight& flight) {
         const Status status = flight.sent ? work.mailbox.test(flight.ticket) : Status::pending;
         const Lanes ended = P::ballot(all, status != Status::pending);
         if (ended == 0) return false;
-        P::sync(all);  // what a lane may see, all may
+        P::sync(all);  // all lanes may now see what one lane may see
         for (Lanes left = ended; left != 0; left &= left - 1) {
             const u32 turn = ondevice::lowest(left);
             const auto found = static_cast<Status>(P::from(all, static_cast<int>(status), turn));
@@ -165,7 +165,7 @@ struct StormWorker {
         return true;
     }
 
-    // The next requests of lanes that have a slot, which they keep.
+    // Posts the next requests of lanes that keep their slot.
     PENSTOCK_ONDEVICE void launch(Flight& flight, bool wanted) {
         const bool again = wanted && flight.held && !flight.sent;
         const Lanes asking = P::ballot(all, again);
@@ -192,7 +192,7 @@ struct StormWorker {
         work.mailbox.post(flight.ticket, request(flight.place));
     }
 
-    // The first requests of lanes that have no slot yet: one claim for all of them.
+    // Posts the first requests of lanes without a slot, with one claim for all of them.
     PENSTOCK_ONDEVICE void launch_first(Flight& flight, bool wanted) {
         const Lanes asking = P::ballot(all, wanted && !flight.held);
         const u64 allowed = work.requests == 0 ? 32 : work.requests - issued;
@@ -225,7 +225,8 @@ struct StormWorker {
 
     PENSTOCK_ONDEVICE void through_mailbox() {
         const u32 lanes = ondevice::count(all), place = ondevice::rank<P>(all);
-        const u32 turns = (work.in_flight + lanes - 1) / lanes;  // of a lane: more than one where there are few lanes
+        // requests of a lane: more than one if there are few lanes
+        const u32 turns = (work.in_flight + lanes - 1) / lanes;
         Flight flights[kStormInFlight];
         const u64 end = P::now_ns() + work.nanoseconds;
         u64 last = P::cycles(), turn = 0;
@@ -238,11 +239,11 @@ struct StormWorker {
             }
             const u64 now = P::from(all, P::cycles(), ondevice::lowest(all));
             if (moved) last = now;
-            else if (now - last > kLostCycles) lost = issued - done;  // nothing came for long
+            else if (now - last > kLostCycles) lost = issued - done;  // no answer for a long time
             else P::pause(ondevice::between_polls((now - last) / 2));
         }
         failures += lost;
-        if (lost != 0) return;  // late answers may still come
+        if (lost != 0) return;  // late answers may still arrive in these slots
         for (u32 i = 0; i < turns; ++i)
             if (flights[i].held) work.mailbox.release(flights[i].ticket);
     }
@@ -254,7 +255,7 @@ struct StormWorker {
         });
     }
 
-    // `body` with its time, and what it counted to the counts of all.
+    // Runs `body`, measures its time, and adds its counts to the common counts.
     template <class Body>
     PENSTOCK_ONDEVICE void measured(const Body& body) {
         const u64 cycles = P::cycles(), began = P::now_ns();
