@@ -1,7 +1,7 @@
-// Boxes at random and what they mean, by plain loops: the reference of everything that moves boxes.
+// Random boxes, and what they mean by plain loops: the reference for everything that moves boxes.
 //
-// The reference moves items in the order their dimensions say, byte by byte, and knows nothing of merging, vectors or
-// words. Places are offsets in two arrays of bytes, so that one set of boxes serves any memory.
+// The reference moves items byte by byte, in the order of their dimensions. It uses no merging, vectors or words.
+// Places are offsets in two byte arrays, so that the same boxes work with any memory.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace penstock::conformance {
 
-// Offsets of the items of one side, the last dimension running fastest.
+// Returns the offsets of the items of one side. The last dimension varies fastest.
 inline std::vector<std::int64_t> item_offsets(const Box& box, const std::array<std::int64_t, kBoxDimensions>& strides) {
     std::vector<std::int64_t> offsets{0};
     for (std::uint32_t d = 0; d < box.dimensions; ++d) {
@@ -32,7 +32,7 @@ inline std::vector<std::int64_t> item_offsets(const Box& box, const std::array<s
     return offsets;
 }
 
-// A box whose pointers stand for offsets in two arrays of bytes.
+// A box whose pointers stand for offsets in two byte arrays.
 struct ReferenceBox {
     Box box;
     std::uint64_t to = 0, from = 0;
@@ -57,8 +57,8 @@ struct ReferenceBox {
     }
 };
 
-// Strides that keep items apart, in a random order of dimensions, with gaps and reversals; returns the bytes they span
-// and sets `first` to where the first item lies among them.
+// Chooses strides that keep items apart: a random order of dimensions, gaps and reversals. Returns the bytes that they
+// span, and sets `first` to the offset of the first item.
 inline std::uint64_t random_strides(std::mt19937_64& random, const Box& box, std::uint64_t step,
                                     std::array<std::int64_t, kBoxDimensions>& strides, std::uint64_t& first) {
     std::array<std::uint32_t, kBoxDimensions> order{};
@@ -84,7 +84,7 @@ inline std::uint64_t random_strides(std::mt19937_64& random, const Box& box, std
 struct BoxTrial {
     std::uint64_t largest_item, largest_extent;
     std::uint32_t most_dimensions;
-    std::uint64_t alignment;  // of items, gaps and places
+    std::uint64_t alignment;  // of items, gaps and offsets
     std::uint32_t swap;
     int boxes;
     friend std::ostream& operator<<(std::ostream& out, const BoxTrial& trial) {
@@ -93,8 +93,8 @@ struct BoxTrial {
     }
 };
 
-// Boxes one after the other on both sides, in the order given on one and shuffled on the other, with no or few bytes
-// between them.
+// Returns boxes that follow each other on both sides, in order on one side and shuffled on the other, with few or no
+// bytes in between.
 inline std::vector<ReferenceBox> random_boxes(std::mt19937_64& random, const BoxTrial& trial, std::uint64_t& to_bytes,
                                               std::uint64_t& from_bytes) {
     std::vector<ReferenceBox> boxes(static_cast<std::size_t>(trial.boxes));

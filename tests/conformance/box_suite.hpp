@@ -1,5 +1,5 @@
-// The part of the Device kit that is about boxes: strided copies, swaps and fills against a reference of plain loops.
-// What lies between and beside the items is compared too. Include it beside device_suite.hpp.
+// The part of the Device kit for boxes: strided copies, swaps and fills, compared with a reference of plain loops.
+// Bytes between and around the items are compared too. Include it beside device_suite.hpp.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace penstock::conformance {
 
 class BoxSuite : public DeviceSuite {
   protected:
-    // Moves the boxes on the device and by the reference, and compares all bytes there are.
+    // Moves the boxes on the device and by the reference, and compares all bytes.
     void expect_same(const std::vector<ReferenceBox>& boxes, std::uint64_t to_bytes, std::uint64_t from_bytes,
                      const std::string& what) {
         const auto source = random_bytes(from_bytes, 11);
@@ -25,7 +25,7 @@ class BoxSuite : public DeviceSuite {
             one.move(expected, source);
         }
         stream_->copy_boxes(placed);
-        std::fill(placed.begin(), placed.end(), Box{});  // the caller's again
+        std::fill(placed.begin(), placed.end(), Box{});  // the caller may reuse them after the call
         const auto got = to_host(to.data(), to_bytes);
         const auto differs = std::mismatch(got.begin(), got.end(), expected.begin());
         ASSERT_TRUE(differs.first == got.end())
@@ -192,7 +192,7 @@ TEST_P(BoxSuite, fills_repeat_their_item_and_touch_nothing_else) {
             }
             auto copy = item;
             stream_->fill_boxes(placed, std::as_bytes(std::span(copy)));
-            std::fill(copy.begin(), copy.end(), 0xEE);  // the caller's again
+            std::fill(copy.begin(), copy.end(), 0xEE);  // the caller may reuse it after the call
             ASSERT_EQ(to_host(block.data(), bytes) == expected, true) << item_bytes << " round " << round;
         }
     }
@@ -249,7 +249,7 @@ TEST_P(BoxSuite, boxes_that_make_no_sense_are_refused_before_anything_moves) {
     EXPECT_EQ(std::count(got.begin(), got.end(), 3), 4096);
 }
 
-// A large box in many pieces of work, where there is room for it: 1 GiB on a GPU, less on the host.
+// A large box in many units of work, if there is room: 1 GiB on a GPU, less on the host.
 TEST_P(BoxSuite, a_large_box_arrives_whole) {
     const DeviceInfo info = device_->info();
     const std::uint64_t bytes = info.emulated ? 8 * kMiB : kGiB;
@@ -261,7 +261,7 @@ TEST_P(BoxSuite, a_large_box_arrives_whole) {
     Box box{.destination = to.data(), .source = from.data(), .item_bytes = 256, .dimensions = 2};
     box.extents = {rows, columns};
     box.source_strides = {4096, 256};
-    box.destination_strides = {256, static_cast<std::int64_t>(rows * 256)};  // 16 slabs of a column each
+    box.destination_strides = {256, static_cast<std::int64_t>(rows * 256)};  // 16 slabs, each of one column
     stream_->copy_boxes(std::vector<Box>{box});
     EXPECT_GT(stream_->verify_stamp(to.data(), bytes, 0, 1).bad_bytes, bytes / 2) << "moved nothing";
     std::swap(box.destination_strides, box.source_strides);

@@ -1,9 +1,9 @@
-// The conformance kit of the Device contract: every device, emulated or real, passes the same sentences.
+// The conformance kit of the Device contract: every device, emulated or real, passes the same tests.
 //
 // Include it in one source file of a test program, then
 //     INSTANTIATE_TEST_SUITE_P(Host, DeviceSuite, testing::Values(DeviceCase{"host", make}));
-// A case whose `make` returns nullptr and fills `why` is skipped, naming why. Every guarantee stands beside a negative
-// control: a change that must be noticed, and is.
+// A case is skipped if its `make` returns nullptr and sets `why`. Every guarantee has a negative control: a change that
+// the test must notice.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ struct DeviceCase {
 
 inline std::string case_name(const testing::TestParamInfo<DeviceCase>& info) { return info.param.name; }
 
-// Memory of a device for the length of a test.
+// Device memory for the duration of a test.
 class Memory {
   public:
     Memory(std::shared_ptr<Device> device, MemoryKind kind, std::uint64_t bytes)
@@ -102,7 +102,7 @@ TEST_P(DeviceSuite, knows_the_kind_and_extent_of_what_it_allocated) {
             const PointerInfo info = device_->pointer_info(block.data() + inside);
             ASSERT_TRUE(info.known) << to_string(kind) << " at " << inside;
             EXPECT_EQ(info.kind, kind);
-            if (info.bytes == 0) continue;  // the device cannot tell the extent of this kind
+            if (info.bytes == 0) continue;  // the device does not know the extent of this kind
             const auto* base = static_cast<const unsigned char*>(info.base);
             EXPECT_LE(base, block.data());
             EXPECT_GE(base + info.bytes, block.data() + block.bytes());
@@ -232,7 +232,7 @@ TEST_P(DeviceSuite, a_stream_finishes_its_work_before_it_is_destroyed) {
     EXPECT_EQ(back.data()[bytes - 1], 90);
 }
 
-// Random pieces between guard bytes, compared with a reference made on the host.
+// Random pieces between guard bytes, compared with a reference that the host computes.
 struct BatchTrial {
     std::uint64_t largest_piece;
     int pieces;
@@ -275,7 +275,7 @@ TEST_P(DeviceSuite, a_batch_moves_every_piece_and_nothing_beside_it) {
                 std::memcpy(expected.data() + at, source.data() + out, piece.bytes);
             }
             stream_->copy_batch(direction, pieces);
-            for (CopyPiece& piece : pieces) piece = {};  // the caller's again
+            for (CopyPiece& piece : pieces) piece = {};  // the caller may reuse them after the call
             stream_->synchronize();
             const auto got = up ? to_host(device.data(), bytes) : std::vector(pinned.data(), pinned.data() + bytes);
             ASSERT_EQ(got == expected, true) << trial.largest_piece << (up ? " up" : " down");
@@ -340,7 +340,7 @@ TEST_P(DeviceSuite, stamps_the_pattern_at_any_offset_and_alignment) {
     }
 }
 
-// The negative control of the check: one wrong byte anywhere is found, and where.
+// The negative control of the check: it finds one wrong byte anywhere, and its offset.
 TEST_P(DeviceSuite, one_corrupt_byte_is_found_at_its_offset) {
     for (const StampTrial& trial : stamp_trials()) {
         const Memory block = memory(MemoryKind::device, trial.bytes + 64);

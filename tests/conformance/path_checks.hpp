@@ -1,8 +1,9 @@
-// The sentences of the Path contract as functions: each returns an empty string when it holds, else what broke.
+// The rules of the Path contract as functions. Each returns an empty string if the rule holds, and otherwise what
+// broke.
 //
-// They know nothing of a test framework, so that a negative control can demand that one of them fails. Short counts,
-// EINTR and EAGAIN are within the contract: the checks go on after them, as the engine does. In each check the path is
-// declared last, so that it is gone before the files and the memory that its operations may still use.
+// They use no test framework, so that a negative control can require that one of them fails. The contract allows short
+// counts, EINTR and EAGAIN: the checks continue after them, as the engine does. Each check declares its path last, so
+// that the path is destroyed before the files and memory that its operations may still use.
 #pragma once
 
 #include <algorithm>
@@ -30,12 +31,12 @@ inline bool again(const Completion& done) {
     return done.status != ErrorCode::ok && (done.system_code == EINTR || done.system_code == EAGAIN);
 }
 
-// One completion; false when none came in time.
+// Reaps one completion. Returns false if none arrived in time.
 inline bool reap_one(Rig& rig, Path& path, Completion& done) {
     return path.reap({&done, 1}, Deadline::after(rig.traits.patience)) == 1;
 }
 
-// One operation to its completion, whatever its status; EINTR and EAGAIN are tried again.
+// Runs one operation until it completes with any status. Repeats it after EINTR and EAGAIN.
 inline std::string finish(Rig& rig, Path& path, const Operation& operation, Completion& done) {
     for (int tries = 0; tries < 100; ++tries) {
         if (path.submit({&operation, 1}) != 1) return "an idle path took no operation";
@@ -46,7 +47,7 @@ inline std::string finish(Rig& rig, Path& path, const Operation& operation, Comp
     return "nothing but EINTR and EAGAIN";
 }
 
-// All bytes of the operation, by as many operations as short counts make necessary. `moved` < bytes: end of file.
+// Moves all bytes of the operation, with as many operations as short counts require. `moved` < bytes: end of file.
 inline std::string move_all(Rig& rig, Path& path, const Operation& operation, std::uint64_t& moved) {
     const std::uint32_t step = rig.traits.offset_step;
     for (moved = 0; moved < operation.bytes;) {
@@ -73,7 +74,7 @@ inline std::string compare(std::span<const std::byte> found, std::span<const std
     return at == found.end() ? std::string() : broken(what, ": first wrong byte is ", at - found.begin());
 }
 
-// Offsets and lengths around the places where mistakes live, in steps of the rig.
+// Offsets and lengths at which mistakes are likely, in steps of the rig.
 inline std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_of(const Rig& rig) {
     const std::uint64_t step = rig.traits.offset_step;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> spans{
@@ -160,8 +161,8 @@ inline std::string reads_short_at_the_end_and_then_nothing(Rig& rig) {
     return {};
 }
 
-// Keeps the queue full until all is read: each operation taken completes once, with its own tag and its own bytes. What
-// came short or is to be tried again goes to the end of the line, whole.
+// Keeps the queue full until all is read. Each operation must complete once, with its own tag and its own bytes. An
+// operation that came short or must be repeated goes to the end of the line as a whole.
 inline std::string answers_each_operation_once_with_its_own_bytes(Rig& rig) {
     const std::uint64_t block = align_up(4096, rig.traits.offset_step);
     const std::size_t limit = rig.path(16)->capabilities().max_in_flight, count = limit + 5;
@@ -299,7 +300,7 @@ inline std::string is_what_its_row_says(Rig& rig) {
     return broken(to_string(found.kind), ": bypasses_cache is ", found.bypasses_cache, ", kPathTraits says otherwise");
 }
 
-// All of the above, by name.
+// All checks above, by name.
 struct PathCheck {
     const char* name;
     std::string (*holds)(Rig&);

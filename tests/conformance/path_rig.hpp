@@ -1,6 +1,6 @@
-// What the Path kit needs of a test: a Rig makes paths, files and memory, and reads a file back by another way.
+// What the Path kit needs from a test. A Rig makes paths, files and memory, and reads a file back in another way.
 //
-// A rig for device memory overrides allocate, store and load; everything else of the kit stays as it is.
+// A rig for device memory overrides allocate, store and load. The rest of the kit stays the same.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ inline Bytes pattern(std::uint64_t bytes, std::uint64_t seed) {
 }
 
 struct RigTraits {
-    std::uint32_t offset_step = 1;               // offsets and lengths of operations are multiples of it
-    std::uint32_t memory_step = 1;               // so are addresses
-    bool extends = true;                         // a write past the end makes the file longer
-    std::chrono::milliseconds patience{10'000};  // a completion not there by then will never come
+    std::uint32_t offset_step = 1;               // offsets and lengths of operations are multiples of this
+    std::uint32_t memory_step = 1;               // addresses are multiples of this
+    bool extends = true;                         // a write past the end extends the file
+    std::chrono::milliseconds patience{10'000};  // a completion that has not arrived after this time never will
 };
 
 class Rig {

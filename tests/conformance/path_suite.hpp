@@ -1,8 +1,8 @@
-// The conformance kit of the Path contract: every path and every decorator passes the same sentences.
+// The conformance kit of the Path contract: every path and every decorator passes the same tests.
 //
 // Include it in one source file of a test program, then
 //     INSTANTIATE_TEST_SUITE_P(Paths, PathSuite, path_values({{"buffered", make_rig}, ...}), path_test_name);
-// A case whose `make` returns nullptr and fills `why` is skipped, naming why.
+// A case is skipped if its `make` returns nullptr and sets `why`.
 #pragma once
 
 #include <gtest/gtest.h>

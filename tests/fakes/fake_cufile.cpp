@@ -1,9 +1,9 @@
-// A stand-in for libcufile.so.0 that moves real bytes with pread and pwrite, and misbehaves on request.
+// A stand-in for libcufile.so.0. It moves real bytes with pread and pwrite, and misbehaves on request.
 //
 // FAKE_CUFILE_BEHAVIOUR holds words: hang_open, crash_open, open_5033, native (counts operations as nvidia-fs ones),
-// crash_stats, refuse_files (5027), wrong_bytes, short_reads, broken_status. FAKE_CUFILE_VERSION: 1150 unless set.
-// FAKE_CUFILE_SLABS: buffers of the compatibility pool; a batch that needs more than there are blocks in the real
-// library, and fails with 5037 here, so that tests see it.
+// crash_stats, refuse_files (5027), wrong_bytes, short_reads, broken_status. FAKE_CUFILE_VERSION is 1150 unless set.
+// FAKE_CUFILE_SLABS is the number of buffers in the compatibility pool. A batch that needs more of them blocks in the
+// real library. Here it fails with 5037, so that tests notice it.
 #include <unistd.h>
 
 #include <cerrno>
@@ -151,7 +151,7 @@ Status cuFileBatchIOSubmit(BatchId, unsigned count, BatchEntry* entries, unsigne
     return {0, 0};
 }
 
-// Newest first: a batch promises no order. At most half of what waits at a time.
+// Returns the newest first, because a batch promises no order, and at most half of the waiting entries at a time.
 Status cuFileBatchIOGetStatus(BatchId, unsigned least, unsigned* count, BatchEvent* events, timespec*) {
     const std::lock_guard lock(state().mutex);
     if (behaves("broken_status")) return {5030, 0};
@@ -217,7 +217,7 @@ Status cuFileGetStatsL3(void* out) {
     const std::lock_guard lock(state().mutex);
     const int version = number("FAKE_CUFILE_VERSION", 1150);
     auto* bytes = static_cast<unsigned char*>(out);
-    std::memset(bytes, 0xEE, gpu_count_offset(version));  // levels 1 and 2: not zero, to catch wrong offsets
+    std::memset(bytes, 0xEE, gpu_count_offset(version));  // levels 1 and 2 are not zero, so that a wrong offset shows
     unsigned char* header = bytes + gpu_count_offset(version);
     put(header, 1);
     const Operations& counted = state().counted;
@@ -229,7 +229,7 @@ Status cuFileGetStatsL3(void* out) {
 }
 #endif
 
-// Of the fake alone: handles that were registered and not given back, and registrations made in all.
+// In this stand-in only: handles that are registered now, and the number of all registrations.
 int fake_cufile_live_handles() { return static_cast<int>(state().handles.size()); }
 int fake_cufile_registrations() { return state().registered; }
 

@@ -1,4 +1,4 @@
-// A stand-in for libcuda.so.1: the few driver calls the cuFile probe makes, on host memory. For tests without a GPU.
+// A stand-in for libcuda.so.1: the few driver calls of the cuFile probe, on host memory, for tests without a GPU.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

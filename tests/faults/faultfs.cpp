@@ -1,11 +1,11 @@
-// A file system that goes wrong on command.
+// A file system that fails on command.
 //
 //   faultfs BACKING MOUNTPOINT CONTROL [writeback] [direct] [named] [record=FILE]
 //
-// A FUSE server over a backing folder, for tests. CONTROL is the number of a descriptor, a socket's, on which one test
-// sends lines and gets answers (a count of lines, then those). When that socket ends, however the test ended, the
-// server unmounts and goes: the kernel then gives up all that was never answered, so nothing is left behind and
-// nothing hangs. The test's side is python/tests/faulty_fs.py.
+// A FUSE server over a backing folder, for tests. CONTROL is the number of a socket's descriptor. A test sends lines on
+// it and gets answers: a count of lines, then the lines. When the socket closes, however the test ended, the server
+// unmounts and exits. The kernel then ends all requests without an answer, so nothing stays mounted and nothing hangs.
+// python/tests/faulty_fs.py is the test's side.
 #include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -64,7 +64,7 @@ const std::map<std::uint32_t, std::string> kNames{
     {faults::kSyncFs, "syncfs"},
 };
 
-// True while a signal that ends the process waits for this thread: it was killed, or its process ends.
+// Returns whether a fatal signal is pending for this thread, because it was killed or its process is ending.
 bool is_dying(int thread) {
     std::ifstream status("/proc/" + std::to_string(thread) + "/status");
     if (!status) return true;
@@ -79,7 +79,7 @@ class Server {
     Server(int channel, int root, faults::Options options, const std::string& record)
         : channel_(channel), options_(options), record_(record), files_(root, options, record_) {}
 
-    // Until the kernel ends the connection.
+    // Serves requests until the kernel ends the connection.
     void serve() {
         std::vector<std::byte> buffer(kMostBytes + 4096);
         while (true) {
@@ -90,7 +90,7 @@ class Server {
         }
     }
 
-    // One line of the test; the lines of the answer.
+    // Executes one line of the test and returns the lines of the answer.
     std::vector<std::string> obey(const std::string& line) {
         std::istringstream words(line);
         std::string verb;
@@ -108,7 +108,7 @@ class Server {
         return {"unknown: " + line};
     }
 
-    // Requests that hang go on hanging until they are released, or until the one that asked is killed.
+    // A request that hangs does so until the test releases it, or until the thread that made it is killed.
     void release_the_dying() {
         release([](const Hung& one) { return !one.deaf && is_dying(one.pid); });
     }
@@ -176,7 +176,7 @@ class Server {
         if (resized) step.operation = "truncate";
         step.name = name_of(request, step);
         if (opcode == FUSE_READ || opcode == FUSE_WRITE) {
-            step.offset_bytes = request.as<fuse_read_in>().offset;  // at one place in both
+            step.offset_bytes = request.as<fuse_read_in>().offset;  // both structures have them at the same place
             step.bytes = request.as<fuse_read_in>().size;
         }
         return step;
@@ -215,7 +215,7 @@ class Server {
         }
     }
 
-    // True where the request is answered by this, or never.
+    // Returns true if this answers the request, or if the request gets no answer at all.
     bool go_wrong(const Request& request, const Rule& rule) {
         if (rule.what == "fail") return request.fail(static_cast<int>(rule.value)), true;
         if (rule.what == "delay") return std::this_thread::sleep_for(std::chrono::milliseconds(rule.value)), false;
@@ -227,7 +227,7 @@ class Server {
         }
         if (rule.what == "signal" && rule.when == "before") {
             kill(static_cast<int>(request.head.pid), static_cast<int>(rule.value));
-            // Who was killed has not done this step; who was only asked to end finds it done as ever.
+            // A killed thread has not done this step. A thread that was asked to end finds the step done.
             return rule.value == SIGKILL && (request.fail(EINTR), true);
         }
         return false;
@@ -288,7 +288,7 @@ bool say(int control, const std::vector<std::string>& lines) {
     return true;
 }
 
-// Until the test is gone.
+// Talks with the test until the test closes the socket.
 void converse(Server& server, int control) {
     std::string pending;
     while (true) {
@@ -323,7 +323,8 @@ int main(int count, char** words) {
         if (word == "named") options.unnamed = false;
         if (word.starts_with("record=")) record = word.substr(7);
     }
-    for (const int one : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(one, SIG_IGN);  // the test's terminal is not ours
+    // ignore signals of the test's terminal
+    for (const int one : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(one, SIG_IGN);
     umask(0);
     const int root = open(backing.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     const int channel = open("/dev/fuse", O_RDWR | O_CLOEXEC);
@@ -337,5 +338,5 @@ int main(int count, char** words) {
     for (int i = 0; i < kWorkers; ++i) std::thread([&] { server.serve(); }).detach();
     if (say(control, {"ready"})) converse(server, control);
     umount2(place.c_str(), MNT_DETACH);
-    _exit(0);  // with the channel, all that was never answered is given up
+    _exit(0);  // this closes the channel, and the kernel ends all requests without an answer
 }

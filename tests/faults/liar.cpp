@@ -1,9 +1,9 @@
-// Preloaded into a program: reads of some files go wrong as no kernel lets them, from some call on.
+// A library to preload into a program. From some call on, reads of some files fail in ways that no kernel allows.
 //
-// LIAR_FILE is a pattern that the file's whole name must match. Of the calls of pread and preadv on such files the
-// first LIAR_AFTER are the real ones. Later ones do what LIAR_DO says: "nothing" claims that all was read and writes
-// not a byte; "refuse" answers EINVAL where the file was opened with O_DIRECT. Each call adds a letter to the file
-// LIAR_LOG: t for one that was true, l for one that was not, so that a test knows that its fault was reached.
+// LIAR_FILE is a pattern for the file's whole name. The first LIAR_AFTER calls of pread and preadv on such files are
+// the real ones. Later ones do what LIAR_DO says. "nothing" reports that all was read and writes no byte. "refuse"
+// returns EINVAL if the file was opened with O_DIRECT. Each call appends a letter to the file LIAR_LOG, t for a true
+// one and l for a false one, so that a test knows that its fault happened.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

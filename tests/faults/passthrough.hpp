@@ -1,5 +1,5 @@
-// Every operation of a file system, done on a backing folder and answered to the kernel. Faults are not decided here:
-// the server asks its rules first, and hands down what is left of the operation.
+// Performs every operation of a file system on a backing folder and answers the kernel. It decides no faults: the
+// server applies its rules first and passes on the rest of the operation.
 #pragma once
 
 #include <dirent.h>
@@ -15,8 +15,8 @@
 namespace faults {
 
 struct Options {
-    bool write_back = false;  // the kernel keeps writes and brings them later
-    bool direct = false;      // nothing is kept by the kernel
+    bool write_back = false;  // the kernel caches writes and sends them later
+    bool direct = false;      // the kernel caches nothing
     bool unnamed = true;      // O_TMPFILE
 };
 
@@ -26,7 +26,7 @@ class Passthrough {
 
     std::shared_ptr<Node> at(std::uint64_t id) { return tree_.at(id); }
 
-    // Names, attributes and folders; false where the operation is none of these.
+    // Serves names, attributes and folders. Returns false for other operations, which it leaves to the caller.
     bool serve_names(const Request& request) {
         const auto node = tree_.at(request.head.nodeid);
         if (!node) return request.fail(ESTALE), true;
@@ -84,7 +84,7 @@ class Passthrough {
         }
     }
 
-    // Open files; false where the operation is none of these. No more than `most` bytes are moved.
+    // Serves open files and moves at most `most` bytes. Returns false for other operations.
     bool serve_files(const Request& request, std::size_t most) {
         const auto node = tree_.at(request.head.nodeid);
         if (!node) return request.fail(ESTALE), true;
@@ -163,7 +163,7 @@ class Passthrough {
         request.answer(out);
     }
 
-    // Takes the descriptor. The kernel keeps nothing: what a test changes in the backing folder is seen at once.
+    // Takes the descriptor. The kernel caches nothing, so it sees changes in the backing folder at once.
     bool entry(int descriptor, const std::string& name, fuse_entry_out& out) {
         struct stat facts {};
         if (descriptor < 0 || fstat(descriptor, &facts) != 0) return false;
@@ -215,7 +215,7 @@ class Passthrough {
         look_up(request, folder, name);
     }
 
-    // What a client makes is the client's, not the server's.
+    // What a client makes belongs to the client and not to the server.
     static void give(const Request& request, int folder, const std::string& name) {
         if (request.head.uid == geteuid() && request.head.gid == getegid()) return;
         [[maybe_unused]] const int given =
@@ -257,7 +257,8 @@ class Passthrough {
         const auto path = node.path();
         switch (request.head.opcode) {
             case FUSE_SETXATTR: {
-                const auto in = request.as<fuse_setxattr_in>();  // the short form: the long one was not agreed on
+                // the short form, because the long one was not negotiated
+                const auto in = request.as<fuse_setxattr_in>();
                 const auto name = request.text(FUSE_COMPAT_SETXATTR_IN_SIZE);
                 const auto* value = request.body().data() + FUSE_COMPAT_SETXATTR_IN_SIZE + name.size() + 1;
                 request.result(setxattr(path.c_str(), name.c_str(), value, in.size, static_cast<int>(in.flags)));
@@ -287,7 +288,8 @@ class Passthrough {
         }
     }
 
-    // The kernel keeps the place of appends, and reads what it only half overwrites: neither is the backing file's.
+    // The kernel handles the position of appends, and reads pages that it overwrites in part. So the backing file gets
+    // neither O_APPEND nor write-only mode.
     int backing_flags(unsigned flags) const {
         auto kept = static_cast<int>(flags) & ~(O_APPEND | O_DIRECT | O_EXCL | O_CREAT | O_NOFOLLOW);
         if (options_.write_back && (kept & O_ACCMODE) == O_WRONLY) kept = (kept & ~O_ACCMODE) | O_RDWR;
@@ -340,7 +342,7 @@ class Passthrough {
         request.answer(fuse_write_out{static_cast<std::uint32_t>(put), 0});
     }
 
-    // Only what was written before the flush was asked for is on the medium after it: it is noted as it begins.
+    // A flush makes only those writes durable that ended before it began, so it is recorded when it begins.
     void sync(const Request& request) {
         record_.flush();
         request.result(record_.on() ? 0 : fsync(static_cast<int>(request.as<fuse_fsync_in>().fh)));

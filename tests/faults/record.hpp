@@ -1,8 +1,8 @@
-// What reached a file, in order: each write, each range of zeros, each flush, and the marks that a test sets between
-// them. A block device over that file loses in a power cut what this record has after its last flush.
+// Records what reached a file, in order: each write, each range of zeros, each flush, and the marks that a test sets in
+// between. A power cut loses what comes after the last flush in the record.
 //
-// An entry is a head of 24 bytes (kind, length, offset as little-endian numbers of 4, 4, 8 bytes, then the length of a
-// range of zeros in 8) and, for writes and marks, that many bytes.
+// An entry begins with a head of 24 bytes, all numbers little-endian: kind (4), length (4), offset (8), and the length
+// of a range of zeros (8). For writes and marks, `length` bytes follow.
 #pragma once
 
 #include <fcntl.h>
@@ -46,11 +46,11 @@ class Record {
         const std::scoped_lock lock(mutex_);
         Head head{kind, static_cast<std::uint32_t>(data.size()), offset, length};
         const std::array<iovec, 2> parts{{{&head, sizeof head}, {const_cast<std::byte*>(data.data()), data.size()}}};
-        // A record with a hole proves nothing: the test's reader refuses one that ends amid an entry.
+        // An incomplete record proves nothing, so the test's reader refuses one that ends inside an entry.
         [[maybe_unused]] const auto put = writev(file_, parts.data(), 2);
     }
 
-    std::mutex mutex_;  // keeps entries whole and in order
+    std::mutex mutex_;  // keeps entries complete and in order
     int file_;
 };
 

@@ -1,8 +1,8 @@
-// Which requests of the faulty file system go wrong, and how: rules that a test adds and removes while it runs.
+// Which requests of the faulty file system fail, and how: rules that a test adds and removes while it runs.
 //
-// A rule is one line of key=value words (see Rule). Rules are asked in the order they were added; the first that fires
-// decides. One mutex guards all: a server of tests is not in a hurry. What fired is counted, so that a test can assert
-// that its fault was reached at all.
+// A rule is one line of key=value words (see Rule). Rules are tried in the order they were added, and the first that
+// fires decides. One mutex guards everything, because speed does not matter here. Fired rules are counted, so that a
+// test can assert that its fault happened.
 #pragma once
 
 #include <fnmatch.h>
@@ -17,26 +17,26 @@
 
 namespace faults {
 
-// One request, as rules see it.
+// One request, as the rules see it.
 struct Step {
     std::string operation;  // "write", "fsync", ...
-    std::string name;       // of the file, without folders; "" for a file without a name
+    std::string name;       // of the file, without folders; empty for a file without a name
     std::string other;      // the second name of a rename or a link
     std::uint64_t offset_bytes = 0;
     std::uint64_t bytes = 0;
-    int pid = 0;  // of the thread that asks; 0 is the kernel itself
+    int pid = 0;  // of the thread that makes the request; 0 is the kernel itself
 };
 
 struct Rule {
     std::string operations = "*";   // ",write,fsync," or "*"
-    std::string name = "*";         // a pattern as of a shell
+    std::string name = "*";         // a shell pattern
     std::string what;               // fail, short, hang, lose, signal, delay
     long value = 0;                 // error number, bytes, signal or milliseconds
-    std::string when;               // signal: before or after; lose: the operations that tell it; hang: "deaf"
-    std::uint64_t skip = 0;         // matching steps that go well first
-    std::uint64_t times = ~0ULL;    // how often it fires
-    std::uint64_t after_bytes = 0;  // fires once the matching steps asked for more than that
-    int client = 0;                 // steps of the kernel itself do not match when it is 1
+    std::string when;               // signal: before or after; lose: the operations that report it; hang: "deaf"
+    std::uint64_t skip = 0;         // number of matching steps that succeed first
+    std::uint64_t times = ~0ULL;    // how often it fires at most
+    std::uint64_t after_bytes = 0;  // fires after the matching steps asked for more bytes than this
+    int client = 0;                 // 1: steps of the kernel itself do not match
     std::uint64_t matched = 0, fired = 0, seen_bytes = 0;
 };
 
@@ -72,7 +72,7 @@ class Rules {
         rules_.erase(id);
     }
 
-    // The rule that this step falls under. Counts the step, and logs it where `log_all` was asked for.
+    // Returns the rule that fires for this step. Counts the step, and logs it if the test asked for a log.
     std::optional<Rule> judge(const Step& step) {
         const std::scoped_lock lock(mutex_);
         ++counts_[step.operation];
@@ -130,7 +130,7 @@ class Rules {
         return true;
     }
 
-    std::mutex mutex_;  // guards all below
+    std::mutex mutex_;  // guards all members below
     std::map<int, Rule> rules_;
     std::map<std::string, std::uint64_t> counts_;
     std::vector<Step> log_;

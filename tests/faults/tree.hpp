@@ -1,4 +1,4 @@
-// The files that the kernel knows by number, each held open by a descriptor that names it and nothing more (O_PATH).
+// The files that the kernel knows by number. Each is held by a descriptor that only names it (O_PATH).
 #pragma once
 
 #include <fcntl.h>
@@ -20,14 +20,14 @@ struct Node {
     Node& operator=(const Node&) = delete;
     ~Node() { close(descriptor); }
 
-    // A name by which any call reaches the file, whatever its name in the folder is now.
+    // Returns a path by which any call reaches the file, whatever its current name.
     std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor); }
 
     int descriptor;
-    std::string name;           // the last the kernel used
-    std::uint64_t lookups = 0;  // as often the kernel will forget it
-    int lost = 0;               // the error of writes that were taken and thrown away
-    std::string told_by;        // the operations that tell of it
+    std::string name;           // the name that the kernel used last
+    std::uint64_t lookups = 0;  // how many times the kernel will forget it
+    int lost = 0;               // the error of writes that were accepted and thrown away
+    std::string told_by;        // the operations that report this error
 };
 
 class Tree {
@@ -40,7 +40,7 @@ class Tree {
         return found == nodes_.end() ? nullptr : found->second;
     }
 
-    // The number of the file behind `descriptor`, which is taken; the kernel knows it once more by this.
+    // Returns the number of the file behind `descriptor` and takes the descriptor. The kernel holds one more reference.
     std::uint64_t add(int descriptor, const struct stat& facts, const std::string& name) {
         const std::scoped_lock lock(mutex_);
         const std::pair<dev_t, ino_t> key{facts.st_dev, facts.st_ino};
@@ -73,7 +73,7 @@ class Tree {
     }
 
   private:
-    std::mutex mutex_;  // guards all below
+    std::mutex mutex_;  // guards all members below
     std::map<std::uint64_t, std::shared_ptr<Node>> nodes_;
     std::map<std::pair<dev_t, ino_t>, std::uint64_t> numbers_;
     std::map<std::uint64_t, std::pair<dev_t, ino_t>> keys_;

@@ -1,5 +1,5 @@
-// The kernel's FUSE protocol, spoken directly: one request as it came, and answers to it. No library is needed, and
-// none stands between a test and what the kernel asks: unnamed files, interrupted requests, answers that never come.
+// Speaks the kernel's FUSE protocol directly: one request as it arrived, and the answers to it. Without a library in
+// between, tests control everything that the kernel asks: unnamed files, interrupted requests, missing answers.
 #pragma once
 
 #include <linux/fuse.h>
@@ -18,7 +18,7 @@
 
 namespace faults {
 
-// Newer than the headers of some systems.
+// The headers of some systems lack these.
 constexpr std::uint32_t kSyncFs = 50, kTmpfile = 51;
 
 class Request {
@@ -27,7 +27,8 @@ class Request {
         std::memcpy(&head, all.data(), sizeof head);
     }
 
-    // What follows the header, from `skip` on, as a structure of the protocol; zeros where the kernel sent less.
+    // Returns what follows the header, from `skip` on, as a structure of the protocol. The rest is zero if the kernel
+    // sent less.
     template <class T>
     T as(std::size_t skip = 0) const {
         T value{};
@@ -36,7 +37,7 @@ class Request {
         return value;
     }
 
-    // The text at `skip`, up to its end mark.
+    // Returns the zero-terminated text at `skip`.
     std::string text(std::size_t skip = 0) const {
         if (skip >= body().size()) return {};
         const auto rest = body().subspan(skip);
@@ -48,7 +49,7 @@ class Request {
 
     void fail(int error) const { send(-error, {}); }
     void done() const { send(0, {}); }
-    // A call's own result: its errno where it failed.
+    // Answers with the result of a system call: errno if it failed.
     void result(long value) const { fail(value < 0 ? errno : 0); }
 
     template <class... T>
@@ -63,12 +64,12 @@ class Request {
         const fuse_out_header out{static_cast<std::uint32_t>(sizeof out + bytes.size()), error, head.unique};
         const std::array<iovec, 2> parts{
             {{const_cast<fuse_out_header*>(&out), sizeof out}, {const_cast<std::byte*>(bytes.data()), bytes.size()}}};
-        // The kernel may have given the request up (ENOENT); nothing is to be done about it here.
+        // The kernel may have ended the request (ENOENT), which needs no action.
         [[maybe_unused]] const auto sent = writev(channel_, parts.data(), 2);
     }
 
     fuse_in_header head{};
-    mutable std::function<void()> first;  // called between the deed and its answer
+    mutable std::function<void()> first;  // called after the operation and before its answer
 
   private:
     template <class T>

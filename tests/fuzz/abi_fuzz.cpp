@@ -1,7 +1,7 @@
-// The C ABI with option structs made of any bytes: a code comes back, nothing crashes, nothing outside is written.
+// The C ABI with option structs of random bytes: every call returns a code, does not crash and writes no byte outside.
 //
-// Pointers cannot be made of any bytes, so they are drawn from good ones and null. Counts that ask for work are kept
-// small; sizes, offsets, kinds, flags and struct_size are not.
+// Random pointers would crash, so pointers are drawn from good ones and null. Counts that cause work are kept small.
+// Sizes, offsets, kinds, flags and struct_size are fully random.
 #include <cstddef>
 #include <fstream>
 #include <vector>
@@ -16,7 +16,7 @@ using penstock::fuzz::promise;
 
 constexpr std::uint64_t kBytes = 70'000;
 
-// A struct with room behind it: bytes past the struct are part of what struct_size may claim.
+// A struct with more bytes behind it, because struct_size may include them.
 template <typename Struct>
 struct Roomy {
     Struct value{};
@@ -37,7 +37,7 @@ const char* drawn_name(Input& input) {
     return names[input.between(0, 9)];
 }
 
-// The error struct is whole after every call: terminated texts, the returned code.
+// After every call the error struct is complete: terminated texts and the returned code.
 int checked(int code, const penstock_error& error) {
     promise(code >= PENSTOCK_OK && code <= PENSTOCK_INTERNAL, "the code is one of the header's");
     promise(error.code == code, "the error has the returned code");

@@ -1,7 +1,7 @@
-// Whatever the cuFile probe program says, the verdict is consistent, and native only on the counters' word.
+// Whatever the cuFile probe program prints, the verdict is consistent, and says native only if the counters do.
 //
-// A shell script plays the probe: its words are the fuzzer's bytes. So the whole way is tried: process, pipe, parser
-// and judgement.
+// A shell script replaces the probe and prints the fuzzer's bytes. So the test covers process, pipe, parser and
+// verdict.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ namespace {
 
 using penstock::fuzz::promise;
 
-// The script and the words it says.
+// The script and the words that it prints.
 class Stage {
   public:
     Stage() {

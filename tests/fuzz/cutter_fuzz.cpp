@@ -1,4 +1,4 @@
-// The cutter on any ranges, pieces and rules: what cutter.hpp says must stay true stays true.
+// The cutter with any ranges, pieces and rules keeps the promises of cutter.hpp.
 #include <algorithm>
 #include <vector>
 
@@ -35,7 +35,7 @@ Case drawn(Input& input, std::vector<std::byte>& memory) {
         const std::uint64_t bytes = input.between(1, kRangeBytes);
         made.ranges.push_back({nullptr, input.between(0, 1u << 30), memory.data(), bytes, position});
         position += bytes;
-        for (std::uint64_t done = 0; done < bytes;) {  // cut at any places, empty pieces too
+        for (std::uint64_t done = 0; done < bytes;) {  // cut at any places; pieces may be empty
             const std::uint64_t piece = std::min(bytes - done, input.between(0, kRangeBytes));
             made.pieces.push_back({i, done, piece});
             done += piece;
@@ -57,7 +57,7 @@ void check_operation(const Piece& piece, const CutRules& rules) {
     promise(piece.slot_offset + piece.operation_bytes <= rules.chunk_bytes, "the operation lies in its slot");
 }
 
-// Follows the pieces of the plan; every byte comes once and in order.
+// Follows the pieces of the plan. Every byte must come once and in order.
 class Follower {
   public:
     explicit Follower(const Case& made) : made_(made) {}

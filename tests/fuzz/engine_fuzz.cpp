@@ -1,7 +1,7 @@
-// Random plans over files in memory, with faults, against a byte oracle.
+// Random plans over files in memory, with faults, compared with the expected bytes.
 //
-// Whatever the ranges, the shape and the faults: bytes reported as moved are right, bytes outside the ranges are left
-// alone, and a transfer ends. With PENSTOCK_PLANT one bit of a read is wrong: the negative control of the oracle.
+// Whatever the ranges, the shape and the faults, bytes that are reported as moved are right, bytes outside the ranges
+// do not change, and every transfer ends. With PENSTOCK_PLANT one bit of a read is wrong: the negative control.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -26,7 +26,7 @@ constexpr std::uint64_t kFileBytes = 100'000;
 constexpr std::uint64_t kMemoryBytes = 200'000;
 constexpr std::byte kUntouched{0x5A};
 
-// One engine over one file and one piece of device memory, as one input describes them.
+// One engine with one file and one piece of device memory, as one input describes them.
 class Machine {
   public:
     explicit Machine(Input& input) {
@@ -36,7 +36,8 @@ class Machine {
         contents_.resize(kFileBytes);
         for (std::size_t i = 0; i < contents_.size(); ++i) contents_[i] = static_cast<std::byte>(i * 131 >> 3);
         memory_ = static_cast<std::byte*>(device_->allocate(penstock::MemoryKind::device, kMemoryBytes));
-        std::memset(memory_, static_cast<int>(kUntouched), kMemoryBytes);  // host device: ordinary memory
+        // the memory of the host device is ordinary memory
+        std::memset(memory_, static_cast<int>(kUntouched), kMemoryBytes);
         faults_.seed = input.number<std::uint32_t>();
         faults_.short_count = static_cast<double>(input.between(0, 40)) / 100;
         faults_.interrupted = static_cast<double>(input.between(0, 20)) / 100;
@@ -117,7 +118,7 @@ class Machine {
     std::unique_ptr<Engine> engine_;
 };
 
-// What a read must have brought: all of the ranges up to outcome.bytes, and nothing where no range is.
+// A read must have moved all of the ranges up to outcome.bytes, and nothing outside the ranges.
 void check_read(const Machine& machine, const std::vector<RequestRange>& ranges, std::uint64_t moved_bytes) {
     std::vector<bool> wanted(kMemoryBytes + 1);
     for (const RequestRange& range : ranges) {
@@ -133,7 +134,7 @@ void check_read(const Machine& machine, const std::vector<RequestRange>& ranges,
     }
 }
 
-// The file after a write of bytes that all differ from what it held.
+// Compares the file after a write of bytes that all differ from its contents.
 void check_write(const Machine& machine, const std::vector<RequestRange>& ranges, bool complete) {
     std::vector<bool> wanted(kFileBytes);
     for (const RequestRange& range : ranges) {

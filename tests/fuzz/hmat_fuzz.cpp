@@ -1,8 +1,8 @@
-// Any bytes as a .hmat file: refused with an Error that names the file, or a matrix whose products stay within their
-// memory, whatever numbers its batches hold.
+// Any bytes as a .hmat file. Either the reader refuses it with an Error that names the file, or it gives a matrix whose
+// products stay within their memory, whatever numbers its batches contain.
 //
-// Most cases are a small whole file with some bytes changed and the checksums made to fit again, as a program with a
-// mistake would write it; the others are the input itself.
+// Most cases are a small valid file with some bytes changed and the checksums corrected, as a faulty program would
+// write it. The others are the input itself.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -59,13 +59,13 @@ void change(fuzz::Input& input, std::string& bytes) {
         }
         const std::uint64_t word = at / 8 * 8;
         std::int64_t value = input.number<std::int64_t>();
-        if (input.coin()) value %= 64;  // near what makes sense
+        if (input.coin()) value %= 64;  // near valid values
         if (word + 8 <= bytes.size()) std::memcpy(bytes.data() + word, &value, sizeof value);
     }
     if (input.between(0, 7) == 0) bytes.resize(input.between(0, 2 * bytes.size()));
 }
 
-// A file in memory, under a name that can be opened.
+// A file in memory, with a name that can be opened.
 class MemoryFile {
   public:
     explicit MemoryFile(const std::string& bytes) : fd_(::memfd_create("fuzz", 0)) {

@@ -1,7 +1,7 @@
-// What the fuzz targets share: numbers and text drawn from a fuzzer's bytes, and how a broken promise is reported.
+// What the fuzz targets share: numbers and text drawn from a fuzzer's bytes, and the report of a broken promise.
 //
-// An exhausted input gives zeros, so every input is a valid case. Targets are deterministic: the same bytes, the same
-// case. Each defines LLVMFuzzerTestOneInput; libFuzzer drives it, or replay.cpp over the kept inputs.
+// An input that is used up gives zeros, so every input is a valid case. Targets are deterministic: the same bytes give
+// the same case. Each defines LLVMFuzzerTestOneInput, which libFuzzer calls, or replay.cpp with the kept inputs.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Input {
         left_ = left_.subspan(bytes);
         return value;
     }
-    // In [low, high].
+    // Returns a number in [low, high].
     std::uint64_t between(std::uint64_t low, std::uint64_t high) {
         return low + number<std::uint32_t>() % (high - low + 1);
     }
@@ -39,7 +39,7 @@ class Input {
     std::span<const std::uint8_t> left_;
 };
 
-// A folder of its own in the temporary directory, removed with its owner.
+// A new folder in the temporary directory, removed by the destructor.
 class Folder {
   public:
     Folder() {
@@ -58,7 +58,7 @@ class Folder {
     std::string name_ = "/nonexistent";
 };
 
-// A promise that does not hold ends the program: libFuzzer keeps the input, the replay fails.
+// Ends the program if a promise is broken: libFuzzer then keeps the input, and the replay fails.
 inline void promise(bool holds, const char* what) {
     if (holds) return;
     std::fprintf(stderr, "promise broken: %s\n", what);

@@ -1,5 +1,5 @@
-// Any bytes as a mesh file of any ending: a mesh whose triangles and vertices are there, or an Error; and a mesh that
-// was read can be inspected, and cleaned or refused.
+// Any bytes as a mesh file of any format. The reader gives a mesh with valid triangles and vertices, or an Error. A
+// mesh that was read can be inspected, and can be cleaned or is refused.
 #include <cmath>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// parse_bytes on any text: a number or an Error, and what it accepts means the same when written back plainly.
+// parse_bytes on any text: it returns a number or an Error, and an accepted number means the same when written plainly.
 #include "input.hpp"
 #include "penstock/error.hpp"
 #include "penstock/types.hpp"

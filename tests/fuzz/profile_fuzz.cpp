@@ -1,5 +1,5 @@
-// parse_profile on any text: a profile or an Error; what it accepts is read back as it was written, but for line ends
-// within facts, and can be asked for predictions.
+// parse_profile on any text: it returns a profile or an Error. An accepted profile is read back as it was written,
+// except for line ends within facts, and gives predictions.
 #include "input.hpp"
 #include "penstock/error.hpp"
 #include "penstock/profile.hpp"

@@ -1,7 +1,7 @@
-// Runs a fuzz target without a fuzzer: over every file of the folders named, then over made-up inputs.
+// Runs a fuzz target without a fuzzer: on every file in the named folders, then on made-up inputs.
 //
-// This makes kept inputs (seeds and past crashes) ordinary tests that any compiler builds. The made-up inputs come from
-// a fixed seed, so a failure can be run again.
+// So kept inputs (seeds and past crashes) are ordinary tests that any compiler builds. The made-up inputs come from a
+// fixed seed, so a failure can be repeated.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
-# Installs Penstock into a folder of its own, moves that folder, and builds and runs consumers against it: by CMake's
-# find_package, by pkg-config where there is one, and, as controls, with a version and a library that are not there.
+# Installs Penstock into a new folder, moves that folder, and builds and runs consumers with it: through CMake's
+# find_package, and through pkg-config if it is installed. As controls, a wrong version and a missing library must fail.
 # Run with -DBUILD=, -DSOURCE=, -DSTAGE=, -DGENERATOR=, -DCC=.
 function(run expected)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE errors)

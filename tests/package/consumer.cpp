@@ -1,4 +1,4 @@
-// A program that knows only the installed C++ headers and libpenstock.a: reads a file through the library.
+// A program that uses only the installed C++ headers and libpenstock.a: it reads a file through the library.
 #include <array>
 #include <cstdio>
 #include <penstock/context.hpp>

@@ -1,5 +1,5 @@
-// A program that knows only the installed headers and libraries: a kernel of its own as an H-matrix, built, stored and
-// solved for.
+// A program that uses only the installed headers and libraries: it builds its own kernel as an H-matrix, stores it and
+// solves with it.
 #include <cmath>
 #include <cstdio>
 #include <vector>

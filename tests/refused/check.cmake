@@ -1,10 +1,9 @@
-# Compiles each use of a cached element in elements.cpp: those that are allowed must compile, as controls, and the
-# others must not, for the reason that each has. Run with -DSOURCE=, -DINCLUDE=, -DSTAGE=, -DCXX= and -DNVCC=, of which
-# the last may be empty.
+# Compiles each use of a cached element in elements.cpp. The allowed uses must compile, as controls. The others must
+# fail, each for its own reason. Run with -DSOURCE=, -DINCLUDE=, -DSTAGE=, -DCXX= and -DNVCC=, which may be empty.
 set(ENV{LC_ALL} C)
 set(allowed 0 1 2 3 4 5)
 set(refused 6 7 8 9 10 11 12 13 14)
-# What g++, clang and nvcc say, by the use.
+# What g++, clang and nvcc print for each use.
 set(why_6 "address of|no instance")
 set(why_7 "operator[^\n]*\\+=|overloaded '\\+='")
 set(why_8 "operator[^\n]*\\+\\+|cannot increment")

@@ -1,6 +1,6 @@
-// Uses of a cached element, one for each value of USE: 0 to 5 compile, the others must not, since the page may be
-// written back meanwhile and what was done by its address would be lost. By g++, or by nvcc with its own atomics.
-// check.cmake compiles them; this is no part of Penstock's own build.
+// Uses of a cached element, one for each value of USE. 0 to 5 must compile and the others must not: the page may be
+// written back at any time, and a change through its address would be lost. Compiled by g++, or by nvcc with its own
+// atomics. check.cmake compiles them. This is not part of Penstock's own build.
 #include "penstock/ondevice/stored_array.hpp"
 
 using penstock::ondevice::StoredArray;

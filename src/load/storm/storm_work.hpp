@@ -18,7 +18,7 @@ using ondevice::u32;
 using ondevice::u64;
 using ondevice::u8;
 
-// Of a kernel. On the emulated device a warp is a thread, and there are no more of them than cores.
+// The size of a kernel. On the emulated device a warp is a thread, and there are no more of them than cores.
 struct Grid {
     u32 blocks = 0;
     u32 threads = 0;  // of a block

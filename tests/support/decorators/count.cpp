@@ -1,4 +1,4 @@
-// Counting: the operation's direction and size are remembered by tag until its completion passes.
+// See count.hpp. Remembers an operation's direction and size by its tag until its completion passes.
 #include "support/decorators/count.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// What the decorators trace, count, throttle and fault do when they are not idle.
+// What the trace, count, throttle and fault decorators do.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Completion run(Path& path, const Operation& operation) {
     return reap_one(path);
 }
 
-// A path over one store file of 1000 bytes.
+// A path with one file of 1000 bytes in a MemoryStore.
 struct Stored {
     StoreRig rig;
     FileHandle file = rig.make_file(pattern(1000, 1), true);
@@ -114,7 +114,7 @@ TEST(Fault, follows_its_script_by_operation_number) {
     EXPECT_EQ(run(*path, stored.read(0, 100)).system_code, EAGAIN);
     EXPECT_EQ(run(*path, stored.read(0, 100)).bytes, 50u);
     EXPECT_EQ(run(*path, stored.read(0, 100)).system_code, EIO);
-    EXPECT_EQ(run(*path, stored.read(0, 100)).bytes, 100u);  // reads know no ENOSPC
+    EXPECT_EQ(run(*path, stored.read(0, 100)).bytes, 100u);  // ENOSPC does not apply to reads
     EXPECT_EQ(run(*path, stored.write(0, 100)).status, ErrorCode::no_space);
     EXPECT_EQ(run(*path, stored.read(0, 100)).bytes, 100u);
 }

@@ -1,4 +1,5 @@
-// Delay: a sorted list of held completions; waits in the inner path while it has work, else asleep.
+// See delay.hpp. Keeps held completions in a sorted list. Waits in the inner path while that has work, and otherwise
+// sleeps.
 #include "support/decorators/delay.hpp"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ void Delay::collect(Deadline deadline) {
         if (const auto when = admit_(completion)) hold(completion, *when);
     }
     if (count > 0 || deadline.passed()) return;
-    // The inner path had nothing in flight. Short sleeps, so that a deadline of never() needs no special case.
+    // The inner path has nothing in flight. Short sleeps avoid a special case for a deadline of never().
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(deadline.left(), std::chrono::milliseconds(1)));
 }
 

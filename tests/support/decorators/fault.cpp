@@ -1,5 +1,5 @@
-// Faults are decided at submission: refusals never reach the inner path, short counts reach it as shorter operations,
-// the rest is done to the completion.
+// See fault.hpp. Faults are chosen at submission. A refused operation never reaches the inner path, and a short count
+// reaches it as a shorter operation. All other faults change the completion.
 #include "support/decorators/fault.hpp"
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace penstock::path {
 namespace {
 
-// What is done to one operation: `bytes` of it move at most, `error` instead of moving when not 0.
+// What happens to one operation: at most `bytes` of it move. If `error` is not 0, it fails and nothing moves.
 struct Verdict {
     FaultKind kind = FaultKind::none;
     std::uint64_t bytes = 0;
     int error = 0;
 };
 
-// What to do to a completion.
+// What happens to a completion.
 struct Mark {
     FaultKind kind = FaultKind::none;
     void* corrupt = nullptr;
@@ -57,14 +57,14 @@ class Fault final : public Path {
     FaultOptions options_;
     Delay delay_;
     Pending<Mark> marks_;
-    std::uint64_t number_ = 0;  // of the next operation
+    std::uint64_t number_ = 0;  // the number of the next operation
 };
 
 FaultKind Fault::drawn() const {
     for (const FaultStep& step : options_.script) {
         if (step.operation == number_) return step.kind;
     }
-    // 53 bits make a double in [0, 1); one draw for each kind.
+    // 53 bits make a double in [0, 1). Each kind of fault has its own draw.
     const auto hits = [this](double chance, std::uint64_t kind) {
         return static_cast<double>(stamp_word(options_.seed, number_ * 8 + kind) >> 11) * 0x1p-53 < chance;
     };
@@ -75,7 +75,7 @@ FaultKind Fault::drawn() const {
     return hits(options_.delayed, 4) ? FaultKind::delay : FaultKind::none;
 }
 
-// What lies before `limit` moves, in whole alignment units; an operation with nothing before it gets the error.
+// Bytes before `limit` move, in whole alignment units. An operation without such bytes gets the error.
 void Fault::cut_before(std::uint64_t limit, int error, const Operation& operation, Verdict& verdict) const {
     const std::uint64_t unit = capabilities().bypasses_cache ? operation.file->offset_alignment : 1;
     const std::uint64_t before = limit > operation.offset_bytes ? align_down(limit - operation.offset_bytes, unit) : 0;

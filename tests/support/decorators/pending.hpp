@@ -1,5 +1,5 @@
-// Pending: what a decorator remembers of operations in flight, found again by tag. Equal tags are told apart by
-// nothing, so any of them is returned: the caller could not tell them apart either.
+// Pending: what a decorator remembers of operations in flight, found by tag. For equal tags it returns any of the
+// entries, because the caller cannot distinguish them either.
 #pragma once
 
 #include <cstdint>

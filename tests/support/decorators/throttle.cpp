@@ -1,4 +1,4 @@
-// Throttling by a model, not by sleeping: each operation gets its completion time when it is submitted, so that a
+// See throttle.hpp. Uses a model and does not sleep: each operation gets its completion time when it is submitted. So a
 // caller that reaps late sees what a slow disk would have done meanwhile.
 #include "support/decorators/throttle.hpp"
 

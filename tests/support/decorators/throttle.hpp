@@ -1,5 +1,4 @@
-// The throttle decorator: a slower path than the one inside, to try engines and policies against storage we do not
-// have.
+// The throttle decorator makes a path slower, to test engines and policies with storage that we do not have.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,8 @@
 
 namespace penstock::path {
 
-// Operations share one channel of `bandwidth_bytes_per_s` in order of submission, then each waits `latency_ns`;
-// latencies overlap. Zeros: no throttling.
+// Operations share one channel of `bandwidth_bytes_per_s` in order of submission. Then each waits `latency_ns`, and
+// these waits overlap. Zeros: no throttling.
 struct ThrottleOptions {
     double bandwidth_bytes_per_s = 0;
     std::uint64_t latency_ns = 0;

@@ -1,4 +1,4 @@
-// Tracing: a record is begun at submission, before the inner path sees the operation, and ends in the log at reap.
+// See trace.hpp. A record begins at submission, before the inner path sees the operation, and is logged at reap.
 #include "support/decorators/trace.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The trace decorator: every operation and its completion with their times, for measurement and replay.
+// The trace decorator records every operation and its completion with their times, for measurement and replay.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace penstock::path {
 
 struct TraceRecord {
-    std::uint64_t submit_ns = 0;  // since the log was made
+    std::uint64_t submit_ns = 0;  // since the log was created
     std::uint64_t done_ns = 0;    // when it was reaped
     PathKind path = PathKind::null;
     Direction direction = Direction::read;
@@ -25,8 +25,8 @@ struct TraceRecord {
     std::uint64_t tag = 0;
 };
 
-// Thread-safe; several paths may write one log. Records are in the order they were reaped. Operations whose path was
-// destroyed before they were reaped are not in it.
+// Thread-safe, and several paths may share one log. Records are in the order of reaping. Operations that were never
+// reaped have no record.
 class TraceLog {
   public:
     TraceLog() : start_(Clock::now()) {}
@@ -35,7 +35,7 @@ class TraceLog {
     }
     void add(const TraceRecord& record);
     std::vector<TraceRecord> records() const;
-    // A header line, then one line for each record, columns as in TraceRecord.
+    // Returns a header line, then one line for each record, with the columns of TraceRecord.
     std::string csv() const;
 
   private:

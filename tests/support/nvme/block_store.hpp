@@ -1,4 +1,4 @@
-// What an emulated controller keeps its blocks in: memory, or a file.
+// The blocks of an emulated controller, in memory or in a file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace penstock::ondevice {
 
-// Called by several threads at once, for ranges inside [0, bytes()). False: the storage failed.
+// Thread-safe. Requires: ranges are inside [0, bytes()). Functions return false if the storage failed.
 class BlockStore {
   public:
     virtual ~BlockStore() = default;
@@ -31,7 +31,7 @@ class MemoryBlocks : public BlockStore {
     std::vector<u8> bytes_;
 };
 
-// Blocks of an open file that the caller keeps open; `bytes` of it are used. A file that ends early fails to read.
+// The first `bytes` of a file that the caller keeps open. Reads past the end of a shorter file fail.
 class FileBlocks : public BlockStore {
   public:
     FileBlocks(int fd, u64 bytes, os::System& system = os::real_system()) : fd_(fd), bytes_(bytes), system_(system) {}

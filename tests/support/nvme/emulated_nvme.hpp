@@ -1,7 +1,8 @@
-// An NVMe controller inside this process: registers in memory, an admin queue, I/O queues with threads of their own.
+// An NVMe controller inside this process: registers in memory, an admin queue, and I/O queues with their own threads.
 //
-// It stands where a device would, for the bring-up (nvme_controller.hpp) and the rings (penstock/ondevice/nvme.hpp),
-// and can be told to misbehave. One namespace of id 1; memory page 4096 bytes; queues must be contiguous; PRPs only.
+// It takes the place of a device for the bring-up (nvme_controller.hpp) and the rings (penstock/ondevice/nvme.hpp), and
+// can misbehave on request. It has one namespace with id 1, memory pages of 4096 bytes, contiguous queues, and PRPs
+// only.
 #pragma once
 
 #include <array>
@@ -18,19 +19,19 @@
 namespace penstock::ondevice {
 
 struct EmulatedNvmeOptions {
-    u32 most_entries = 1024;  // of an I/O queue
+    u32 most_entries = 1024;  // in an I/O queue
     u32 most_queues = 16;     // pairs of I/O queues
     u32 block_shift = 9;
-    u32 transfer_shift = 5;   // the limit of one command is 4096 << transfer_shift; 0: none
+    u32 transfer_shift = 5;   // one command moves at most 4096 << transfer_shift bytes; 0: no limit
     u32 doorbell_stride = 0;  // 4 << stride bytes between doorbells
     bool never_ready = false;
-    DmaMemory* window = nullptr;  // where its registers are; null: memory of this process that no GPU reaches
+    DmaMemory* window = nullptr;  // where its registers are; null: memory of this process, which a GPU cannot reach
     EmulatedFaults faults{};
 };
 
 class EmulatedNvme {
   public:
-    // `translate` gives the memory behind I/O addresses; `blocks` must outlive this.
+    // `translate` returns the memory behind an I/O address. Requires: `blocks` outlives this.
     EmulatedNvme(BlockStore& blocks, Translate translate, const EmulatedNvmeOptions& options = {});
     ~EmulatedNvme();
 
@@ -59,7 +60,7 @@ class EmulatedNvme {
     EmulatedSpace space_;
     EmulatedCounts counts_;
     DmaBlock window_;
-    u32 configuration_ = 0;  // as it was acted on
+    u32 configuration_ = 0;  // the value that was last acted on
     const NvmeCommand* admin_entries_ = nullptr;
     u32 admin_size_ = 0;
     u32 admin_head_ = 0;

@@ -33,7 +33,7 @@ EmulatedQueue::~EmulatedQueue() {
 }
 
 void EmulatedQueue::serve() {
-    constexpr u32 patience = 2000;  // looks without work before it sleeps between them
+    constexpr u32 patience = 2000;  // polls without work before the thread sleeps between polls
     for (u32 idle = 0; !stop_; ++idle) {
         const bool came = take();
         if (end_one(!came) || came) idle = 0;
@@ -62,7 +62,7 @@ bool EmulatedQueue::take() {
     return true;
 }
 
-// `idle`: nothing new came, so after some looks it waits for no more.
+// `idle`: no new command arrived, so after some polls held commands end without waiting for more.
 bool EmulatedQueue::end_one(bool idle) {
     if (held_.empty()) return false;
     if (held_.size() < faults_.hold_most && (!idle || random_() % 16 != 0)) return false;
@@ -82,13 +82,13 @@ bool EmulatedQueue::end_one(bool idle) {
     return false;
 }
 
-// The status, SCT << 8 | SC.
+// Returns the status, SCT << 8 | SC.
 u32 EmulatedQueue::run(const NvmeCommand& command) {
     const u32* const dword = command.dword;
     const u32 opcode = dword[0] & 0xff;
     if (opcode > 2) return 0x001;
     if (dword[1] != 1) return 0x00b;
-    if ((dword[0] >> 8 & 0xff) != 0) return 0x002;  // fused, or scatter lists
+    if ((dword[0] >> 8 & 0xff) != 0) return 0x002;  // fused commands or scatter lists
     if (opcode == 0) return space_.blocks.flush() ? 0 : 0x006;
     const u64 first = u64{dword[11]} << 32 | dword[10];
     const u64 count = (dword[12] & 0xffff) + 1;

@@ -1,5 +1,6 @@
-// The I/O queues of an emulated NVMe controller: a completion queue that several may post to, and a submission queue
-// with a thread of its own that takes entries, moves their bytes, and ends them in the order its faults say.
+// The I/O queues of an emulated NVMe controller. Several submission queues may post to one completion queue. Each
+// submission queue has a thread that takes entries, moves their bytes, and ends them in the order that its faults
+// require.
 #pragma once
 
 #include <atomic>
@@ -16,11 +17,11 @@
 namespace penstock::ondevice {
 
 struct EmulatedFaults {
-    u32 hold_most = 1;       // commands kept while new ones come, to end them out of order
+    u32 hold_most = 1;       // commands that are held while new ones arrive, so that they end out of order
     u32 fail_percent = 0;    // end with fail_status and move nothing
     u32 fail_status = 0x281;  // SCT << 8 | SC: an unrecovered read error
-    u32 delay_percent = 0;   // end delay_ns later
-    u32 lose_percent = 0;    // end only late_ns later, if that is not 0
+    u32 delay_percent = 0;   // end later by delay_ns
+    u32 lose_percent = 0;    // never end; if late_ns is not 0, end after late_ns
     u64 delay_ns = 200'000;
     u64 late_ns = 60'000'000;
     u32 seed = 1;
@@ -34,7 +35,7 @@ struct EmulatedCounts {
     std::atomic<u64> bad_doorbells{0};
 };
 
-// A namespace and the memory that commands name.
+// A namespace and the memory that commands refer to.
 struct EmulatedSpace {
     BlockStore& blocks;
     Translate translate;
@@ -47,7 +48,7 @@ class EmulatedCompletions {
   public:
     EmulatedCompletions(NvmeCompletion* entries, u32 size, const u32* head_doorbell)
         : entries_(entries), size_(size), head_doorbell_(head_doorbell) {}
-    // The entry's dwords 0, 2 and 3 without the phase. False: the queue is full.
+    // Posts the entry's dwords 0, 2 and 3 without the phase. Returns false if the queue is full.
     bool post(u32 result, u32 dword2, u32 dword3);
     u32 users = 0;  // submission queues that post here
 
@@ -72,13 +73,13 @@ class EmulatedQueue {
   public:
     EmulatedQueue(const EmulatedQueueSetup& setup, const EmulatedSpace& space, const EmulatedFaults& faults,
                   EmulatedCounts& counts);
-    ~EmulatedQueue();  // commands not ended yet are dropped
+    ~EmulatedQueue();  // drops commands that have not ended
     EmulatedCompletions& completions() { return *setup_.completions; }
 
   private:
     struct Held {
         NvmeCommand command;
-        u64 due_ns;  // 0: now
+        u64 due_ns;  // 0: at once
         bool fail;
     };
     void serve();

@@ -73,7 +73,7 @@ NvmeController::NvmeController(NvmeRegisters registers, DmaMemory& memory, const
 NvmeController::~NvmeController() {
     try {
         disable();
-    } catch (const Error&) {  // it does not answer: there is nothing left to ask of it
+    } catch (const Error&) {  // it does not answer, and nothing else can be done
     }
 }
 
@@ -128,7 +128,7 @@ u32 NvmeController::run(NvmeCommand command, const char* what) {
         head_ = (head_ + 1) % admin_entries;
         if (head_ == 0) phase_ ^= 1;
         Native::store<Scope::system>(registers_.completion_doorbell(0), head_);
-        if (nvme_id(dword3) != id) continue;  // of a command given up before
+        if (nvme_id(dword3) != id) continue;  // of an earlier command that was given up
         if (nvme_status_code(dword3) == 0 && nvme_status_type(dword3) == 0) return result;
         give_up(ErrorCode::device_error, what,
                 "status code " + std::to_string(nvme_status_code(dword3)) + " of type " +

@@ -1,8 +1,8 @@
 // Brings an NVMe controller up and gives it queues: reset, enable, identify, number of queues, create and delete.
 //
-// Written against its registers and memory it reaches alone, so a controller in this process and a device behind an
-// IOMMU are the same to it. Every wait has a deadline. One thread at a time. Everything throws Error, with the command
-// and the controller's status in the cause.
+// It uses only the controller's registers and memory that the controller reaches. So a controller in this process and a
+// device behind an IOMMU look the same to it. Every wait has a deadline. Only one thread may use it at a time. All
+// functions throw Error, with the command and the controller's status in the cause.
 #pragma once
 
 #include <string>
@@ -19,21 +19,21 @@ struct NvmeFacts {
     std::string firmware;
     u32 namespaces = 0;
     u32 page_bytes = 0;
-    u32 most_entries = 0;  // of an I/O queue
+    u32 most_entries = 0;  // in an I/O queue
     u32 queues = 0;        // pairs of I/O queues that the controller granted
     u64 most_bytes = 0;    // of one command; 0: no limit
 };
 
 struct NvmeControllerOptions {
     u64 command_ns = 5'000'000'000;  // for one admin command
-    u64 ready_ns = 0;                // for a reset; 0: what the controller says it may need
+    u64 ready_ns = 0;                // for a reset; 0: the time that the controller asks for
     u32 queues = 16;                 // pairs to ask for
 };
 
 class NvmeController {
   public:
     NvmeController(NvmeRegisters registers, DmaMemory& memory, const NvmeControllerOptions& options = {});
-    // Disables it: its queues are gone then.
+    // Disables the controller, which deletes its queues.
     ~NvmeController();
     NvmeController(const NvmeController&) = delete;
     NvmeController& operator=(const NvmeController&) = delete;
@@ -41,10 +41,10 @@ class NvmeController {
     const NvmeFacts& facts() const { return facts_; }
     NvmeNamespace open_namespace(u32 id);
 
-    // Makes pair `id` (from 1) of the ring's queues and attaches the ring to it.
+    // Creates pair `id` (from 1) of the ring's queues and attaches the ring to it.
     void create_queues(NvmeRing& ring, u32 id, const NvmeNamespace& space);
     void delete_queues(u32 id);
-    // Tells the controller that it will be turned off, and waits until it is done with that.
+    // Announces the shutdown to the controller and waits until it has finished.
     void shut_down();
 
   private:

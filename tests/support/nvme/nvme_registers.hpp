@@ -1,6 +1,7 @@
-// The registers of an NVMe controller, mapped: a window on a device, or the memory of a controller in this process.
+// The mapped registers of an NVMe controller: of a device, or of a controller in this process.
 //
-// Offsets and fields as in the NVM Express Base Specification 1.4, section 3. The window must outlive its users.
+// Offsets and fields are those of the NVM Express Base Specification 1.4, section 3. The mapping must outlive its
+// users.
 #pragma once
 
 #include "penstock/ondevice/platform.hpp"
@@ -16,7 +17,7 @@ constexpr u32 admin_sizes = 0x24;
 constexpr u32 admin_submission = 0x28;  // 64 bits
 constexpr u32 admin_completion = 0x30;  // 64 bits
 constexpr u32 doorbells = 0x1000;
-constexpr u32 ready = 1;  // of status; bit 1: a fatal error
+constexpr u32 ready = 1;  // in the status register; bit 1: a fatal error
 constexpr u32 fatal = 2;
 constexpr u32 shutdown_mask = 3u << 2;
 constexpr u32 shutdown_done = 2u << 2;
