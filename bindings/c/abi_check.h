@@ -1,6 +1,7 @@
 /* What the C ABI tests share: a check that counts failures, a scratch folder, files and buffers of a known pattern.
  *
- * Everything is static: each test program is one source that includes this. Define _POSIX_C_SOURCE before.
+ * Everything is static, because each test program is one source that includes this.
+ * Requires: the source defines _POSIX_C_SOURCE before.
  */
 #ifndef PENSTOCK_ABI_CHECK_H
 #define PENSTOCK_ABI_CHECK_H
@@ -31,7 +32,7 @@ static inline const char* named(const char* leaf) {
     return name;
 }
 
-/* A context on the device under test; a throttled one is always on the emulated device. */
+/* Makes a context on the device under test. A throttled context always uses the emulated device. */
 static inline penstock_context* made_context(double bandwidth_bytes_per_s) {
     penstock_context_options options = PENSTOCK_CONTEXT_OPTIONS_INIT;
     penstock_error error = PENSTOCK_ERROR_INIT;
@@ -64,7 +65,7 @@ static inline void make_pattern(unsigned char* data, size_t bytes) {
     for (size_t i = 0; i < bytes; ++i) data[i] = (unsigned char)((i * 2654435761u) >> 13);
 }
 
-/* A file of `bytes` pattern bytes, made with stdio. */
+/* Makes a file of `bytes` pattern bytes with stdio. */
 static inline const char* pattern_file(const char* leaf, size_t bytes) {
     unsigned char* data = malloc(bytes);
     FILE* file = fopen(named(leaf), "wb");
@@ -94,8 +95,8 @@ static inline int holds_pattern(const penstock_context* context, const penstock_
     return same;
 }
 
-/* Runs the tests in a scratch folder that must be empty again once `leaves` are removed. With --control one failing
- * check is planted: the program must then exit non-zero, which proves that a failed check is noticed. */
+/* Runs the tests in a scratch folder. After `leaves` are removed, the folder must be empty. With --control one check
+ * fails on purpose: the program must then exit non-zero, which proves that it notices a failed check. */
 static inline int run_in_folder(int count, char** arguments, void (*tests)(void), const char* const* leaves) {
     const char* base = getenv("TMPDIR");
     snprintf(folder, sizeof(folder), "%s/penstock-abi-XXXXXX", base != NULL ? base : "/tmp");

@@ -1,7 +1,7 @@
-/* The C ABI from C, used wrongly: each mistake is refused with a code and words, and nothing happens.
+/* The C ABI from C, used wrongly: each mistake is refused with a code and a message, and has no effect.
  *
- * Plain C11 against penstock.h only. Runs on the emulated device unless --device names a GPU; see abi_check.h, also for
- * --control.
+ * Plain C11 with penstock.h only. Runs on the emulated device unless --device names a GPU. See abi_check.h, which also
+ * explains --control.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "abi_check.h"
@@ -57,7 +57,7 @@ static void struct_sizes_are_checked(void) {
     CHECK(context == NULL);
 }
 
-/* A program that leaves rubbish there would change its behaviour with a later library. */
+/* If a program left other values there, it could behave differently with a later library. */
 static void reserved_fields_are_zero_in_every_struct_that_has_one(void) {
     penstock_error error = PENSTOCK_ERROR_INIT;
     penstock_context_options context_options = PENSTOCK_CONTEXT_OPTIONS_INIT;

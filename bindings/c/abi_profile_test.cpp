@@ -1,7 +1,7 @@
-// Machine profiles through the C ABI: the fields `profile` and `adaptive` of penstock_context_options reach the choice,
-// and what is wrong with a profile reaches the caller, as an error or as a note in the evidence.
+// Machine profiles through the C ABI: the fields `profile` and `adaptive` of penstock_context_options affect the choice
+// of the path. A mistake in a profile reaches the caller as an error or as a note in the evidence.
 //
-// C++ because a profile that is of this machine is made here, which the C ABI does not do.
+// This test is in C++ because it makes a profile of this machine, which the C ABI cannot do.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kBytes = 8 * kMiB;
-constexpr double kAges = 100;  // seconds that no transfer of kBytes takes
+constexpr double kAges = 100;  // seconds; no transfer of kBytes takes that long
 
 using Handle = std::unique_ptr<penstock_context, void (*)(penstock_context*)>;
 
@@ -24,7 +24,7 @@ class AbiProfile : public testing::Test {
   protected:
     AbiProfile() { test::write_file(file_, test::stamped(kBytes)); }
 
-    // A profile of this machine by which mmap takes `seconds` and everything else ten times as long.
+    // Returns a profile of this machine in which mmap takes `seconds` and every other path ten times as long.
     Profile favouring_mmap(double seconds) const {
         ContextOptions options;
         options.device = "host";
@@ -56,7 +56,7 @@ class AbiProfile : public testing::Test {
         context_.reset(made);
         return code;
     }
-    // Reads the file whole; its evidence, and the path it took in `result_`.
+    // Reads the whole file. Returns its evidence and leaves the path in `result_`.
     std::string read() {
         penstock_file* file = nullptr;
         penstock_buffer* buffer = nullptr;

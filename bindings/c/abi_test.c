@@ -1,7 +1,7 @@
-/* The C ABI from C, used as meant: round trips, short reads, waiting, cancelling, progress, evidence.
+/* The C ABI from C, used correctly: round trips, short reads, waiting, cancelling, progress, evidence.
  *
- * Plain C11 against penstock.h only. Runs on the emulated device unless --device names a GPU; see abi_check.h, also for
- * --control.
+ * Plain C11 with penstock.h only. Runs on the emulated device unless --device names a GPU. See abi_check.h, which also
+ * explains --control.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "abi_check.h"
@@ -34,7 +34,7 @@ static void what_was_written_is_read_back(void) {
     CHECK(penstock_file_open(context, named("trip"), &create, &file, &error) == PENSTOCK_OK);
     penstock_request request = whole(out);
     CHECK(penstock_write(file, &request, &result, &error) == PENSTOCK_OK && result.bytes == bytes);
-    CHECK(access(named("trip"), F_OK) != 0); /* whole or not at all */
+    CHECK(access(named("trip"), F_OK) != 0); /* the file gets its name only when it is complete */
     CHECK(penstock_file_sync(file, &error) == PENSTOCK_OK);
     CHECK(penstock_file_close(file, &error) == PENSTOCK_OK);
     file = opened(context, named("trip"));
@@ -50,7 +50,7 @@ static void what_was_written_is_read_back(void) {
     penstock_context_destroy(context);
 }
 
-/* Negative control of the comparison above: one flipped bit in the file must be seen. */
+/* Negative control of the comparison above: it must notice one flipped bit in the file. */
 static void one_flipped_bit_is_noticed(void) {
     enum { bytes = 100000 };
     penstock_context* context = made_context(0);
@@ -121,7 +121,7 @@ static void text_that_does_not_fit_is_cut_and_says_what_it_needs(void) {
     penstock_context_destroy(context);
 }
 
-/* 32 MiB over a link of 16 MB/s take two seconds: long enough to be caught in the act. */
+/* 32 MiB over a link of 16 MB/s take two seconds, so the transfer is still running when the test looks. */
 static void a_slow_transfer_can_be_waited_for_and_cancelled(void) {
     enum { bytes = 32 * 1024 * 1024 };
     penstock_context* context = made_context(16e6);

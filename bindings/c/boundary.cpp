@@ -1,6 +1,4 @@
-// Exceptions to codes, struct sizes, text that fits.
-//
-// Reporting allocates nothing: it has to work when memory ran out.
+// See boundary.hpp. Reporting an error allocates no memory, because it must work when memory ran out.
 #include "boundary.hpp"
 
 #include <algorithm>
@@ -9,7 +7,7 @@
 namespace penstock::c {
 namespace {
 
-constexpr std::uint64_t kLargestStruct = 65536;  // a larger struct_size is garbage, not a future version
+constexpr std::uint64_t kLargestStruct = 65536;  // a larger struct_size is a mistake and not a future version
 
 bool continues_character(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
@@ -18,7 +16,7 @@ void copy_field(char (&to)[kSize], std::string_view text) noexcept {
     copy_text(to, kSize, text);
 }
 
-// What advice of the C++ API is called here.
+// A name in the advice of the C++ API, and its name in C.
 struct Words {
     std::string_view theirs, ours;
 };
@@ -27,7 +25,7 @@ constexpr Words kWords[] = {
     {"Context::allocate or wrap", "penstock_buffer_allocate or penstock_wrap"},
 };
 
-// A text that ends with advice.
+// Copies advice, which may end with a name of the C++ API.
 template <std::uint64_t kSize>
 void copy_advice(char (&to)[kSize], std::string_view text) noexcept {
     for (const auto& [theirs, ours] : kWords) {

@@ -1,7 +1,8 @@
-// The border between C++ and C: exceptions end here, structs are checked by size here, text is cut to fit here.
+// The boundary between C++ and C: it converts exceptions to codes, checks structs by size and cuts text to fit.
 //
-// Every entry of penstock.h runs inside guarded(); nothing that throws is called outside it. Structs of the caller are
-// read by struct_size alone (convention 5), so programs built against older and newer headers both work.
+// Every function of penstock.h runs its body inside guarded(), and nothing that throws is called outside of it. The
+// caller's structs are read by struct_size only (convention 5), so that programs built with older and newer headers
+// both work.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +16,18 @@
 
 namespace penstock::c {
 
-// Copies what fits, cut at a UTF-8 boundary, always terminated. capacity > 0.
+// Copies what fits, cuts at a UTF-8 boundary, and always terminates the text. Requires: capacity > 0.
 void copy_text(char* to, std::uint64_t capacity, std::string_view text) noexcept;
-// Convention 6. Throws Error{invalid_argument} for a text struct that cannot be written.
+// Follows convention 6. Throws Error{invalid_argument} if the text struct cannot be written.
 void give_text(penstock_text* to, std::string_view text);
 
-// Whether details may be written: null, or of a size that holds all fields.
+// Returns whether `error` is null or has a size that holds all fields.
 bool usable(const penstock_error* error) noexcept;
 void clear(penstock_error* error) noexcept;
-// Call inside a catch block: fills `error` from the exception in flight and returns its code.
+// Requires: the caller is in a catch block. Fills `error` from the current exception and returns its code.
 int report_current_exception(const char* operation, penstock_error* error) noexcept;
 
-// Runs `body`; whatever it throws becomes a code and, where wanted, details.
+// Runs `body`. Turns an exception into a code and, if `error` is given, details.
 template <typename Body>
 int guarded(const char* operation, penstock_error* error, Body&& body) noexcept {
     if (!usable(error)) return PENSTOCK_INVALID_ARGUMENT;
@@ -41,11 +42,11 @@ int guarded(const char* operation, penstock_error* error, Body&& body) noexcept 
 
 [[noreturn]] void refuse(const char* operation, const std::string& cause, const std::string& advice = {});
 
-// Throws unless struct_size says all fields of the first version are there and what we do not know is zero.
+// Throws unless struct_size includes all fields of the first version and all bytes unknown to this library are zero.
 void check_struct(const char* name, const void* given, std::uint64_t struct_size, std::uint64_t first_bytes,
                   std::uint64_t known_bytes);
 
-// The field `reserved`, where a struct has one, is zero: a later version may give it a meaning.
+// Throws unless the field `reserved`, if the struct has one, is zero: a later version may give it a meaning.
 template <typename Struct>
 void check_reserved(const char* name, const Struct& given) {
     if constexpr (requires { given.reserved; }) {
@@ -55,7 +56,8 @@ void check_reserved(const char* name, const Struct& given) {
     }
 }
 
-// A caller's struct as this library knows it; null gives all defaults. kFirst: sizeof of the struct's first version.
+// Returns the caller's struct as this library knows it. Null gives all defaults. kFirst is the size of the struct's
+// first version.
 template <typename Struct, std::uint64_t kFirst = sizeof(Struct)>
 Struct copied(const char* name, const Struct* given) {
     static_assert(std::is_trivially_copyable_v<Struct>);
@@ -68,7 +70,7 @@ Struct copied(const char* name, const Struct* given) {
     return mine;
 }
 
-// For pointers the caller must give.
+// Throws if a pointer that the caller must give is null.
 template <typename Value>
 Value& required(const char* name, Value* pointer) {
     if (pointer == nullptr) refuse("check arguments", std::string(name) + " is null", "pass a valid pointer");

@@ -1,5 +1,4 @@
-# The symbols libpenstock.so shows are exactly the functions penstock.h declares: nothing missing, nothing leaked.
-# Run with -DNM=, -DLIBRARY=, -DHEADER=.
+# libpenstock.so must export exactly the functions that penstock.h declares. Run with -DNM=, -DLIBRARY=, -DHEADER=.
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols RESULT_VARIABLE failed)
 if(failed)
   message(FATAL_ERROR "${NM} could not read ${LIBRARY}")

@@ -1,7 +1,7 @@
-// What stands behind the opaque handles of penstock.h.
+// The types behind the opaque handles of penstock.h.
 //
-// Each begins with a number that names its type: languages without typed pointers (Fortran's c_ptr) can mix handles up,
-// and a mixed-up handle must be refused, not followed.
+// Each begins with a number that names its type. Languages without typed pointers (Fortran's c_ptr) can confuse
+// handles, and a wrong handle must be refused and not used.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct penstock_transfer {
 
 namespace penstock::c {
 
-// The handle's content; throws Error{invalid_argument} for null and for handles of another kind.
+// Returns the content of a handle. Throws Error{invalid_argument} for null and for handles of another type.
 template <typename Handle>
 auto& opened(Handle* handle) {
     required(Handle::kName, handle);
@@ -51,7 +51,7 @@ auto& opened(Handle* handle) {
     return handle->value;
 }
 
-// Hands a new handle to the caller. `out` is null until all went well.
+// Gives a new handle to the caller. If `make` throws, `out` stays null.
 template <typename Handle, typename Make>
 void give_handle(Handle** out, Make&& make) {
     required("the place for the new handle", out) = nullptr;

@@ -8,9 +8,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INS
   COMPONENT development FILES_MATCHING PATTERN "*.hpp")
 install(TARGETS penstock_shared EXPORT penstockTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development NAMELINK_COMPONENT development)
-if(NOT PENSTOCK_PYTHON)  # a wheel carries the C library and all headers, not the static archive
+if(NOT PENSTOCK_PYTHON)  # a wheel contains the C library and all headers but not the static archive
   install(FILES $<TARGET_FILE:penstock> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-  if(TARGET penstock-cufile-probe)  # beside the library, where it looks for it
+  if(TARGET penstock-cufile-probe)  # beside the library, which searches for it there
     install(TARGETS penstock-cufile-probe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT development)
   endif()
 endif()
@@ -29,7 +29,7 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/penstockConfig.cmake.in
   PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/penstockConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-# penstock.pc finds its library from where it lies, so that an installed tree may move.
+# penstock.pc finds its library relative to itself, so that an installed tree can be moved.
 file(RELATIVE_PATH PENSTOCK_PC_INCLUDE ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/penstock.pc.in ${CMAKE_CURRENT_BINARY_DIR}/penstock.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/penstockConfigVersion.cmake

@@ -1,6 +1,6 @@
-// penstock.h over the C++ API: library, contexts, memory and files. Transfers are in transfers.cpp.
+// The functions of penstock.h for library, contexts, memory and files. Those for transfers are in transfers.cpp.
 //
-// No logic of its own: each entry checks what C cannot express, calls one C++ function and returns its result.
+// No logic of its own: each function checks what C cannot express, calls one C++ function and returns its result.
 #include "boundary.hpp"
 #include "handles.hpp"
 #include "penstock/device.hpp"

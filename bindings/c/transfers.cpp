@@ -1,7 +1,7 @@
-// penstock.h over the C++ API: transfers, blocking and started.
+// The functions of penstock.h for transfers, blocking and started.
 //
-// A request is checked whole before anything starts, and a result struct is cleared before and filled after, so that a
-// caller never reads what an earlier call left there.
+// A request is checked completely before anything starts. A result struct is cleared before a transfer and filled after
+// it, so that a caller never reads values of an earlier call.
 #include <chrono>
 #include <vector>
 
@@ -56,7 +56,7 @@ void clear(penstock_result* result) {
     *result = {result->struct_size, 0, 0, 0, 0, {}};
 }
 
-// Fills the result, then throws what the transfer ended with.
+// Fills the result, then throws the error that the transfer ended with, if any.
 void give(const penstock::Outcome& outcome, penstock_result* result) {
     if (result != nullptr) {
         result->bytes = outcome.bytes;

@@ -1,6 +1,6 @@
-// Plain values from C to C++: kinds, path names, memory, times.
+// Converts plain values from C to C++: kinds, path names, memory, times.
 //
-// Numbers out of range are refused here, before any enum is made of them.
+// Numbers out of range are refused before they become an enum.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ inline PathKind path_named(const char* name) {
     refuse("check arguments", "unknown path '" + std::string(name) + "'", "use one of " + known_path_names());
 }
 
-// Milliseconds no clock can hold mean never.
+// More milliseconds than the clock can hold mean: never.
 inline Deadline deadline_after_ms(std::int64_t timeout_ms) {
     constexpr std::int64_t longest_ms = Clock::duration::max() / std::chrono::milliseconds(1);
     return Deadline::after(std::chrono::milliseconds(std::min(timeout_ms, longest_ms)));
