@@ -15,8 +15,8 @@ SCRATCH := $(if $(filter tmpfs,$(shell stat -f -c %T /tmp)),$(CURDIR)/build/tmp)
 ON_DISK := $(if $(SCRATCH),TMPDIR="$(SCRATCH)" TEST_TMPDIR="$(SCRATCH)")
 STAMPS  := build/stamps
 RESULTS := build/results
-SOAKED  := test_power_cuts test_signals_at_steps test_faults_writing test_gpu_random test_fuzz_hdf5 test_fuzz_netcdf3 \
-           test_fuzz_zarr
+SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing) gpu/test_random \
+           $(addsuffix /test_fuzz,hdf5 netcdf zarr)
 PYTEST  := pytest -n auto --dist loadfile --max-worker-restart 0
 PRESET  ?= host
 JOBS    ?= $(shell nproc)

@@ -8,7 +8,7 @@ tools/mutations/*.toml lists the guarantees. An entry has these keys, all but `b
     file = "python/penstock/_publish.py"     # from the root of the tree
     find = '''os.fsync(handle)'''            # occurs exactly once in the file
     put = '''pass'''
-    test = "python -m pytest python/tests/test_publish.py -k durable"
+    test = "python -m pytest python/tests/durable/test_publish.py -k durable"
     build = ["context_test"]                 # targets of Ninja, where the file or the test is C++
 
 The test is a command for the shell, run from the root of a copy; `python` is the interpreter of this script, $BUILD the

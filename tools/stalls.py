@@ -5,7 +5,7 @@ A busy machine stops a program now and then for a tenth of a second, and its thr
 pass all the same, and code that does not is wrong. What fails keeps its log; the exit status is 1 when anything failed.
 
     tools/stalls.py build/fuzz/tests/ondevice/ondevice_cache_test --runs 20
-    tools/stalls.py 'python3 -m pytest -q python/tests/test_copy.py' --every 0.3 2 --stop 0.05 0.5
+    tools/stalls.py 'python3 -m pytest -q python/tests/api/test_boxes.py' --every 0.3 2 --stop 0.05 0.5
 """
 
 import argparse

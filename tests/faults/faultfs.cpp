@@ -5,7 +5,7 @@
 // A FUSE server over a backing folder, for tests. CONTROL is the number of a socket's descriptor. A test sends lines on
 // it and gets answers: a count of lines, then the lines. When the socket closes, however the test ended, the server
 // unmounts and exits. The kernel then ends all requests without an answer, so nothing stays mounted and nothing hangs.
-// python/tests/faulty_fs.py is the test's side.
+// python/tests/support/faulty_fs.py is the test's side.
 #include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>

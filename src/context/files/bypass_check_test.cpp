@@ -1,5 +1,5 @@
 // What evidence says of direct transfers where the file system takes O_DIRECT and moves bytes by the page cache, and
-// where it does not. python/tests/test_evidence_fs.py has the file systems that do so.
+// where it does not. python/tests/evidence/test_evidence_fs.py has the file systems that do so.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 

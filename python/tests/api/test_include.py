@@ -1,0 +1,161 @@
+"""Headers, library and Fortran module inside the installed package: they are there, and programs of users build."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import assert_one_line_error, run_penstock
+from places import EXAMPLES, ROOT
+
+import penstock as ps
+
+NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+LIMIT_S = 240
+
+HOST_PROGRAM = """
+#include <penstock/ondevice/stored_array.hpp>
+#include <penstock/device_cache.hpp>
+float first(const penstock::ondevice::StoredRef& ref) {
+    const penstock::ondevice::StoredArray<float> array(ref);
+    return array[0];
+}
+"""
+KERNEL = """
+#include <penstock/ondevice/stored_array.hpp>
+extern "C" __global__ void add_up(const penstock::ondevice::StoredRef* ref, float* sum) {
+    const penstock::ondevice::StoredArray<float> array(*ref);
+    for (unsigned long long i = threadIdx.x; i < array.size(); i += blockDim.x) atomicAdd(sum, array[i]);
+}
+"""
+
+
+def compiled(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=LIMIT_S)
+
+
+def test_the_folder_holds_the_headers() -> None:
+    folder = Path(ps.get_include())
+    for name in ("penstock.h", "penstock/context.hpp", "penstock/device_cache.hpp", "penstock/ondevice/array.hpp"):
+        assert (folder / name).is_file(), name
+    source = ROOT / "include" / "penstock" / "ondevice"
+    assert {one.name for one in source.glob("*.hpp")} == {one.name for one in folder.glob("penstock/ondevice/*.hpp")}
+
+
+def test_a_host_program_compiles(tmp_path: Path) -> None:
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    (tmp_path / "program.cpp").write_text(HOST_PROGRAM)
+    command = [compiler, "-std=c++20", "-Wall", "-Werror", "-c", tmp_path / "program.cpp", "-o", tmp_path / "program.o"]
+    done = compiled([*command, f"-I{ps.get_include()}"])
+    assert done.returncode == 0, done.stderr
+    assert compiled(command).returncode != 0, "control: without the folder it does not"
+
+
+@pytest.mark.skipif(NVCC is None, reason="no nvcc")
+def test_a_kernel_compiles(tmp_path: Path) -> None:
+    (tmp_path / "kernel.cu").write_text(KERNEL)
+    for source in (tmp_path / "kernel.cu", EXAMPLES / "gpu_kernel.cu"):
+        command = [NVCC, "-std=c++20", "-arch=sm_80", "-c", source, "-o", tmp_path / "kernel.o"]
+        done = compiled([*command, f"-I{ps.get_include()}"])
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def nvrtc() -> ctypes.CDLL:
+    folders = [Path(NVCC).resolve().parents[1] / one for one in ("lib64", "lib")] if NVCC else []
+    found = [one for folder in folders for one in sorted(folder.glob("libnvrtc.so*"))]
+    for name in (*map(str, found), "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    pytest.skip("no NVRTC")
+
+
+def test_a_kernel_compiles_where_there_are_no_headers_of_the_system() -> None:
+    """As CuPy's RawModule compiles: by NVRTC, which has no C library."""
+    library, program = nvrtc(), ctypes.c_void_p()
+    assert library.nvrtcCreateProgram(ctypes.byref(program), KERNEL.encode(), b"kernel.cu", 0, None, None) == 0
+    options = [b"-std=c++17", b"-arch=sm_80", f"-I{os.fspath(ps.get_include())}".encode()]
+    result = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    size = ctypes.c_size_t()
+    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetProgramLog(program, log)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    assert result == 0, log.value.decode()
+
+
+def asked(*options: str) -> list[str]:
+    """What `penstock config` prints, as words; skips where the package is not installed."""
+    ran = run_penstock("config", *options)
+    if ran.code != 0 and "this installation has none" in ran.err:
+        pytest.skip("the package is not installed: this tree has no libpenstock.so beside it")
+    assert ran.code == 0, ran.err
+    return ran.out.split()
+
+
+def built_and_run(command: list[str | Path], place: Path) -> str:
+    """The program `snapshot` of a compiler's command, run in the place."""
+    done = subprocess.run([*map(str, command), "-o", "snapshot"], cwd=place, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    ran = subprocess.run([place / "snapshot"], cwd=place, capture_output=True, text=True, timeout=LIMIT_S)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_a_c_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    text = built_and_run([compiler, *strict, EXAMPLES / "snapshot.c", *asked("--cflags", "--libs")], tmp_path)
+    assert "snapshot.bin holds 1048576 cells, read back as they were" in text
+    assert (tmp_path / "snapshot.bin").stat().st_size == 8 << 20
+
+
+def test_a_fortran_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
+    compiler = shutil.which("gfortran")
+    if compiler is None:
+        pytest.skip("no gfortran")
+    strict = ["-std=f2018", "-Wall", "-Wextra", "-Werror", "-Wno-compare-reals", "-fimplicit-none"]
+    sources = [*asked("--fortran"), EXAMPLES / "snapshot.f90"]
+    text = built_and_run([compiler, *strict, *sources, *asked("--libs")], tmp_path)
+    assert "snapshot.bin holds 1048576 cells, read back as they were" in text
+
+
+def test_pkg_config_finds_the_package_where_config_says(tmp_path: Path) -> None:
+    compiler, tool = shutil.which("gcc") or shutil.which("cc"), shutil.which("pkg-config")
+    if compiler is None or tool is None:
+        pytest.skip("no C compiler" if compiler is None else "no pkg-config")
+    environment = os.environ | {"PKG_CONFIG_PATH": asked("--pkg-config-dir")[0]}
+    command = [tool, "--cflags", "--libs", "penstock"]
+    flags = subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout.split()
+    text = built_and_run([compiler, EXAMPLES / "snapshot.c", *flags, *asked("--rpath")], tmp_path)
+    assert "read back as they were" in text
+
+
+def test_all_of_config_is_there_and_python_says_the_same() -> None:
+    asked()
+    lines = dict(line.split(": ", 1) for line in run_penstock("config").out.splitlines())
+    assert lines["cflags"] == f"-I{ps.get_include()}"
+    assert f"-L{ps.get_library_dir()}" in lines["libs"].split() and lines["rpath"] in lines["libs"].split()
+    assert lines["fortran"] == ps.get_fortran_source() and Path(lines["fortran"]).is_file()
+    assert lines["cmake-dir"] == ps.get_cmake_dir() and Path(lines["cmake-dir"], "penstockConfig.cmake").is_file()
+    assert lines["pkg-config-dir"] == ps.get_pkgconfig_dir() and Path(lines["pkg-config-dir"], "penstock.pc").is_file()
+
+
+@pytest.mark.parametrize("option", ["--cflags", "--libs", "--rpath", "--fortran", "--cmake-dir", "--pkg-config-dir"])
+def test_an_installation_without_them_says_what_to_do(option: str, tmp_path: Path) -> None:
+    """The package without its folders, as in a source tree."""
+    package, bare = Path(ps.__file__).parent, tmp_path / "penstock"
+    shutil.copytree(package, bare, ignore=shutil.ignore_patterns("include", "lib*", "share", "__pycache__", "suites"))
+    if not list(bare.glob("_core*.so")):
+        pytest.skip("the module is built elsewhere")
+    ran = run_penstock("config", option, env={"PYTHONPATH": str(tmp_path)})
+    assert_one_line_error(ran, "this installation has none", "pip install . in the source tree")

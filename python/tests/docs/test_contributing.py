@@ -1,0 +1,88 @@
+"""CONTRIBUTING.md is true: what its steps name is there, and a format comes by a module and a row."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import format_kit as kit
+import numpy as np
+import pytest
+from places import ROOT
+
+import penstock
+import penstock.formats
+from penstock.formats import registry
+
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+STEPS = re.findall(r"^\d\. (.*(?:\n {3}.*)*)", PAGE, re.M)
+# What steps name and do not give a file for.
+PLACES = {
+    "PathKind": "include/penstock/types.hpp",
+    "kPathKinds": "include/penstock/types.hpp",
+    "Path": "include/penstock/path.hpp",
+    "Container": "python/penstock/formats/model.py",
+    "by_content": "python/penstock/formats/registry.py",
+    "check_round_trips": "python/tests/support/format_kit.py",
+}
+
+
+def words(step: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", step)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_files_that_a_step_names_are_there(step: str) -> None:
+    paths = [word.rstrip("/") for word in words(step) if "/" in word]
+    assert paths or words(step)
+    for path in paths:
+        places = [path, f"src/path/{path}", f"python/penstock/{path}", f"python/tests/{path}"]
+        assert any(list(ROOT.glob(place.replace("NAME", "*"))) for place in places), path
+
+
+def test_the_nouns_that_steps_name_are_there() -> None:
+    named = {word for step in STEPS for word in words(step)}
+    assert set(PLACES) <= named
+    for word, path in PLACES.items():
+        assert re.search(rf"\b{word}\b", (ROOT / path).read_text()), word
+
+
+READER = """
+import numpy as np
+
+from penstock._dtype import DType
+from penstock.formats.faults import foreign
+from penstock.formats.model import DatasetInfo
+from penstock.formats.simple.single import ContiguousFile, identity_of, reading
+from penstock._descriptor import read_at
+
+
+def open_tiny(name):
+    with reading(name) as (descriptor, status):
+        begin = read_at(descriptor, 16, 0)
+    if not begin.startswith(b"TINYFILE"):
+        raise foreign(name, "tiny", begin)
+    shape = (int.from_bytes(begin[8:16], "little"),)
+    info = DatasetInfo("data", shape, DType.of("float64"), shape)
+    return ContiguousFile(name, "tiny", {"data": (info, 16)}, identity=identity_of(status))
+"""
+
+
+def test_a_format_comes_by_a_module_and_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "modules" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "reader.py").write_text(READER)
+    monkeypatch.setattr(penstock.formats, "__path__", [*penstock.formats.__path__, str(folder.parent)])
+    row = registry.Format("tiny", (".tiny",), "tiny.reader:open_tiny", "", single=True)
+    monkeypatch.setitem(registry.FORMATS, "tiny", row)
+    monkeypatch.setitem(registry._BY_SUFFIX, ".tiny", row)
+    values = np.arange(1000.0)
+    path = tmp_path / "x.tiny"
+    path.write_bytes(b"TINYFILE" + (1000).to_bytes(8, "little") + values.tobytes())
+    with penstock.open(path, context=kit.slow()) as file:
+        kit.check_selections(file, "data", values)
+    assert np.array_equal(penstock.load(path, "host").to_numpy(), values)
+    path.write_bytes(b"something else, and long enough")
+    with pytest.raises(penstock.Error, match="tiny"):
+        penstock.open(path)

@@ -1,0 +1,125 @@
+"""`make report DIR=...`: what a user types as DIR is the name of a directory, and nothing of it is ever run; what is
+done and how long it takes is told at once, and a build shows that it lives."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+MAKEFILE = ROOT / "Makefile"
+PROGRESS = MAKEFILE.parent / "tools" / "progress.py"
+HOSTILE = [
+    'x"; touch run-by-it; "',
+    "x'; touch run-by-it; '",
+    "`touch run-by-it`",
+    "$(touch run-by-it)",
+    "$(shell touch run-by-it)",
+    "$${HOME} $(info x) #",
+    "-n",
+    "a b; touch run-by-it",
+    "a\ntouch run-by-it\nb",
+]
+STUB = "#!/bin/sh\nprintf '%s\\0' \"$@\" >> arguments\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """All that the recipes need, with a `penstock` that writes down how it was called."""
+    if shutil.which("make") is None or not PROGRESS.exists():
+        pytest.skip("no make, or no Makefile")
+    shutil.copy(MAKEFILE, tmp_path)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(PROGRESS, tmp_path / "tools")
+    for name in ("pyproject.toml", "CMakeLists.txt", "tools/setup.sh", ".venv/bin/penstock", "python/penstock/x.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(STUB)
+        (tmp_path / name).chmod(0o755)
+    for name in ("system", "venv", "package"):
+        (tmp_path / "build" / "stamps").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "build" / "stamps" / name).touch()
+    return tmp_path
+
+
+def make(tree: Path, target: str, directory: str, by_environment: bool) -> subprocess.CompletedProcess[str]:
+    words = ["make", target] if by_environment else ["make", target, f"DIR={directory}"]
+    environment = os.environ | {"MAKEFLAGS": ""} | ({"DIR": directory} if by_environment else {})
+    return subprocess.run(words, cwd=tree, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("by_environment", [False, True], ids=["argument", "environment"])
+@pytest.mark.parametrize("target", ["report", "report-all"])
+@pytest.mark.parametrize("directory", HOSTILE)
+def test_nothing_of_a_directory_is_run(tree: Path, target: str, directory: str, by_environment: bool) -> None:
+    refused = make(tree, target, directory, by_environment)
+    assert refused.returncode != 0
+    assert f"DIR={directory}: no directory that can be written" in refused.stderr
+    (tree / directory).mkdir()
+    done = make(tree, target, directory, by_environment)
+    assert done.returncode == 0, done.stderr
+    assert f"--dir={directory}" in (tree / "arguments").read_text().split("\0")
+    assert not (tree / "run-by-it").exists()
+
+
+def unbuilt(tree: Path, python: str) -> None:
+    """The package is to be built, by such a Python."""
+    for folder in ("python/penstock_bench", "bindings", "apps", "src", "include", "cmake"):
+        (tree / folder).mkdir()
+    (tree / "build" / "stamps" / "package").unlink()
+    (tree / ".venv" / "bin" / "python").write_text(f"#!/bin/sh\n{python}\n")
+    (tree / ".venv" / "bin" / "python").chmod(0o755)
+
+
+def test_what_is_done_and_how_long_it_takes_is_told_first(tree: Path) -> None:
+    unbuilt(tree, "echo '  [1/2] Building'")
+    done = subprocess.run(["make", "report", "JOBS=2"], cwd=tree, capture_output=True, text=True, check=True)
+    first, building, measuring = done.stderr.splitlines()
+    assert first == (
+        "make report: installs what is missing, builds the package (about 7 minutes on 2 cores; "
+        "later runs build only what changed), measures in ., and writes report.html"
+    )
+    assert building == "building the package: about 7 minutes on 2 cores" and measuring.startswith("measuring: about")
+    assert "[1/2]" in (tree / "build" / "package.log").read_text()
+    again = make(tree, "report", ".", by_environment=False)
+    assert again.stderr.startswith("make report: builds what changed, measures in .,")
+
+
+def test_a_build_that_fails_tells_its_last_lines_and_where_all_of_them_are(tree: Path) -> None:
+    unbuilt(tree, "seq 100; echo 'x.cpp:1: error: no such thing'; exit 3")
+    failed = make(tree, "report", ".", by_environment=False)
+    assert failed.returncode != 0 and not (tree / "build" / "stamps" / "package").exists()
+    assert "x.cpp:1: error: no such thing\n" in failed.stderr and "\n50\n" not in failed.stderr
+    assert ".venv/bin/python ended with exit code 3; all that it said: build/package.log" in failed.stderr
+    assert "\n50\n" in (tree / "build" / "package.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("terminal", "told"),
+    [
+        (False, "preparing the build, 1 min 0 s\n[50/200] 2 min 0 s, about 6 min 0 s left\n"),
+        (True, "\r\033[Kpreparing the build, 1 min 0 s\r\033[K[50/200] 2 min 0 s, about 6 min 0 s left\r\033[K"),
+    ],
+)
+def test_a_build_shows_how_far_it_is(terminal: bool, told: str) -> None:
+    spec = importlib.util.spec_from_file_location("progress", PROGRESS)
+    if spec is None or spec.loader is None or not PROGRESS.exists():
+        pytest.skip("no tools beside the tests")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    stream, times = io.StringIO(), iter([0.0, 0.5, 60.0, 60.5, 120.0])
+    progress = module.Progress(stream, terminal, lambda: next(times))
+    progress.tick()
+    progress.tick()
+    progress.heard("  [50/200] Building CXX object a.o")
+    progress.tick()
+    progress.tick()
+    progress.end()
+    assert stream.getvalue() == told
+    progress.heard("[200/200] Linking")
+    assert progress.text(300.0) == "[200/200] 5 min 0 s, installing"

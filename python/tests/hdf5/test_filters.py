@@ -1,0 +1,95 @@
+"""HDF5 filters that are not there: the advice names what has them. Each set is compared with the package itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.formats.hdf5.filters import PLUGIN
+
+h5py = pytest.importorskip("h5py")
+
+from hdf5_kit import with_filter  # noqa: E402
+
+WITHOUT_PLUGIN = """
+import importlib.util, sys
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "hdf5plugin" else find(name, *rest)
+from hdf5_kit import with_filter
+with_filter(sys.argv[1], *map(int, sys.argv[2:]))
+import penstock
+with penstock.open(sys.argv[1], device="host") as file:
+    print(file["d"].filters)
+    try:
+        file["d"].read()
+    except penstock.Error as error:
+        print(error)
+"""
+
+
+def test_the_set_is_that_of_the_package() -> None:
+    hdf5plugin = pytest.importorskip("hdf5plugin", minversion="7.1")
+    has = set(hdf5plugin.FILTERS.values())
+    assert has >= PLUGIN, f"advice would name hdf5plugin {hdf5plugin.version} for {PLUGIN - has}"
+    if hdf5plugin.version.startswith("7."):  # a later one may have more
+        assert has <= PLUGIN, f"hdf5plugin {hdf5plugin.version} has {has - PLUGIN} too"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words", "absent"),
+    [
+        ([32019], "lacks HDF5 filter jpeg; no package of Python is known", "pip"),
+        ([32002], "lacks HDF5 filter mafisc; no package of Python is known", "pip"),
+        ([400], "lacks HDF5 filter 400; no package of Python is known to have it: HDF5_PLUGIN_PATH", "pip"),
+        ([200], "use an h5py whose HDF5 library was built with 200", "pip"),
+    ],
+)
+def test_what_no_package_has_is_not_promised(numbers: list[int], words: str, absent: str, tmp_path: Path) -> None:
+    with_filter(tmp_path / "x.h5", *numbers)
+    with ps.open(tmp_path / "x.h5", device="host") as file, pytest.raises(ps.Error) as caught:
+        file["d"].read()
+    assert words in str(caught.value)
+    assert absent not in str(caught.value)
+    assert caught.value.code == "unsupported"
+    assert "damaged" not in str(caught.value)
+
+
+@pytest.mark.parametrize("number", sorted(PLUGIN))
+def test_what_hdf5plugin_has_is_asked_of_it(number: int, tmp_path: Path) -> None:
+    said = in_a_process(tmp_path / "x.h5", number)
+    assert "pip install hdf5plugin" in said
+    assert f"filter {number}" not in said, "it has a name"
+
+
+def test_two_filters_of_two_places_are_both_advised(tmp_path: Path) -> None:
+    said = in_a_process(tmp_path / "x.h5", 32019, 32015)
+    assert "jpeg, zstd" in said
+    assert "no package of Python is known to have it" in said
+    assert "pip install hdf5plugin" in said
+
+
+def in_a_process(path: Path, *numbers: int) -> str:
+    """What a process says that lacks hdf5plugin: filters that were loaded stay."""
+    command: list[Any] = [sys.executable, "-c", WITHOUT_PLUGIN, path, *map(str, numbers)]
+    plain = {name: value for name, value in os.environ.items() if name != "HDF5_PLUGIN_PATH"}  # hdf5plugin sets it
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=plain).stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("hdf5plugin") is None, reason="hdf5plugin is not installed")
+def test_what_hdf5plugin_undoes_is_read(tmp_path: Path) -> None:
+    import hdf5plugin
+
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name, options in (("zstd", hdf5plugin.Zstd()), ("bzip2", hdf5plugin.BZip2()), ("lzf", "lzf")):
+            file.create_dataset(name, data=np.arange(1000), chunks=(100,), compression=options)
+    with ps.open(tmp_path / "x.h5", device="host") as file:
+        for name in file:
+            assert np.array_equal(file[name][...], np.arange(1000)), name
