@@ -91,7 +91,7 @@ bool chosen_gpu(const Context& context, const MatrixProblem& problem, const Asse
 }
 
 // What one worker counts about its leaves. joined() adds the workers' counts.
-struct Counts {
+struct LeafCounts {
     std::int64_t evaluated = 0;
     std::int64_t repairs = 0;
     std::int64_t full_rank = 0;
@@ -99,7 +99,7 @@ struct Counts {
     std::int64_t fp64_bytes = 0;
     double largest_dense = 0;  // largest entry of a dense leaf
 
-    void add(const Counts& other) {
+    void add(const LeafCounts& other) {
         evaluated += other.evaluated;
         repairs += other.repairs;
         full_rank += other.full_rank;
@@ -212,7 +212,7 @@ class Assembly {
         return leaves;
     }
 
-    TieredLeaf encoded(const Leaf& place, AcaResult made, Counts& counts) {
+    TieredLeaf encoded(const Leaf& place, AcaResult made, LeafCounts& counts) {
         count(made, place, counts);
         const bool tiers = options_.encoding == Encoding::tiers;
         Factors& factors = made.factors;
@@ -221,7 +221,7 @@ class Assembly {
         return leaf;
     }
 
-    static void count(const AcaResult& found, const Leaf& place, Counts& counts) {
+    static void count(const AcaResult& found, const Leaf& place, LeafCounts& counts) {
         counts.evaluated += found.evaluated;
         if (!place.low_rank) {
             counts.fp64_bytes += 8 * place.entries();
@@ -243,14 +243,14 @@ class Assembly {
         throw Error(ErrorCode::cancelled, "assemble a matrix", "the caller's progress function said so");
     }
 
-    Counts joined() const {
-        Counts all;
-        for (const Counts& one : counts_) all.add(one);
+    LeafCounts joined() const {
+        LeafCounts all;
+        for (const LeafCounts& one : counts_) all.add(one);
         return all;
     }
 
     void finish(MatrixWriter& writer, Assembled& made) {
-        const Counts all = joined();
+        const LeafCounts all = joined();
         const bool small = all.largest_dense > 0 && all.largest_dense < kSmallestMatrix;
         if (options_.encoding == Encoding::tiers && small) {
             refuse("no entry near the diagonal is above " + text_of(all.largest_dense) +
@@ -284,7 +284,7 @@ class Assembly {
     ClusterTree tree_;
     std::vector<Leaf> leaves_;
     RowSample sample_;
-    std::vector<Counts> counts_;
+    std::vector<LeafCounts> counts_;
     bool on_gpu_;
     std::vector<std::size_t> begins_;
     std::unique_ptr<LeafMaker> maker_;

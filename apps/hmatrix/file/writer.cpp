@@ -48,7 +48,7 @@ MatrixWriter::MatrixWriter(const Context& context, Workers& workers, const std::
     head_.sampled_error = -1;
 }
 
-std::byte* MatrixWriter::reserve(Slot& slot, std::int64_t bytes) {
+std::byte* MatrixWriter::reserve(WriteSlot& slot, std::int64_t bytes) {
     wait(slot);
     if (slot.buffer.bytes() < static_cast<std::uint64_t>(bytes)) {
         slot.buffer = Buffer{};
@@ -57,7 +57,7 @@ std::byte* MatrixWriter::reserve(Slot& slot, std::int64_t bytes) {
     return static_cast<std::byte*>(slot.buffer.data());
 }
 
-void MatrixWriter::wait(Slot& slot) {
+void MatrixWriter::wait(WriteSlot& slot) {
     if (!slot.writing) return;
     slot.writing = false;
     const std::int64_t bytes = static_cast<std::int64_t>(slot.transfer.bytes_total());
@@ -76,7 +76,7 @@ void MatrixWriter::add(std::span<const Leaf> places, std::span<const TieredLeaf>
     batch.offset = offset_;
     batch.first_leaf = static_cast<std::int64_t>(leaves_.size());
     const std::int64_t size = std::max(kPage, up_to_page(batch.bytes));
-    Slot& slot = slots_[next_slot_];
+    WriteSlot& slot = slots_[next_slot_];
     next_slot_ ^= 1;
     std::byte* const bytes = reserve(slot, size);
     std::int64_t filled = 0;
@@ -106,7 +106,7 @@ void MatrixWriter::write_all(const void* data, std::int64_t bytes) {
 }
 
 FileHeader MatrixWriter::finish(std::span<const std::int64_t> order, const std::string& about) {
-    for (Slot& slot : slots_) wait(slot);
+    for (WriteSlot& slot : slots_) wait(slot);
     head_.unknowns = static_cast<std::int64_t>(order.size());
     head_.leaves = static_cast<std::int64_t>(leaves_.size());
     head_.batches = static_cast<std::int64_t>(batches_.size());

@@ -35,13 +35,13 @@ class MatrixWriter {
     std::int64_t bytes() const noexcept { return offset_; }  // bytes of the file so far
 
   private:
-    struct Slot {
+    struct WriteSlot {
         Buffer buffer;
         Transfer transfer;
         bool writing = false;
     };
-    std::byte* reserve(Slot& slot, std::int64_t bytes);
-    static void wait(Slot& slot);
+    std::byte* reserve(WriteSlot& slot, std::int64_t bytes);
+    static void wait(WriteSlot& slot);
     void write_all(const void* data, std::int64_t bytes);
     void checksum_tiers(BatchRecord& batch, const std::byte* bytes);
 
@@ -49,7 +49,7 @@ class MatrixWriter {
     Workers& workers_;
     File file_;
     FileHeader head_;
-    Slot slots_[2];
+    WriteSlot slots_[2];
     int next_slot_ = 0;
     std::int64_t offset_ = kPage;
     std::vector<LeafRecord> leaves_;

@@ -90,8 +90,8 @@ std::string ending(const std::string& name) {
 
 // The first word that is not in a comment, or "" if there is none. Every text format begins with a typical word.
 std::string_view opening(std::string_view bytes) {
-    Source source(bytes.substr(0, 65536), {});
-    return source.next_word('#').value_or(std::string_view{});
+    Scanner scanner(bytes.substr(0, 65536), {});
+    return scanner.next_word('#').value_or(std::string_view{});
 }
 
 bool is_binary_stl(std::string_view bytes) {
@@ -112,7 +112,7 @@ bool is_obj_word(std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-using Reader = Mesh (*)(Source&, double);
+using Reader = Mesh (*)(Scanner&, double);
 
 Reader reader_by_content(std::string_view bytes) {
     if (bytes.starts_with("ply") && bytes.size() > 3 && (bytes[3] == '\n' || bytes[3] == '\r')) return read_ply;
@@ -141,15 +141,15 @@ Mesh parse_mesh(std::string_view bytes, const std::string& name, const ReadOptio
     }
     constexpr std::string_view kMark = "\xef\xbb\xbf";  // byte order mark of UTF-8, which some editors write
     if (bytes.starts_with(kMark)) bytes.remove_prefix(kMark.size());
-    Source source(bytes, name);
-    if (bytes.empty()) source.refuse("the file is empty");
+    Scanner scanner(bytes, name);
+    if (bytes.empty()) scanner.refuse("the file is empty");
     Reader reader = reader_by_content(bytes);
     if (reader == nullptr) reader = reader_by_ending(name);
     if (reader == nullptr) {
         refuse_file(name, {ErrorCode::unsupported, "neither content nor name tell a format that is read here",
                            "give PLY, OBJ, STL, OFF or HACApK's .pbf"});
     }
-    return reader(source, options.unit_metres);
+    return reader(scanner, options.unit_metres);
 }
 
 Mesh read_mesh(const std::string& path, const ReadOptions& options) {

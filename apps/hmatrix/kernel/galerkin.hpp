@@ -38,15 +38,15 @@ PENSTOCK_HMATRIX_SHARED void place(const Panel& p, double x, double y, double* a
 }
 
 // A triangle in the plane of a panel, by its corners.
-struct Piece {
+struct PlaneTriangle {
     double x[3], y[3];
 };
 
-PENSTOCK_HMATRIX_SHARED Piece whole(const Panel& p) { return {{0, p.base, p.apex[0]}, {0, 0, p.apex[1]}}; }
+PENSTOCK_HMATRIX_SHARED PlaneTriangle whole(const Panel& p) { return {{0, p.base, p.apex[0]}, {0, 0, p.apex[1]}}; }
 
 // One of the four congruent quarters of a triangle: the quarter at corner `which`, or the middle one for which = 3.
-PENSTOCK_HMATRIX_SHARED Piece quarter(const Piece& t, int which) {
-    Piece cut{};
+PENSTOCK_HMATRIX_SHARED PlaneTriangle quarter(const PlaneTriangle& t, int which) {
+    PlaneTriangle cut{};
     for (int k = 0; k < 3; ++k) {
         const int a = which == 3 ? (k + 1) % 3 : which, b = which == 3 ? (k + 2) % 3 : k;
         cut.x[k] = (t.x[a] + t.x[b]) / 2;
@@ -61,7 +61,7 @@ struct Points {
     double weight[7];
 };
 
-PENSTOCK_HMATRIX_SHARED void put(const Panel& p, const Piece& t, Points& points, int which) {
+PENSTOCK_HMATRIX_SHARED void put(const Panel& p, const PlaneTriangle& t, Points& points, int which) {
     const double cx = (t.x[0] + t.x[1] + t.x[2]) / 3, cy = (t.y[0] + t.y[1] + t.y[2]) / 3;
     const double shift = which < 3 ? kInnerShift : kOuterShift;
     const double x = which == 6 ? cx : cx + shift * (t.x[which % 3] - cx);
@@ -70,7 +70,7 @@ PENSTOCK_HMATRIX_SHARED void put(const Panel& p, const Piece& t, Points& points,
     points.weight[which] = which == 6 ? kCentroidWeight : which < 3 ? kInnerWeight : kOuterWeight;
 }
 
-PENSTOCK_HMATRIX_SHARED Points seven_points(const Panel& p, const Piece& t) {
+PENSTOCK_HMATRIX_SHARED Points seven_points(const Panel& p, const PlaneTriangle& t) {
     Points points{};
     for (int k = 0; k < 7; ++k) put(p, t, points, k);
     return points;
@@ -108,7 +108,7 @@ PENSTOCK_HMATRIX_SHARED double mean_by_three(const Panel& a, const Panel& b) {
     double at[2][3][3];
     for (int side = 0; side < 2; ++side) {
         const Panel& p = side == 0 ? a : b;
-        const Piece t = whole(p);
+        const PlaneTriangle t = whole(p);
         const double cx = (t.x[1] + t.x[2]) / 3, cy = t.y[2] / 3;
         for (int k = 0; k < 3; ++k) place(p, (cx + t.x[k]) / 2, (cy + t.y[k]) / 2, at[side][k]);
     }

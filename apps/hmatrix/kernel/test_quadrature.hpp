@@ -45,20 +45,20 @@ inline double seven_points(const Corners& t, double area, const Integrand& f) {
 }
 
 // A triangle, its area, and the rule's value on it.
-struct Piece {
+struct Patch {
     Corners corners;
     double area, value;
 };
 
 constexpr int kDepth = 60;
 
-inline double refine(const Piece& piece, const Integrand& f, double tolerance, int depth) {
+inline double refine(const Patch& piece, const Integrand& f, double tolerance, int depth) {
     const Corners& t = piece.corners;
     const double edge[3] = {apart(t[0], t[1]), apart(t[1], t[2]), apart(t[2], t[0])};
     const int longest = static_cast<int>(std::max_element(edge, edge + 3) - edge);
     const Point &p = t[longest], &q = t[(longest + 1) % 3], &r = t[(longest + 2) % 3];
     const Point middle{(p.x + q.x) / 2, (p.y + q.y) / 2, (p.z + q.z) / 2};
-    Piece left{{p, middle, r}, piece.area / 2, 0}, right{{middle, q, r}, piece.area / 2, 0};
+    Patch left{{p, middle, r}, piece.area / 2, 0}, right{{middle, q, r}, piece.area / 2, 0};
     left.value = seven_points(left.corners, left.area, f);
     right.value = seven_points(right.corners, right.area, f);
     const double found = left.value + right.value;

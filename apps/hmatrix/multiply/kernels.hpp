@@ -41,7 +41,7 @@ struct Vectors {
 };
 
 // One digit of one vector pair.
-struct DigitColumn {
+struct ListedColumn {
     const std::int8_t* v = nullptr;
     const std::int8_t* u = nullptr;
     std::int64_t vector = 0;
@@ -54,7 +54,7 @@ struct DigitColumn {
 struct TierScratch {
     float* scales = nullptr;
     float* t = nullptr;
-    DigitColumn* columns = nullptr;
+    ListedColumn* columns = nullptr;
 };
 
 struct Kernels {

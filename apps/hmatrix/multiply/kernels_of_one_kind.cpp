@@ -157,7 +157,7 @@ std::int64_t list_columns(const TieredBytes& leaf, const TierScratch& to) {
     const std::int64_t v_stride = up_to_four(leaf.columns), u_stride = up_to_four(leaf.rows);
     constexpr std::uint16_t kNone[kDigitsOfOne] = {};
     const std::uint16_t* before = kNone;
-    DigitColumn* next = to.columns;
+    ListedColumn* next = to.columns;
     for (int tier = 0; tier < leaf.tiers; ++tier) {
         const std::uint16_t* now = leaf.counts + tier * kDigitsOfOne;
         const auto* at = reinterpret_cast<const std::int8_t*>(leaf.bytes[tier]);
@@ -180,7 +180,7 @@ std::int64_t list_columns(const TieredBytes& leaf, const TierScratch& to) {
 void dots_of_list(const TierScratch& list, std::int64_t listed, std::int64_t rows, const float* x) {
     const std::int64_t last = (rows - 1) / kStep * kStep;
     const Singles end = first_of(singles_at(x + last), rows - last);
-    for (const DigitColumn* column = list.columns; column < list.columns + listed; column += kTogether) {
+    for (const ListedColumn* column = list.columns; column < list.columns + listed; column += kTogether) {
         Singles sums[kTogether];
         for (int k = 0; k < kTogether; ++k) sums[k] = digits_at(column[k].v + last) * end;
         for (std::int64_t i = 0; i < last; i += kStep) {
@@ -194,7 +194,7 @@ void dots_of_list(const TierScratch& list, std::int64_t listed, std::int64_t row
 void sum_of_list(const TierScratch& list, std::int64_t listed, std::int64_t rows, double* y) {
     for (std::int64_t i = 0; i < rows; i += kStep) {
         Singles sums[kTogether] = {};
-        for (const DigitColumn* column = list.columns; column < list.columns + listed; column += kTogether) {
+        for (const ListedColumn* column = list.columns; column < list.columns + listed; column += kTogether) {
             for (int k = 0; k < kTogether; ++k) sums[k] += digits_at(column[k].u + i) * column[k].factor;
         }
         add_first((sums[0] + sums[1]) + (sums[2] + sums[3]), rows - i, y + i);
@@ -210,7 +210,7 @@ void low_rank(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y
         for (std::int64_t i = 0; i < vectors; ++i) scratch.t[i] = 0;
         dots_of_list(scratch, listed, leaf.columns, x.values + c * x.stride);
         for (std::int64_t i = 0; i < vectors; ++i) scratch.t[i] *= scratch.scales[i];
-        for (DigitColumn* column = scratch.columns; column < scratch.columns + listed; ++column) {
+        for (ListedColumn* column = scratch.columns; column < scratch.columns + listed; ++column) {
             column->factor = column->weight * scratch.t[column->vector];
         }
         sum_of_list(scratch, listed, leaf.rows, y.values + c * y.stride);

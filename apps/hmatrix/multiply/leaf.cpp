@@ -11,7 +11,7 @@ namespace penstock::hmatrix {
 namespace {
 
 // The columns of one digit that one tier adds, and the number of their first vector.
-struct Piece {
+struct DigitColumns {
     const std::int8_t* v = nullptr;
     const std::int8_t* u = nullptr;
     std::int64_t begin = 0;
@@ -20,7 +20,7 @@ struct Piece {
 };
 
 template <class Visit>
-void each_piece(const LeafTiers& leaf, const Visit& visit) {
+void each_digit_of_tier(const LeafTiers& leaf, const Visit& visit) {
     const LeafShape& shape = leaf.shape;
     const std::int64_t v_stride = padded(shape.columns), u_stride = padded(shape.rows);
     for (int tier = 0; tier < leaf.tiers; ++tier) {
@@ -31,10 +31,10 @@ void each_piece(const LeafTiers& leaf, const Visit& visit) {
             if (count == 0) continue;
             const double weight = std::ldexp(1.0, -8 * d);
             if (shape.low_rank) {
-                visit(Piece{at, at + count * v_stride, begin, count, weight});
+                visit(DigitColumns{at, at + count * v_stride, begin, count, weight});
                 at += count * (v_stride + u_stride);
             } else {
-                visit(Piece{nullptr, at, 0, shape.columns, weight});
+                visit(DigitColumns{nullptr, at, 0, shape.columns, weight});
                 at += shape.columns * u_stride;
             }
         }
@@ -85,13 +85,13 @@ void LeafProduct::exact(const LeafTiers& leaf, Vectors<const double> x, Vectors<
         double* to = y.values + c * y.stride;
         t_.assign(vectors, shape.low_rank ? 0.0 : dense_scale(leaf));
         if (shape.low_rank) {
-            each_piece(leaf, [&](const Piece& piece) {
+            each_digit_of_tier(leaf, [&](const DigitColumns& piece) {
                 kernels_.dots_digits({piece.v, shape.columns, piece.count, v_stride}, from, piece.weight,
                                      t_.data() + piece.begin);
             });
             apply_scales(leaf, t_.data());
         }
-        each_piece(leaf, [&](const Piece& piece) {
+        each_digit_of_tier(leaf, [&](const DigitColumns& piece) {
             const double* factors = shape.low_rank ? t_.data() + piece.begin : from;
             const double weight = shape.low_rank ? piece.weight : piece.weight * t_[0];
             kernels_.sum_digits({piece.u, shape.rows, piece.count, u_stride}, factors, weight, to);

@@ -35,7 +35,7 @@ class LeafProduct {
     Kernels kernels_;
     std::vector<float> scales_;
     std::vector<float> singles_;
-    std::vector<DigitColumn> columns_;
+    std::vector<ListedColumn> columns_;
     std::vector<double> t_;
 };
 

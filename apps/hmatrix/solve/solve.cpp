@@ -123,8 +123,8 @@ bool is_zero(std::span<const double> values) {
 }
 
 // One column for each right-hand side, with its vectors in the solver's memory.
-struct Columns {
-    Columns(SolveContext& owner, std::span<const double> b, std::span<const double> x);
+struct RightHandSides {
+    RightHandSides(SolveContext& owner, std::span<const double> b, std::span<const double> x);
 
     SolveContext& context;
     std::int64_t size;
@@ -132,7 +132,7 @@ struct Columns {
     std::vector<Column> columns;
 };
 
-Columns::Columns(SolveContext& owner, std::span<const double> b, std::span<const double> x)
+RightHandSides::RightHandSides(SolveContext& owner, std::span<const double> b, std::span<const double> x)
     : context(owner), size(owner.space.size()) {
     const auto length = static_cast<std::size_t>(size);
     const std::size_t count = b.size() / length;
@@ -190,7 +190,7 @@ SolveResult solve(VectorSpace& space, LinearOperator& matrix, std::span<const do
         context.shadow_size = std::min(options.restart == 0 ? kShadowSize : options.restart, space.size());
         context.shadow = idr_shadow(space, context.shadow_size);
     }
-    Columns work(context, b, x);
+    RightHandSides work(context, b, x);
     std::optional<LoggedOperator> logged;
     const bool with_operands = !space.repeatable() && options.method == Method::fgmres;
     if (options.products != nullptr) logged.emplace(space, matrix, *options.products, with_operands);

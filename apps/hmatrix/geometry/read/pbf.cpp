@@ -11,44 +11,44 @@ struct Shape {
     std::int64_t faces = 0, integers = 0, reals = 0;
 };
 
-Shape shape_of(Source& source) {
+Shape shape_of(Scanner& scanner) {
     Shape shape;
-    shape.faces = source.count("faces", 6);
-    const std::int64_t corners = source.integer("nodes of a face");
-    if (corners != 3) source.refuse_line("faces of " + std::to_string(corners) + " nodes; triangles are read here");
-    shape.integers = source.count("integer parameters of a face", 2);
-    shape.reals = source.count("real parameters of a face", 2);
+    shape.faces = scanner.count("faces", 6);
+    const std::int64_t corners = scanner.integer("nodes of a face");
+    if (corners != 3) scanner.refuse_line("faces of " + std::to_string(corners) + " nodes; triangles are read here");
+    shape.integers = scanner.count("integer parameters of a face", 2);
+    shape.reals = scanner.count("real parameters of a face", 2);
     return shape;
 }
 
 }  // namespace
 
-Mesh read_pbf(Source& source, double unit_metres) {
-    MeshBuilder builder(source);
-    const std::int64_t nodes = source.count("nodes", 6);
+Mesh read_pbf(Scanner& scanner, double unit_metres) {
+    MeshBuilder builder(scanner);
+    const std::int64_t nodes = scanner.count("nodes", 6);
     builder.mesh().vertices.reserve(static_cast<std::size_t>(nodes));
     for (std::int64_t i = 0; i < nodes; ++i) {
-        const double x = source.number("x"), y = source.number("y"), z = source.number("z");
+        const double x = scanner.number("x"), y = scanner.number("y"), z = scanner.number("z");
         builder.vertex(x, y, z);
     }
-    const Shape shape = shape_of(source);
+    const Shape shape = shape_of(scanner);
     builder.mesh().triangles.reserve(static_cast<std::size_t>(shape.faces));
     for (std::int64_t i = 0; i < shape.faces; ++i) {
         std::array<std::int64_t, 3> face{};
-        for (std::int64_t& corner : face) corner = source.integer("a corner of a face");
+        for (std::int64_t& corner : face) corner = scanner.integer("a corner of a face");
         builder.face(face);
     }
     for (std::int64_t i = 0; i < shape.faces; ++i) {
-        for (std::int64_t k = 0; k < shape.integers; ++k) source.integer("an integer parameter");
+        for (std::int64_t k = 0; k < shape.integers; ++k) scanner.integer("an integer parameter");
     }
     for (std::int64_t i = 0; i < shape.faces; ++i) {
         for (std::int64_t k = 0; k < shape.reals; ++k) {
-            const double value = source.number("a real parameter");
+            const double value = scanner.number("a real parameter");
             if (k == 0) builder.mesh().values.push_back(value);
         }
     }
-    if (const auto extra = source.next_word()) {
-        source.refuse_line("'" + shown(*extra) + "' follows the last parameter", "the counts do not fit the file");
+    if (const auto extra = scanner.next_word()) {
+        scanner.refuse_line("'" + shown(*extra) + "' follows the last parameter", "the counts do not fit the file");
     }
     return builder.finish(unit_metres);
 }

@@ -12,7 +12,7 @@
 namespace penstock::hmatrix {
 namespace {
 
-enum class Encoding { text, little, big };
+enum class PlyEncoding { text, little, big };
 
 struct Type {
     const char* name;
@@ -43,78 +43,78 @@ struct Element {
 };
 
 struct Header {
-    Encoding encoding = Encoding::text;
+    PlyEncoding encoding = PlyEncoding::text;
     std::vector<Element> elements;
 };
 
-const Type* type_from(const Source& source, std::string_view name) {
+const Type* type_from(const Scanner& scanner, std::string_view name) {
     for (const Type& type : kTypes) {
         if (name == type.name || name == type.other_name) return &type;
     }
-    source.refuse_line("'" + shown(name) + "' is no PLY type");
+    scanner.refuse_line("'" + shown(name) + "' is no PLY type");
 }
 
-Encoding encoding_from(const Source& source, std::string_view line) {
+PlyEncoding encoding_from(const Scanner& scanner, std::string_view line) {
     const std::string_view name = first_word(line), version = first_word(line);
-    if (version != "1.0") source.refuse_line("PLY version '" + shown(version) + "'; 1.0 is read here");
-    if (name == "ascii") return Encoding::text;
-    if (name == "binary_little_endian") return Encoding::little;
-    if (name == "binary_big_endian") return Encoding::big;
-    source.refuse_line("'" + shown(name) + "' is no PLY format",
+    if (version != "1.0") scanner.refuse_line("PLY version '" + shown(version) + "'; 1.0 is read here");
+    if (name == "ascii") return PlyEncoding::text;
+    if (name == "binary_little_endian") return PlyEncoding::little;
+    if (name == "binary_big_endian") return PlyEncoding::big;
+    scanner.refuse_line("'" + shown(name) + "' is no PLY format",
                        "it should be ascii, binary_little_endian or binary_big_endian");
 }
 
-Property property_from(const Source& source, std::string_view line) {
+Property property_from(const Scanner& scanner, std::string_view line) {
     Property property;
     std::string_view word = first_word(line);
     if (word == "list") {
-        property.count = type_from(source, first_word(line));
-        if (!property.count->whole) source.refuse_line("the length of a list is a whole number");
+        property.count = type_from(scanner, first_word(line));
+        if (!property.count->whole) scanner.refuse_line("the length of a list is a whole number");
         word = first_word(line);
     }
-    property.type = type_from(source, word);
+    property.type = type_from(scanner, word);
     property.name = first_word(line);
-    if (property.name.empty()) source.refuse_line("a property without a name");
+    if (property.name.empty()) scanner.refuse_line("a property without a name");
     return property;
 }
 
 // Reads one line of the header. Returns false at the end of the header.
-bool take_line(const Source& source, std::string_view line, Header& header, bool& described) {
+bool take_line(const Scanner& scanner, std::string_view line, Header& header, bool& described) {
     const std::string_view keyword = first_word(line);
     if (keyword == "end_header") return false;
     if (keyword == "format") {
-        header.encoding = encoding_from(source, line);
+        header.encoding = encoding_from(scanner, line);
         described = true;
     } else if (keyword == "element") {
         const std::string_view name = first_word(line), count = first_word(line);
-        header.elements.push_back({std::string(name), source.to_integer(count, "the number of elements"), {}});
+        header.elements.push_back({std::string(name), scanner.to_integer(count, "the number of elements"), {}});
     } else if (keyword == "property") {
-        if (header.elements.empty()) source.refuse_line("a property before the first element");
-        header.elements.back().properties.push_back(property_from(source, line));
+        if (header.elements.empty()) scanner.refuse_line("a property before the first element");
+        header.elements.back().properties.push_back(property_from(scanner, line));
     } else if (keyword != "comment" && keyword != "obj_info" && !keyword.empty()) {
-        source.refuse_line("'" + shown(keyword) + "' in a PLY header");
+        scanner.refuse_line("'" + shown(keyword) + "' in a PLY header");
     }
     return true;
 }
 
-Header header_of(Source& source) {
+Header header_of(Scanner& scanner) {
     Header header;
     std::string_view line;
     bool described = false;
-    if (!source.next_line(line) || line != "ply") source.refuse("it does not begin with the line 'ply'");
+    if (!scanner.next_line(line) || line != "ply") scanner.refuse("it does not begin with the line 'ply'");
     do {
-        if (!source.next_line(line)) source.refuse_line("the header has no end", "the file is cut off");
-    } while (take_line(source, line, header, described));
-    if (!described) source.refuse_line("the header names no format");
+        if (!scanner.next_line(line)) scanner.refuse_line("the header has no end", "the file is cut off");
+    } while (take_line(scanner, line, header, described));
+    if (!described) scanner.refuse_line("the header names no format");
     return header;
 }
 
 // The smallest number of bytes that one item can take.
-std::size_t least_bytes(const Element& element, Encoding encoding) {
+std::size_t least_bytes(const Element& element, PlyEncoding encoding) {
     std::size_t bytes = 0;
     for (const Property& property : element.properties) {
         const Type& first = property.count != nullptr ? *property.count : *property.type;
-        bytes += encoding == Encoding::text ? 2 : first.bytes;
+        bytes += encoding == PlyEncoding::text ? 2 : first.bytes;
     }
     return bytes;
 }
@@ -136,26 +136,26 @@ double number_from(std::string_view bytes, const Type& type, bool swap) {
 
 class Body {
   public:
-    Body(Source& source, Encoding encoding) : source_(source), text_(encoding == Encoding::text) {
-        swap_ = !text_ && (encoding == Encoding::little) != (std::endian::native == std::endian::little);
+    Body(Scanner& scanner, PlyEncoding encoding) : scanner_(scanner), text_(encoding == PlyEncoding::text) {
+        swap_ = !text_ && (encoding == PlyEncoding::little) != (std::endian::native == std::endian::little);
     }
 
     double scalar(const Property& property) {
         const Type& type = *property.type;
-        if (!text_) return number_from(source_.take(type.bytes, property.name.c_str()), type, swap_);
-        const std::string_view word = source_.word(property.name.c_str());
-        return source_.to_number(word, property.name.c_str());
+        if (!text_) return number_from(scanner_.take(type.bytes, property.name.c_str()), type, swap_);
+        const std::string_view word = scanner_.word(property.name.c_str());
+        return scanner_.to_number(word, property.name.c_str());
     }
 
     std::int64_t list_length(const Property& property) {
-        const std::size_t at = source_.offset();
+        const std::size_t at = scanner_.offset();
         const std::int64_t length = whole(*property.count, "the length of a list");
         const std::size_t least = text_ ? 2 : property.type->bytes;
-        if (length >= 0 && static_cast<std::uint64_t>(length) <= (source_.left() + 1) / least) return length;
+        if (length >= 0 && static_cast<std::uint64_t>(length) <= (scanner_.left() + 1) / least) return length;
         const std::string cause = "a list of " + std::to_string(length) + " " + property.name + " cannot be in the " +
-                                  std::to_string(source_.left()) + " bytes that are left";
-        if (text_) source_.refuse_line(cause);
-        source_.refuse_offset(at, cause, "the file is cut off, or its byte order is not what it says");
+                                  std::to_string(scanner_.left()) + " bytes that are left";
+        if (text_) scanner_.refuse_line(cause);
+        scanner_.refuse_offset(at, cause, "the file is cut off, or its byte order is not what it says");
     }
 
     void list(const Property& property, std::vector<std::int64_t>& out) {
@@ -166,34 +166,34 @@ class Body {
     void skip(const Property& property) {
         const std::int64_t values = property.count != nullptr ? list_length(property) : 1;
         if (!text_) {
-            source_.take(static_cast<std::size_t>(values) * property.type->bytes, property.name.c_str());
+            scanner_.take(static_cast<std::size_t>(values) * property.type->bytes, property.name.c_str());
             return;
         }
-        for (std::int64_t i = 0; i < values; ++i) source_.word(property.name.c_str());
+        for (std::int64_t i = 0; i < values; ++i) scanner_.word(property.name.c_str());
     }
 
   private:
     std::int64_t whole(const Type& type, const char* what) {
-        if (text_) return source_.integer(what);
-        return static_cast<std::int64_t>(number_from(source_.take(type.bytes, what), type, swap_));
+        if (text_) return scanner_.integer(what);
+        return static_cast<std::int64_t>(number_from(scanner_.take(type.bytes, what), type, swap_));
     }
 
-    Source& source_;
+    Scanner& scanner_;
     bool text_;
     bool swap_ = false;
 };
 
-std::size_t find(const Source& source, const Element& element, std::string_view name) {
+std::size_t find(const Scanner& scanner, const Element& element, std::string_view name) {
     for (std::size_t i = 0; i < element.properties.size(); ++i) {
         const Property& property = element.properties[i];
         if (property.name == name && property.count == nullptr) return i;
     }
-    source.refuse("vertices have no " + std::string(name));
+    scanner.refuse("vertices have no " + std::string(name));
 }
 
-void read_vertices(const Source& source, const Element& element, Body& body, MeshBuilder& builder) {
-    const std::array<std::size_t, 3> wanted = {find(source, element, "x"), find(source, element, "y"),
-                                               find(source, element, "z")};
+void read_vertices(const Scanner& scanner, const Element& element, Body& body, MeshBuilder& builder) {
+    const std::array<std::size_t, 3> wanted = {find(scanner, element, "x"), find(scanner, element, "y"),
+                                               find(scanner, element, "z")};
     builder.mesh().vertices.reserve(static_cast<std::size_t>(element.count));
     for (std::int64_t i = 0; i < element.count; ++i) {
         std::array<double, 3> at{};
@@ -210,14 +210,14 @@ void read_vertices(const Source& source, const Element& element, Body& body, Mes
     }
 }
 
-void read_faces(const Source& source, const Element& element, Body& body, MeshBuilder& builder) {
+void read_faces(const Scanner& scanner, const Element& element, Body& body, MeshBuilder& builder) {
     const Property* corners = nullptr;
     for (const Property& property : element.properties) {
         const bool named = property.name == "vertex_indices" || property.name == "vertex_index";
         if (named && property.count != nullptr) corners = &property;
     }
-    if (corners == nullptr) source.refuse("faces have no list named vertex_indices or vertex_index");
-    if (!corners->type->whole) source.refuse("faces name their vertices by numbers that are not whole");
+    if (corners == nullptr) scanner.refuse("faces have no list named vertex_indices or vertex_index");
+    if (!corners->type->whole) scanner.refuse("faces name their vertices by numbers that are not whole");
     builder.mesh().triangles.reserve(static_cast<std::size_t>(element.count));
     std::vector<std::int64_t> face;
     for (std::int64_t i = 0; i < element.count; ++i) {
@@ -239,42 +239,42 @@ void skip(const Element& element, Body& body) {
     }
 }
 
-void check_end(Source& source) {
-    const std::size_t at = source.offset();
-    const std::size_t extra = source.left();
-    if (!source.next_word()) return;
-    source.refuse_offset(at, std::to_string(extra) + " bytes follow the last element",
+void check_end(Scanner& scanner) {
+    const std::size_t at = scanner.offset();
+    const std::size_t extra = scanner.left();
+    if (!scanner.next_word()) return;
+    scanner.refuse_offset(at, std::to_string(extra) + " bytes follow the last element",
                          "the counts in the header do not fit the file");
 }
 
 }  // namespace
 
-Mesh read_ply(Source& source, double unit_metres) {
-    const Header header = header_of(source);
-    MeshBuilder builder(source);
-    if (header.encoding != Encoding::text) source.begin_binary();
-    Body body(source, header.encoding);
+Mesh read_ply(Scanner& scanner, double unit_metres) {
+    const Header header = header_of(scanner);
+    MeshBuilder builder(scanner);
+    if (header.encoding != PlyEncoding::text) scanner.begin_binary();
+    Body body(scanner, header.encoding);
     bool vertices = false, faces = false;
     for (const Element& element : header.elements) {
         const std::string what = "elements '" + shown(element.name) + "'";
         const std::size_t least = least_bytes(element, header.encoding);
-        if (element.count < 0 || least > 0) source.check_count(element.count, what.c_str(), least);
+        if (element.count < 0 || least > 0) scanner.check_count(element.count, what.c_str(), least);
         bool& seen = element.name == "vertex" ? vertices : faces;
         if (element.name != "vertex" && element.name != "face") {
             skip(element, body);
             continue;
         }
-        if (seen) source.refuse("two elements are named '" + element.name + "'");
+        if (seen) scanner.refuse("two elements are named '" + element.name + "'");
         seen = true;
         if (&seen == &vertices) {
-            read_vertices(source, element, body, builder);
+            read_vertices(scanner, element, body, builder);
         } else {
-            read_faces(source, element, body, builder);
+            read_faces(scanner, element, body, builder);
         }
     }
-    if (!vertices) source.refuse("the header has no element 'vertex'");
-    if (!faces) source.refuse("the header has no element 'face'");
-    check_end(source);
+    if (!vertices) scanner.refuse("the header has no element 'vertex'");
+    if (!faces) scanner.refuse("the header has no element 'face'");
+    check_end(scanner);
     return builder.finish(unit_metres);
 }
 

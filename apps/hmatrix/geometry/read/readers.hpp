@@ -1,6 +1,6 @@
 // The readers of single formats, for read.cpp, and what they share.
 //
-// A Source walks through a file's bytes by lines, words or numbers. It knows its position, so that every refusal names
+// A Scanner walks through a file's bytes by lines, words or numbers. It knows its position, so that every refusal names
 // the place. A MeshBuilder takes vertices and faces and checks what must hold for every mesh. The memory of both grows
 // only with the bytes that the file really has.
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace penstock::hmatrix {
 
-class Source {
+class Scanner {
   public:
-    Source(std::string_view bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
+    Scanner(std::string_view bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
 
     std::string_view bytes() const noexcept { return bytes_; }
     const std::string& name() const noexcept { return name_; }
@@ -66,7 +66,7 @@ std::string_view first_word(std::string_view& line);
 
 class MeshBuilder {
   public:
-    explicit MeshBuilder(const Source& source) : source_(source) {}
+    explicit MeshBuilder(const Scanner& scanner) : scanner_(scanner) {}
     Mesh& mesh() noexcept { return mesh_; }
 
     void vertex(double x, double y, double z);
@@ -78,15 +78,15 @@ class MeshBuilder {
   private:
     // The message for a triangle that names a vertex that does not exist.
     std::string bad_index(std::size_t triangle, std::int64_t index) const;
-    const Source& source_;
+    const Scanner& scanner_;
     Mesh mesh_;
 };
 
-Mesh read_ply(Source& source, double unit_metres);
-Mesh read_obj(Source& source, double unit_metres);
-Mesh read_stl_text(Source& source, double unit_metres);
-Mesh read_stl_binary(Source& source, double unit_metres);
-Mesh read_off(Source& source, double unit_metres);
-Mesh read_pbf(Source& source, double unit_metres);
+Mesh read_ply(Scanner& scanner, double unit_metres);
+Mesh read_obj(Scanner& scanner, double unit_metres);
+Mesh read_stl_text(Scanner& scanner, double unit_metres);
+Mesh read_stl_binary(Scanner& scanner, double unit_metres);
+Mesh read_off(Scanner& scanner, double unit_metres);
+Mesh read_pbf(Scanner& scanner, double unit_metres);
 
 }  // namespace penstock::hmatrix

@@ -38,26 +38,26 @@ class Corners {
     std::unordered_map<Place, std::int64_t, PlaceHash> numbers_;
 };
 
-void expect(Source& source, std::string_view wanted) {
-    const std::string_view found = source.word(std::string(wanted).c_str());
-    if (found != wanted) source.refuse_line("'" + shown(found) + "' where '" + std::string(wanted) + "' should stand");
+void expect(Scanner& scanner, std::string_view wanted) {
+    const std::string_view found = scanner.word(std::string(wanted).c_str());
+    if (found != wanted) scanner.refuse_line("'" + shown(found) + "' where '" + std::string(wanted) + "' should stand");
 }
 
 // Reads a facet after the word "facet". Ignores the normal, because the corners determine it.
-void take_facet(Source& source, MeshBuilder& builder, Corners& corners) {
-    expect(source, "normal");
-    for (int k = 0; k < 3; ++k) source.word("a normal");
-    expect(source, "outer");
-    expect(source, "loop");
+void take_facet(Scanner& scanner, MeshBuilder& builder, Corners& corners) {
+    expect(scanner, "normal");
+    for (int k = 0; k < 3; ++k) scanner.word("a normal");
+    expect(scanner, "outer");
+    expect(scanner, "loop");
     std::array<std::int64_t, 3> face{};
     for (std::int64_t& corner : face) {
-        expect(source, "vertex");
+        expect(scanner, "vertex");
         std::array<double, 3> at{};
-        for (double& one : at) one = source.number("a coordinate");
+        for (double& one : at) one = scanner.number("a coordinate");
         corner = corners.number(at);
     }
-    expect(source, "endloop");
-    expect(source, "endfacet");
+    expect(scanner, "endloop");
+    expect(scanner, "endfacet");
     builder.face(face);
 }
 
@@ -72,11 +72,11 @@ std::uint32_t count_at(const char* bytes) { return std::bit_cast<std::uint32_t>(
 
 std::uint32_t swapped(std::uint32_t v) { return v >> 24 | (v >> 8 & 0xff00) | (v << 8 & 0xff0000) | v << 24; }
 
-void check_size(const Source& source, std::uint32_t triangles) {
-    const std::uint64_t bytes = source.bytes().size();
+void check_size(const Scanner& scanner, std::uint32_t triangles) {
+    const std::uint64_t bytes = scanner.bytes().size();
     if (bytes == kHeader + kRecord * triangles) return;
     const bool other_order = bytes == kHeader + kRecord * std::uint64_t{swapped(triangles)};
-    source.refuse_offset(80,
+    scanner.refuse_offset(80,
                          "binary STL of " + std::to_string(triangles) + " triangles takes " +
                              std::to_string(kHeader + kRecord * triangles) + " bytes, and the file has " +
                              std::to_string(bytes),
@@ -86,34 +86,34 @@ void check_size(const Source& source, std::uint32_t triangles) {
 
 }  // namespace
 
-Mesh read_stl_text(Source& source, double unit_metres) {
-    MeshBuilder builder(source);
+Mesh read_stl_text(Scanner& scanner, double unit_metres) {
+    MeshBuilder builder(scanner);
     Corners corners(builder);
     std::string_view line;
-    while (auto word = source.next_word()) {
-        if (*word != "solid") source.refuse_line("'" + shown(*word) + "' where 'solid' should stand");
-        source.next_line(line);  // the name of the solid
+    while (auto word = scanner.next_word()) {
+        if (*word != "solid") scanner.refuse_line("'" + shown(*word) + "' where 'solid' should stand");
+        scanner.next_line(line);  // the name of the solid
         for (;;) {
-            const std::string_view next = source.word("'endsolid'");
+            const std::string_view next = scanner.word("'endsolid'");
             if (next == "endsolid") break;
-            if (next != "facet") source.refuse_line("'" + shown(next) + "' where 'facet' or 'endsolid' should stand");
-            take_facet(source, builder, corners);
+            if (next != "facet") scanner.refuse_line("'" + shown(next) + "' where 'facet' or 'endsolid' should stand");
+            take_facet(scanner, builder, corners);
         }
-        source.next_line(line);
+        scanner.next_line(line);
     }
     return builder.finish(unit_metres);
 }
 
-Mesh read_stl_binary(Source& source, double unit_metres) {
-    if (source.left() < kHeader) source.refuse("binary STL has a head of 84 bytes, and the file has fewer");
-    const std::uint32_t triangles = count_at(source.take(kHeader, "the head").data() + 80);
-    check_size(source, triangles);
-    source.begin_binary();
-    MeshBuilder builder(source);
+Mesh read_stl_binary(Scanner& scanner, double unit_metres) {
+    if (scanner.left() < kHeader) scanner.refuse("binary STL has a head of 84 bytes, and the file has fewer");
+    const std::uint32_t triangles = count_at(scanner.take(kHeader, "the head").data() + 80);
+    check_size(scanner, triangles);
+    scanner.begin_binary();
+    MeshBuilder builder(scanner);
     Corners corners(builder);
     builder.mesh().triangles.reserve(triangles);
     for (std::uint32_t t = 0; t < triangles; ++t) {
-        const char* record = source.take(kRecord, "a triangle").data();
+        const char* record = scanner.take(kRecord, "a triangle").data();
         std::array<std::int64_t, 3> face{};
         for (std::size_t c = 0; c < 3; ++c) {
             const char* at = record + 12 * (c + 1);

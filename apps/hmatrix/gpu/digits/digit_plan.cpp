@@ -15,7 +15,7 @@ constexpr int kPartWords = 96;
 
 int words_of(std::int64_t rows) { return static_cast<int>((rows + kDigitRows - 1) / kDigitRows); }
 
-struct Entry {
+struct LeafInTiers {
     std::int64_t row, rows, column;
     const LeafShape* shape;
     std::uint32_t first[kMaxTiers];  // first word of each tier in the batch
@@ -40,7 +40,7 @@ struct Entry {
 };
 
 // The columns of one digit that one tier adds: `count` columns of V and then as many of U, or those of a dense leaf.
-struct Piece {
+struct DigitWords {
     DigitSource first;
     int digit;
     // First vector; if digit is 0, the scales of all `count` vectors are in the words directly before `first`.
@@ -49,7 +49,7 @@ struct Piece {
 };
 
 template <class Visit>
-void each_piece(const Entry& leaf, const Visit& visit) {
+void each_digit_of_tier(const LeafInTiers& leaf, const Visit& visit) {
     const LeafShape& shape = *leaf.shape;
     const int u = words_of(shape.rows), words = shape.low_rank ? u + words_of(shape.columns)
                                                                : u * static_cast<int>(shape.columns);
@@ -59,16 +59,16 @@ void each_piece(const Entry& leaf, const Visit& visit) {
         for (int digit = 0; digit < kDigits; ++digit) {
             const auto before = static_cast<int>(shape.before(tier, digit));
             const int count = shape.counts[tier][digit] - before;
-            if (count > 0) visit(Piece{{tier, at}, digit, before, count});
+            if (count > 0) visit(DigitWords{{tier, at}, digit, before, count});
             at += static_cast<std::uint32_t>(count) * words;
         }
     }
 }
 
 // The word of the scale of each vector, or of a dense leaf's one scale.
-std::vector<DigitSource> scales_of(const Entry& leaf) {
+std::vector<DigitSource> scales_of(const LeafInTiers& leaf) {
     std::vector<DigitSource> scales(leaf.rank());
-    each_piece(leaf, [&](const Piece& piece) {
+    each_digit_of_tier(leaf, [&](const DigitWords& piece) {
         for (int i = 0; i < piece.count && piece.digit == 0; ++i) {
             const auto words_before = static_cast<std::uint32_t>(piece.count - i);
             scales[piece.begin + i] = {piece.first.tier, piece.first.word - words_before};
@@ -77,15 +77,15 @@ std::vector<DigitSource> scales_of(const Entry& leaf) {
     return scales;
 }
 
-struct Range {
+struct IndexRange {
     int begin, end;
     int size() const noexcept { return end - begin; }
 };
 
 // Divides [0, all) into the fewest parts of at most `most`, of about equal size.
-std::vector<Range> even_parts(int all, int most) {
+std::vector<IndexRange> even_parts(int all, int most) {
     const int count = (all + most - 1) / most;
-    std::vector<Range> parts;
+    std::vector<IndexRange> parts;
     for (int i = 0; i < count; ++i) {
         parts.push_back({static_cast<int>(std::int64_t{all} * i / count),
                          static_cast<int>(std::int64_t{all} * (i + 1) / count)});
@@ -93,11 +93,11 @@ std::vector<Range> even_parts(int all, int most) {
     return parts;
 }
 
-class BatchTiles {
+class DigitTiler {
   public:
-    BatchTiles(DigitPlan& plan, const DigitOptions& options) : plan_(plan), lists_(plan), most_(options.words) {}
+    DigitTiler(DigitPlan& plan, const DigitOptions& options) : plan_(plan), lists_(plan), most_(options.words) {}
 
-    void add(const Entry& leaf) {
+    void add(const LeafInTiers& leaf) {
         if (leaf.rank() == 0) return;
         if (leaf.room() + DigitDraft().room() <= most_) return join(leaf);
         if (!leaf.shape->low_rank) return cut_dense(leaf);
@@ -122,7 +122,7 @@ class BatchTiles {
         joined_ = DigitDraft();
     }
 
-    void join(const Entry& leaf) {
+    void join(const LeafInTiers& leaf) {
         const bool joins = leaf.row == row_ && leaf.rows == rows_ && joined_.leaves() < kDigitLeaves &&
                            joined_.room() + leaf.room() <= most_;
         if (!joins) flush();
@@ -135,7 +135,7 @@ class BatchTiles {
         const int x = joined_.x(leaf.column, columns), t = leaf.shape->low_rank ? joined_.t(leaf.rank()) : 0;
         const std::vector<DigitSource> scales = scales_of(leaf);
         const auto v = static_cast<std::uint32_t>(words_of(columns)), u = static_cast<std::uint32_t>(words_of(rows_));
-        each_piece(leaf, [&](const Piece& piece) {
+        each_digit_of_tier(leaf, [&](const DigitWords& piece) {
             if (!leaf.shape->low_rank) return joined_.block({piece.first, scales[0], columns, piece.digit, x, 0});
             const auto count = static_cast<std::uint32_t>(piece.count);
             for (std::uint32_t i = 0; i < count; ++i) {
@@ -148,9 +148,9 @@ class BatchTiles {
     }
 
     // A part of a leaf: all digits of some columns, for some words of these columns.
-    struct Part {
-        Range words;
-        Range columns;
+    struct LeafPart {
+        IndexRange words;
+        IndexRange columns;
         TileKind kind;
     };
 
@@ -158,7 +158,7 @@ class BatchTiles {
     static constexpr int kBase = 8 * kDigitRows;
     // Divides the words of columns into parts. All `digits` columns fit into a tile with the x of their rows, unless
     // the parts became shorter than kPartWords; one vector always fits.
-    std::vector<Range> word_parts(int words, int digits) const {
+    std::vector<IndexRange> word_parts(int words, int digits) const {
         constexpr int kPerColumn = 2 * (DigitDraft::kRowRoom + DigitDraft::kRunRoom);
         const auto fit = [&](int columns) {
             return (most_ - kBase - kPerColumn * columns) / (columns + kDigitRows);
@@ -168,11 +168,11 @@ class BatchTiles {
 
     // Divides columns [0, all) among tiles of about equal room. `room(i)` is an upper bound for column i.
     template <class Room>
-    std::vector<Range> column_parts(int all, int base, const Room& room) const {
+    std::vector<IndexRange> column_parts(int all, int base, const Room& room) const {
         std::int64_t sum = 0;
         for (int i = 0; i < all; ++i) sum += room(i);
         const std::int64_t there = most_ - base, tiles = (sum + there - 1) / there, enough = (sum + tiles - 1) / tiles;
-        std::vector<Range> parts{{0, 0}};
+        std::vector<IndexRange> parts{{0, 0}};
         std::int64_t used = 0;
         for (int i = 0; i < all; ++i) {
             if (used >= enough || (used > 0 && used + room(i) > there)) {
@@ -185,15 +185,15 @@ class BatchTiles {
         return parts;
     }
 
-    void cut(const Entry& leaf, TileKind kind) {
+    void cut(const LeafInTiers& leaf, TileKind kind) {
         constexpr int kRow = DigitDraft::kRowRoom, kRun = DigitDraft::kRunRoom;
         const bool left = kind == TileKind::left;
         const std::int64_t rows = left ? leaf.shape->columns : leaf.shape->rows;
         const std::vector<DigitSource> scales = scales_of(leaf);
-        for (const Range& words : word_parts(words_of(rows), leaf.all_digits())) {
+        for (const IndexRange& words : word_parts(words_of(rows), leaf.all_digits())) {
             const int base = kBase + (left ? kDigitRows * words.size() : 0);
             const auto room = [&](int i) { return leaf.digits(i) * (words.size() + kRow + kRun) + kRow + kRun; };
-            for (const Range& columns : column_parts(leaf.rank(), base, room)) {
+            for (const IndexRange& columns : column_parts(leaf.rank(), base, room)) {
                 DigitDraft draft;
                 const std::int64_t begin = std::int64_t{words.begin} * kDigitRows;
                 const std::int64_t end = std::min(rows, std::int64_t{words.end} * kDigitRows);
@@ -215,12 +215,12 @@ class BatchTiles {
     }
 
     // Adds the columns of V (left) or of U (right) that belong to the part.
-    static void add_columns(const Entry& leaf, const Part& part, const std::vector<DigitSource>& scales,
+    static void add_columns(const LeafInTiers& leaf, const LeafPart& part, const std::vector<DigitSource>& scales,
                             DigitDraft& draft) {
         const bool left = part.kind == TileKind::left;
         const int v = words_of(leaf.shape->columns), u = words_of(leaf.shape->rows);
-        each_piece(leaf, [&](const Piece& piece) {
-            const Range mine{std::max(piece.begin, part.columns.begin),
+        each_digit_of_tier(leaf, [&](const DigitWords& piece) {
+            const IndexRange mine{std::max(piece.begin, part.columns.begin),
                              std::min(piece.begin + piece.count, part.columns.end)};
             if (mine.size() <= 0) return;
             if (left && piece.digit == 0) draft.need(scales[mine.begin], static_cast<std::uint32_t>(mine.size()));
@@ -233,21 +233,22 @@ class BatchTiles {
         });
     }
 
-    void cut_dense(const Entry& leaf) {
+    void cut_dense(const LeafInTiers& leaf) {
         constexpr int kRow = DigitDraft::kRowRoom, kRun = DigitDraft::kRunRoom;
         const int all = words_of(leaf.rows), digits = leaf.digits(0);
         const DigitSource scale = scales_of(leaf)[0];
-        for (const Range& words : word_parts(all, digits * static_cast<int>(leaf.shape->columns))) {
+        for (const IndexRange& words : word_parts(all, digits * static_cast<int>(leaf.shape->columns))) {
             const bool whole = words.size() == all;
             const int base = kBase + (whole ? kDigits * (kRow + kRun) : 0);
             const int room = digits * (words.size() + (whole ? 0 : kRow + kRun)) + 1;
-            for (const Range& columns : column_parts(static_cast<int>(leaf.shape->columns), base,
+            for (const IndexRange& columns : column_parts(static_cast<int>(leaf.shape->columns), base,
                                                      [&](int) { return room; })) {
                 DigitDraft draft;
                 draft.x(leaf.column + columns.begin, columns.size());
                 draft.need(scale, 1);
-                const Part part{words, columns, TileKind::dense};
-                each_piece(leaf, [&](const Piece& piece) { add_blocks(part, {piece, all}, scale, draft); });
+                const LeafPart part{words, columns, TileKind::dense};
+                each_digit_of_tier(
+                    leaf, [&](const DigitWords& piece) { add_blocks(part, {piece, all}, scale, draft); });
                 const std::int64_t begin = std::int64_t{words.begin} * kDigitRows;
                 const std::int64_t end = std::min(leaf.rows, std::int64_t{words.end} * kDigitRows);
                 lists_.first.push_back(made(draft, TileKind::leaves, leaf.row + begin, end - begin));
@@ -257,11 +258,11 @@ class BatchTiles {
 
     // A dense leaf's columns of one digit. Whole columns follow each other without gaps and make one block. Parts of
     // columns have gaps between them and make one block each.
-    struct Columns {
-        const Piece& piece;
+    struct DenseColumns {
+        const DigitWords& piece;
         int words;
     };
-    static void add_blocks(const Part& part, const Columns& of, const DigitSource& scale, DigitDraft& draft) {
+    static void add_blocks(const LeafPart& part, const DenseColumns& of, const DigitSource& scale, DigitDraft& draft) {
         const int together = part.words.size() == of.words ? part.columns.size() : 1;
         for (int j = 0; j < part.columns.size(); j += together) {
             const int word = (part.columns.begin + j) * of.words + part.words.begin;
@@ -285,7 +286,7 @@ DigitPlan digit_plan(const MatrixFile& file, const DigitOptions& options) {
     constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
     if (file.head().unknowns > kMost) refuse_tiles(0, "is of a matrix with more than 2^32 unknowns");
     const auto entry_of = [&](const LeafPlace& place, std::size_t number) {
-        Entry made{place.row, place.shape.rows, place.column, &place.shape, {}, {}};
+        LeafInTiers made{place.row, place.shape.rows, place.column, &place.shape, {}, {}};
         for (int tier = 0; tier < file.tiers(); ++tier) {
             constexpr std::int64_t kWord = sizeof(std::uint32_t);
             const std::int64_t first = place.tier_offset[tier] / kWord, words = place.shape.tier_bytes(tier) / kWord;
@@ -296,9 +297,9 @@ DigitPlan digit_plan(const MatrixFile& file, const DigitOptions& options) {
         return made;
     };
     DigitPlan made;
-    each_batch_by_rows(file, entry_of, [&](const std::vector<Entry>& entries) {
-        BatchTiles tiles(made, options);
-        for (const Entry& entry : entries) tiles.add(entry);
+    each_batch_by_rows(file, entry_of, [&](const std::vector<LeafInTiers>& entries) {
+        DigitTiler tiles(made, options);
+        for (const LeafInTiers& entry : entries) tiles.add(entry);
         tiles.finish();
     });
     if (made.t_numbers > kMost) refuse_tiles(file.tables().leaves.size() - 1, "is one too many large ones");

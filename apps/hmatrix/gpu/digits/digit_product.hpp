@@ -55,7 +55,7 @@ class DigitTeam {
 
     PENSTOCK_BOTH void run(const DigitTile& tile, const TileVectors<float>& vectors) {
         const int used = batch_.tiers_used - 1;
-        const Counts there{tile.columns[used], tile.blocks[used], tile.runs[used]};
+        const RowCounts there{tile.columns[used], tile.blocks[used], tile.runs[used]};
         if (there.runs == 0) return;
         const bool right = tile.kind == TileKind::right;
         bring(tile, there, right ? vectors.t : vectors.x);
@@ -75,7 +75,7 @@ class DigitTeam {
     }
 
   private:
-    struct Counts {  // rows of the table for the tiers in use
+    struct RowCounts {  // rows of the table for the tiers in use
         int columns, blocks, runs;
     };
 
@@ -89,7 +89,7 @@ class DigitTeam {
     }
     PENSTOCK_BOTH static int first_run(const DigitTile& tile) { return first_leaf(tile) + tile.leaves; }
 
-    PENSTOCK_BOTH void bring(const DigitTile& tile, const Counts& there, const float* x) {
+    PENSTOCK_BOTH void bring(const DigitTile& tile, const RowCounts& there, const float* x) {
         const int runs = first_run(tile), leaves = first_leaf(tile);
         const std::uint64_t* const table = batch_.table + tile.table;
         for (int i = team_.lane(); i < runs + there.runs; i += team_.lanes()) team_.copy(rows_ + i, table + i);
@@ -167,15 +167,15 @@ class DigitTeam {
 
     // The rows of a lane. `across` neighbouring lanes have neighbouring words of rows, and `groups` such sets of lanes
     // share the columns.
-    struct Place {
+    struct LaneRows {
         int across, groups, group, word;
     };
 
-    PENSTOCK_BOTH void add_rows(const DigitTile& tile, const Counts& there, double* y) {
+    PENSTOCK_BOTH void add_rows(const DigitTile& tile, const RowCounts& there, double* y) {
         const int words = (tile.rows + kDigitRows - 1) / kDigitRows;
         const int across = words < team_.lanes() ? words : team_.lanes();
         const int group = team_.lane() / across;
-        Place place{across, team_.lanes() / across, group, team_.lane() - group * across};
+        LaneRows place{across, team_.lanes() / across, group, team_.lane() - group * across};
         for (; place.word < words; place.word += across) {
             float sums[kDigitRows] = {};
             if (place.group < place.groups) {
@@ -193,7 +193,7 @@ class DigitTeam {
         }
     }
 
-    PENSTOCK_BOTH void add_columns(int columns, const Place& place, float (&sums)[kDigitRows]) const {
+    PENSTOCK_BOTH void add_columns(int columns, const LaneRows& place, float (&sums)[kDigitRows]) const {
         const std::uint32_t* const from = words_ + place.word;
         for (int i = place.group; i < columns; i += place.groups) {
             const auto column = row<WeighedColumn>(i);
@@ -202,7 +202,7 @@ class DigitTeam {
         }
     }
 
-    PENSTOCK_BOTH void add_blocks(const DigitTile& tile, int blocks, const Place& place,
+    PENSTOCK_BOTH void add_blocks(const DigitTile& tile, int blocks, const LaneRows& place,
                                   float (&sums)[kDigitRows]) const {
         const int words = (tile.rows + kDigitRows - 1) / kDigitRows;
         for (int b = 0; b < blocks; ++b) {
@@ -219,7 +219,7 @@ class DigitTeam {
     }
 
     // Adds the sums of all groups. They overwrite the table, which no lane reads after the sync.
-    PENSTOCK_BOTH void add_together(int rows, const Place& place, const float (&sums)[kDigitRows], double* y) {
+    PENSTOCK_BOTH void add_together(int rows, const LaneRows& place, const float (&sums)[kDigitRows], double* y) {
         team_.sync();
         for (int i = 0; i < kDigitRows; ++i) numbers_[team_.lane() * kDigitRows + i] = sums[i];
         team_.sync();

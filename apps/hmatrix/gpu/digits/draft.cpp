@@ -47,22 +47,22 @@ int DigitDraft::t(int count) {
     return t_count_ - count;
 }
 
-void DigitDraft::column(const Column& column) {
+void DigitDraft::column(const ColumnDraft& column) {
     words_ += kRowRoom;
     columns_.push_back(column);
 }
 
-void DigitDraft::block(const Block& block) {
+void DigitDraft::block(const BlockDraft& block) {
     words_ += kRowRoom;
     blocks_.push_back(block);
 }
 
 void DigitDraft::join_runs() {
     std::sort(extents_.begin(), extents_.end(),
-              [](const Extent& a, const Extent& b) { return before(a.first, b.first); });
+              [](const TierWords& a, const TierWords& b) { return before(a.first, b.first); });
     std::size_t runs = 0;
-    for (const Extent& extent : extents_) {
-        Extent* const last = runs > 0 ? &extents_[runs - 1] : nullptr;
+    for (const TierWords& extent : extents_) {
+        TierWords* const last = runs > 0 ? &extents_[runs - 1] : nullptr;
         if (last != nullptr && last->first.tier == extent.first.tier &&
             last->first.word + last->words == extent.first.word) {
             last->words += extent.words;
@@ -82,20 +82,20 @@ void DigitDraft::find_places() {
     }
     t_place_ = at;
     at += static_cast<std::uint32_t>(t_count_);
-    for (Extent& run : extents_) {
+    for (TierWords& run : extents_) {
         run.place = up_to_four(at) + (run.first.word & 3);
         at = run.place + run.words;
     }
 }
 
 std::uint32_t DigitDraft::place_of(DigitSource source) const {
-    const auto starts_later = [](DigitSource wanted, const Extent& run) { return before(wanted, run.first); };
+    const auto starts_later = [](DigitSource wanted, const TierWords& run) { return before(wanted, run.first); };
     const auto behind = std::upper_bound(extents_.begin(), extents_.end(), source, starts_later);
-    const Extent& run = *(behind - 1);
+    const TierWords& run = *(behind - 1);
     return run.place + (source.word - run.first.word);
 }
 
-std::uint64_t DigitDraft::row_of(const Column& column, TileKind kind) const {
+std::uint64_t DigitDraft::row_of(const ColumnDraft& column, TileKind kind) const {
     const bool v = kind != TileKind::right, u = kind != TileKind::left;
     const auto t = static_cast<std::uint32_t>(column.t);
     DigitColumn row{};
@@ -108,7 +108,7 @@ std::uint64_t DigitDraft::row_of(const Column& column, TileKind kind) const {
     return bits(row);
 }
 
-std::uint64_t DigitDraft::row_of(const Block& block) const {
+std::uint64_t DigitDraft::row_of(const BlockDraft& block) const {
     DigitBlock row{};
     row.place = place_of(block.digits) & kPlaces;
     row.columns = static_cast<std::uint32_t>(block.columns) & kPlaces;
@@ -128,17 +128,17 @@ DigitTile DigitDraft::finish(const Head& head, std::vector<std::uint64_t>& table
     sort_by_tier(blocks_, made.blocks);
     join_runs();
     find_places();
-    for (const Column& one : columns_) {
+    for (const ColumnDraft& one : columns_) {
         table.push_back(row_of(one, head.kind));
         const int words = (x_[one.leaf].count + kDigitRows - 1) / kDigitRows;
         made.words = std::max(made.words, static_cast<std::uint16_t>(words));
     }
-    for (const Block& one : blocks_) table.push_back(row_of(one));
+    for (const BlockDraft& one : blocks_) table.push_back(row_of(one));
     for (const X& one : x_) {
         table.push_back(bits(DigitLeaf{one.first, static_cast<std::uint16_t>(one.count),
                                        static_cast<std::uint16_t>(one.place)}));
     }
-    for (const Extent& run : extents_) {
+    for (const TierWords& run : extents_) {
         table.push_back(bits(DigitRun{run.first.word, run.place & kPlaces, run.words & kPlaces,
                                       static_cast<std::uint8_t>(run.first.tier)}));
         for (int tier = run.first.tier; tier < kMaxTiers; ++tier) ++made.runs[tier];

@@ -24,7 +24,7 @@ class DigitDraft {
     // Adds `count` numbers of t to the tile. Returns the index of the first.
     int t(int count);
 
-    struct Column {
+    struct ColumnDraft {
         DigitSource digits;  // right: column of U; otherwise column of V
         DigitSource u;       // kind leaves: column of U
         DigitSource scale;
@@ -32,8 +32,8 @@ class DigitDraft {
         int leaf;
         int t;  // index as t() returns it; right: relative to the leaf's first
     };
-    void column(const Column& column);
-    struct Block {
+    void column(const ColumnDraft& column);
+    struct BlockDraft {
         DigitSource digits;
         DigitSource scale;
         int columns;
@@ -41,7 +41,7 @@ class DigitDraft {
         int leaf;
         int x;  // relative to the leaf's first x
     };
-    void block(const Block& block);
+    void block(const BlockDraft& block);
 
     int leaves() const noexcept { return static_cast<int>(x_.size()); }
     int room() const noexcept { return words_; }  // words of shared memory, at most
@@ -61,7 +61,7 @@ class DigitDraft {
     DigitTile finish(const Head& head, std::vector<std::uint64_t>& table);
 
   private:
-    struct Extent {
+    struct TierWords {
         DigitSource first;
         std::uint32_t words;
         std::uint32_t place;
@@ -73,13 +73,13 @@ class DigitDraft {
     };
     void join_runs();
     void find_places();
-    std::uint64_t row_of(const Column& column, TileKind kind) const;
-    std::uint64_t row_of(const Block& block) const;
+    std::uint64_t row_of(const ColumnDraft& column, TileKind kind) const;
+    std::uint64_t row_of(const BlockDraft& block) const;
     std::uint32_t place_of(DigitSource source) const;
 
-    std::vector<Extent> extents_;
-    std::vector<Column> columns_;
-    std::vector<Block> blocks_;
+    std::vector<TierWords> extents_;
+    std::vector<ColumnDraft> columns_;
+    std::vector<BlockDraft> blocks_;
     std::vector<X> x_;
     int t_count_ = 0;
     std::uint32_t t_place_ = 0;

@@ -28,7 +28,7 @@ int threads_of(const Leaf& leaf) {
 }
 
 // Leaves [first, first + count) of all leaves, and the numbers and marks that they have room for.
-struct Range {
+struct GroupPlan {
     std::int64_t first = 0;
     std::int64_t count = 0;
     std::int64_t values = 0;
@@ -42,7 +42,7 @@ struct Done {
     std::vector<std::int64_t> at;  // index of each leaf's first number in page-locked memory: U, then V
 };
 
-struct Slot {
+struct GroupSlot {
     DeviceArray<double> values;
     DeviceArray<unsigned char> marks;
     // Tasks, results and fetched are page-locked; kernels access tasks and results in place.
@@ -69,7 +69,7 @@ class GroupLeafMaker final : public LeafMaker {
         constexpr std::int64_t kShare = kSlots * sizeof(double);
         most_values_ = std::max<std::int64_t>(std::min(work_.gpu_bytes, free) / kShare, 1);
         cut();
-        for (Slot& slot : slots_) {
+        for (GroupSlot& slot : slots_) {
             slot.done = device.make_event();
             slot.stream = device.make_stream();
         }
@@ -82,7 +82,7 @@ class GroupLeafMaker final : public LeafMaker {
                 begin(groups_[begun_], slots_[begun_ % kSlots]);
                 ++begun_;
             }
-            Slot& slot = slots_[ready_ % kSlots];
+            GroupSlot& slot = slots_[ready_ % kSlots];
             const Done done = fetch(slot);
             if (begun_ == ready_ + kSlots && begun_ < static_cast<std::int64_t>(groups_.size())) {
                 begin(groups_[begun_++], slot);
@@ -109,7 +109,7 @@ class GroupLeafMaker final : public LeafMaker {
 
     void cut() {
         for (std::size_t batch = 0; batch + 1 < work_.batches.size(); ++batch) {
-            Range range{static_cast<std::int64_t>(work_.batches[batch])};
+            GroupPlan range{static_cast<std::int64_t>(work_.batches[batch])};
             for (std::size_t i = work_.batches[batch]; i < work_.batches[batch + 1]; ++i) {
                 const Leaf& leaf = work_.leaves[i];
                 const std::int64_t more = values(leaf);
@@ -134,10 +134,10 @@ class GroupLeafMaker final : public LeafMaker {
     }
 
     // Allocates for the largest group at once, because a kernel of the previous group may still use the memory.
-    void make_room(Slot& slot) {
+    void make_room(GroupSlot& slot) {
         if (slot.tasks.size() > 0) return;
-        Range most;
-        for (const Range& range : groups_) {
+        GroupPlan most;
+        for (const GroupPlan& range : groups_) {
             most.count = std::max(most.count, range.count);
             most.values = std::max(most.values, range.values);
             most.marks = std::max(most.marks, range.marks);
@@ -149,7 +149,7 @@ class GroupLeafMaker final : public LeafMaker {
         slot.results = DeviceArray<LeafResult>(device, most.count, MemoryKind::pinned);
     }
 
-    void begin(const Range& range, Slot& slot) {
+    void begin(const GroupPlan& range, GroupSlot& slot) {
         make_room(slot);
         slot.leaves.clear();
         slot.for_host.clear();
@@ -192,7 +192,7 @@ class GroupLeafMaker final : public LeafMaker {
     }
 
     // Waits for a group, and copies its numbers to page-locked memory.
-    Done fetch(Slot& slot) {
+    Done fetch(GroupSlot& slot) {
         slot.done->wait(Deadline::never());
         Done done{slot.leaves, {slot.results.data(), slot.results.data() + slot.leaves.size()}, {}};
         std::vector<CopyPiece> pieces;
@@ -274,13 +274,13 @@ class GroupLeafMaker final : public LeafMaker {
     Bound bound_;
     std::int64_t usual_room_;
     std::int64_t most_values_ = 1;  // numbers that a slot can hold
-    std::vector<Range> groups_;
+    std::vector<GroupPlan> groups_;
     std::vector<std::int64_t> group_end_;  // for each batch the end of its groups
     std::int64_t begun_ = 0;
     std::int64_t ready_ = 0;
     std::atomic<std::int64_t> left_to_host_{0};
     DeviceArray<std::int64_t> order_;
-    std::array<Slot, kSlots> slots_;  // after all members that their streams use
+    std::array<GroupSlot, kSlots> slots_;  // after all members that their streams use
 };
 
 }  // namespace

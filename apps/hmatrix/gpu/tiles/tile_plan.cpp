@@ -7,7 +7,7 @@
 namespace penstock::hmatrix::gpu {
 namespace {
 
-struct Entry {
+struct LeafInDoubles {
     std::int64_t row, column;
     std::int32_t rows, columns, rank;
     std::uint32_t first;
@@ -22,7 +22,7 @@ struct Entry {
     }
 };
 
-Entry entry_of(const LeafPlace& place, std::size_t number) {
+LeafInDoubles entry_of(const LeafPlace& place, std::size_t number) {
     const LeafShape& shape = place.shape;
     const std::int64_t first = place.tier_offset[0] / static_cast<std::int64_t>(sizeof(double));
     if (first > std::numeric_limits<std::uint32_t>::max()) refuse_tiles(number, "lies too far into its batch");
@@ -39,11 +39,11 @@ std::int32_t part_size(std::int32_t all, std::int32_t most, std::int32_t togethe
     return std::min({all, even, most});
 }
 
-class BatchTiles {
+class DoublesTiler {
   public:
-    BatchTiles(TilePlan& plan, const TileOptions& options) : plan_(plan), lists_(plan), most_(options.numbers) {}
+    DoublesTiler(TilePlan& plan, const TileOptions& options) : plan_(plan), lists_(plan), most_(options.numbers) {}
 
-    void add(const Entry& leaf) {
+    void add(const LeafInDoubles& leaf) {
         if (leaf.rank == 0) return;
         if (leaf.room() <= most_) return add_small(leaf);
         if (leaf.rank == kFull) return cut({leaf.row, leaf.column, leaf.first, leaf.rows, leaf.rows, leaf.columns,
@@ -58,7 +58,7 @@ class BatchTiles {
     void finish() { lists_.finish(); }
 
   private:
-    void add_small(const Entry& leaf) {
+    void add_small(const LeafInDoubles& leaf) {
         const auto room = static_cast<std::int32_t>(leaf.room());
         const bool joins = !lists_.joined.empty() && used_ + room <= most_ && leaf.rows <= kJoinedRows &&
                            lists_.joined.back().row == leaf.row && lists_.joined.back().rows == leaf.rows;
@@ -109,9 +109,9 @@ class BatchTiles {
 
 TilePlan tile_plan(const MatrixFile& file, const TileOptions& options) {
     TilePlan made;
-    each_batch_by_rows(file, entry_of, [&](const std::vector<Entry>& entries) {
-        BatchTiles tiles(made, options);
-        for (const Entry& entry : entries) tiles.add(entry);
+    each_batch_by_rows(file, entry_of, [&](const std::vector<LeafInDoubles>& entries) {
+        DoublesTiler tiles(made, options);
+        for (const LeafInDoubles& entry : entries) tiles.add(entry);
         tiles.finish();
     });
     return made;

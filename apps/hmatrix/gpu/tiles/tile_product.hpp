@@ -41,7 +41,7 @@ class TileTeam {
                                           : (tile.kind == TileKind::right ? vectors.t : vectors.x) + tile.column;
         copy(size, factor, left ? tile.rows : tile.columns);
         team_.arrived();
-        const Block block{shared_ + skew, shared_ + pitch + (skew ^ turn), 2 * pitch, tile.rows, tile.columns};
+        const SharedBlock block{shared_ + skew, shared_ + pitch + (skew ^ turn), 2 * pitch, tile.rows, tile.columns};
         if (left) {
             double* const t = vectors.t + tile.column;
             dots(block, shared_ + size, [&](int j, double dot) { team_.add(t + j, dot); });
@@ -87,18 +87,18 @@ class TileTeam {
     PENSTOCK_BOTH double* numbers_of(const TileLeaf& leaf) const { return shared_ + leaf.place + (leaf.first & 1); }
     PENSTOCK_BOTH static int x_of(const TileLeaf& leaf) { return leaf.place + room_of_run(leaf.size); }
 
-    struct Block {           // column-major; even and odd columns may have different offsets within 16 bytes
+    struct SharedBlock {           // column-major; even and odd columns may have different offsets within 16 bytes
         const double* even;  // column 0
         const double* odd;   // column 1
         int step;            // from a column to the next but one, in numbers
         int rows;
         int columns;
     };
-    PENSTOCK_BOTH static Block without_gaps(const double* numbers, int rows, int columns) {
+    PENSTOCK_BOTH static SharedBlock without_gaps(const double* numbers, int rows, int columns) {
         return {numbers, numbers + rows, 2 * rows, rows, columns};
     }
 
-    PENSTOCK_BOTH static double row_of(const Block& block, const double* x, int row) {
+    PENSTOCK_BOTH static double row_of(const SharedBlock& block, const double* x, int row) {
         double sums[4] = {};
         const double* even = block.even + row;
         const double* odd = block.odd + row;
@@ -118,7 +118,7 @@ class TileTeam {
 
     // Calls use(j, column j . x) for each column, on one lane each.
     template <class Use>
-    PENSTOCK_BOTH void dots(const Block& block, const double* x, const Use& use) {
+    PENSTOCK_BOTH void dots(const SharedBlock& block, const double* x, const Use& use) {
         constexpr int kTogether = 4;
         const double* even = block.even;
         const double* odd = block.odd;

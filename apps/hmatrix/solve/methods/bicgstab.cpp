@@ -21,7 +21,7 @@ Task bicgstab(Column& column) {
     space.copy(column.r, p);
     double rho = space.dot(shadow, column.r);
     for (;;) {
-        if (column.preconditioned()) co_await column.apply(Source::preconditioner, p, mp);
+        if (column.preconditioned()) co_await column.apply(Operator::preconditioner, p, mp);
         if (!co_await column.multiply(mp, ap)) co_return;
         const double sigma = space.dot(shadow, ap);
         if (sigma == 0) column.stop("breakdown: the product with the direction is orthogonal to the shadow residual");
@@ -30,7 +30,7 @@ Task bicgstab(Column& column) {
         space.copy(column.r, t);
         space.add(-alpha, ap, t);
 
-        if (column.preconditioned()) co_await column.apply(Source::preconditioner, t, mt);
+        if (column.preconditioned()) co_await column.apply(Operator::preconditioner, t, mt);
         if (!co_await column.multiply(mt, at)) co_return;
         const double below = space.dot(at, at);
         const double omega = below == 0 ? 0 : space.dot(at, t) / below;

@@ -16,10 +16,10 @@
 
 namespace penstock::hmatrix {
 
-enum class Source : std::uint8_t { matrix, surrogate, preconditioner };
+enum class Operator : std::uint8_t { matrix, surrogate, preconditioner };
 
 struct Product {
-    Source source = Source::matrix;
+    Operator by = Operator::matrix;
     const double* x = nullptr;
     double* y = nullptr;
     double accuracy = 0;
@@ -86,17 +86,17 @@ class Column {
     };
     // co_await returns false if the caller has stopped the solve.
     Served multiply(const double* from, double* to, double accuracy = 0) {
-        return {*this, {.source = Source::matrix, .x = from, .y = to, .accuracy = accuracy}};
+        return {*this, {.by = Operator::matrix, .x = from, .y = to, .accuracy = accuracy}};
     }
     // Multiplies a direction that the method may replace: any direction will do if `to` is its image.
     Served multiply_direction(double* direction, double* to, double accuracy) {
         return {*this,
-                {.source = Source::matrix, .x = direction, .y = to, .accuracy = accuracy, .exact_x = direction}};
+                {.by = Operator::matrix, .x = direction, .y = to, .accuracy = accuracy, .exact_x = direction}};
     }
-    Served apply(Source source, const double* from, double* to) {
-        return {*this, {.source = source, .x = from, .y = to}};
+    Served apply(Operator by, const double* from, double* to) {
+        return {*this, {.by = by, .x = from, .y = to}};
     }
-    Served check() { return {*this, {.source = Source::matrix, .x = x, .y = r, .check = true}}; }
+    Served check() { return {*this, {.by = Operator::matrix, .x = x, .y = r, .check = true}}; }
 
     class Nested {
       public:

@@ -29,7 +29,7 @@ Task gcr(Column& column) {
     double left = column.context.norm(column.r);
     for (std::int64_t made = 0;; ++made) {
         if (column.preconditioned()) {
-            co_await column.apply(Source::preconditioner, column.r, p);
+            co_await column.apply(Operator::preconditioner, column.r, p);
         } else {
             space.copy(column.r, p);
         }

@@ -167,7 +167,7 @@ Task Gmres::choose_direction() {
     } else if (!column_.preconditioned()) {
         space_.copy(direction_, z);
     } else {
-        co_await column_.apply(Source::preconditioner, direction_, z);
+        co_await column_.apply(Operator::preconditioner, direction_, z);
     }
     direction_ = z;
 }
@@ -178,9 +178,9 @@ Task Gmres::solve_inside(double* z) {
     inner_->begin(outer_.newest(), 1);
     while (inner_->size() < limit) {
         const double* from = inner_->newest();
-        if (column_.preconditioned()) co_await column_.apply(Source::preconditioner, from, memory_.get());
+        if (column_.preconditioned()) co_await column_.apply(Operator::preconditioner, from, memory_.get());
         from = column_.right(from, memory_.get());
-        co_await column_.apply(Source::surrogate, from, inner_->image());
+        co_await column_.apply(Operator::surrogate, from, inner_->image());
         const double left = inner_->extend(column_.preconditioned() ? column_.context.norm(from) : 1);
         if (column_.lost(left, "a product with the surrogate")) co_return;
         if (left < options.inner_tolerance || inner_->exhausted()) break;
@@ -194,7 +194,7 @@ Task Gmres::preconditioned_sum(const Arnoldi& arnoldi, std::vector<double> facto
     double* const sum = column_.preconditioned() ? memory_.get() + space_.size() : out;
     space_.scale(0, sum);
     arnoldi.combine(factors, sum);
-    if (column_.preconditioned()) co_await column_.apply(Source::preconditioner, sum, out);
+    if (column_.preconditioned()) co_await column_.apply(Operator::preconditioner, sum, out);
 }
 
 Task Gmres::add_to(double* out) {

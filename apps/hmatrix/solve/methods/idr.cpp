@@ -159,13 +159,13 @@ Task idr(Column& column) {
         state.shadows(column.r, state.f);
         for (std::int64_t k = 0; k < state.s; ++k) {
             if (!state.new_direction(k)) co_return;
-            if (column.preconditioned()) co_await column.apply(Source::preconditioner, state.v(), state.mv());
+            if (column.preconditioned()) co_await column.apply(Operator::preconditioner, state.v(), state.mv());
             state.combine_direction(k);
             if (!co_await column.multiply(state.u(k), state.g(k))) co_return;
             if (!state.make_orthogonal(k) || !state.step(k)) co_return;
         }
         state.space.copy(column.r, state.v());
-        if (column.preconditioned()) co_await column.apply(Source::preconditioner, state.v(), state.mv());
+        if (column.preconditioned()) co_await column.apply(Operator::preconditioner, state.v(), state.mv());
         if (!co_await column.multiply(state.mv(), state.au())) co_return;
         if (!state.reduce()) co_return;
     }

@@ -13,36 +13,36 @@ Lockstep::Lockstep(SolveContext& context, LinearOperator& matrix, std::vector<Co
 void Lockstep::run() {
     for (bool going = true; going;) {
         for (Column& column : columns_) column.advance();
-        if (serve(Source::preconditioner) || serve(Source::surrogate)) continue;
+        if (serve(Operator::preconditioner) || serve(Operator::surrogate)) continue;
         report();
         if (told_to_stop_ && refuse_sweeps()) continue;
         make_checkpoint();
-        going = serve(Source::matrix) || serve(Source::matrix, true);
+        going = serve(Operator::matrix) || serve(Operator::matrix, true);
     }
 }
 
-LinearOperator& Lockstep::source(Source which) const noexcept {
-    if (which == Source::preconditioner) return *context_.options.preconditioner;
-    return which == Source::surrogate ? *context_.options.surrogate : matrix_;
+LinearOperator& Lockstep::operator_of(Operator which) const noexcept {
+    if (which == Operator::preconditioner) return *context_.options.preconditioner;
+    return which == Operator::surrogate ? *context_.options.surrogate : matrix_;
 }
 
-std::vector<Column*> Lockstep::waiting_for(Source which, bool check) {
+std::vector<Column*> Lockstep::waiting_for(Operator which, bool check) {
     std::vector<Column*> found;
     for (Column& column : columns_) {
-        if (!column.waiting() || column.wanted().source != which || column.wanted().check != check) continue;
+        if (!column.waiting() || column.wanted().by != which || column.wanted().check != check) continue;
         found.push_back(&column);
     }
     return found;
 }
 
-bool Lockstep::serve(Source which, bool check) {
+bool Lockstep::serve(Operator which, bool check) {
     const std::vector<Column*> found = waiting_for(which, check);
     if (found.empty()) return false;
-    const bool recalled = which == Source::matrix && repeating();
-    apply(source(which), found);
+    const bool recalled = which == Operator::matrix && repeating();
+    apply(operator_of(which), found);
     if (recalled) take_operands(found);
-    if (which == Source::surrogate) ++context_.inner_products;
-    if (which == Source::matrix && !check) ++context_.sweeps;
+    if (which == Operator::surrogate) ++context_.inner_products;
+    if (which == Operator::matrix && !check) ++context_.sweeps;
     context_.check_unpaid = check;
     for (Column* column : found) column->grant(true);
     return true;
@@ -117,7 +117,7 @@ void Lockstep::report() {
 }
 
 bool Lockstep::refuse_sweeps() {
-    const std::vector<Column*> found = waiting_for(Source::matrix, false);
+    const std::vector<Column*> found = waiting_for(Operator::matrix, false);
     for (Column* column : found) {
         column->stop("callback");
         column->grant(false);
@@ -129,7 +129,7 @@ void Lockstep::make_checkpoint() {
     const SolveOptions& options = context_.options;
     if (repeating()) sweeps_at_checkpoint_ = context_.sweeps + 1;
     if (!options.checkpoint || context_.sweeps - sweeps_at_checkpoint_ < options.checkpoint_sweeps) return;
-    if (waiting_for(Source::matrix, false).empty()) return;
+    if (waiting_for(Operator::matrix, false).empty()) return;
     sweeps_at_checkpoint_ = context_.sweeps;
     VectorSpace& space = context_.space;
     const auto size = static_cast<std::size_t>(space.size());
@@ -141,7 +141,7 @@ void Lockstep::make_checkpoint() {
         if (column.waiting() && column.hidden != nullptr) {
             const Task task = column.hidden->add_to(whole.get());
             column.interrupt(task, [this](Column& waiting) {
-                apply(source(waiting.wanted().source), {&waiting});
+                apply(operator_of(waiting.wanted().by), {&waiting});
                 waiting.grant(true);
             });
         }

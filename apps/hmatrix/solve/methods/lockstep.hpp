@@ -27,9 +27,9 @@ class Lockstep {
     double largest_residual() const noexcept;  // believed
 
   private:
-    LinearOperator& source(Source which) const noexcept;
-    std::vector<Column*> waiting_for(Source which, bool check);
-    bool serve(Source which, bool check = false);
+    LinearOperator& operator_of(Operator which) const noexcept;
+    std::vector<Column*> waiting_for(Operator which, bool check);
+    bool serve(Operator which, bool check = false);
     void apply(LinearOperator& by, const std::vector<Column*>& columns);
     void take_operands(const std::vector<Column*>& columns);
     void report();

@@ -44,28 +44,28 @@ std::string_view first_word(std::string_view& line) {
     return word;
 }
 
-void Source::refuse(const std::string& cause, const std::string& advice) const { fail(name_, at_, cause, advice); }
+void Scanner::refuse(const std::string& cause, const std::string& advice) const { fail(name_, at_, cause, advice); }
 
-void Source::refuse_line(const std::string& cause, const std::string& advice) const {
+void Scanner::refuse_line(const std::string& cause, const std::string& advice) const {
     fail(name_, at_, "line " + std::to_string(line_) + ": " + cause, advice);
 }
 
-void Source::refuse_here(const std::string& cause, const std::string& advice) const {
+void Scanner::refuse_here(const std::string& cause, const std::string& advice) const {
     if (binary_) refuse_offset(at_, cause, advice);
     refuse_line(cause, advice);
 }
 
-void Source::refuse_offset(std::size_t offset, const std::string& cause, const std::string& advice) const {
+void Scanner::refuse_offset(std::size_t offset, const std::string& cause, const std::string& advice) const {
     fail(name_, offset, "at byte " + std::to_string(offset) + ": " + cause, advice);
 }
 
-void Source::skip_line_end() {
+void Scanner::skip_line_end() {
     if (left() > 0 && bytes_[at_] == '\r') ++at_;
     if (left() > 0 && bytes_[at_] == '\n') ++at_;
     ++next_line_;
 }
 
-bool Source::next_line(std::string_view& line) {
+bool Scanner::next_line(std::string_view& line) {
     if (left() == 0) return false;
     const std::size_t end = std::min(bytes_.find_first_of("\r\n", at_), bytes_.size());
     line = bytes_.substr(at_, end - at_);
@@ -75,7 +75,7 @@ bool Source::next_line(std::string_view& line) {
     return true;
 }
 
-std::optional<std::string_view> Source::next_word(char comment) {
+std::optional<std::string_view> Scanner::next_word(char comment) {
     while (left() > 0) {
         const char c = bytes_[at_];
         if (comment != 0 && c == comment) {
@@ -95,13 +95,13 @@ std::optional<std::string_view> Source::next_word(char comment) {
     return bytes_.substr(from, at_ - from);
 }
 
-std::string_view Source::word(const char* what, char comment) {
+std::string_view Scanner::word(const char* what, char comment) {
     const auto found = next_word(comment);
     if (!found) refuse_line(std::string("the file ends before ") + what, kCutOff);
     return *found;
 }
 
-double Source::to_number(std::string_view text, const char* what) const {
+double Scanner::to_number(std::string_view text, const char* what) const {
     std::array<char, 64> plain{};  // a copy in which 'e' replaces 'D', as in 1.0D+00 from Fortran
     const std::size_t size = std::min(text.size(), plain.size());
     std::copy_n(text.begin(), size, plain.begin());
@@ -119,7 +119,7 @@ double Source::to_number(std::string_view text, const char* what) const {
     return value;
 }
 
-std::int64_t Source::to_integer(std::string_view text, const char* what) const {
+std::int64_t Scanner::to_integer(std::string_view text, const char* what) const {
     std::int64_t value = 0;
     const std::size_t sign = text.size() > 1 && text[0] == '+' && text[1] != '-' ? 1 : 0;
     const auto [end, failure] = std::from_chars(text.data() + sign, text.data() + text.size(), value);
@@ -129,10 +129,10 @@ std::int64_t Source::to_integer(std::string_view text, const char* what) const {
     return value;
 }
 
-double Source::number(const char* what, char comment) { return to_number(word(what, comment), what); }
-std::int64_t Source::integer(const char* what, char comment) { return to_integer(word(what, comment), what); }
+double Scanner::number(const char* what, char comment) { return to_number(word(what, comment), what); }
+std::int64_t Scanner::integer(const char* what, char comment) { return to_integer(word(what, comment), what); }
 
-void Source::check_count(std::int64_t count, const char* what, std::size_t least_bytes) const {
+void Scanner::check_count(std::int64_t count, const char* what, std::size_t least_bytes) const {
     if (count < 0) refuse_line(std::to_string(count) + " " + what, "a count cannot be negative");
     if (static_cast<std::uint64_t>(count) <= (left() + 1) / least_bytes) return;
     refuse_line(std::to_string(count) + " " + what + " cannot be in the " + std::to_string(left()) +
@@ -140,13 +140,13 @@ void Source::check_count(std::int64_t count, const char* what, std::size_t least
                 "the file is cut off, or the count is wrong");
 }
 
-std::int64_t Source::count(const char* what, std::size_t least_bytes, char comment) {
+std::int64_t Scanner::count(const char* what, std::size_t least_bytes, char comment) {
     const std::int64_t found = integer(what, comment);
     check_count(found, what, least_bytes);
     return found;
 }
 
-std::string_view Source::take(std::size_t bytes, const char* what) {
+std::string_view Scanner::take(std::size_t bytes, const char* what) {
     if (left() < bytes) {
         refuse_offset(at_, std::string("the file ends within ") + what, kCutOff);
     }
