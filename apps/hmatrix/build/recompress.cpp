@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace penstock::hmatrix {
@@ -19,7 +20,12 @@ void add(double factor, const double* __restrict x, double* __restrict y, std::i
     for (std::int64_t i = 0; i < count; ++i) y[i] += factor * x[i];
 }
 
-void rotate(double c, double s, double* __restrict x, double* __restrict y, std::int64_t count) {
+struct CosineSine {
+    double c, s;
+};
+
+void rotate(const CosineSine& by, double* __restrict x, double* __restrict y, std::int64_t count) {
+    const double c = by.c, s = by.s;
     for (std::int64_t i = 0; i < count; ++i) {
         const double first = c * x[i] - s * y[i];
         y[i] = s * x[i] + c * y[i];
@@ -67,8 +73,9 @@ std::vector<double> jacobi(std::vector<double>& a, std::int64_t k) {
                 const double zeta = (yy - xx) / (2 * xy);
                 const double t = std::copysign(1.0, zeta) / (std::abs(zeta) + std::hypot(1.0, zeta));
                 const double c = 1 / std::hypot(1.0, t);
-                rotate(c, c * t, x, y, k);
-                rotate(c, c * t, z.data() + p * k, z.data() + q * k, k);
+                const CosineSine turn{c, c * t};
+                rotate(turn, x, y, k);
+                rotate(turn, z.data() + p * k, z.data() + q * k, k);
             }
         }
     }
@@ -76,9 +83,10 @@ std::vector<double> jacobi(std::vector<double>& a, std::int64_t k) {
 }
 
 // out = q * weights, one column of the product of q with a k x k matrix.
-void expand(const std::vector<double>& q, std::int64_t rows, const double* weights, std::int64_t k, double* out) {
-    std::fill_n(out, rows, 0.0);
-    for (std::int64_t i = 0; i < k; ++i) add(weights[i], q.data() + i * rows, out, rows);
+void expand(const std::vector<double>& q, std::span<const double> weights, std::span<double> out) {
+    const auto rows = static_cast<std::int64_t>(out.size());
+    std::fill(out.begin(), out.end(), 0.0);
+    for (std::size_t i = 0; i < weights.size(); ++i) add(weights[i], q.data() + i * rows, out.data(), rows);
 }
 
 }  // namespace
@@ -110,8 +118,8 @@ SingularFactors decompose(Factors factors) {
         if (norms[j] == 0) break;
         made.sigma.push_back(norms[j]);
         for (std::int64_t i = 0; i < k; ++i) core[j * k + i] /= norms[j];
-        expand(factors.u, m, core.data() + j * k, k, made.u.data() + place * m);
-        expand(factors.v, n, z.data() + j * k, k, made.v.data() + place * n);
+        expand(factors.u, std::span(core).subspan(j * k, k), std::span(made.u).subspan(place * m, m));
+        expand(factors.v, std::span(z).subspan(j * k, k), std::span(made.v).subspan(place * n, n));
     }
     made.u.resize(m * made.rank());
     made.v.resize(n * made.rank());

@@ -22,10 +22,10 @@ void split_digits(const double* values, std::int64_t count, double scale, std::i
     }
 }
 
-void add_squares_left(const double* values, std::int64_t count, double scale,
-                      const std::int8_t* const (&digits)[kDigits], double (&squares)[kDigits]) noexcept {
+std::array<double, kDigits> squares_left(const double* values, std::int64_t count, double scale,
+                                         const std::int8_t* const (&digits)[kDigits]) noexcept {
     const double steps = 1 / scale;
-    double sums[kDigits] = {};
+    std::array<double, kDigits> sums{};
     for (std::int64_t i = 0; i < count; ++i) {
         double left = values[i] * steps;
         double weight = 1;
@@ -34,7 +34,8 @@ void add_squares_left(const double* values, std::int64_t count, double scale,
             sums[d] += left * left;
         }
     }
-    for (int d = 0; d < kDigits; ++d) squares[d] += sums[d] * scale * scale;
+    for (double& sum : sums) sum = sum * scale * scale;
+    return sums;
 }
 
 }  // namespace penstock::hmatrix

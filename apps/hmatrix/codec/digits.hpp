@@ -6,6 +6,7 @@
 // it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace penstock::hmatrix {
@@ -21,10 +22,10 @@ inline double digit_scale(double largest) noexcept { return largest > 0 ? larges
 // Expected root mean square error of a value that keeps only its first `digits` digits.
 double digit_error(double scale, int digits) noexcept;
 
-// Adds to squares[d] the sum, over `count` values, of the squared error that remains with digits 0 to d, in units of
-// value.
-void add_squares_left(const double* values, std::int64_t count, double scale,
-                      const std::int8_t* const (&digits)[kDigits], double (&squares)[kDigits]) noexcept;
+// Element d of the result is the sum, over `count` values, of the squared error that remains with digits 0 to d, in
+// units of value squared.
+std::array<double, kDigits> squares_left(const double* values, std::int64_t count, double scale,
+                                         const std::int8_t* const (&digits)[kDigits]) noexcept;
 
 // Writes digit d of value i to out[d][i], for `count` values and all digits. Requires: scale = digit_scale(largest
 // magnitude of the values).

@@ -79,10 +79,9 @@ TEST(Digits, expected_and_measured_errors_are_those_of_the_digits) {
     std::mt19937_64 random(2);
     for (double& value : values) value = static_cast<double>(random() >> 11) * 0x1p-52 - 1;
     const Split split(values);
-    double squares[kDigits] = {};
-    add_squares_left(values.data(), 20000, split.scale,
-                     {split.digits[0].data(), split.digits[1].data(), split.digits[2].data(), split.digits[3].data()},
-                     squares);
+    const auto squares = squares_left(
+        values.data(), 20000, split.scale,
+        {split.digits[0].data(), split.digits[1].data(), split.digits[2].data(), split.digits[3].data()});
     for (int prefix = 1; prefix <= kDigits; ++prefix) {
         double square = 0;
         for (std::size_t i = 0; i < values.size(); ++i) square += std::pow(split.value(i, prefix) - values[i], 2);

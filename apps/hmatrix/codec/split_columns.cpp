@@ -17,9 +17,7 @@ std::array<double, kDigits> SplitColumns::split(std::int64_t column, double scal
     for (int d = 0; d < kDigits; ++d) out[d] = planes_[d].data() + column * stride_;
     const double* values = values_ + column * rows_;
     split_digits(values, rows_, scale, {out[0], out[1], out[2], out[3]});
-    double squares[kDigits] = {};
-    add_squares_left(values, rows_, scale, {out[0], out[1], out[2], out[3]}, squares);
-    return std::to_array(squares);
+    return squares_left(values, rows_, scale, {out[0], out[1], out[2], out[3]});
 }
 
 void SplitColumns::append(int digit, std::int64_t begin, std::int64_t end, std::vector<std::byte>& to) const {

@@ -34,8 +34,12 @@ Factors dense(std::int64_t rows, std::int64_t columns, std::vector<double> value
     return {rows, columns, 0, false, std::move(values), {}};
 }
 
-// Each term is `fall` times the one before, as with smooth kernels.
-Factors low_rank(Random& random, std::int64_t rows, std::int64_t columns, std::int64_t rank, double fall) {
+struct FallingTerms {
+    std::int64_t rows, columns, rank;
+    double fall;  // each term is this times the one before, as with smooth kernels
+};
+Factors low_rank(Random& random, const FallingTerms& terms) {
+    const auto [rows, columns, rank, fall] = terms;
     Factors made{rows, columns, rank, true, random.numbers(rows * rank), random.numbers(columns * rank)};
     for (std::int64_t k = 0; k < rank; ++k) {
         const double weight = std::pow(fall, static_cast<double>(k));
@@ -98,10 +102,10 @@ TEST(Tiers, every_tier_of_a_low_rank_leaf_is_within_its_accuracy) {
     for (int run = 0; run < 1500; ++run) {
         const std::int64_t rows = random.between(1, 60), columns = random.between(1, 60);
         const std::int64_t rank = random.between(1, std::min<std::int64_t>({rows, columns, 12}));
-        expect_within(low_rank(random, rows, columns, rank, std::pow(10, 1.5 * random.number() - 1.5)), kAccuracies);
+        expect_within(low_rank(random, {rows, columns, rank, std::pow(10, 1.5 * random.number() - 1.5)}), kAccuracies);
     }
-    expect_within(low_rank(random, 700, 300, 20, 0.3), kAccuracies);
-    expect_within(low_rank(random, 1, 1, 1, 1), kAccuracies);
+    expect_within(low_rank(random, {700, 300, 20, 0.3}), kAccuracies);
+    expect_within(low_rank(random, {1, 1, 1, 1}), kAccuracies);
 }
 
 TEST(Tiers, every_tier_of_a_dense_leaf_is_within_its_accuracy) {
@@ -116,7 +120,7 @@ TEST(Tiers, every_tier_of_a_dense_leaf_is_within_its_accuracy) {
 TEST(Tiers, accuracies_beyond_single_precision_are_reached_too) {
     Random random(3);
     for (int run = 0; run < 200; ++run) {
-        expect_within(low_rank(random, 40, 30, 6, 0.2), {1e-3, 1e-6, 5e-9});
+        expect_within(low_rank(random, {40, 30, 6, 0.2}), {1e-3, 1e-6, 5e-9});
         expect_within(dense(20, 20, random.numbers(400)), {1e-3, 1e-6, 5e-9});
     }
 }
@@ -140,7 +144,7 @@ TEST(Tiers, smooth_vectors_whose_rounding_is_not_random_are_within_too) {
 
 TEST(Tiers, less_is_stored_for_less_accuracy_and_for_terms_that_weigh_less) {
     Random random(4);
-    const Factors given = low_rank(random, 100, 100, 10, 0.1);
+    const Factors given = low_rank(random, {100, 100, 10, 0.1});
     const TieredLeaf leaf = encode(given, kAccuracies);
     std::int64_t bytes = 0;
     for (int tier = 0; tier < kMaxTiers; ++tier) bytes += leaf.shape.tier_bytes(tier);
@@ -169,14 +173,14 @@ TEST(Tiers, entries_of_very_different_sizes_share_a_leaf) {
     values[7] = 0;
     values[8] = 5e-324;
     expect_within(dense(20, 20, values), kAccuracies);
-    Factors given = low_rank(random, 20, 20, 8, 1e-40);  // terms fall from 1 to 1e-280
+    Factors given = low_rank(random, {20, 20, 8, 1e-40});  // terms fall from 1 to 1e-280
     expect_within(given, kAccuracies);
 }
 
 TEST(Tiers, any_unit_will_do_within_single_precision) {
     for (const double unit : {1e-20, 1e-12, 1e12, 1e28}) {
         Random random(7);
-        Factors given = low_rank(random, 20, 30, 5, 0.1);
+        Factors given = low_rank(random, {20, 30, 5, 0.1});
         for (double& value : given.u) value *= unit;
         expect_within(given, kAccuracies);
         expect_within(dense(20, 30, entries(given)), kAccuracies);
@@ -186,7 +190,7 @@ TEST(Tiers, any_unit_will_do_within_single_precision) {
 TEST(Tiers, what_is_below_single_precision_is_left_out) {
     for (const double unit : {1e-50, 1e-300, 5e-324}) {
         Random random(8);
-        Factors given = low_rank(random, 20, 30, 3, 0.1);
+        Factors given = low_rank(random, {20, 30, 3, 0.1});
         for (double& value : given.u) value *= unit;
         for (const Factors& leaf : {given, dense(20, 30, entries(given))}) {
             const TieredLeaf made = encode(leaf, kAccuracies);
@@ -208,7 +212,7 @@ std::string refusal(const Factors& given, const std::vector<double>& accuracies)
 
 TEST(Tiers, what_four_digits_do_not_reach_and_what_is_too_large_is_refused) {
     Random random(9);
-    const Factors thin = low_rank(random, 20, 30, 3, 0.1);
+    const Factors thin = low_rank(random, {20, 30, 3, 0.1});
     for (const Factors& leaf : {thin, dense(20, 30, entries(thin))}) {
         EXPECT_NE(refusal(leaf, {1e-3, 1e-12}).find("1e-12 needs more than four digits"), std::string::npos);
         EXPECT_EQ(refusal(leaf, {1e-3, 1e-8}), "");

@@ -120,8 +120,8 @@ void check_head(const std::string& name, const FileHeader& head, std::int64_t fi
     check_accuracies(name, head);
 }
 
-void check_tables(const std::string& name, const FileHeader& head, std::span<const LeafRecord> leaves,
-                  std::span<const BatchRecord> batches, std::span<const std::int64_t> order) {
+void check_tables(const std::string& name, const FileHeader& head, const StoredTables& tables) {
+    const auto& [leaves, batches, order] = tables;
     for (std::size_t i = 0; i < leaves.size(); ++i) check_leaf(name, head, leaves[i], i);
     check_cover(name, head, leaves);
     std::int64_t next = 0;

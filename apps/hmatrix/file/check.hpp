@@ -13,7 +13,12 @@ namespace penstock::hmatrix {
 Error broken_file(const std::string& name, const std::string& cause);
 
 void check_head(const std::string& name, const FileHeader& head, std::int64_t file_bytes);
-void check_tables(const std::string& name, const FileHeader& head, std::span<const LeafRecord> leaves,
-                  std::span<const BatchRecord> batches, std::span<const std::int64_t> order);
+
+struct StoredTables {
+    std::span<const LeafRecord> leaves;
+    std::span<const BatchRecord> batches;
+    std::span<const std::int64_t> order;
+};
+void check_tables(const std::string& name, const FileHeader& head, const StoredTables& tables);
 
 }  // namespace penstock::hmatrix

@@ -84,7 +84,7 @@ MatrixFile MatrixFile::open(const Context& context, Workers& workers, const std:
     tables.order = take<std::int64_t>(bytes, from(head.order_offset), head.unknowns);
     const auto about = take<char>(bytes, from(head.about_offset), head.about_bytes);
     tables.about.assign(about.begin(), about.end());
-    check_tables(path, head, records, tables.batches, tables.order);
+    check_tables(path, head, {records, tables.batches, tables.order});
     tables.leaves = place(head, records, tables.batches, path);
     return {std::move(file), head, std::move(tables)};
 }

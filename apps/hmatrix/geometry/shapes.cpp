@@ -42,8 +42,13 @@ class Lattice {
     std::map<std::array<std::int32_t, 3>, std::int32_t> number_;
 };
 
-// Adds the face that is normal to `axis`, at its lower or upper end.
-void add_face(Mesh& mesh, Lattice& lattice, std::int32_t n, std::size_t axis, bool upper) {
+struct CubeFace {
+    std::size_t axis = 0;  // normal to the face
+    bool upper = false;    // at the upper end of the axis
+};
+
+void add_face(Mesh& mesh, Lattice& lattice, std::int32_t n, const CubeFace& face) {
+    const auto [axis, upper] = face;
     const std::size_t u = (axis + 1) % 3, v = (axis + 2) % 3;
     for (std::int32_t i = 0; i < n; ++i) {
         for (std::int32_t j = 0; j < n; ++j) {
@@ -87,8 +92,8 @@ Mesh cube(std::int64_t triangles, const CubeOptions& options) {
     const std::vector<double> at = lines(n, options.graded);
     Lattice lattice(mesh, at, options.edge);
     for (std::size_t axis = 0; axis < 3; ++axis) {
-        add_face(mesh, lattice, n, axis, false);
-        add_face(mesh, lattice, n, axis, true);
+        add_face(mesh, lattice, n, {axis, false});
+        add_face(mesh, lattice, n, {axis, true});
     }
     return mesh;
 }

@@ -77,12 +77,12 @@ void HostProduct::multiply_leaf(const LeafPlace& leaf, const BatchView& view, Le
     const Vectors<const double> from{vectors_.x + leaf.column, file_.head().unknowns};
     if (file_.encoding() == Encoding::fp64) {
         const auto* values = reinterpret_cast<const double*>(view.tiers[0] + leaf.tier_offset[0]);
-        return product.doubles(leaf.shape, values, from, to, vectors_.count);
+        return product.doubles(leaf.shape, values, {from, to, vectors_.count});
     }
     LeafTiers bytes{leaf.shape, tiers_, {}};
     for (int tier = 0; tier < tiers_; ++tier) bytes.bytes[tier] = view.tiers[tier] + leaf.tier_offset[tier];
-    if (!single_) return product.exact(bytes, from, to, vectors_.count);
-    product.single(bytes, {rounded_.data() + leaf.column, stride_}, to, vectors_.count);
+    if (!single_) return product.exact(bytes, {from, to, vectors_.count});
+    product.single(bytes, {{rounded_.data() + leaf.column, stride_}, to, vectors_.count});
 }
 
 std::vector<std::int64_t> HostProduct::add(std::int64_t batch, const BatchView& view) {

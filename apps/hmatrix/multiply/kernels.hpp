@@ -40,6 +40,14 @@ struct Vectors {
     std::int64_t stride = 0;
 };
 
+// `count` pairs of vectors for y += leaf * x.
+template <class Real>
+struct VectorPairs {
+    Vectors<const Real> x;
+    Vectors<double> y;
+    std::int64_t count = 0;
+};
+
 // One digit of one vector pair.
 struct ListedColumn {
     const std::int8_t* v = nullptr;
@@ -59,9 +67,8 @@ struct TierScratch {
 
 struct Kernels {
     const char* name = "";
-    // y += leaf * x for `count` pairs of vectors, in single precision.
-    void (*tiers)(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count,
-                  const TierScratch& scratch) = nullptr;
+    // y += leaf * x for all pairs, in single precision.
+    void (*tiers)(const TieredBytes& leaf, const VectorPairs<float>& pairs, const TierScratch& scratch) = nullptr;
     // t[j] += weight * (column j . x)
     void (*dots_digits)(const Columns<std::int8_t>& columns, const double* x, double weight, double* t) = nullptr;
     void (*dots)(const Columns<double>& columns, const double* x, double weight, double* t) = nullptr;

@@ -201,8 +201,8 @@ void sum_of_list(const TierScratch& list, std::int64_t listed, std::int64_t rows
     }
 }
 
-void low_rank(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count,
-              const TierScratch& scratch) {
+void low_rank(const TieredBytes& leaf, const VectorPairs<float>& pairs, const TierScratch& scratch) {
+    const auto& [x, y, count] = pairs;
     const std::int64_t vectors = leaf.counts[(leaf.tiers - 1) * kDigitsOfOne];
     if (vectors == 0) return;
     const std::int64_t listed = list_columns(leaf, scratch);
@@ -217,47 +217,51 @@ void low_rank(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y
     }
 }
 
+struct DenseDigits {
+    const std::int8_t* digits[kDigitsOfOne];  // the block's bytes of each digit
+    float scale;
+};
+
 template <int kCount>
-void dense_of(const TieredBytes& leaf, const std::int8_t* const* digits, float scale, const float* x, double* y) {
+void dense_of(const TieredBytes& leaf, const DenseDigits& block, const float* x, double* y) {
     const std::int64_t stride = up_to_four(leaf.rows);
     for (std::int64_t i = 0; i < leaf.rows; i += kStep) {
         Singles sums[kCount] = {};
         for (std::int64_t j = 0; j < leaf.columns; ++j) {
-            for (int d = 0; d < kCount; ++d) sums[d] += digits_at(digits[d] + j * stride + i) * x[j];
+            for (int d = 0; d < kCount; ++d) sums[d] += digits_at(block.digits[d] + j * stride + i) * x[j];
         }
         Singles sum = sums[0];
         for (int d = 1; d < kCount; ++d) sum += sums[d] * kWeights[d];
-        add_first(sum * scale, leaf.rows - i, y + i);
+        add_first(sum * block.scale, leaf.rows - i, y + i);
     }
 }
 
-void dense(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count) {
-    const std::int8_t* digits[kDigitsOfOne];
+void dense(const TieredBytes& leaf, const VectorPairs<float>& pairs) {
+    DenseDigits block{};
     const std::int64_t bytes = leaf.columns * up_to_four(leaf.rows);
     int found = 0;
     for (int tier = 0; tier < leaf.tiers; ++tier) {
         if (leaf.bytes[tier] == nullptr) continue;  // this tier holds nothing of the block
         const auto* at = reinterpret_cast<const std::int8_t*>(leaf.bytes[tier]) + (tier == 0 ? sizeof(float) : 0);
         for (int d = found; d < kDigitsOfOne && leaf.counts[tier * kDigitsOfOne + d] != 0; ++d, at += bytes) {
-            digits[found++] = at;
+            block.digits[found++] = at;
         }
     }
     if (found == 0) return;
-    float scale;
-    std::memcpy(&scale, leaf.bytes[0], sizeof scale);  // tier 0 of a dense block holds its scale and at least one digit
-    for (std::int64_t c = 0; c < count; ++c) {
-        const float* from = x.values + c * x.stride;
-        double* to = y.values + c * y.stride;
-        if (found == 1) dense_of<1>(leaf, digits, scale, from, to);
-        if (found == 2) dense_of<2>(leaf, digits, scale, from, to);
-        if (found == 3) dense_of<3>(leaf, digits, scale, from, to);
-        if (found == 4) dense_of<4>(leaf, digits, scale, from, to);
+    // Tier 0 of a dense block holds its scale and at least one digit.
+    std::memcpy(&block.scale, leaf.bytes[0], sizeof block.scale);
+    for (std::int64_t c = 0; c < pairs.count; ++c) {
+        const float* from = pairs.x.values + c * pairs.x.stride;
+        double* to = pairs.y.values + c * pairs.y.stride;
+        if (found == 1) dense_of<1>(leaf, block, from, to);
+        if (found == 2) dense_of<2>(leaf, block, from, to);
+        if (found == 3) dense_of<3>(leaf, block, from, to);
+        if (found == 4) dense_of<4>(leaf, block, from, to);
     }
 }
 
-void tiers_of(const TieredBytes& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count,
-              const TierScratch& scratch) {
-    return leaf.low_rank ? low_rank(leaf, x, y, count, scratch) : dense(leaf, x, y, count);
+void tiers_of(const TieredBytes& leaf, const VectorPairs<float>& pairs, const TierScratch& scratch) {
+    return leaf.low_rank ? low_rank(leaf, pairs, scratch) : dense(leaf, pairs);
 }
 
 }  // namespace

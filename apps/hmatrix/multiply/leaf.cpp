@@ -61,7 +61,7 @@ float dense_scale(const LeafTiers& leaf) {
 
 }  // namespace
 
-void LeafProduct::single(const LeafTiers& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count) {
+void LeafProduct::single(const LeafTiers& leaf, const VectorPairs<float>& pairs) {
     if (leaf.tiers == 0) return;
     const DigitCounts& last = leaf.shape.counts[leaf.tiers - 1];
     const std::size_t columns = std::size_t{last[0]} + last[1] + last[2] + last[3] + 3;
@@ -72,17 +72,17 @@ void LeafProduct::single(const LeafTiers& leaf, Vectors<const float> x, Vectors<
     }
     const TieredBytes bytes{leaf.shape.rows, leaf.shape.columns,          leaf.shape.low_rank,
                             leaf.tiers,      leaf.shape.counts[0].data(), leaf.bytes};
-    kernels_.tiers(bytes, x, y, count, {scales_.data(), singles_.data(), columns_.data()});
+    kernels_.tiers(bytes, pairs, {scales_.data(), singles_.data(), columns_.data()});
 }
 
-void LeafProduct::exact(const LeafTiers& leaf, Vectors<const double> x, Vectors<double> y, std::int64_t count) {
+void LeafProduct::exact(const LeafTiers& leaf, const VectorPairs<double>& pairs) {
     const LeafShape& shape = leaf.shape;
     const std::int64_t vectors = leaf.tiers == 0 ? 0 : shape.counts[leaf.tiers - 1][0];
     if (vectors == 0) return;
     const std::int64_t v_stride = padded(shape.columns), u_stride = padded(shape.rows);
-    for (std::int64_t c = 0; c < count; ++c) {
-        const double* from = x.values + c * x.stride;
-        double* to = y.values + c * y.stride;
+    for (std::int64_t c = 0; c < pairs.count; ++c) {
+        const double* from = pairs.x.values + c * pairs.x.stride;
+        double* to = pairs.y.values + c * pairs.y.stride;
         t_.assign(vectors, shape.low_rank ? 0.0 : dense_scale(leaf));
         if (shape.low_rank) {
             each_digit_of_tier(leaf, [&](const DigitColumns& piece) {
@@ -99,12 +99,11 @@ void LeafProduct::exact(const LeafTiers& leaf, Vectors<const double> x, Vectors<
     }
 }
 
-void LeafProduct::doubles(const LeafShape& shape, const double* values, Vectors<const double> x, Vectors<double> y,
-                          std::int64_t count) {
+void LeafProduct::doubles(const LeafShape& shape, const double* values, const VectorPairs<double>& pairs) {
     const std::int64_t rank = shape.counts[0][0];
-    for (std::int64_t c = 0; c < count; ++c) {
-        const double* from = x.values + c * x.stride;
-        double* to = y.values + c * y.stride;
+    for (std::int64_t c = 0; c < pairs.count; ++c) {
+        const double* from = pairs.x.values + c * pairs.x.stride;
+        double* to = pairs.y.values + c * pairs.y.stride;
         if (!shape.low_rank) {
             kernels_.sum({values, shape.rows, shape.columns, shape.rows}, from, 1, to);
             continue;

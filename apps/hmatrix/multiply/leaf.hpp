@@ -21,15 +21,14 @@ struct LeafTiers {
 class LeafProduct {
   public:
     explicit LeafProduct(const Kernels& kernels) : kernels_(kernels) {}
-    // y += block * x for `count` vectors, in single precision, accumulated in double precision. x points to the values
-    // that the block's columns multiply, and y to those of the block's rows. Requires: x and y have the room that
+    // y += block * x for all pairs, in single precision, accumulated in double precision. x points to the values that
+    // the block's columns multiply, and y to those of the block's rows. Requires: x and y have the room that
     // kRowsTogether describes.
-    void single(const LeafTiers& leaf, Vectors<const float> x, Vectors<double> y, std::int64_t count);
+    void single(const LeafTiers& leaf, const VectorPairs<float>& pairs);
     // As single(), but in double precision, for accuracies that single precision does not reach.
-    void exact(const LeafTiers& leaf, Vectors<const double> x, Vectors<double> y, std::int64_t count);
+    void exact(const LeafTiers& leaf, const VectorPairs<double>& pairs);
     // As exact(), for a leaf stored as doubles: V and then U, or the dense block.
-    void doubles(const LeafShape& shape, const double* values, Vectors<const double> x, Vectors<double> y,
-                 std::int64_t count);
+    void doubles(const LeafShape& shape, const double* values, const VectorPairs<double>& pairs);
 
   private:
     Kernels kernels_;

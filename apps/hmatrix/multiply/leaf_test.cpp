@@ -103,7 +103,7 @@ TEST(LeafProduct, singles_of_every_kind_agree_with_the_leafs_numbers) {
                     const auto x = vectors<float>(x_stride, count, columns, 4);
                     const auto y = vectors<double>(y_stride, count, rows, 5);
                     const std::vector<double> before(y.get(), y.get() + y_stride * count);
-                    product.single(leaf.bytes, {x.get(), x_stride}, {y.get(), y_stride}, count);
+                    product.single(leaf.bytes, {{x.get(), x_stride}, {y.get(), y_stride}, count});
                     for (std::int64_t c = 0; c < count; ++c) {
                         const std::vector<double> from(x.get() + c * x_stride, x.get() + c * x_stride + columns);
                         std::vector<double> right(before.begin() + c * y_stride, before.begin() + (c + 1) * y_stride);
@@ -133,7 +133,7 @@ TEST(LeafProduct, doubles_of_every_kind_agree_with_the_leafs_numbers) {
                     const StoredLeaf leaf(factors, tiers);
                     const auto y = vectors<double>(rows, 3, rows, 7);
                     std::vector<double> right(y.get(), y.get() + 3 * rows);
-                    product.exact(leaf.bytes, {x.get(), columns}, {y.get(), rows}, 3);
+                    product.exact(leaf.bytes, {{x.get(), columns}, {y.get(), rows}, 3});
                     for (int c = 0; c < 3; ++c) {
                         double size = 1;
                         if (tiers > 0) leaf.reference(x.get() + c * columns, right.data() + c * rows, size);
@@ -147,7 +147,7 @@ TEST(LeafProduct, doubles_of_every_kind_agree_with_the_leafs_numbers) {
                 std::copy(factors.u.begin(), factors.u.end(), values.get() + factors.v.size());
                 const auto y = vectors<double>(rows, 1, rows, 8);
                 std::vector<double> right(y.get(), y.get() + rows);
-                product.doubles(shape, values.get(), {x.get(), columns}, {y.get(), rows}, 1);
+                product.doubles(shape, values.get(), {{x.get(), columns}, {y.get(), rows}, 1});
                 for (std::int64_t i = 0; i < rows; ++i) {
                     for (std::int64_t j = 0; j < columns; ++j) {
                         double entry = low_rank ? 0 : factors.u[j * rows + i];
@@ -169,7 +169,7 @@ TEST(LeafProduct, what_lies_behind_x_does_not_count_even_where_it_is_no_number) 
         std::vector<float> x(20 + kRowsTogether, 1.0f);
         std::fill(x.begin() + 20, x.end(), std::nanf(""));
         std::vector<double> y(20 + kRowsTogether);
-        LeafProduct(kind).single(leaf.bytes, {x.data(), 36}, {y.data(), 36}, 1);
+        LeafProduct(kind).single(leaf.bytes, {{x.data(), 36}, {y.data(), 36}, 1});
         for (const double value : y) ASSERT_TRUE(std::isfinite(value)) << kind.name;
     }
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "hmatrix/solve/add_columns.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::hmatrix {
@@ -74,21 +75,6 @@ struct Lu {
     void swap_rows(std::int64_t row, std::int64_t from, std::int64_t to) const noexcept;
 };
 
-void subtract_four(const double* __restrict l, std::int64_t stride, const double* f, double* __restrict c,
-                   std::int64_t rows) noexcept {
-    const double* __restrict second = l + stride;
-    const double* __restrict third = l + 2 * stride;
-    const double* __restrict fourth = l + 3 * stride;
-    const double f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3];
-    for (std::int64_t i = 0; i < rows; ++i) {
-        c[i] -= (f0 * l[i] + f1 * second[i]) + (f2 * third[i] + f3 * fourth[i]);
-    }
-}
-
-void subtract_one(const double* __restrict l, double factor, double* __restrict c, std::int64_t rows) noexcept {
-    for (std::int64_t i = 0; i < rows; ++i) c[i] -= factor * l[i];
-}
-
 void Lu::swap_rows(std::int64_t row, std::int64_t from, std::int64_t to) const noexcept {
     const std::int64_t other = pivots[row];
     if (other == row) return;
@@ -106,7 +92,7 @@ bool Lu::factor_panel(std::int64_t first, std::int64_t last) const noexcept {
         const double inverse = 1 / own[k];
         for (std::int64_t i = k + 1; i < n; ++i) own[i] *= inverse;
         for (std::int64_t j = k + 1; j < last; ++j) {
-            subtract_one(own + k + 1, column(j)[k], column(j) + k + 1, n - k - 1);
+            add_one(-column(j)[k], own + k + 1, column(j) + k + 1, n - k - 1);
         }
     }
     return true;
@@ -121,11 +107,13 @@ void Lu::update(std::int64_t first, std::int64_t last) const noexcept {
     for (std::int64_t j = last; j < n; ++j) {
         double* const own = column(j);
         for (std::int64_t k = first; k < last; ++k) {
-            subtract_one(column(k) + k + 1, own[k], own + k + 1, last - k - 1);
+            add_one(-own[k], column(k) + k + 1, own + k + 1, last - k - 1);
         }
         std::int64_t k = first;
-        for (; k + 4 <= last; k += 4) subtract_four(column(k) + last, n, own + k, own + last, n - last);
-        for (; k < last; ++k) subtract_one(column(k) + last, own[k], own + last, n - last);
+        for (; k + 4 <= last; k += 4) {
+            add_four({-own[k], -own[k + 1], -own[k + 2], -own[k + 3]}, {column(k) + last, n}, own + last, n - last);
+        }
+        for (; k < last; ++k) add_one(-own[k], column(k) + last, own + last, n - last);
     }
 }
 
@@ -141,10 +129,10 @@ bool Lu::factor() {
 
 void solve_block(std::int64_t n, const double* factors, const std::int32_t* pivots, double* y) noexcept {
     for (std::int64_t k = 0; k < n; ++k) std::swap(y[k], y[pivots[k]]);
-    for (std::int64_t k = 0; k < n; ++k) subtract_one(factors + k * n + k + 1, y[k], y + k + 1, n - k - 1);
+    for (std::int64_t k = 0; k < n; ++k) add_one(-y[k], factors + k * n + k + 1, y + k + 1, n - k - 1);
     for (std::int64_t k = n; k-- > 0;) {
         y[k] /= factors[k * n + k];
-        subtract_one(factors + k * n, y[k], y, k);
+        add_one(-y[k], factors + k * n, y, k);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "hmatrix/solve/add_columns.hpp"
 #include "hmatrix/solve/vectors.hpp"
 #include "penstock/error.hpp"
 
@@ -35,9 +36,10 @@ double sum_of_products(const double* x, const double* y, std::int64_t count) noe
     return lane[0];
 }
 
-// The same sums for four columns, `stride` numbers apart. One pass over x serves four streams from memory.
-void sums_of_four(const double* columns, std::int64_t stride, const double* x, std::int64_t count,
-                  double* sums) noexcept {
+// Adds the same sums for four columns to sums[0] to sums[3]. One pass over x serves four streams from memory.
+void sums_of_four(const FourColumns& of, const double* x, std::int64_t count, double* sums) noexcept {
+    const double* const columns = of.first;
+    const std::int64_t stride = of.stride;
     double lane[4][kLanes] = {};
     const std::int64_t whole = count - count % kLanes;
     for (std::int64_t i = 0; i < whole; i += kLanes) {
@@ -52,22 +54,6 @@ void sums_of_four(const double* columns, std::int64_t stride, const double* x, s
     for (int c = 0; c < 4; ++c) {
         for (std::int64_t i = whole; i < count; ++i) lane[c][i - whole] += columns[c * stride + i] * x[i];
         sums[c] += (lane[c][0] + lane[c][2]) + (lane[c][1] + lane[c][3]);
-    }
-}
-
-void add_one(double factor, const double* __restrict x, double* __restrict y, std::int64_t count) noexcept {
-    for (std::int64_t i = 0; i < count; ++i) y[i] += factor * x[i];
-}
-
-// Adds four columns, `stride` numbers apart, in one pass over y.
-void add_four(const double* factors, const double* __restrict columns, std::int64_t stride, double* __restrict y,
-              std::int64_t count) noexcept {
-    const double* __restrict second = columns + stride;
-    const double* __restrict third = columns + 2 * stride;
-    const double* __restrict fourth = columns + 3 * stride;
-    const double f0 = factors[0], f1 = factors[1], f2 = factors[2], f3 = factors[3];
-    for (std::int64_t i = 0; i < count; ++i) {
-        y[i] += (f0 * columns[i] + f1 * second[i]) + (f2 * third[i] + f3 * fourth[i]);
     }
 }
 
@@ -136,7 +122,7 @@ void HostVectors::dots(const double* basis, const double* x, std::span<double> r
         for (std::int64_t at = first; at < first + count; at += kBlock) {
             const std::int64_t length = std::min(kBlock, first + count - at);
             std::int64_t c = 0;
-            for (; c + 4 <= columns; c += 4) sums_of_four(basis + c * size_ + at, size_, x + at, length, sums + c);
+            for (; c + 4 <= columns; c += 4) sums_of_four({basis + c * size_ + at, size_}, x + at, length, sums + c);
             for (; c < columns; ++c) {
                 sums[c] += sum_of_products(basis + c * size_ + at, x + at, length);
             }
@@ -154,7 +140,10 @@ void HostVectors::combine(const double* basis, std::span<const double> factors, 
         for (std::int64_t at = first; at < first + count; at += kBlock) {
             const std::int64_t length = std::min(kBlock, first + count - at);
             std::int64_t c = 0;
-            for (; c + 4 <= columns; c += 4) add_four(&factors[c], basis + c * size_ + at, size_, y + at, length);
+            for (; c + 4 <= columns; c += 4) {
+                add_four({factors[c], factors[c + 1], factors[c + 2], factors[c + 3]}, {basis + c * size_ + at, size_},
+                         y + at, length);
+            }
             for (; c < columns; ++c) add_one(factors[c], basis + c * size_ + at, y + at, length);
         }
     });

@@ -239,9 +239,8 @@ class DigitTeam {
 
 // Requires: `shared` is aligned to 16 bytes.
 template <class Team>
-PENSTOCK_BOTH void multiply_tile(Team team, const DigitBatch& batch, std::uint64_t* shared, int number,
-                                 const TileVectors<float>& vectors) {
-    DigitTeam<Team>(team, batch, shared).run(batch.tiles[number], vectors);
+PENSTOCK_BOTH DigitTeam<Team> tile_team(Team team, const DigitBatch& batch, std::uint64_t* shared) {
+    return DigitTeam<Team>(team, batch, shared);
 }
 
 }  // namespace penstock::hmatrix::gpu

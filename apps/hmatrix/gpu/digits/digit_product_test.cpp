@@ -53,7 +53,9 @@ class DigitProduct : public testing::Test {
         // Filled with NaN: shared memory must not be read before it is written.
         std::vector<std::uint64_t> shared(kShared, ~std::uint64_t{0});
         return by_tiles(tiers, options, [&](const auto& batch, const auto& vectors, int from, int to) {
-            for (int i = from; i < to; ++i) gpu::multiply_tile(gpu::Alone{}, batch, shared.data(), i, vectors);
+            for (int i = from; i < to; ++i) {
+                gpu::tile_team(gpu::Alone{}, batch, shared.data()).run(batch.tiles[i], vectors);
+            }
         });
     }
 
@@ -66,7 +68,8 @@ class DigitProduct : public testing::Test {
                 threads.emplace_back([&, number] {
                     const gpu::CrewOfWarps crew{{&between, number}};
                     for (int i = from + crew.worker(); i < to; i += gpu::Crew::kWorkers) {
-                        gpu::multiply_tile(crew, batch, shared.data() + crew.worker() * kShared, i, vectors);
+                        std::uint64_t* const own = shared.data() + crew.worker() * kShared;
+                        gpu::tile_team(crew, batch, own).run(batch.tiles[i], vectors);
                         crew.sync();
                     }
                 });

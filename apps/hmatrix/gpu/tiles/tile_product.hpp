@@ -148,9 +148,8 @@ class TileTeam {
 
 // Requires: `shared` is aligned to 16 bytes.
 template <class Team>
-PENSTOCK_BOTH void multiply_tile(Team team, const TileBatch& batch, std::uint64_t* shared, int number,
-                                 const TileVectors<double>& vectors) {
-    TileTeam<Team>(team, batch, reinterpret_cast<double*>(shared)).run(batch.tiles[number], vectors);
+PENSTOCK_BOTH TileTeam<Team> tile_team(Team team, const TileBatch& batch, std::uint64_t* shared) {
+    return TileTeam<Team>(team, batch, reinterpret_cast<double*>(shared));
 }
 
 }  // namespace penstock::hmatrix::gpu

@@ -41,7 +41,8 @@ __global__ void __launch_bounds__(kTileThreads)
     if (step != 0) wait_for_last();  // the previous launch makes t
     if (place < (step == 0 ? batch.count : batch.right_count)) {
         constexpr int kShare = kTileBytes / static_cast<int>(sizeof(*shared));
-        multiply_tile(BringingWarp(arrivals + warp), batch, shared + warp * kShare, first + place, vectors);
+        auto team = tile_team(BringingWarp(arrivals + warp), batch, shared + warp * kShare);
+        team.run(batch.tiles[first + place], vectors);
     }
     if (step == 0) wait_for_last();
 }
