@@ -1,6 +1,6 @@
 # Thin: CMakePresets.json and pyproject.toml are the truth. Stamp files keep a second `make` from installing anything.
 # The package is built without isolation, with the tools in .venv, so that a rebuild compiles only what changed.
-#   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make test-all    make soak
+#   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make test-all    make soak    make site
 PYTHON  ?= python3
 DIR     ?= .
 # As it was typed: make would run a $$(shell) in it, and the shell what quotes in it let out. Recipes use $$PENSTOCK_DIR.
@@ -29,7 +29,7 @@ MINUTES = $$(( (14 + $(JOBS) - 1) / $(JOBS) ))
 comma   := ,
 FIRST   := $(if $(wildcard $(STAMPS)/package),,yes)
 
-.PHONY: build report report-all test test-long test-all soak clean directory plan
+.PHONY: build report report-all test test-long test-all soak site clean directory plan
 build: $(STAMPS)/package
 
 report: directory plan $(STAMPS)/package
@@ -80,6 +80,14 @@ soak: $(STAMPS)/package $(STAMPS)/test-tools
 	$(LONG) $(ON_DISK) $(BIN)/python -m pytest $(SOAKED:%=python/tests/%.py)
 	$(BIN)/python tools/mutate.py
 
+# Every page of the documentation, and references of all languages, in build/site. All links are followed.
+site: $(STAMPS)/package $(STAMPS)/site-tools
+	rm -rf build/site
+	$(BIN)/sphinx-build -q -W --keep-going -j $(JOBS) -b html -d build/site-trees -c docs/site . build/site
+	doxygen docs/site/Doxyfile
+	$(BIN)/linkchecker --no-status --no-robots build/site/index.html
+	@echo 'site: build/site/index.html'
+
 clean:
 	rm -rf build $(VENV) report.html report-*.svg report-*.png
 
@@ -103,4 +111,9 @@ $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
 $(STAMPS)/test-tools: $(STAMPS)/venv
 	PYTHON=$(PYTHON) tools/setup.sh test
 	$(BIN)/python -m pip install -q 'pytest>=8' pytest-xdist 'ruff>=0.6' mypy hypothesis safetensors h5py netCDF4 xarray zarr hdf5plugin scipy yt pyarrow
+	@touch $@
+
+$(STAMPS)/site-tools: $(STAMPS)/venv
+	PYTHON=$(PYTHON) tools/setup.sh site
+	$(BIN)/python -m pip install -q 'sphinx>=8' myst-parser furo linkchecker
 	@touch $@

@@ -115,6 +115,9 @@ class Tidy(unittest.TestCase):
         self.finds("decision", "docs/decisions/0001-long.md", "line\n" * 41)
         two = {"docs/decisions/0001-a.md": "# a\n", "docs/decisions/0001-b.md": "# b\n"}
         self.assertIn("0001-b.md:1: decision:", tidy(LAWFUL | two)[1])
+        index = {"docs/decisions/README.md": "[a](0001-a.md)\n", "docs/decisions/0002-b.md": "# b\n"}
+        self.assertIn("0002-b.md:1: decision:", tidy(LAWFUL | index)[1])
+        self.assertNotIn("README.md:1: decision", tidy(LAWFUL | index)[1])
 
     def test_a_type_and_a_constant_of_two_files_are_found(self):
         again = HEAD + "namespace a {\nstruct Fd final : Base {\n    int x;\n};\n}\n"
@@ -144,7 +147,7 @@ class Tidy(unittest.TestCase):
         self.in_source("words", "// Takes the lock. Who waits, gets it.\n", 2)
         self.in_source("words", "// It is what nobody asked for.\n", 2)
         self.finds("words", "docs/more.md", "The lane is let go\nwhen somebody asks.\n", 2)
-        self.finds("words", "python/penstock/_array.py", PYTHON + 'x = 1  # The same of rows.\n', 2)
+        self.finds("words", "python/penstock/_array.py", PYTHON + "x = 1  # The same of rows.\n", 2)
         prose = "// Whoever holds the lock says who the caller is.\n"
         self.assertEqual(tidy(LAWFUL | {"src/os/fd.hpp": LAWFUL["src/os/fd.hpp"] + prose}), (0, ""))
 

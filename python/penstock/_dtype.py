@@ -190,7 +190,7 @@ class DType:
 
     @property
     def typestr(self) -> str:
-        """As in `__array_interface__`: "<f4", "|u1", "|V12". TypeError for what NumPy does not have."""
+        """As in `__array_interface__`: `"<f4"`, `"|u1"`, `"|V12"`. TypeError for what NumPy does not have."""
         if self.kind == "E":
             raise TypeError(f"{self.name} is not a type of NumPy; use DLPack, or .view('uint{8 * self.itemsize}')")
         order = "|" if self.itemsize == 1 or self.kind == "V" else (">" if self.big_endian else "<")

@@ -44,11 +44,16 @@ def tree_prefixes(sources: dict[str, Source]) -> Iterator[Finding]:
                 yield Finding("prefix", f"{folder}/{word}", 1, text)
 
 
+DECISIONS = "docs/decisions/README.md"
+
+
 def tree_decisions(sources: dict[str, Source]) -> Iterator[Finding]:
     numbers: dict[str, str] = {}
     for path, source in sources.items():
-        if not path.startswith("docs/decisions/"):
+        if not path.startswith("docs/decisions/") or path == DECISIONS:
             continue
+        if DECISIONS in sources and f"]({PurePosixPath(path).name})" not in sources[DECISIONS].text:
+            yield Finding("decision", path, 1, f"{DECISIONS} does not list it")
         match = re.fullmatch(r"docs/decisions/(\d{4})-[a-z0-9-]+\.md", path)
         if not match or match.group(1) in numbers:
             yield Finding("decision", path, 1, "its name is NNNN-slug.md, with a number of its own")
