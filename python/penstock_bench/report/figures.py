@@ -53,7 +53,8 @@ def bandwidth_by_path(rows: Rows) -> Figure | None:
             _ceiling(axes, ceilings[way] / 1e9, "pinned copy")
         axes.set_xlim(0, top / 1e9 * 1.12 or 1.0)
         axes.set_title("File to device" if way == "read" else "Device to file")
-    panels[-1][0].set_xlabel("GB/s (median; whiskers: its 95 % interval)")
+    last = panels[-1][0]
+    last.set_xlabel("\n".join(filter(None, (last.get_xlabel(), "GB/s (median; whiskers: its 95 % interval)"))))
     _state_legend(figure, groups)
     return figure
 
@@ -178,7 +179,7 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
 
 def _ceiling(axes: Axes, value: float, word: str) -> None:
     axes.axvline(value, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
-    axes.set_title(f"dashed: {word} {number(value)}", loc="right", fontsize=8.5, fontweight="normal")
+    axes.set_xlabel(f"dashed: {word} {number(value)}", fontsize=8.5)
 
 
 def _state_legend(figure: Figure, groups: dict[Key, Rows]) -> None:

@@ -97,7 +97,7 @@ def beside_peers(rows: Rows) -> Figure | None:
     ceiling = median_rate(probes.get("copy to device", []))
     if ceiling and panels[0][0] == PANELS[0][0]:
         axes[0].axvline(ceiling / 1e9, color=style.INK, linewidth=1.1, linestyle=(0, (4, 3)))
-        axes[0].set_title(f"dashed: pinned copy {ceiling / 1e9:.1f}", loc="right", fontsize=8.5, fontweight="normal")
+        axes[0].set_xlabel(f"dashed: pinned copy {ceiling / 1e9:.1f}", fontsize=8.5)
     axes[-1].set_xlabel("GB/s (median; whiskers: its 95 % interval)")
     handles = [Patch(color=OURS, label="Penstock, defaults"), Patch(color=PEER, label="others, same run")]
     figure.legend(handles=handles, loc="outside upper right", ncols=2, columnspacing=1.2, handlelength=1.4)
