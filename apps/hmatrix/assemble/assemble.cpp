@@ -84,7 +84,7 @@ bool chosen_gpu(const Context& context, const MatrixProblem& problem, const Asse
     const auto refuse_gpu = [](const std::string& why) {
         throw Error(ErrorCode::unsupported, "assemble a matrix on a GPU", why, kAdvice);
     };
-    if (emulated) refuse_gpu("the device '" + context.device().name() + "' is no GPU");
+    if (emulated) refuse_gpu("the device '" + context.device().name() + "' is not a GPU");
     if (problem.on_gpu == nullptr) refuse_gpu("these entries are a function of the host; a GPU needs a C++ functor");
     if (options.aca_plus) refuse_gpu("ACA+ runs on the host only");
     return true;
@@ -240,7 +240,7 @@ class Assembly {
         if (!options_.progress) return;
         const auto all = static_cast<std::int64_t>(leaves_.size());
         if (options_.progress({static_cast<std::int64_t>(done), all, bytes})) return;
-        throw Error(ErrorCode::cancelled, "assemble a matrix", "the caller's progress function said so");
+        throw Error(ErrorCode::cancelled, "assemble a matrix", "the caller's progress function asked to stop");
     }
 
     LeafCounts joined() const {
@@ -259,7 +259,7 @@ class Assembly {
         }
         const double error = sample_.error(workers_, *problem_.entries, tree_.order);
         if (!(error <= options_.refuse_error * options_.eps)) {  // also true if the error is NaN
-            refuse("the matrix is off by " + text_of(error) + " on sampled rows, and eps is " + text_of(options_.eps),
+            refuse("the error of the matrix on sampled rows is " + text_of(error) + ", eps is " + text_of(options_.eps),
                    "use ACA+, which thin bodies need, or lower eta, or look at the function that gives entries: it may "
                    "jump where blocks are approximated");
         }

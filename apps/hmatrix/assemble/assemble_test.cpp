@@ -175,7 +175,7 @@ TEST_F(Assembly, a_gpu_that_is_not_there_is_refused_and_auto_takes_the_host) {
         FAIL() << "accepted";
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::unsupported);
-        EXPECT_EQ(error.info().cause, "the device 'host' is no GPU");
+        EXPECT_EQ(error.info().cause, "the device 'host' is not a GPU");
         EXPECT_FALSE(error.info().advice.empty());
     }
     EXPECT_EQ(directory_.entries(), 0u);

@@ -31,7 +31,7 @@ constexpr double kMeasured = 0.95;
 void need_size(double size) {
     if (size <= kLargestEntry) return;
     throw Error(ErrorCode::unsupported, "encode a block",
-                "entries of " + text_of(size) + " are too large for tiers, which end at " + text_of(kLargestEntry),
+                "entries of " + text_of(size) + " are too large for tiers, which hold up to " + text_of(kLargestEntry),
                 "store the matrix as fp64, or take other units");
 }
 

@@ -46,7 +46,9 @@ void check_leaf(const std::string& name, const FileHeader& head, const LeafRecor
             if (dense_digits && (now > 1 || (d == 0 && now != leaf.counts[0][0]))) counts = false;
         }
     }
-    if (!inside || !counts) throw broken_file(name, "leaf " + std::to_string(number) + " makes no sense");
+    if (inside && counts) return;
+    throw broken_file(name,
+                      "leaf " + std::to_string(number) + " lies outside the matrix, or its counts are impossible");
 }
 
 void check_batch(const std::string& name, const FileHeader& head, const BatchRecord& batch, std::size_t number) {
@@ -58,14 +60,15 @@ void check_batch(const std::string& name, const FileHeader& head, const BatchRec
                 within(batch.tier_bytes[tier], 0, batch.bytes - batch.tier_begin[tier]);
         if (right) end = batch.tier_begin[tier] + batch.tier_bytes[tier];
     }
-    if (!right) throw broken_file(name, "the place of batch " + std::to_string(number) + " makes no sense");
+    if (right) return;
+    throw broken_file(name, "batch " + std::to_string(number) + " lies outside the part of the file for batches");
 }
 
 void check_accuracies(const std::string& name, const FileHeader& head) {
     for (std::uint32_t tier = 0; tier < head.tiers; ++tier) {
         const double before = tier == 0 ? 1 : head.accuracies[tier - 1];
         if (head.accuracies[tier] > 0 && head.accuracies[tier] < before) continue;
-        throw broken_file(name, "the accuracy of its tier " + std::to_string(tier) + " makes no sense");
+        throw broken_file(name, "the accuracy of its tier " + std::to_string(tier) + " is not below the one before");
     }
 }
 
@@ -79,7 +82,8 @@ void check_cover(const std::string& name, const FileHeader& head, std::span<cons
     }
     const auto unknowns = static_cast<std::uint64_t>(head.unknowns);
     if (entries != unknowns * unknowns) throw broken_file(name, "its leaves do not cover the matrix once");
-    if (low_rank != head.low_rank_leaves) throw broken_file(name, "it does not have the low-rank leaves it speaks of");
+    if (low_rank == head.low_rank_leaves) return;
+    throw broken_file(name, "its header gives another number of low-rank leaves than its table");
 }
 
 }  // namespace
@@ -95,7 +99,7 @@ Error broken_file(const std::string& name, const std::string& cause) {
 }
 
 void check_head(const std::string& name, const FileHeader& head, std::int64_t file_bytes) {
-    if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) throw broken_file(name, "this is no .hmat file");
+    if (std::memcmp(head.magic, kMagic, sizeof kMagic) != 0) throw broken_file(name, "this is not a .hmat file");
     if (head.version != kVersion) {
         throw Error(ErrorCode::unsupported, "open " + name,
                     "it is of version " + std::to_string(head.version) + " and this program reads version " +
@@ -104,7 +108,7 @@ void check_head(const std::string& name, const FileHeader& head, std::int64_t fi
     }
     const auto bytes = std::as_bytes(std::span(&head, 1)).first(offsetof(FileHeader, header_checksum));
     if (checksum(ChecksumKind::crc32, bytes) != head.header_checksum) {
-        throw broken_file(name, "its header is not the one that was written (checksum)");
+        throw broken_file(name, "its header is corrupted: the checksum does not match");
     }
     const bool tiers = head.encoding == static_cast<std::uint32_t>(Encoding::tiers)
                            ? head.tiers >= 1 && head.tiers <= kMaxTiers
@@ -128,7 +132,7 @@ void check_tables(const std::string& name, const FileHeader& head, const StoredT
     for (std::size_t i = 0; i < batches.size(); ++i) {
         check_batch(name, head, batches[i], i);
         if (batches[i].first_leaf != next || !within(batches[i].leaves, 0, head.leaves - next)) {
-            throw broken_file(name, "batch " + std::to_string(i) + " has leaves that are not its own");
+            throw broken_file(name, "the leaves of batch " + std::to_string(i) + " do not follow those before");
         }
         next += batches[i].leaves;
     }
@@ -136,7 +140,7 @@ void check_tables(const std::string& name, const FileHeader& head, const StoredT
     std::vector<bool> seen(order.size());
     for (const std::int64_t unknown : order) {
         if (!within(unknown, 0, head.unknowns - 1) || seen[unknown]) {
-            throw broken_file(name, "the order of its unknowns is no order");
+            throw broken_file(name, "the order of its unknowns is not a permutation");
         }
         seen[unknown] = true;
     }

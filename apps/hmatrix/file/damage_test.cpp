@@ -83,7 +83,7 @@ TEST_F(Damage, any_byte_of_the_header_that_changes_is_noticed) {
         bytes[at] ^= 0x41;
         const bool version = at >= offsetof(FileHeader, version) && at < offsetof(FileHeader, encoding);
         const std::string cause = refusal(bytes, version ? ErrorCode::unsupported : ErrorCode::invalid_argument);
-        const char* wanted = at < 8 ? "no .hmat file" : version ? "version" : "header is not the one";
+        const char* wanted = at < 8 ? "not a .hmat file" : version ? "version" : "header is corrupted";
         // The header's checksum also covers the field tables_checksum.
         EXPECT_TRUE(holds(cause, wanted)) << at << ": " << cause;
     }
@@ -99,7 +99,7 @@ TEST_F(Damage, a_byte_of_the_tables_that_changes_is_noticed) {
         Bytes bytes = whole_;
         bytes[at] ^= 0x10;
         const std::string cause = refusal(bytes);
-        ASSERT_TRUE(holds(cause, "tables are not those that were written")) << at << ": " << cause;
+        ASSERT_TRUE(holds(cause, "tables are corrupted")) << at << ": " << cause;
     }
 }
 
@@ -119,12 +119,12 @@ TEST_F(Damage, a_file_cut_short_or_written_to_is_refused_at_every_boundary) {
 }
 
 TEST_F(Damage, what_is_no_matrix_is_said_to_be_none) {
-    EXPECT_TRUE(holds(refusal(Bytes(100000, 0)), "no .hmat file"));
-    EXPECT_TRUE(holds(refusal(test::stamped(100000)), "no .hmat file"));
+    EXPECT_TRUE(holds(refusal(Bytes(100000, 0)), "not a .hmat file"));
+    EXPECT_TRUE(holds(refusal(test::stamped(100000)), "not a .hmat file"));
     EXPECT_TRUE(holds(refusal({}), "shorter than a header"));
     Bytes text = whole_;  // what a transfer in text mode makes of the file
     text[6] = '\n';
-    EXPECT_TRUE(holds(refusal(text), "no .hmat file"));
+    EXPECT_TRUE(holds(refusal(text), "not a .hmat file"));
 }
 
 TEST_F(Damage, another_version_says_which_and_what_to_do) {
@@ -169,7 +169,8 @@ TEST_F(Damage, a_header_that_lies_with_a_right_checksum_is_refused) {
 TEST_F(Damage, a_leaf_that_lies_with_a_right_checksum_is_refused) {
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
     const std::int64_t last = head_.batch_table_offset - static_cast<std::int64_t>(sizeof(LeafRecord));
-    const std::string name = "leaf " + std::to_string(head_.leaves - 1) + " makes no sense";
+    const std::string name =
+        "leaf " + std::to_string(head_.leaves - 1) + " lies outside the matrix, or its counts are impossible";
     for (const std::int64_t value : {std::int64_t{-1}, std::int64_t{41}, kMost}) {
         for (const std::size_t field : {offsetof(LeafRecord, row), offsetof(LeafRecord, column),
                                         offsetof(LeafRecord, rows), offsetof(LeafRecord, columns)}) {
@@ -189,23 +190,25 @@ TEST_F(Damage, a_batch_or_an_order_that_lies_with_a_right_checksum_is_refused) {
     const auto with = [&](std::size_t field, std::int64_t value) {
         return refusal_with(second + static_cast<std::int64_t>(field), value);
     };
+    const std::string outside = "batch 1 lies outside the part of the file for batches";
+    const std::string apart = "the leaves of batch 1 do not follow those before";
     for (const std::int64_t value : {std::int64_t{-4096}, std::int64_t{0}, std::int64_t{4097}, kMost}) {
-        EXPECT_EQ(with(offsetof(BatchRecord, offset), value), "the place of batch 1 makes no sense") << value;
+        EXPECT_EQ(with(offsetof(BatchRecord, offset), value), outside) << value;
         EXPECT_NE(with(offsetof(BatchRecord, tier_bytes), value), "") << value;
     }
     for (const std::int64_t value : {std::int64_t{-1}, kMost}) {
-        EXPECT_EQ(with(offsetof(BatchRecord, bytes), value), "the place of batch 1 makes no sense") << value;
-        EXPECT_EQ(with(offsetof(BatchRecord, tier_begin), value), "the place of batch 1 makes no sense") << value;
-        EXPECT_EQ(with(offsetof(BatchRecord, first_leaf), value), "batch 1 has leaves that are not its own") << value;
-        EXPECT_EQ(with(offsetof(BatchRecord, leaves), value), "batch 1 has leaves that are not its own") << value;
+        EXPECT_EQ(with(offsetof(BatchRecord, bytes), value), outside) << value;
+        EXPECT_EQ(with(offsetof(BatchRecord, tier_begin), value), outside) << value;
+        EXPECT_EQ(with(offsetof(BatchRecord, first_leaf), value), apart) << value;
+        EXPECT_EQ(with(offsetof(BatchRecord, leaves), value), apart) << value;
     }
     EXPECT_NE(with(offsetof(BatchRecord, leaves), 0), "");
     for (const std::int64_t value : {std::int64_t{-1}, std::int64_t{40}, kMost}) {
-        EXPECT_EQ(refusal_with(head_.order_offset, value), "the order of its unknowns is no order") << value;
+        EXPECT_EQ(refusal_with(head_.order_offset, value), "the order of its unknowns is not a permutation") << value;
     }
     std::int64_t second_of_order = 0;
     std::memcpy(&second_of_order, whole_.data() + head_.order_offset + 8, 8);
-    EXPECT_EQ(refusal_with(head_.order_offset, second_of_order), "the order of its unknowns is no order");
+    EXPECT_EQ(refusal_with(head_.order_offset, second_of_order), "the order of its unknowns is not a permutation");
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ MatrixFile MatrixFile::open(const Context& context, Workers& workers, const std:
     std::vector<std::byte> bytes(head.file_bytes - head.leaf_table_offset);
     read_all(context, file, head.leaf_table_offset, bytes);
     if (checksum_by(workers, bytes) != head.tables_checksum) {
-        throw broken_file(path, "its tables are not those that were written (checksum)");
+        throw broken_file(path, "its tables are corrupted: the checksum does not match");
     }
     const auto from = [&](std::int64_t offset) { return offset - head.leaf_table_offset; };
     const auto records = take<LeafRecord>(bytes, from(head.leaf_table_offset), head.leaves);
@@ -121,7 +121,7 @@ Error MatrixFile::damaged(std::int64_t batch, int tier) const {
     info.offset_bytes = record.offset + record.tier_begin[tier];
     info.length_bytes = record.tier_bytes[tier];
     info.cause = "batch " + std::to_string(batch) + " is damaged: the checksum of its tier " + std::to_string(tier) +
-                 " does not fit";
+                 " does not match";
     info.advice = "build the matrix again";
     return Error(std::move(info));
 }

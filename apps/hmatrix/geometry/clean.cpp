@@ -26,7 +26,7 @@ void refuse_faults(const MeshReport& report, const CleanOptions& options) {
     if (report.triangles == 0) refuse("the mesh has no triangles", {});
     refuse_some(report.bad_indices, report.first_bad_indices, "with a vertex that is not there", {});
     refuse_some(report.not_finite, report.first_not_finite,
-                "with a corner that is no finite number, or beyond 1e60 m", {});
+                "with a corner that is not a finite number, or beyond 1e60 m", {});
     refuse_some(report.without_area, report.first_without_area, "of no area",
                 "remove them with a mesh tool, or merge the vertices of their short edges");
     if (options.refuse_duplicates) {
@@ -52,7 +52,7 @@ void check_values(const Mesh& mesh, const Judged& judged) {
     }
     for (std::size_t t = 0; t < mesh.values.size(); ++t) {
         if (!std::isfinite(mesh.values[t])) {
-            refuse("triangle " + std::to_string(t) + " has a value that is no finite number", {});
+            refuse("triangle " + std::to_string(t) + " has a value that is not a finite number", {});
         }
         const auto original = static_cast<std::size_t>(judged.original[t]);
         if (mesh.values[t] == mesh.values[original]) continue;

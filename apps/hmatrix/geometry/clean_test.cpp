@@ -145,9 +145,9 @@ TEST(Clean, what_cannot_be_mended_is_refused_by_number) {
     EXPECT_TRUE(says(refusal(mesh), "1 triangle of no area: 80"));
     mesh = good;
     mesh.vertices[0].y = NAN;
-    EXPECT_TRUE(says(refusal(mesh), "5 triangles with a corner that is no finite number, or beyond 1e60 m: "));
+    EXPECT_TRUE(says(refusal(mesh), "5 triangles with a corner that is not a finite number, or beyond 1e60 m: "));
     mesh.vertices[0].y = 1e300;
-    EXPECT_TRUE(says(refusal(mesh), "5 triangles with a corner that is no finite number, or beyond 1e60 m: "));
+    EXPECT_TRUE(says(refusal(mesh), "5 triangles with a corner that is not a finite number, or beyond 1e60 m: "));
     mesh = good;
     mesh.triangles[2][1] = 42;
     mesh.triangles[9][0] = -1;

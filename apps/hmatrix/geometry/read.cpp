@@ -146,7 +146,7 @@ Mesh parse_mesh(std::string_view bytes, const std::string& name, const ReadOptio
     Reader reader = reader_by_content(bytes);
     if (reader == nullptr) reader = reader_by_ending(name);
     if (reader == nullptr) {
-        refuse_file(name, {ErrorCode::unsupported, "neither content nor name tell a format that is read here",
+        refuse_file(name, {ErrorCode::unsupported, "neither content nor name tells a format that Penstock reads",
                            "give PLY, OBJ, STL, OFF or HACApK's .pbf"});
     }
     return reader(scanner, options.unit_metres);

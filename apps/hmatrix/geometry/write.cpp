@@ -27,7 +27,7 @@ void check(const std::string& path, const Mesh& mesh, const std::vector<FaceNumb
         const bool plain = !one.name.empty() && std::all_of(one.name.begin(), one.name.end(), [](unsigned char c) {
             return std::isalnum(c) || c == '_';
         });
-        if (!plain) refuse(path, "'" + one.name + "' is no name for numbers: use letters, digits and _");
+        if (!plain) refuse(path, "'" + one.name + "' is not a name for numbers: use letters, digits and _");
         if (one.values.size() != mesh.triangles.size()) {
             refuse(path, std::to_string(one.values.size()) + " numbers '" + one.name + "' for " +
                              std::to_string(mesh.triangles.size()) + " triangles");

@@ -46,7 +46,7 @@ void check_tiling(std::int64_t unknowns, const std::vector<DiagonalBlock>& block
             refuse(name + " holds " + std::to_string(block.values.size()) + " numbers", "give size * size");
         }
         if (!std::all_of(block.values.begin(), block.values.end(), [](double value) { return std::isfinite(value); })) {
-            refuse(name + " holds what is not a finite number", "check the entries of the matrix");
+            refuse(name + " holds a number that is not finite", "check the entries of the matrix");
         }
         next += block.size;
     }

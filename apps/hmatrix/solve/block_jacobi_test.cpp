@@ -109,7 +109,7 @@ TEST(BlockJacobi, what_is_no_set_of_diagonal_blocks_is_refused_by_name) {
     EXPECT_EQ(refusal(4, {{0, 4, {1, 2}}}), "block 0, rows 0 to 3, holds 2 numbers");
     DiagonalBlock bad = second;
     bad.values[7] = std::numeric_limits<double>::infinity();
-    EXPECT_EQ(refusal(8, {first, bad}), "block 1, rows 4 to 7, holds what is not a finite number");
+    EXPECT_EQ(refusal(8, {first, bad}), "block 1, rows 4 to 7, holds a number that is not finite");
     bad = second;
     for (int i = 0; i < 4; ++i) bad.values[12 + i] = bad.values[i];  // two triangles with the same corners
     EXPECT_NE(refusal(8, {first, bad}).find("is singular"), std::string::npos);

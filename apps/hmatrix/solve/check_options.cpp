@@ -46,7 +46,7 @@ void check_options(const SolveOptions& options) {
     check_count(options.checkpoint_sweeps, "checkpoint_sweeps", options.checkpoint ? 1 : 0);
     const Method method = options.method;
     const std::string name = to_string(method);
-    require(method != Method::bicgstab || options.restart == 0, "restart means nothing to bicgstab", "leave it 0");
+    require(method != Method::bicgstab || options.restart == 0, "bicgstab does not restart", "leave restart at 0");
     require(method == Method::fgmres || options.surrogate == nullptr, "surrogate cannot be used by " + name,
             "use method fgmres, or give the surrogate's inverse as preconditioner");
     require(method == Method::fgmres || method == Method::gmres || !options.relaxed,

@@ -154,7 +154,7 @@ void HostVectors::combine(const double* basis, std::span<const double> factors, 
 std::unique_ptr<VectorSpace> make_host_vectors(std::int64_t size, Workers* workers) {
     if (size < 1) {
         throw Error(ErrorCode::invalid_argument, "make vectors",
-                    "a vector of " + std::to_string(size) + " numbers has no meaning", "give at least one unknown");
+                    "a vector of " + std::to_string(size) + " numbers is not possible", "give at least one unknown");
     }
     return std::make_unique<HostVectors>(size, workers);
 }

@@ -79,7 +79,7 @@ void StoredSystem::need_columns(std::span<const double> given, std::span<const d
     if (!given.empty() && given.size() % n == 0 && made.size() == given.size()) return;
     const bool first = given.empty() || given.size() % n != 0;
     throw Error(ErrorCode::invalid_argument, "multiply with a matrix",
-                first ? std::to_string(given.size()) + " numbers are no columns of " + std::to_string(n) + " unknowns"
+                first ? std::to_string(given.size()) + " numbers are not columns of " + std::to_string(n) + " unknowns"
                       : "there is room for " + std::to_string(made.size()) + " numbers of the result, and " +
                             std::to_string(given.size()) + " are needed");
 }

@@ -273,8 +273,8 @@ TEST(System, vectors_of_other_lengths_are_refused_with_both_lengths) {
     };
     for (const bool solve : {false, true}) {
         EXPECT_EQ(cause(80, 80, solve), "");
-        EXPECT_EQ(cause(81, 81, solve), "81 numbers are no columns of 80 unknowns");
-        EXPECT_EQ(cause(0, 0, solve), "0 numbers are no columns of 80 unknowns");
+        EXPECT_EQ(cause(81, 81, solve), "81 numbers are not columns of 80 unknowns");
+        EXPECT_EQ(cause(0, 0, solve), "0 numbers are not columns of 80 unknowns");
         EXPECT_EQ(cause(80, 160, solve), "there is room for 160 numbers of the result, and 80 are needed");
     }
 }

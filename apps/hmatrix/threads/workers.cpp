@@ -25,8 +25,8 @@ int usable_cores() {
 
 Workers::Workers(int count) {
     if (count < 0 || count > kMost) {
-        throw Error(ErrorCode::invalid_argument, "start threads", std::to_string(count) + " threads cannot be had",
-                    "give 1 to " + std::to_string(kMost) + ", or 0 for one a core");
+        throw Error(ErrorCode::invalid_argument, "start threads", std::to_string(count) + " threads are not possible",
+                    "give 1 to " + std::to_string(kMost) + ", or 0 for one thread a core");
     }
     const int wanted = (count > 0 ? count : usable_cores()) - 1;
     threads_.reserve(wanted);

@@ -73,6 +73,6 @@ def test_a_lost_or_foreign_log_of_products_is_told(tmp_path: Path) -> None:
     assert found.continued == "restarted" and "state.products" in found.restarted_because and found.converged
     killed()
     products.write_bytes(b"somebody's own")
-    with pytest.raises(ps.Error, match=r"state.products: it is in the way"):
+    with pytest.raises(ps.Error, match=r"state.products: this name is for the products"):
         H.solve(matrix, b, checkpoint=state, **how)
     assert products.read_bytes() == b"somebody's own"

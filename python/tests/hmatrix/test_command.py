@@ -226,7 +226,7 @@ WRONG = [
     ((*SMALL, "--encoding", "fp32"), "use tiers, fp64"),
     ((*SMALL, "--kernel", "helmholtz"), "use collocation, galerkin"),
     ((*SMALL, "--assemble-on", "fpga"), "use auto, host, gpu"),
-    ((*SMALL, "--device", "host", "--assemble-on", "gpu"), "the device 'host' is no GPU"),
+    ((*SMALL, "--device", "host", "--assemble-on", "gpu"), "the device 'host' is not a GPU"),
     (("--matrix", "m.hmat", "--assemble-on", "host"), "--assemble-on is about building"),
     ((*SMALL, "--batches", "0"), "--batches"),
     ((*SMALL, "--pin", "-1"), "--pin"),
@@ -361,7 +361,7 @@ def test_the_text_says_what_a_checkpoint_was_good_for(penstock: Run, tmp_path: P
     assert ran.code == 0 and "of them made before the checkpoint and repeated without reading" in ran.out
     assert penstock(*how, "--max-iterations", "6", cwd=tmp_path).code == 1
     ran = penstock(*how, "--restart", "2", "--max-iterations", "90", cwd=tmp_path)
-    assert ran.code == 0 and "begun anew from the iterate after 4 sweeps: it takes other steps" in ran.out
+    assert ran.code == 0 and "begun anew from the iterate after 4 sweeps: the solve takes other steps" in ran.out
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(penstock: Run, tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def test_progress_is_told_and_may_end_the_work(tmp_path: Path) -> None:
     assert [at[0] for at in told] == sorted(at[0] for at in told) and len(told) == 5
     assert told[-1][0] == told[-1][1] == matrix.facts["leaves"]
     assert told[-1][2] > 0
-    with pytest.raises(ps.Error, match="progress function said so") as caught:
+    with pytest.raises(ps.Error, match="progress function asked to stop") as caught:
         H.assemble(H.shape("bumpy", 600), store=tmp_path / "n.hmat", progress=lambda *_: False)
     assert caught.value.code == "cancelled"
     assert [one.name for one in tmp_path.iterdir()] == ["m.hmat"]

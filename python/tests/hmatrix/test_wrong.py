@@ -178,8 +178,8 @@ def test_places_to_assemble_on(tmp_path: Path) -> None:
     host, places = ps.Context(device="host"), points(100)
     with nothing_new(tmp_path):
         refuse("use auto, host or gpu", lambda: built(tmp_path, assemble_on="moon"))
-        refuse("is no GPU", lambda: built(tmp_path, context=host, assemble_on="gpu"), "unsupported")
-        with pytest.raises(ps.Error, match="is no GPU|a function of the host") as caught:
+        refuse("is not a GPU", lambda: built(tmp_path, context=host, assemble_on="gpu"), "unsupported")
+        with pytest.raises(ps.Error, match="is not a GPU|a function of the host") as caught:
             H.assemble(places, entries=kernel_of(places), store=tmp_path / "p.hmat", assemble_on="gpu")
         assert caught.value.code == "unsupported"
     assert built(tmp_path, context=host, assemble_on="host").built["assembled_on"] == "host"
@@ -340,7 +340,7 @@ def test_files_that_are_no_matrix(tmp_path: Path, matrix: HMatrix) -> None:
 
     refuse("No such file", lambda: H.open(tmp_path / "absent.hmat"), "not_found")
     refuse("shorter than a header", opened(b""))
-    refuse("no .hmat file", opened(b"PK" + whole[2:]))
+    refuse("not a .hmat file", opened(b"PK" + whole[2:]))
     refuse("of version 9", opened(whole[:8] + b"\x09" + whole[9:]), "unsupported")
     refuse("header", opened(whole[:24] + b"\xff" + whole[25:]))
     refuse("cut short", opened(whole[:-1]))

@@ -19,7 +19,8 @@ void MeshBuilder::vertex(double x, double y, double z) {
     if (mesh_.vertices.size() == kMost) scanner_.refuse("more than " + std::to_string(kMost) + " vertices");
     if (!std::isfinite(x) || !std::isfinite(y) || !std::isfinite(z)) {
         scanner_.refuse_here(
-            "vertex " + std::to_string(mesh_.vertices.size()) + " has a coordinate that is no finite number", kDamaged);
+            "vertex " + std::to_string(mesh_.vertices.size()) + " has a coordinate that is not a finite number",
+            kDamaged);
     }
     mesh_.vertices.push_back({x, y, z});
 }

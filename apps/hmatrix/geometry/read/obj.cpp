@@ -81,7 +81,7 @@ Mesh read_obj(Scanner& scanner, double unit_metres) {
             take_face(scanner, line, builder, face);
         } else if (!keyword.empty() &&
                    std::find(kPassedOver.begin(), kPassedOver.end(), keyword) == kPassedOver.end()) {
-            scanner.refuse_line("'" + shown(keyword) + "' is no OBJ statement that is read here");
+            scanner.refuse_line("'" + shown(keyword) + "' is not an OBJ statement that Penstock reads");
         }
     }
     return builder.finish(unit_metres);

@@ -24,7 +24,7 @@ void check_kind(const Scanner& scanner, std::string_view word) {
     info.code = ErrorCode::unsupported;
     info.operation = "read mesh";
     info.file = scanner.name();
-    info.cause = shown(word) + " has vertices of another number of coordinates than three";
+    info.cause = shown(word) + " has vertices that do not have three coordinates";
     throw Error(std::move(info));
 }
 
@@ -33,7 +33,7 @@ void refuse_binary(const Scanner& scanner) {
     info.code = ErrorCode::unsupported;
     info.operation = "read mesh";
     info.file = scanner.name();
-    info.cause = "binary OFF is not read here";
+    info.cause = "Penstock does not read binary OFF";
     info.advice = "write it as text, or as binary PLY";
     throw Error(std::move(info));
 }

@@ -15,7 +15,7 @@ Shape shape_of(Scanner& scanner) {
     Shape shape;
     shape.faces = scanner.count("faces", 6);
     const std::int64_t corners = scanner.integer("nodes of a face");
-    if (corners != 3) scanner.refuse_line("faces of " + std::to_string(corners) + " nodes; triangles are read here");
+    if (corners != 3) scanner.refuse_line("faces of " + std::to_string(corners) + " nodes; Penstock reads triangles");
     shape.integers = scanner.count("integer parameters of a face", 2);
     shape.reals = scanner.count("real parameters of a face", 2);
     return shape;

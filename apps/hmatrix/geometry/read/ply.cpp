@@ -51,16 +51,16 @@ const Type* type_from(const Scanner& scanner, std::string_view name) {
     for (const Type& type : kTypes) {
         if (name == type.name || name == type.other_name) return &type;
     }
-    scanner.refuse_line("'" + shown(name) + "' is no PLY type");
+    scanner.refuse_line("'" + shown(name) + "' is not a PLY type");
 }
 
 PlyEncoding encoding_from(const Scanner& scanner, std::string_view line) {
     const std::string_view name = first_word(line), version = first_word(line);
-    if (version != "1.0") scanner.refuse_line("PLY version '" + shown(version) + "'; 1.0 is read here");
+    if (version != "1.0") scanner.refuse_line("PLY version '" + shown(version) + "'; Penstock reads 1.0");
     if (name == "ascii") return PlyEncoding::text;
     if (name == "binary_little_endian") return PlyEncoding::little;
     if (name == "binary_big_endian") return PlyEncoding::big;
-    scanner.refuse_line("'" + shown(name) + "' is no PLY format",
+    scanner.refuse_line("'" + shown(name) + "' is not a PLY format",
                        "it should be ascii, binary_little_endian or binary_big_endian");
 }
 
@@ -92,7 +92,7 @@ bool take_line(const Scanner& scanner, std::string_view line, Header& header, bo
         if (header.elements.empty()) scanner.refuse_line("a property before the first element");
         header.elements.back().properties.push_back(property_from(scanner, line));
     } else if (keyword != "comment" && keyword != "obj_info" && !keyword.empty()) {
-        scanner.refuse_line("'" + shown(keyword) + "' in a PLY header");
+        scanner.refuse_line("'" + shown(keyword) + "' is not a keyword of a PLY header");
     }
     return true;
 }

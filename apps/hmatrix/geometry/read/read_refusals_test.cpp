@@ -40,7 +40,7 @@ TEST(ReadRefusals, nothing_and_garbage) {
         expect_refused("", name, "the file is empty");
     }
     const std::string garbage("\x93\x00\xff\x12garbage \x01\x02", 15);
-    expect_refused(garbage, "a", "neither content nor name tell a format");
+    expect_refused(garbage, "a", "neither content nor name tells a format");
     expect_refused(garbage, "a.ply", "does not begin with the line 'ply'");
     expect_refused(garbage, "a.obj", "line 1: '??");
     expect_refused(garbage, "a.stl", "a head of 84 bytes");
@@ -84,10 +84,10 @@ TEST(ReadRefusals, numbers_that_are_not_finite) {
     expect_refused(with(test::stl_text(), "1.5", "1.5.2"), "a.stl", "where a number for a coordinate should stand");
     std::string stl = test::stl_binary();
     stl.replace(84 + 12, 4, "\xff\xff\xff\x7f");
-    expect_refused(stl, "a.stl", "vertex 0 has a coordinate that is no finite number");
+    expect_refused(stl, "a.stl", "vertex 0 has a coordinate that is not a finite number");
     std::string ply = test::ply_binary();
     ply.replace(ply.find("end_header\n") + 11 + 12, 4, std::string("\x00\x00\x80\x7f", 4));
-    expect_refused(ply, "a.ply", "vertex 1 has a coordinate that is no finite number");
+    expect_refused(ply, "a.ply", "vertex 1 has a coordinate that is not a finite number");
 }
 
 TEST(ReadRefusals, indices_out_of_range) {
@@ -146,24 +146,24 @@ TEST(ReadRefusals, bytes_in_the_wrong_order) {
 }
 
 TEST(ReadRefusals, headers_of_ply_that_say_nothing_sound) {
-    expect_refused(with(test::kPlyText, "ascii", "ebcdic"), "a.ply", "line 2: 'ebcdic' is no PLY format");
+    expect_refused(with(test::kPlyText, "ascii", "ebcdic"), "a.ply", "line 2: 'ebcdic' is not a PLY format");
     expect_refused(with(test::kPlyText, "ascii 1.0", "ascii 2.0"), "a.ply", "line 2: PLY version '2.0'");
     expect_refused(with(test::kPlyText, "format ascii 1.0\n", ""), "a.ply", "names no format");
-    expect_refused(with(test::kPlyText, "float y", "quad y"), "a.ply", "line 5: 'quad' is no PLY type");
+    expect_refused(with(test::kPlyText, "float y", "quad y"), "a.ply", "line 5: 'quad' is not a PLY type");
     expect_refused(with(test::kPlyText, "float y", "float q"), "a.ply", "vertices have no y");
     expect_refused(with(test::kPlyText, "int vertex_indices", "float vertex_indices"), "a.ply", "not whole");
     expect_refused(with(test::kPlyText, "list uchar", "list float"), "a.ply", "line 8: the length of a list");
     expect_refused(with(test::kPlyText, "vertex_indices", "corners"), "a.ply", "no list named vertex_indices");
     expect_refused(with(test::kPlyText, "element face", "element facet"), "a.ply", "no element 'face'");
     expect_refused(with(test::kPlyText, "element face", "element vertex"), "a.ply", "two elements are named 'vertex'");
-    expect_refused(with(test::kPlyText, "end_header", "end"), "a.ply", "'end' in a PLY header");
+    expect_refused(with(test::kPlyText, "end_header", "end"), "a.ply", "'end' is not a keyword of a PLY header");
     expect_refused("ply\nformat ascii 1.0\n", "a.ply", "the header has no end");
 }
 
 TEST(ReadRefusals, kinds_that_are_known_and_not_read) {
-    expect_refused("OFF BINARY\n...", "a.off", "binary OFF is not read here");
-    expect_refused("4OFF\n", "a.off", "another number of coordinates");
-    expect_refused(with(test::kObj, "f 1 4 3", "curv 0 1 2"), "a.obj", "line 8: 'curv' is no OBJ statement");
+    expect_refused("OFF BINARY\n...", "a.off", "Penstock does not read binary OFF");
+    expect_refused("4OFF\n", "a.off", "do not have three coordinates");
+    expect_refused(with(test::kObj, "f 1 4 3", "curv 0 1 2"), "a.obj", "line 8: 'curv' is not an OBJ statement");
 }
 
 TEST(ReadRefusals, places_so_far_away_that_areas_overflow) {

@@ -81,7 +81,7 @@ void check_size(const Scanner& scanner, std::uint32_t triangles) {
                              std::to_string(kHeader + kRecord * triangles) + " bytes, and the file has " +
                              std::to_string(bytes),
                          other_order ? "its bytes lie in the wrong order: STL is little-endian"
-                                     : "the file is cut off, is no STL, or its count is wrong");
+                                     : "the file is cut off, is not STL, or its count is wrong");
 }
 
 }  // namespace

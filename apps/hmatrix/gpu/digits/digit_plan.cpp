@@ -302,7 +302,7 @@ DigitPlan digit_plan(const MatrixFile& file, const DigitOptions& options) {
         for (const LeafInTiers& entry : entries) tiles.add(entry);
         tiles.finish();
     });
-    if (made.t_numbers > kMost) refuse_tiles(file.tables().leaves.size() - 1, "is one too many large ones");
+    if (made.t_numbers > kMost) refuse_tiles(file.tables().leaves.size() - 1, "is one large leaf too many");
     return made;
 }
 

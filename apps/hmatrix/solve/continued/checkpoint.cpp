@@ -67,7 +67,7 @@ void require_done(const Outcome& outcome, std::uint64_t bytes, const std::string
 }
 
 void check_header(const Header& header, const std::string& file) {
-    if (get<std::array<char, 8>>(header, 0) != kMagic) refuse(file, "this is no checkpoint of a solver");
+    if (get<std::array<char, 8>>(header, 0) != kMagic) refuse(file, "this is not a checkpoint of a solver");
     const auto version = get<std::uint32_t>(header, 8);
     if (version != kVersion) {
         refuse(file, "the checkpoint is of version " + std::to_string(version) + ", this program reads version " +
@@ -119,7 +119,7 @@ void write_checkpoint(const Context& context, const std::string& file, const Sol
 SolverState read_checkpoint(const Context& context, const std::string& file, const Problem& expected) {
     const File stored = context.open(file);
     const std::uint64_t bytes = stored.size_bytes();
-    if (bytes < kHeaderBytes) refuse(file, "this is no whole checkpoint: it has " + std::to_string(bytes) + " bytes");
+    if (bytes < kHeaderBytes) refuse(file, "the checkpoint is cut off: it has " + std::to_string(bytes) + " bytes");
     Header header{};
     require_done(stored.read(view_of(header.data(), kHeaderBytes)), kHeaderBytes, file);
     check_header(header, file);
@@ -137,8 +137,8 @@ SolverState read_checkpoint(const Context& context, const std::string& file, con
         refuse(file, "the checkpoint's solution is corrupted: its checksum is wrong");
     }
     const auto finite = [](double value) { return std::isfinite(value); };
-    if (!std::all_of(state.x.begin(), state.x.end(), finite)) refuse(file, "the checkpoint holds what is not a number");
-    return state;
+    if (std::all_of(state.x.begin(), state.x.end(), finite)) return state;
+    refuse(file, "the checkpoint's solution holds a number that is not finite");
 }
 
 }  // namespace penstock::hmatrix

@@ -226,7 +226,7 @@ TEST_F(Checkpoint, torn_and_corrupted_files_are_refused_by_name) {
         EXPECT_NE(refusal(context, file_, state.problem), "") << "byte " << at;
     }
     replace_bytes(file_, std::string(200, 'x'));
-    EXPECT_EQ(refusal(context, file_, state.problem), "this is no checkpoint of a solver");
+    EXPECT_EQ(refusal(context, file_, state.problem), "this is not a checkpoint of a solver");
     replace_bytes(file_, whole);
     EXPECT_EQ(refusal(context, file_, state.problem), "");
     EXPECT_THROW(read_checkpoint(context, directory_.file("none"), state.problem), Error);

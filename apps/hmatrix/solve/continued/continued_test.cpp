@@ -190,7 +190,7 @@ TEST_F(ContinuedSolve, without_its_products_it_begins_anew_and_says_so) {
     restarts("its first guess is corrupted");
     const std::size_t first = 64 + kColumns * kUnknowns * sizeof(double);
     killed(flipped(first + 16));  // the field that counts the numbers of operands
-    restarts("other right-hand sides");
+    restarts("with other right-hand sides");
     killed(flipped(first + 200));
     restarts("the product at byte " + std::to_string(first) + " is corrupted");
     const std::size_t entry = 24 + kColumns * (kMarks + kUnknowns) * sizeof(double) + 8;
@@ -293,7 +293,7 @@ TEST_F(ContinuedSolve, a_file_of_others_that_has_the_name_of_the_products_is_not
         solve_.run(file_, {.method = Method::gmres, .tolerance = 1e-9});
         ADD_FAILURE() << "it was written over";
     } catch (const Error& error) {
-        EXPECT_NE(std::string(error.what()).find("in the way"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("this name is for the products"), std::string::npos) << error.what();
         EXPECT_FALSE(std::filesystem::exists(file_)) << "it is told before the first sweep";
     }
     EXPECT_EQ(bytes_of(products_), "somebody's own");

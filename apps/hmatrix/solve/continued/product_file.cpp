@@ -58,7 +58,9 @@ void require_replaceable(const Context& context, const std::string& file) {
     std::array<char, 8> magic{};
     const std::uint64_t bytes = std::min<std::uint64_t>(there->size_bytes(), magic.size());
     if (bytes == magic.size()) require_whole(there->read(view_of(magic.data(), bytes)), bytes, file);
-    if (magic != kMagic) refuse(file, "it is in the way, and holds no products", "move it, or name another checkpoint");
+    if (magic == kMagic) return;
+    refuse(file, "this name is for the products of the checkpoint, and the file holds none",
+           "move it, or name another checkpoint");
 }
 
 }  // namespace
@@ -85,7 +87,7 @@ std::uint32_t ProductFile::read_header(const ProductsMark& mark) {
     if (open_->size_bytes() < kHeaderBytes) refuse(file_, "it is shorter than its header");
     Header header;
     require_whole(open_->read(view_of(header.data(), kHeaderBytes)), kHeaderBytes, file_);
-    if (get<std::array<char, 8>>(header, 0) != kMagic) refuse(file_, "it holds no products");
+    if (get<std::array<char, 8>>(header, 0) != kMagic) refuse(file_, "it does not hold products of a solve");
     if (get<std::uint32_t>(header, kHeaderSum) != sum_of(std::span(header).first(kHeaderSum))) {
         refuse(file_, "its header is corrupted");
     }
@@ -93,7 +95,7 @@ std::uint32_t ProductFile::read_header(const ProductsMark& mark) {
     const bool ours = get<std::uint64_t>(header, 32) == mark.id &&
                       get<std::int64_t>(header, 16) == problem_.unknowns &&
                       get<std::int64_t>(header, 24) == problem_.columns;
-    if (!ours) refuse(file_, "it is of another solve than the checkpoint");
+    if (!ours) refuse(file_, "it belongs to another solve than the checkpoint");
     first_.iterations = get<std::int64_t>(header, 40);
     first_.sweeps = get<std::int64_t>(header, 48);
     return get<std::uint32_t>(header, 12);
@@ -145,22 +147,22 @@ std::vector<std::byte> ProductFile::entry_at(std::uint64_t offset, std::size_t b
 
 void ProductFile::recall(const ProductKey& key, double part, std::span<double> image) {
     const std::size_t marks = key.marks.size() * sizeof(double), numbers = image.size_bytes();
-    if (settled_ - next_ < kEntryHead) throw ReplayDiverged("the products end in the middle of one");
+    if (settled_ - next_ < kEntryHead) throw ReplayDiverged("the file ends in the middle of a product");
     const std::vector<std::byte> head = entry_at(next_, kEntryHead);
     const auto operands = get<std::int64_t>(head, 16);
     if (operands != 0 && operands != static_cast<std::int64_t>(image.size()))
-        throw ReplayDiverged("it asks for a product of other right-hand sides");
+        throw ReplayDiverged("the solve asks for a product with other right-hand sides");
     const std::size_t of_operand = static_cast<std::size_t>(operands) * sizeof(double);
     const std::size_t bytes = kEntryHead + marks + of_operand + numbers + kEntryTail;
-    if (settled_ - next_ < bytes) throw ReplayDiverged("it asks for a product of more right-hand sides than was kept");
+    if (settled_ - next_ < bytes) throw ReplayDiverged("the solve asks for a product with more right-hand sides");
     const std::vector<std::byte> entry = entry_at(next_, bytes);
     ProductKey kept{.columns = get<std::int64_t>(entry, 0), .accuracy = get<double>(entry, 8), .marks = key.marks};
-    if (kept.columns != key.columns) throw ReplayDiverged("it asks for a product of other right-hand sides");
+    if (kept.columns != key.columns) throw ReplayDiverged("the solve asks for a product with other right-hand sides");
     if (get<std::uint32_t>(entry, bytes - kEntryTail) != sum_of(std::span(entry).first(bytes - kEntryTail))) {
         throw ReplayDiverged(file_ + ": the product at byte " + std::to_string(next_) + " is corrupted");
     }
     std::memcpy(kept.marks.data(), entry.data() + kEntryHead, marks);
-    if (!same(kept, key, part)) throw ReplayDiverged("it takes other steps than the one that was kept");
+    if (!same(kept, key, part)) throw ReplayDiverged("the solve takes other steps than the one that was kept");
     operand_.resize(static_cast<std::size_t>(operands));
     // An operand that was not kept has no memory, and memcpy must not receive a null pointer.
     std::copy_n(entry.data() + kEntryHead + marks, of_operand, reinterpret_cast<std::byte*>(operand_.data()));
