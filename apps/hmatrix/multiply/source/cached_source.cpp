@@ -153,38 +153,15 @@ void CachedSource::make_slots(std::int64_t slot_bytes) {
 }
 
 void CachedSource::begin(const Sweep& sweep) {
-    sweep_ = sweep;
-    position_ = 0;
+    order_.begin(sweep);
     for (Slot& slot : slots_) slot.in_use = false;  // a sweep that failed may have left batches taken
-    const auto places = [&](std::span<const std::int64_t> order) {
-        std::vector<std::int64_t> made(file_.head().batches, -1);
-        for (std::size_t i = 0; i < order.size(); ++i) made[order[i]] = static_cast<std::int64_t>(i);
-        return made;
-    };
-    place_now_ = places(sweep.order);
-    place_next_ = places(sweep.next);
     read_ahead();
 }
 
 // Whether this sweep needs more of a batch than its pinned part.
 bool CachedSource::passes_through(std::int64_t batch) const noexcept {
     return batch >= pinned_batches_ &&
-           file_.prefix_bytes(batch, sweep_.tiers) > file_.prefix_bytes(batch, options_.pinned_tiers);
-}
-
-// The batch that will be taken `steps` takes from now; -1 if the sweep does not say.
-std::int64_t CachedSource::upcoming(std::int64_t steps) const noexcept {
-    const std::int64_t at = position_ + steps;
-    const auto now = static_cast<std::int64_t>(sweep_.order.size());
-    if (at < now) return sweep_.order[at];
-    return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
-}
-
-// Takes until a batch is next needed; -1 if the sweep does not say.
-std::int64_t CachedSource::steps_until(std::int64_t batch) const noexcept {
-    if (place_now_[batch] >= position_) return place_now_[batch] - position_;
-    const auto now = static_cast<std::int64_t>(sweep_.order.size());
-    return place_next_[batch] >= 0 ? now - position_ + place_next_[batch] : -1;
+           file_.prefix_bytes(batch, order_.tiers()) > file_.prefix_bytes(batch, options_.pinned_tiers);
 }
 
 int CachedSource::steps_ahead() const noexcept {
@@ -192,7 +169,7 @@ int CachedSource::steps_ahead() const noexcept {
 }
 
 bool CachedSource::wanted_soon(std::int64_t batch) const noexcept {
-    const std::int64_t steps = steps_until(batch);
+    const std::int64_t steps = order_.steps_until(batch);
     return steps >= 0 && steps <= steps_ahead();
 }
 
@@ -253,7 +230,7 @@ void CachedSource::start_read(std::span<const Wanted> wanted) {
     for (const auto& [slot, batch] : wanted) {
         leave(*slot);
         slot->region.begin = slot_begin(batch);
-        const std::int64_t bytes = slot_part(batch, sweep_.tiers);
+        const std::int64_t bytes = slot_part(batch, order_.tiers());
         const auto offset = static_cast<std::uint64_t>(file_.tables().batches[batch].offset + slot->region.begin);
         ranges.push_back({&file_.file(), offset, slot->region.memory, static_cast<std::uint64_t>(bytes)});
         read->bytes += bytes;
@@ -272,7 +249,7 @@ void CachedSource::start_read(std::span<const Wanted> wanted) {
     for (const auto& [slot, batch] : wanted) {
         slot->read = read;
         slot->reading = true;
-        slot->tiers = sweep_.tiers;
+        slot->tiers = order_.tiers();
         slot->batch = batch;
         slot_of_[batch] = slot;
     }
@@ -326,12 +303,12 @@ std::vector<CachedSource::Wanted> CachedSource::choose_ahead() {
     std::vector<Wanted> wanted;
     std::optional<std::vector<Slot*>> victims;
     for (int step = 0; step <= steps_ahead(); ++step) {
-        const std::int64_t batch = upcoming(step);
-        if (batch < 0) break;                           // the sweep does not say what comes then
-        const bool first = steps_until(batch) == step;  // a batch may come in this sweep and the next
+        const std::int64_t batch = order_.upcoming(step);
+        if (batch < 0) break;                                  // the sweep does not say what comes then
+        const bool first = order_.steps_until(batch) == step;  // a batch may come in this sweep and the next
         if (!first || !passes_through(batch)) continue;
         Slot* slot = slot_of_[batch];
-        if (slot != nullptr && (slot->reading || slot->in_use || slot->tiers >= sweep_.tiers)) continue;
+        if (slot != nullptr && (slot->reading || slot->in_use || slot->tiers >= order_.tiers())) continue;
         if (slot == nullptr) {
             if (!victims) victims = victims_ahead();
             if (victims->empty()) break;
@@ -349,7 +326,7 @@ void CachedSource::read_ahead() {
     if (slots_.empty()) return;
     const std::vector<Wanted> all = choose_ahead();
     for (std::span<const Wanted> left = all; !left.empty();) {
-        const std::int64_t steps = steps_until(left.front().batch);
+        const std::int64_t steps = order_.steps_until(left.front().batch);
         const std::size_t some = steps == 0 ? 1 : std::min(left.size(), together_);
         if (some < together_ && steps > steps_ahead() / 2) return;
         start_read(left.first(some));
@@ -360,13 +337,13 @@ void CachedSource::read_ahead() {
 // Returns the slot with all tiers of this sweep. Reads the batch, or waits for its read, if necessary.
 CachedSource::Slot& CachedSource::fetch(std::int64_t batch) {
     Slot* slot = slot_of_[batch];
-    if (slot != nullptr && !slot->reading && slot->tiers >= sweep_.tiers) {
-        counts_.bytes_hit += file_.prefix_bytes(batch, sweep_.tiers);
+    if (slot != nullptr && !slot->reading && slot->tiers >= order_.tiers()) {
+        counts_.bytes_hit += file_.prefix_bytes(batch, order_.tiers());
         return *slot;
     }
-    counts_.bytes_hit += file_.prefix_bytes(batch, std::min(options_.pinned_tiers, sweep_.tiers));
+    counts_.bytes_hit += file_.prefix_bytes(batch, std::min(options_.pinned_tiers, order_.tiers()));
     if (slot != nullptr && slot->reading) finish_read(*slot);
-    if (slot == nullptr || slot->tiers < sweep_.tiers) {
+    if (slot == nullptr || slot->tiers < order_.tiers()) {
         if (slot == nullptr) slot = &slot_for_now();
         const Wanted now{slot, batch};
         start_read({&now, 1});
@@ -378,20 +355,20 @@ CachedSource::Slot& CachedSource::fetch(std::int64_t batch) {
 BatchView CachedSource::take(std::int64_t batch) {
     ++takes_;
     ++counts_.batches_taken;
-    counts_.bytes_taken += file_.prefix_bytes(batch, sweep_.tiers);
+    counts_.bytes_taken += file_.prefix_bytes(batch, order_.tiers());
     Slot* slot = nullptr;
     if (passes_through(batch)) {
         slot = &fetch(batch);
         slot->in_use = true;
         slot->used = takes_;
     } else {
-        counts_.bytes_hit += file_.prefix_bytes(batch, sweep_.tiers);
+        counts_.bytes_hit += file_.prefix_bytes(batch, order_.tiers());
     }
-    ++position_;
+    order_.advance();
     read_ahead();
     const BatchRecord& record = file_.tables().batches[batch];
     BatchView view;
-    for (int tier = 0; tier < sweep_.tiers; ++tier) {
+    for (int tier = 0; tier < order_.tiers(); ++tier) {
         // A batch without a slot has no bytes in tiers that are not pinned. The product does not read through these
         // pointers.
         const bool in_slot = slot != nullptr && tier >= options_.pinned_tiers;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "hmatrix/file/reader.hpp"
-#include "hmatrix/multiply/source/source.hpp"
+#include "hmatrix/multiply/source/sweep_order.hpp"
 #include "hmatrix/multiply/verifier.hpp"
 #include "hmatrix/threads/workers.hpp"
 #include "penstock/context.hpp"
@@ -78,8 +78,6 @@ class CachedSource final : public BatchSource {
     void load_pinned();
     void make_slots(std::int64_t slot_bytes);
     bool passes_through(std::int64_t batch) const noexcept;
-    std::int64_t upcoming(std::int64_t steps) const noexcept;
-    std::int64_t steps_until(std::int64_t batch) const noexcept;
     int steps_ahead() const noexcept;
     bool wanted_soon(std::int64_t batch) const noexcept;
     static bool goes_later(const Slot* one, const Slot* other) noexcept;
@@ -108,10 +106,7 @@ class CachedSource final : public BatchSource {
     std::size_t together_ = 1;    // how many batches one transfer reads ahead
     std::vector<Slot*> slot_of_;  // for each batch; null: no slot holds it
     Verifier verifier_;
-    Sweep sweep_;
-    std::int64_t position_ = 0;             // in sweep_.order: the next batch to be taken
-    std::vector<std::int64_t> place_now_;   // for each batch its position in sweep_.order; -1: not in it
-    std::vector<std::int64_t> place_next_;  // the same for sweep_.next
+    SweepOrder order_;
     std::uint64_t takes_ = 0;
     SourceCounts counts_;
 };

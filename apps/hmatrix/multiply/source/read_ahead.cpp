@@ -9,26 +9,17 @@
 namespace penstock::hmatrix {
 
 void ReadAhead::begin(const Sweep& sweep) {
-    sweep_ = sweep;
-    position_ = 0;
+    order_.begin(sweep);
     for (Place& place : places_) {
         if (place.state == State::taken || place.state == State::wanted) place.state = State::free;
     }
     want();
 }
 
-std::int64_t ReadAhead::upcoming(std::int64_t steps) const noexcept {
-    const std::int64_t at = position_ + steps;
-    const auto now = static_cast<std::int64_t>(sweep_.order.size());
-    if (at < now) return sweep_.order[at];
-    return at - now < static_cast<std::int64_t>(sweep_.next.size()) ? sweep_.next[at - now] : -1;
-}
-
 // Takes until `batch` is needed, at most places(): a larger number makes no difference.
 std::int64_t ReadAhead::steps_until(std::int64_t batch) const noexcept {
-    std::int64_t steps = 0;
-    while (steps < places() && upcoming(steps) != batch) ++steps;
-    return steps;
+    const std::int64_t steps = order_.steps_until(batch);
+    return steps < 0 ? places() : std::min(steps, places());
 }
 
 ReadAhead::Place* ReadAhead::find(std::int64_t batch) noexcept {
@@ -53,14 +44,14 @@ ReadAhead::Place* ReadAhead::place_for(std::int64_t steps) noexcept {
     return found;
 }
 
-void ReadAhead::want(Place& place, std::int64_t batch) const { place = {batch, sweep_.tiers, State::wanted, nullptr}; }
+void ReadAhead::want(Place& place, std::int64_t batch) const { place = {batch, tiers(), State::wanted, nullptr}; }
 
 void ReadAhead::want() {
     for (std::int64_t step = 0; step < places(); ++step) {
-        const std::int64_t batch = upcoming(step);
+        const std::int64_t batch = order_.upcoming(step);
         if (batch < 0) return;
         Place* place = find(batch);
-        if (place != nullptr && (place->state != State::ready || place->tiers >= sweep_.tiers)) continue;
+        if (place != nullptr && (place->state != State::ready || place->tiers >= tiers())) continue;
         if (place == nullptr) place = place_for(step);
         if (place == nullptr) return;
         want(*place, batch);
@@ -87,7 +78,7 @@ std::int64_t ReadAhead::ready(std::int64_t batch) {
     want();
     const Place* const place = find(batch);
     const auto taken = [](const Place& one) { return one.state == State::taken; };
-    if (upcoming(0) != batch || (place != nullptr && taken(*place))) {
+    if (order_.upcoming(0) != batch || (place != nullptr && taken(*place))) {
         throw Error(ErrorCode::internal, "take a batch",
                     "batch " + std::to_string(batch) + " is taken out of order, or again",
                     "take the batches in the order of the sweep and give them back");
@@ -108,7 +99,7 @@ void ReadAhead::take(std::int64_t place) {
         std::rethrow_exception(std::exchange(at.failure, nullptr));
     }
     at.state = State::taken;
-    ++position_;
+    order_.advance();
     want();
 }
 

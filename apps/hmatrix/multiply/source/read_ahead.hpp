@@ -9,7 +9,7 @@
 #include <exception>
 #include <vector>
 
-#include "hmatrix/multiply/source/source.hpp"
+#include "hmatrix/multiply/source/sweep_order.hpp"
 
 namespace penstock::hmatrix {
 
@@ -18,7 +18,7 @@ class ReadAhead {
     explicit ReadAhead(std::int64_t places = 0) : places_(static_cast<std::size_t>(places)) {}
 
     std::int64_t places() const noexcept { return static_cast<std::int64_t>(places_.size()); }
-    int tiers() const noexcept { return sweep_.tiers; }
+    int tiers() const noexcept { return order_.tiers(); }
 
     // Begins a sweep, and frees the places that a failed sweep left taken.
     void begin(const Sweep& sweep);
@@ -49,13 +49,11 @@ class ReadAhead {
 
     void want();
     void want(Place& place, std::int64_t batch) const;
-    std::int64_t upcoming(std::int64_t steps) const noexcept;
     std::int64_t steps_until(std::int64_t batch) const noexcept;
     Place* find(std::int64_t batch) noexcept;
     Place* place_for(std::int64_t steps) noexcept;
 
-    Sweep sweep_;
-    std::int64_t position_ = 0;
+    SweepOrder order_;
     std::vector<Place> places_;
 };
 
