@@ -220,5 +220,19 @@ TEST(ReadAhead, sweeps_in_any_interleaving_end_with_what_was_fetched) {
     }
 }
 
+TEST(SweepOrder, steps_until_a_batch_lead_to_it_and_to_no_earlier_one) {
+    const Batches now{5, 3, 8, 1}, next{1, 9, 5};
+    SweepOrder order;
+    order.begin({now, next, 2});
+    for (std::size_t taken = 0; taken <= now.size(); ++taken, order.advance()) {
+        for (std::int64_t batch = 0; batch < 12; ++batch) {
+            const std::int64_t steps = order.steps_until(batch);
+            for (std::int64_t step = 0; step < (steps < 0 ? 12 : steps); ++step) EXPECT_NE(order.upcoming(step), batch);
+            if (steps >= 0) EXPECT_EQ(order.upcoming(steps), batch);
+        }
+    }
+    EXPECT_EQ(order.upcoming(3), -1) << "nothing is announced after the next sweep";
+}
+
 }  // namespace
 }  // namespace penstock::hmatrix
