@@ -138,10 +138,14 @@ class Copy:
             name.symlink_to(target)
 
     def _use_core(self, core: Path | None) -> None:
-        if core is not None and self.python.is_dir():
-            for old in self.python.glob("_core*.so"):
-                old.unlink()
-            self._link(self.python / core.name, core)
+        """Links what was built with it, too: the other modules, and the library that all of them load from lib/."""
+        if core is None or not self.python.is_dir():
+            return
+        for old in compiled(self.python):
+            old.unlink()
+        (self.python / "lib").mkdir(exist_ok=True)
+        for built in compiled(core.parent):
+            self._link(self.python / built.relative_to(core.parent), built)
 
     def environment(self) -> dict[str, str]:
         beside = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
@@ -165,7 +169,7 @@ class Copy:
             kind = f"-DCMAKE_BUILD_TYPE=RelWithDebInfo -DPython_EXECUTABLE={sys.executable}"
             self._must(f"cmake -S . -B build/dev -G Ninja {on} {kind}")
         self._must(f"cmake --build build/dev --target {' '.join(targets)}")
-        built = sorted((self.folder / "build/dev/bindings/python").glob("_core*.so"))
+        built = sorted((self.folder / "build/dev/python/penstock").glob("_core*.so"))
         self._use_core(built[0] if "_core" in targets else self.options.core)
 
     def _must(self, command: str) -> None:
@@ -326,6 +330,11 @@ def wrong_texts(mutations: list[Mutation], tree: Path) -> int:
             wrong += 1
             print(f"WRONG    {mutation.name}\n    {error}")
     return wrong
+
+
+def compiled(package: Path) -> list[Path]:
+    """The compiled files of a package: its modules and libpenstock."""
+    return sorted([*package.glob("_*.so"), *package.glob("lib/libpenstock.so.0")])
 
 
 def built_core(tree: Path) -> Path | None:

@@ -1,15 +1,23 @@
-# Install rules: headers, libpenstock.so (target penstock::penstock, the C ABI), libpenstock.a (target penstock::cpp,
-# the C++ API), the CMake package and penstock.pc.
+# Install rules: headers, libpenstock.so (target penstock::penstock, for C and C++), libpenstock.a (target
+# penstock::cpp, for C++), the CMake package and penstock.pc.
 include(CMakePackageConfigHelpers)
 set(PENSTOCK_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
 
 install(FILES ${PROJECT_SOURCE_DIR}/include/penstock.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT development FILES_MATCHING PATTERN "*.hpp")
+if(PENSTOCK_PYTHON)  # a wheel contains no links: for -lpenstock a linker script names the library
+  set(link NAMELINK_SKIP)
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/wheel/libpenstock.so "INPUT(libpenstock.so.0)\n")
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/wheel/libpenstock.so DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT development)
+else()
+  set(link NAMELINK_COMPONENT development)
+endif()
 install(TARGETS penstock_shared EXPORT penstockTargets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development NAMELINK_COMPONENT development)
-if(NOT PENSTOCK_PYTHON)  # a wheel contains the C library and all headers but not the static archive
-  install(FILES $<TARGET_FILE:penstock> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development ${link})
+if(NOT PENSTOCK_PYTHON)  # a wheel contains one library and no archive
+  install(FILES $<TARGET_FILE:penstock_static> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
   if(TARGET penstock-cufile-probe)  # beside the library, which searches for it there
     install(TARGETS penstock-cufile-probe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT development)
   endif()

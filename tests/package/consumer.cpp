@@ -1,4 +1,4 @@
-// A program that uses only the installed C++ headers and libpenstock.a: it reads a file through the library.
+// A program that uses only the installed C++ headers and a library, static or shared: it reads a file through it.
 #include <array>
 #include <cstdio>
 #include <penstock/context.hpp>

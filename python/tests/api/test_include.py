@@ -16,6 +16,7 @@ import penstock as ps
 
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 LIMIT_S = 240
+WITHOUT = ("include", "libpenstock.so", "cmake", "pkgconfig", "share", "__pycache__")
 
 HOST_PROGRAM = """
 #include <penstock/ondevice/stored_array.hpp>
@@ -119,6 +120,22 @@ def test_a_c_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
     assert (tmp_path / "snapshot.bin").stat().st_size == 8 << 20
 
 
+def test_a_cpp_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
+    """It links the library that the Python module links: the package has one."""
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler")
+    source = EXAMPLES.parent / "tests" / "package" / "consumer.cpp"
+    command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-o", tmp_path / "consumer", source]
+    done = compiled([*command, *asked("--cflags", "--libs")])
+    assert done.returncode == 0, done.stderr
+    ran = subprocess.run([tmp_path / "consumer", source], capture_output=True, text=True, timeout=LIMIT_S)
+    assert ran.returncode == 0 and '"paths"' in ran.stdout, ran.stdout + ran.stderr
+    for module in sorted(Path(ps.get_library_dir()).parent.glob("_*.so")):
+        needed = compiled(["readelf", "-d", module]).stdout
+        assert "[libpenstock.so.0]" in needed and "[$ORIGIN/lib]" in needed, needed
+
+
 def test_a_fortran_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
     compiler = shutil.which("gfortran")
     if compiler is None:
@@ -152,9 +169,9 @@ def test_all_of_config_is_there_and_python_says_the_same() -> None:
 
 @pytest.mark.parametrize("option", ["--cflags", "--libs", "--rpath", "--fortran", "--cmake-dir", "--pkg-config-dir"])
 def test_an_installation_without_them_says_what_to_do(option: str, tmp_path: Path) -> None:
-    """The package without its folders, as in a source tree."""
+    """The package without what compilers need, as in a source tree: of lib/ the library alone is left."""
     package, bare = Path(ps.__file__).parent, tmp_path / "penstock"
-    shutil.copytree(package, bare, ignore=shutil.ignore_patterns("include", "lib*", "share", "__pycache__", "suites"))
+    shutil.copytree(package, bare, ignore=shutil.ignore_patterns(*WITHOUT))
     if not list(bare.glob("_core*.so")):
         pytest.skip("the module is built elsewhere")
     ran = run_penstock("config", option, env={"PYTHONPATH": str(tmp_path)})
