@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from penstock._text import bytes_text, one_line, rate_text, seconds_text
 
 Step = Callable[[int, int, str], None]  # (done, total, what)
 WIDTH = 120  # of tables that go to a file
+LINE_SECONDS = 2.0  # between two lines of progress where no bar can be drawn
 
 
 def json_object(fields: dict[str, Any]) -> None:
@@ -26,11 +28,34 @@ def wants_progress() -> bool:
     return forced != "0" if forced else sys.stderr.isatty()
 
 
+def _is_dumb() -> bool:
+    """A terminal (or a log) that cannot move its cursor: a bar would show nothing there."""
+    return os.environ.get("TERM", "") in ("", "dumb", "unknown")
+
+
+def _line_writer() -> Callable[[str], None]:
+    """A function that writes a line to stderr: at once the first time, then one in `LINE_SECONDS` at most."""
+    next_at = 0.0
+
+    def write(text: str) -> None:
+        nonlocal next_at
+        if time.monotonic() >= next_at:
+            next_at = time.monotonic() + LINE_SECONDS
+            sys.stderr.write(text + "\n")
+            sys.stderr.flush()
+
+    return write
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Progress | None]:
     """Yields a function (done_bytes, total_bytes), or None where no terminal shows it."""
     if not wants_progress():
         yield None
+        return
+    if _is_dumb():
+        write = _line_writer()
+        yield lambda done, total: write(f"{what}: {bytes_text(done)} of {bytes_text(total)}")
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -47,6 +72,10 @@ def steps(name: str) -> Iterator[Step]:
     """Yields a function (done, total, what) that tells where a run of steps is: on a terminal."""
     if not wants_progress():
         yield lambda done, total, what: None
+        return
+    if _is_dumb():
+        write = _line_writer()
+        yield lambda done, total, what: write(f"{name}: {what}, {done} of {total or '?'}")
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -28,8 +28,11 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Context("host", profile=None) as context, Workspace(context, folder, SIZE) as place:
         place.make(place.source)
         place.make(place.target)
-        found = Calibration(context, place, 4, lambda *_: None).run()
-        text = profile_text(context, folder, found)
+        for seconds in (4, 16, 64):  # the first is enough where nothing else runs
+            found = Calibration(context, place, seconds, lambda *_: None).run()
+            text = profile_text(context, folder, found)
+            if "\nread," in text and "\nwrite," in text:
+                break
     (folder / "here.csv").write_text(text)
     return folder / "here.csv"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import signal
 import subprocess
 import time
@@ -118,3 +119,10 @@ def test_interrupted_read(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert err == "penstock: interrupted\n"
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown", ""])
+def test_a_terminal_that_cannot_draw_a_bar_gets_lines(penstock: Run, tmp_path: Path, term: str) -> None:
+    ran = penstock("write", tmp_path / "a", "--bytes", "8MiB", env={"PENSTOCK_PROGRESS": "1", "TERM": term})
+    assert ran.code == 0 and "\x1b" not in ran.err
+    assert re.fullmatch(r"(write .*/a: .* of 8(\.0+)? MiB\n)+", ran.err), ran.err
