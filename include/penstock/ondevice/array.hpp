@@ -1,5 +1,5 @@
-// A stored array that a GPU thread reads and writes as if it were in memory, over data of any size: a view over a page
-// cache. Several arrays share one cache, told apart by the array number in the key.
+// A stored array that a GPU thread reads and writes as if it were in memory: a view over a page cache, for data of any
+// size. Several arrays share one cache; the number in the key tells them apart.
 //
 // An index past the end, and a store to an array that is read only, are statuses and touch nothing. A read never makes
 // a page dirty. Items never straddle pages: an item's size divides the page's.
@@ -18,19 +18,18 @@ struct Run {
 template <class T, class Cache>
 class Array {
   public:
-    // `status`, when given, takes the first failure of operator[], which can return none; its word is shared by
-    // callers.
+    // `status`, if given, takes the first failure of operator[], which cannot return one. Callers share its word.
     struct Options {
-        u32 number;  // of the array, which the store knows
+        u32 number;  // by which the store knows the array
         u64 items;
         u64 wait_ns;  // the longest one operation waits for a page
         bool writable;
         int* status;
     };
 
-    // The cache stays where it is while the array is used.
+    // Requires: the cache stays where it is while the array is used.
     PENSTOCK_ONDEVICE Array(const Cache& cache, const Options& options)
-        : quick_(cache), cache_(&cache), options_(options) {}
+        : quick_(cache.hits()), cache_(&cache), options_(options) {}
     PENSTOCK_ONDEVICE ~Array() {
         if (hits_ != 0) Cache::Platform::tick(&quick_.own_counts().tally.hits, u64{hits_});
     }
@@ -60,22 +59,22 @@ class Array {
         });
     }
 
-    // All callers of a team, `member` of `members`, ask for the same items, and each copies its share of every page.
-    // The team waits for itself before it reads what others copied.
+    // Copies items by a team: all callers, `member` of `members`, ask for the same items, and each copies its share of
+    // every page. The team synchronises itself before a member reads what others copied.
     PENSTOCK_ONDEVICE Status load_tile(const Run& run, T* to, u32 member, u32 members) const {
         return each_page(run, false, [&](T* items, u64 done, u64 count) {
             for (u64 item = member; item < count; item += members) to[done + item] = items[item];
         });
     }
 
-    // Calls `use(items, done, count)` with the items where they lie in the cache, page by page: no copy. The items are
-    // there until it returns.
+    // Calls `use(items, done, count)` with the items where they lie in the cache, page by page, without a copy. The
+    // items stay there until `use` returns.
     template <class Use>
     PENSTOCK_ONDEVICE Status visit_tile(const Run& run, const Use& use) const {
         return each_page(run, false, [&](const T* items, u64 done, u64 count) { use(items, done, count); });
     }
 
-    // Rows of `row_items` items, of which `rows[member]`, `rows[member + members]`, ... are the caller's.
+    // Rows of `row_items` items. The caller copies `rows[member]`, `rows[member + members]`, ...
     struct Rows {
         const u64* rows;
         u64 count;
@@ -106,7 +105,7 @@ class Array {
         return first;
     }
 
-    // array[i] as a value: a failed load gives T{} and a failed store does nothing, and Options::status tells.
+    // array[i] as a value. A failed load gives T{}, a failed store does nothing, and Options::status takes the failure.
     class Item {
       public:
         PENSTOCK_ONDEVICE Item(const Array& array, u64 index) : array_(array), index_(index) {}
@@ -133,15 +132,15 @@ class Array {
         return run.first <= options_.items && run.items <= options_.items - run.first;
     }
 
-    // A page, and what became of the call for it: `here` where all who called together have their pages.
+    // A page, and how the call for it ended. `here`: all lanes that called together have their pages.
     struct Asked {
         Lanes all, group;
         u64 key;
         u32 frame;
         bool here;
     };
-    // Hits are counted in the thread and added up at the end: even one that nobody waits for is slow where all count at
-    // once.
+    // Counts hits in the thread, and the destructor adds them up: even an addition that no thread waits for is slow if
+    // all threads make one at each hit.
     PENSTOCK_ONDEVICE Asked ask(u64 page) const {
         Asked asked{Cache::Platform::active(), 0, key_of(options_.number, page), kNoFrame, false};
         const auto found_one = [&] {
@@ -152,7 +151,8 @@ class Array {
     }
     PENSTOCK_ONDEVICE T* items_of(u32 frame) const { return reinterpret_cast<T*>(quick_.bytes_of(frame)); }
 
-    // Calls `use(items)` with the items of a page, held meanwhile. What is slow and rare lies in memory of its own.
+    // Calls `use(items)` with the items of a page, and holds the page meanwhile. `rounds` is for what is slow and rare,
+    // and lies in memory.
     template <class Use>
     PENSTOCK_ONDEVICE Status with_asked(const Asked& asked, bool stores, const Use& use) const {
         u32 frame = asked.frame;
@@ -171,8 +171,8 @@ class Array {
         }
     }
 
-    // The same for a `use` that is short, and whose lanes stay together: it is there twice, so that nothing of what
-    // waits is in the way of a hit.
+    // with_asked for a `use` that is short and whose lanes stay together. The compiler makes `use` twice, so that a hit
+    // does not pass through the code that waits.
     template <class Use>
     PENSTOCK_ONDEVICE Status with_short(u64 page, const Use& use) const {
         const Asked asked = ask(page);
@@ -182,10 +182,10 @@ class Array {
         return Status::ok;
     }
 
-    // Items of a page as a power of two: items and pages are both, and divisions are slow.
+    // The base-2 logarithm of a page's items, because divisions are slow. Both sizes are powers of two.
     PENSTOCK_ONDEVICE u32 item_shift() const { return lowest(static_cast<u32>(quick_.page_bytes / sizeof(T))); }
 
-    // Calls `use(items, done, count)` with the items of each page in turn, held meanwhile.
+    // Calls `use(items, done, count)` with the items of each page in turn, and holds that page meanwhile.
     template <class Use>
     PENSTOCK_ONDEVICE Status each_page(const Run& run, bool stores, const Use& use) const {
         if (!inside(run)) return Status::out_of_range;
@@ -212,7 +212,7 @@ class Array {
 
     static_assert((sizeof(T) & (sizeof(T) - 1)) == 0 && sizeof(T) <= 512, "an item may not straddle pages");
 
-    typename Cache::Quick quick_;
+    typename Cache::Hits quick_;
     const Cache* cache_;
     Options options_;
     mutable u32 hits_ = 0;

@@ -10,21 +10,22 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr u64 kSlotMemory = 64 * kMiB;   // page-locked, of the mailbox
+constexpr u64 kSlotMemory = 64 * kMiB;   // the mailbox's page-locked memory
 constexpr u32 kSlotsMax = 4096;          // more add nothing: the link is full long before
-constexpr u32 kThreadsMax = 12;          // that are taken unasked
+constexpr u32 kThreadsMax = 12;          // the most that the cache takes by itself
 constexpr u32 kThreadsAskedMax = 256;    // more would only wait for each other
-// Of a write, at least; or a quarter of the pages on probation: of more, fewer neighbours are in the cache at one time.
+// The workers of a write: so many, or a quarter of the pages on probation if that is more. With more workers, fewer
+// neighbours would be in the cache at one time.
 constexpr u32 kWriters = 64;
-constexpr u32 kManyWorkers = 1024;       // that even a cache with a smaller probation part may have
+constexpr u32 kManyWorkers = 1024;       // allowed even if the probation part is smaller
 constexpr u32 kFlushTurns = 30;          // at most: see write_back
-constexpr u32 kStripes = 256;            // of counts: a power of two, more than a GPU has multiprocessors
+constexpr u32 kStripes = 256;            // stripes of counts: a power of two, more than a GPU has multiprocessors
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "make a page cache", cause, advice);
 }
 
-// What a cache had of such a file's new bytes could never leave it.
+// Refuses a file that cannot be written back: bytes stored to its pages could never leave the cache.
 [[noreturn]] void refuse_to_write(const FileHandle& file, const std::string& not_mapped) {
     ErrorInfo info;
     info.code = ErrorCode::unsupported;
@@ -63,7 +64,7 @@ u32 service_threads(const FileCacheOptions& options, u32 slots) {
     return std::min(wanted, slots);
 }
 
-// Pages that are not pinned, through which everything else comes: enough for what is under way at a time.
+// How many pages must stay unpinned. All others come through them, so they must do for what is under way at a time.
 u32 unpinned(const CacheShape& shape) {
     constexpr u64 kPages = 256, kBytes = 8 * kMiB;
     const u64 enough = std::max(kPages, kBytes / shape.page_bytes);
@@ -72,8 +73,8 @@ u32 unpinned(const CacheShape& shape) {
 
 using Company = CacheLanes::Company;
 
-// Others' calls go on beside what moves bytes, as beside a kernel that does, and beside what takes a word in one step.
-// What changes which pages may go, and what gives an answer about all of them, would find them in use.
+// Whether other calls may run beside this task. They may, if the task moves bytes, as a user's kernel does, or changes
+// a word in one step. A task that changes which pages may go, or answers for all pages, would find pages in use.
 Company company_of(CacheTask task) noexcept {
     switch (task) {
         case CacheTask::gather:
@@ -86,8 +87,8 @@ Company company_of(CacheTask task) noexcept {
     }
 }
 
-// Short work is over before a thread that sleeps would be woken, which takes as long again; long work leaves the core
-// to others. The threads of the service may want it too.
+// Waits for the event: at first it spins, because waking a thread that sleeps takes as long as short work; then it
+// sleeps, so that others have the core, the service's threads among them.
 void wait_for(Event& event) {
     constexpr std::chrono::microseconds kShort{200};
     const auto end = penstock::Clock::now() + kShort;
@@ -100,7 +101,8 @@ void wait_for(Event& event) {
     }
 }
 
-// Counters, to which calls beside this one go on adding: threads of the host one by one, so they are read so.
+// Reads counters to which other calls go on adding. Threads of the host add to each word by itself, so this reads word
+// by word.
 template <class T>
 std::vector<T> words_of(const DmaBlock& from) {
     static_assert(sizeof(T) % sizeof(u64) == 0);
@@ -149,7 +151,7 @@ FileCache::~FileCache() {
     settle.task = CacheTask::settle;
     try {
         run(0, settle);
-    } catch (...) {  // a broken device has nothing in flight any more
+    } catch (...) {  // a device that fails here has nothing in flight any more
     }
 }
 
@@ -177,16 +179,13 @@ void FileCache::make_refs(const std::vector<FileSet>& arrays) {
     files_ = own_.allocate(table.size() * sizeof(StoredFile));
     own_.write(files_, table.data(), table.size() * sizeof(StoredFile));
     StoredCache cache{};
-    cache.pool = pool_of<Native>(shape_, states_.data);
-    cache.pool.chosen = options_.replacement;
-    cache.bytes = data_.data;
-    cache.page_bytes = shape_.page_bytes;
-    cache.store = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(arrays.size()),
-                   shape_.page_bytes};
+    cache.hits() = {pool_of<Native>(shape_, states_.data), data_.data, shape_.page_bytes,
+                    reinterpret_cast<CacheCounts*>(counts_.data), kStripes - 1};
+    cache.hits().pool.chosen = options_.replacement;
+    cache.store() = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(arrays.size()),
+                     shape_.page_bytes};
     cache.quota = quota_;
     cache.together = together_of(shape_.frames, quota_);
-    cache.counts = reinterpret_cast<CacheCounts*>(counts_.data);
-    cache.count_mask = kStripes - 1;
     for (u32 i = 0; i < refs.size(); ++i) {
         refs[i].cache = cache;
         refs[i].number = i;
@@ -201,12 +200,12 @@ void FileCache::make_refs(const std::vector<FileSet>& arrays) {
 
 const StoredRef* FileCache::ref(u32 array) const { return reinterpret_cast<const StoredRef*>(refs_.data) + array; }
 
-// What the device has at `from`, to the lane's answers, in its place on the lane's stream: the one wait for it is also
-// the one for what was queued before.
+// Copies the device's bytes at `from` to the lane's answers, on the lane's stream behind what was queued before. So one
+// wait is enough for both.
 void FileCache::fetch(CacheLane& lane, u8* from, u64 bytes, Then then) const {
     lane.stream->copy(CopyDirection::to_host, lane.answers, from, bytes);
     lane.stream->record(*lane.event);
-    if (then == Then::clear) lane.stream->fill(from, bytes, 0);  // behind the event: nobody waits for it
+    if (then == Then::clear) lane.stream->fill(from, bytes, 0);  // behind the event, so that no thread waits for it
     wait_for(*lane.event);
 }
 
@@ -226,7 +225,7 @@ Status FileCache::take_failure() {
     return failure.status;
 }
 
-// As many as there is work for, and no more than can hold a page each while others have room too.
+// How many workers the work gets: as many as it can use, and no more than can hold a page each while others have room.
 u32 FileCache::workers_for(const CacheWork& work) const {
     u64 useful = 1;
     switch (work.task) {
@@ -239,12 +238,12 @@ u32 FileCache::workers_for(const CacheWork& work) const {
         case CacheTask::write:
             useful = std::min<u64>(work.count / shape_.page_bytes + 2, std::max(kWriters, shape_.probation / 4));
             break;
-        // Each takes neighbours along, for which there should be slots.
+        // Each worker takes neighbours along, and should find slots for them.
         case CacheTask::write_back: useful = std::min(shape_.frames, kManyWorkers); break;
         case CacheTask::format: useful = shape_.frames; break;
         default: break;
     }
-    // Of more misses at once than the probation part holds, some wait for others' pages.
+    // If more misses are under way than the probation part has frames, some of them wait for others' pages.
     const u64 room = std::min(std::max<u64>(1, shape_.frames / 2), std::max<u64>(kManyWorkers, shape_.probation));
     return static_cast<u32>(std::clamp<u64>(useful, 1, std::min<u64>(most_workers_, room)));
 }
@@ -267,7 +266,8 @@ FileCache::Failure FileCache::run_on(CacheLane& lane, u32 array, CacheWork work)
     return failure;
 }
 
-// A GPU has the pages of a mapping pinned: it reads and writes them on when the file has lost them.
+// The failure of an array whose mapped file was cut short, if one was. The GPU's registration pins the mapping's pages,
+// so kernels go on reading and writing them after the file has lost them, and do not notice.
 FileCache::Failure FileCache::cut_short(u32 array) const {
     if (!mapped(array)) return {};
     const auto cut = service_->cut_short(array);
@@ -314,8 +314,9 @@ FileCache::Failure FileCache::flush() {
     return failure;
 }
 
-// Where many warps wait for few slots or a slow disk, a page may not go in its time though others do: then those that
-// are left have another turn, as long as some go in each, but not for ever: a kernel may go on writing other pages.
+// Writes back all dirty pages. If many warps wait for few slots or a slow disk, a page may not go in its time though
+// others do. Then the pages that are left have another turn, as long as some go in each turn, and at most kFlushTurns:
+// a kernel may go on making other pages dirty.
 FileCache::Failure FileCache::write_back(CacheLane& lane) {
     CacheWork work{};
     work.task = CacheTask::write_back;

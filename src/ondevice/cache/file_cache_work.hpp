@@ -1,9 +1,9 @@
-// What the library's own kernels do to stored arrays, for the GPU and for host threads alike: `worker` of `workers`
+// What the library's own kernels do to stored arrays, for the GPU and for host threads alike. `worker` of `workers`
 // does its share; on a GPU a worker is a warp, whose lanes call together.
 //
-// Rows and ranges are bytes: a gather of any type is one of these. The first failure is kept, with the row or page
-// where it happened, and ends its worker's part of the work; the others go on. Lanes of a warp that a branch has left
-// apart may be at different rows: those that copy together are those with one place to copy to.
+// Rows and ranges are bytes, so that one task serves arrays of any type. The outcome keeps the first failure, with its
+// row or page. A failure ends its worker's part of the work; the other workers go on. Lanes of a warp that a branch has
+// left apart may be at different rows: the lanes with the same place to copy to copy together.
 #pragma once
 
 #include "penstock/ondevice/cache_memory.hpp"
@@ -16,9 +16,9 @@ enum class CacheTask : u32 {
     scatter,     // the same from `memory`
     read,        // bytes [first, first + count) to `memory`
     write,       // the same from `memory`
-    prefetch,    // pages [first, first + count), begun: as many as there are slots may be under way at the end
-    pin,         // the same, whose pins were promised; `done` takes how many of its pages each worker pinned
-    unpin,       // the same; with `done`, that many of each worker's
+    prefetch,    // begins pages [first, first + count): as many as there are slots may be under way at the end
+    pin,         // pins these pages, whose pins were promised; `done` takes how many each worker pinned
+    unpin,       // unpins these pages; with `done`, that many of each worker's
     write_back,  // every dirty page
     commit,      // by the first worker
     invalidate,  // pages, by the first worker
@@ -26,23 +26,23 @@ enum class CacheTask : u32 {
     take_back,   // `count` promised pins, by the first worker
     advise,      // the advice `first`, by the first worker
     keep,        // the range of pages that Replacement::pinned_range keeps, by the first worker
-    failure,     // takes that of users' kernels as the outcome, by the first worker, in one step: they go on
-    settle,      // finishes loads that nobody waits for, by the first worker
+    failure,     // takes the failure of users' kernels as the outcome, by the first worker, in one step: they go on
+    settle,      // finishes loads that no caller waits for, by the first worker
     format,      // empties the cache, before its first use
 };
 
-// The first failure, in the device's memory, for exchanges do not work across every link; status ok: none. And what the
-// first worker took by both of the device's clocks, of which one counts waits and the other is understood.
+// The first failure; status ok: none. It lies in the device's memory, because exchanges do not work across every link.
+// Also the time that the first worker took by both of the device's clocks: cycles, which waits are counted in, and ns.
 struct CacheOutcome {
     u32 status;
     u32 reserved;
     u64 where;
     u64 cycles;
     u64 ns;
-    u64 given;  // rows, or pages of a write, that workers have taken on
+    u64 given;  // rows, or pages of a write, that workers have taken
 };
 
-// How long the sync of an array is waited for, which may have far more to do than one page.
+// How long a worker waits for the sync of an array, which may have far more to do than one page.
 PENSTOCK_ONDEVICE u64 sync_wait_ns(u64 wait_ns) {
     constexpr u64 times = 30, most = ~u64{0} >> 1;  // the clock has room above that
     return wait_ns > most / times ? most : wait_ns * times;
@@ -55,7 +55,7 @@ struct CacheWork {
     u64 first;
     u64 count;
     u64 row_bytes;
-    u64 row_limit;  // rows that there are, if fewer than the file has; 0: as many as it has
+    u64 row_limit;  // how many rows there are, if fewer than the file has; 0: as many as it has
     u8* memory;
     u32* done;
     CacheOutcome* outcome;
@@ -65,7 +65,7 @@ template <class P = Native>
 struct CacheWorker {
     const CacheWork& work;
     const StoredCache& cache;
-    const StoredCache::Quick quick;
+    const StoredCache::Hits quick;
     u64 worker;
     u64 workers;
 
@@ -99,7 +99,7 @@ struct CacheWorker {
         }
     }
 
-    // Bytes [at, at + bytes) of the array to or from `memory`.
+    // Moves bytes [at, at + bytes) of the array to or from `memory`.
     PENSTOCK_ONDEVICE Status move(u64 at, u64 bytes, u8* memory, bool stores) const {
         const u64 end = at + bytes;
         while (at < end) {
@@ -156,7 +156,8 @@ struct CacheWorker {
         }
     }
 
-    // A few, so that taking them costs little, and far fewer than a worker's share, so that all end together.
+    // How many rows a worker takes at a time: several, so that taking them costs little; and far fewer than its share,
+    // so that all workers end together.
     PENSTOCK_ONDEVICE u64 rows_at_once() const {
         constexpr u64 most = 8, turns = 16;
         const u64 share = work.count / (workers * turns);
@@ -178,9 +179,9 @@ struct CacheWorker {
         }
     }
 
-    // Who is ready has the next ones. With shares made beforehand, workers that wait fall behind others: rows would
-    // wait for the last of them, and pages that are written would not be in the cache together with those beside them,
-    // and not leave it together. Lanes that a branch has left apart take some for each set of them.
+    // Takes the next rows or pages for a worker that is ready. If shares were made beforehand, workers that wait would
+    // fall behind: rows would wait for the last worker, and a page that is written would not be in the cache, nor leave
+    // it, together with those beside it. Of lanes that a branch has left apart, each set takes some.
     PENSTOCK_ONDEVICE u64 next_given(u64 some) const {
         const Lanes all = P::active();
         u64 first = 0;
@@ -207,10 +208,10 @@ struct CacheWorker {
         const u32 leader = lowest(group);
         if (work.task == CacheTask::pin) return cache.pin_promised(group, key(page), deadline());
         const Status status = P::lane() == leader ? cache.unpin(key(page), 1) : Status::ok;
-        return static_cast<Status>(P::from(group, static_cast<int>(status), leader));
+        return agreed<P>(group, status, leader);
     }
 
-    // Prefetched pages that nobody has used yet are in nobody's way.
+    // Invalidates the range. If pages are busy, it first finishes loads that no caller waits for, such as prefetches.
     PENSTOCK_ONDEVICE Status forget() const {
         const Status status = cache.invalidate(key(work.first), work.count);
         if (status != Status::busy) return status;
@@ -234,7 +235,7 @@ struct CacheWorker {
             case CacheTask::promise: failed(cache.promise_pins(pins), 0); break;
             case CacheTask::take_back: cache.return_pins(pins); break;
             case CacheTask::advise: cache.advise(ref().number, static_cast<Advice>(work.first)); break;
-            case CacheTask::keep: PinnedRange::keep(cache.pool, key(work.first), work.count); break;
+            case CacheTask::keep: PinnedRange::keep(cache.pool(), key(work.first), work.count); break;
             case CacheTask::failure: failed(taken_failure(), 0); break;
             case CacheTask::settle: failed(cache.settle(deadline()), 0); break;
             default: failed(Status::invalid, 0);
@@ -242,14 +243,14 @@ struct CacheWorker {
     }
 };
 
-// The whole share of one worker.
+// Does the whole share of one worker.
 PENSTOCK_ONDEVICE void do_share(const CacheWork& work, u64 worker, u64 workers) {
     const u64 cycles = Native::cycles(), began = Native::now_ns();
     if (work.task == CacheTask::format) {
         const u64 lanes = count(Native::active());
-        format(work.ref->cache.pool, worker * lanes + rank<Native>(Native::active()), workers * lanes);
+        format(work.ref->cache.pool(), worker * lanes + rank<Native>(Native::active()), workers * lanes);
     } else {
-        CacheWorker<Native>{work, work.ref->cache, work.ref->cache, worker, workers}.run();
+        CacheWorker<Native>{work, work.ref->cache, work.ref->cache.hits(), worker, workers}.run();
     }
     if (worker == 0 && Native::lane() == 0) {
         work.outcome->cycles = Native::cycles() - cycles;

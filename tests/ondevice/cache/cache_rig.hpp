@@ -1,8 +1,8 @@
 // For tests: memory for a page cache on the host, and a store whose pages are patterns, with faults, delays and counts.
 //
-// Every word of a page tells its key, its place and a version, so wrong, torn and lost bytes are seen. Loads write
-// plain bytes, so ThreadSanitizer judges the order between a load and every use of the page; write-backs read words one
-// by one, since users may store meanwhile.
+// Every word of a page tells its key, its place and a version, so that tests see wrong, torn and lost bytes. Loads
+// write plain bytes, so ThreadSanitizer judges the order between a load and every use of the page. Write-backs read
+// words one by one, because users may store meanwhile.
 #pragma once
 
 #include <atomic>
@@ -32,14 +32,14 @@ class Disk {
     u64 word(u64 key, u64 place) const { return bytes_[key * words_ + place]; }
 
     std::atomic<u32> loads{0}, puts{0}, commits{0};
-    std::atomic<u32> fail_load_each{0};  // the n-th, 2n-th... fail; 0: none
+    std::atomic<u32> fail_load_each{0};  // the n-th, 2n-th... load fails; 0: none
     std::atomic<u32> fail_put_each{0};
     std::atomic<u32> fail_commit{0};
     std::atomic<u32> pending_tests{0};  // a load is pending this many times before it is done
     std::atomic<u32> stalled{0};        // no load ends
     std::atomic<u32> full{0};           // no load begins
-    std::atomic<u32> slow{0};           // others go on in the middle of a page
-    std::atomic<u32> misused{0};        // two at once asked after one load, or after one that was over
+    std::atomic<u32> slow{0};           // other threads go on in the middle of a page
+    std::atomic<u32> misused{0};        // two callers polled one load at once, or one polled a load that was over
 
     struct Flight {
         std::atomic<u32> live{0}, testers{0};
@@ -94,7 +94,7 @@ class Disk {
         std::memcpy(page + words_ / 2, from + words_ / 2, (words_ - words_ / 2) * 8);
     }
 
-    // Users may store to a page that is written back, and make it dirty again: a race that is meant.
+    // Users may store to a page while it is written back, and then make it dirty again. This race is intended.
 #if defined(__SANITIZE_THREAD__)
     __attribute__((no_sanitize_thread, noinline))
 #endif
@@ -133,16 +133,13 @@ class CacheRig {
     }
 
     Pool<P> pool() { return pool_of<P>(shape_, states_.get()); }
-    // When nobody uses the cache: looking at it is no step of a platform of tests.
+    // Requires: no caller uses the cache. Looking at it this way is no step of a platform of tests.
     Pool<Native> still() { return pool_of<Native>(shape_, states_.get()); }
     const u8* page(u32 frame) const { return static_cast<const u8*>(data_.get()) + u64{frame} * shape_.page_bytes; }
     Cache cache(u32 caller = 0) {
         Cache made;
-        made.pool = pool();
-        made.bytes = static_cast<u8*>(data_.get());
-        made.page_bytes = shape_.page_bytes;
-        made.store = store_;
-        made.counts = &tallies_[caller];
+        made.hits() = {pool(), static_cast<u8*>(data_.get()), shape_.page_bytes, &tallies_[caller]};
+        made.store() = store_;
         made.quota = quota_;
         made.together = together_of(shape_.frames, quota_);
         return made;
@@ -152,13 +149,13 @@ class CacheRig {
         for (const CacheCounts& counts : tallies_) merge<Native>(sum, counts.tally);
         return sum;
     }
-    // References of all pages; without users there are only pins.
+    // The references of all pages. Without users these are pins alone.
     u64 references() {
         u64 sum = 0;
         for (u32 frame = 0; frame < shape_.frames; ++frame) sum += still().frame(frame).state & kReferences;
         return sum;
     }
-    // Frames on the stack, and frames in chains: each frame is in one of them.
+    // Whether each frame is exactly once on a stack or in a chain.
     bool every_frame_is_somewhere_once() {
         std::vector<u32> seen(shape_.frames, 0);
         const auto directory = still().directory;

@@ -1,6 +1,6 @@
-// Page caches over files under many users at once, against what each of them knows: over the service with a machine
-// that has bad days, over a server that loses answers, and as their owner runs them while their files leave the
-// system's cache.
+// Page caches over files under many users at once, checked by what each of them knows: over the service on a system
+// that has bad days, over a server that loses answers, and with their owner at work while the files leave the system's
+// cache.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ void expect_sound(const Users& users) {
     EXPECT_EQ(users.refused, 0u) << words(static_cast<Status>(users.first_refused.load()));
 }
 
-// Two files, the second with a page that is not whole, of which the cache holds a quarter.
+// Two files, the second with a page that is not whole. The cache holds a quarter of them.
 UsersPlan plan_of(u32 page_bytes) {
     UsersPlan plan;
     plan.page_bytes = page_bytes;
@@ -33,7 +33,7 @@ CacheShape quarter(u32 page_bytes) { return shape_of(20, page_bytes); }
 
 class UsersOfFiles : public testing::Test {
   protected:
-    // Array n is in `first_parts` files, then one more for each, in stripes of a page.
+    // Writes array 0 over `first_parts` files, and each further array over one file more, in stripes of a page.
     void write(const UsersPlan& plan, u64 first_parts = 1) {
         for (u64 array = 0; array < plan.files.size(); ++array) {
             const u64 parts = first_parts == 1 ? 1 : first_parts + array;
@@ -53,7 +53,7 @@ class UsersOfFiles : public testing::Test {
     test::TempDirectory directory_;
     std::vector<StripedNames> names_;
     std::vector<std::unique_ptr<OpenedSet>> opened_;
-    std::vector<OpenedFile*> files_;  // of all arrays
+    std::vector<OpenedFile*> files_;  // all arrays' files
     std::vector<FileSet> sets_;
     std::vector<StoredFile> table_;
     RigMemory memory_;
@@ -75,7 +75,7 @@ class UsersOfAService : public UsersOfFiles {
         Rig rig(quarter(plan.page_bytes), store(0), plan.users + 1);
         users.run([&](u32 user) {
             auto cache = rig.cache(user);
-            cache.store = store(user);
+            cache.store() = store(user);
             return cache;
         });
         system_.good();
@@ -87,8 +87,8 @@ class UsersOfAService : public UsersOfFiles {
     }
 };
 
-// Pages smaller than the system's, which come by every way. Were some written past its cache and some through it, one
-// of two in one page of the system's would be lost, and fdatasync says EIO.
+// Pages smaller than the system's come by every way. If some were written past its cache and some through it, one of
+// two in one page of the system's would be lost, and fdatasync would say EIO.
 TEST_F(UsersOfAService, small_pages_by_every_way_while_files_leave_the_systems_cache) {
     const UsersPlan plan = plan_of(512);
     Users users(plan);
@@ -150,7 +150,7 @@ TEST_F(UsersOfAService, the_disk_is_full_now_and_then) {
     EXPECT_GT(system_.injected, 0u);
 }
 
-// Of the server's answers some come after everyone has given up, and a few not before the end.
+// Some of the server's answers come after all callers have given up, and a few not before the end.
 TEST(UsersOfAServer, late_and_lost_answers_are_a_status_and_nothing_is_lost) {
     UsersPlan plan = plan_of(512);
     plan.wait_ms = 15;
@@ -169,7 +169,7 @@ TEST(UsersOfAServer, late_and_lost_answers_are_a_status_and_nothing_is_lost) {
     Users users(plan);
     users.run([&](u32 user) {
         auto cache = rig.cache(user);
-        cache.store = server.store(user);
+        cache.store() = server.store(user);
         return cache;
     });
     EXPECT_GT(users.expected, 0u);
@@ -184,7 +184,7 @@ TEST(UsersOfAServer, late_and_lost_answers_are_a_status_and_nothing_is_lost) {
     EXPECT_TRUE(rig.every_frame_is_somewhere_once());
 }
 
-// A server that drops one write in fifty and says that it was carried out.
+// The server drops one write in fifty and answers ok.
 TEST(UsersOfAServer, control_a_lost_write_is_found) {
     const UsersPlan plan = plan_of(512);
     u32 writes = 0;
@@ -203,8 +203,8 @@ TEST(UsersOfAServer, control_a_lost_write_is_found) {
 // While users' own threads use the cache, its owner flushes and pins, and the files leave the system's cache, so that
 // pages come and go by every source.
 //
-// The users are threads of the host that take pages of the cache's memory themselves, as device code does: on the
-// emulated device, whatever PENSTOCK_TEST_DEVICE names. cache_callers_test.cpp has users that any device serves.
+// The users are threads of the host that take pages of the cache's memory themselves, as device code does. So these
+// tests run on the emulated device, whatever PENSTOCK_TEST_DEVICE names. cache_callers_test.cpp runs on any device.
 class UsersOfACache : public UsersOfFiles {
   protected:
     void run(const UsersPlan& plan, Replacement policy, u64 first_parts = 1) {
@@ -238,7 +238,7 @@ class UsersOfACache : public UsersOfFiles {
         });
         users.run([&](u32 user) {
             StoredCache own = cache.ref(0)->cache;
-            own.store.channel.hint = user;
+            own.store().channel.hint = user;
             return own;
         });
         over = true;

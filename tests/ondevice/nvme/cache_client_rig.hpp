@@ -1,9 +1,9 @@
-// Device code that uses a page cache over NVMe queues, for tests: every word of the namespace has one owner among the
-// lanes of all clients, who alone stores to it and so knows what it holds. The same source by threads of the host, each
-// a warp of one lane, and by warps of a GPU.
+// Device code that uses a page cache over NVMe queues, for tests. Every word of the namespace has one owner among the
+// lanes of all clients, which alone stores to it and so knows what it holds. Threads of the host, each a warp of one
+// lane, and warps of a GPU run the same source.
 //
-// A word tells its place and a version, so bytes of another page, torn ones and lost stores are seen; what is in the
-// namespace at the end, the host compares with the versions.
+// A word tells its place and a version, so its owner sees bytes of another page, torn bytes and lost stores. At the end
+// the host compares the namespace with the versions.
 #pragma once
 
 #include "ondevice/nvme/nvme_rings.hpp"
@@ -19,7 +19,7 @@ struct CacheClientTally {
     u32 uses;
     u32 stores;
     u32 wrong;    // words that are not what their owner stored
-    u32 refused;  // uses that ended in no page
+    u32 refused;  // uses that got no page
 };
 
 enum class CacheClientWork : u32 { format, use, flush };
@@ -32,11 +32,11 @@ struct CacheClientPlan {
     NvmeRingsRef<Native> rings;
     const StoredFile* array;
     u32 clients;
-    u32 lanes;      // of a client
-    u32 witnessed;  // on a GPU: exchanges between lanes tell where they are made
+    u32 lanes;      // that each client has
+    u32 witnessed;  // on a GPU: exchanges between lanes carry their place in the program
     u32 rounds;
     u64 wait_ns;
-    u32* versions;  // of each word; which its owner alone touches
+    u32* versions;  // one for each word; its owner alone touches it
     CacheCounts* counts;
     CacheClientTally* tally;
 };
@@ -50,21 +50,18 @@ class CacheClient {
 
     PENSTOCK_ONDEVICE CacheClient(const CacheClientPlan& plan, u32 client)
         : plan_(plan), self_(client * plan.lanes + P::lane()) {
-        cache_.pool = pool_of<P>(plan.shape, plan.states);
-        cache_.bytes = plan.pages;
-        cache_.page_bytes = plan.shape.page_bytes;
-        // A platform is no part of what its rings hold.
+        cache_.hits() = {pool_of<P>(plan.shape, plan.states), plan.pages, plan.shape.page_bytes, plan.counts + client};
+        // Rings of all platforms hold the same.
         static_assert(sizeof(NvmeRingRef<P>) == sizeof(NvmeRingRef<Native>));
         const auto* const rings = reinterpret_cast<const NvmeRingRef<P>*>(plan.rings.rings);
-        cache_.store = Store{Rings{rings, plan.rings.count, plan.rings.each, 0}, plan.array, 1, plan.shape.page_bytes};
-        cache_.store.channel.hint = client;
-        cache_.counts = plan.counts + client;
+        cache_.store() = {Rings{rings, plan.rings.count, plan.rings.each, 0}, plan.array, 1, plan.shape.page_bytes};
+        cache_.store().channel.hint = client;
         cache_.quota = plan.shape.frames - plan.shape.frames / 4;
         cache_.together = together_of(plan.shape.frames, cache_.quota);
     }
 
     PENSTOCK_ONDEVICE void run() {
-        if (plan_.work == CacheClientWork::format) return format(cache_.pool, self_, plan_.clients * plan_.lanes);
+        if (plan_.work == CacheClientWork::format) return format(cache_.pool(), self_, plan_.clients * plan_.lanes);
         if (plan_.work == CacheClientWork::flush) return flush();
         for (u32 round = 0; round < plan_.rounds; ++round) use(round);
     }
@@ -78,14 +75,14 @@ class CacheClient {
         }
     }
 
-    // Lanes of a warp want pages of their own; who got one gives it back before the others' turn comes.
+    // Lanes of a warp want different pages. A lane that got its page gives it back before the others' turn comes.
     PENSTOCK_ONDEVICE void use(u32 round) const {
         const u64 owners = u64{plan_.clients} * plan_.lanes, words = plan_.array->bytes / sizeof(u64);
         const u64 draw = (u64{round} * 2654435761u + self_ * u64{40503}) * 0x9e3779b97f4a7c15ull >> 33;
         const u64 index = draw % (words / owners) * owners + self_;
         const Lanes all = P::active();
         typename Cache::Rounds rounds{all, 0, index / each(), P::now_ns() + plan_.wait_ns, 0, Status::pending};
-        if (cache_.all_here({all, rounds.key}, [] {}, rounds.group, rounds.frame))
+        if (cache_.hits().all_here({all, rounds.key}, [] {}, rounds.group, rounds.frame))
             return use(rounds.frame, index, draw % 3 == 0);
         for (;;) {
             const auto now = cache_.next_round(rounds);

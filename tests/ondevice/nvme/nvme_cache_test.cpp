@@ -1,6 +1,6 @@
-// The page cache over NVMe queues, against the controller in this process: the same cache and store as over files, with
-// another channel. Threads of the host use it at random, each with an oracle of its own, also where commands fail, end
-// out of order, late or never.
+// The page cache over NVMe queues and the controller in this process: the same cache and store as over files, with
+// another channel. Threads of the host use it at random, each with an oracle of its own, even while commands fail or
+// end out of order, late or never.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -21,7 +21,7 @@ constexpr u64 kBytes = 64 * 1024;
 
 using Store = FileStore<Native, NvmeRingsRef<Native>>;
 
-// Says that it wrote the first page, and never does.
+// A disk that reports the first page as written and never writes it.
 class Careless final : public MemoryBlocks {
   public:
     using MemoryBlocks::MemoryBlocks;
@@ -37,7 +37,7 @@ struct Rings {
 
 class CacheOverNvme : public testing::Test {
   protected:
-    // Words that are lost; `plan` says what the users may meet.
+    // How many words are lost. `plan` says which statuses the users may get.
     u64 use(const UsersPlan& plan, const EmulatedFaults& faults, const Rings& how = {}) {
         const std::vector<u8> start = users_file(0, kBytes);
         EXPECT_TRUE(blocks_->MemoryBlocks::write(0, start.data(), kBytes));
@@ -61,7 +61,7 @@ class CacheOverNvme : public testing::Test {
         Users users(plan);
         users.run([&](u32 user) {
             auto cache = rig.cache(user);
-            cache.store = store(user);
+            cache.store() = store(user);
             return cache;
         });
         wrong_ = users.wrong;
@@ -125,7 +125,7 @@ TEST_F(CacheOverNvme, late_completions_land_in_no_other_page) {
     EXPECT_GT(late_, 0u) << "of write-backs, which wait; who gives up a load leaves it to the next who wants the page";
 }
 
-// Raw requests: more under way than a ring has slots, answered out of order, late, or never.
+// Raw requests, more under way than a ring has slots. The controller answers out of order, late, or never.
 TEST_F(CacheOverNvme, clients_of_several_rings_as_one_channel_read_what_they_wrote) {
     EmulatedNvmeOptions options;
     options.faults = {.hold_most = 3, .fail_percent = 2, .delay_percent = 5, .lose_percent = 1, .late_ns = 30'000'000};

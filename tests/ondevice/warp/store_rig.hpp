@@ -1,5 +1,5 @@
-// For tests: a page cache for the lanes of warps (warp_rig.hpp) over the disk of cache_rig.hpp, of whose pages each
-// lane copies its share, as a store on a GPU does.
+// For tests: a page cache for the lanes of warps (warp_rig.hpp) over the disk of cache_rig.hpp. Each lane copies its
+// share of a page, as with a store on a GPU.
 #pragma once
 
 #include "ondevice/cache/cache_rig.hpp"
@@ -8,26 +8,26 @@
 
 namespace penstock::ondevice {
 
-// Where pages wait that were prepared to be written, and what became of them.
+// Where prepared pages wait to be sent, and what happened to them.
 struct Outgoing {
     u32 slots = 64;
-    u32 drops_each = 0;  // every so many pages are said to be written and are not
-    u64 stuck = ~0ull;   // the page that there is never room for, as for one whose write before was not answered
+    u32 drops_each = 0;  // of every so many pages one is reported as written and is not
+    u64 stuck = ~0ull;   // the page that never finds room, like a page whose earlier write was not answered
     u64 fails = ~0ull;   // the page whose writes fail
     u64 slow = ~0ull;    // the page whose writes take 200 ms
-    u32 write_ns = 64;   // what the others take
+    u32 write_ns = 64;   // how long other writes take
     u32 used = 0, most = 0, sent = 0;
     std::vector<std::vector<u64>> copies;  // by ticket
-    std::vector<u64> keys;                 // in the order they were prepared in
+    std::vector<u64> keys;                 // in the order in which pages were prepared
     std::vector<u32> by;                   // the warp that prepared each of them
-    std::vector<u64> deadlines;            // in the order they were sent in
+    std::vector<u64> deadlines;            // in the order in which pages were sent
 };
 
 struct WarpStore {
     Disk* disk;
     Outgoing* outgoing;
-    const u32* permits = nullptr;  // that are given out now
-    u32* most_permits = nullptr;   // that were out at any call of this
+    const u32* permits = nullptr;  // how many permits are out now
+    u32* most_permits = nullptr;   // the most that were out at any call of this store
 
     Status begin(Lanes group, u64 key, void*, u64, u32& ticket) const {
         look();
@@ -43,7 +43,7 @@ struct WarpStore {
             static_cast<u64*>(page)[place] = disk->word(key, place);
         return status;
     }
-    // Users may store to the page meanwhile.
+    // Lanes may store to the page meanwhile.
     Status prepare(Lanes group, u64 key, const void* page, u64, u32& ticket) const {
         if (!leads(group)) return Status::ok;
         return unseen([&] {
@@ -59,7 +59,7 @@ struct WarpStore {
         });
     }
     Status send(u64 key, u32 ticket, u64 deadline) const {
-        Warped::pause(key == outgoing->slow ? 200'000'000 : outgoing->write_ns);  // others go on meanwhile
+        Warped::pause(key == outgoing->slow ? 200'000'000 : outgoing->write_ns);  // other lanes go on meanwhile
         return unseen([&] {
             Outgoing& out = *outgoing;
             --out.used;
@@ -91,11 +91,11 @@ using WarpNumbers = Array<u64, WarpCaches::Cache>;
 
 // Warps that use one array over one cache.
 struct WarpUsers {
-    static constexpr u32 kAsMade = ~0u - 1;  // as a cache of so many frames has
+    static constexpr u32 kAsMade = ~0u - 1;  // the number that a cache of so many frames has
     struct Plan {
         Warps::Options warps;
         u32 frames = 4;
-        u32 together = kAsMade;  // permits
+        u32 together = kAsMade;  // how many permits there are
         u64 wait_ms = 100;
         u32 pages = 24;
     };
@@ -112,12 +112,12 @@ struct WarpUsers {
         const Unseen unseen;
         auto cache = rig.cache();
         if (plan.together != kAsMade) cache.together = plan.together;
-        cache.store.permits = &cache.pool.shared->together;
-        cache.store.most_permits = &most_permits;
+        cache.store().permits = &cache.pool().shared->together;
+        cache.store().most_permits = &most_permits;
         return cache;
     }
     u64 items() const { return plan.pages * kPageItems; }
-    // `body(numbers, warp, lane)` on every lane.
+    // Runs `body(numbers, warp, lane)` on every lane.
     template <class Body>
     void run(const Body& body) {
         const auto cache = this->cache();
@@ -126,12 +126,12 @@ struct WarpUsers {
             body(numbers, warp, lane);
         });
     }
-    // Nothing is left over: references, permits, lost frames.
+    // Whether all references, permits and frames were given back.
     bool nothing_left() {
         return rig.references() == 0 && rig.still().shared->together == 0 && rig.every_frame_is_somewhere_once() &&
                disk.misused == 0 && outgoing.used == 0;
     }
-    // What `action(cache)` says to one lane alone.
+    // Runs `action(cache)` on one lane alone, and returns its status.
     template <class Action>
     Status alone(const Action& action) {
         Status status = Status::pending;
@@ -155,7 +155,7 @@ struct WarpUsers {
     Warps warps;
 };
 
-// Numbers of one lane's own, from its place and the seed.
+// Random numbers of one lane, from its place and the seed.
 class LaneDraws {
   public:
     LaneDraws(u64 seed, u32 warp, u32 lane) : state_(seed * 1000003 + warp * 64 + lane + 1) { below(2); }

@@ -1,5 +1,6 @@
-// Dirty pages that leave together do not wait for each other: not for room, not for marks of who waits for room, not
-// longer than whoever leads the warp; and who needs a frame waits for pages that are on their way.
+// Dirty pages that leave together do not wait for each other: not for room in the store, not for marks of a warp that
+// waits for room, and not past the deadline of the warp's leader. A warp that needs a frame waits for pages on their
+// way.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,19 +13,19 @@ namespace {
 constexpr u32 kLanes = kWriterLanes;
 constexpr Lanes kAll = (1u << kLanes) - 1;
 constexpr u64 kLong = 3'000'000;                 // ns
-constexpr u64 kPatient = kPatienceNs + 100'000;  // ns: the patience with others, and the work itself
+constexpr u64 kPatient = kPatienceNs + 100'000;  // ns: how long a warp waits for others, and the work itself
 
 struct Outcome {
     Status status = Status::pending;
     u64 took_ns = 0;
 };
 
-// One warp or several over a cache of their own.
+// One or several warps over a cache of their own.
 template <class Policy = Fifo>
 struct Crowd : OneWriter<Policy> {
     using OneWriter<Policy>::OneWriter;
 
-    // `body(cache, warp, lane)` on every lane; steps of an earlier run go before.
+    // Runs `body(cache, warp, lane)` on every lane. Steps of an earlier run come before.
     template <class Body>
     void run(u32 warps, const Body& body) {
         const auto cache = this->rig.cache();
@@ -36,7 +37,7 @@ struct Crowd : OneWriter<Policy> {
     }
 };
 
-// What all lanes of a warp do together, to the same deadline; what its first lane was told, and when.
+// Runs an action on all lanes of a warp, to the same deadline; returns the first lane's status, and when it got it.
 template <class Action>
 void timed(const Action& action, Outcome& outcome) {
     Warped::sync(kAll);
@@ -48,7 +49,7 @@ void timed(const Action& action, Outcome& outcome) {
 
 template <class Cache>
 Status clean(const Cache& cache, u64 key, u64 deadline) {
-    return cache.clean(kAll, cache.pool.directory.find_locked(key), deadline, Neighbours::all);
+    return cache.loads.writes.clean(kAll, cache.pool().directory.find_locked(key), deadline, Neighbours::all);
 }
 
 TEST(WriteWaits, a_page_that_cannot_go_keeps_none_beside_it) {
@@ -99,10 +100,10 @@ TEST(WriteWaits, pages_beside_it_that_are_stored_to_again_and_again_do_not_go_be
                 timed([&](u64 now) { return clean(cache, 7, now + kLong); }, outcome);
                 over = true;
             } else {
-                // Stores to those before it again and again, so that they would always be the first to go.
+                // Stores again and again to the pages before it, so that they would always be the first to go.
                 for (u64 key = 4; lane == 0 && !over; key = key == 6 ? 4 : key + 1) {
-                    const u32 frame = cache.pool.directory.find_locked(key);
-                    FrameState<Warped>::template change<Order::release>(cache.pool.frame(frame), 0, kDirty, 0);
+                    const u32 frame = cache.pool().directory.find_locked(key);
+                    FrameState<Warped>::template change<Order::release>(cache.pool().frame(frame), 0, kDirty, 0);
                     Warped::pause(500);
                 }
             }
@@ -199,7 +200,7 @@ TEST(WriteWaits, a_page_that_takes_very_long_to_leave_keeps_nobody) {
     EXPECT_EQ(outcome.status, Status::ok);
 }
 
-// How many of the pages that were used again and again are gone after others went through the cache.
+// How many of the pages that were used again and again are gone after other pages went through the cache.
 u32 driven_out(u32 warps, bool dirty) {
     constexpr u32 kFrames = 128;
     Disk disk(512, WarpUsers::kPage);
@@ -207,7 +208,7 @@ u32 driven_out(u32 warps, bool dirty) {
     out.write_ns = 50'000;
     CacheRig<SweepResistant, Warped, WarpStore> rig(shape_of(kFrames, WarpUsers::kPage), WarpStore{&disk, &out});
     const auto cache = rig.cache();
-    const u64 most = kFrames - cache.pool.probation;
+    const u64 most = kFrames - cache.pool().probation;
     const auto each = [&](u32 of, u64 first, u64 end, bool stores) {
         Warps machine({of, kLanes, 3, false});
         machine.run([&](u32 warp, u32) {
@@ -231,9 +232,9 @@ TEST(WriteWaits, a_stream_of_writes_drives_out_no_page_that_is_used) {
     for (const u32 warps : {2u, 4u}) EXPECT_EQ(driven_out(warps, true), driven_out(warps, false)) << warps;
 }
 
-// The platform, in which who is about to mark a page as being written often comes to it late.
+// A platform in which a lane that is about to mark a page as being written often comes to it late.
 struct Sleepy : Warped {
-    static inline std::atomic<u32> taken_back{0};  // marks, because the frame had become another page's
+    static inline std::atomic<u32> taken_back{0};  // marks undone because the frame went to another page
     static inline std::atomic<u64> drawn{1};
     template <Scope S, Order O = Order::both, class T>
     static bool swap_if(T* word, T& expected, T desired) {
