@@ -33,7 +33,7 @@ def main() -> None:
     while counts[0] >= 4 * 80 and len(counts) < 5:
         counts.insert(0, counts[0] // 4)
     print("triangles      C/(4 pi eps0)        error  order   stored   of doubles  sweeps  residual")
-    before = None
+    before, solved = None, []
     with tempfile.TemporaryDirectory(dir=options.dir) as folder:
         for count in counts:
             sphere = ps.hmatrix.shape("sphere", count)
@@ -50,9 +50,11 @@ def main() -> None:
                 f"{found.sweeps:6d}   {found.relative_residual:.1e}"
             )
             before = (error, edge)
+            solved.append((sphere, found.x, radius))
+    sphere, charge, radius = solved[-1]
     print(f"capacitance {4 * math.pi * VACUUM * radius * 1e12:.3f} pF, exactly {4 * math.pi * VACUUM * 1e12:.3f} pF")
     label, title = "surface charge density at 1 V", "A conducting sphere"
-    ps.hmatrix.picture(sphere, found.x * VACUUM, options.picture, label=label, unit="C/m²", title=title, width=700)
+    ps.hmatrix.picture(sphere, charge * VACUUM, options.picture, label=label, unit="C/m²", title=title, width=700)
     print(f"picture: {options.picture}")
 
 

@@ -1,8 +1,9 @@
-"""What type checkers see: the code of the pages and the examples pass mypy --strict, results have their types, and
-misspelt options and keys are found."""
+"""What type checkers see: the code of the pages and the examples pass mypy --strict and Pyright, results have their
+types, and misspelt options and keys are found."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -62,26 +63,40 @@ ps.Contxt  # wrong
 """
 
 
-@pytest.fixture(scope="module")
-def complaints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[int]]:
-    """Lines that mypy complains of, by name of the file: one run over all of it, most of which is reading NumPy's."""
-    pytest.importorskip("mypy")
+def mypy(files: list[Path], place: Path, top: Path) -> tuple[list[str], dict[str, str]]:
+    how = ["--strict", "--follow-imports=silent", "--ignore-missing-imports", f"--cache-dir={place / 'cache'}"]
+    command = [sys.executable, "-m", "mypy", *how, "--no-error-summary", "--scripts-are-modules", *map(str, files)]
+    return command, {} if top.name == "site-packages" else {"MYPYPATH": str(top)}
+
+
+def basedpyright(files: list[Path], place: Path, top: Path) -> tuple[list[str], dict[str, str]]:
+    """Pyright as a wheel, with the rules of Pyright itself."""
+    settings = {"typeCheckingMode": "standard", "include": [str(file) for file in files], "extraPaths": [str(top)]}
+    (place / "pyrightconfig.json").write_text(json.dumps(settings | {"reportMissingImports": False}))
+    where = ["--pythonpath", sys.executable, "--project", str(place)]
+    return [sys.executable, "-m", "basedpyright", *where], {}
+
+
+@pytest.fixture(scope="module", params=[mypy, basedpyright], ids=lambda checker: checker.__name__)
+def complaints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[int]]:
+    """Lines that a checker complains of, by name of the file: one run over all of it, most of which is reading
+    NumPy's."""
+    checker = request.param
+    pytest.importorskip(checker.__name__)
     place = tmp_path_factory.mktemp("typing")
     (place / "uses.py").write_text(USES)
     for page in PAGES:
         for number, code in enumerate(BLOCK.findall((ROOT / page).read_text())):
             (place / f"{re.sub(r'[^a-z]', '_', page.lower())}_{number}.py").write_text(code)
-    files = [*map(str, place.glob("*.py")), *map(str, (ROOT / "examples").glob("*.py"))]
-    how = ["--strict", "--follow-imports=silent", "--ignore-missing-imports", f"--cache-dir={place / 'cache'}"]
-    top = Path(penstock.__file__).parents[1]
-    environment = os.environ | ({} if top.name == "site-packages" else {"MYPYPATH": str(top)})
-    command = [sys.executable, "-m", "mypy", *how, "--no-error-summary", "--scripts-are-modules", *files]
+    files = [*place.glob("*.py"), *(ROOT / "examples").glob("*.py")]
+    command, settings = checker(files, place, Path(penstock.__file__).parents[1])
+    environment = os.environ | settings
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, cwd=place)
-    assert not done.stderr, done.stderr
-    found: dict[str, set[int]] = {Path(name).name: set() for name in files}
-    for name, line in re.findall(r"^(.*?):(\d+): error", done.stdout, re.MULTILINE):
+    print(done.stdout, done.stderr)
+    assert done.returncode == 1, "lines of uses.py are wrong"
+    found: dict[str, set[int]] = {file.name: set() for file in files}
+    for name, line in re.findall(r"^ *(\S+?):(\d+)(?::\d+ -|:) error", done.stdout, re.MULTILINE):
         found[Path(name).name].add(int(line))
-    print(done.stdout)
     return found
 
 
