@@ -1,5 +1,5 @@
-// How the memory of a page cache is laid out in one allocation, and how it starts. It follows the cache's size alone:
-// besides its bytes a page costs 28 B, a directory entry 16 B, and the cache 832 B.
+// How the memory of a page cache is laid out in one allocation, and how it starts. It depends on the cache's size
+// alone: besides its bytes a page costs 28 B, a directory entry 16 B, and the cache 832 B.
 #pragma once
 
 #include "penstock/ondevice/page_cache.hpp"
@@ -9,7 +9,7 @@ namespace penstock::ondevice {
 struct CacheShape {
     u32 frames;
     u32 buckets;    // a power of two; about the number of frames
-    u32 probation;  // frames of the probation part: more than are in flight at once
+    u32 probation;  // frames of the probation part: more than loads in flight at once
     u32 page_bytes;
 
     PENSTOCK_ONDEVICE bool usable() const {
@@ -17,7 +17,7 @@ struct CacheShape {
                probation <= frames && probation != 0 && page_bytes >= 512 && page_bytes <= (2u << 20) &&
                (page_bytes & (page_bytes - 1)) == 0;
     }
-    // Of the directory and states; the pages themselves lie apart, aligned to their size as devices want it.
+    // Places of the directory and states. The pages lie apart, aligned to their size as devices want it.
     PENSTOCK_ONDEVICE u64 shared_at() const { return 0; }
     PENSTOCK_ONDEVICE u64 frames_at() const { return sizeof(Shared); }
     PENSTOCK_ONDEVICE u64 buckets_at() const { return frames_at() + u64{frames} * sizeof(Frame); }
@@ -28,14 +28,16 @@ struct CacheShape {
 static_assert(sizeof(Frame) + sizeof(u32) <= 64, "GPU memory a cached page");
 static_assert(sizeof(Bucket) <= 16, "GPU memory a directory entry");
 
-// A sixteenth on probation: of a sweep it costs a sixteenth of the hits.
+// The shape of a cache of so many frames. A sixteenth of them is on probation, which costs a sweep a sixteenth of its
+// hits.
 PENSTOCK_ONDEVICE CacheShape shape_of(u32 frames, u32 page_bytes) {
     u32 buckets = 1;
     while (buckets < frames && buckets < (1u << 31)) buckets *= 2;
     return {frames, buckets, frames < 32 ? 1 : frames / 16, page_bytes};
 }
 
-// PageCacheRef::together: the other half of what is never pinned goes round among those who hold one page at a time.
+// PageCacheRef::together: half of the frames that are never pinned. Callers that hold one page at a time share the
+// rest.
 PENSTOCK_ONDEVICE u32 together_of(u32 frames, u32 quota) { return (frames - quota) / 2; }
 
 template <class P>
@@ -49,7 +51,8 @@ PENSTOCK_ONDEVICE Pool<P> pool_of(const CacheShape& shape, void* states) {
             shape.probation};
 }
 
-// Empties the cache; `thread` of `threads` does its share, and nobody uses the cache before all have.
+// Empties the cache; `thread` of `threads` does its share. Requires: no caller uses the cache before all shares are
+// done.
 template <class P>
 PENSTOCK_ONDEVICE void format(const Pool<P>& pool, u64 thread, u64 threads) {
     const u32 frames = pool.frames();

@@ -1,12 +1,12 @@
-// The store of a page cache over arrays: pages come and go through a channel (request.hpp), or, where the GPU can
-// address a mapping of the file, straight from there, with no host thread. The channel is a mailbox that host threads
-// serve, for ordinary files, or a pair of NVMe queues (nvme.hpp), whose namespace is the one array.
+// The store of a page cache over arrays. Pages come and go through a channel (request.hpp). If the GPU can address a
+// mapping of the file, it copies them from there itself, without a host thread. The channel is a mailbox that host
+// threads serve, for ordinary files, or a pair of NVMe queues (nvme.hpp), whose namespace is the one array.
 //
-// Requests name an array by its number in the key; which of its files has the page is for the host to say, so that the
-// protocol knows nothing of stripes. Only pages that the GPU moves itself are counted by file here. The last page of an
-// array is shorter in its file than in the cache; what lies past the end is zero and never written. Page and slot are
-// copied by all lanes that call. A write-back whose answer did not come in time may still be carried out, so the page
-// is not put again before that answer came.
+// A request names an array by its number in the key. The host says which of its files has the page, so that the
+// protocol knows nothing of stripes. This store counts by file only the pages that the GPU moves itself. The last page
+// of an array is shorter in its file than in the cache; the bytes past the end are zero and never written. All lanes
+// that call copy between page and slot. The host may still carry out a write-back whose answer did not come in time, so
+// the store does not write the page again before that answer came.
 #pragma once
 
 #include "penstock/ondevice/lanes.hpp"
@@ -23,18 +23,18 @@ struct MovedByGpu {
     u64 bytes;
 };
 
-// One array, as the store sees it.
+// What the store knows of one array.
 struct StoredFile {
     u64 bytes;
-    u8* mapping;  // of all of it in its own order, that the GPU can address; nullptr: none
+    u8* mapping;  // of the whole array in its own order, that the GPU can address; nullptr: none
     u32 writable;
-    Stripes stripes = {};         // with a mapping: over which files
-    MovedByGpu* moved = nullptr;  // with a mapping: of each of these files
+    Stripes stripes = {};         // with a mapping: how the array lies in its files
+    MovedByGpu* moved = nullptr;  // with a mapping: what the GPU moved of each of these files
 };
 
 template <class P, class Channel = MailboxRef<P>>
 struct FileStore {
-    static constexpr u32 kMapped = ~0u;  // the ticket of a page that a mapping has
+    static constexpr u32 kMapped = ~0u;  // the ticket of a page that lies in a mapping
 
     Channel channel;
     const StoredFile* files;
@@ -72,7 +72,7 @@ struct FileStore {
         return status;
     }
 
-    // Users may store to the page meanwhile; they make it dirty again when they have.
+    // Callers may store to the page meanwhile; they make it dirty again afterwards.
     PENSTOCK_ONDEVICE Status prepare(Lanes group, u64 key, const void* page, u64, u32& ticket) const {
         Request request{};
         const Status wrong = place(key, Operation::write, request);
@@ -96,7 +96,8 @@ struct FileStore {
         return Status::ok;
     }
 
-    // Publishing also publishes what the lanes copied that the caller has synchronised with.
+    // The release that publishes the request also publishes what the lanes copied that the caller has synchronised
+    // with.
     PENSTOCK_ONDEVICE Status send(u64 key, u32 ticket, u64 deadline) const {
         if (ticket == kMapped) return Status::ok;
         Request request{};
@@ -104,7 +105,7 @@ struct FileStore {
         return sent(ticket, request, deadline);
     }
 
-    // Each array has as long as the first.
+    // Syncs every array that can be written. Each of them may take as long as the first.
     PENSTOCK_ONDEVICE Status commit(Lanes group, u64 deadline) const {
         if (P::lane() != lowest(group)) return Status::ok;
         const u64 began = P::now_ns(), each = deadline > began ? deadline - began : 0;
@@ -124,7 +125,8 @@ struct FileStore {
     }
 
   private:
-    // Two pages may have one mark: then one waits for the other, which is right too. Never 0.
+    // The channel's mark of a page, never 0. Two pages may share a mark; then one waits for the other, which does no
+    // harm.
     static PENSTOCK_ONDEVICE u32 mark_of(u64 key) { return static_cast<u32>(key * 0x9e3779b97f4a7c15ull >> 32) | 1u; }
 
     PENSTOCK_ONDEVICE Status place(u64 key, Operation operation, Request& request) const {
@@ -149,8 +151,8 @@ struct FileStore {
         get(group, page, from, bytes);
         if (bytes < page_bytes) zero_together<P>(group, static_cast<u8*>(page) + bytes, page_bytes - bytes);
     }
-    // Called, so that what a copy has under way has registers of its own: a caller with few of them would keep the
-    // bytes in memory, and wait for each.
+    // These copies are calls, so that the bytes under way have registers of their own. Inlined into a caller with few
+    // registers, they would go through local memory, and the lanes would wait for each.
     static PENSTOCK_ONDEVICE_SLOW void get(Lanes group, void* page, const void* from, u32 bytes) {
         copy_together<P>(group, page, from, bytes);
     }

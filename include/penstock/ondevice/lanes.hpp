@@ -1,5 +1,5 @@
-// Copies that the lanes of a warp make together: 16 bytes a lane where both sides allow it, several of them under way,
-// because what hides the latency of host memory is how much is asked for at once.
+// Copies that the lanes of a warp make together. Each lane moves 16 bytes where both sides allow it, and has several
+// such moves under way, because the latency of host memory is hidden by how much is asked for at once.
 #pragma once
 
 #include "penstock/ondevice/platform.hpp"
@@ -28,7 +28,8 @@ PENSTOCK_UNROLLED
     for (; at < items; at += lanes) target[at] = source[at];
 }
 
-// All lanes of `group` call with the same arguments. Others see the bytes after the caller has synchronised with them.
+// Copies bytes; all lanes of `group` call with the same arguments. Other lanes see the bytes once they have
+// synchronised with the callers.
 template <class P>
 PENSTOCK_ONDEVICE void copy_together(Lanes group, void* to, const void* from, u64 bytes) {
 #if defined(__CUDA_ARCH__)
@@ -53,8 +54,8 @@ __attribute__((no_sanitize_thread, noinline)) inline void copy_unseen(void* to, 
 }
 #endif
 
-// The same of bytes that others may store to meanwhile, of whose stores it then has a part, or none: for who is told of
-// such stores afterwards and copies again. The thread sanitizer does not see this race, which is meant.
+// Copies bytes that other threads may store to meanwhile; the copy then has a part of these stores, or none. For a
+// caller that learns of such stores afterwards and copies again. The thread sanitizer is told not to report this race.
 template <class P>
 PENSTOCK_ONDEVICE void copy_unsettled(Lanes group, void* to, const void* from, u64 bytes) {
 #if defined(__SANITIZE_THREAD__)

@@ -1,10 +1,11 @@
 // A channel from device code to a service on the host: requests are posted into a mailbox that host threads read.
 //
 // Any number of warps post without a lock. A slot has a 16-byte descriptor (GPU to host), a completion word (host to
-// GPU) and a data area; the memory of a request is always its slot's, so descriptors carry no address. The descriptor's
-// second word is stored last, or both in one piece, and carries the slot's lap: the host knows a new descriptor by a
-// lap it has not seen, and nobody ever clears one. The completion word carries the lap back, so an old one is not taken
-// for a new one. `MailboxServer` is the host's end for a range of slots; one thread at a time uses each.
+// GPU) and a data area. The memory of a request is always its slot's, so descriptors carry no address. The warp stores
+// the descriptor's second word last, or both words in one piece; the second word carries the slot's lap. The host knows
+// a new descriptor by a lap that it has not seen, so descriptors are never cleared. The completion word carries the lap
+// back, so the warp does not take an old completion for a new one. `MailboxServer` is the host's end for a range of
+// slots. Requires: one thread at a time uses each server.
 #pragma once
 
 #include "penstock/ondevice/slots.hpp"
@@ -18,7 +19,7 @@ struct alignas(16) MailboxDescriptor {
 static_assert(sizeof(MailboxDescriptor) == 16, "crosses between host and GPU");
 
 constexpr u32 mailbox_most_bytes = (1u << 24) - 1;
-constexpr u32 mailbox_large_bytes = 32 * 1024;  // of a slot: from here on the order on the disk counts
+constexpr u32 mailbox_large_bytes = 32 * 1024;  // a slot of so many bytes is large: the order on the disk counts
 
 PENSTOCK_ONDEVICE u64 mailbox_rest(const Request& request, u32 lap) {
     return static_cast<u64>(lap) << 42 | static_cast<u64>(request.operation) << 40 |
@@ -50,9 +51,9 @@ struct MailboxRef {
         return status;
     }
 
-    // Where caller `from` looks first. Callers of neighbouring numbers mostly ask for neighbouring places. Where slots
-    // are large, 32 of them get slots of one bitmap word, so of one server, which then asks the storage for what lies
-    // together in one go; the next 32 look far from there, at another server's.
+    // The slot at which caller `from` looks first. Callers of neighbouring numbers mostly ask for neighbouring places
+    // in the file. If slots are large, 32 such callers look in one bitmap word, whose slots have one server, and that
+    // server asks the storage for what lies together in one go. The next 32 look far away, at another server's slots.
     PENSTOCK_ONDEVICE u32 beside_neighbours(u32 from) const {
         if (slot_bytes < mailbox_large_bytes) return from;
         const u32 words = (slots.slots + 31) / 32;
@@ -60,17 +61,17 @@ struct MailboxRef {
         return from / 32 * apart % words + words * (from % 32);
     }
 
-    // For the lanes of a warp: the leader claims for all; each lane then opens a slot of its own.
+    // Claims slots for the lanes of a warp: the leader claims for all, and each lane then opens one of the slots.
     PENSTOCK_ONDEVICE Claim claim_many(u32 wanted) const { return slots.claim(wanted, beside_neighbours(hint)); }
     PENSTOCK_ONDEVICE u32 open(u32 slot) const { return slots.open(slot); }
-    // In place of release and claim: the next ticket of a slot whose owner has used the data and goes on with it.
+    // The slot's next ticket, in place of release and claim. Requires: the owner has used the data.
     PENSTOCK_ONDEVICE u32 renew(u32 ticket) const { return slots.renew(ticket); }
 
     PENSTOCK_ONDEVICE Status publish(u32 ticket, const Request& request) const {
         return slots.is(ticket, SlotState::held) ? post(ticket, request) : Status::invalid;
     }
 
-    // publish for who knows that it holds the ticket.
+    // publish without a check. Requires: the caller holds the ticket.
     PENSTOCK_ONDEVICE Status post(u32 ticket, const Request& request) const {
         if (request.memory != 0 || request.bytes > slot_bytes || request.bytes > mailbox_most_bytes) {
             return Status::invalid;
@@ -80,7 +81,8 @@ struct MailboxRef {
         u64* const pair = &descriptors[slot_of(ticket)].offset_bytes;
         Watch<P>::writes(pair, sizeof(u64));
         const u64 rest = mailbox_rest(request, lap_of(ticket));
-        // A read asks for bytes to be written where the slot's earlier owner has read; those reads are over.
+        // Both pair with the acquiring load of MailboxServer::next. A read may be relaxed: the server writes where the
+        // slot's earlier owner has read, and those loads have returned.
         if (request.operation == Operation::read)
             P::template store_pair<Order::relaxed>(pair, request.offset_bytes, rest);
         else
@@ -99,7 +101,8 @@ struct MailboxRef {
 
     PENSTOCK_ONDEVICE Status test(u32 ticket) const {
         if (slot_of(ticket) >= slots.slots) return Status::invalid;
-        // Both loads under way at once: this is what a waiting caller does most.
+        // Both loads are under way at once, because this is what a waiting caller does most. The second pairs with the
+        // release of MailboxServer::complete.
         const u32 word = P::template load<Scope::device, Order::relaxed>(slots.words + slot_of(ticket));
         const u32 seen = P::template load<Scope::system>(completions + slot_of(ticket));
         if (lap_of(word) != lap_of(ticket) || state_of(word) != SlotState::sent) return Status::invalid;
@@ -123,7 +126,7 @@ struct MailboxRef {
         return slots.settled(ticket);
     }
 
-    // Frees the abandoned slots whose late completion came; how many. `claim` does it when no slot is free.
+    // Frees the abandoned slots whose late completion came, and returns how many. `claim` calls it if no slot is free.
     PENSTOCK_ONDEVICE u32 reclaim() const {
         u32 freed = 0;
         if (P::template load<Scope::device>(abandoned) == 0) return 0;
@@ -132,7 +135,7 @@ struct MailboxRef {
     }
 
     PENSTOCK_ONDEVICE void mark(u32 ticket, u32 mark) const {
-        P::template store<Scope::device, Order::relaxed>(marks + slot_of(ticket), mark);  // abandoning publishes it
+        P::template store<Scope::device, Order::relaxed>(marks + slot_of(ticket), mark);  // `wait` publishes it
     }
 
     PENSTOCK_ONDEVICE bool late(u32 mark) const {
@@ -163,12 +166,12 @@ template <class P>
 struct MailboxServer {
     MailboxDescriptor* descriptors;
     u32* completions;
-    u32* seen_laps;  // of this server alone; zero at first
+    u32* seen_laps;  // one for each slot, this server's alone; zero at first
     u32 first;       // the slots that this server serves: [first, last)
     u32 last;
     u32 cursor;
 
-    // Takes one new request, if there is any, from the slots after the one taken last.
+    // Takes one new request, if there is any. It looks from the slot behind the one that it took last.
     PENSTOCK_ONDEVICE bool next(u32& slot, Request& request) {
         for (u32 looked = first; looked < last; ++looked) {
             cursor = cursor + 1 < last && cursor + 1 >= first ? cursor + 1 : first;
@@ -188,7 +191,8 @@ struct MailboxServer {
         return false;
     }
 
-    // Exactly once for each request taken, in any order, after its data are in place.
+    // Answers a request. Requires: once for each request taken, in any order, after its data are in place. Pairs with:
+    // the acquiring load of MailboxRef::test, and that of reclaim_one for a late answer.
     PENSTOCK_ONDEVICE void complete(u32 slot, Status status) {
         P::template store<Scope::system>(completions + slot, slot_word(seen_laps[slot], SlotState::done, status));
     }

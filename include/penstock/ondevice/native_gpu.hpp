@@ -1,5 +1,5 @@
-// Native on a GPU of compute capability 7.0 or newer: PTX's own acquire and release, so that no library header is
-// needed and NVRTC compiles it as it is.
+// Native on a GPU of compute capability 7.0 or newer. It uses PTX's own acquire and release, so that it needs no
+// library header and NVRTC compiles it as it is.
 #pragma once
 
 #include "penstock/ondevice/platform.hpp"
@@ -174,7 +174,7 @@ PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
     return swapped;
 }
 
-// relaxed: one store of 16 bytes. Else the second word after the first and all that was written before.
+// relaxed: one store of 16 bytes. Else it stores the second word after the first and after all that was written before.
 template <Order O>
 PENSTOCK_ONDEVICE void Native::store_pair(u64* pair, u64 first, u64 second) {
     if constexpr (O == Order::relaxed) {
@@ -223,8 +223,8 @@ PENSTOCK_ONDEVICE u32 Native::processor() {
     return processor;
 }
 
-// The lane's own bit is there already. Without it the assembler takes the mask for one that all lanes have that happen
-// to go on together later, and looks at one lane's only (docs/ondevice.md).
+// Adds the lane's own bit, which __activemask has too. Without that, the assembler takes the mask for that of all lanes
+// which happen to go on together later, and looks at one lane's mask only (docs/ondevice.md).
 PENSTOCK_ONDEVICE Lanes Native::active() { return __activemask() | 1u << lane(); }
 PENSTOCK_ONDEVICE void Native::sync(Lanes lanes) { __syncwarp(lanes); }
 PENSTOCK_ONDEVICE Lanes Native::same(Lanes lanes, u64 value) { return __match_any_sync(lanes, value); }

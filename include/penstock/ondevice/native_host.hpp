@@ -49,9 +49,9 @@ PENSTOCK_ONDEVICE bool Native::swap_if(T* word, T& expected, T desired) {
     return __atomic_compare_exchange_n(word, &expected, desired, false, host_order(O), failed);
 }
 
-// The host's CPUs order stores at no cost, so that whoever sees the second word may read what was written before. C++
-// has no order of the caller's reads alone, which `relaxed` is; platforms of tests (model_rig.hpp and
-// publication_race_test.cpp) give no more than is asked for.
+// The second word releases even with `relaxed`: the host's CPUs order stores at no cost, and C++ has no order for the
+// caller's loads alone, which is what `relaxed` asks for. Platforms of tests (model_rig.hpp, publication_race_test.cpp)
+// give no more order than is asked for.
 template <Order O>
 PENSTOCK_ONDEVICE void Native::store_pair(u64* pair, u64 first, u64 second) {
     pair[0] = first;
@@ -81,8 +81,9 @@ PENSTOCK_ONDEVICE u64 Native::cycles() {
 #endif
 }
 
-// A nap frees the core, for the kernel's own threads too, which a yield passes over: with more threads that wait than
-// cores, a disk is otherwise starved of the workers that complete its requests. Short waits yield: a nap takes 50 us.
+// A long pause naps, which frees the core for the kernel's own threads too; a yield passes those over. If more threads
+// wait than there are cores, a disk would otherwise lack the workers that complete its requests. A short pause yields,
+// because a nap takes 50 us.
 PENSTOCK_ONDEVICE void Native::pause(u32 about_ns) {
     constexpr u32 kNap = 16 * 1024;
     if (about_ns < kNap) {

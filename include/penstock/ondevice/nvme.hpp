@@ -1,14 +1,15 @@
 // A pair of NVMe queues driven by device code: it writes submission entries, rings the doorbell and takes completions.
 //
-// A slot (slots.hpp) is a command id; it has a data area whose PRP list the owner of the memory wrote beforehand, so
-// device code builds none. One thread at a time works on the queues: the only user of a ring, or whoever has the ring's
-// turn when several share it (`shared`). Nobody waits for the turn: who publishes a command leaves it in its slot, and
-// whoever has the turn sends all that are there with one doorbell. Lanes of a warp that spun for the turn would take
-// the time of the lane that has it. Completions come in any order; whoever has the turn puts each status into its
-// slot's word, where the warp that waits finds it.
+// A slot (slots.hpp) is a command id. It has a data area whose PRP list the owner of the memory wrote beforehand, so
+// device code builds none. One thread at a time works on the queues: the only user of a ring, or, if several share it
+// (`shared`), the thread that has the ring's turn. No thread waits for the turn. A thread that publishes a command
+// leaves it in its slot, and the thread with the turn sends all that are there with one doorbell. If lanes of a warp
+// spun for the turn, they would take the time of the lane that has it. Completions come in any order. The thread with
+// the turn puts each status into its slot's word, where the warp that waits finds it.
 //
-// The depth is a power of two, 2 to 1024, of both queues; one entry stays empty, as NVMe demands, so depth - 1 slots.
-// Outstanding commands are then fewer than either queue's entries even when completions get lost, so neither overflows.
+// Both queues have the same depth, a power of two from 2 to 1024. One entry stays empty, as NVMe demands, so there are
+// depth - 1 slots. So outstanding commands are fewer than either queue's entries even if completions get lost, and
+// neither queue overflows.
 #pragma once
 
 #include "penstock/ondevice/nvme_entry.hpp"
@@ -16,11 +17,11 @@
 
 namespace penstock::ondevice {
 
-// In memory of the GPU (or of the process), zero at first except `phase`, which begins as 1. Behind the turn, but for
-// the first two and `contended`.
+// The state of a ring, in memory of the GPU (or of the process): zero at first except `phase`, which begins as 1. Only
+// the thread with the turn touches it, but for `turn`, `unsent` and `contended`.
 struct NvmeRingState {
     u32 turn;    // 1: taken
-    u32 unsent;  // commands that were published and not sent yet
+    u32 unsent;  // commands that are published and not sent yet
     u32 tail;
     u32 submission_head;  // as the controller told last
     u32 completion_head;
@@ -30,11 +31,12 @@ struct NvmeRingState {
     u64 completed;
     u64 errors;
     u64 late;           // completions of tickets that had timed out
-    u64 stray;          // completions nobody waited for: the controller is at fault
-    u64 contended;      // commands published while somebody else had the turn
+    u64 stray;          // completions of no command: the controller is at fault
+    u64 contended;      // commands published while another thread had the turn
 };
 
-// The right to work on a ring that several share.
+// The right to work on a ring that several threads share. Pairs with: the exchange that takes it acquires what the
+// releasing store that gave it published.
 template <class P>
 struct RingTurn {
     u32* word;
@@ -57,12 +59,12 @@ struct NvmeNamespace {
 // lists_io + i * list_stride, holds the addresses of its pages from the second on.
 struct NvmeData {
     u8* data;
-    u64 data_io;  // the same, as the controller addresses it
+    u64 data_io;  // the address by which the controller knows `data`
     u64 lists_io;
     u32 list_stride;
     u32 slot_bytes;
     u32 page_bytes;
-    u32 most_bytes;  // of one command
+    u32 most_bytes;  // that one command moves
 };
 
 template <class P>
@@ -76,7 +78,7 @@ struct NvmeRingRef {
     NvmeNamespace space;
     NvmeData area;
     u32 entries;  // of each queue
-    u32 shared;   // 0: nobody calls while another call is under way, so there is no turn
+    u32 shared;   // 0: calls never overlap, so there is no turn
     u32 hint;     // where this warp looks for a free slot first
     NvmeCommand* commands;  // one for each slot
     u32* unsent;            // a bit for each slot: its command waits to be sent
@@ -105,7 +107,7 @@ struct NvmeRingRef {
         commands[slot] = nvme_command(io);
         slots.mark(ticket, SlotState::sent);
         P::template set_bits<Scope::device, Order::release>(unsent + slot / 32, 1u << slot % 32);
-        P::template add<Scope::device>(&state->unsent, 1u);  // pairs with the one in `serve`
+        P::template add<Scope::device>(&state->unsent, 1u);  // pairs with the addition in `serve`
         if (!serve()) P::tick(&state->contended, u64{1});
         return Status::ok;
     }
@@ -127,7 +129,7 @@ struct NvmeRingRef {
     PENSTOCK_ONDEVICE Status wait(u32 ticket, u64 deadline_ns) const {
         const Status status = poll_until<P>(*this, ticket, deadline_ns);
         if (status != Status::pending) return status;
-        P::template add<Scope::device>(abandoned, 1u);  // first: whoever takes the late completion counts down
+        P::template add<Scope::device>(abandoned, 1u);  // first, because the late completion counts down
         if (slots.abandon(ticket)) return Status::timed_out;
         P::template add<Scope::device>(abandoned, ~0u);
         return slots.test(ticket);
@@ -152,11 +154,12 @@ struct NvmeRingRef {
         return false;
     }
 
-    // Sends what waits and takes all completions there are, unless another has the turn, who then does. True: it did.
-    // Whoever published while it had the turn either finds the turn free or is seen by its last look at the count: both
-    // are exchanges of one word, of which the later one knows what came before the earlier.
+    // Sends all commands that wait and takes all completions, unless another thread has the turn, which then does so.
+    // Whether this thread did. A thread that publishes meanwhile either finds the turn free, or this thread's last look
+    // at the count finds its command: both are exchanges of one word, and the later one sees what came before the
+    // earlier.
     PENSTOCK_ONDEVICE bool serve() const {
-        constexpr u32 most = 4;  // times, so that nobody works for others without end: who asks next goes on
+        constexpr u32 most = 4;  // times; then the next caller goes on, so that no thread works for others without end
         bool looked = false;
         for (u32 time = 0; time < most; ++time) {
             if (shared != 0 && !turn().try_take()) break;
@@ -193,8 +196,8 @@ struct NvmeRingRef {
         return place(slot, request, io.pages);
     }
 
-    // Memory of the caller's own has no list: it is at most two pages, one after the other in the controller's
-    // addresses, from a page's start.
+    // Says where the bytes of a command lie. Memory of the caller's own has no list: it is at most two pages, one after
+    // the other in the controller's addresses, from a page's start.
     PENSTOCK_ONDEVICE Status place(u32 slot, const Request& request, NvmePages& pages) const {
         const bool own = request.memory == 0;
         if (own && request.bytes > area.slot_bytes) return Status::invalid;
@@ -212,8 +215,8 @@ struct NvmeRingRef {
         return Status::ok;
     }
 
-    // All commands that wait, with one doorbell. What finds no room, which a controller that keeps to the rules never
-    // lets happen, waits on.
+    // Sends all commands that wait, with one doorbell. A command that finds no room waits on, which happens only if the
+    // controller breaks the rules. The doorbell's release publishes the entries to the controller.
     PENSTOCK_ONDEVICE void send() const {
         u32 sent = 0;
         for (u32 group = 0; group * 32 < slots.slots; ++group) {

@@ -1,5 +1,5 @@
 // NVMe's own queue entries, byte for byte (NVM Express Base and NVM Command Set, revision 1.4): the 64-byte submission
-// and the 16-byte completion. Every dword of an entry is written, those that a command does not use as zero.
+// and the 16-byte completion. Device code writes every dword of an entry: zero where a command does not use it.
 #pragma once
 
 #include "penstock/ondevice/request.hpp"
@@ -16,7 +16,7 @@ static_assert(sizeof(NvmeCommand) == 64 && sizeof(NvmeCompletion) == 16, "the sp
 
 enum class NvmeOpcode : u8 { flush = 0x00, write = 0x01, read = 0x02 };
 
-// Where the bytes of a command are: one page, two, or the first and a list of the others.
+// Where the bytes of a command lie: one page, two pages, or the first page and a list of the others.
 struct NvmePages {
     u64 prp1;
     u64 prp2;

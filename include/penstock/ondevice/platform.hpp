@@ -1,9 +1,9 @@
-// What the device header stands on: memory ordering, time and the threads of a warp, for nvcc, NVRTC and g++ alike.
+// What the device headers stand on: memory ordering, time and the threads of a warp, for nvcc, NVRTC and g++ alike.
 //
-// Everything above is written once, as templates over a platform, and runs unchanged on a GPU, on host threads (a warp
-// there is one thread) under ThreadSanitizer, and on a platform of tests that tries every order of steps. So that the
-// sanitizer can judge it, order comes from acquiring loads, releasing stores and acquire-release exchanges alone: there
-// are no fences. Scope `device` is for what only one GPU touches; what the host touches too has scope `system`.
+// The headers above are templates over a platform. They run unchanged on a GPU, on host threads (where a warp is one
+// thread) under ThreadSanitizer, and on a platform of tests that tries every order of steps. Order comes from acquiring
+// loads, releasing stores and acquire-release exchanges alone. There are no fences, so that the sanitizer can judge it.
+// Scope `device` is for words that one GPU alone touches; words that the host touches too have scope `system`.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -34,50 +34,52 @@ static_assert(sizeof(u32) == 4 && sizeof(u64) == 8 && sizeof(void*) == 8, "LP64 
 
 enum class Scope : u8 { device, system };
 
-// Lanes of a warp that go on together.
+// A set of lanes of a warp, a bit each. Mostly those that go on together.
 using Lanes = u32;
 inline constexpr Lanes kWholeWarp = ~0u;
 
-// What an access orders. acquire: what was written before the store that is seen here is seen after it; release: what
-// was done before is seen by who acquires what is stored here; relaxed: nothing, for words that only the caller changes
-// at the time, or whose value is looked at again by an access that orders.
+// What an access orders. acquire: a thread that sees a releasing store sees what was written before that store.
+// release: a thread that acquires this store sees what the caller did before it. relaxed: nothing. A relaxed access is
+// for a word that the caller alone changes at the time, or whose value an ordering access looks at again.
 enum class Order : u8 { relaxed, acquire, release, both };
 
-// A platform is this interface; all of it is static. T is u32 or u64, naturally aligned.
+// The interface of a platform; all of it is static. T is u32 or u64, naturally aligned.
 struct Native {
     template <Scope S, Order O = Order::acquire, class T>
     static PENSTOCK_ONDEVICE T load(const T* word);
     template <Scope S, Order O = Order::release, class T>
     static PENSTOCK_ONDEVICE void store(T* word, T value);
-    // They return what was there before.
+    // add, set_bits and clear_bits return the word as it was before.
     template <Scope S, Order O = Order::both, class T>
     static PENSTOCK_ONDEVICE T add(T* word, T value);
     template <Scope S, Order O = Order::both, class T>
     static PENSTOCK_ONDEVICE T set_bits(T* word, T bits);
     template <Scope S, Order O = Order::both, class T>
     static PENSTOCK_ONDEVICE T clear_bits(T* word, T bits);
-    // Whether `expected` was there and became `desired`. If not, `expected` becomes what was there.
+    // Stores `desired` if the word is `expected`, and returns whether it was. If not, `expected` becomes the word's
+    // value.
     template <Scope S, Order O = Order::both, class T>
     static PENSTOCK_ONDEVICE bool swap_if(T* word, T& expected, T desired);
-    // Two words, aligned to 16 bytes, in one piece: who sees the second sees the first. System scope. relaxed: besides
-    // them nothing is ordered but what the caller has already read.
+    // Stores two words, aligned to 16 bytes, so that a thread that sees the second sees the first. System scope. With
+    // relaxed, it orders nothing else but the loads that have already returned to the caller.
     template <Order O>
     static PENSTOCK_ONDEVICE void store_pair(u64* pair, u64 first, u64 second);
-    // Orders nothing: for counts that are read when all is over. Of words that one GPU (or process) alone touches.
+    // Adds to a count and orders nothing: the count is read when all callers are done. Requires: one GPU (or process)
+    // alone touches the word.
     template <class T>
     static PENSTOCK_ONDEVICE void tick(T* word, T value);
 
-    static PENSTOCK_ONDEVICE u64 now_ns();             // of a clock that all threads of the platform share
+    static PENSTOCK_ONDEVICE u64 now_ns();             // by a clock that all threads of the platform share
     static PENSTOCK_ONDEVICE u64 cycles();             // for differences within one thread only
-    static PENSTOCK_ONDEVICE void pause(u32 about_ns);  // lets others go on; may return at once
+    static PENSTOCK_ONDEVICE void pause(u32 about_ns);  // lets other threads go on; may return at once
 
     // The calling threads of one warp. On the host each thread is a warp of one lane.
     static PENSTOCK_ONDEVICE u32 lane();
-    static PENSTOCK_ONDEVICE u32 caller();     // a number that differs for most warps, to spread them by
+    static PENSTOCK_ONDEVICE u32 caller();     // a number that differs for most warps, so that they spread
     static PENSTOCK_ONDEVICE u32 processor();  // the multiprocessor that the caller runs on; 0 on the host
     static PENSTOCK_ONDEVICE Lanes active();
     static PENSTOCK_ONDEVICE void sync(Lanes lanes);
-    static PENSTOCK_ONDEVICE Lanes same(Lanes lanes, u64 value);  // those of `lanes` that have the caller's value
+    static PENSTOCK_ONDEVICE Lanes same(Lanes lanes, u64 value);  // the lanes with the caller's value
     static PENSTOCK_ONDEVICE Lanes ballot(Lanes lanes, bool condition);
     template <class T>
     static PENSTOCK_ONDEVICE T from(Lanes lanes, T value, u32 source);  // the value of lane `source`
@@ -99,7 +101,7 @@ PENSTOCK_ONDEVICE u32 count(Lanes lanes) {
 #endif
 }
 
-// The caller's place among `lanes`, of which it is one.
+// The caller's place among `lanes`. Requires: the caller is one of them.
 template <class P>
 PENSTOCK_ONDEVICE u32 rank(Lanes lanes) {
     return count(lanes & ((Lanes{1} << P::lane()) - 1));

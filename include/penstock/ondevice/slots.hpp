@@ -1,12 +1,12 @@
-// The slots of a channel: who owns each one now. A slot is a data area, a command id, and two small facts kept here: a
+// The slots of a channel, and the owner of each. A slot is a data area, a command id, and two small facts kept here: a
 // bit in a bitmap (set: free) and a word (lap, state, status).
 //
-// A slot is claimed by one atomic on a bitmap word, several at once if wanted; there is no lock. A ticket is slot and
-// lap, so a ticket kept too long is told from the slot's next use. States:
+// A caller claims one slot, or several at once, by one atomic on a bitmap word; there is no lock. A ticket is slot and
+// lap, so a ticket that was kept too long differs from the slot's next ticket. States:
 //   free -> held (claimed) -> sent -> done -> held (its status was given) -> free
 //                              sent -> abandoned (deadline passed) -> free, only by the late completion
-// Only the ticket's owner moves a slot out of held; sent is left by exactly one exchange, the completion's or the
-// owner's abandoning one. Only threads of one GPU (or of one process) touch these words.
+// The ticket's owner alone moves a slot out of held. Exactly one exchange moves it out of sent: the completion's, or
+// the owner's that abandons it. Requires: threads of one GPU (or of one process) alone touch these words.
 #pragma once
 
 #include "penstock/ondevice/request.hpp"
@@ -31,7 +31,7 @@ PENSTOCK_ONDEVICE constexpr Status status_of(u32 word) {
     return static_cast<Status>(static_cast<int>(word & 127) - 64);
 }
 
-// Up to `wanted` set bits of `bits`, those from bit `first` on before the others.
+// Chooses up to `wanted` set bits of `bits`. It prefers those from bit `first` on.
 PENSTOCK_ONDEVICE u32 some_bits(u32 bits, u32 wanted, u32 first) {
     u32 chosen = 0;
     u32 part = bits & ~0u << first;
@@ -57,7 +57,8 @@ struct Slots {
     u32* words;      // one for each slot
     u32 slots;
 
-    // Before first use, by one thread, with all words zero or left by an earlier use that is over.
+    // Makes all slots free. Requires: one thread calls, before the first use, and the words are zero or left by an
+    // earlier use that is over.
     PENSTOCK_ONDEVICE void reset() const {
         for (u32 slot = 0; slot < slots; ++slot) words[slot] = slot_word(lap_of(words[slot]), SlotState::free);
         for (u32 group = 0; group * 32 < slots; ++group) {
@@ -66,8 +67,8 @@ struct Slots {
         }
     }
 
-    // Up to `wanted` slots of one bitmap word by one atomic; no bits when all are taken. `hint`, best a different one
-    // for each warp, says where to look first.
+    // Claims up to `wanted` slots of one bitmap word by one atomic; no bits if all are taken. `hint` says where to look
+    // first, and should differ from warp to warp.
     PENSTOCK_ONDEVICE Claim claim(u32 wanted, u32 hint) const {
         const u32 groups = (slots + 31) / 32;
         for (u32 turn = 0; turn < groups; ++turn) {
@@ -75,7 +76,7 @@ struct Slots {
             u32 seen = P::template load<Scope::device, Order::relaxed>(free_bits + group);
             while (seen != 0) {
                 const u32 chosen = some_bits(seen, wanted, hint / groups % 32);
-                // Pairs with give_back: the slot's last owner is done with its data.
+                // Pairs with: the release of give_back. The slot's last owner is done with its data.
                 const u32 before = P::template clear_bits<Scope::device, Order::acquire>(free_bits + group, chosen);
                 if ((before & chosen) != 0) return Claim{group * 32, before & chosen};
                 seen = before & ~chosen;
@@ -84,14 +85,14 @@ struct Slots {
         return Claim{0, 0};
     }
 
-    // The ticket of a slot that the caller claimed and has not opened yet.
+    // Makes the ticket of a slot. Requires: the caller claimed the slot and has not opened it yet.
     PENSTOCK_ONDEVICE u32 open(u32 slot) const {
         const u32 lap = (lap_of(P::template load<Scope::device, Order::relaxed>(words + slot)) + 1) & lap_mask;
         P::template store<Scope::device, Order::relaxed>(words + slot, slot_word(lap, SlotState::held));
         return ticket_of(slot, lap);
     }
 
-    // Of the owner of a held ticket.
+    // Makes the slot's next ticket. Requires: the caller holds the ticket.
     PENSTOCK_ONDEVICE u32 renew(u32 ticket) const {
         const u32 next = ticket_of(slot_of(ticket), (lap_of(ticket) + 1) & lap_mask);
         mark<Order::relaxed>(next, SlotState::held);
@@ -108,19 +109,22 @@ struct Slots {
     PENSTOCK_ONDEVICE u32 word(u32 ticket) const {
         return P::template load<Scope::device>(words + slot_of(ticket));
     }
-    // For the owner, who knows what it stored there, or that it is not the owner any more.
+    // Whether the ticket is in this state. Requires: the caller is or was its owner, so that it sees its own store, or
+    // a later lap.
     PENSTOCK_ONDEVICE bool is(u32 ticket, SlotState state) const {
         if (slot_of(ticket) >= slots) return false;
         const u32 seen = P::template load<Scope::device, Order::relaxed>(words + slot_of(ticket));
         return lap_of(seen) == lap_of(ticket) && state_of(seen) == state;
     }
 
-    // Of the owner of the ticket, whose state it knows. relaxed where only the owner reads it, until it gives it back.
+    // Changes the ticket's state. Requires: the caller owns the ticket and knows its state. relaxed is enough if the
+    // owner alone reads the state until it gives the slot back.
     template <Order O = Order::release>
     PENSTOCK_ONDEVICE void mark(u32 ticket, SlotState state) const {
         P::template store<Scope::device, O>(words + slot_of(ticket), slot_word(lap_of(ticket), state));
     }
 
+    // Sets the slot's free bit. Pairs with: the acquire of `claim`.
     PENSTOCK_ONDEVICE void give_back(u32 ticket) const {
         const u32 slot = slot_of(ticket);
         P::template set_bits<Scope::device, Order::release>(free_bits + slot / 32, 1u << slot % 32);
@@ -132,7 +136,7 @@ struct Slots {
         give_back(ticket);
     }
 
-    // A completion came for `slot`, seen by any one thread.
+    // Records a completion of `slot`. Requires: one thread, whichever, calls for each completion.
     PENSTOCK_ONDEVICE Finish finish(u32 slot, Status status) const {
         u32 seen = P::template load<Scope::device>(words + slot);
         for (;;) {
@@ -161,7 +165,7 @@ struct Slots {
         return status_of(seen);
     }
 
-    // False: the completion came first.
+    // Leaves the slot to the channel. False: the completion came first.
     PENSTOCK_ONDEVICE bool abandon(u32 ticket) const {
         u32 seen = slot_word(lap_of(ticket), SlotState::sent);
         const u32 left = slot_word(lap_of(ticket), SlotState::abandoned);

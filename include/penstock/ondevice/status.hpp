@@ -1,6 +1,7 @@
-// What became of a request that device code made: one small number that fits in a word beside others, and its words.
+// How a request of device code stands or ended: a small number that fits in a word beside others, and its words.
 //
-// Zero is success; positive means "not yet"; negative is final. The numbers cross between GPU and host: they stay.
+// Zero is success; positive means "not yet"; negative is final. The numbers cross between GPU and host and never
+// change.
 #pragma once
 
 namespace penstock::ondevice {

@@ -1,4 +1,4 @@
-// Stored arrays in users' own kernels: what the host hands over as plain data, and the view that a thread makes of it.
+// Stored arrays in users' own kernels: the plain data that the host hands over, and the view that a thread makes of it.
 //
 //     __global__ void sum(const penstock::ondevice::StoredRef* ref, ...) {
 //         penstock::ondevice::StoredArray<float> x(*ref);
@@ -13,17 +13,17 @@ namespace penstock::ondevice {
 
 using StoredCache = PageCacheRef<Native, FileStore<Native>, AnyReplacement>;
 
-// One array of a cache. It lies in memory that the device reads and is the same for all threads.
+// One array of a cache. It lies in memory that the device reads, and all threads share it.
 struct StoredRef {
     StoredCache cache;
     u64 bytes;
     u64 wait_ns;  // the longest that one operation waits for a page
     int* status;  // takes the first failure of operator[]; see Array::Options
-    u32 number;   // of the array
+    u32 number;   // the array's, in the cache
     u32 writable;
 };
 
-// The array as items of T: a thread's view, which keeps what hits need in registers.
+// A thread's view of the array as items of T. It keeps what hits need in registers.
 template <class T>
 class StoredArray : public Array<T, StoredCache> {
   public:

@@ -1,8 +1,8 @@
-// The directory finds a page's frame: hash buckets with chains through the frames, so its memory follows the cache and
-// never the data; and the stack of frames that hold no page.
+// The directory finds a page's frame, and keeps the frames that hold no page. It has hash buckets with chains through
+// the frames, so its memory grows with the cache and not with the data, and stacks of free frames.
 //
-// Chains change only under their bucket's lock. A holder takes a bounded number of steps and waits for nothing, neither
-// I/O nor a second lock, so waiting for a lock has no deadline: it would be a failure that nobody could act upon.
+// A chain changes only under its bucket's lock. A holder of a lock takes a bounded number of steps and waits for
+// neither I/O nor a second lock. So waiting for a lock has no deadline: no caller could act upon that failure.
 #pragma once
 
 #include "penstock/ondevice/cache/frame.hpp"
@@ -10,7 +10,7 @@
 namespace penstock::ondevice {
 
 struct Bucket {
-    u64 head;  // the first frame, and above it the tag of its page's key, which saves a look at the frame
+    u64 head;  // low half: the first frame; high half: the tag of its page's key, which saves a look at the frame
     u32 lock;
     u32 reserved;
 };
@@ -21,10 +21,10 @@ struct Directory {
     Frame* frames;
     Bucket* buckets;
     u64* free;    // tops of the stacks: a turn that makes every top different, and the frame
-    u64* unused;  // frames from this one on were never used; behind it, where there are many stacks, how many they hold
+    u64* unused;  // [0]: the first frame that was never used. [1], if there are many stacks: how many frames they hold
     u32 bucket_mask;
     u32 frame_count;
-    u32 free_mask;  // one less than there are stacks, a power of two; a frame always returns to the same one
+    u32 free_mask;  // one less than the number of stacks, a power of two; a frame always returns to the same stack
 
     static PENSTOCK_ONDEVICE u64 mixed(u64 key) {
         key *= 0x9e3779b97f4a7c15ull;
@@ -45,16 +45,16 @@ struct Directory {
     PENSTOCK_ONDEVICE void unlock(Bucket& at) const { P::template store<Scope::device>(&at.lock, 0u); }
 
     PENSTOCK_ONDEVICE u64 key(u32 frame) const { return P::template load<Scope::device>(&frames[frame].key); }
-    // Of a chain whose lock the caller has, or of a stack whose top it has acquired.
+    // Requires: the caller has the lock of the frame's chain, or has acquired the top of its stack.
     PENSTOCK_ONDEVICE u32 next(u32 frame) const {
         return P::template load<Scope::device, Order::relaxed>(&frames[frame].next);
     }
 
-    // Of the chain of a bucket; for tests.
+    // The first frame of a bucket's chain; for tests.
     PENSTOCK_ONDEVICE u32 first(u32 at) const { return static_cast<u32>(buckets[at].head); }
 
-    // Under the lock, which orders what is read and stored: the head of a chain, a page's frame in the chain behind it,
-    // and a frame before it. Who glances past the lock trusts nothing before a page's state says valid.
+    // head, find and link need the bucket's lock, which orders what they load and store. `glance` reads the same words
+    // without it, and its caller must see a valid state before it uses the frame.
     PENSTOCK_ONDEVICE u64 head(const Bucket& at) const {
         return P::template load<Scope::device, Order::relaxed>(&at.head);
     }
@@ -70,8 +70,9 @@ struct Directory {
         P::template store<Scope::device, Order::relaxed>(&at.head, head_of(frame, key));
     }
 
-    // Without the lock: frames may go to other chains or to the stack meanwhile, so it may miss a page that is there,
-    // and what it finds may be another page's; who has a reference then looks again. A walk that has lost its way ends.
+    // Finds a page's frame without the lock. Frames may go to other chains or to the stack meanwhile. So it may miss a
+    // page that is there, and may find a frame that is another page's by now: the caller takes a reference and then
+    // looks at the key again. A walk that strayed into another chain ends after `most` hops.
     PENSTOCK_ONDEVICE u32 glance(u64 wanted) const {
         constexpr u32 most = 32;
         const u64 hash = mixed(wanted);
@@ -95,7 +96,7 @@ struct Directory {
         return frame;
     }
 
-    // Takes the caller's own busy frame out of its chain; takes the lock itself.
+    // Takes the frame out of its chain, under the bucket's lock. Requires: the frame is busy and the caller's.
     PENSTOCK_ONDEVICE void unlink(u32 frame) const {
         Bucket& at = bucket(key(frame));
         lock(at);
@@ -111,21 +112,22 @@ struct Directory {
         unlock(at);
     }
 
-    // The caller's own busy frame, linked nowhere, becomes nobody's: busy and nothing else, but for its part, and
-    // references that are about to be given back.
+    // Frees the frame: it stays busy, keeps the bit of its part, and may have references that late hits give back.
+    // Requires: the frame is busy, the caller's, and in no chain.
     PENSTOCK_ONDEVICE void give(u32 frame) const {
         P::template store<Scope::device, Order::relaxed>(&frames[frame].key, kNoKey);
         P::template clear_bits<Scope::device, Order::relaxed>(&frames[frame].state, kOfPage);
         u64* const stack = free + (frame & free_mask);
         u64 top = P::template load<Scope::device>(stack);
+        // Pairs with: the acquires of take and pop.
         do {
             P::template store<Scope::device, Order::relaxed>(&frames[frame].next, static_cast<u32>(top));
-        } while (!P::template swap_if<Scope::device, Order::release>(stack, top, after(top, frame)));  // pairs with pop
+        } while (!P::template swap_if<Scope::device, Order::release>(stack, top, after(top, frame)));
         if (free_mask != 0) P::tick(unused + 1, u64{1});
     }
 
-    // Frames that were never used come first: to count on is cheaper than to pop where all begin at once. What is
-    // looked at is loaded together.
+    // Takes a free frame, or returns kNoFrame. Frames that were never used come first: if all warps begin at once,
+    // counting on is cheaper than popping. The three loads are under way at once.
     PENSTOCK_ONDEVICE u32 take() const {
         const u32 first = P::caller();
         const u64 used = P::template load<Scope::device, Order::relaxed>(unused);
@@ -148,10 +150,11 @@ struct Directory {
     }
 
   private:
-    // A count that is a little late: who misses a frame takes another's place, and the next caller finds it.
+    // Whether there are free frames. The count is a little late: a caller that misses a frame evicts a page, and the
+    // next caller finds the frame.
     static PENSTOCK_ONDEVICE bool some(u64 free_frames) { return static_cast<long long>(free_frames) > 0; }
 
-    // `top`: of the stack, acquired.
+    // Pops a frame. Requires: the caller has acquired `top`, so that it may read the frame's `next`.
     PENSTOCK_ONDEVICE u32 pop(u64* stack, u64 top) const {
         for (;;) {
             const u32 frame = static_cast<u32>(top);

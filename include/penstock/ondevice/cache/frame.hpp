@@ -1,15 +1,16 @@
-// A frame holds one page of the cache. Its state is one word, so that taking a reference, making a page dirty and
-// claiming a frame for another page are each one exchange, and none of them can come between the parts of another.
+// A frame holds one page of the cache. Its state is one word. So taking a reference, making a page dirty and claiming a
+// frame for another page are each one exchange, and none of them can come between the parts of another.
 //
-// Who may do what: valid and not busy, anyone may add references. Busy, one owner alone may change key, chain and page;
-// others may only add references to a page that is being loaded, under the lock of its bucket. A frame with references
-// is never claimed. Dirty is cleared by who takes writing, before the page's bytes are read.
+// What callers may do: while a frame is valid and not busy, any caller may add references. While it is busy, one owner
+// alone may change key, chain and page; others may only add references to a page that is being loaded, under the lock
+// of its bucket. A frame with references is never claimed. The caller that sets kWriting clears kDirty in the same
+// exchange, before the store reads the page's bytes.
 #pragma once
 
 #include "penstock/ondevice/platform.hpp"
 #include "penstock/ondevice/status.hpp"
 
-// Paths that wait for I/O or a lock: called, so that a hit stays short where it is inlined.
+// For functions that wait for I/O or a lock: they are called and not inlined, so that an inlined hit stays short.
 #if defined(__CUDACC__)
 #define PENSTOCK_ONDEVICE_SLOW __host__ __device__ __noinline__
 #else
@@ -19,18 +20,19 @@
 namespace penstock::ondevice {
 
 inline constexpr u32 kReferences = (1u << 24) - 1;  // the low bits count
-inline constexpr u32 kInFlight = 1u << 24;          // with busy: a load whose ticket is in `note`, for anyone to finish
+inline constexpr u32 kInFlight = 1u << 24;          // with busy: a load that any caller may finish
 inline constexpr u32 kProbation = 1u << 25;         // in the probation part: see replacement
 inline constexpr u32 kReferenced = 1u << 26;        // touched again: the policy's bit
-// Not valid: the load failed with `note`, and the last reference frees the frame. Valid: the last write-back failed.
+// Not valid: the load failed with the status in `note`, and the caller that drops the last reference frees the frame.
+// Valid: the last write-back failed.
 inline constexpr u32 kFailed = 1u << 27;
 inline constexpr u32 kWriting = 1u << 28;           // its bytes are being written back
-// Has bytes that no write-back has begun to carry; with busy: a caller overwrites all of it, for as long as that takes.
+// The page has bytes that no write-back has begun to carry. With busy: a caller overwrites all of the page.
 inline constexpr u32 kDirty = 1u << 29;
 inline constexpr u32 kBusy = 1u << 30;   // being loaded (not valid), or being claimed (valid), or free
 inline constexpr u32 kValid = 1u << 31;  // the page is here
-// What goes from the state of a claimed frame with its page. References may be those of a glance, about to be given
-// back.
+// The bits that go with the page when a claimed frame loses it. References stay: they may be those of a hit that found
+// the frame too late and is about to give them back.
 inline constexpr u32 kOfPage = ~(kProbation | kReferences | kBusy);
 
 inline constexpr u32 kNoFrame = ~0u;
@@ -39,8 +41,8 @@ inline constexpr u64 kNoKey = ~0ull;
 struct Frame {
     u64 key;
     u32 state;
-    u32 next;    // of the bucket's chain, or of the stack of free frames
-    u32 policy;  // the policy's own: when the page came
+    u32 next;    // the next frame of the bucket's chain, or of the stack of free frames
+    u32 policy;  // the policy's word: when the page came
     u32 note;    // in flight: ticket; failed: status; valid: pins
 };
 static_assert(sizeof(Frame) == 24, "the memory per page is a promise");
@@ -50,17 +52,17 @@ inline constexpr u32 kPageBits = 40;
 PENSTOCK_ONDEVICE u64 key_of(u32 array, u64 page) { return static_cast<u64>(array) << kPageBits | page; }
 PENSTOCK_ONDEVICE u32 array_of(u64 key) { return static_cast<u32>(key >> kPageBits); }
 
-// What callers have seen.
+// What callers have counted.
 struct Tally {
-    u64 hits;    // calls that found the page, lanes that called together for it being one
-    u64 misses;  // pages that this caller began to load, prefetches included
-    u64 joined;  // acquired while another caller was loading the page
+    u64 hits;    // calls that found the page; lanes that called together for it count as one
+    u64 misses;  // pages that callers began to load, prefetches included
+    u64 joined;  // pages acquired while another caller was loading them
     u64 evictions;
     u64 write_backs;
     u64 failures;  // loads and write-backs that failed
 };
 
-// How long callers waited for pages: buckets of a quarter of an octave from 256 cycles on.
+// Buckets of how long callers waited for pages: a quarter of an octave each, from 256 cycles on.
 inline constexpr u32 kWaitBuckets = 100;
 PENSTOCK_ONDEVICE u32 wait_bucket(u64 cycles) {
     u32 octave = 0;
@@ -69,7 +71,7 @@ PENSTOCK_ONDEVICE u32 wait_bucket(u64 cycles) {
     return cycles < 256 ? 0 : octave * 4 + static_cast<u32>(quarter);
 }
 
-// Of the callers on some multiprocessors, who only add to it.
+// The counts of the callers on some multiprocessors. Callers only add to them.
 struct alignas(64) CacheCounts {
     Tally tally;
     u32 waits[kWaitBuckets];
@@ -88,12 +90,13 @@ PENSTOCK_ONDEVICE void merge(Tally& into, const Tally& from) {
     merged(&into.failures, from.failures);
 }
 
-// What callers of one platform do to the state word.
+// What callers do to the state word.
 template <class P>
 struct FrameState {
     static PENSTOCK_ONDEVICE u32 load(const Frame& frame) { return P::template load<Scope::device>(&frame.state); }
 
-    // Takes off `off`, sets `on`, and adds `references` (which may be negative, in two's complement), all at once.
+    // Clears `off`, sets `on` and adds `references` (which may be negative, in two's complement), all in one exchange.
+    // Returns the state before.
     template <Order O = Order::both>
     static PENSTOCK_ONDEVICE u32 change(Frame& frame, u32 off, u32 on, u32 references) {
         u32 before = P::template load<Scope::device, Order::relaxed>(&frame.state);
@@ -104,12 +107,13 @@ struct FrameState {
 
     enum class Claim : u8 { taken, dirty, held, in_flight, busy };
 
-    // Makes an unreferenced clean page the caller's alone. What stands in the way is told.
+    // Makes the frame of a clean page without references the caller's alone, or returns what stands in the way.
     static PENSTOCK_ONDEVICE Claim claim(Frame& frame) {
         u32 state = load(frame);
         return claim(frame, state);
     }
-    // `state`, as it was seen last, becomes what it was when the page was taken.
+    // The caller passes the state that it saw last; `state` becomes what it was when the page was taken. Pairs with:
+    // the releasing drop of the last reference (PageHits::release), so that its loads and stores are over.
     static PENSTOCK_ONDEVICE Claim claim(Frame& frame, u32& state) {
         for (;;) {
             if (state & kBusy) return state & kInFlight ? Claim::in_flight : Claim::busy;

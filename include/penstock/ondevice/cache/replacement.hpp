@@ -1,9 +1,9 @@
-// Which page goes when another comes: what policies share, and the simple ones.
+// Which page goes when another comes: what policies share, and the simple policies.
 //
-// Frames stand in an order of slots: the last `probation` of them are the probation part, the others the main part, so
-// that what is pinned in an empty cache leaves the probation part to pages that come and go. A policy takes a victim by
-// moving a hand over slots, and says what a touch does to the state word. All hands are words in GPU memory that only
-// misses move; a touch writes nothing but the state word that it exchanges anyway.
+// Frames stand in an order of slots. The last `probation` slots are the probation part, the others the main part. Pages
+// that are pinned in an empty cache fill the main part first, so the probation part is left to pages that come and go.
+// A policy takes a victim by moving a hand over slots, and says what a touch does to the state word. All hands are
+// words in GPU memory that only misses move; a touch writes nothing but the state word, which it exchanges anyway.
 #pragma once
 
 #include "penstock/ondevice/cache/directory.hpp"
@@ -15,16 +15,17 @@ namespace penstock::ondevice {
 enum class Advice : u8 { none, sweep, random, once };
 
 inline constexpr u32 kAdvisedArrays = 64;  // arrays of higher numbers go without advice
-// Slots that one search for a victim looks at: where it is needed; where some in use may soon be free; and where it is
-// only wished for. Each slot is three accesses to memory, one after the other, while a page waits.
+// How many slots one search for a victim looks at: kScan if the caller needs a victim; kShortScan if it has seen a page
+// that may soon be free; kGlance if it could do without. Each slot is three accesses to memory in a row, while a caller
+// waits.
 inline constexpr u32 kScan = 256, kShortScan = 64, kGlance = 8;
 
-// So many stacks of free frames has a cache of many pages: with one, thousands of warps that fill an emptied cache
-// stand in line for its top.
+// The stacks of free frames that a cache of many pages has. With one stack, thousands of warps that fill an emptied
+// cache would stand in line for its top.
 inline constexpr u32 kFreeStacks = 64;
 PENSTOCK_ONDEVICE u32 free_stacks(u32 frames) { return frames < 64 * kFreeStacks ? 1 : kFreeStacks; }
 
-// One per cache, in GPU memory. Starts as zeros but for `free`.
+// What all callers of a cache share, in GPU memory. It starts as zeros, but for `free`.
 struct alignas(64) Shared {
     u64 free[kFreeStacks];
     u64 unused[2];
@@ -32,24 +33,24 @@ struct alignas(64) Shared {
     u32 probation_hand;
     u32 draws;
     u32 pins;
-    u32 together;    // pages of callers who wait while they hold some
+    u32 together;    // pages of callers that wait while they hold some
     u64 keep_first;  // PinnedRange: keys from here
     u64 keep_end;    // to before here stay
     u32 advice[kAdvisedArrays];
 };
 
-// The policies, where a cache chooses one when it is made (replacement_any.hpp).
+// The policies that a cache can choose from when it is made (replacement_any.hpp).
 enum class Replacement : u8 { sweep_resistant, clock, fifo, pinned_range };
 
 struct Victim {
-    // leaving: dirty, and being written back by another. busy: some may soon be free. held: all are in use.
+    // leaving: dirty, and another caller writes it back. busy: a page may soon be free. held: all are in use.
     enum class Kind : u8 { taken, dirty, leaving, in_flight, busy, held };
     Kind kind;
     u32 frame;
-    u32 state = 0;  // of one that is taken, before it was
+    u32 state = 0;  // if taken: the state before
 };
 
-// The page that a frame is wanted for, and whether the caller has asked before: it found only pages that come.
+// The page that a caller wants a frame for, and whether the caller has asked before and found no victim.
 struct Miss {
     u64 key;
     bool again;
@@ -58,7 +59,7 @@ struct Miss {
 template <class P>
 struct Pool {
     Directory<P> directory;
-    u32* slots;  // frame of each slot; only who has claimed a frame changes the slot it is in
+    u32* slots;  // the frame of each slot; a caller may change it if it has claimed that frame
     Shared* shared;
     u32 probation;
     Replacement chosen = Replacement::sweep_resistant;
@@ -76,9 +77,9 @@ struct Pool {
         u32* hand;
         u32 first;
         u32 slots;
-        // Pages go in their order: who comes to one that is being written back is the next to have its frame. If
-        // callers went past it, they would come round to pages that came just now, and write these without those beside
-        // them.
+        // Pages go in their order: a caller that comes to a page which another writes back waits for that frame. If
+        // callers went past it, they would come round to pages that came just now, and write them without the pages
+        // beside them.
         bool queue = false;
     };
     PENSTOCK_ONDEVICE Part whole() const { return {&shared->main_hand, 0, frames()}; }
@@ -86,21 +87,23 @@ struct Pool {
     PENSTOCK_ONDEVICE Part trial() const { return {&shared->probation_hand, frames() - probation, probation, true}; }
     PENSTOCK_ONDEVICE bool on_trial(u32 slot) const { return slot >= frames() - probation; }
 
-    // Moves the part's hand until `spared(slot, frame, state)` is false for a frame that can be had, at most `steps`
-    // slots. A dirty or loading one ends the search too, for the caller to write back or to finish.
+    // Moves the part's hand over at most `steps` slots, until `spared(slot, frame, state)` is false for a frame that
+    // the caller can have. A dirty page or one in flight ends the search too; the caller writes it back, or finishes
+    // its load.
     template <class Spared>
     PENSTOCK_ONDEVICE Victim search(Part part, u32 steps, const Spared& spared) const {
         Victim seen{Victim::Kind::held, kNoFrame};
-        // Twice round is enough: what is spared for its touches is not spared again.
+        // Two rounds are enough: a page that was spared for its touches is not spared again.
         for (u32 step = 0; step < steps && step / 2 < part.slots; ++step) {
             if (seen.kind != Victim::Kind::held && step >= kShortScan) break;
             const u32 slot = part.first + P::template add<Scope::device, Order::relaxed>(part.hand, 1u) % part.slots;
             const u32 index = at(slot);
             u32 state = FrameState<P>::load(frame(index));
-            const bool leaving = (state & (kWriting | kReferences)) == (kWriting | 1);  // its writer alone has it
+            const bool leaving = (state & (kWriting | kReferences)) == (kWriting | 1);  // a reference: its writer's
             if (leaving && part.queue) return {Victim::Kind::leaving, index};
             if (state & kReferences || spared(slot, index, state)) {
-                const bool soon = leaving || (state & kBusy && !(state & kDirty));  // one that is overwritten is held
+                // A page that is busy and dirty is being overwritten, which may take long: it counts as held.
+                const bool soon = leaving || (state & kBusy && !(state & kDirty));
                 if (soon) seen = {state & kInFlight ? Victim::Kind::in_flight : Victim::Kind::busy, index};
                 continue;
             }
@@ -121,8 +124,9 @@ struct Pool {
         return seen;
     }
 
-    // A dirty page that nobody uses, of those that the hand of the probation part comes to soon; looked for in steps of
-    // `stride`. Not one that came late: those beside it may still be in the making, and it would go without them.
+    // A dirty page without references that the hand of the probation part comes to soon, or kNoFrame. It looks in steps
+    // of `stride`. It leaves out a page that came late: callers may still be making the pages beside it, and it would
+    // go without them.
     PENSTOCK_ONDEVICE u32 next_to_go(u32 stride) const {
         const Part part = trial();
         const u32 hand = P::template load<Scope::device, Order::relaxed>(part.hand);
@@ -137,7 +141,7 @@ struct Pool {
     }
 };
 
-// Takes pages in the order of their frames. What BaM does; for comparison.
+// Takes pages in the order of their frames, as BaM does. It is for comparison.
 struct Fifo {
     template <class P>
     static PENSTOCK_ONDEVICE u32 touched(const Pool<P>&, u32, u32 state) {
@@ -151,7 +155,7 @@ struct Fifo {
     }
 };
 
-// Second chance: a page that was touched since the hand came by is passed over once.
+// Second chance: the hand passes once over a page that was touched since it last came by.
 struct Clock {
     template <class P>
     static PENSTOCK_ONDEVICE u32 touched(const Pool<P>&, u32, u32 state) {
@@ -172,10 +176,10 @@ struct Clock {
     }
 };
 
-// Pages of one range of keys, set in Shared, stay for good in the main part once they are there; others share the
-// probation part, and what came first stays in frames of the main part that the range leaves over. On a cyclic sweep it
-// hits exactly as often as the main part is long, which is what proofs and tests want. The range should be no longer
-// than the main part.
+// Pages of one range of keys, which is set in Shared, stay for good in the main part once they are there. Other pages
+// share the probation part; the first of them also stay in frames of the main part that the range leaves over. On a
+// cyclic sweep it hits exactly as often as the main part is long, which proofs and tests want. The range should be no
+// longer than the main part.
 struct PinnedRange {
     template <class P>
     static PENSTOCK_ONDEVICE void keep(const Pool<P>& pool, u64 first, u64 pages) {

@@ -1,4 +1,4 @@
-// The policy that a cache was made with, where one kernel serves caches of any: Pool::chosen says which.
+// The policy that a cache was made with, for kernels that serve caches of any policy: Pool::chosen says which.
 #pragma once
 
 #include "penstock/ondevice/cache/replacement_sweep.hpp"
@@ -17,7 +17,7 @@ struct AnyReplacement {
         if (pool.chosen == Replacement::sweep_resistant) SweepResistant::loaded(pool, index);
     }
 
-    // The pool by value, which the caller then need not have in memory.
+    // Takes the pool by value, so that the caller need not have it in memory.
     template <class P>
     static PENSTOCK_ONDEVICE_SLOW Victim take(Pool<P> pool, Miss miss) {
         switch (pool.chosen) {

@@ -1,11 +1,11 @@
-// The default policy: it keeps a part of what is swept over again and again, where clock and FIFO keep nothing.
+// The default policy. It keeps a part of what is swept over again and again, where clock and FIFO keep nothing.
 //
-// A page comes into a first-in first-out probation part and is thrown out at its end, unless it was touched late: after
-// `settled` of the probation part had come behind it, since the touches of one visit come close together from several
-// warps and say nothing. One page in `kAdmission` goes to the main part at once. The main part is a clock. Pages in
-// flight stay in the probation part, so they do not drive the hand of the main part round, which is what makes one
-// clock with bimodal insertion fall back to none; so no more are loaded at a time than it has frames. On a sweep over N
-// pages a cache of C hits (C - probation) / N.
+// A page comes into a first-in first-out probation part. At its end the page is thrown out, unless it was touched late:
+// after `settled` other pages had come behind it. Early touches say nothing, because the touches of one visit come
+// close together from several warps. One page in `kAdmission` goes to the main part at once. The main part is a clock.
+// Pages in flight stay in the probation part, so at most so many are loaded at a time as it has frames, and they do not
+// drive the hand of the main part round. If they did, the cache would hit nothing, as a single clock with bimodal
+// insertion does. On a sweep over N pages a cache of C hits (C - probation) / N.
 #pragma once
 
 #include "penstock/ondevice/cache/replacement.hpp"
@@ -14,7 +14,7 @@ namespace penstock::ondevice {
 
 struct SweepResistant {
     static constexpr u32 kAdmission = 32;
-    // With the advice `random`: pages earn their place by late touches, since there is no sweep to keep a part of.
+    // With the advice `random`, pages earn their place by late touches: there is no sweep to keep a part of.
     static constexpr u32 kRandomAdmission = 128;
 
     template <class P>
@@ -40,7 +40,7 @@ struct SweepResistant {
         }
         const Victim victim = from_probation(pool);
         if (usable(victim)) return victim;
-        // Pages that come soon leave the probation part again: better to wait than to drive out what was kept.
+        // Pages that are on their way leave the probation part soon: it is better to wait than to drive out kept pages.
         return victim.kind == Victim::Kind::held ? from_main(pool, kScan, kNoKey) : victim;
     }
 
@@ -54,7 +54,8 @@ struct SweepResistant {
         return victim.kind == Victim::Kind::taken || victim.kind == Victim::Kind::dirty ||
                victim.kind == Victim::Kind::leaving;
     }
-    // Once a miss: who waits asks again and again, and would be admitted in the end.
+    // Whether the page goes to the main part at once. A caller asks this once a miss: one that waits asks for a victim
+    // again and again, and would be admitted in the end.
     template <class P>
     static PENSTOCK_ONDEVICE bool admitted(const Pool<P>& pool, Advice advice) {
         const u32 draw = mixed(P::template add<Scope::device, Order::relaxed>(&pool.shared->draws, 1u));
@@ -66,7 +67,8 @@ struct SweepResistant {
         return value ^ value >> 16;
     }
 
-    // Pages of the array that `sweeper` is swept over do not displace each other: what came first stays.
+    // Takes a victim of the main part. Pages of the array of `sweeper`, which is swept over, do not displace each
+    // other: those that came first stay.
     template <class P>
     static PENSTOCK_ONDEVICE Victim from_main(const Pool<P>& pool, u32 steps, u64 sweeper) {
         return pool.search(pool.main(), steps, [&](u32, u32 index, u32 state) {
@@ -87,7 +89,7 @@ struct SweepResistant {
         return promoted(pool, place, victim);
     }
 
-    // The page goes on in the main part, in the slot of a page there, which is the victim in its place.
+    // Moves the page to the main part, into the slot of a page there, which becomes the victim in its place.
     template <class P>
     static PENSTOCK_ONDEVICE Victim promoted(const Pool<P>& pool, u32 place, const Victim& page) {
         const u64 key = pool.directory.key(page.frame);

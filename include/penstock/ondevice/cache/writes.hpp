@@ -47,7 +47,7 @@ struct PageWrites {
 
     // Writes back the dirty pages whose frames are wanted next, one try each. A caller does this before it waits for a
     // page of the probation part that another caller writes back, so that pages of more than one are on their way.
-    // The outcome is in the pages' states, for whoever next uses them.
+    // The pages' states have the outcome, for the callers that next use them.
     PENSTOCK_ONDEVICE_SLOW void clean_ahead(Lanes group, u64 deadline) const {
         const u32 leader = lowest(group);
         for (u32 tries = 0; tries < 4; ++tries) {
