@@ -1,4 +1,4 @@
-// Memory of a Device as DmaMemory: the GPU's own, or page-locked memory that both sides reach.
+// Memory of a Device as DmaMemory: the GPU's own, or page-locked memory that host and GPU reach.
 #pragma once
 
 #include "ondevice/dma_memory.hpp"
@@ -8,7 +8,7 @@ namespace penstock::ondevice {
 
 class DeviceMemory : public DmaMemory {
   public:
-    // The device outlives all blocks. `kind` is device or pinned.
+    // Requires: the device outlives all blocks. `kind` is device or pinned.
     DeviceMemory(Device& device, MemoryKind kind) : device_(device), kind_(kind) {}
 
     DmaBlock allocate(u64 bytes) override {

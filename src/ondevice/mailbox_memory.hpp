@@ -1,5 +1,5 @@
-// The owner of one mailbox: its slots, descriptors, completion words and data areas in memory that both ends reach, and
-// the host's record of what it has taken.
+// The owner of one mailbox: its slots, descriptors, completion words and data areas, in memory that host and GPU reach,
+// and the host's record of the requests it has taken.
 #pragma once
 
 #include <vector>
@@ -14,17 +14,18 @@ struct MailboxSizes {
     u32 slot_bytes = 4096;   // up to 16 MiB - 1
 };
 
-// The sizes; throws Error (invalid_argument) where they cannot be. For owners who take other memory before a mailbox's.
+// Returns the sizes, or throws Error (invalid_argument) if they cannot be. For owners that take other memory before a
+// mailbox's.
 const MailboxSizes& checked(const MailboxSizes& sizes);
 
 class Mailbox {
   public:
-    // `shared` is memory that host and GPU reach, `own` memory of the GPU alone (the same on the host). Throws Error
-    // (invalid_argument) for sizes that cannot be, before it takes memory.
+    // `shared` is memory that host and GPU reach; `own` is memory of the GPU alone (on the host both are one). Throws
+    // Error (invalid_argument) for sizes that cannot be, before it takes memory.
     Mailbox(DmaMemory& shared, DmaMemory& own, const MailboxSizes& sizes);
 
     MailboxRef<Native> ref(u32 hint = 0) const;
-    // The host's end for slots [first, last); one thread at a time, no slot in two servers.
+    // The host's end for slots [first, last). Requires: one thread at a time uses it, and no slot has two servers.
     MailboxServer<Native> server(u32 first, u32 last);
     u8* slot_data(u32 slot) const { return ref_.data + u64{slot} * ref_.slot_bytes; }
 

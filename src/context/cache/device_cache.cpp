@@ -1,4 +1,4 @@
-// The public DeviceCache: what is asked is checked here, once, and then done on the device.
+// The public DeviceCache. It checks each call here, once, and then does the work on the device.
 #include "penstock/device_cache.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::optional<Value> named(const std::array<const char*, 4>& names, std::string_
     return static_cast<Value>(found - names.begin());
 }
 
-// A DeviceCache that was moved from.
+// The state, or an Error if the DeviceCache was moved from.
 DeviceCacheState& made(const std::shared_ptr<DeviceCacheState>& state, const char* operation) {
     if (!state) throw Error(ErrorCode::invalid_argument, operation, "there is no cache", "make one");
     return *state;
@@ -45,7 +45,7 @@ Pages pages_of(const CacheRequest& request, u64 page_bytes) {
     return {first, (request.offset_bytes + request.bytes - 1) / page_bytes - first + 1};
 }
 
-// Work on the pages of a range.
+// Does work on the pages of a range.
 void on_pages(DeviceCacheState& state, const CacheRequest& request, CacheTask task) {
     state.with_cache(request, [&](FileCache& cache) {
         state.check_range(cache, request);
@@ -63,7 +63,7 @@ void on_pages(DeviceCacheState& state, const CacheRequest& request, CacheTask ta
     });
 }
 
-// Bytes of a range to or from memory.
+// Moves the bytes of a range to or from memory.
 void move_range(DeviceCacheState& state, const CacheRequest& request, const MemoryView& memory, CacheTask task) {
     state.with_cache(request, [&](FileCache& cache) {
         state.check_range(cache, request);
@@ -123,7 +123,7 @@ void move_rows(DeviceCacheState& state, const CacheRequest& request, const RowsM
 
 constexpr const char* kMake = "make a device cache";
 
-// A file by itself is an array by itself.
+// Makes each file an array of its own.
 std::vector<StripedFiles> each_alone(std::span<const File> files) {
     std::vector<StripedFiles> arrays;
     for (const File& file : files) arrays.push_back({{file}});

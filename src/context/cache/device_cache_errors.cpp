@@ -1,5 +1,4 @@
-// What becomes of requests to a DeviceCache, as Errors: a status of device code with operation, file, range, cause in
-// words, and advice.
+// Turns the statuses of device code into Errors of a DeviceCache: operation, file, range, cause in words, and advice.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -52,7 +51,7 @@ Meaning meaning_of(Status status, const DeviceCacheOptions& options) {
     }
 }
 
-// All but the file.
+// Fills in all fields but the file.
 ErrorInfo failure_info(const CacheRequest& request, Meaning meaning) {
     ErrorInfo info;
     info.code = meaning.code;
@@ -66,7 +65,8 @@ ErrorInfo failure_info(const CacheRequest& request, Meaning meaning) {
 
 }  // namespace
 
-// Work on all arrays names one only where there is but one. Of an array of several files the first stands for all.
+// The file that an Error names. Work on all arrays names a file only if there is one array. The first file of an array
+// stands for all of its files.
 std::string DeviceCacheState::name_of(const CacheRequest& request) const {
     if (request.bytes == 0 && arrays_.size() != 1) return {};
     const auto& files = arrays_[std::min<std::size_t>(request.array, arrays_.size() - 1)].files;
@@ -119,7 +119,7 @@ void DeviceCacheState::fail_late_sync(const CacheRequest& request) const {
     throw Error(std::move(info));
 }
 
-// Of a range that may lie in one file: then it is named, with the place in it.
+// Throws for a range. If it lies in one file, the Error names that file and the place in it.
 void DeviceCacheState::fail_at(const CacheRequest& range, Status status) const {
     const ondevice::Stripes stripes = cache_->layout(range.array).stripes;
     if (stripes.files == 1 || range.bytes > stripes.together(range.offset_bytes)) fail(range, status);
@@ -130,7 +130,8 @@ void DeviceCacheState::fail_at(const CacheRequest& range, Status status) const {
     throw Error(std::move(info));
 }
 
-// The storage said itself where it failed, which need not be what was asked for: other pages make room.
+// Throws with the place where the storage failed. That need not be the range that was asked for, since other pages make
+// room for it.
 void DeviceCacheState::fail_storage(const CacheRequest& request, const ondevice::ServedFailure& failure) const {
     ErrorInfo info = failure_info(request, meaning_of(failure.status, options_));
     info.file = file_of(failure.file).handle().name;
@@ -146,8 +147,8 @@ void DeviceCacheState::fail_storage(const CacheRequest& request, const ondevice:
     throw Error(std::move(info));
 }
 
-// What the storage said of a range, or else of pages that had to make room for it, or of a whole file. Null: nothing.
-// A page elsewhere that could not be read failed a call beside this one.
+// The failure of the storage that explains why work on a range failed: one in the range, or of a page that had to make
+// room for it, or of a whole file. Null: none does. A page elsewhere that could not be read belongs to another call.
 const ondevice::ServedFailure* DeviceCacheState::told_of(const CacheRequest& range, const Told& failures) const {
     std::uint32_t first = 0;
     for (std::uint32_t array = 0; array < range.array; ++array)

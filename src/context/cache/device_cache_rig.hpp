@@ -1,4 +1,4 @@
-// What tests of a DeviceCache share: the device they run on, and the error of an action.
+// What tests of a DeviceCache share: the device they run on, and the error that an action throws.
 #pragma once
 
 #include <cstdlib>
@@ -12,13 +12,13 @@ namespace penstock::test {
 
 using Bytes = std::vector<unsigned char>;
 
-// The one that PENSTOCK_TEST_DEVICE names, else the emulated one.
+// The device that PENSTOCK_TEST_DEVICE names, else the emulated one.
 inline std::string device_of_test() {
     const char* device = std::getenv("PENSTOCK_TEST_DEVICE");
     return device != nullptr ? device : "host";
 }
 
-// ok when there was none.
+// The error that the action throws; ok if it throws none.
 inline ErrorInfo error_of(const std::function<void()>& action) {
     try {
         action();

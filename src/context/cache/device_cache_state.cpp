@@ -64,18 +64,18 @@ bool did_something(const ondevice::Tally& tally) {
 
 using Waits = std::array<std::uint64_t, ondevice::kWaitBuckets>;
 
-// Those that are not empty.
+// The buckets that are not empty.
 std::vector<DeviceCacheStatistics::Bucket> buckets_of(const Waits& waits, double cycles_per_ns) {
     std::vector<DeviceCacheStatistics::Bucket> buckets;
     for (std::uint32_t i = 0; i < waits.size(); ++i) {
         if (waits[i] == 0) continue;
-        const std::uint64_t low = i == 0 ? 0 : (256ull + 64 * (i % 4)) << (i / 4);  // as wait_bucket has it
+        const std::uint64_t low = i == 0 ? 0 : (256ull + 64 * (i % 4)) << (i / 4);  // the inverse of wait_bucket
         buckets.push_back({low, waits[i], cycles_per_ns == 0 ? 0 : static_cast<double>(low) / cycles_per_ns});
     }
     return buckets;
 }
 
-// `found` has its page_bytes and cycles_per_ns.
+// Requires: `found` has its page_bytes and cycles_per_ns.
 void add_counts(DeviceCacheStatistics& found, const std::vector<ondevice::CacheCounts>& stripes) {
     Waits all{};
     std::uint32_t index = 0;
@@ -129,13 +129,13 @@ DeviceCacheState::DeviceCacheState(const Context& owner, ContextState& context, 
 }
 
 DeviceCacheState::~DeviceCacheState() {
-    if (context_.in_child()) {  // its threads are the parent's
+    if (context_.in_child()) {  // the cache's threads are in the parent
         static_cast<void>(cache_.release());
         return;
     }
     try {
         close();
-    } catch (...) {  // nobody is left who could be told; close() tells
+    } catch (...) {  // a destructor cannot report it; close() does
     }
 }
 

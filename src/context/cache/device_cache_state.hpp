@@ -1,7 +1,8 @@
 // What the copies of a DeviceCache share: the cache of the ondevice layer, with the files and the context it needs.
 //
-// Whoever uses the cache holds `closing_` shared, so that closing waits for them and nothing is written after its
-// flush. Who comes while somebody closes waits at the entry: else a cache that is always in use could never be closed.
+// A call that uses the cache holds `closing_` shared, so that `close` waits for it and nothing is written after the
+// flush of `close`. A call that comes while another closes waits at the entry: otherwise a cache that is always in use
+// could never be closed.
 #pragma once
 
 #include <memory>
@@ -20,10 +21,10 @@ namespace penstock::context {
 // The files of one array.
 struct OpenArray {
     std::vector<std::shared_ptr<OpenFile>> files;
-    std::uint64_t stripe_bytes = 0;  // of one file: not used
+    std::uint64_t stripe_bytes = 0;  // not used with one file
 };
 
-// What somebody asked of an array, for errors.
+// What a call asked of an array, for errors.
 struct CacheRequest {
     const char* operation;
     std::uint32_t array = 0;
@@ -33,14 +34,14 @@ struct CacheRequest {
 
 class DeviceCacheState {
   public:
-    // `context` is the state of `owner`.
+    // Requires: `context` is the state of `owner`.
     DeviceCacheState(const Context& owner, ContextState& context, std::vector<OpenArray> arrays,
                      const DeviceCacheOptions& options);
     ~DeviceCacheState();
     DeviceCacheState(const DeviceCacheState&) = delete;
     DeviceCacheState& operator=(const DeviceCacheState&) = delete;
 
-    // Calls `use(cache)` while nobody can close it. Throws in a forked child, and when it is closed.
+    // Calls `use(cache)`; no thread can close the cache meanwhile. Throws in a forked child, and if it is closed.
     template <class Use>
     auto with_cache(const CacheRequest& request, const Use& use) const {
         context_.check_process();
@@ -50,13 +51,13 @@ class DeviceCacheState {
         return use(*cache_);
     }
 
-    // Throws Error when there is no such array, or the range leaves it.
+    // Throws Error if there is no such array, or the range leaves it.
     void check_range(const ondevice::FileCache& cache, const CacheRequest& request) const;
-    // Throws Error when the device cannot address the memory.
+    // Throws Error if the device cannot address the memory.
     void check_memory(const CacheRequest& request, const MemoryView& memory) const;
-    // Throws what became of work on a range, unless it is done.
+    // Throws Error if work on a range failed.
     void check(const CacheRequest& request, const ondevice::FileCache::Failure& failure) const;
-    // The same of work on rows, whose failures name a place in the list of indices.
+    // Throws Error if work on rows failed. Such a failure names a place in the list of indices.
     struct RowsRequest {
         const CacheRequest& request;
         const RowLayout& rows;

@@ -122,7 +122,7 @@ TEST_F(DeviceCacheTest, several_files_share_one_cache) {
     EXPECT_NE(absent.cause.find("no array 2"), std::string::npos) << absent.message();
 }
 
-// A page of one would be written over what the other wrote to the same page.
+// Writing back a page of one array would overwrite what the other array wrote to the same page.
 TEST_F(DeviceCacheTest, a_file_that_is_written_is_in_one_array) {
     const std::string linked = directory_.file("linked");
     std::filesystem::create_hard_link(name_, linked);
@@ -196,8 +196,8 @@ TEST_F(DeviceCacheTest, bytes_of_pages_are_those_that_were_moved_but_for_what_th
         return bytes;
     };
     read(cache, 0, 30 * 4096);
-    write(cache, 50 * 4096 + 100, Bytes(300));  // a part of a page, which is loaded for it
-    write(cache, 60 * 4096, Bytes(2 * 4096));   // whole pages are not
+    write(cache, 50 * 4096 + 100, Bytes(300));  // a part of a page: the page is loaded
+    write(cache, 60 * 4096, Bytes(2 * 4096));   // whole pages: they are not loaded
     cache.flush();
     const DeviceCacheStatistics whole = cache.statistics();
     EXPECT_EQ(whole.total.loaded_bytes, 31u * 4096);
@@ -371,7 +371,7 @@ TEST_F(DeviceCacheTest, a_forked_child_is_refused_and_harms_nothing) {
     EXPECT_NE(test::read_file(name_), content_);
 }
 
-// Of users who never leave it at the same time, a lock that prefers readers would let nobody else in.
+// Some user is always in the cache, so a lock that prefers readers would never let `close` in.
 TEST_F(DeviceCacheTest, a_cache_that_is_always_in_use_is_closed) {
     const DeviceCache cache = make(open());
     std::vector<std::thread> threads;

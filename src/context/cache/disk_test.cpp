@@ -1,4 +1,4 @@
-// A DeviceCache over a disk that is full or fails: what is told, what stays, and what may be lost.
+// A DeviceCache over a disk that is full or fails: what it reports, what stays, and what may be lost.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -124,7 +124,7 @@ class CacheOnASlowDisk : public testing::Test {
     }();
 };
 
-// Each page goes in a fraction of the timeout, all of them in several times of it.
+// Each page goes in a fraction of the timeout; all of them together take several times as long.
 TEST_F(CacheOnASlowDisk, many_pages_may_take_longer_together_than_one_may) {
     const DeviceCache cache = made(std::chrono::seconds(1));
     write(cache);
@@ -136,7 +136,7 @@ TEST_F(CacheOnASlowDisk, many_pages_may_take_longer_together_than_one_may) {
     cache.close();
 }
 
-// The first page does not go in its time, others do: it has another turn with them.
+// The first page does not go in its time, and others do: it has another turn with them.
 TEST_F(CacheOnASlowDisk, a_flush_goes_on_while_some_pages_go) {
     const DeviceCache cache = made(std::chrono::seconds(1), 4);
     write(cache);
@@ -153,7 +153,7 @@ TEST_F(CacheOnASlowDisk, and_ends_where_none_goes) {
     disk_.write_ms = 1500;
     EXPECT_EQ(error_of([&] { cache.flush(); }).code, ErrorCode::timed_out);
     disk_.write_ms = 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1600));  // until what was under way has ended
+    std::this_thread::sleep_for(std::chrono::milliseconds(1600));  // until the writes under way have ended
     cache.flush();
     EXPECT_TRUE(all_written());
     cache.close();
@@ -172,12 +172,12 @@ TEST_F(CacheOnASlowDisk, a_sync_may_take_longer_than_a_page_but_not_for_ever) {
     EXPECT_EQ(late.file, name_);
     EXPECT_TRUE(all_written());
     disk_.sync_ms = 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // the first one's end
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // until the first page's write has ended
     cache.flush();
     cache.close();
 }
 
-// Reads fail a while after all that are to fail together were asked for. There is no O_DIRECT.
+// A disk whose reads fail a while after all reads that are to fail together have begun. There is no O_DIRECT.
 class FailsTogether : public os::System {
   public:
     std::atomic<std::size_t> asked{0}, together{0};
@@ -192,7 +192,7 @@ class FailsTogether : public os::System {
     }
 };
 
-// Each is told of the place that it asked for, by bytes and by rows.
+// Each call's Error names the place that the call asked for, by bytes and by rows.
 TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
     constexpr std::uint64_t kPage = 4096, kPages = 60;
     const test::TempDirectory directory;
@@ -204,7 +204,7 @@ TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
     if (!ondevice::made_cold(name)) GTEST_SKIP() << "this file cannot be cold";
     const DeviceCache cache(context, {&file, 1}, {.threads = 4, .map = false});
     const std::vector<std::uint64_t> pages{3, 23, 43};
-    std::vector<Buffer> rows_to, indices;  // memory is given before kernels wait: a GPU may wait for them to give it
+    std::vector<Buffer> rows_to, indices;  // before kernels wait, since a GPU may allocate only after them
     for (const std::uint64_t page : pages) {
         rows_to.push_back(context.allocate(kPage));
         indices.push_back(context.allocate(sizeof(page)));
@@ -231,7 +231,8 @@ TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
     }
 }
 
-// Reads of one page wait until they are let go, those of others fail or not. There is no O_DIRECT.
+// A disk that holds reads of one page until the test lets them go, and fails reads of others if told to. There is no
+// O_DIRECT.
 class HoldsOnePage : public os::System {
   public:
     explicit HoldsOnePage(std::uint64_t held_at, bool others_fail = true)
@@ -259,7 +260,7 @@ class HoldsOnePage : public os::System {
     const bool others_fail_;
 };
 
-// A load that failed before the call, which only joins it, while a call beside fails at another page.
+// A load fails, the call only joins it, and another call fails at another page meanwhile.
 TEST(CacheOnALostDisk, a_call_is_not_told_of_a_page_that_another_could_not_read) {
     constexpr std::uint64_t kPage = 4096, kPages = 60, kHeld = 50, kFailed = 3, kOther = 23;
     const test::TempDirectory directory;
@@ -274,7 +275,7 @@ TEST(CacheOnALostDisk, a_call_is_not_told_of_a_page_that_another_could_not_read)
     const auto until = [](const auto& done) {
         while (!done()) std::this_thread::yield();
     };
-    const Buffer to = context.allocate(kPage);  // before kernels that wait
+    const Buffer to = context.allocate(kPage);  // allocated before kernels wait
     cache.prefetch(0, kFailed * kPage, kPage);
     until([&] { return cache.statistics().failed_requests == 1; });
     std::thread gathers([&] {
@@ -293,7 +294,7 @@ TEST(CacheOnALostDisk, a_call_is_not_told_of_a_page_that_another_could_not_read)
     gathers.join();
 }
 
-// Who waits for a slow page has few rows more to do: the others do the rest meanwhile.
+// The worker that waits for a slow page has few rows left to do: the others do the rest meanwhile.
 TEST(CacheOnALostDisk, rows_do_not_wait_for_one_that_the_disk_holds_back) {
     constexpr std::uint64_t kPage = 4096, kPages = 1200, kFewRows = 8;
     const test::TempDirectory directory;

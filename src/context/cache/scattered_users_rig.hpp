@@ -1,9 +1,9 @@
-// Users of a stored array whose lanes are scattered, for tests: at each turn chance tells each thread alone whether it
-// loads an element, stores to it or does neither, so that lanes of a warp come to the cache in any company. The same
-// source by threads of the host and by those of a GPU.
+// Users of a stored array whose lanes are scattered, for tests. At each turn chance tells each thread by itself whether
+// it loads an element, stores to it or does neither, so that lanes of a warp come to the cache in any grouping. Threads
+// of the host and of a GPU run the same source.
 //
-// Every element has one owner, who alone stores to it and so knows what it holds. It tells its place and a version, so
-// bytes of another page, torn ones and lost stores are seen.
+// Every element has one owner, which alone stores to it and so knows what it holds. An element tells its place and a
+// version, so the owner sees bytes of another page, torn bytes and lost stores.
 #pragma once
 
 #include "penstock/ondevice/stored_array.hpp"
@@ -25,7 +25,7 @@ struct ScatteredPlan {
     const ondevice::StoredRef* ref;
     u32 users;
     u32 turns;
-    u32* versions;  // of each element; which its owner alone touches
+    u32* versions;  // one for each element; its owner alone touches it
     ScatteredTally* tally;
 };
 
@@ -64,7 +64,7 @@ class ScatteredUser {
     u32 self_;
 };
 
-// On a GPU: blocks of 64 threads, as many as there are users for; waits for them. Its error code.
+// Runs the users on a GPU, in blocks of 64 threads, and waits for them. Returns the error code of CUDA.
 int run_scattered_users_on_gpu(const ScatteredPlan& plan);
 
 }  // namespace penstock::test

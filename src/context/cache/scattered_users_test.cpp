@@ -1,5 +1,5 @@
-// A page cache whose users are scattered: threads that each do as chance says, with an oracle of their own. On the GPU
-// that PENSTOCK_TEST_DEVICE names lanes of a warp then come in any company, else they are threads of the host.
+// A page cache whose users are scattered: each thread does as chance says, with an oracle of its own. On the GPU that
+// PENSTOCK_TEST_DEVICE names, lanes of a warp come in any grouping; otherwise the users are threads of the host.
 #include "context/cache/scattered_users_rig.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ struct Scattered {
 
 class ScatteredUsers : public testing::TestWithParam<Scattered> {
   protected:
-    // Elements from `spoilt` on are not what their owners think.
+    // Writes the file. Elements from `spoilt` on are not what their owners think.
     void write_elements(u64 spoilt = kElements) {
         Bytes content(kBytes);
         for (u64 index = 0; index < kElements; ++index)

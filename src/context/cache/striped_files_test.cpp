@@ -1,5 +1,5 @@
-// Arrays of several files by the public DeviceCache: bytes, statistics of each file, and errors that name the one file
-// that is to blame. On the device that PENSTOCK_TEST_DEVICE names, else on the emulated one.
+// Arrays of several files in the public DeviceCache: bytes, statistics of each file, and errors that name the one file
+// at fault. On the device that PENSTOCK_TEST_DEVICE names, else on the emulated one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ using test::Bytes;
 using test::device_of_test;
 using test::error_of;
 
-// One file of a machine is bad, once it is known which.
+// A system on which one file is bad, once the test has said which.
 class BadFile : public os::System {
   public:
     std::atomic<int> bad{-1}, code{EIO};
@@ -34,7 +34,7 @@ class StripedFilesTest : public testing::TestWithParam<const char*> {
   protected:
     static constexpr std::uint64_t kStripe = 64 << 10, kBytes = 17 * kStripe + 12'345;
 
-    // Three files, whose bytes are dealt out here by hand.
+    // Three files; the test deals the bytes out by hand.
     StripedFilesTest() {
         std::vector<Bytes> parts(3);
         for (std::uint64_t at = 0; at < kBytes; at += kStripe) {
@@ -155,7 +155,7 @@ TEST_P(StripedFilesTest, what_fails_in_one_file_names_it_and_the_place_in_it) {
     const DeviceCache cache = make(array, false);
     write(cache, 4 * kStripe + 5000, Bytes(100, 1));  // stripe 1 of the second file
     system_.code = ENOSPC;
-    for (int fd = 3; fd < 256 && system_.bad < 0; ++fd) {  // which is the second file's
+    for (int fd = 3; fd < 256 && system_.bad < 0; ++fd) {  // until it finds the second file's descriptor
         std::error_code none;
         const auto target = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
         if (!none && target == std::filesystem::canonical(names_[1])) system_.bad = fd;

@@ -1,8 +1,8 @@
-// Lanes on which calls of several threads go on in one page cache at once, each with a stream, an event, and a place
-// for what becomes of the call; and calls that nobody goes on beside.
+// Lanes on which calls of several threads use one page cache at once. Each lane has a stream, an event, and a place for
+// the outcome of its call. A call may also ask to have all lanes, so that no other call runs beside it.
 //
-// Turns come in the order in which they were asked for: else who must be alone would wait for ever where others come
-// again and again.
+// Threads get their turns in the order in which they asked. Otherwise a call that must be alone would wait for ever
+// while others come again and again.
 #pragma once
 
 #include <condition_variable>
@@ -20,23 +20,23 @@ struct CacheLane {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> event;
     CacheOutcome* outcome = nullptr;  // the device's; status ok between calls
-    u8* answers = nullptr;            // page-locked: what the device has there, on its way to who asked
+    u8* answers = nullptr;            // page-locked: copies of the device's answers, for the caller
 };
 
 class CacheLanes {
   public:
-    // As many as keep a device busy while one of them waits for its last pages.
+    // Enough to keep a device busy while one lane waits for its last pages.
     static constexpr u32 kLanes = 4;
 
     struct Memories {
         DmaMemory& own;
         DmaMemory& shared;
     };
-    // `answer_bytes` of each lane. The device and its memory outlive this.
+    // `answer_bytes`: the room for answers of each lane. Requires: the device and its memory outlive this.
     CacheLanes(Device& device, const Memories& memories, u64 answer_bytes);
 
     enum class Company { others, none };
-    // A lane from construction, which waits for it, to the end.
+    // A thread's hold on a lane. The constructor waits for the lane, the destructor gives it back.
     class Turn {
       public:
         Turn(CacheLanes& lanes, Company company) : lanes_(lanes), company_(company), lane_(lanes.take(company)) {}
@@ -51,7 +51,7 @@ class CacheLanes {
         CacheLane& lane_;
     };
 
-    // Turns that were asked for and not yet given.
+    // How many turns threads have asked for and not got yet.
     u64 waiting() const;
     u64 device_bytes() const noexcept { return outcomes_.bytes; }
     u64 pinned_bytes() const noexcept { return answers_.bytes; }
@@ -64,8 +64,8 @@ class CacheLanes {
     CacheLane lanes_[kLanes];
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<CacheLane*> idle_;  // under mutex_, as the next; empty while somebody is alone
-    u64 next_ = 0, served_ = 0;     // turns asked for, and given
+    std::vector<CacheLane*> idle_;  // guarded by mutex_, as the next line; empty while a call is alone
+    u64 next_ = 0, served_ = 0;     // turns that threads asked for, and got
 };
 
 }  // namespace penstock::ondevice

@@ -1,9 +1,9 @@
 // The owner of a page cache in a device's memory over ordinary files: its memory, its mailbox, the service behind it,
 // and the work that the host asks of it. Users' own kernels may use the cache at the same time.
 //
-// Pages that were stored to reach their files by flush or when their place is needed, not by the owner's going. Thread-
-// safe: bytes of several threads are moved at once, as by several kernels, and anybody may ask meanwhile; work on which
-// pages stay and on all of them is done alone. Turns come in the order in which they were asked for.
+// Pages that were stored to reach their files by flush, or when another page needs their frame; the destructor does not
+// write them. Thread-safe: several threads may move bytes at once, as several kernels may. A call that changes which
+// pages stay, or that is about all pages, runs alone. Threads get their turns in the order in which they asked.
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,16 @@ struct FileCacheOptions {
     u64 page_bytes = 4096;  // a power of two, 512 B to 2 MiB
     u64 cache_bytes = 256 * kMiB;
     Replacement replacement = Replacement::sweep_resistant;
-    u32 threads = 0;               // of the service; 0: by the number of cores
+    u32 threads = 0;               // the service's; 0: by the number of cores
     u32 slots = 0;                 // requests under way at once; 0: by the size of a page
     u64 wait_ns = 10'000'000'000;  // the longest that one operation waits
-    bool map = true;               // files in memory are reached by the GPU itself where it can
+    bool map = true;               // the GPU itself reaches files in memory if it can
     os::System* system = nullptr;  // nullptr: the real one
 };
 
 class FileCache {
   public:
-    // Files and device outlive this. Throws Error, for wrong options before it takes memory.
+    // Requires: files and device outlive this. Throws Error; for wrong options before it takes memory.
     FileCache(Device& device, const std::vector<FileSet>& arrays, const FileCacheOptions& options);
     ~FileCache();
     FileCache(const FileCache&) = delete;
@@ -41,32 +41,33 @@ class FileCache {
     struct Failure {
         Status status = Status::ok;
         u64 where = 0;  // row or page; see CacheTask
-        // Where the storage failed meanwhile with that status: at the page, at one that had to make room for it, or at
-        // one of a call beside this one. Empty: it did not.
+        // Where the storage failed meanwhile with that status: at the page, at a page that had to make room for it, or
+        // at a page of another call. Empty: the storage did not fail.
         std::vector<ServedFailure> storage = {};
-        bool of_sync = false;  // not of a page
+        bool of_sync = false;  // a sync failed, and no page
     };
-    // `work` without ref and outcome. Its memory is the device's or can be reached by it.
+    // Does `work`, which comes without ref and outcome. Requires: the device can reach the work's memory.
     Failure run(u32 array, CacheWork work);
-    // Of whole pages; all or nothing.
+    // Pins whole pages: all of them or none.
     Failure pin(u32 array, u64 first_page, u64 pages);
-    // Writes back what is dirty, of all arrays, and makes it durable.
+    // Writes back the dirty pages of all arrays and makes them durable.
     Failure flush();
 
-    // In memory of the device, for users' kernels.
+    // The array's description in memory of the device, for users' kernels.
     const StoredRef* ref(u32 array) const;
-    // The first failure of operator[] in users' kernels since the last call. Of several who ask, one is told.
+    // The first failure of operator[] in users' kernels since the last call. If several threads ask, one of them gets
+    // it.
     Status take_failure();
     u64 bytes(u32 array) const { return layouts_[array].bytes; }
     const FileLayout& layout(u32 array) const { return layouts_[array]; }
     u64 page_bytes() const noexcept { return shape_.page_bytes; }
     u64 frames() const noexcept { return shape_.frames; }
     u32 quota() const noexcept { return quota_; }
-    // Of each multiprocessor; added up when kernels end.
+    // The counts of each multiprocessor. Kernels add theirs when they end.
     std::vector<CacheCounts> counts();
-    // Of the device's clocks, by the cache's own work so far; 0: not known yet.
+    // How fast the device's cycle counter runs, as the cache's own work so far showed; 0: not known yet.
     double cycles_per_ns() const noexcept;
-    // Files are numbered through, those of array 0 first, in both.
+    // Both number the files of all arrays through, those of array 0 first.
     ServiceEvidence evidence() const { return service_->evidence(); }
     std::vector<MovedByGpu> moved();
     bool mapped(u32 array) const { return mappings_[array] != nullptr && mappings_[array]->data() != nullptr; }
@@ -96,7 +97,7 @@ class FileCache {
     u32 most_workers_ = 1;
     DeviceMemory own_, shared_;
     DmaBlock states_, data_, files_, refs_, counts_, moved_, failed_;
-    DmaBlock done_;  // of who pins, alone
+    DmaBlock done_;  // for the call that pins, which runs alone
     std::vector<FileLayout> layouts_;
     std::vector<std::unique_ptr<FileMapping>> mappings_;
     std::unique_ptr<Mailbox> mailbox_;

@@ -1,5 +1,5 @@
-// The kernel of file_cache_work.hpp: one warp a worker, and as many warps as were asked for. Blocks are small, so that
-// workers spread over all multiprocessors: one of them alone pulls little from host memory.
+// The kernel of file_cache_work.hpp: each warp is a worker, and the host says how many. Blocks are small, so that
+// workers spread over all multiprocessors: one multiprocessor alone pulls little from host memory.
 #include "ondevice/cache/file_cache_kernels.hpp"
 
 namespace penstock::ondevice {
@@ -7,10 +7,10 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kWarpsPerBlock = 4;
-constexpr unsigned kFewWorkers = 512;  // so many spread by blocks of their own
-// Of a multiprocessor at once, with 64 registers a thread: a miss and a hit alike are waited for most of their time,
-// and what hides that is other warps. With 255 registers and two blocks, half as many rows came that were here, and
-// three quarters as many that were not; left to itself, nvcc 13.0 takes 168 and there are three.
+constexpr unsigned kFewWorkers = 512;  // up to so many get a block each
+// Blocks that a multiprocessor runs at once, with 64 registers a thread. Misses and hits wait most of their time, and
+// other warps hide that. With 255 registers and two blocks, a gather moved half as many rows that were in the cache,
+// and three quarters as many that were not. Without a bound nvcc 13.0 takes 168 registers, which leaves three blocks.
 constexpr unsigned kBlocksAtOnce = 8;
 
 __global__ void __launch_bounds__(kWarp* kWarpsPerBlock, kBlocksAtOnce) cache_work(CacheWork work, u32 workers) {

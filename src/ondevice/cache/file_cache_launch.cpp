@@ -9,7 +9,8 @@
 namespace penstock::ondevice {
 namespace {
 
-// The shares for which no thread is to be had are the caller's too: no worker waits for another.
+// Does the work on threads. The caller also does the shares for which the system gives no thread, since no worker waits
+// for another.
 void on_threads(const CacheWork& work, u32 workers) {
     std::vector<std::thread> threads;
     threads.reserve(workers);
@@ -32,7 +33,7 @@ u32 most_workers(const DeviceInfo& device) {
 
 void launch(const DeviceInfo& device, Stream& stream, const CacheWork& work, u32 workers) {
     if (!device.emulated) return launch_on_gpu(device, stream, work, workers);
-    stream.synchronize();  // the threads below are not on it
+    stream.synchronize();  // the threads below do not run on the stream
     on_threads(work, workers);
 }
 

@@ -13,20 +13,20 @@
 namespace penstock::ondevice {
 namespace {
 
-// Most stripes that are mapped: the system allows a process some 65530 mappings, and others need some too.
+// The most stripes that are mapped: the system allows a process some 65530 mappings, and others need some too.
 constexpr u64 kStripesMax = 32768;
 
 std::string failed_to_map() { return std::string("mmap: ") + std::strerror(errno); }
 
-// What mappings of these files are multiples of: the system's page, on hugetlbfs that of the file.
+// The page that mappings of these files are multiples of: the system's, or the file's on hugetlbfs.
 u64 page_of_mappings(const FileSet& set) {
     u64 page = 0;
     for (const FileHandle* file : set.files) page = std::max<u64>(page, os::mapping_page_bytes(file->buffered_fd));
     return page;
 }
 
-// A huge page of which the file has a part only faults under who reads it in a mapping, and one for writing makes the
-// file longer: such files are not mapped. The first of them, in words; empty: there is none.
+// Describes the first file that ends inside a huge page; empty: there is none. Such a file is not mapped: a thread that
+// reads its last huge page in a mapping faults, and a mapping for writing makes the file longer.
 std::string cut_within_a_huge_page(const FileSet& set, const FileLayout& layout) {
     for (std::size_t i = 0; i < set.files.size(); ++i) {
         const FileHandle& file = *set.files[i];
@@ -38,7 +38,7 @@ std::string cut_within_a_huge_page(const FileSet& set, const FileLayout& layout)
     return {};
 }
 
-// Room for `bytes`, that begins at a multiple of `page`; nullptr: there is none.
+// Reserves addresses for `bytes`, from a multiple of `page` on; nullptr: there is no room.
 std::byte* reserved(u64 bytes, u64 page) {
     void* const memory = ::mmap(nullptr, bytes + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return nullptr;

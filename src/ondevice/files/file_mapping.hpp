@@ -1,6 +1,6 @@
 // The files of an array in memory (tmpfs, hugetlbfs), mapped and registered with a GPU, so that its kernels reach the
-// bytes themselves. Of an array in stripes every stripe is mapped behind the one before it, whichever file it is in:
-// the GPU sees one array.
+// bytes themselves. If the array lies in stripes, each stripe is mapped behind the one before it, whichever file has
+// it, so that the GPU sees one array.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ namespace penstock::ondevice {
 class MappedFiles {
   public:
     MappedFiles() = default;
-    // Empty, with the cause in `refusal`, where that cannot be.
+    // Maps the files. If that cannot be, the object is empty and `refusal` has the cause.
     MappedFiles(const FileSet& set, const FileLayout& layout, std::string& refusal);
     ~MappedFiles();
     MappedFiles(MappedFiles&& other) noexcept : memory_(std::exchange(other.memory_, {})) {}
@@ -34,7 +34,8 @@ class MappedFiles {
 
 class FileMapping {
   public:
-    // Empty, with the cause in refusal(), where a file or the device does not allow it.
+    // Maps and registers the files. If a file or the device does not allow it, the object is empty and refusal() has
+    // the cause.
     FileMapping(Device& device, const FileSet& set, const FileLayout& layout);
     ~FileMapping();
     FileMapping(const FileMapping&) = delete;

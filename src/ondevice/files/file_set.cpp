@@ -72,8 +72,8 @@ bool fit(const Stripes& stripes, const std::vector<u64>& sizes) {
     return true;
 }
 
-// The size, of whole stripes, that file `i` would have beside the others; none if those do not fit together either. Of
-// two the nearer one to what it has.
+// The size, in whole stripes, that file `i` should have beside the others; none if the others do not fit together
+// either. If two sizes fit, the nearer one to what the file has.
 std::optional<u64> size_beside(const Stripes& stripes, std::vector<u64> sizes, u32 i) {
     const u64 has = sizes[i];
     sizes.erase(sizes.begin() + i);
@@ -88,7 +88,8 @@ std::optional<u64> size_beside(const Stripes& stripes, std::vector<u64> sizes, u
     return nearest;
 }
 
-// One file that the others would fit together without is to blame; else the first that is not as their sum says.
+// Throws if the sizes do not fit together. It blames the one file without which the others fit, or else the first whose
+// size is not what the sum of all sizes says.
 void check_sizes(const FileSet& set, const FileLayout& layout) {
     const Stripes& stripes = layout.stripes;
     if (fit(stripes, layout.sizes)) return;

@@ -1,7 +1,7 @@
-// The files of one array: one, or several that it is dealt out over in stripes (penstock/ondevice/stripes.hpp).
+// The files of one array: one file, or several that have it in stripes (penstock/ondevice/stripes.hpp).
 //
-// Nothing in the files says in which order they belong together, nor how large the stripes are: whoever names them
-// knows. Their sizes must be those that the layout gives, so most mistakes are found.
+// Nothing in the files says in which order they belong together, nor how large the stripes are; the user says so. The
+// files' sizes must be those that the layout gives, which finds most mistakes.
 #pragma once
 
 #include <vector>
@@ -16,22 +16,22 @@ struct FileSet {
     FileSet(std::vector<const FileHandle*> some, u64 stripe) : files(std::move(some)), stripe_bytes(stripe) {}
 
     std::vector<const FileHandle*> files;
-    u64 stripe_bytes = 0;  // a power of two; of one file: not used
+    u64 stripe_bytes = 0;  // a power of two; not used with one file
     bool writable() const { return files.front()->writable; }
 };
 
 struct FileLayout {
     Stripes stripes;
-    u64 bytes = 0;           // of the array
-    std::vector<u64> sizes;  // of each file
+    u64 bytes = 0;           // the array's
+    std::vector<u64> sizes;  // each file's
 };
 
-// The layout by what the sizes of the files are now. Throws Error, with the file that does not belong, where they do
-// not fit together, are not all writable or all not, are one file twice, or the stripes are smaller than a page.
+// The layout, from the sizes that the files have now. Throws Error, with the file that does not belong, if the files do
+// not fit together, if some are writable and some not, if one file comes twice, or if stripes are smaller than a page.
 FileLayout layout_of(const FileSet& set, u64 page_bytes);
 
-// Throws Error where a file is in two arrays of a cache and one of them is written: pages are whole, so that a row of
-// one array would be lost in a page that the other writes back.
+// Throws Error if a file is in two arrays of a cache and one of them can be written. Pages are written whole, so a row
+// of one array would be lost when the other array's page is written back.
 void check_apart(const std::vector<FileSet>& arrays);
 
 }  // namespace penstock::ondevice

@@ -8,7 +8,7 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr std::size_t kFilesMax = std::numeric_limits<u16>::max() + 1u;  // that Request::file can number
+constexpr std::size_t kFilesMax = std::numeric_limits<u16>::max() + 1u;  // the most that Request::file can number
 
 }  // namespace
 

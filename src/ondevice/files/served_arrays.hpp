@@ -1,7 +1,7 @@
-// ServedArrays: what the service threads share: the files of all arrays, which one of them serves a request, and the
-// last failures, for the sake of whoever has only a status to tell of them.
+// What the service threads share: the files of all arrays, the rule which file serves a request, and the last failures,
+// for callers that have no more than a status.
 //
-// Requests name arrays and offsets in them. Files are numbered through, those of array 0 first.
+// A request names an array and an offset in it. Files are numbered through, those of array 0 first.
 #pragma once
 
 #include <memory>
@@ -19,23 +19,23 @@ struct ServedFailure {
     Operation operation = Operation::read;
     u32 file = 0;
     u64 offset_bytes = 0;  // in the file
-    u64 bytes = 0;         // 0: of all of the file
+    u64 bytes = 0;         // 0: all of the file
     int system_code = 0;   // errno; 0: none
 };
 
 class ServedArrays {
   public:
-    // The handles must outlive this. Throws Error when files do not fit together or there are too many.
+    // Requires: the handles outlive this. Throws Error if files do not fit together or are too many.
     explicit ServedArrays(const std::vector<FileSet>& arrays);
 
-    // The file that serves a read or a write; `request` becomes one of it. invalid: there is no such array, or the
-    // range does not lie in one stripe.
+    // Changes a read or write of an array to a request of the file that serves it. invalid: there is no such array, or
+    // the range does not lie in one stripe.
     Status locate(Request& request) const noexcept;
     struct Range {
         u32 first;
         u32 count;
     };
-    // Of an array; none: there is no such array.
+    // The numbers of an array's files; none: there is no such array.
     Range files_of(u32 array) const noexcept;
     u32 files() const noexcept { return static_cast<u32>(files_.size()); }
     ServedFile& file(u32 number) const noexcept { return *files_[number]; }
@@ -44,9 +44,9 @@ class ServedArrays {
     std::optional<ServedFailure> cut_short(u32 array) const noexcept;
 
     void failed(const ServedFailure& failure);
-    // How many there were. Any thread may ask, as the next.
+    // How many failures there were. Any thread may call this and failures_since.
     u64 failures() const;
-    // Those after the first `before`, the earliest first; of very many, the last kFailuresKept.
+    // The failures after the first `before`, the earliest first, and at most the last kFailuresKept.
     std::vector<ServedFailure> failures_since(u64 before) const;
     static constexpr u64 kFailuresKept = 256;
 

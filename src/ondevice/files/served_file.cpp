@@ -13,7 +13,7 @@ namespace penstock::ondevice {
 namespace {
 
 constexpr std::uint64_t kAskAgainNs = 100'000'000;
-constexpr double kNone = 0.005;  // of the pages that are looked at
+constexpr double kNone = 0.005;  // the share of pages up to which the file counts as not cached
 
 std::uint64_t size_of(const FileHandle& handle) {
     struct stat status {};
@@ -56,9 +56,9 @@ ServedFile::Cached ServedFile::how_much(std::uint64_t now) noexcept {
     Cached found = Cached::none;
     try {
         const double fraction = os::residency(handle_.buffered_fd, 0, size_).fraction();
-        // A page that is not there would be read by a fault of the mapping, which no evidence tells from a copy.
+        // A fault of the mapping would read a page that is not cached, and no evidence tells such a read from a copy.
         found = fraction == 1.0 ? Cached::all : fraction > kNone ? Cached::some : Cached::none;
-    } catch (...) {  // the kernel does not tell: descriptors serve cached ranges too
+    } catch (...) {  // the system does not say: descriptors serve cached ranges too
     }
     cached_.store(found, std::memory_order_relaxed);
     return found;

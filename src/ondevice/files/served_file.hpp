@@ -1,7 +1,7 @@
-// ServedFile: a file as the service threads see it: its size, a mapping of it, and how much of it is in the page cache.
+// What the service threads know of a file: its size, a mapping of it, and how much of it is in the page cache.
 //
-// A read of what is cached is a copy from the mapping, guarded against a file that is cut short; all else goes by
-// descriptors. How much is cached changes, and is asked again now and then by whoever reads.
+// A thread copies cached bytes from the mapping, under a guard against a file that is cut short. All else goes by
+// descriptors. How much is cached changes, so a thread that reads asks the system again now and then.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ namespace penstock::ondevice {
 
 class ServedFile {
   public:
-    // The handle must outlive this. Throws Error when the size cannot be asked; a file that cannot be mapped is served
-    // without.
+    // Requires: the handle outlives this. Throws Error if the system does not tell the size. A file that cannot be
+    // mapped is served by descriptors.
     explicit ServedFile(const FileHandle& handle);
     ~ServedFile();
     ServedFile(const ServedFile&) = delete;
@@ -26,7 +26,7 @@ class ServedFile {
     const FileHandle& handle() const noexcept { return handle_; }
     std::uint64_t size_bytes() const noexcept { return size_; }
 
-    // How many bytes it has now; 0 if the system does not say.
+    // How many bytes the file has now; 0 if the system does not say.
     std::uint64_t bytes_now() const noexcept;
 
     // What is wrong with a request, if anything: out_of_range, read_only, invalid.
@@ -36,13 +36,14 @@ class ServedFile {
     // Whether copies from mappings survive a fault; others may have taken the signal.
     bool guarded() const noexcept { return guard_.usable(); }
     const os::FaultGuard& guard() const noexcept { return guard_; }
-    // Why a sync of it failed, ever; 0: none did. The system tells of lost bytes once, whoever asks first; a sync after
-    // that says nothing of them.
+    // The first error (errno) of a sync of this file; 0: every sync succeeded. The error stays: Linux reports lost
+    // bytes once, and later syncs say nothing of them.
     int lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
     void lose(int system_code) noexcept { lost_.store(system_code, std::memory_order_relaxed); }
 
-    // To be copied under the guard; a copy that faults: the file was cut short underneath. Cut within a page of the
-    // system's, it has zeros behind its end in the mapping: a copy that ends in one counts if the file still covers it.
+    // Bytes for a copy under the guard. If the copy faults, the file was cut short. If the file was cut inside a page
+    // of the system's, the mapping has zeros behind its end: a copy that ends in a zero counts if the file still covers
+    // it.
     const std::byte* at(std::uint64_t offset_bytes) const noexcept { return mapping_.data() + offset_bytes; }
 
   private:
@@ -55,7 +56,7 @@ class ServedFile {
     std::span<std::byte> mapping_;  // up to the end of the last page
     std::atomic<int> lost_{0};
     std::atomic<Cached> cached_{Cached::some};
-    std::atomic<std::uint64_t> asked_ns_{0};  // when cached_ was asked for last; whoever moves it on asks
+    std::atomic<std::uint64_t> asked_ns_{0};  // when a thread last asked; the thread that moves it on asks
 };
 
 }  // namespace penstock::ondevice

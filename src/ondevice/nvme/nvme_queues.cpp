@@ -9,8 +9,8 @@ namespace penstock::ondevice {
 namespace {
 
 constexpr u32 kBlockShift = 9;
-// Of a pair of doorbells: a host thread polls one while the device stores to its neighbours, so each has lines of its
-// own.
+// The room of a pair of doorbells. A host thread polls one while the device stores to its neighbours, so each pair has
+// cache lines of its own.
 constexpr u64 kDoorbellBytes = 256;
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {

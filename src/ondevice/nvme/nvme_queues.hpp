@@ -1,5 +1,5 @@
-// The owner of NVMe queues that a service of the host serves, without a controller: rings, and doorbells that are words
-// of memory.
+// The owner of NVMe queues that threads of the host serve, without a controller: rings, and doorbells that are words of
+// memory.
 #pragma once
 
 #include <memory>
@@ -12,23 +12,24 @@
 namespace penstock::ondevice {
 
 struct NvmeQueuesSizes {
-    u32 queues = 1;         // pairs of them
-    u32 depth = 64;         // entries of each: a power of two, 2 to 1024, of which one stays empty
+    u32 queues = 1;         // pairs of queues
+    u32 depth = 64;         // entries of each queue: a power of two, 2 to 1024; one stays empty
     u32 slot_bytes = 4096;  // whole pages of 4096 bytes
-    u64 bytes = 0;          // of the namespace, in blocks of 512
+    u64 bytes = 0;          // the namespace's, a multiple of its block of 512
 };
 
 class NvmeQueues {
   public:
-    // `shared` and `own` as of NvmeRing; `own` outlives this. Throws Error (invalid_argument) for sizes that cannot be.
+    // `shared` and `own` are those of NvmeRing. Requires: `own` outlives this. Throws Error (invalid_argument) for
+    // sizes that cannot be.
     NvmeQueues(DmaMemory& shared, DmaMemory& own, const NvmeQueuesSizes& sizes);
 
     u32 count() const { return static_cast<u32>(refs_.size()); }
-    // For device code, each used by any number of warps.
+    // For device code. Any number of warps may use each.
     std::span<const NvmeRingRef<Native>> refs() const { return refs_; }
     NvmeRingState state(u32 queue) const { return rings_[queue]->state(); }
-    // The host's end of queues [first, last), from where they begin: no queue has two servers, one after the other
-    // neither. One thread at a time.
+    // The host's end of queues [first, last), from their first entries on. Requires: no queue ever gets a second
+    // server, and one thread at a time uses the server.
     NvmeServer server(u32 first, u32 last) const;
 
   private:

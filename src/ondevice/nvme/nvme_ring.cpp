@@ -51,8 +51,8 @@ NvmeRing::NvmeRing(DmaMemory& shared, DmaMemory& own, const NvmeRingSizes& sizes
     write_lists();
 
     const u32 groups = (slots + 31) / 32;
-    // The state; the slots' commands; free slots as bits, words and marks of slots; how many were abandoned; what is
-    // unsent as bits.
+    // In this order: the state; the slots' commands; bits of free slots; words and marks of slots; how many slots are
+    // abandoned; bits of unsent commands.
     static_assert(sizeof(NvmeRingState) % alignof(NvmeCommand) == 0, "the commands come behind it");
     const u64 commands = sizeof(NvmeRingState), words = commands + u64{slots} * sizeof(NvmeCommand);
     std::vector<u32> start(words / sizeof(u32) + 2 * groups + 2 * slots + 1);

@@ -1,7 +1,8 @@
-// The owner of one NvmeRingRef: its queues, slots, data areas and their PRP lists, in memory the controller reaches.
+// The owner of one NvmeRingRef: its queues, slots, data areas and their PRP lists, in memory that the controller
+// reaches.
 //
-// It makes the memory; whoever brings the controller up tells it the addresses and gives the doorbells. It must outlive
-// the queues on the controller: delete those first.
+// It makes the memory. The caller that brings the controller up tells the controller the addresses, and this the
+// doorbells. Requires: the queues on the controller are deleted before this is destroyed.
 #pragma once
 
 #include "ondevice/dma_memory.hpp"
@@ -18,9 +19,9 @@ struct NvmeRingSizes {
 
 class NvmeRing {
   public:
-    // `shared` is memory that the controller and the device code reach; `own`, which outlives this, of the device code
-    // alone, for it exchanges words there, which does not work across every link. Throws Error (invalid_argument) for
-    // sizes that cannot be.
+    // `shared` is memory that the controller and device code reach. `own` is memory of device code alone, which
+    // exchanges words there: exchanges do not work across every link. Requires: `own` outlives this. Throws Error
+    // (invalid_argument) for sizes that cannot be.
     NvmeRing(DmaMemory& shared, DmaMemory& own, const NvmeRingSizes& sizes);
     NvmeRing(DmaMemory& memory, const NvmeRingSizes& sizes) : NvmeRing(memory, memory, sizes) {}
 
@@ -29,9 +30,10 @@ class NvmeRing {
     u32 depth() const { return sizes_.depth; }
     void attach(u32* submission_doorbell, u32* completion_doorbell, const NvmeNamespace& space);
 
-    // For one warp. `shared` unless one lane at a time calls, as under a page cache, whose lanes send a page each.
+    // For one warp. Requires: without `shared`, one lane at a time calls. A page cache needs `shared`, since each of
+    // its lanes sends a page.
     NvmeRingRef<Native> ref(u32 hint = 0, bool shared = false) const;
-    // As it is while nobody uses the ring.
+    // A copy of the state. Requires: no thread uses the ring meanwhile.
     NvmeRingState state() const;
 
   private:

@@ -48,12 +48,12 @@ bool NvmeServer::next(u32& slot, Request& request) {
         queue.head = (queue.head + 1) & mask_;
         if (queue.head == queue.tail) cursor_ = cursor_ + 1 == count ? 0 : cursor_ + 1;
         if (id < mask_) return true;
-        post(queue, id, kInvalidField);  // of no slot
+        post(queue, id, kInvalidField);  // no slot has this id
     }
     return false;
 }
 
-// A doorbell that says what cannot be is left alone.
+// Looks at the queue's doorbell, and takes no notice of a value that cannot be.
 bool NvmeServer::look(Queue& queue) const {
     const u32 tail = Native::load<Scope::system>(queue.ring.submission_doorbell);
     if (tail == queue.head || tail > mask_) return false;

@@ -1,9 +1,10 @@
-// The host's end of NVMe queues that device code drives: service threads take commands from it as they take descriptors
-// from a mailbox (MailboxServer). One thread at a time.
+// The host's end of NVMe queues that device code drives. A service thread takes commands from it as it takes
+// descriptors from a mailbox (MailboxServer). Requires: one thread at a time uses it.
 //
-// There is no controller: who made the rings serves them. So a command's bytes belong in the data area of its id, which
-// its page addresses must name, and whatever else an entry says is answered as invalid. A completion queue is never
-// full, for a ring has fewer slots than entries, and a slot is used again only after its completion was taken.
+// There is no controller: the process that made the rings serves them. So a command's bytes must lie in the data area
+// of its id, and its page addresses must name that area; the server answers any other entry as invalid. A completion
+// queue is never full, because a ring has fewer slots than entries, and device code uses a slot again only after it
+// took its completion.
 #pragma once
 
 #include <span>
@@ -15,17 +16,17 @@ namespace penstock::ondevice {
 
 class NvmeServer {
   public:
-    // Rings of one depth and slot size, at least one, attached to doorbells in memory of this process. All of it
-    // outlives the server.
+    // Requires: at least one ring, all of one depth and slot size, attached to doorbells in memory of this process, and
+    // all of it outlives the server.
     explicit NvmeServer(std::span<const NvmeRingRef<Native>> rings);
 
-    // Takes one command, if there is any: all that a look at a doorbell told before the next ring. What makes no sense
-    // asks for a file that there is not.
+    // Takes one command, if there is any. It takes all commands that a look at one doorbell told before it looks at the
+    // next ring's. A command that makes no sense becomes a request for a file that does not exist.
     bool next(u32& slot, Request& request);
-    // Exactly once for each command taken, in any order, after its data are in place.
+    // Answers a command. Requires: once for each command taken, in any order, after its data are in place.
     void complete(u32 slot, Status status);
 
-    // Slot: ring * depth + command id. The last id of a ring is of no slot.
+    // The number of slots. A slot's number is ring * depth + command id; the last id of a ring has no slot.
     u32 slots() const { return static_cast<u32>(queues_.size()) << depth_shift_; }
     u32 slot_bytes() const { return slot_bytes_; }
     u8* slot_data(u32 slot) const {
@@ -35,8 +36,8 @@ class NvmeServer {
   private:
     struct Queue {
         NvmeRingRef<Native> ring;
-        u32 head = 0;             // of the submission queue
-        u32 tail = 0;             // as the doorbell told last
+        u32 head = 0;             // the submission queue's
+        u32 tail = 0;             // what the doorbell told last
         u32 completion_tail = 0;
         u32 phase = 1;
     };

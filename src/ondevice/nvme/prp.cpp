@@ -6,7 +6,8 @@
 namespace penstock::ondevice {
 namespace {
 
-// Pages from the second on, from the list at `list`; the last entry of a full list page leads to the next list.
+// Adds the pages from the second on, as the list at `list` names them. The last entry of a full list page names the
+// next list.
 bool follow(u64 list, u64 left, u64 page_bytes, const Translate& translate, std::vector<PrpSpan>& spans) {
     while (left > 0) {
         if (list % 8 != 0) return false;

@@ -1,5 +1,5 @@
-// NVMe's physical region pages: where the bytes of a command are, as the controller reads it. Also how the memory's
-// owner writes the lists of pages.
+// NVMe's physical region pages: how a controller finds the bytes of a command, and how large the lists of pages are
+// that the memory's owner writes.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct PrpSpan {
     u64 bytes;
 };
 
-// The process's address of `bytes` bytes at an I/O address; null when they are not memory of the controller's.
+// The process's address of `bytes` bytes at an I/O address; null if they are not memory of the controller's.
 using Translate = std::function<u8*(u64 io, u64 bytes)>;
 
 struct PrpRequest {
@@ -25,11 +25,11 @@ struct PrpRequest {
     u64 page_bytes;
 };
 
-// The spans in order. Empty: an address is not allowed by the specification or not mapped.
+// The spans in order. Empty: the specification does not allow an address, or it is not mapped.
 std::vector<PrpSpan> prp_spans(const PrpRequest& request, const Translate& translate);
 
-// Bytes a list for `pages` pages needs when it may not cross a page; a power of two, so lists laid one after another
-// from a page's start never do. 0: a list would need a second page.
+// The bytes of a list for `pages` pages: a power of two, so that lists which lie one after another from a page's start
+// never cross a page. 0: a list would need a second page.
 u64 prp_list_bytes(u64 pages, u64 page_bytes);
 
 }  // namespace penstock::ondevice

@@ -1,7 +1,7 @@
 // Where a service thread finds requests and leaves answers: a range of a mailbox's slots, or some NVMe queues.
 //
-// The rest of the service does not know which, so that both are served alike. A slot here is a number of the inbox:
-// from first() on, slots() of them.
+// The rest of the service does not know which, so that a thread serves both alike. An inbox numbers its slots from
+// first() on; it has slots() of them.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,8 @@ class ServiceInbox {
         : server_(mailbox.server(first, last)), data_(mailbox.slot_data(0)), slot_bytes_(mailbox.ref().slot_bytes) {}
     explicit ServiceInbox(NvmeServer queues) : slot_bytes_(queues.slot_bytes()), queues_(std::move(queues)) {}
 
-    // A new request, if there is any. Each is completed exactly once, after its data are in place.
+    // Takes a new request, if there is any. Requires: the thread completes each exactly once, after its data are in
+    // place.
     bool next(u32& slot, Request& request) {
         return queues_ ? queues_->next(slot, request) : server_.next(slot, request);
     }
@@ -34,7 +35,7 @@ class ServiceInbox {
     u8* slot_data(u32 slot) const {
         return queues_ ? queues_->slot_data(slot) : data_ + u64{slot} * slot_bytes_;
     }
-    // The data areas, where they are one piece of memory.
+    // The data areas, if they are one piece of memory.
     std::span<std::byte> arena() const {
         if (queues_) return {};
         return {reinterpret_cast<std::byte*>(slot_data(first())), std::size_t{slots()} * slot_bytes_};

@@ -15,14 +15,15 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr std::size_t kTakenAtOnce = 32;  // before completions are looked for
+constexpr std::size_t kTakenAtOnce = 32;  // requests that a thread takes before it looks for completions
 constexpr std::chrono::microseconds kReapWait{20};
 constexpr std::chrono::microseconds kLongestNap{2000};
-constexpr int kIdleShare = 64;  // of the time without work, that a request may wait for the end of a nap
+constexpr int kIdleShare = 64;  // a nap lasts the time without work divided by this
 const std::uint64_t kSystemPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 constexpr int kRetriesMax = 200;
 
-// A write past the process's limit of file sizes is answered with EFBIG, not with the end of the process.
+// Blocks the signal of a write past the process's limit of file sizes: the write fails with EFBIG, and the process
+// lives.
 void answer_file_size_limits() noexcept {
     sigset_t limits;
     ::sigemptyset(&limits);
@@ -49,7 +50,7 @@ std::chrono::microseconds ServiceWorker::longest_nap(Clock::duration idle) const
     return std::max(std::chrono::microseconds(options_.sleep_us), std::min(share, kLongestNap));
 }
 
-// By the thread that will use it: a path belongs to one.
+// Makes the path past the page cache. Requires: the thread that will use it calls, since a path belongs to one thread.
 void ServiceWorker::make_direct() {
     if (!options_.direct) return;
     PathOptions path_options;
@@ -60,7 +61,7 @@ void ServiceWorker::make_direct() {
         direct_ = make_path(PathKind::uring, path_options);
         const std::string& notes = direct_->capabilities().notes;
         direct_by_ = notes.empty() ? "uring" : "uring; " + notes;
-    } catch (const Error& error) {  // the evidence tells
+    } catch (const Error& error) {  // the evidence has the cause
         direct_ = make_path(PathKind::direct, path_options);
         direct_by_ = "direct: " + error.info().cause;
     }
@@ -90,7 +91,7 @@ void ServiceWorker::run(const std::atomic<bool>& stop) {
     direct_.reset();
 }
 
-// False: there was nothing to take. What is cheap to sort out is done in between.
+// Takes some requests; false: there were none. It answers at once those that cost little.
 bool ServiceWorker::take_some(os::GuardedCopies& copies, const std::atomic<bool>& stop) {
     std::uint32_t slot = 0;
     Request request{};
@@ -113,7 +114,8 @@ bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) 
     const FileHandle& handle = file.handle();
     if (!direct_ || handle.direct_fd < 0) return false;
     std::uint64_t offsets = multiple(handle.offset_alignment);
-    // A part of a page of the system's cache: beside a write of the rest through the cache, one of them would be lost.
+    // A write of a part of a page of the system's cache goes through that cache: if the rest of the page were written
+    // through it at the same time, one of the two writes would be lost.
     if (request.operation == ondevice::Operation::write) offsets = std::max(offsets, kSystemPage);
     if (request.offset_bytes % offsets != 0 || request.bytes % offsets != 0) return false;
     const auto* memory = inbox_.slot_data(inbox_.first());
@@ -142,7 +144,8 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
     }
 }
 
-// What cannot be copied, since its file was cut short, is left to descriptors, which find that out.
+// Copies the cached pieces. A piece that cannot be copied, because its file was cut short, goes to descriptors, which
+// find that out.
 void ServiceWorker::copy_mapped(os::GuardedCopies& copies) {
     const auto tell = [](void* self, std::size_t piece) { static_cast<ServiceWorker*>(self)->copied(piece); };
     while (!pieces_.empty()) {
@@ -163,8 +166,9 @@ void ServiceWorker::copied(std::size_t piece) noexcept {
         done(piece_slots_[piece], Source::mapping);
 }
 
-// The zeros behind the end of a file that was cut short do not fault. Its size is asked for after the copies, so that
-// what it covers was there; once for a batch, and not at all for what ends in another byte.
+// Answers the copies that end in a zero. The zeros behind the end of a file that was cut short do not fault, so the
+// thread asks for the file's size after the copies: bytes that it covers then were there. It asks once for a batch, and
+// not at all for copies that end in another byte.
 void ServiceWorker::settle_doubtful() {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < doubtful_.size(); ++i) {
@@ -199,7 +203,7 @@ void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
     operations_.push_back(one);
 }
 
-// In the order they lie in: the kernel joins neighbours that are submitted together.
+// Submits requests in the order in which they lie in the file: the system joins neighbours that come together.
 void ServiceWorker::start_direct() {
     const auto place = [](const penstock::Operation& one) { return std::pair(one.file, one.offset_bytes); };
     std::sort(operations_.begin(), operations_.end(),
@@ -208,12 +212,12 @@ void ServiceWorker::start_direct() {
         const std::size_t count = direct_->submit(left);
         count_under_way_ += count;
         left = left.subspan(count);
-        if (!left.empty()) reap(true);  // full: as many under way as its queue holds
+        if (!left.empty()) reap(true);  // the path's queue is full
     }
     operations_.clear();
 }
 
-// True: something ended. Waits for it, a moment, if asked to.
+// Takes completions; true: something ended. With `wait` it waits for a moment.
 bool ServiceWorker::reap(bool wait) {
     if (count_under_way_ == 0) return false;
     std::array<Completion, 32> ended;
@@ -251,8 +255,8 @@ ServiceWorker::Answer ServiceWorker::by_descriptor(const ServedFile& file, const
     return {};
 }
 
-// All files of the array, also behind one that fails. Covers what was completed before it was asked for. Writes still
-// under way are their askers' to wait for first.
+// Syncs all files of the array, even after one that fails. Ensures: what was completed before the request is durable.
+// Requires: a caller waits for its writes before it asks for a flush.
 void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
     const ServedArrays::Range range = arrays_.files_of(array);
     if (range.count == 0) return refuse(slot, Status::invalid);
@@ -269,7 +273,7 @@ void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
     inbox_.complete(slot, first);
 }
 
-// Fails for ever once it failed: what was written before may be lost, and no later sync brings it back.
+// Syncs a file. Once a sync failed, it fails for ever: bytes may be lost, and no later sync brings them back.
 ServiceWorker::Answer ServiceWorker::sync(ServedFile& file) {
     for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
         if (errno == EINTR && ++retries != kRetriesMax) continue;
@@ -280,7 +284,7 @@ ServiceWorker::Answer ServiceWorker::sync(ServedFile& file) {
     return file.lost() == 0 ? Answer{} : Answer{Status::io_error, file.lost()};
 }
 
-// A request that makes no sense, which no storage was asked for.
+// Answers a request that makes no sense; the storage is not asked.
 void ServiceWorker::refuse(std::uint32_t slot, Status status) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     inbox_.complete(slot, status);
@@ -294,7 +298,7 @@ void ServiceWorker::note(std::uint32_t file, const Request& request, const Answe
 void ServiceWorker::count(std::uint32_t file, Source source, std::uint64_t bytes) {
     Counted& counted = counted_[file].by_source[static_cast<std::size_t>(source)];
     counted.bytes.store(counted.bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-    // Pairs with add_to: who sees a request of a source sees what that source is.
+    // Pairs with: the acquiring load of add_to. A thread that sees a request of a source then sees what that source is.
     counted.requests.store(counted.requests.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 

@@ -1,4 +1,4 @@
-// A service thread: takes requests of its range of slots and sees to it that each is completed once.
+// A service thread: it takes requests of its range of slots, and answers each exactly once.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ namespace penstock::ondevice {
 
 class ServiceWorker {
   public:
-    // The arrays, which workers of a service share, outlive them.
+    // Requires: the arrays, which all workers of a service share, outlive them.
     ServiceWorker(ServedArrays& arrays, const ServiceOptions& options, ServiceInbox inbox);
     ~ServiceWorker();
 
     void run(const std::atomic<bool>& stop);
-    // Any thread may ask; numbers of a running worker are of a moment ago.
+    // Any thread may call this. The numbers of a running worker are a moment old.
     void add_to(ServiceEvidence& evidence) const;
 
   private:
@@ -29,7 +29,7 @@ class ServiceWorker {
         std::array<Counted, kSources> by_source;
         std::atomic<std::uint64_t> failed{0};
     };
-    // What a descriptor answered.
+    // How a call on a descriptor ended.
     struct Answer {
         Status status = Status::ok;
         int system_code = 0;
@@ -59,16 +59,16 @@ class ServiceWorker {
     os::System& system_;
     ServiceInbox inbox_;
     std::unique_ptr<Path> direct_;
-    std::string direct_by_;  // written before the first request is taken
-    std::vector<Request> under_way_;  // by slot from the first on, as ServedArrays located them
+    std::string direct_by_;  // the worker writes it before it takes the first request
+    std::vector<Request> under_way_;  // by slot, from the first slot on; as ServedArrays located them
     std::size_t count_under_way_ = 0;
-    // What was taken and is not begun: copies from mappings with their slots, and requests past the page cache.
+    // Requests that were taken and are not begun: copies from mappings with their slots, and those past the page cache.
     std::vector<os::GuardedCopies::Piece> pieces_;
     std::vector<std::uint32_t> piece_slots_;
     std::vector<std::uint32_t> doubtful_;  // copies that end in a zero
     std::vector<penstock::Operation> operations_;
     std::vector<CountedFile> counted_;        // by file
-    std::atomic<std::uint64_t> refused_{0};  // of no file that there is
+    std::atomic<std::uint64_t> refused_{0};  // requests for no file that there is
 };
 
 }  // namespace penstock::ondevice
