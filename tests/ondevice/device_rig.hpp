@@ -1,5 +1,5 @@
-// The device of a test, the emulated one or the one that PENSTOCK_TEST_DEVICE names, memory of it with what the host
-// put there, and work on it.
+// The device of a test (the one that PENSTOCK_TEST_DEVICE names, else the emulated one), its memory with bytes that the
+// host put there, and work on it.
 #pragma once
 
 #include <cstdlib>
@@ -42,7 +42,7 @@ class OnDevice {
     Device& device_;
 };
 
-// `body(i)` by a thread of the host for each of `count` workers.
+// Runs `body(i)` on a thread of the host for each of `count` workers.
 template <class Body>
 void run_threads(u32 count, const Body& body) {
     std::vector<std::jthread> threads;
@@ -50,7 +50,7 @@ void run_threads(u32 count, const Body& body) {
 }
 
 #if defined(PENSTOCK_HAS_CUDA)
-// What `launch(stream)` starts on a GPU, to its end. The error of the launch; one of the run is thrown.
+// Runs what `launch(stream)` starts on a GPU to its end. Returns the error of the launch; throws an error of the run.
 template <class Launch>
 cudaError_t run_kernel(Device& device, const Launch& launch) {
     const auto stream = device.make_stream();

@@ -1,4 +1,5 @@
-// The host's platform keeps what the device header asks of one: old values, order between threads, lone lanes, a clock.
+// The host's platform keeps what the device headers ask of a platform: old values, order between threads, lone lanes, a
+// clock.
 #include "penstock/ondevice/platform.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Ends a test program when nothing was done for a minute: a hang has no other end.
+// Ends a test program in which nothing was done for a minute: a hang has no other end.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@ namespace penstock::ondevice {
 
 class Watchdog {
   public:
-    // `done` grows while something is done, and outlives this. Patience is counted in looks, so a program that was
-    // stopped for long is not ended for it.
+    // `done` grows while something is done. Requires: it outlives this. The watchdog counts its looks, and not the
+    // time, so it does not end a program that the system stopped for long.
     explicit Watchdog(const std::atomic<unsigned long long>& done,
                       std::chrono::milliseconds patience = std::chrono::minutes(1))
         : thread_([this, &done, patience] {

@@ -1,4 +1,4 @@
-// The watchdog of tests that could hang ends a program in which nothing is done any more, and no other.
+// The watchdog of tests ends a program in which nothing is done any more, and no other.
 #include "ondevice/watchdog_rig.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPatience{100};
 
-// A program that does something every few milliseconds for `busy`, then waits for what never comes.
+// A program that does something every few milliseconds for `busy`, and then waits for ever.
 [[noreturn]] void work_then_hang(std::chrono::milliseconds busy) {
     ::alarm(60);
     std::atomic<unsigned long long> done{0};

@@ -1,4 +1,4 @@
-// Arrays over one cache: what is stored is read back through any way to read, and bounds and rights hold.
+// Arrays over one cache: every way to read gives back what was stored, and bounds and rights hold.
 #include "penstock/ondevice/array.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ struct ArrayOverCache : testing::Test {
     Disk disk{32, kPage};
     Rig rig{shape_of(4, kPage), TwoArrays{{&disk}}, 4};
     int status = 0;
-    std::deque<Rig::Cache> caches;  // of the arrays
+    std::deque<Rig::Cache> caches;  // one for each array
 
     Numbers array(u32 number, bool writable = true, u32 caller = 0) {
         caches.push_back(rig.cache(caller));
@@ -46,9 +46,9 @@ struct ArrayOverCache : testing::Test {
     static u64 stored(u32 number, u64 index) { return word_of(number * 16 + index / 64, index % 64, 0); }
 };
 
-// An atomic on a cached element would be lost if the page were written back meanwhile, so there is no address to give
-// one: an item is a value that loads and stores, and visits see items that cannot be changed.
-// tests/refused compiles what users may try.
+// If the page were written back meanwhile, an atomic on a cached element would be lost. So elements have no address: an
+// item is a value that loads and stores, and visits see items that cannot be changed. tests/refused compiles what users
+// may try.
 using Element = decltype(std::declval<const Array<u64, CacheRig<>::Cache>&>()[0]);
 static_assert(!std::is_convertible_v<Element*, u64*> && !std::is_reference_v<Element>);
 
@@ -89,7 +89,7 @@ TEST_F(ArrayOverCache, bounds_and_rights_are_statuses_and_touch_nothing) {
     EXPECT_EQ(numbers[kItems], 0u);
     EXPECT_EQ(static_cast<Status>(status), Status::out_of_range);
     fixed[1] = 5;
-    EXPECT_EQ(static_cast<Status>(status), Status::out_of_range);  // the first failure stays
+    EXPECT_EQ(static_cast<Status>(status), Status::out_of_range);  // the array keeps the first failure
     EXPECT_EQ(rig.cache().flush(soon()), Status::ok);
     EXPECT_EQ(disk.puts, 0u);
 }

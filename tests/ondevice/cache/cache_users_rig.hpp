@@ -1,8 +1,8 @@
 // Many threads that use a page cache over files at random, each with an oracle of its own: every word of every file has
-// one owner, who alone stores to it and so knows what it holds.
+// one owner, which alone stores to it and so knows what it holds.
 //
-// A word tells its array, its place and a version, so bytes of another page, torn ones and lost stores are seen. A
-// status that the test does not expect is a finding too, and so is a minute in which nothing is done.
+// A word tells its array, its place and a version, so a user sees bytes of another page, torn bytes and lost stores. A
+// status that the test does not expect is a failure too, and so is a minute in which nothing is done.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,10 @@ struct UsersPlan {
     u32 page_bytes = 512;
     u32 users = 4;
     u32 turns = 2000;
-    u64 wait_ms = 20'000;      // of one operation
-    u32 most_pins = 2;         // of one user at once
-    std::set<Status> expects;  // besides ok
-    bool flushes = true;       // by the users themselves
+    u64 wait_ms = 20'000;      // the longest that one operation waits
+    u32 most_pins = 2;         // how many pages a user pins at once
+    std::set<Status> expects;  // statuses that may come besides ok
+    bool flushes = true;       // the users themselves flush
 };
 
 class Users {
@@ -55,7 +55,7 @@ class Users {
         for (std::thread& thread : threads) thread.join();
     }
 
-    // What a file holds when all was flushed; how many words are not what they should be.
+    // How many words of a file are wrong, after all was flushed.
     u64 lost(u64 array, const std::vector<u8>& file) const {
         u64 lost = file.size() == plan_.files[array] ? 0 : 1;
         for (u64 index = 0; index < file.size() / 8 && index < known_[array].size(); ++index) {
@@ -138,7 +138,7 @@ class Users {
         user.cache.release(frame, what.stores);
     }
 
-    // Pins come and go, up to the quota.
+    // Pins and unpins pages, up to the quota.
     template <class Cache>
     void pin(User<Cache>& user, u64 key, u64 deadline) {
         if (user.pins.size() >= plan_.most_pins) {
@@ -152,7 +152,7 @@ class Users {
     }
 
     const UsersPlan plan_;
-    std::vector<std::vector<u64>> known_;  // version of each word, which its owner alone touches
+    std::vector<std::vector<u64>> known_;  // each word's version; its owner alone touches it
 };
 
 }  // namespace penstock::ondevice

@@ -1,4 +1,5 @@
-// The page cache over the store of files: few slots, many loads that nobody waits for, answers that come late or never.
+// The page cache over the store of files: few slots, many loads that no caller waits for, answers that come late or
+// never.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -36,7 +37,7 @@ u64 word_at(StoreServer& server, u32 file, u64 page) {
     return word;
 }
 
-// Loads that nobody waits for hold their slots until someone asks after them; who finds no slot does.
+// Loads that no caller waits for hold their slots until a caller polls them. A caller that finds no slot does so.
 TEST(FileStoreTest, more_pages_are_prefetched_than_there_are_slots) {
     StoreServer server({2, kPage, {20 * kPage}});
     Rig rig(shape_of(16, kPage), server.store());
@@ -62,7 +63,7 @@ TEST(FileStoreTest, flush_finds_a_slot_when_loads_that_nobody_waits_for_have_the
     EXPECT_EQ(word_at(server, 0, 9), 77u);
 }
 
-// The first write-back is held; its caller gives up; the page is stored to and written back again.
+// The server holds the first write-back, whose caller gives up. Then a caller stores to the page and writes it back.
 TEST(FileStoreTest, a_late_write_never_lands_on_a_newer_one) {
     std::atomic<u32> writes{0};
     StoreServer server({4, kPage, {4 * kPage}}, [&](const Request& request) {
@@ -92,7 +93,7 @@ TEST(FileStoreTest, other_pages_are_written_while_one_write_is_late) {
     });
     Rig rig(shape_of(4, kPage), server.store());
     auto cache = rig.cache();
-    ASSERT_EQ(loaded(cache, 2) + loaded(cache, key_of(1, 1)), 0u);  // their frames come first, so flush does too
+    ASSERT_EQ(loaded(cache, 2) + loaded(cache, key_of(1, 1)), 0u);  // their frames come first in a flush
     ASSERT_EQ(stored(cache, 1, 1), Status::ok);
     EXPECT_EQ(cache.flush(soon(20)), Status::timed_out);
     ASSERT_EQ(stored(cache, 2, 2), Status::ok);
@@ -103,7 +104,7 @@ TEST(FileStoreTest, other_pages_are_written_while_one_write_is_late) {
     EXPECT_EQ(word_at(server, 1, 1), 3u) << "the same page of another file";
 }
 
-// A load that everyone gave up on is late: its bytes reach its own page or none.
+// A load comes late, after all callers gave up on it: its bytes reach its own page or none.
 TEST(FileStoreTest, a_late_load_never_lands_in_another_page) {
     std::atomic<u32> reads{0};
     StoreServer server({4, kPage, {64 * kPage}}, [&](const Request&) { return Fate{reads++ == 0 ? Fate::held : 0}; });
@@ -121,7 +122,7 @@ TEST(FileStoreTest, a_late_load_never_lands_in_another_page) {
     EXPECT_TRUE(rig.every_frame_is_somewhere_once());
 }
 
-// With every slot lost, all that is asked for ends at its deadline; when the answers come after all, all works again.
+// If every slot is lost, every call ends at its deadline. When the answers come after all, the cache works again.
 TEST(FileStoreTest, when_no_answer_comes_every_wait_ends) {
     std::atomic<bool> lost{false};
     StoreServer server({2, kPage, {64 * kPage}}, [&](const Request&) { return Fate{lost ? Fate::held : 0}; });
@@ -150,7 +151,7 @@ TEST(FileStoreTest, when_no_answer_comes_every_wait_ends) {
     EXPECT_TRUE(rig.every_frame_is_somewhere_once());
 }
 
-// A frame whose load failed and which a whole page is then written into has no pins left over from the failure.
+// A load fails, and a caller then overwrites the whole page in that frame: no pins are left over from the failure.
 TEST(FileStoreTest, a_page_written_where_a_load_failed_is_not_pinned) {
     StoreServer server({2, kPage, {4 * kPage}}, [&](const Request& request) {
         return Fate{0, request.operation == Operation::read};

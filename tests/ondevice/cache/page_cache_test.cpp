@@ -1,4 +1,4 @@
-// The page cache alone with one caller: what a page costs to have, when it is written back, and what every refusal is.
+// The page cache with one caller: what a page costs, when it is written back, and which status each refusal gives.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -84,7 +84,7 @@ TEST_F(PageCache, what_could_not_be_written_back_stays_dirty_and_is_told) {
     disk.fail_put_each = 1;
     EXPECT_EQ(cache.flush(soon()), Status::io_error);
     EXPECT_EQ(disk.word(2, 3), word_of(2, 3, 0));
-    for (u64 key = 10; key < 60; ++key) ASSERT_EQ(read(key), Status::ok);  // other frames serve
+    for (u64 key = 10; key < 60; ++key) ASSERT_EQ(read(key), Status::ok);  // other frames serve these pages
     disk.fail_put_each = 0;
     EXPECT_EQ(cache.flush(soon()), Status::ok);
     EXPECT_EQ(disk.word(2, 3), word_of(2, 3, 9));
@@ -124,14 +124,14 @@ TEST_F(PageCache, when_every_page_is_held_the_next_is_refused_at_the_deadline) {
     u32 frames[5];
     for (u64 key = 0; key < 4; ++key) ASSERT_EQ(cache.acquire(key, soon(), frames[key]), Status::ok);
     EXPECT_EQ(cache.acquire(9, soon(5), frames[4]), Status::all_pinned);
-    EXPECT_EQ(cache.acquire(2, soon(), frames[4]), Status::ok);  // one that is here still comes
+    EXPECT_EQ(cache.acquire(2, soon(), frames[4]), Status::ok);  // a page that is here still comes
     cache.release(frames[4]);
     cache.release(frames[1]);
     EXPECT_EQ(read(9), Status::ok);
     for (const u32 at : {0, 2, 3}) cache.release(frames[at]);
 }
 
-// A page that is overwritten is no load that ends by itself: who fills it may need another one for that.
+// A page that is being overwritten does not end by itself as a load does: its caller may need another page to fill it.
 TEST_F(PageCache, another_page_comes_while_one_is_being_overwritten) {
     cache.advise(0, Advice::sweep);
     for (u64 key = 0; key < 4; ++key) ASSERT_EQ(read(key), Status::ok);
@@ -197,7 +197,7 @@ TEST_F(PageCache, pinned_pages_stay_and_the_quota_holds) {
     EXPECT_EQ(read(10), Status::ok);
     EXPECT_EQ(read(11), Status::ok);
     EXPECT_EQ(disk.loads, loads);
-    EXPECT_EQ(cache.pin(30, 2, soon()), Status::all_pinned);  // 3 of 4 frames are the quota
+    EXPECT_EQ(cache.pin(30, 2, soon()), Status::all_pinned);  // the quota is 3 of 4 frames
     EXPECT_EQ(cache.pin(30, ~0u, soon()), Status::all_pinned);
     EXPECT_EQ(cache.pin(30, 1, soon()), Status::ok);
     EXPECT_EQ(cache.unpin(10, 2), Status::ok);
@@ -260,7 +260,7 @@ TEST(CacheShape, costs_what_was_promised_and_refuses_what_cannot_be) {
     EXPECT_FALSE((CacheShape{4, 4, 5, 4096}.usable()));
 }
 
-// Lets something happen between a caller's look at a frame and its taking a reference.
+// Lets the test do something between a caller's look at a frame and its taking a reference.
 struct Interrupted : Native {
     static inline std::function<void()> before_exchange;
     template <Scope S, Order O = Order::both, class T>
@@ -289,7 +289,7 @@ TEST(PageCacheHit, a_frame_that_goes_to_another_page_meanwhile_is_not_taken_for_
     EXPECT_EQ(rig.references(), 0u);
 }
 
-// Interrupted when it takes a page to write it back: what is stored from then on is not lost.
+// Interrupts the store when it takes a page to write it back: what a caller stores from then on is not lost.
 struct Late : DiskStore {
     std::function<void()>* during;
     Status prepare(Lanes lanes, u64 key, const void* page, u64 deadline, u32& ticket) const {
@@ -322,7 +322,7 @@ TEST(PageCacheFlush, a_store_after_the_bytes_were_taken_makes_the_page_dirty_aga
     EXPECT_EQ(disk.puts, 2u);
 }
 
-// A store with fetch alone, through the adapter.
+// A store that has fetch alone, through the adapter.
 struct Plain {
     u64 pages;
     Status fetch(u64 key, void* page, u64) const {

@@ -1,5 +1,5 @@
-// Hit rates of the replacement policies on the traces that programs on GPUs make, with bounds; the rates themselves are
-// test properties. A negative control: clock and FIFO, which get nothing out of a sweep.
+// Hit rates of the replacement policies on the traces that programs on GPUs make, with bounds; the tests record the
+// rates as properties. Negative controls are clock and FIFO, which hit nothing on a sweep.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr u32 kPages = 1000;
 constexpr u32 kPage = 512;
 
-using Trace = std::vector<u32>;  // of touches
+using Trace = std::vector<u32>;  // the page of each touch
 struct Run {
     const Trace* trace;
     u32 frames;
@@ -27,10 +27,10 @@ struct Run {
     u32 touches_a_visit = 1;
     u32 held_touches = 0;  // a page stays held for so many touches after its own
     Advice advice = Advice::none;
-    u32 kept = 0;  // of PinnedRange
+    u32 kept = 0;  // pages of PinnedRange
 };
 
-// Per visit of a page: a page that is loaded twice in a visit counts against. The first quarter is not counted.
+// The rate of hits a visit: a page that is loaded twice in a visit counts against it. The first quarter does not count.
 template <class Policy>
 double hit_rate(const Run& run) {
     Disk disk(kPages, kPage);
@@ -94,7 +94,7 @@ Trace zipf(u32 visits = 40'000) {
     for (u32 visit = 0; visit < visits; ++visit) trace.push_back(page(random) * 617 % kPages);
     return trace;
 }
-// Each visit becomes four touches by different warps, in any order within so many visits.
+// Makes each visit four touches by different warps, in any order within so many visits.
 Trace by_warps(const Trace& visits, size_t window) {
     Trace trace;
     for (const u32 page : visits) trace.insert(trace.end(), 4, page);
@@ -102,11 +102,11 @@ Trace by_warps(const Trace& visits, size_t window) {
     return trace;
 }
 
-// The default on visits in order, on a cache of half the data.
+// Runs the default policy on visits in order, with a cache of half the data.
 Run half(const Trace& trace, Advice advice = Advice::none) {
     return {&trace, 500, shape_of(500, kPage).probation, 1, 0, advice, 0};
 }
-// As warps touch them: 64 pages are in flight, so probation is a little more.
+// Runs it on touches by warps: 64 pages are in flight, so the probation part is a little larger.
 Run warps(const Trace& trace, u32 frames, Advice advice = Advice::none) {
     return {&trace, frames, 80, 4, 64, advice, 0};
 }
@@ -161,10 +161,10 @@ TEST(Replacement, skew_is_kept_better_than_by_a_clock) {
     EXPECT_GE(hit_rate<SweepResistant>({&touches, 100, 20, 4, 16}), hit_rate<Clock>({&touches, 100, 20, 4, 16}) + 0.05);
 }
 
-// Two arrays in one cache: one is used with skew, the other is read through. Advice keeps the second out.
+// Two arrays share a cache: users touch some pages of one often, and read the other once. Advice keeps the second out.
 TEST(Replacement, what_is_read_once_does_not_drive_out_what_is_used) {
     const auto loads_of_used = [](Advice advice) {
-        Disk disk(u64{2} << kPageBits, 0);  // pages without bytes: keys alone matter
+        Disk disk(u64{2} << kPageBits, 0);  // pages without bytes, since keys alone matter
         CacheRig<> rig(shape_of(128, kPage), DiskStore{&disk});
         auto cache = rig.cache();
         cache.advise(1, advice);
@@ -186,8 +186,8 @@ TEST(Replacement, what_is_read_once_does_not_drive_out_what_is_used) {
     EXPECT_LT(advised, usual);
 }
 
-// Slots that a miss looks at for its victim, over a sweep with so much of the cache pinned. On a GPU each costs about
-// two microseconds in which a page waits.
+// How many slots a miss looks at for its victim, over a sweep with so much of the cache pinned. On a GPU each slot
+// costs about two microseconds, while a page waits.
 double slots_a_miss(u32 pinned) {
     Disk disk(2 * kPages, kPage);
     CacheRig<> rig(shape_of(kPages, kPage), DiskStore{&disk});
@@ -215,10 +215,11 @@ TEST(Replacement, a_sweep_looks_at_few_slots_for_room_however_much_is_pinned) {
     EXPECT_LE(slots_a_miss(0), 1.5);
     EXPECT_LE(slots_a_miss(500), 1.5);
     EXPECT_LE(slots_a_miss(930), 1.5);
-    EXPECT_LE(slots_a_miss(960), 3.0);  // where a third of the probation part is pinned too
+    EXPECT_LE(slots_a_miss(960), 3.0);  // a third of the probation part is pinned too
 }
 
-// More callers have loads under way than the probation part has frames; a load is asked after so often before it ends.
+// The hit rate if more callers have loads under way than the probation part has frames. A load ends after it was polled
+// `asked` times.
 double sweep_of_many(Advice advice, u32 asked) {
     constexpr u32 kCallers = 48, kOnce = 256, kSweeps = 16;
     Disk disk(kOnce, kPage);

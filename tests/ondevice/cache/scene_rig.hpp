@@ -1,5 +1,5 @@
-// Scenes for the explorer: a small cache and what its callers do; every order of their steps, up to so many switches
-// away from a caller that could go on.
+// Scenes for the explorer: a small cache and what its callers do. The explorer tries every order of their steps with up
+// to so many switches away from a caller that could go on.
 #pragma once
 
 #include "ondevice/cache/tiny_cache_rig.hpp"

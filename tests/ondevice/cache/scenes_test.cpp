@@ -1,8 +1,9 @@
-// Short programs of callers of a page cache, drawn at random from fixed seeds, each in up to 1000 orders of its steps
-// of at most one or two switches: for what nobody thought of. state_test.cpp has those that somebody did, in every
-// such order.
+// Short programs of callers of a page cache, drawn at random from fixed seeds. Each is tried in up to 1000 orders of
+// its steps with at most one or two switches, to find faults that no author thought of. state_test.cpp has the programs
+// that an author did think of, in every such order.
 //
-// PENSTOCK_SCENES tries so many, in place of 200; a failure names its scene, to be kept as one of those.
+// PENSTOCK_SCENES sets how many are tried, in place of 200. A failure names its scene, which then goes to
+// state_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -55,7 +56,7 @@ class Drawn {
   private:
     u32 below(u32 end) { return static_cast<u32>(random_() % end); }
 
-    // Who overwrites a page may be the only one who stores to it.
+    // A caller that overwrites a page must be the only one that stores to it.
     Act one(u32 self) {
         Act act{static_cast<Does>(below(std::size(kNames))), below(kTinyPages)};
         const bool alone = !shared_[act.key] && overwriter_[act.key] == self;
@@ -74,7 +75,7 @@ model::Report tried_with_either(const Scene& scene, u64 seed) {
     return seed % 3 == 0 ? tried<P, SweepResistant>(scene) : tried<P, Clock>(scene);
 }
 
-// The seed of the first scene that fails, if one of so many does.
+// The seed of the first of so many scenes that fails, if one does.
 template <class P>
 u64 first_to_fail(u64 scenes, std::string& failure) {
     u64 schedules = 0;
@@ -98,7 +99,7 @@ TEST(PageScenes, of_any_kind) {
     EXPECT_EQ(first_to_fail<Model>(scenes, failure), 0) << failure;
 }
 
-// A frame that one caller claims, another may have taken a reference to meanwhile.
+// A defect: a caller claims a frame in two steps, and another may take a reference in between.
 struct ClaimsInTwoSteps : Model {
     template <Scope S, Order O = Order::both, class T>
     static bool swap_if(T* word, T& expected, T desired) {

@@ -1,8 +1,8 @@
-// The page cache's states under every order of its callers' steps, on one and two frames; and caches and platforms with
-// one defect each, which must be found.
+// The page cache's states under every order of its callers' steps, on one and two frames. Controls are caches and
+// platforms with one defect each, which the explorer must find.
 //
-// The shortest programs are tried in every order; longer ones in every order of at most two switches, or three, away
-// from a caller that could go on.
+// The explorer tries the shortest programs in every order, and longer ones in every order with at most two or three
+// switches away from a caller that could go on.
 #include <gtest/gtest.h>
 
 #include "ondevice/cache/scene_rig.hpp"
@@ -111,7 +111,7 @@ TEST(PageState, the_policy_that_moves_pages_between_its_parts) {
     expect_right<SweepResistant>({.frames = 2, .callers = {{store(0)}, {store(1)}, {read(2)}}, .switches = 1});
 }
 
-// The same over the store of files: a mailbox with fewer slots than pages, and its server as one more thread.
+// A cache over the store of files: a mailbox with fewer slots than pages, and its server as one more thread.
 struct Served {
     static constexpr u32 kSlots = 2;
     TinyDisk disk;
@@ -191,17 +191,18 @@ TEST(PageState, over_a_mailbox) {
     expect_served_right({.frames = 3, .callers = {{prefetch(0), store(1), prefetch(2), flush()}}}, 1);
 }
 
-// Controls: what lacks one thing is found.
+// Controls: the explorer finds a platform that lacks one thing.
 
 TEST(PageStateControls, weakened_platforms_are_found) {
     const Scene scene{.callers = {{store(0), read(1)}, {store(1), read(0)}}};
-    // What publishes a page, and ends its use, are exchanges; its stores are seen under locks only.
+    // Exchanges publish a page and end its use; stores are read under locks alone.
     EXPECT_NE(told<ModelOf<Broken::release_of_exchanges>>(scene).failure.find("without order"), std::string::npos);
     EXPECT_NE(told<ModelOf<Broken::acquire_of_loads>>(scene).failure.find("without order"), std::string::npos);
     EXPECT_NE(told<ModelOf<Broken::one_step_of_exchanges>>(scene).failure, "");
 }
 
-// A page stops being dirty after it was put, not before: what is stored meanwhile is lost.
+// A defect: a page stops being dirty after the store took its bytes, and not before; what a caller stores in between is
+// lost.
 struct CleansLate : Model {
     template <Scope S, Order O = Order::both, class T>
     static bool swap_if(T* word, T& expected, T desired) {
@@ -217,8 +218,8 @@ TEST(PageStateControls, a_page_that_is_clean_too_late_is_found) {
     EXPECT_NE(report.failure.find("lost"), std::string::npos) << report.failure;
 }
 
-// The key is not looked at after the addition that took the reference: it is taken for what it was when the frame was
-// found, and may be another page's by then. For caches of one frame.
+// A defect: a hit does not look at the key after the addition that took its reference, and takes it to be what it was
+// when it found the frame. The frame may be another page's by then. For caches of one frame.
 struct LooksOnce : Model {
     struct Look {
         u64 key;
@@ -248,7 +249,7 @@ TEST(PageStateControls, a_key_that_is_looked_at_once_is_found) {
     EXPECT_NE(report.failure.find("another page"), std::string::npos) << report.failure;
 }
 
-// A frame is claimed whose page somebody took a reference to after it was looked at.
+// A defect: a caller claims a frame to which another took a reference after the first looked at it.
 struct ClaimsHeld : Model {
     template <Scope S, Order O = Order::both, class T>
     static bool swap_if(T* word, T& expected, T desired) {

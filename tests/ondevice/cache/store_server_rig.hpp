@@ -20,7 +20,7 @@ struct Fate {
     static constexpr u64 held = std::numeric_limits<u64>::max();
     u64 delay_ns = 0;  // held: until let_go
     bool fails = false;
-    bool dropped = false;  // for controls: says that it was carried out, and was not
+    bool dropped = false;  // for controls: the server answers ok and does nothing
 };
 
 class StoreServer {
@@ -48,7 +48,7 @@ class StoreServer {
     FileStore<Native> store(u32 hint = 0) const {
         return {mailbox_.ref(hint), table_.data(), static_cast<u32>(table_.size()), page_bytes_};
     }
-    // Only before the first request, or after stop.
+    // Requires: no request has come yet, or `stop` has returned.
     std::vector<u8>& file(u32 number) { return files_[number]; }
     std::atomic<u32> taken{0}, waiting{0}, ended{0};
 

@@ -1,8 +1,9 @@
-// The page cache with many callers at once, against what each of them knows, with faults, tiny caches and a watchdog.
+// The page cache with many callers at once, checked by what each of them knows, with faults, tiny caches and a
+// watchdog.
 //
-// Each caller owns one word of every page and alone stores to it, so it knows what must be there; words of others must
-// be of this page and never older than what it saw before. Afterwards the disk must hold every last store. Negative
-// controls: platforms and stores with one defect each, which the same check reports.
+// Each caller owns one word of every page and alone stores to it, so it knows what must be there. Words of others must
+// belong to this page and be no older than the caller saw them before. Afterwards the disk must hold every last store.
+// Negative controls are platforms and stores with one defect each, which the same check reports.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -22,7 +23,7 @@ struct Load {
     u32 frames = 8;
     u64 pages = 40;
     u32 turns = 3000;
-    u32 stores = 30;  // of 100 turns
+    u32 stores = 30;  // how many of 100 turns store
     bool faults = false;
     bool flushes = true;
 };
@@ -40,7 +41,7 @@ struct Caller {
     const Load& load;
     Findings& findings;
     u32 self;
-    std::vector<u64> seen;  // newest version of every word that this caller saw
+    std::vector<u64> seen;  // the newest version of every word that this caller saw
     std::mt19937 random;
 
     Caller(Cache its, Disk& on, const Load& what, Findings& into, u32 number)
@@ -175,8 +176,8 @@ TYPED_TEST(PageCacheThreads, reads_alone_are_never_written_back) {
     EXPECT_EQ(outcome.puts, 0u);
 }
 
-// Plain reads, so that ThreadSanitizer judges that the load of a page, and of the next in its frame, is ordered with
-// every use. How many words were wrong.
+// Reads plain words, so that ThreadSanitizer judges whether the load of a page, and of the next page in its frame, is
+// ordered with every use. Returns how many words were wrong.
 template <class P>
 u32 read_plainly() {
     Disk disk(12, kPage);
@@ -205,8 +206,8 @@ u32 read_plainly() {
 }
 TEST(PageCacheThreads, plain_reads_are_ordered_with_loads) { EXPECT_EQ(read_plainly<Native>(), 0u); }
 
-// The same in the fewest steps: one caller brings a page and keeps it, and another, told so by a word that orders
-// nothing, reads it. Only that the page is marked as loaded stands between its load and the use, whatever threads do.
+// The same in the fewest steps: one caller loads a page and keeps it; a relaxed word tells another, which reads the
+// page. Only the mark that the page is loaded orders its load before that use, whatever the threads do.
 template <class P>
 u32 read_what_another_brought() {
     Disk disk(1, kPage);
@@ -253,7 +254,7 @@ TEST(PageCacheDeathTest, control_an_exchange_without_order_is_reported) {
 }
 #endif
 
-// Callers that each hold a page and want another: the cache is too small for all, and some are refused, none hangs.
+// Callers hold a page each and want another. The cache is too small for all: some get a refusal, and none hangs.
 TEST(PageCacheThreads, holding_one_page_while_wanting_another_ends) {
     Disk disk(24, kPage);
     CacheRig<> rig(shape_of(kCallers, kPage), DiskStore{&disk}, kCallers);
@@ -288,7 +289,7 @@ TEST(PageCacheThreads, holding_one_page_while_wanting_another_ends) {
 
 // Negative controls.
 
-// Loses one in fifty of the exchanges that make a page dirty.
+// A platform that loses one in fifty of the exchanges that make a page dirty.
 struct Forgetful : Native {
     template <Scope S, Order O = Order::both, class T>
     static bool swap_if(T* word, T& expected, T desired) {
@@ -303,7 +304,7 @@ TEST(PageCacheControls, a_lost_dirty_bit_is_seen) {
     EXPECT_GT(outcome.wrong + outcome.lost, 0u);
 }
 
-// Makes every page dirty that is given back: what a cache does that cannot tell a read from a write.
+// A platform that makes dirty every page that is given back, like a cache that cannot tell a read from a write.
 struct Marking : Native {
     template <Scope S, Order O = Order::both, class T>
     static T add(T* word, T value) {
@@ -323,7 +324,7 @@ TEST(PageCacheControls, a_read_that_makes_a_page_dirty_is_seen) {
     EXPECT_GT(disk.puts, 0u);
 }
 
-// Says that a page is there before its last word is.
+// A store that says a page is there before its last word is.
 struct Hasty : DiskStore {
     explicit Hasty(Disk* on) : DiskStore{on} {}
     Hasty() : DiskStore{nullptr} {}
@@ -339,7 +340,7 @@ TEST(PageCacheControls, a_page_that_is_valid_before_its_bytes_are_there_is_seen)
     EXPECT_GT(outcome.wrong, 0u);
 }
 
-// Says of one write-back in twenty that it was done when nothing was.
+// A store that reports one write-back in twenty as done, and does nothing.
 struct Dropping : DiskStore {
     explicit Dropping(Disk* on) : DiskStore{on} {}
     Dropping() : DiskStore{nullptr} {}

@@ -1,10 +1,10 @@
 // A page cache small enough for the explorer: a store of a few words, callers that each do a few things, and what must
 // hold in every order of their steps.
 //
-// A page is a word that tells its key and one word of each caller, which that caller alone stores to and so knows. The
-// key's word and the store's are plain memory told to Watch: a load that is not ordered with every use of its frame, or
-// a put with the next load, is found in any schedule. Callers' words are steps without order, since a page may be put
-// while they are stored to.
+// A page has a word that tells its key, and one word for each caller, which alone stores to it and so knows it. The
+// key's word and the store's words are plain memory that Watch is told of. So the explorer finds in any schedule a load
+// that is not ordered with every use of its frame, or a write-back that is not ordered with the next load. Stores to
+// callers' words are steps without order, because callers may store while the page is written back.
 #pragma once
 
 #include <cstring>
@@ -94,7 +94,7 @@ class TinyCache {
 
     const Frame& frame(u32 number) { return rig_.still().frame(number); }
 
-    // When all have ended.
+    // Called when all callers have ended.
     void check() {
         model::check(rig_.references() == 0, "a reference is left");
         model::check(rig_.every_frame_is_somewhere_once(), "a frame is nowhere, or in two places");
@@ -169,7 +169,7 @@ class TinyCache {
         cache.release(frame, act.what == Does::store);
     }
 
-    // Of a page that no other caller stores to.
+    // Requires: no other caller stores to the page.
     void overwrite(Cache& cache, u32 self, u64 key) {
         u32 frame = kNoFrame;
         const Status status = cache.overwrite(key, kEver, frame);
@@ -186,7 +186,7 @@ class TinyCache {
         cache.release(frame, true);
     }
 
-    // What the caller stored before is in the store after.
+    // Flushes, and checks that the store then has what the caller stored before.
     void flush(Cache& cache, u32 self) {
         model::check(fine(cache.flush(kEver)), "flush");
         if (disk_.fails_put != 0) return;

@@ -1,7 +1,8 @@
 // A thread that uses a channel at random and knows what every byte must be: the clients of the conformance kit.
 //
-// Each has a range of the storage of its own, cut in cells. A cell has one request at a time; after a failed write it
-// holds what it held, after a timed-out write nobody knows until the ticket settled, and then it is written anew.
+// Each client has a range of the storage of its own, cut into cells. A cell has one request at a time. After a failed
+// write it holds what it held. After a write that timed out, its content is unknown until the ticket has settled; then
+// the client writes it anew.
 #pragma once
 
 #include <cstring>
@@ -29,7 +30,7 @@ struct Tally {
     u64 timeouts = 0;
     u64 busy = 0;
     u64 mismatches = 0;  // reads with a wrong byte
-    u64 surprises = 0;   // statuses that may not be
+    u64 surprises = 0;   // statuses that may not come
     void operator+=(const Tally& other) {
         ok += other.ok;
         errors += other.errors;

@@ -1,7 +1,7 @@
 // What every channel of device code must keep, as tests over a rig: a channel, storage behind it, server threads.
 //
 // A rig has: Rig(const Setup&); Channel channel(u32 client); Counts stop(), which ends the servers; and hold(bool),
-// which keeps servers from taking or ending anything. Controls show that servers that break the rules are noticed.
+// which keeps servers from taking or ending anything. Controls show that the tests notice servers that break the rules.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace penstock::ondevice::kit {
 
 struct Setup {
-    u32 slots = 7;  // at least; one less than a power of two
+    u32 slots = 7;  // 7 or more, and one less than a power of two
     u32 slot_bytes = 4096;
     u64 storage_bytes = u64{1} << 20;
     u32 servers = 1;
@@ -91,10 +91,10 @@ TYPED_TEST_P(ChannelKit, a_final_status_is_given_once_and_an_old_ticket_is_told)
     u32 ticket = 0;
     u32 other = 0;
     ASSERT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
-    channel.release(ticket);  // not yet its right: nothing happens
+    channel.release(ticket);  // too early: nothing happens
     EXPECT_EQ(channel.wait(ticket, far()), Status::ok);
     EXPECT_EQ(channel.test(ticket), Status::invalid);
-    EXPECT_EQ(channel.claim(other), Status::busy);  // the data are still the ticket's
+    EXPECT_EQ(channel.claim(other), Status::busy);  // the data area still belongs to the ticket
     channel.release(ticket);
     channel.release(ticket);
     ASSERT_EQ(channel.claim(other), Status::ok);

@@ -1,4 +1,4 @@
-// The mailbox passes the channels' kit over server threads of the test; its descriptor loses nothing; its owner refuses
+// The mailbox passes the channels' kit over server threads of the test. Its descriptor loses nothing. Its owner refuses
 // sizes that cannot be.
 #include "ondevice/mailbox_memory.hpp"
 
@@ -158,7 +158,7 @@ TEST(MailboxTest, several_slots_are_claimed_by_one_atomic) {
     EXPECT_EQ(count(channel.claim_many(32).bits), 32u);
 }
 
-// The bitmap word of each caller's slot, one after the other.
+// The number of the bitmap word that has each caller's slot, caller after caller.
 std::vector<u32> words_of_callers(const MailboxRef<Native>& channel, u32 callers) {
     std::vector<u32> words;
     for (u32 caller = 0; caller < callers; ++caller) {
@@ -221,8 +221,8 @@ TEST(MailboxTest, more_memory_than_the_host_has_is_refused_before_it_is_taken) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // both need address space of their own
-// Ends the process, which may take 64 MiB more than it has: 0 when a mailbox of so many slots was refused for what it
-// is, 2 when the memory for its slots was asked for.
+// Ends the process, which may take 64 MiB more than it has. Its exit code is 0 if the mailbox refused so many slots for
+// their number, and 2 if it asked for their memory.
 void make_a_mailbox_where_memory_is_short(u32 slots) {
     std::uint64_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;

@@ -1,5 +1,5 @@
-// DmaMemory of this process for tests: I/O addresses differ from pointers, and only allocated ranges translate, so a
-// wrong address is found and not followed.
+// DmaMemory of this process for tests. I/O addresses differ from pointers, and only allocated ranges translate, so a
+// test finds a wrong address instead of following it.
 #pragma once
 
 #include <cstdlib>

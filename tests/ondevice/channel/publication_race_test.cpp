@@ -1,6 +1,7 @@
-// The thread sanitizer sees a channel's publication: clean as it is, and a race when its store lacks the release.
+// The thread sanitizer watches a channel publish: it finds nothing in the channel as it is, and a race if the store
+// lacks its release.
 //
-// Built with that sanitizer only; elsewhere there is nobody to see.
+// The tests exist only in builds with that sanitizer.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,7 +25,7 @@ struct RelaxedStores : Native {
     }
 };
 
-// A pair in the order that is asked for; Native, which costs nothing more, always releases on the host.
+// Stores a pair with no more order than is asked for. Native always releases on the host, where that costs nothing.
 struct OrderOfPairs : Native {
     template <Order O>
     static void store_pair(u64* pair, u64 first, u64 second) {

@@ -1,5 +1,5 @@
-// What stands behind a channel in the conformance kit: bytes in memory, and requests that are held for a while and end
-// in an order of chance, fail, or seem lost until long after.
+// What stands behind a channel in the conformance kit: bytes in memory. It holds requests for a while, ends them in
+// random order, fails some, and ends some only long after.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace penstock::ondevice::kit {
 
 struct Faults {
-    unsigned hold_most = 1;        // requests kept while new ones come, to end them out of order
-    unsigned fail_percent = 0;     // end with an error and move nothing
-    unsigned delay_percent = 0;    // end delay_ns later
-    unsigned lose_percent = 0;     // end only late_ns later
+    unsigned hold_most = 1;        // requests that it keeps while new ones come, to end them out of order
+    unsigned fail_percent = 0;     // requests that end with an error and move nothing
+    unsigned delay_percent = 0;    // requests that end delay_ns later
+    unsigned lose_percent = 0;     // requests that end late_ns later
     unsigned corrupt_percent = 0;  // for negative controls: one wrong byte
     unsigned swap_percent = 0;     // for negative controls: the completion of another request
     u64 delay_ns = 200'000;
@@ -51,7 +51,7 @@ class Bytes {
     std::vector<u8> bytes_;
 };
 
-// Of one server thread. A request's bytes move when it ends.
+// The requests that one server thread holds. A request's bytes move when it ends.
 class Backlog {
   public:
     Backlog(Bytes& bytes, const Faults& faults) : bytes_(bytes), faults_(faults), random_(faults.seed) {}
@@ -66,7 +66,8 @@ class Backlog {
         held_.push_back(std::move(work));
     }
 
-    // One request to end now, its bytes moved. `idle`: nothing new came, so after some looks it waits for no more.
+    // Moves the bytes of one request and returns it, to be ended now. `idle`: no new request came; after some such
+    // calls it stops holding requests back for more to come.
     std::optional<Work> take(bool idle) {
         if (held_.empty()) return std::nullopt;
         if (held_.size() < faults_.hold_most && (!idle || random_() % 16 != 0)) return std::nullopt;
@@ -85,7 +86,7 @@ class Backlog {
 
     u64 failed() const { return failed_; }
     u64 lost() const { return lost_; }
-    u64 reordered() const { return reordered_; }  // ended while an older one was held
+    u64 reordered() const { return reordered_; }  // requests that ended while an older one was held
 
   private:
     bool chance(unsigned percent) { return percent != 0 && random_() % 100 < percent; }

@@ -1,5 +1,5 @@
-// One page cache whose owner's calls come from several threads at once, on the emulated device or the one that
-// PENSTOCK_TEST_DEVICE names: each thread knows the rows that it alone stores to, which lie on pages with others' rows.
+// Several threads call the owner of one page cache at once, on the emulated device or the one that PENSTOCK_TEST_DEVICE
+// names. Each thread knows the rows that it alone stores to; they lie on pages with others' rows.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ using Bytes = std::vector<unsigned char>;
 
 constexpr u64 kRowBytes = 72, kRows = 4000, kPage = 1024, kCallers = 5;
 
-// One thread of them.
+// One of these threads.
 class Caller {
   public:
     Caller(Device& device, FileCache& cache, u64 self) : device_(device), cache_(cache), self_(self), random_(self) {}
@@ -35,7 +35,7 @@ class Caller {
         device_.enter_thread();
         while (turns-- > 0 && !testing::Test::HasFailure()) turn();
     }
-    // What the file must hold of it.
+    // Puts what the file must hold of this thread's rows into `file`.
     void put_into(Bytes& file) const {
         for (u64 row = self_; row < kRows; row += kCallers)
             for (u64 i = 0; i < kRowBytes; ++i) file[row * kRowBytes + i] = byte(row, i);
@@ -66,7 +66,7 @@ class Caller {
             default: return gather();
         }
     }
-    // A bad day may end what is asked; what it stored must be stored again.
+    // Whether the failure may be: a bad day may end a call. The thread must then store its rows again.
     bool sound(const FileCache::Failure& failure) {
         const bool bad_day = failure.status == Status::io_error;
         failed_ += bad_day ? 1 : 0;
@@ -107,7 +107,7 @@ class Caller {
         return sum;
     }
     void flush() {
-        const u64 counted = hits_and_misses();  // while others count
+        const u64 counted = hits_and_misses();  // while other threads count
         sound(cache_.flush());
         EXPECT_GE(hits_and_misses(), counted);
     }
@@ -155,7 +155,7 @@ class Caller {
 
 class CacheCallersTest : public testing::Test {
   protected:
-    // Bytes as callers leave them; how many of their calls failed.
+    // Runs the callers and checks the files' bytes. Returns how many calls failed.
     u64 run(BadDays& system, u64 frames) {
         Bytes content(kRows * kRowBytes);
         const OpenedFile* const file = written(content);
@@ -191,7 +191,7 @@ class CacheCallersTest : public testing::Test {
     std::shared_ptr<Device> device_ = test_device();
 
   private:
-    // A new file has version 0 of every row.
+    // Writes a new file, which has version 0 of every row.
     const OpenedFile* written(Bytes& content) {
         for (u64 row = 0; row < kRows; ++row)
             for (u64 i = 0; i < kRowBytes; ++i)
@@ -223,7 +223,7 @@ TEST_F(CacheCallersTest, and_where_writes_fail_now_and_then) {
     EXPECT_GT(days.injected, 0u);
 }
 
-// A failure of a user's kernel belongs to one of those who ask.
+// One of several threads that ask gets the failure of a user's kernel.
 TEST_F(CacheCallersTest, a_failure_is_told_to_one_of_all_who_ask_at_once) {
     constexpr int kRounds = 300, kAsking = 4;
     if (!device_->info().emulated) GTEST_SKIP() << "the kernel here is this thread";
@@ -244,7 +244,7 @@ TEST_F(CacheCallersTest, a_failure_is_told_to_one_of_all_who_ask_at_once) {
     EXPECT_EQ(told, kRounds);
 }
 
-// Whoever fails does so as soon as the last failure was taken, while somebody asks again and again.
+// A kernel fails as soon as the last failure was taken, while another thread asks again and again.
 TEST_F(CacheCallersTest, a_failure_that_comes_while_somebody_asks_is_told) {
     if (!device_->info().emulated) GTEST_SKIP() << "the kernel here is a thread";
     const OpenedFile file(name_of(4096));
@@ -275,7 +275,7 @@ TEST_F(CacheCallersTest, a_failure_that_comes_while_somebody_asks_is_told) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // both need address space of their own
-// Ends the process: 0 when a page cache whose device has no threads left reads what is in the file.
+// Ends the process. Its exit code is 0 if a page cache whose device gets no more threads reads what is in the file.
 void read_where_no_thread_is_to_be_had() {
     const test::TempDirectory directory;
     Bytes content(100 * kPage);

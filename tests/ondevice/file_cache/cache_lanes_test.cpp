@@ -1,4 +1,4 @@
-// Turns of calls on one page cache: how many go on at once, who is alone, and that nobody is passed over.
+// Turns of calls on one page cache: how many run at once, which runs alone, and that no call is passed over.
 #include "ondevice/cache/cache_lanes.hpp"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST_F(CacheLanesTest, who_is_alone_waits_for_all_and_who_asks_later_waits_for_i
     });
     until_waiting(2);
     first.reset();
-    EXPECT_EQ(came, 0) << "a lane is free, and who asked first wants all";
+    EXPECT_EQ(came, 0) << "a lane is free, and the call that asked first wants all";
     EXPECT_EQ(lanes_.waiting(), 2u);
     second.reset();
     alone.join();

@@ -1,6 +1,6 @@
-// A small page cache of the test's device over files whose words tell a version, for tests of what is in the files when
-// the cache, the disk or the process had a bad end. All files are reached through the service, also those that a GPU
-// could map, so that what the service's system does to them is felt.
+// A small page cache of the test's device over files whose words tell a version, for tests of what is in the files
+// after the cache, the disk or the process came to a bad end. The service reaches all files, even those that a GPU
+// could map, so that the faults of its system act on them.
 #pragma once
 
 #include <cstring>
@@ -14,10 +14,10 @@ namespace penstock::ondevice {
 
 constexpr u64 kCrashPage = 4096, kCrashPages = 64, kCrashFrames = 16;
 
-// The file before anything was stored: version 0.
+// The file before any store: version 0.
 inline std::vector<u8> crash_file() { return users_file(0, kCrashPages * kCrashPage); }
 
-// The lowest version of a page's words; ~0: one is no word of this page.
+// The lowest version of a page's words; ~0: a word is not of this page.
 inline u64 lowest_version(const std::vector<u8>& file, u64 page) {
     u64 lowest = ~0ull;
     for (u64 i = 0; i < kCrashPage / 8; ++i) {

@@ -1,4 +1,4 @@
-// What a page cache leaves behind when the disk is full, and when its file is deleted or cut short. On the device that
+// What a page cache leaves in its file if the disk is full, or if the file is deleted or cut short. On the device that
 // PENSTOCK_TEST_DEVICE names, else on the emulated one.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr u64 kPage = kCrashPage, kPages = kCrashPages;
 
-// Fills, is refused, makes room, and goes on.
+// Fills the disk, gets refusals, makes room, and goes on.
 void outlasts_a_full_disk(const std::string& name, os::System* system, const std::function<void(bool full)>& fill) {
     const OpenedFile file(name);
     CrashCache cache(&file.handle, system);
@@ -68,7 +68,7 @@ TEST(FileCacheCrash, a_disk_that_is_full_indeed) {
     if (!disk.mounted()) GTEST_SKIP() << "may not mount";
     const std::string name = directory.file("disk/data"), other = directory.file("disk/other");
     test::write_file(name, {});
-    std::filesystem::resize_file(name, kPages * kPage);  // holes, which need room when they are written
+    std::filesystem::resize_file(name, kPages * kPage);  // holes need room when they are written
     outlasts_a_full_disk(name, nullptr, [&](bool full) {
         if (!full) return static_cast<void>(std::filesystem::remove(other));
         std::ofstream filler(other, std::ios::binary);
@@ -93,7 +93,7 @@ TEST(FileCacheCrash, a_deleted_file_is_written_and_read_until_it_is_closed) {
     for (u64 page = 0; page < kPages; ++page) EXPECT_EQ(lowest_version(got, page), page % 2 == 0 ? 2u : 1u);
 }
 
-// What is stored to pages behind the new end is refused or goes into a longer file; the rest arrives.
+// Stores to pages behind the new end fail, or make the file longer; all other stores arrive.
 TEST(FileCacheCrash, a_file_that_is_cut_short_between_store_and_flush) {
     const test::TempDirectory directory;
     const std::string name = directory.file("data");

@@ -1,5 +1,5 @@
-// A page cache over ordinary files as its owner runs it: on the emulated device, or on the one that
-// PENSTOCK_TEST_DEVICE names. What is gathered, read and written is compared with the files.
+// A page cache over ordinary files as its owner runs it, on the emulated device, or on the one that
+// PENSTOCK_TEST_DEVICE names. The tests compare what they gather, read and write with the files.
 #include "ondevice/cache/file_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -138,7 +138,7 @@ TEST_F(FileCacheTest, failures_of_operators_are_told_once) {
     const OpenedFile file(name_, O_RDONLY);
     FileCache cache = make(file);
     EXPECT_EQ(cache.take_failure(), Status::ok);
-    if (!device_->info().emulated) return;  // from here on the host is the device
+    if (!device_->info().emulated) return;  // below, the host is the device
     {
         const StoredArray<u32> array(*cache.ref(0));
         static_cast<void>(static_cast<u32>(array[kBytes]));
@@ -147,7 +147,8 @@ TEST_F(FileCacheTest, failures_of_operators_are_told_once) {
     EXPECT_EQ(cache.take_failure(), Status::ok);
 }
 
-// Answers come later than a wait that polls, and within one; what was queued before is done before the work begins.
+// Some answers come after the wait has stopped polling, others before. Work queued earlier is done before the call's
+// work begins.
 TEST_F(FileCacheTest, answers_of_a_slow_device_are_waited_for_and_each_work_has_its_own) {
     for (const u64 latency_ns : {20'000ull, 2'000'000ull}) {
         device_ = make_host_device({.latency_ns = latency_ns});
@@ -268,7 +269,7 @@ TEST_F(PrefetchTest, a_call_that_waits_for_the_disk_holds_up_none_whose_pages_ar
     FileCache cache(*device_, {&file_.handle}, options());
     system_.let_go();
     EXPECT_EQ(read(cache, 0, 8 * 4096), part(0, 8 * 4096));
-    const OnDevice to(*device_, 7 * 4096);  // from before: CUDA frees memory when all kernels have ended
+    const OnDevice to(*device_, 7 * 4096);  // allocated before: CUDA frees memory when all kernels have ended
     system_.held = true;
     std::atomic<bool> over{false};
     std::thread waits([&] {
@@ -284,7 +285,7 @@ TEST_F(PrefetchTest, a_call_that_waits_for_the_disk_holds_up_none_whose_pages_ar
     waits.join();
 }
 
-// Each call is told of its own failure, though others fail in the same way meanwhile.
+// Each call gets its own failure, though others fail in the same way meanwhile.
 TEST_F(PrefetchTest, calls_that_fail_at_once_are_told_of_their_own_pages) {
     if (!made_cold(name_)) GTEST_SKIP() << "this file cannot be cold";
     system_.let_go();

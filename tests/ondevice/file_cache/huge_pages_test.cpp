@@ -1,6 +1,6 @@
 // Files of huge pages (hugetlbfs): a GPU's mapping has them whole or not at all, a cache serves them whatever their
-// length, nothing stays mapped, and what cannot be written is refused before anybody stores to it. Skipped where the
-// system has no huge pages to give; `echo 8 > /proc/sys/vm/nr_hugepages` sets some aside.
+// length, and nothing stays mapped. The cache refuses a file that cannot be written before any caller stores to it. The
+// tests are skipped if the system has no huge pages; `echo 8 > /proc/sys/vm/nr_hugepages` sets some aside.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,20 +21,20 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-// A file of huge pages that has no name but that of its descriptor, with stamped bytes.
+// A file of huge pages with stamped bytes. It has no name, only a descriptor.
 class HugeFile {
   public:
     HugeFile() : fd_(::memfd_create("penstock-huge", MFD_CLOEXEC | MFD_HUGETLB)) {
         if (fd_.get() < 0) why_ = std::string("memfd_create: ") + std::strerror(errno);
         else page_ = os::mapping_page_bytes(fd_.get());
     }
-    // Why it cannot have so many; empty: it has them.
+    // Makes the file so long, and returns why it could not; empty: it is.
     std::string grow(u64 bytes) {
         if (!why_.empty()) return why_;
         const int error = ::posix_fallocate(fd_.get(), 0, static_cast<off_t>(bytes));
         if (error != 0) return std::string("no huge pages: ") + std::strerror(error);
         content_ = test::stamped(bytes);
-        const u64 whole = bytes / page_ * page_;  // the system gives the rest to nobody who writes
+        const u64 whole = bytes / page_ * page_;  // the system lets no process write the rest
         void* const memory = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
         if (memory == MAP_FAILED) return std::string("mmap: ") + std::strerror(errno);
         std::memcpy(memory, content_.data(), whole);
@@ -59,7 +59,7 @@ class HugeFile {
     Bytes content_;
 };
 
-// Mappings of such files that this process has.
+// How many mappings of such files this process has.
 u64 mappings() {
     std::ifstream maps("/proc/self/maps");
     u64 found = 0;

@@ -1,8 +1,8 @@
-// What a page cache leaves behind when its process is killed in the middle of writing back: all that was flushed. On
-// the device that PENSTOCK_TEST_DEVICE names, else on the emulated one.
+// What a page cache leaves in its files if its process is killed in the middle of writing back: all that was flushed.
+// On the device that PENSTOCK_TEST_DEVICE names, else on the emulated one.
 //
-// The process that is killed is this program started anew, no fork of it: a GPU that was used before a fork is no use
-// behind it. Told to by its environment, the program stores pages before any test begins, until it is killed.
+// The test starts this program anew and kills that process. A fork would not do, since a child cannot use a GPU that
+// its parent used. If its environment says so, the program stores pages before any test begins, until it is killed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -20,21 +20,21 @@ namespace penstock::ondevice {
 namespace {
 
 constexpr const char* kVariable = "PENSTOCK_TEST_STORES_UNTIL_KILLED";
-constexpr int kTells = 9;  // the descriptor by which the process says what it did
+constexpr int kTells = 9;  // the descriptor on which the process reports what it did
 
 struct Plan {
-    std::size_t files = 1;  // of the array
+    std::size_t files = 1;  // the array's
     bool flushes = true;
-    unsigned kill_after_us = 0;  // from when it said that it had flushed once
+    unsigned kill_after_us = 0;  // after it reported its first flush
 };
 
 StripedNames names_of(const std::string& stem, std::size_t files) {
     return striped_names(stem, files, 2 * kCrashPage);
 }
 
-// Stores all pages, flushes, tells so, and goes on storing newer versions. One that does not flush tells the same.
+// Stores all pages, flushes, reports that, and goes on with newer versions. With `flushes` false it only reports.
 [[noreturn]] void store_until_killed(const StripedNames& names, bool flushes) {
-    ::alarm(100);  // the end, should nobody kill it
+    ::alarm(100);  // ends the process if the test does not
     const OpenedSet opened(names);
     CrashCache cache(opened.set);
     for (u64 version = 1;; ++version) {
@@ -62,7 +62,7 @@ class StoresUntilKilled : public testing::Environment {
 };
 const testing::Environment* const kEnvironment = testing::AddGlobalTestEnvironment(new StoresUntilKilled);
 
-// This program in a process of its own, quiet but for errors, with `tell` as kTells.
+// Starts this program in a process of its own, quiet but for errors, with `tell` as kTells.
 pid_t started(const std::string& variable, int tell) {
     std::string set = std::string(kVariable) + "=" + variable, name = "/proc/self/exe";
     std::vector<char*> environment;
@@ -82,7 +82,7 @@ pid_t started(const std::string& variable, int tell) {
 
 class FileCacheKill : public testing::Test {
   protected:
-    // The pages that, after the kill, are not in the files as the process said that it had flushed them.
+    // Finds the pages that the process reported as flushed and that are not in the files after the kill.
     void lost_after_a_kill(const Plan& plan, std::vector<u64>& lost) {
         const std::string stem = directory_.file(std::to_string(plan.kill_after_us) + ".");
         const StripedNames names = names_of(stem, plan.files);
@@ -126,7 +126,7 @@ TEST_F(FileCacheKill, what_was_flushed_before_is_in_all_files) {
     EXPECT_EQ(lost, std::vector<u64>{});
 }
 
-// Pages that had to make room are in the file; those that were in the cache to the end are not.
+// Pages that had to make room are in the file; pages that stayed in the cache to the end are not.
 TEST_F(FileCacheKill, control_what_was_not_flushed_is_missed) {
     std::vector<u64> lost;
     lost_after_a_kill({1, false, 0}, lost);

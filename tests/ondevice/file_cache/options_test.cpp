@@ -1,5 +1,5 @@
-// Options of a page cache that cannot be are refused with what to give instead, before any memory is taken: who asks
-// for too much is told so at once, whatever the size of the cache.
+// A page cache refuses options that cannot be, and says what to give instead, before it takes any memory: a caller that
+// asks for too much gets the refusal at once, whatever the size of the cache.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -34,7 +34,7 @@ class FileCacheOptionsTest : public testing::Test {
         options.slots = 8;
         return options;
     }
-    // What is said to options that `change` makes of good ones.
+    // The error that a cache throws for good options after `change`.
     ErrorInfo refusal(const std::function<void(FileCacheOptions&)>& change) {
         FileCacheOptions options = fine();
         change(options);

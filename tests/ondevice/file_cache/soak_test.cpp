@@ -1,7 +1,8 @@
-// A soak: page caches of every shape over files that are now and then bad, used at random, against bytes in memory.
+// A soak: it uses page caches of every shape at random, over files that are bad now and then, and compares with bytes
+// in memory.
 //
-// Runs for PENSTOCK_SOAK_SECONDS (2 if that is not set) from PENSTOCK_SOAK_SEED on, on the emulated device or the one
-// that PENSTOCK_TEST_DEVICE names. What fails names the seed of its round, which alone decides what the round does.
+// It runs for PENSTOCK_SOAK_SECONDS (2 if that is not set) from PENSTOCK_SOAK_SEED on, on the emulated device or the
+// one that PENSTOCK_TEST_DEVICE names. A failure names the seed of its round, which alone decides what the round does.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -20,14 +21,14 @@
 namespace penstock::ondevice {
 namespace {
 
-constexpr int kTurns = 40;  // of a round
+constexpr int kTurns = 40;  // that a round has
 
 u64 setting(const char* name, u64 otherwise) {
     const char* value = std::getenv(name);
     return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
 }
 
-// One cache, from its making to its end.
+// One cache, from its construction to its end.
 class Round {
   public:
     Round(Device& device, const std::string& folder, u64 seed) : device_(device), random_(seed) {
@@ -108,14 +109,14 @@ class Round {
     void days() {
         days_.good();
         if (below(2) == 0) return;
-        // No sync fails: from then on no flush could be good.
+        // Syncs do not fail, since after that no flush could succeed.
         std::atomic<unsigned>* const kinds[] = {&days_.interrupts, &days_.shortens, &days_.delays, &days_.fails_read,
                                                 &days_.fails_write};
         for (u64 some = 1 + below(3); some > 0; --some) *kinds[below(5)] = static_cast<unsigned>(2 + below(40));
         days_.full_at_times = below(4) == 0;
     }
 
-    // Work that a bad day may end, but no good one; the second try does all of it again.
+    // Does work that may fail on a bad day and not on a good one. The second try does all of it again.
     template <class Work>
     void must(const Work& work) {
         FileCache::Failure failure = work();
@@ -152,7 +153,7 @@ class Round {
         }
     }
 
-    // Rows at random; each once when they are stored.
+    // Moves random rows; stores each row at most once.
     void rows(u32 array, bool stores) {
         FileBytes& bytes = arrays_[array].bytes;
         const u64 row_bytes = 1 + below(std::min<u64>(bytes.size(), 2048)), all = bytes.size() / row_bytes;

@@ -1,6 +1,6 @@
-// An array in stripes over several files behind a page cache: every byte against an oracle, whichever file it is in;
-// what one bad file does, and what it does not do to the others. On the device that PENSTOCK_TEST_DEVICE names, else on
-// the emulated one.
+// An array in stripes over several files behind a page cache. The tests compare every byte with an oracle, whichever
+// file has it, and check what one bad file does, and does not do to the others. On the device that PENSTOCK_TEST_DEVICE
+// names, else on the emulated one.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -65,7 +65,7 @@ struct Case {
     u64 bytes;
 };
 
-// The last stripe is not whole, nor is the last page.
+// Neither the last stripe nor the last page is whole.
 std::vector<Case> cases() {
     std::vector<Case> all;
     for (const std::size_t files : {1, 2, 3, 5}) {
@@ -134,7 +134,7 @@ TEST_F(StripedCacheTest, evidence_tells_files_apart) {
     const std::vector<MovedByGpu> moved = cache.moved();
     ASSERT_EQ(evidence.files.size(), 3u);
     ASSERT_EQ(moved.size(), 3u);
-    // Stripes 0 and 3, 1 and 4, 2; each file was flushed, and a page of the second was stored to.
+    // The files have stripes 0 and 3, 1 and 4, 2. Each file was flushed, and a page of the second was written.
     const u64 requests[] = {4 + 1, 4 + 2, 2 + 1}, bytes[] = {4 * kPage, 4 * kPage + 100, 2 * kPage};
     u64 all = 0;
     for (std::size_t file = 0; file < 3; ++file) {
@@ -165,7 +165,7 @@ TEST_F(StripedCacheTest, pages_from_a_cold_disk_come_past_the_systems_cache_of_e
         EXPECT_GE(file.by_source[static_cast<std::size_t>(Source::direct)].requests, 250u);
 }
 
-// Of three files one is bad.
+// One of three files is bad.
 class BadFileTest : public StripedCacheTest {
   protected:
     static constexpr u64 kStripe = 2 * kPage, kBytes = 24 * kPage;
@@ -177,7 +177,7 @@ class BadFileTest : public StripedCacheTest {
         wanted.map = false;
         cache_.emplace(*device_, std::vector<FileSet>{opened_->set}, wanted);
     }
-    // The first to fail is any of its pages: warps of a GPU write them in any order.
+    // Any page of the bad file may fail first: warps of a GPU write them in any order.
     void expect_failed(const FileCache::Failure& failure, Operation operation, int code) {
         EXPECT_EQ(failure.status, Status::io_error);
         ASSERT_FALSE(failure.storage.empty());
@@ -202,7 +202,7 @@ TEST_F(BadFileTest, a_full_disk_keeps_its_own_pages_only_until_there_is_room) {
     for (const std::size_t file : {0u, 2u})
         EXPECT_EQ(test::read_file(names_.names[file]), FileBytes(8 * kPage, 7)) << "others are written";
     EXPECT_EQ(test::read_file(names_.names[1]), dealt(content_, 3, kStripe)[1]);
-    // Each of its pages is tried with those beside it, and by itself.
+    // The cache tries each page of the bad file together with those beside it, and by itself.
     EXPECT_GE(cache_->evidence().files[1].failed, 8u);
     EXPECT_LE(cache_->evidence().files[1].failed, 16u);
     EXPECT_EQ(cache_->evidence().files[0].failed + cache_->evidence().files[2].failed, 0u);
@@ -236,10 +236,10 @@ TEST_F(BadFileTest, a_file_cut_short_underneath_is_a_status_and_the_others_are_r
     EXPECT_EQ(read(*cache_, 10 * kPage, 4 * kPage), FileBytes(content + 10 * kPage, content + 14 * kPage));
 }
 
-// A machine that forgets what was not synced when the power goes.
+// A system that forgets what was not synced when the power goes.
 class PowerCut : public os::System {
   public:
-    std::atomic<int> lies_of{-1};  // a file whose sync does nothing and says that it did
+    std::atomic<int> lies_of{-1};  // a file whose sync does nothing and reports success
 
     ssize_t pwrite(int fd, const void* memory, std::size_t bytes, std::uint64_t offset) override {
         const std::scoped_lock lock(mutex_);
@@ -272,7 +272,7 @@ class PowerCut : public os::System {
 
 class PowerCutTest : public StripedCacheTest {
   protected:
-    // What is in the files after all of the array was written and flushed, and then the power went.
+    // Writes all of the array, flushes it, cuts the power, and returns what is in the files.
     FileBytes left_after_flush(std::size_t files, bool one_lies) {
         const StripedNames names = made(files, 2 * kPage, test::stamped(kBytes));
         OpenedSet opened(names);

@@ -1,5 +1,5 @@
-// The table of slots, the mailbox and the NVMe ring under every order of their threads' steps, on sizes where that is
-// possible; and the same with a platform that lacks one thing, which must be found.
+// The table of slots, the mailbox and the NVMe ring under every order of their threads' steps, for sizes that allow it.
+// Controls run on a platform that lacks one thing, and the explorer must find that.
 #include <gtest/gtest.h>
 
 #include "ondevice/model/model_rig.hpp"
@@ -109,7 +109,7 @@ struct Box {
     MailboxServer<P> server() {
         return {descriptors, completions, seen_laps, 0, table.slots.slots, table.slots.slots - 1};
     }
-    // Takes so many requests, then ends them, the last first; the answer is one more than the offset.
+    // Takes so many requests, and then ends them, the last first. The answer is the offset plus one.
     void serve(u32 together, u32 rounds) {
         MailboxServer<P> end = server();
         for (u32 round = 0; round < rounds; ++round) {
@@ -130,7 +130,7 @@ struct Box {
     }
 };
 
-// One request with its number as offset and data. The status; the slot is released unless it timed out.
+// Makes one request with its number as offset and data, and returns its status. Releases the slot unless it timed out.
 template <class P, class Channel>
 Status ask(const Channel& channel, u32 number, u64 deadline_ns, Operation operation = Operation::write) {
     u32 ticket = 0;
@@ -154,8 +154,8 @@ struct Case {
     u32 slots = 1;
     u32 clients = 1;
     u32 together = 1;  // requests the server takes before it ends them
-    u32 each = 1;      // requests of a client
-    u32 late = 0;      // so many clients do not wait for their first answer
+    u32 each = 1;      // requests that a client makes
+    u32 late = 0;      // how many clients do not wait for their first answer
     Operation operation = Operation::write;
 };
 
@@ -304,8 +304,8 @@ TEST(RingEveryOrder, two_warps_take_turns) {
     const Case once{.clients = 2, .late = 2}, again{.clients = 2, .together = 2};
     expect_right(ring<Model>(once, 4, most, 2));
     expect_right(ring<Model>(again, 4, most, 1));
-    // With any number of switches, two that wait for nothing have two million orders, and two that ask again and again
-    // no end of them: the first.
+    // With any number of switches, two warps that wait for nothing have two million orders, and two that ask again and
+    // again have no end of them: the test tries the first ones.
     for (const auto& [example, first] : {std::pair{once, 100'000}, std::pair{again, 20'000}}) {
         const Report report = ring<Model>(example, 4, static_cast<u64>(first));
         tell(report);

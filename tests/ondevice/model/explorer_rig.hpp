@@ -1,16 +1,18 @@
 // Tries every order of the steps of a few logical threads; model_rig.hpp makes a platform of it.
 //
-// Threads are fibres of one real thread; each operation of the platform is a step, and steps of different threads are
-// interleaved in every way that can matter: depth-first, each schedule run anew from the start, leaving out those that
-// differ only in the order of independent steps (dynamic partial-order reduction with sleep sets: steps depend on each
-// other when they touch one word and one writes). `pause` means: nothing more until a word changes that was touched
-// since the last pause, counters aside, if none has changed yet; so polling loops end, and a schedule in which nobody
-// can go on is a failure.
-// What it covers: all sequentially consistent orders of the atomic steps, and the order of plain data: each access told
-// to Watch must be ordered, by releases and acquires alone, with the conflicting ones (vector clocks). So a publication
-// that lacks its release fails in every schedule, not by luck. What it does not: two atomic words seen in different
-// orders by different threads (store buffering), and scopes. Programs too long for every order are tried in every order
-// in which a thread that could go on is left at most so many times: faults seldom need more than two such switches.
+// Threads are fibres of one real thread, and each operation of the platform is a step. The explorer interleaves steps
+// of different threads in every way that can matter, depth-first, and runs each schedule anew from the start. It leaves
+// out schedules that differ only in the order of independent steps (dynamic partial-order reduction with sleep sets:
+// two steps depend on each other if they touch one word and one of them writes). A thread in `pause` goes on only after
+// a change of a word that it touched since its last pause, counters aside. So polling loops end, and a schedule in
+// which no thread can go on is a failure.
+//
+// It covers all sequentially consistent orders of the atomic steps, and the order of plain data: releases and acquires
+// alone must order each access that Watch is told of with the conflicting ones (vector clocks). So a publication that
+// lacks its release fails in every schedule, and not by luck. It does not cover scopes, nor that different threads see
+// two atomic words in different orders (store buffering). A program too long for every order is tried in every order in
+// which the explorer leaves a thread that could go on at most so many times: faults seldom need more than two such
+// switches.
 #pragma once
 
 #include <ucontext.h>
@@ -33,13 +35,13 @@ class Explorer {
     static constexpr unsigned any_number = ~0u;
     Report run(const std::function<Program()>& make, u64 most_schedules, unsigned switches = any_number);
 
-    // Of the fibres.
+    // What fibres call.
     void step(const void* word, bool writes, const char* what);
     void pause();
     void fail(const std::string& cause);
     void seen(const void* word, u64 value, unsigned bytes);
-    void made(const void* word, u64 value, unsigned bytes);  // by the thread's own write
-    void counted(const void* word);                          // added to: a change that nobody waits for
+    void made(const void* word, u64 value, unsigned bytes);  // the thread itself wrote the value
+    void counted(const void* word);                          // the thread added to a count: no thread waits for that
     void acquire(const void* word) { ordering_.acquire(running_, word); }
     void release(const void* word, bool keeps) { ordering_.release(running_, word, keeps); }
     void release_reads(const void* word) { ordering_.release_reads(running_, word); }
@@ -65,7 +67,7 @@ class Explorer {
         bool ended = false;
         Step pending{};
         std::vector<Watched> reads, gate;
-        bool changed = false;  // a word that it touched, by others, since the last pause
+        bool changed = false;  // others changed a word that it touched since its last pause
         std::vector<Watched>::iterator read_of(const void* word) {
             return std::find_if(reads.begin(), reads.end(), [&](const Watched& read) { return read.word == word; });
         }
@@ -73,8 +75,8 @@ class Explorer {
     struct Node {
         unsigned chosen = 0;
         unsigned enabled = 0, backtrack = 0, done = 0, sleep = 0;  // a bit for each thread
-        unsigned goes_on = 0;   // the bit of the thread of the step before, if it can go on
-        unsigned switches = 0;  // away from such threads, before this step
+        unsigned goes_on = 0;   // the bit of the thread that made the step before, if it can go on
+        unsigned switches = 0;  // switches away from such threads before this step
     };
 
     static void enter(unsigned low, unsigned high);
@@ -97,7 +99,7 @@ class Explorer {
     bool over_ = false;
     std::vector<Node> nodes_;
     std::vector<Step> steps_;
-    std::vector<std::bitset<most_steps>> before_;  // of each step, those that come before it in every order
+    std::vector<std::bitset<most_steps>> before_;  // by step: the steps that come before it in every order
     Ordering ordering_;
     Report report_;
 };
@@ -222,7 +224,7 @@ inline unsigned Explorer::enabled() const {
     return bits;
 }
 
-// False: every thread that could go on is asleep, so this schedule is another's equal.
+// Chooses the next thread. False: every thread that could go on is asleep, so another schedule is equal to this one.
 inline bool Explorer::choose(std::size_t depth, unsigned enabled, unsigned sleep) {
     if (depth < nodes_.size()) {
         nodes_[depth].sleep = sleep;
@@ -244,7 +246,8 @@ inline bool Explorer::choose(std::size_t depth, unsigned enabled, unsigned sleep
     return true;
 }
 
-// The thread before goes on, or any other while there are switches left; where it cannot go on, any other for nothing.
+// The choices if switches are limited: the thread of the step before goes on, or any other while there are switches
+// left. If that thread cannot go on, any other does, and no switch is counted.
 inline Explorer::Node Explorer::node_of_few(std::size_t depth, unsigned enabled) const {
     Node node;
     if (depth != 0) {
@@ -302,7 +305,7 @@ inline void Explorer::run_once(const Program& program) {
     }
 }
 
-// The last step that the newest one might have come before gets the newest one's thread as another choice.
+// Finds the last step that the newest step might have come before, and adds the newest step's thread to its choices.
 inline void Explorer::note_races() {
     const std::size_t now = steps_.size() - 1;
     const Step& step = steps_[now];

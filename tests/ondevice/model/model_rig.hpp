@@ -1,5 +1,5 @@
-// Model: a platform for the device header whose every operation is a step of the explorer (explorer_rig.hpp says
-// what that covers), and mutants of it that lack one thing, as controls that the lack would be found.
+// Model: a platform for the device headers. Each of its operations is a step of the explorer (explorer_rig.hpp says
+// what that covers). Mutants of it lack one thing each, as controls that the explorer would find the lack.
 #pragma once
 
 #include "ondevice/model/explorer_rig.hpp"

@@ -1,4 +1,4 @@
-// The platform that tries every order finds what is wrong in small programs, and tries each order that matters once.
+// The platform that tries every order finds the faults of small programs, and tries each order that matters once.
 #include "ondevice/model/model_rig.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// What is ordered with what in a schedule of the explorer (explorer_rig.hpp): vector clocks of the threads,
-// carried by releases and acquires, and for each 4 bytes of plain memory when each thread wrote and read them last.
+// Which accesses are ordered in a schedule of the explorer (explorer_rig.hpp). Threads have vector clocks, which
+// releases and acquires carry; each 4 bytes of plain memory keep when each thread last wrote and read them.
 //
-// Writes and reads have clocks of their own, because a relaxed pair (platform.hpp) orders what was read before it and
-// not what was written.
+// Writes and reads have clocks of their own, because a relaxed pair (platform.hpp) orders the reads before it and not
+// the writes.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ class Ordering {
         join(known_[thread].writes, released->second.writes);
         join(known_[thread].reads, released->second.reads);
     }
-    // keeps: joins what was released there before.
+    // With `keeps`, the release joins what other threads released there before.
     void release(unsigned thread, const void* word, bool keeps) {
         Known& released = released_[word];
         if (!keeps) released = {};
@@ -36,17 +36,17 @@ class Ordering {
         join(released.reads, known_[thread].reads);
         tick(thread);
     }
-    // Who acquires the word is after what the thread has read, not after what it wrote.
+    // A thread that acquires the word comes after what this thread has read, and not after what it wrote.
     void release_reads(unsigned thread, const void* word) {
         released_[word] = {{}, known_[thread].reads};
         tick(thread);
     }
     void forget(const void* word) { released_.erase(word); }
-    // The thread's write there is seen by whoever sees the word that was stored with it.
+    // A thread that sees the word stored with this memory also sees the memory's bytes.
     void in_one_piece(unsigned thread, const void* memory, u64 bytes) {
         for (u64 at = first(memory); at < first(memory) + (bytes + 3) / 4; ++at) accesses_[at].writes[thread] = 0;
     }
-    // The thread that touches the memory too, without order; none: all is ordered.
+    // Records an access. Returns a thread that touched the memory without order with this one; none: all is ordered.
     std::optional<unsigned> plain(unsigned thread, const void* memory, u64 bytes, bool writes) {
         const Known& own = known_[thread];
         for (u64 at = first(memory); at < first(memory) + (bytes + 3) / 4; ++at) {
@@ -75,7 +75,7 @@ class Ordering {
         known_[thread].reads[thread] += 1;
     }
 
-    std::array<Known, most_threads> known_{};  // of each thread: what of the others' accesses is before its next step
+    std::array<Known, most_threads> known_{};  // by thread: the others' accesses that come before its next step
     std::map<const void*, Known> released_;
     std::map<u64, Known> accesses_;
 };

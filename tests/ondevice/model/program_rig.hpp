@@ -1,5 +1,5 @@
-// What the explorer of all orders (explorer_rig.hpp) is given and gives back: programs of a few logical threads,
-// their steps, and a report of the schedules that were tried.
+// What the explorer of all orders (explorer_rig.hpp) takes and returns: programs of a few logical threads, their steps,
+// and a report of the schedules that it tried.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Step {
 
 struct Program {
     std::vector<std::function<void()>> threads;
-    std::function<void()> after;  // when all have ended
+    std::function<void()> after;  // runs when all threads have ended
 };
 
 struct Report {
@@ -40,7 +40,7 @@ struct Report {
     u64 steps = 0;
     std::size_t longest = 0;
     bool complete = false;  // no schedule is left
-    std::string failure;    // of the first schedule that failed, with its trace; empty: none did
+    std::string failure;    // the first schedule that failed, with its trace; empty: none did
 };
 
 }  // namespace penstock::ondevice::model

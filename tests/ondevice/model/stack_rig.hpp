@@ -1,5 +1,4 @@
-// The address sanitizer is told of each change of stack that the explorer's fibres make; without it there is nobody to
-// tell.
+// Reports each change of stack that the explorer's fibres make to the address sanitizer, if the build has it.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,5 +1,5 @@
-// The controller in this process and the bring-up, against each other: facts, queues, refusals, deadlines; and the
-// kit's clients over rings on it.
+// The controller in this process and the code that brings it up, tested against each other: facts, queues, refusals and
+// deadlines. Also the kit's clients over rings on that controller.
 #include "support/nvme/emulated_nvme.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(NvmeControllerTest, learns_what_the_controller_is) {
     EXPECT_THROW(controller.open_namespace(2), Error);
 }
 
-// Writes each size at its offset, reads it back, and compares. Sizes take one page, two, and a list.
+// Writes each size at its offset, reads it back, and compares. The sizes take one page, two pages, and a list.
 void write_and_read(const NvmeRingRef<Native>& ring) {
     for (const u32 bytes : {512u, 4096u, 8192u, 12288u, 65536u}) {
         u32 ticket = 0;
@@ -74,7 +74,7 @@ TEST(NvmeControllerTest, queues_work_are_deleted_and_made_again) {
         Machine machine({.doorbell_stride = stride});
         NvmeController controller(machine.device.registers(), machine.memory);
         const NvmeNamespace space = controller.open_namespace(1);
-        for (int again = 0; again < 6; ++again) {  // also laps of the admin queue
+        for (int again = 0; again < 6; ++again) {  // several times, so that the admin queue wraps too
             NvmeRing ring(machine.memory, {.depth = 4, .slot_bytes = 65536});
             controller.create_queues(ring, 3, space);
             write_and_read(ring.ref());

@@ -122,7 +122,7 @@ TEST_F(CacheOverNvme, late_completions_land_in_no_other_page) {
     hasty.wait_ms = 20;
     EXPECT_EQ(use(hasty, {.lose_percent = 4, .late_ns = 40'000'000}), 0u);
     EXPECT_EQ(wrong_, 0u);
-    EXPECT_GT(late_, 0u) << "of write-backs, which wait; who gives up a load leaves it to the next who wants the page";
+    EXPECT_GT(late_, 0u) << "of write-backs; a caller that gives up a load leaves it to the next";
 }
 
 // Raw requests, more under way than a ring has slots. The controller answers out of order, late, or never.

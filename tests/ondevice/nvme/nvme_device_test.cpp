@@ -1,5 +1,6 @@
-// NVMe rings that device code drives, against the controller in this process: on the GPU that PENSTOCK_TEST_DEVICE
-// names, else by threads of the host. Queues and doorbells are in memory that both sides reach, slots in the device's.
+// NVMe rings that device code drives, with the controller in this process. Device code runs on the GPU that
+// PENSTOCK_TEST_DEVICE names, else on threads of the host. Queues and doorbells are in memory that both sides reach,
+// slots in the device's.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -20,9 +21,9 @@ namespace penstock::ondevice {
 namespace {
 
 constexpr u32 kCell = 4096;
-constexpr u64 kBlocks = u64{1} << 20;  // bytes of the namespace
+constexpr u64 kBlocks = u64{1} << 20;  // the namespace's bytes
 
-// Gives back other bytes than were written.
+// A disk that gives back other bytes than were written.
 class ForgetfulBlocks final : public MemoryBlocks {
   public:
     using MemoryBlocks::MemoryBlocks;
@@ -43,7 +44,7 @@ struct Load {
 
 class NvmeOnDevice : public testing::Test {
   protected:
-    // The clients' tally, all of them done.
+    // Runs all clients to their end, and returns their tally.
     RingTally run(const Load& load, const EmulatedFaults& faults) {
         EmulatedNvmeOptions how;
         how.faults = faults;
@@ -72,7 +73,7 @@ class NvmeOnDevice : public testing::Test {
         return tally;
     }
 
-    // Each client a warp of the GPU, or a thread.
+    // Runs each client as a warp of the GPU, or as a thread.
     template <class Client, class Plan>
     void start(const Plan& plan) {
 #if defined(PENSTOCK_HAS_CUDA)

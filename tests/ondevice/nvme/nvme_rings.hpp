@@ -1,8 +1,8 @@
 // Several pairs of NVMe queues as one channel: warps spread over them, so that fewer wait for the turn of one.
 //
-// All rings are of one depth. A ticket is its ring's own with the ring's number in the slot, so that any warp can ask
-// after a ticket of any other, as the users of a page cache do. A flush goes to one ring and, as NVMe says, covers what
-// was completed before on all of them.
+// All rings have one depth. A ticket is that of its ring, with the ring's number in the slot, so that any warp can ask
+// after a ticket of any other, as users of a page cache do. A flush goes to one ring and, as NVMe says, covers what was
+// completed before on all rings.
 #pragma once
 
 #include "penstock/ondevice/nvme.hpp"
@@ -14,13 +14,13 @@ struct NvmeRingsRef {
     const NvmeRingRef<P>* rings;  // in memory of the device; `shared` unless one lane at a time uses each
     u32 count;
     u32 each;  // slots of a ring; count * each is at most most_slots
-    u32 hint;  // who asks: a warp's own number
+    u32 hint;  // the caller's number, its warp's own
 
     PENSTOCK_ONDEVICE u32 depth() const { return count * each; }
     PENSTOCK_ONDEVICE void* slot_data(u32 ticket) const { return of(ticket).slot_data(own(ticket)); }
 
     PENSTOCK_ONDEVICE Status claim(u32& ticket) const { return claim(ticket, hint); }
-    // In the caller's ring, or where there is room.
+    // Claims a slot of the caller's ring, or of another that has room.
     PENSTOCK_ONDEVICE Status claim(u32& ticket, u32 from) const {
         Status status = Status::busy;
         for (u32 turn = 0; turn < count && status == Status::busy; ++turn) {

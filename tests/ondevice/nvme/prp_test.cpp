@@ -1,5 +1,5 @@
-// Physical region pages are followed as the specification says: page offsets only in the first, lists that chain at a
-// page's end, and nothing outside the controller's memory.
+// The controller follows physical region pages as the specification says: an offset only in the first page, lists that
+// chain at a page's end, and nothing outside the controller's memory.
 #include "ondevice/nvme/prp.hpp"
 
 #include <gtest/gtest.h>

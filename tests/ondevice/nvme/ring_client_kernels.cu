@@ -1,4 +1,4 @@
-// The clients of ring_client_rig.hpp, of whose warps one lane works, and of cache_client_rig.hpp on a GPU.
+// The clients of ring_client_rig.hpp, one working lane a warp, and those of cache_client_rig.hpp, on a GPU.
 #include "ondevice/nvme/ring_client_kernels.hpp"
 
 namespace penstock::ondevice {

@@ -1,7 +1,7 @@
-// Device code that uses NVMe rings as an application does, for tests: each client writes a cell of its own, reads it
-// back and compares. The same source by threads of the host and by warps of a GPU, one client each.
+// Device code that uses NVMe rings as an application does, for tests. Each client writes a cell of its own, reads it
+// back and compares. Threads of the host and warps of a GPU run the same source, one client each.
 //
-// What a client could not write, because the command failed or its completion came late, it does not compare.
+// If a client could not write its cell, because the command failed or its completion came late, it does not compare.
 #pragma once
 
 #include "penstock/ondevice/nvme.hpp"
@@ -12,7 +12,7 @@ struct RingTally {
     u32 ok;
     u32 errors;
     u32 timeouts;
-    u32 refused;     // no slot, or no turn, up to the deadline
+    u32 refused;     // requests that got no slot up to the deadline
     u32 mismatches;  // bytes read that are not those written
 };
 
@@ -21,9 +21,9 @@ struct RingPlan {
     u32 ring_count;
     u32 clients;
     u32 rounds;
-    u32 bytes;  // of a cell: whole blocks
+    u32 bytes;  // a cell's: whole blocks
     u64 wait_ns;
-    RingTally* tally;  // of all clients, in memory of the device
+    RingTally* tally;  // for all clients, in memory of the device
 };
 
 class RingClient {
@@ -37,7 +37,7 @@ class RingClient {
         for (u32 round = 0; round < plan_.rounds; ++round) {
             const Status written = exchange(Operation::write, round);
             if (written == Status::ok) round_ = round;
-            if (written == Status::timed_out) doubtful_ = true;  // it may be carried out later
+            if (written == Status::timed_out) doubtful_ = true;  // the controller may write it later
             exchange(Operation::read, round_);
         }
     }
@@ -88,7 +88,7 @@ class RingClient {
     const RingPlan& plan_;
     NvmeRingRef<Native> ring_;
     u32 client_;
-    u32 round_ = kNone;  // that the cell holds
+    u32 round_ = kNone;  // the round whose bytes the cell holds
     bool doubtful_ = false;
 };
 

@@ -1,5 +1,5 @@
-// The NVMe ring passes the channels' kit; its entries are the specification's to the last dword; a controller that
-// breaks the rules is counted and harms nothing.
+// The NVMe ring passes the channels' kit. Its entries are the specification's to the last dword. It counts what a
+// controller does against the rules, and takes no harm from it.
 #include "ondevice/nvme/nvme_ring.hpp"
 
 #include <gtest/gtest.h>
@@ -228,7 +228,7 @@ TEST(NvmeRingTest, entries_of_the_lap_before_are_not_taken_for_new_ones) {
     EXPECT_EQ(parts.ring.state().completed, 9u);
 }
 
-// A ring that several share, and of which somebody else has the turn.
+// A ring that several share, while another thread has its turn.
 struct TurnTaken {
     explicit TurnTaken(u32 depth) : parts({.depth = depth}) { EXPECT_TRUE(turn.try_take()); }
     RingParts parts;

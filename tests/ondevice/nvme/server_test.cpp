@@ -1,5 +1,6 @@
-// A service behind NVMe queues instead of a mailbox: right bytes to and from files through every queue, entries that
-// make no sense refused one by one, doorbells that cannot be left alone, what still lies there at the end cancelled.
+// A service behind NVMe queues instead of a mailbox: it moves the right bytes to and from files through every queue,
+// refuses entries that make no sense one by one, takes no notice of doorbells that cannot be, and cancels what still
+// lies there at its end.
 #include "ondevice/nvme/nvme_server.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ class NvmeServerTest : public testing::Test {
   protected:
     NvmeQueuesSizes sizes(u32 queues, u32 depth = 8) const { return {queues, depth, kSlotBytes, kFileBytes}; }
 
-    // One entry as it stands, past the ring's own rules; what the server says of it.
+    // Puts one entry into the queue past the ring's own rules, and returns what the server makes of it.
     Request served(NvmeServer& server, const NvmeRingRef<Native>& ring, const NvmeCommand& command) {
         ring.submission[tail_] = command;
         tail_ = (tail_ + 1) % ring.entries;
@@ -77,7 +78,7 @@ TEST_F(NvmeServerTest, many_warps_read_and_write_a_file_through_all_queues) {
                 ask(client, {at, 0, bytes, 0, Operation::read, 0}, nothing,
                     [&](const u8* got) { wrong += std::memcmp(got, &content[at], bytes) != 0; });
             }
-            const u64 last = 524288 + u64{client} * bytes;  // nobody reads there meanwhile
+            const u64 last = 524288 + u64{client} * bytes;  // no client reads there meanwhile
             const auto byte = static_cast<u8>(client + 1);
             const auto fill = [&](u8* to) { std::memset(to, byte, bytes); };
             ask(client, {last, 0, bytes, 0, Operation::write, 0}, fill, nothing);
@@ -165,7 +166,7 @@ TEST_F(NvmeServerTest, a_command_of_no_slot_is_answered_at_once) {
     const NvmeQueues queues(memory_, memory_, sizes(1));
     const NvmeRingRef<Native> ring = queues.refs()[0];
     NvmeServer server = queues.server(0, 1);
-    ring.submission[0] = read_of(ring, 7, 8);  // of 8 entries, so slots 0 to 6
+    ring.submission[0] = read_of(ring, 7, 8);  // a ring of 8 entries has slots 0 to 6
     ring.submission[1] = read_of(ring, 900, 8);
     ring.submission[2] = read_of(ring, 6, 8);
     Native::store<Scope::system>(ring.submission_doorbell, 3u);
@@ -206,7 +207,7 @@ TEST_F(NvmeServerTest, what_is_there_at_the_end_is_cancelled) {
     u32 ticket = 0;
     {
         Service service(queues, {&file.handle}, {.threads = 1});
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps now, and is ended before it looks
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps now, and ends before it looks
         ASSERT_EQ(ring.submit({0, 0, 4096, 0, Operation::read, 0}, ticket), Status::ok);
     }
     const Status status = ring.wait(ticket, Native::now_ns() + kPatience);

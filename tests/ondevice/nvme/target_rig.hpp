@@ -1,5 +1,6 @@
-// The least of an NVMe controller, for tests of the ring alone: one pair of queues, entries taken as they come, and
-// completions posted for whatever command id the test says. Written over a platform, so that it also runs step by step.
+// The least of an NVMe controller, for tests of the ring alone. It has one pair of queues, takes entries as they come,
+// and posts completions for any command id that the test says. It is a template over a platform, so that it also runs
+// step by step.
 #pragma once
 
 #include <cstring>
@@ -15,8 +16,8 @@ struct NvmeTarget {
     const u32* submission_doorbell;
     const u32* completion_doorbell;
     u32 entries;
-    u32 head = 0;  // of the submission queue
-    u32 tail = 0;  // of the completion queue
+    u32 head = 0;  // the submission queue's
+    u32 tail = 0;  // the completion queue's
     u32 phase = 1;
 
     bool take(NvmeCommand& command) {
@@ -27,7 +28,7 @@ struct NvmeTarget {
         return true;
     }
 
-    // False: the completion queue is full. `status` is SCT << 8 | SC.
+    // Posts a completion; false: the queue is full. `status` is SCT << 8 | SC.
     bool complete(u32 id, u32 status) {
         if ((tail + 1) % entries == P::template load<Scope::system>(completion_doorbell)) return false;
         NvmeCompletion* entry = completion + tail;

@@ -1,8 +1,9 @@
-// Native whose exchanges between lanes carry where they were made and under which mask: for tests on a GPU. Lanes that
-// exchange at two places of the program, or under two masks, get each other's words; this tells the first of them.
+// A platform like Native, for tests on a GPU, in which words that lanes exchange carry the place of the exchange and
+// its mask. Lanes that exchange at two places of the program, or under two masks, get each other's words; the witness
+// keeps the first such exchange.
 //
-// A barrier is not looked at: lanes may wait for each other at two places as long as they hand nothing over. On the
-// host a warp is one lane, which has nobody to exchange with.
+// It does not look at barriers: lanes may wait for each other at two places as long as they exchange nothing. On the
+// host a warp is one lane and exchanges nothing.
 #pragma once
 
 #include "penstock/ondevice/platform.hpp"
@@ -11,7 +12,7 @@ namespace penstock::ondevice {
 
 struct Strayed {
     u32 times;
-    u32 line, others_line;  // of the header that called
+    u32 line, others_line;  // lines of the header that called
     Lanes mask, others_mask;
     u32 lane, other;
 };

@@ -1,4 +1,4 @@
-// A machine with bad days, for tests: calls that are interrupted, short, slow, fail, or find the disk full.
+// A system with bad days, for tests: calls of it are interrupted, short or slow, fail, or find the disk full.
 #pragma once
 
 #include <unistd.h>
@@ -12,12 +12,12 @@ namespace penstock::ondevice {
 
 class BadDays : public os::System {
   public:
-    // Each n-th call; 0: none.
+    // Each n-th call does so; 0: none.
     std::atomic<unsigned> interrupts{0}, shortens{0}, delays{0}, fails_read{0}, fails_write{0}, fails_sync{0};
     std::atomic<bool> full{false};
-    std::atomic<bool> full_at_times{false};  // for 32 calls of 64
+    std::atomic<bool> full_at_times{false};  // 32 calls of every 64
     std::atomic<unsigned> injected{0};
-    std::atomic<int> only_fd{-1};  // the one that is bad; -1: all are
+    std::atomic<int> only_fd{-1};  // the bad descriptor; -1: all are bad
 
     void good() {
         interrupts = shortens = delays = fails_read = fails_write = fails_sync = 0;

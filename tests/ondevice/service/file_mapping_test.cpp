@@ -1,5 +1,5 @@
-// The files of an array as one piece of memory: every byte is where the array has it, whatever file it is in, and the
-// device's own copies by it are counted by file.
+// The files of an array as one piece of memory: every byte is where the array has it, whichever file it is in. The
+// cache counts the device's own copies by file.
 #include "ondevice/files/file_mapping.hpp"
 
 #include <gtest/gtest.h>
@@ -100,7 +100,7 @@ TEST_F(FileMappingTest, one_file_on_a_disk_keeps_the_array_from_being_mapped) {
     EXPECT_EQ(mapping.refusal().find(moved + ": "), 0u) << mapping.refusal();
 }
 
-// The cache over a mapping, as a GPU uses it: no request is posted, and each file has its own count.
+// The cache over a mapping, as a GPU uses it: callers post no request, and each file has a count of its own.
 TEST_F(FileMappingTest, pages_that_the_device_moves_itself_are_counted_by_file) {
     const OpenedSet opened(names_);
     const FileLayout layout = layout_of(opened.set, 4096);

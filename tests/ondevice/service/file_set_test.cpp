@@ -1,4 +1,4 @@
-// How an array is dealt out over files, against cutting it into stripes by hand, and which files do not fit together.
+// How an array lies in its files, compared with stripes cut by hand, and which files do not fit together.
 #include "ondevice/files/file_set.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::string refused(const std::function<void()>& action) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// How many bytes of an array are not where `stripes` says, in files that were dealt out by hand.
+// How many bytes of an array are not where `stripes` says, in files whose stripes were cut by hand.
 u64 misplaced(const Stripes& stripes, u64 bytes) {
     const FileBytes all = test::stamped(bytes);
     const auto parts = dealt(all, stripes.files, kStripe);
@@ -60,7 +60,7 @@ TEST(StripesTest, control_other_stripes_are_found) {
 
 class FileSetTest : public testing::Test {
   protected:
-    // Files of these sizes, in order.
+    // Makes files of these sizes, in order.
     StripedNames of_sizes(const std::vector<u64>& sizes, u64 stripe = 4096) {
         StripedNames all = striped_names(directory_.file("part"), sizes.size(), stripe);
         for (std::size_t i = 0; i < sizes.size(); ++i) test::write_file(all.names[i], test::stamped(sizes[i]));

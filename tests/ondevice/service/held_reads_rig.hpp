@@ -1,5 +1,5 @@
-// For tests of what goes on while the disk reads: a machine whose reads wait until they are let go, or fail, and files
-// of which nothing is in memory, so that there is something to read.
+// For tests of what goes on while the disk reads: a system whose reads wait until the test lets them go, or fail, and
+// files of which nothing is in memory, so that there is something to read.
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 namespace penstock::ondevice {
 
-// There is no O_DIRECT: all comes by pread.
+// There is no O_DIRECT, so all reads come by pread.
 class HeldReads : public os::System {
   public:
     std::atomic<bool> held{false}, failing{false};
@@ -36,7 +36,7 @@ class HeldReads : public os::System {
     }
 };
 
-// Drops the file from the system's cache. False where that cannot be: its file system keeps files in memory.
+// Drops the file from the system's cache. False: its file system keeps files in memory.
 inline bool made_cold(const std::string& name) {
     const os::UniqueFd fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
     os::drop_cache(os::real_system(), fd.get(), name);

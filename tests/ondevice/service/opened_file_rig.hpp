@@ -1,4 +1,4 @@
-// A file opened as a context opens it: through the page cache and, where that can be, past it.
+// A file opened as a context opens it: through the page cache and, if the file system can, past it.
 #pragma once
 
 #include <fcntl.h>

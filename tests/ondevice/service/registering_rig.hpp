@@ -1,5 +1,5 @@
-// For tests of mappings without a GPU: a device that stands for one as far as registering goes, and remembers what it
-// was given, or refuses it.
+// For tests of mappings without a GPU: a device on which memory can be registered. It remembers the memory, or refuses
+// it.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which file serves a request to an array, and the first failure that is kept for whoever asks.
+// Which file serves a request to an array, and which failures are kept for callers that ask.
 #include "ondevice/files/served_arrays.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a file says of requests, of its cached ranges, and of bytes that are no longer there.
+// What ServedFile says of requests, of cached ranges, and of bytes that are no longer there.
 #include "ondevice/files/served_file.hpp"
 
 #include <fcntl.h>
@@ -20,7 +20,8 @@ constexpr u64 kBytes = 1 << 20;
 class ServedFileTest : public testing::Test {
   protected:
     ServedFileTest() { test::write_file(name_, test::stamped(kBytes)); }
-    // All of it, for pages are kept in larger pieces; those on their way into the cache's lists are passed over once.
+    // Drops all of the file, because the system keeps pages in larger pieces. It asks again, because the system passes
+    // once over pages on their way into its lists.
     bool dropped(int fd, u64 bytes) const {
         for (int tries = 0; tries < 50 && os::residency(fd, 0, bytes).resident_pages != 0; ++tries) {
             os::drop_cache(os::real_system(), fd, name_);
@@ -56,13 +57,14 @@ TEST_F(ServedFileTest, knows_which_ranges_are_cached) {
         << "without cachestat a file of which some is cached is read by descriptors";
 }
 
-// A copy of a page that is not there would be a read of the disk by a fault, and be told as one from memory.
+// A copy of a page that is not cached would read the disk by a fault, and evidence would count it as a copy from
+// memory.
 TEST_F(ServedFileTest, a_file_of_which_a_few_pages_are_missing_is_not_all_cached) {
     constexpr u64 kLarge = 8 << 20, kMissing = 16384;
     test::write_file(name_, test::stamped(kLarge));
     const OpenedFile opened(name_);
     if (!dropped(opened.fd.get(), kLarge)) GTEST_SKIP() << "stays in memory here";
-    ASSERT_EQ(::posix_fadvise(opened.fd.get(), 0, 0, POSIX_FADV_RANDOM), 0);  // no reading ahead
+    ASSERT_EQ(::posix_fadvise(opened.fd.get(), 0, 0, POSIX_FADV_RANDOM), 0);  // the system reads nothing ahead
     std::vector<unsigned char> most(kLarge - kMissing);
     ASSERT_EQ(::pread(opened.fd.get(), most.data(), most.size(), 0), static_cast<ssize_t>(most.size()));
     const double there = os::residency(opened.fd.get(), 0, kLarge).fraction();

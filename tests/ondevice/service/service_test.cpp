@@ -1,5 +1,5 @@
-// The service under host threads that stand for warps: every byte is the file's, every request ends once and says how,
-// whatever the file, the disk or the end of the service do.
+// The service under host threads that stand for warps: every byte is the file's, and every request ends once with its
+// status, even if the file is cut short, the disk fails or the service ends.
 #include "ondevice/service/service.hpp"
 
 #include <gtest/gtest.h>
@@ -187,7 +187,7 @@ TEST_F(ServiceTest, writes_arrive_and_a_flush_syncs) {
     EXPECT_EQ(test::read_file(name_), expected);
 }
 
-// The kernel reports lost bytes to one sync and forgets them: the next one is no proof that they are there.
+// The system reports lost bytes to one sync and forgets them: the next sync does not prove that they are there.
 TEST_F(ServiceTest, a_sync_that_failed_is_never_good_again) {
     const Request flush{0, 0, 0, 0, Operation::flush, 0};
     start();
@@ -235,7 +235,7 @@ TEST_F(ServiceTest, a_file_cut_short_underneath_is_a_status_by_every_source) {
     }
 }
 
-// The mapping has zeros between the end of the file and that of the system's page, which are not the file's.
+// The mapping has zeros between the end of the file and the end of the system's page. They are not the file's bytes.
 TEST_F(ServiceTest, a_page_that_the_file_was_cut_within_is_no_page_of_zeros) {
     for (const u32 bytes : {512u, kPage}) {
         test::write_file(name_, stamped(kFileBytes));
@@ -256,7 +256,7 @@ TEST_F(ServiceTest, zeros_of_the_file_come_from_the_mapping) {
     EXPECT_EQ(served(Source::mapping), 1u);
 }
 
-// A signal by default, which ends the process.
+// By default the system sends a signal for such a write, which ends the process.
 TEST_F(ServiceTest, a_limit_of_file_sizes_is_a_status) {
     EXPECT_EXIT(
         {
@@ -273,7 +273,7 @@ TEST_F(ServiceTest, a_limit_of_file_sizes_is_a_status) {
         testing::ExitedWithCode(0), "");
 }
 
-// The first request is held in the system; the second waits behind it when the service is told to end.
+// The system holds the first request, and the second waits behind it, when the service is told to end.
 TEST_F(ServiceTest, its_end_completes_what_was_begun_and_cancels_the_rest) {
     ServiceOptions options;
     options.threads = 1;
@@ -312,7 +312,7 @@ TEST_F(ServiceTest, sleeps_when_there_is_nothing_to_do) {
     start();
     EXPECT_TRUE(reads_right(0));
     const auto busy = [](int milliseconds) {
-        const std::clock_t before = std::clock();  // CPU time of the process
+        const std::clock_t before = std::clock();  // the process's CPU time
         std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
         return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
     };
@@ -332,7 +332,7 @@ TEST_F(ServiceTest, cannot_begin_without_files_threads_or_slots_for_them) {
     EXPECT_THROW(Service(mailbox, {&file_->handle}, options), Error);
 }
 
-// Warps that keep several requests out, over a file of which half is cached.
+// Warps keep several requests under way, over a file of which half is cached.
 TEST_F(ServiceTest, many_warps_read_and_write_their_own_pages_right) {
     os::drop_cache(os::real_system(), file_->handle.buffered_fd, name_, 0, kFileBytes / 2);
     ServiceOptions options;

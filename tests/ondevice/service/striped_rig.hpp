@@ -1,5 +1,5 @@
-// Arrays dealt out over files, for tests: by cutting them into stripes and appending each to the next file, with none
-// of the arithmetic of the code under test.
+// Arrays in stripes over files, for tests. The rig cuts an array into stripes and appends each to the next file,
+// without the arithmetic of the code under test.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ inline FileBytes joined(std::vector<FileBytes> parts, u64 stripe) {
     return all;
 }
 
-// The files of one array. Of one file the stripe says nothing.
+// The names of one array's files. With one file the stripe is not used.
 struct StripedNames {
     std::vector<std::string> names;
     u64 stripe = 0;

@@ -1,7 +1,8 @@
-// Fibres for tests: many lanes of warps in one host thread, which go on only where they are told to.
+// Fibres for tests: many lanes of warps in one host thread. A fibre goes on only when the test resumes it.
 //
-// The sanitizers are told of each change. To the thread sanitizer fibres are threads that a change does not order, so
-// that it judges the order of their accesses by the platform's own synchronisation; what the rig itself does is unseen.
+// The rig reports each change of fibre to the sanitizers. To the thread sanitizer fibres are threads that a change does
+// not order, so it judges the order of their accesses by the platform's own synchronisation. The rig hides its own
+// accesses from it.
 #pragma once
 
 #include <ucontext.h>
@@ -24,7 +25,7 @@ void AnnotateIgnoreSyncEnd(const char* file, int line);
 }
 #endif
 
-// A function of the rig's own, of which the thread sanitizer sees nothing.
+// Marks a function of the rig, which the thread sanitizer does not watch.
 #if defined(__SANITIZE_THREAD__)
 #define PENSTOCK_UNSEEN __attribute__((no_sanitize_thread))
 #else
@@ -33,7 +34,7 @@ void AnnotateIgnoreSyncEnd(const char* file, int line);
 
 namespace penstock::ondevice {
 
-// While it lives, the thread sanitizer sees nothing of what the calling fibre does.
+// While an object of this lives, the thread sanitizer does not watch the calling fibre.
 struct Unseen {
 #if defined(__SANITIZE_THREAD__)
     Unseen() {
@@ -54,7 +55,7 @@ struct Unseen {
     Unseen& operator=(const Unseen&) = delete;
 };
 
-// What was done before `hands_on` by some is seen by who `takes_over` from the same address after.
+// What a fibre does before `hands_on` is ordered before what another does after `takes_over` of the same address.
 inline void hands_on([[maybe_unused]] void* at) {
 #if defined(__SANITIZE_THREAD__)
     __tsan_release(at);
@@ -90,13 +91,13 @@ class Fibre {
     Fibre& operator=(const Fibre&) = delete;
 
     bool over() const { return over_; }
-    // The place of the program where the calling fibre is: the calls that it is in, one number for all of them.
+    // The place of the program where the calling fibre is: one number made of all the calls that it is in.
     PENSTOCK_UNSEEN u64 place() const {
         u64 place = 0;
         auto at = reinterpret_cast<u64>(__builtin_frame_address(0));
         const u64 end = reinterpret_cast<u64>(stack_.data() + kStack) - 2 * sizeof(u64);
         for (u64 before = 0; at > before && at <= end;) {
-            const u64* const frame = reinterpret_cast<const u64*>(at);  // the caller's frame, and where to return to
+            const u64* const frame = reinterpret_cast<const u64*>(at);  // the caller's frame and the return address
             place = place * 0x9e3779b97f4a7c15ull + frame[1];
             before = at;
             at = frame[0];
@@ -104,7 +105,7 @@ class Fibre {
         return place;
     }
 
-    // From outside, until it rests or its body is over.
+    // Runs the fibre until it rests or its body is over. Called from outside the fibre.
     void resume() {
         void* kept = nullptr;
         model::leaving(&kept, {stack_.data(), stack_.size()});
@@ -116,7 +117,7 @@ class Fibre {
         model::arrived(kept, nullptr);
         if (over_) takes_over(this);
     }
-    // From within.
+    // Returns to the caller of `resume`. Called from within the fibre.
     PENSTOCK_UNSEEN void rest() {
         void* kept = nullptr;
         model::leaving(over_ ? nullptr : &kept, outside_place_);

@@ -1,4 +1,4 @@
-// The warps of lane_groups_rig.hpp, four of a block, so that they share what a multiprocessor has.
+// The warps of lane_groups_rig.hpp, four to a block, so that they share the units of a multiprocessor.
 #include "ondevice/warp/lane_groups_kernels.hpp"
 
 namespace penstock::ondevice {

@@ -1,4 +1,4 @@
-// Starts the warps of lane_groups_rig.hpp on a GPU; does not wait.
+// Starts the warps of lane_groups_rig.hpp on a GPU, and does not wait for them.
 #pragma once
 
 #include <cuda_runtime_api.h>

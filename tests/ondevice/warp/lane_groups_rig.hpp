@@ -1,8 +1,8 @@
-// Lanes of a warp that go apart and meet again in sets of chance, for tests: each set exchanges words over and over,
-// and every lane says whether what it got is of the set that it belongs to.
+// Lanes of a warp that go apart and meet again in random sets, for tests. Each set exchanges words over and over, and
+// every lane counts the words that do not come from its own set.
 //
 // On a GPU lanes of several sets may be at one place of the program together, or wait there for lanes that are still on
-// their way, so an exchange has to go by the mask of each lane and not by who happens to be there.
+// their way. So an exchange has to go by the mask of each lane, and not by the lanes that happen to be there.
 #pragma once
 
 #include "penstock/ondevice/cache/frame.hpp"
@@ -10,16 +10,16 @@
 namespace penstock::ondevice {
 
 struct LaneGroupsTally {
-    u32 exchanges;  // of lanes, a round each
-    u32 company;    // of them, those with others
+    u32 exchanges;  // lanes that exchanged words, each round counted
+    u32 company;    // how many of these were in a set with other lanes
     u32 wrong;
 };
 
 struct LaneGroupsPlan {
     u32 warps;
     u32 rounds;
-    u32 spoilt;  // every so many rounds a word is not what it should be; 0: never
-    u32* busy;   // a word for each warp, which whoever leads contends for
+    u32 spoilt;  // every so many rounds a lane sends a wrong word; 0: never
+    u32* busy;   // a word for each warp, which the leaders of its sets contend for
     LaneGroupsTally* tally;
 };
 
@@ -40,7 +40,7 @@ class LaneGroups {
     PENSTOCK_ONDEVICE void exchange(bool spoilt) {
         const u32 way = draw() % 4, wanted = draw() % 3;
         const Lanes all = P::active();
-        wander(way);  // others come to the same place meanwhile
+        wander(way);  // other lanes come to the same place meanwhile
         const Lanes group = P::same(all, wanted);
         const u32 leader = lowest(group);
         const u64 got = led(all, leader, word_of_set(all, wanted) ^ (spoilt ? 1 : 0));
@@ -54,7 +54,7 @@ class LaneGroups {
 
     static PENSTOCK_ONDEVICE u64 word_of_set(Lanes all, u32 wanted) { return u64{all} << 32 | wanted << 8; }
 
-    // The leader's word, which takes as long as it takes. A function of its own, as what waits for a page is.
+    // The leader's word, which it may wait for. It is a function by itself, as the functions that wait for a page are.
     PENSTOCK_ONDEVICE_SLOW u64 led(Lanes all, u32 leader, u64 word) const {
         u64 mine = 0;
         if (P::lane() == leader) {

@@ -1,5 +1,5 @@
-// Sets of lanes of one warp exchange words and never get those of another set: by the model of a warp on the host, and
-// by the device's own lanes, on the GPU that PENSTOCK_TEST_DEVICE names.
+// Sets of lanes of one warp exchange words and never get those of another set: in the model of a warp on the host, and
+// with the device's own lanes on the GPU that PENSTOCK_TEST_DEVICE names.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Warps whose lanes want different pages of a small cache: everything comes, whatever the others hold.
+// Warps whose lanes want different pages of a small cache: every page comes, whatever other lanes hold.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ constexpr u64 kEver = ~0ull;
 
 using Tallied = std::map<Status, u32>;
 
-// Loads of one item here and there by all lanes, and what became of them. What came is what the disk has.
+// All lanes load single items at random places; returns how the loads ended. A loaded item must be what the disk has.
 Tallied random_loads(WarpUsers& users, u32 turns = kTurns) {
     Tallied seen;
     u32 wrong = 0;
@@ -36,8 +36,8 @@ Tallied random_loads(WarpUsers& users, u32 turns = kTurns) {
     return seen;
 }
 
-// Every lane stores to items of its own, one by one and several, and reads them back. Lanes share pages, and what is a
-// lane's own lies in several.
+// Every lane stores to items of its own, one by one and several at once, and reads them back. Lanes share pages, and a
+// lane's items lie in several pages.
 struct Stores {
     explicit Stores(WarpUsers& made) : users(made), known(made.items()) {
         for (u64 index = 0; index < known.size(); ++index)
@@ -75,7 +75,7 @@ struct Stores {
         for (u64 item = 0; item < run.items && status == Status::ok; ++item)
             if (known[run.first + item] != kUnsure && known[run.first + item] != items[item]) ++wrong;
     }
-    // Of what is on the disk after a flush.
+    // How many items are wrong on the disk after a flush.
     u32 lost() const {
         u32 lost = 0;
         for (u64 index = 0; index < known.size(); ++index)
@@ -202,7 +202,7 @@ TEST_P(LanesApart, share_tiles) {
     EXPECT_TRUE(users.nothing_left());
 }
 
-// Lanes that share a tile of which a page cannot be had are told so, and nobody waits for who has left.
+// Lanes share a tile with a page that cannot be loaded: each gets the failure, and none waits for a lane that has left.
 TEST_P(LanesApart, share_the_failure_of_a_tile) {
     WarpUsers users(plan(11));
     users.disk.fail_load_each = 5;
@@ -224,7 +224,7 @@ TEST_P(LanesApart, share_the_failure_of_a_tile) {
 
 INSTANTIATE_TEST_SUITE_P(Caches, LanesApart, testing::Combine(testing::Values(1, 3, 6, 64), testing::Bool()));
 
-// Leave to wait with pages in hand is given up to its limit, and always comes back.
+// The cache gives leave to wait with pages in hand up to its limit, and all leave comes back.
 TEST(LeaveToWait, keeps_to_its_limit_and_is_given_back) {
     for (const u32 limit : {0u, 2u, 3u, 4u, 5u}) {
         for (const u32 fails : {0u, 3u}) {
@@ -250,7 +250,7 @@ TEST(LeaveToWait, is_half_of_what_is_never_pinned) {
     EXPECT_EQ(together_of(1, 1), 0u);
 }
 
-// The control: what this is good for.
+// The control: without the limit, lanes that wait come to hold all pages.
 TEST(LeaveToWait, that_nothing_limits_ends_with_all_pages_held_by_who_waits) {
     WarpUsers::Plan plan;
     plan.frames = 6;
@@ -260,7 +260,7 @@ TEST(LeaveToWait, that_nothing_limits_ends_with_all_pages_held_by_who_waits) {
     EXPECT_GT(seen[Status::all_pinned], 0u);
 }
 
-// One warp, lane by lane: what each is told.
+// One warp, and the status that each lane gets.
 struct OneWarp : testing::Test {
     using Told = std::vector<Status>;
 
@@ -312,7 +312,7 @@ TEST_F(OneWarp, with_leave_takes_all_at_once) {
     EXPECT_EQ(users.most_permits, 4u);
 }
 
-// The machine itself: values that lanes exchange at two places of the program are nobody's on a GPU.
+// Tests of the machine itself. On a GPU, values that lanes exchange at two places of the program are undefined.
 void exchange(bool apart) {
     Warps one({1, 2, 1, false});
     one.run([&](u32, u32 lane) {

@@ -1,13 +1,14 @@
-// A platform of several warps of several lanes on the host: what a GPU may do with the lanes of a warp is tried, seed
-// by seed, where it can be looked at.
+// A platform of several warps of several lanes on the host. It tries, seed by seed, what a GPU may do with the lanes of
+// a warp, where a test can look at it.
 //
-// Every lane is a fibre; each access to shared memory may let others go on, whom chance chooses. A collective ends when
-// all lanes of its mask are in it, at one place of the program unless it is `sync`, which alone orders memory between
-// lanes: a GPU whose lanes exchange values at two places goes astray. Places are told by frame pointers, so what uses
-// this is compiled with them and without optimisation, which would give one place several addresses. `active` gives the
-// lanes that wait at the same place: all that come there, or in a loose machine any part of them, for a GPU promises no
-// more. Time is steps: a test of deadlines takes no longer than its steps. Where nothing can go on any more, or a mask
-// names a lane that does not take part, the program ends with what each lane was at.
+// Every lane is a fibre. At each access to shared memory the machine may let other lanes go on, which it chooses at
+// random. A collective ends when all lanes of its mask are in it. They must be at one place of the program, unless it
+// is `sync`, since on a GPU lanes that exchange values at two places go astray. `sync` alone orders memory between
+// lanes. A place is known by the frame pointers; so tests on this platform are compiled with frame pointers and without
+// optimisation, which would give one place several addresses. `active` gives the lanes that wait at the same place: all
+// that come there, or, in a loose machine, any part of them, because a GPU promises no more. Time is counted in steps,
+// so a test of deadlines takes no longer than its steps. If no lane can go on any more, or a mask names a lane that
+// does not take part, the program ends and says where each lane was.
 #pragma once
 
 #include <cstdio>
@@ -28,7 +29,7 @@ class Warps {
     };
     explicit Warps(const Options& options) : options_(options), draws_(options.seed * 0x9e3779b97f4a7c15ull + 1) {}
 
-    // Runs `body(warp, lane)` on all lanes, until all are over.
+    // Runs `body(warp, lane)` on all lanes, until all have ended.
     void run(const std::function<void(u32 warp, u32 lane)>& body) {
         current_ = this;
         for (u32 i = 0; i < options_.warps * options_.lanes; ++i) {
@@ -52,7 +53,7 @@ class Warps {
 
     u64 steps() const { return clock_ / kStepNs; }
 
-    // Of the platform, on behalf of the lane that runs.
+    // What the platform calls for the lane that runs.
     void step() {
         const Unseen unseen;
         clock_ += kStepNs;
@@ -110,12 +111,12 @@ class Warps {
         Fibre fibre;
         Doing doing = Doing::goes;
         Kind kind = Kind::sync;
-        Lanes mask = 0;  // of the collective, or what `active` gives
+        Lanes mask = 0;  // the collective's, or the one that `active` gives
         u64 wakes = 0, site = 0, value = 0;
         u32 source = 0;
     };
     static constexpr u64 kStepNs = 100;
-    static constexpr u32 kPatience = 8;  // pauses of a warp's lanes before others of it that could go on do
+    static constexpr u32 kPatience = 8;  // pauses of a warp's lanes before its other lanes that can go on do
 
     u32 draw(u32 below) {
         draws_ += 0x9e3779b97f4a7c15ull;
@@ -135,7 +136,7 @@ class Warps {
         --left_;
     }
 
-    // One of the warp's lanes that can go on, from a random one on.
+    // Picks one of the warp's lanes that can go on, from a random lane on.
     Lane* ready(u32 warp) {
         const u32 first = draw(options_.lanes);
         for (u32 turn = 0; turn < options_.lanes; ++turn) {
@@ -145,7 +146,7 @@ class Warps {
         return nullptr;
     }
 
-    // Nobody can go on: those who sleep wake, or nobody ever will.
+    // Called when no lane can go on: lanes that sleep wake up; if none sleeps, none will ever go on.
     void pass_time() {
         u64 first = ~0ull;
         for (const auto& lane : lanes_)
@@ -154,7 +155,7 @@ class Warps {
         if (first > clock_) clock_ = first;
     }
 
-    // Lanes that ask who is with them go on when the others of the warp have come as far as they can.
+    // Lets lanes in `active` go on. They wait there until the other lanes of the warp have come as far as they can.
     void release_some(u32 warp) {
         Lanes asking = 0;
         bool others = false;
@@ -236,13 +237,13 @@ class Warps {
     u64 draws_;
     u64 clock_ = 1;
     u32 left_ = 0;
-    u32 pauses_[64] = {};  // of each warp's lanes, since some of it were let go on together
+    u32 pauses_[64] = {};  // by warp: pauses of its lanes since some of them went on together
     std::vector<std::unique_ptr<Lane>> lanes_;
     Lane* running_ = nullptr;
     static inline Warps* current_ = nullptr;
 };
 
-// The platform: memory as the host's, lanes as the machine that runs has them.
+// The platform: the host's memory, and the lanes of the machine that runs.
 struct Warped : Native {
     template <Scope S, Order O = Order::acquire, class T>
     static T load(const T* word) {

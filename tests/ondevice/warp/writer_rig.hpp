@@ -15,7 +15,7 @@ template <class Policy>
 struct OneWriter {
     explicit OneWriter(u32 frames) : rig(shape_of(frames, WarpUsers::kPage), WarpStore{&disk, &out}) {}
 
-    // `action(cache)` by all lanes together; what the first was told.
+    // Runs `action(cache)` on all lanes together, and returns the first lane's status.
     template <class Action>
     Status together(const Action& action) {
         Status said = Status::pending;

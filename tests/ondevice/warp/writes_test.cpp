@@ -1,4 +1,4 @@
-// Dirty pages that lie side by side are written back side by side, by the lanes of whoever writes one of them.
+// Dirty pages that lie side by side are written back together, by the lanes of the warp that writes one of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ TEST(WriteBack, pages_beside_each_other_go_together) {
     OneWriter<Fifo> writer(16);
     for (const u64 key : {5, 9, 4, 7, 6, 10}) writer.store(key);
     EXPECT_EQ(writer.flush(), Status::ok);
-    EXPECT_EQ(writer.out.keys, (std::vector<u64>{5, 4, 6, 7, 9, 10})) << "first who it is about, then those beside it";
+    EXPECT_EQ(writer.out.keys, (std::vector<u64>{5, 4, 6, 7, 9, 10})) << "first its own page, then those beside";
     EXPECT_EQ(writer.out.most, 4u);
     for (const u64 key : {4, 5, 6, 7, 9, 10}) EXPECT_TRUE(writer.written(key)) << key;
     EXPECT_EQ(writer.flush(), Status::ok);
@@ -80,7 +80,8 @@ TEST(WriteBack, where_there_is_no_room_for_all_the_rest_goes_later) {
     }
 }
 
-// Warps write page after page of an array through a cache of few: the next page to who is ready, or to each its share.
+// Warps write page after page of an array through a small cache. A warp that is ready takes the next page, or each warp
+// has a share of its own.
 struct Stream {
     u32 warps;
     bool shares = false;
@@ -89,7 +90,7 @@ struct Stream {
 };
 struct Left {
     double together;  // pages beside each other that one warp wrote at a time, on average
-    u32 most;         // on their way at a time
+    u32 most;         // the most pages on their way at a time
 };
 template <class Policy>
 Left left_by(const Stream& stream) {
@@ -126,7 +127,7 @@ Left left_by(const Stream& stream) {
         if (!run.empty() && run[0] / kLanes != key / kLanes) run.clear();
         const auto beside = [&](u64 other) { return other + 1 == key || key + 1 == other; };
         const auto neighbours = std::count_if(run.begin(), run.end(), beside);
-        pieces += 1 - static_cast<u32>(neighbours);  // with two neighbours it joins two pieces
+        pieces += 1 - static_cast<u32>(neighbours);  // a page with two neighbours joins two pieces
         run.push_back(key);
     }
     return {static_cast<double>(out.keys.size()) / pieces, out.most};
@@ -146,7 +147,7 @@ TEST(WriteBack, a_slow_disk_tears_no_runs_and_has_several_at_a_time) {
     }
 }
 
-// Warps that write whole pages of one array in turn, and evict each other's; what is on the disk afterwards.
+// Warps that write whole pages of one array in turn and evict each other's pages, and what is on the disk afterwards.
 struct ManyWriters : testing::TestWithParam<std::tuple<u32, u32>> {
     static constexpr u64 kPages = 64;
     static u32 wrong_on(const Disk& disk) {
@@ -159,7 +160,7 @@ struct ManyWriters : testing::TestWithParam<std::tuple<u32, u32>> {
         WarpUsers::Plan made;
         made.frames = std::get<0>(GetParam());
         made.pages = kPages;
-        made.warps = {6, kLanes, seed, false};  // who overwrites a page together fills it together
+        made.warps = {6, kLanes, seed, false};  // lanes that overwrite a page together fill it together
         return made;
     }
     static void write(WarpUsers& users) {
@@ -167,7 +168,7 @@ struct ManyWriters : testing::TestWithParam<std::tuple<u32, u32>> {
         users.warps.run([&](u32 warp, u32 lane) {
             for (u64 key = warp; key < kPages; key += users.plan.warps.warps) {
                 u32 frame = kNoFrame;
-                Warped::sync((1u << kLanes) - 1);  // one that came later would overwrite what the others had stored
+                Warped::sync((1u << kLanes) - 1);  // a lane that came later would overwrite what the others stored
                 const Status status = cache.overwrite(key, kEver, frame);
                 for (u64 i = lane; i < WarpUsers::kPageItems; i += kLanes)
                     set_word(cache.page(frame), i, key << 32 | i);
