@@ -70,7 +70,7 @@ Task solve_column(Column& column, bool guess_is_zero) {
         column.true_residual = residual_from_product(column);
     }
     column.residual = column.true_residual;
-    column.lost(column.true_residual, "the first residual");
+    column.stop_unless_finite(column.true_residual, "the first residual");
     const std::shared_ptr<double> good_x = column.context.vectors(1);
     while (!(column.true_residual < tolerance) && may_iterate(column)) {
         const double before = column.true_residual;
@@ -81,7 +81,7 @@ Task solve_column(Column& column, bool guess_is_zero) {
         column.true_residual = residual_from_product(column);
         take_back_if_lost(column, good_x.get(), before);
         if (column.true_residual < tolerance || !column.stopped.empty()) break;
-        column.lost(column.true_residual, "the true residual");
+        column.stop_unless_finite(column.true_residual, "the true residual");
         if (column.options().relaxed && column.caution > kMostCautious) {
             column.caution *= kMoreCautious;
         } else if (!(column.true_residual < kProgress * before)) {

@@ -30,11 +30,11 @@ class Timed {
 
 // One transfer reads ahead at most this many bytes, and at most a quarter of the slots, so that some slots fill while
 // others are in use.
-constexpr std::int64_t kTogether = 64 * kMiB;
-constexpr std::int64_t kQuarters = 4;
+constexpr std::int64_t kMostReadBytes = 64 * kMiB;
+constexpr std::int64_t kFewestReads = 4;
 
-std::int64_t up(std::int64_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
-std::int64_t down(std::int64_t bytes) noexcept { return bytes / kPage * kPage; }
+std::int64_t up_to_page(std::int64_t bytes) noexcept { return (bytes + kPage - 1) / kPage * kPage; }
+std::int64_t down_to_page(std::int64_t bytes) noexcept { return bytes / kPage * kPage; }
 
 [[noreturn]] void too_small(std::int64_t cache, std::int64_t pinned, std::int64_t batch) {
     throw Error(ErrorCode::invalid_argument, "open a matrix for products",
@@ -58,7 +58,7 @@ CachedSource::CachedSource(const Context& context, Workers& workers, const Matri
     for (std::int64_t b = 0; b < file.head().batches; ++b) {
         const std::int64_t bytes = file.tables().batches[b].bytes;
         if (bytes <= file.prefix_bytes(b, options_.pinned_tiers)) continue;
-        slot_bytes = std::max(slot_bytes, up(bytes) - slot_begin(b));
+        slot_bytes = std::max(slot_bytes, up_to_page(bytes) - slot_begin(b));
     }
     choose_pinned(slot_bytes);
     load_pinned();
@@ -78,12 +78,12 @@ std::int64_t CachedSource::pinned_prefix(std::int64_t batch) const noexcept {
 
 // A slot holds a batch from a page boundary on, at or before the end of the batch's pinned part.
 std::int64_t CachedSource::slot_begin(std::int64_t batch) const noexcept {
-    return options_.pinned_tiers == 0 ? 0 : down(file_.prefix_bytes(batch, options_.pinned_tiers));
+    return options_.pinned_tiers == 0 ? 0 : down_to_page(file_.prefix_bytes(batch, options_.pinned_tiers));
 }
 
 std::int64_t CachedSource::pinned_bytes() const noexcept {
     std::int64_t bytes = 0;
-    for (std::int64_t b = 0; b < file_.head().batches; ++b) bytes += up(pinned_prefix(b));
+    for (std::int64_t b = 0; b < file_.head().batches; ++b) bytes += up_to_page(pinned_prefix(b));
     return bytes;
 }
 
@@ -117,7 +117,7 @@ void CachedSource::load_pinned() {
     auto* at = static_cast<std::byte*>(pinned_memory_.data());
     std::vector<Range> ranges;
     for (std::int64_t b = 0; b < file_.head().batches; ++b) {
-        const std::int64_t size = up(pinned_prefix(b));
+        const std::int64_t size = up_to_page(pinned_prefix(b));
         if (size == 0) continue;
         pinned_[b] = {at, 0};
         const auto offset = static_cast<std::uint64_t>(file_.tables().batches[b].offset);
@@ -144,8 +144,8 @@ void CachedSource::make_slots(std::int64_t slot_bytes) {
     const std::int64_t fit = (options_.cache_bytes - pinned_bytes()) / slot_bytes;
     slots_.resize(std::min(fit, unpinned));
     const std::int64_t ahead = std::min<std::int64_t>(slots(), steps_ahead() + 1);
-    const std::int64_t most = std::max<std::int64_t>(1, kTogether / slot_bytes);
-    together_ = static_cast<std::size_t>(std::clamp<std::int64_t>(ahead / kQuarters, 1, most));
+    const std::int64_t most = std::max<std::int64_t>(1, kMostReadBytes / slot_bytes);
+    batches_per_read_ = static_cast<std::size_t>(std::clamp<std::int64_t>(ahead / kFewestReads, 1, most));
     slot_memory_ = context_.allocate(slot_bytes * slots() + kRowsTogether, options_.memory);
     for (std::int64_t i = 0; i < slots(); ++i) {
         slots_[i].region.memory = static_cast<std::byte*>(slot_memory_.data()) + i * slot_bytes;
@@ -159,7 +159,7 @@ void CachedSource::begin(const Sweep& sweep) {
 }
 
 // Whether this sweep needs more of a batch than its pinned part.
-bool CachedSource::passes_through(std::int64_t batch) const noexcept {
+bool CachedSource::needs_slot(std::int64_t batch) const noexcept {
     return batch >= pinned_batches_ &&
            file_.prefix_bytes(batch, order_.tiers()) > file_.prefix_bytes(batch, options_.pinned_tiers);
 }
@@ -173,8 +173,8 @@ bool CachedSource::wanted_soon(std::int64_t batch) const noexcept {
     return steps >= 0 && steps <= steps_ahead();
 }
 
-// Whether `one` is replaced after `other`. Empty slots are replaced first, then the least recently used.
-bool CachedSource::goes_later(const Slot* one, const Slot* other) noexcept {
+// Empty slots are replaced first, then the least recently used.
+bool CachedSource::is_replaced_after(const Slot* one, const Slot* other) noexcept {
     return one->batch >= 0 && (other->batch < 0 || one->used > other->used);
 }
 
@@ -182,7 +182,7 @@ CachedSource::Slot* CachedSource::victim() noexcept {
     Slot* found = nullptr;
     for (Slot& slot : slots_) {
         if (slot.in_use || slot.reading) continue;
-        if (found == nullptr || goes_later(found, &slot)) found = &slot;
+        if (found == nullptr || is_replaced_after(found, &slot)) found = &slot;
     }
     return found;
 }
@@ -194,7 +194,7 @@ std::vector<CachedSource::Slot*> CachedSource::victims_ahead() {
         if (slot.in_use || slot.reading || (slot.batch >= 0 && wanted_soon(slot.batch))) continue;
         found.push_back(&slot);
     }
-    std::make_heap(found.begin(), found.end(), goes_later);
+    std::make_heap(found.begin(), found.end(), is_replaced_after);
     return found;
 }
 
@@ -209,26 +209,26 @@ CachedSource::Slot& CachedSource::slot_for_now() {
             end_read(*slot.read);
         } catch (const Error&) {  // the batch is dropped, so its error does not matter
         }
-        leave(slot);
+        drop_batch(slot);
         return slot;
     }
     throw Error(ErrorCode::internal, "take a batch", "all slots of the cache are in use");
 }
 
-void CachedSource::leave(Slot& slot) noexcept {
+void CachedSource::drop_batch(Slot& slot) noexcept {
     if (slot.batch >= 0) slot_of_[slot.batch] = nullptr;
     slot.batch = -1;
 }
 
 std::int64_t CachedSource::slot_part(std::int64_t batch, int tiers) const noexcept {
-    return up(file_.prefix_bytes(batch, tiers)) - slot_begin(batch);
+    return up_to_page(file_.prefix_bytes(batch, tiers)) - slot_begin(batch);
 }
 
 void CachedSource::start_read(std::span<const Wanted> wanted) {
     const auto read = std::make_shared<Read>();
     std::vector<Range> ranges;
     for (const auto& [slot, batch] : wanted) {
-        leave(*slot);
+        drop_batch(*slot);
         slot->region.begin = slot_begin(batch);
         const std::int64_t bytes = slot_part(batch, order_.tiers());
         const auto offset = static_cast<std::uint64_t>(file_.tables().batches[batch].offset + slot->region.begin);
@@ -272,14 +272,14 @@ void CachedSource::end_read(Read& read) {
 void CachedSource::finish_read(Slot& slot) {
     const std::int64_t batch = slot.batch;
     slot.reading = false;
-    leave(slot);
+    drop_batch(slot);
     try {
         end_read(*slot.read);
     } catch (const Error&) {  // the transfer failed for all its batches: each will be read again
         for (Slot& other : slots_) {
             if (!other.reading || other.read != slot.read) continue;
             other.reading = false;
-            leave(other);
+            drop_batch(other);
         }
         throw;
     }
@@ -306,13 +306,13 @@ std::vector<CachedSource::Wanted> CachedSource::choose_ahead() {
         const std::int64_t batch = order_.upcoming(step);
         if (batch < 0) break;                                  // the sweep does not say what comes then
         const bool first = order_.steps_until(batch) == step;  // a batch may come in this sweep and the next
-        if (!first || !passes_through(batch)) continue;
+        if (!first || !needs_slot(batch)) continue;
         Slot* slot = slot_of_[batch];
         if (slot != nullptr && (slot->reading || slot->in_use || slot->tiers >= order_.tiers())) continue;
         if (slot == nullptr) {
             if (!victims) victims = victims_ahead();
             if (victims->empty()) break;
-            std::pop_heap(victims->begin(), victims->end(), goes_later);
+            std::pop_heap(victims->begin(), victims->end(), is_replaced_after);
             slot = victims->back();
             victims->pop_back();
         }
@@ -327,8 +327,8 @@ void CachedSource::read_ahead() {
     const std::vector<Wanted> all = choose_ahead();
     for (std::span<const Wanted> left = all; !left.empty();) {
         const std::int64_t steps = order_.steps_until(left.front().batch);
-        const std::size_t some = steps == 0 ? 1 : std::min(left.size(), together_);
-        if (some < together_ && steps > steps_ahead() / 2) return;
+        const std::size_t some = steps == 0 ? 1 : std::min(left.size(), batches_per_read_);
+        if (some < batches_per_read_ && steps > steps_ahead() / 2) return;
         start_read(left.first(some));
         left = left.subspan(some);
     }
@@ -357,7 +357,7 @@ BatchView CachedSource::take(std::int64_t batch) {
     ++counts_.batches_taken;
     counts_.bytes_taken += file_.prefix_bytes(batch, order_.tiers());
     Slot* slot = nullptr;
-    if (passes_through(batch)) {
+    if (needs_slot(batch)) {
         slot = &fetch(batch);
         slot->in_use = true;
         slot->used = takes_;

@@ -77,15 +77,15 @@ class CachedSource final : public BatchSource {
     void choose_pinned(std::int64_t slot_bytes);
     void load_pinned();
     void make_slots(std::int64_t slot_bytes);
-    bool passes_through(std::int64_t batch) const noexcept;
+    bool needs_slot(std::int64_t batch) const noexcept;
     int steps_ahead() const noexcept;
     bool wanted_soon(std::int64_t batch) const noexcept;
-    static bool goes_later(const Slot* one, const Slot* other) noexcept;
+    static bool is_replaced_after(const Slot* one, const Slot* other) noexcept;
     Slot* victim() noexcept;
     std::vector<Slot*> victims_ahead();
     Slot& slot_for_now();
     Slot& fetch(std::int64_t batch);
-    void leave(Slot& slot) noexcept;
+    void drop_batch(Slot& slot) noexcept;
     std::int64_t slot_part(std::int64_t batch, int tiers) const noexcept;  // in bytes
     void start_read(std::span<const Wanted> wanted);
     void end_read(Read& read);
@@ -103,7 +103,7 @@ class CachedSource final : public BatchSource {
     std::vector<Region> pinned_;  // for each batch; `memory` is null if nothing of it is pinned
     Buffer slot_memory_;
     std::vector<Slot> slots_;
-    std::size_t together_ = 1;    // how many batches one transfer reads ahead
+    std::size_t batches_per_read_ = 1;
     std::vector<Slot*> slot_of_;  // for each batch; null: no slot holds it
     Verifier verifier_;
     SweepOrder order_;

@@ -228,7 +228,9 @@ TEST(SweepOrder, steps_until_a_batch_lead_to_it_and_to_no_earlier_one) {
         for (std::int64_t batch = 0; batch < 12; ++batch) {
             const std::int64_t steps = order.steps_until(batch);
             for (std::int64_t step = 0; step < (steps < 0 ? 12 : steps); ++step) EXPECT_NE(order.upcoming(step), batch);
-            if (steps >= 0) EXPECT_EQ(order.upcoming(steps), batch);
+            if (steps >= 0) {
+                EXPECT_EQ(order.upcoming(steps), batch);
+            }
         }
     }
     EXPECT_EQ(order.upcoming(3), -1) << "nothing is announced after the next sweep";

@@ -26,7 +26,7 @@ Task bicgstab(Column& column) {
         const double sigma = space.dot(shadow, ap);
         if (sigma == 0) column.stop("breakdown: the product with the direction is orthogonal to the shadow residual");
         const double alpha = rho / sigma;
-        if (column.lost(alpha, "a step length") || !column.stopped.empty()) co_return;
+        if (column.stop_unless_finite(alpha, "a step length") || !column.stopped.empty()) co_return;
         space.copy(column.r, t);
         space.add(-alpha, ap, t);
 
@@ -34,11 +34,11 @@ Task bicgstab(Column& column) {
         if (!co_await column.multiply(mt, at)) co_return;
         const double below = space.dot(at, at);
         const double omega = below == 0 ? 0 : space.dot(at, t) / below;
-        if (column.lost(omega, "a step length")) co_return;
+        if (column.stop_unless_finite(omega, "a step length")) co_return;
         space.copy(t, column.r);
         space.add(-omega, at, column.r);
         const double left = column.context.norm(column.r);
-        if (column.lost(left, "the residual")) co_return;
+        if (column.stop_unless_finite(left, "the residual")) co_return;
         space.add(alpha, mp, column.x);
         space.add(omega, mt, column.x);
         if (column.iteration_done(left)) co_return;
@@ -48,7 +48,7 @@ Task bicgstab(Column& column) {
         if (omega == 0) column.stop("breakdown: the second half of the step has length 0");
         if (rho == 0) column.stop("breakdown: the residual is orthogonal to the shadow residual");
         const double beta = alpha / omega * rho / rho_before;
-        if (!column.stopped.empty() || column.lost(beta, "a step length")) co_return;
+        if (!column.stopped.empty() || column.stop_unless_finite(beta, "a step length")) co_return;
         space.add(-omega, ap, p);
         space.scale(beta, p);
         space.add(1, column.r, p);

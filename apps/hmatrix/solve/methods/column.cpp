@@ -12,7 +12,7 @@ double SolveContext::norm(const double* x) const { return std::sqrt(space.dot(x,
 
 bool Column::iteration_done(double residual_norm) {
     ++iterations;
-    if (lost(residual_norm, "the residual")) return true;
+    if (stop_unless_finite(residual_norm, "the residual")) return true;
     residual = residual_norm / b_norm;
     if (residual < options().tolerance) return true;
     if (options().iterations_before + iterations >= options().max_iterations) stop("iterations");
@@ -23,7 +23,7 @@ void Column::stop(std::string why) {
     if (stopped.empty()) stopped = std::move(why);
 }
 
-bool Column::lost(double number, const char* what) {
+bool Column::stop_unless_finite(double number, const char* what) {
     if (std::isfinite(number)) return false;
     stop(std::string("breakdown: ") + what + " is not a finite number");
     return true;

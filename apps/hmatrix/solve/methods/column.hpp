@@ -120,8 +120,8 @@ class Column {
     // Counts an iteration that left a residual of this norm. Returns true if the method must end.
     bool iteration_done(double residual_norm);
     void stop(std::string why);
-    // If `number` is not finite, stops the column and returns true.
-    bool lost(double number, const char* what);
+    // Returns true if it stopped the column. `what` names the number in the reason.
+    bool stop_unless_finite(double number, const char* what);
 
     // For the scheduler. start() sets the column's own task. begin() puts a task on top of the stack. advance() runs
     // the topmost task until it waits for a product or no task remains.

@@ -37,21 +37,21 @@ Task gcr(Column& column) {
         along.assign(static_cast<std::size_t>(std::min(made, m)), 0.0);
         const double length = images.orthogonalise(q, along);
         if (length == 0) column.stop("breakdown: the new direction lies among those already used");
-        if (column.lost(length, "a product") || !column.stopped.empty()) co_return;
+        if (column.stop_unless_finite(length, "a product") || !column.stopped.empty()) co_return;
         for (double& factor : along) factor = -factor;
         directions.combine(along, p);
         space.scale(1 / length, p);
         space.scale(1 / length, q);
 
         const double step = space.dot(q, column.r);
-        if (column.lost(step, "a step length")) co_return;
+        if (column.stop_unless_finite(step, "a step length")) co_return;
         if (std::abs(step) <= kNoProgress * left) {
             column.stop("breakdown: no step along the new direction makes the residual smaller");
             co_return;
         }
         space.add(-step, q, column.r);
         left = column.context.norm(column.r);
-        if (column.lost(left, "the residual")) co_return;
+        if (column.stop_unless_finite(left, "the residual")) co_return;
         space.add(step, p, column.x);
         if (column.iteration_done(left)) co_return;
         space.copy(p, directions.column(made % m));

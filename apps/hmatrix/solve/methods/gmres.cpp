@@ -137,7 +137,7 @@ Task Gmres::cycle() {
             co_return;
         }
         const double left = outer_.extend();
-        if (column_.lost(left, "a product with the matrix")) co_return;
+        if (column_.stop_unless_finite(left, "a product with the matrix")) co_return;
         if (column_.iteration_done(left)) co_return;
         if (outer_.exhausted()) column_.stop("breakdown: the Krylov space is exhausted, the matrix is singular on it");
         if (outer_.exhausted()) co_return;
@@ -182,7 +182,7 @@ Task Gmres::solve_inside(double* z) {
         from = column_.right(from, memory_.get());
         co_await column_.apply(Operator::surrogate, from, inner_->image());
         const double left = inner_->extend(column_.preconditioned() ? column_.context.norm(from) : 1);
-        if (column_.lost(left, "a product with the surrogate")) co_return;
+        if (column_.stop_unless_finite(left, "a product with the surrogate")) co_return;
         if (left < options.inner_tolerance || inner_->exhausted()) break;
     }
     if (inner_->size() == 0) column_.stop("breakdown: the surrogate is singular, it maps a residual to nothing");

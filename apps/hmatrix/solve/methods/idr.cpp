@@ -61,7 +61,7 @@ bool Idr::new_direction(std::int64_t k) {
         double value = f[i];
         for (std::int64_t j = k; j < i; ++j) value -= m(i, j) * c[j];
         c[i] = value / m(i, i);
-        if (column.lost(c[i], "a coefficient")) return false;
+        if (column.stop_unless_finite(c[i], "a coefficient")) return false;
     }
     space.copy(column.r, v());
     std::vector<double> factors(c.begin() + k, c.end());
@@ -94,7 +94,7 @@ bool Idr::make_orthogonal(std::int64_t k) {
         shadows(g(k), found);
     }
     for (std::int64_t i = k; i < s; ++i) {
-        if (column.lost(found[i], "a product")) return false;
+        if (column.stop_unless_finite(found[i], "a product")) return false;
         m(i, k) = found[i];
     }
     if (m(k, k) == 0) column.stop("breakdown: a direction's image is orthogonal to the shadow space");
@@ -104,10 +104,10 @@ bool Idr::make_orthogonal(std::int64_t k) {
 // Steps along u_k so that the residual becomes orthogonal to shadow vector k. Returns true if the method continues.
 bool Idr::step(std::int64_t k) {
     const double beta = f[k] / m(k, k);
-    if (column.lost(beta, "a step length")) return false;
+    if (column.stop_unless_finite(beta, "a step length")) return false;
     space.add(-beta, g(k), column.r);
     const double left = column.context.norm(column.r);
-    if (column.lost(left, "the residual")) return false;
+    if (column.stop_unless_finite(left, "the residual")) return false;
     space.add(beta, u(k), column.x);
     for (std::int64_t i = k + 1; i < s; ++i) f[i] -= beta * m(i, k);
     return !column.iteration_done(left);
@@ -120,13 +120,13 @@ bool Idr::reduce() {
     const double before = column.context.norm(column.r);
     const double cosine = std::abs(tr) / (std::sqrt(tt) * before);
     omega = tr / tt;
-    if (column.lost(omega, "a step length")) return false;
+    if (column.stop_unless_finite(omega, "a step length")) return false;
     if (omega == 0) column.stop("breakdown: the residual is orthogonal to its image");
     if (omega == 0) return false;
     if (cosine < kAngle) omega *= kAngle / cosine;
     space.add(-omega, au(), column.r);
     const double left = column.context.norm(column.r);
-    if (column.lost(left, "the residual")) return false;
+    if (column.stop_unless_finite(left, "the residual")) return false;
     space.add(omega, mv(), column.x);
     return !column.iteration_done(left);
 }
