@@ -4,7 +4,6 @@
 // potential at any observer, an integral along the edges in long double is used: in polar coordinates about the
 // observer's foot the radius integrates in closed form. Each edge leaves P times the integral of ds / (R(s) + |h|),
 // which is never singular.
-// integrates at once, and each edge is left with P times the integral of ds / (R(s) + |h|), which is never singular.
 #pragma once
 
 #include <algorithm>

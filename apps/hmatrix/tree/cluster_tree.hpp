@@ -4,7 +4,6 @@
 // A cluster is a range of positions in the order that the tree gives the points. Its two sons divide that range. A box
 // bounds the points only, not the triangles around them. The split is geometric: it cuts at the middle of the box, so
 // the sons can differ much in size, but neither is empty.
-// sons may be of very different sizes, but none is empty.
 #pragma once
 
 #include <array>

@@ -7,7 +7,6 @@
 //
 // A Team has rank, size, lanes, worker, workers and sync as in team.hpp. It also has exchange(value, step), which
 // returns the value of the lane whose number differs in the bit `step`.
-// lane whose number differs in that bit.
 #pragma once
 
 #include <cmath>
