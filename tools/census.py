@@ -25,7 +25,7 @@ READ_OF_CPP = re.compile(
     r"src/policy/policy\.[ch]pp|src/engine/(?:\w+/)?(?!\w*(?:_test|_rig|_kit))\w+\.[ch]pp|src/path/posix\.[ch]pp|"
     r"include/penstock/(?:path|plan|outcome)\.hpp"
 )
-READ_OF_PYTHON = re.compile(r"python/penstock/formats/(?:reading/(?!nvcomp|aside)\w+|dataset|datafile|pending)\.py")
+READ_OF_PYTHON = re.compile(r"python/penstock/formats/(?:reading/(?!nvcomp|aside)\w+|dataset|state|pending)\.py")
 LINES = {
     "src": "src/",
     "include": "include/",

@@ -80,6 +80,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     from penstock.formats import registry
     from penstock.formats.datafile import DataFile
     from penstock.formats.reading.source import Opened
+    from penstock.formats.state import FileState
 
     if mode is not None:
         raise TypeError(_no_mode(name, mode))
@@ -100,7 +101,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
 
     anew = _anew(name, write, context, raw | options | {"device": device, "format": format, "decode": decode})
     opened = Opened(name, kind.name, None if write else container, writer, reopen, durable, anew)
-    return DataFile(opened, context or shared_context(device), decode, external)
+    return DataFile(FileState(opened, context or shared_context(device), decode, external))
 
 
 def _no_mode(name: FileName, mode: Any) -> str:
@@ -211,6 +212,7 @@ def create(  # noqa: PLR0913 - one keyword a choice
     from penstock.formats import registry
     from penstock.formats.datafile import DataFile
     from penstock.formats.reading.source import Opened
+    from penstock.formats.state import FileState
 
     name = _place(name, "create")
     kind = registry.by_name(format) if format is not None else registry.by_suffix(name)
@@ -222,7 +224,8 @@ def create(  # noqa: PLR0913 - one keyword a choice
     def reopen() -> Any:
         return registry.function(kind, "reader")(name)
 
-    return DataFile(Opened(name, kind.name, None, writer, None if kind.name == "raw" else reopen, durable), context)
+    opened = Opened(name, kind.name, None, writer, None if kind.name == "raw" else reopen, durable)
+    return DataFile(FileState(opened, context))
 
 
 def _no_format(name: str) -> str:

@@ -129,7 +129,7 @@ class _Group:
         """A variable that cannot be read does not hide the others."""
         try:
             dataset = self._dataset(name)
-            why = self._file._hindrance(dataset.name) if self._file.device == "host" else dataset.info.refusal
+            why = self._file._file.hindrance(dataset.name) if self._file.device == "host" else dataset.info.refusal
         except Error as error:
             why = error.cause
         if why:
@@ -143,7 +143,7 @@ class _Group:
         return found
 
     def attributes(self) -> dict[str, Any]:
-        values = self._file._attributes(self._group) if self._group else self._file.attrs
+        values = self._file._file.attributes(self._group) if self._group else self._file.attrs
         return {name: value for name, value in values.items() if name not in _INTERNAL}
 
     def unlimited(self) -> set[str]:

@@ -15,12 +15,12 @@ from penstock._selection import select
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
 from penstock.formats.reading.job import Request, request, user_shape
+from penstock.formats.state import FileState
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from penstock._api import Outcome, Progress, ReadOptions, TransferOptions
-    from penstock.formats.datafile import DataFile
     from penstock.formats.pending import Pending
 
 
@@ -31,7 +31,7 @@ class Dataset(Unread):
     """A dataset of an open DataFile. Keep the file open while reading. Two are equal that are the same dataset of the
     same open file; all other comparison is a TypeError, because its elements were not read."""
 
-    def __init__(self, file: DataFile, name: str) -> None:
+    def __init__(self, file: FileState, name: str) -> None:
         self._file = file
         self.name = name
         self._known: DatasetInfo | None = None
@@ -43,7 +43,7 @@ class Dataset(Unread):
     def info(self) -> DatasetInfo:
         """All that the format says of it, dimensions as stored."""
         if self._known is None or self._file.writable:
-            self._known = self._file._info(self.name)
+            self._known = self._file.info(self.name)
         return self._known
 
     @property
@@ -93,7 +93,7 @@ class Dataset(Unread):
     @property
     def attrs(self) -> Attributes:
         """Its attributes, a mapping; of a file open for writing they can be set."""
-        return Attributes(self.info.attributes, self._file._attribute_writer(self.name))
+        return Attributes(self.info.attributes, self._file.attribute_writer(self.name))
 
     def _is(self, other: object) -> bool:
         return isinstance(other, Dataset) and self._file is other._file and self._path == other._path
@@ -113,7 +113,7 @@ class Dataset(Unread):
     def extents(self, selection: Any = ...) -> list[Extent]:
         """Byte ranges of files that reading the selection needs, in file order; encoded chunks as they are stored.
         Empty for a dataset that is kept in the file's metadata, or not stored at all."""
-        return self._file._extents(request(self.info, selection))
+        return self._file.extents(request(self.info, selection))
 
     @overload
     def read(
@@ -158,7 +158,7 @@ class Dataset(Unread):
         Returns `out`, or a new Array.
         Raises TypeError and ValueError when `out` does not fit, Error when the bytes cannot be had.
         """
-        pending = self._file._start_read([self._request(selection, out)], stream, options, background=False)
+        pending = self._file.start_read([self._request(selection, out)], stream, options, background=False)
         if progress is not None:
             pending._settle(progress)
         return pending.result()[0]
@@ -176,7 +176,7 @@ class Dataset(Unread):
     ) -> Pending[Any]:
         """read(), in the background; `result()` of what it returns is what read() gives."""
         one = self._request(selection, out)
-        return self._file._start_read([one], stream, options, take=lambda results: results[0])
+        return self._file.start_read([one], stream, options, take=lambda results: results[0])
 
     def _request(self, selection: Any, out: Any) -> Request:
         return request(self.info, selection, out)
@@ -206,11 +206,11 @@ class Dataset(Unread):
         """write(), in the background. The value must not change until it is done."""
         info = self.info
         wanted = Request(info, select(user_shape(info), selection), value)
-        return self._file._start_write([wanted], stream, options)
+        return self._file.start_write([wanted], stream, options)
 
     def append(self, value: Any, *, stream: Any = None, **options: Unpack[TransferOptions]) -> Outcome:
         """Adds rows at the end of the first dimension: an array with that dimension, or one row without it."""
-        return self._file._append(self, value, stream, options)
+        return self._file.append(self.name, value, stream, options)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """NumPy asks here: on the host device an array that was read, with NumPy's own type."""

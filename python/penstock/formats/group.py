@@ -16,13 +16,13 @@ from penstock.formats.like import as_like
 from penstock.formats.loading import Loaded, load_all
 from penstock.formats.model import DatasetInfo
 from penstock.formats.reading.job import Request, request, user_shape
+from penstock.formats.state import FileState
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from penstock._api import ReadOptions
     from penstock._array import Array
-    from penstock.formats.datafile import DataFile
     from penstock.formats.pending import Pending
 
 _SHOWN = 20  # datasets that repr lists
@@ -32,7 +32,9 @@ Like = TypeVar("Like")
 class Group(Mapping[str, "Entry"]):
     """`group["name"]` is a Dataset, or the Group of all that begins with "name/"."""
 
-    def __init__(self, file: DataFile, prefix: str) -> None:
+    _kind = ""  # in place of its prefix, for repr
+
+    def __init__(self, file: FileState, prefix: str) -> None:
         self._file, self._prefix = file, prefix
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -41,7 +43,7 @@ class Group(Mapping[str, "Entry"]):
     @property
     def attrs(self) -> Attributes:
         """Attributes of the group or file, a mapping; of a file open for writing they can be set."""
-        return self._file._attributes(self._prefix)
+        return self._file.attributes(self._prefix)
 
     def __getitem__(self, name: str) -> Entry:
         """Raises KeyError with the names that come closest."""
@@ -50,13 +52,13 @@ class Group(Mapping[str, "Entry"]):
         whole = self._whole(name)
         if not whole.strip("/") and name:
             return cast("Entry", Group(self._file, ""))
-        if self._file._is_group(whole):  # a file may have thousands: going through all names for each is quadratic
+        if self._file.is_group(whole):  # a file may have thousands: going through all names for each is quadratic
             return cast("Entry", Group(self._file, whole.strip("/")))
         try:
-            self._file._info(whole)
+            self._file.info(whole)
         except KeyError:
             inside = whole.strip("/") + "/"
-            if any(one.lstrip("/").startswith(inside) for one in self._file._names()):
+            if any(one.lstrip("/").startswith(inside) for one in self._file.names()):
                 return cast("Entry", Group(self._file, whole.strip("/")))
             raise
         return cast("Entry", Dataset(self._file, whole))
@@ -66,7 +68,7 @@ class Group(Mapping[str, "Entry"]):
 
     def __iter__(self) -> Iterator[str]:
         start = f"{self._prefix}/" if self._prefix else ""
-        return (name[len(start) :] for name in self._file._names() if name.startswith(start))
+        return (name[len(start) :] for name in self._file.names() if name.startswith(start))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -103,10 +105,10 @@ class Group(Mapping[str, "Entry"]):
         if isinstance(names, str):
             raise TypeError(f"names are a list, or a mapping: [{names!r}] in place of {names!r}")
         chosen = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names)
-        infos = self._file._infos([self._whole(name) for name in chosen])
+        infos = self._file.infos([self._whole(name) for name in chosen])
         requests = [_wanted(info, wish) for info, wish in zip(infos, chosen.values(), strict=True)]
         take = lambda got: dict(zip(chosen, got, strict=True))  # noqa: E731 - it has no other name
-        return self._file._start_read(requests, stream, options, take=take, background=background)
+        return self._file.start_read(requests, stream, options, take=take, background=background)
 
     @overload
     def load(
@@ -166,7 +168,7 @@ class Group(Mapping[str, "Entry"]):
 
     def _line(self, name: str) -> str:
         try:
-            info, why = self._file._info(self._whole(name)), self._file._hindrance(self._whole(name))
+            info, why = self._file.info(self._whole(name)), self._file.hindrance(self._whole(name))
         except (Error, KeyError) as error:
             return f"  {_shown(name)}  cannot be read: {_shown(getattr(error, 'cause', '') or str(error))}"
         return f"  {_shown(name)}  {user_shape(info)}  {info.dtype}" + (
@@ -175,7 +177,7 @@ class Group(Mapping[str, "Entry"]):
 
     def __repr__(self) -> str:
         file = self._file
-        kind = "DataFile" if self is file else f"Group {self._prefix!r} of"
+        kind = self._kind or f"Group {self._prefix!r} of"
         if file.closed:
             return f"<penstock.{kind} {file.name!r}, {file.format}, closed>"
         names = list(self)

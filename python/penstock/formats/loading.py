@@ -10,14 +10,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock._array import Array
 from penstock._error import Error
 from penstock.formats.reading.job import Request, request
-
-if TYPE_CHECKING:
-    from penstock.formats.datafile import DataFile
+from penstock.formats.state import FileState
 
 # Codes of errors that are of a dataset, or of the part of the disk that it lies on.
 _OF_DATASETS = {"damaged", "unsupported", "not_found", "permission_denied", "io_error", "end_of_file"}
@@ -40,14 +38,14 @@ class Loaded(dict[str, Array]):
         raise KeyError(name)
 
 
-def load_all(file: DataFile, names: Mapping[str, str], stream: Any, options: Mapping[str, Any]) -> Loaded:
+def load_all(file: FileState, names: Mapping[str, str], stream: Any, options: Mapping[str, Any]) -> Loaded:
     """`names`: whole names, by those that the result has. Raises Error when none can be read, and, in strict, of the
     first that cannot."""
     wanted: dict[str, Request] = {}
     unreadable: dict[str, Error] = {}
     for name, whole in names.items():
         try:
-            wanted[name] = request(file._info(whole))
+            wanted[name] = request(file.info(whole))
         except Error as error:
             unreadable[name] = error
         except KeyError:
@@ -84,13 +82,13 @@ def _callers_level() -> int:
     return level
 
 
-def _read(file: DataFile, wanted: Mapping[str, Request], stream: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    results = file._start_read(list(wanted.values()), stream, options, background=False).result()
+def _read(file: FileState, wanted: Mapping[str, Request], stream: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    results = file.start_read(list(wanted.values()), stream, options, background=False).result()
     return dict(zip(wanted, results, strict=True))
 
 
 def _read_each(
-    file: DataFile, wanted: Mapping[str, Request], how: tuple[Any, Mapping[str, Any]], unreadable: dict[str, Error]
+    file: FileState, wanted: Mapping[str, Request], how: tuple[Any, Mapping[str, Any]], unreadable: dict[str, Error]
 ) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
     for name, one in wanted.items():

@@ -125,7 +125,7 @@ def create_particles(
     paths = {one.name: f"{_GADGET}/{one.gadget}" for one in chosen.members} if chosen.is_gadget else own
     place = "Header" if chosen.is_gadget else own[chosen.members[0].name].rpartition("/")[0]
     attributes = _gadget_header(count, header or {}) if chosen.is_gadget else dict(header or {})
-    with file._source.writer() as writer:
+    with file._file.writer() as writer:
         writer.create(_datasets(chosen.members, paths, count))
         if chosen.is_gadget:
             writer.create_group(place)  # type: ignore[attr-defined]  - of the writer of HDF5

@@ -14,8 +14,9 @@ from penstock import _core
 from penstock._array import c_strides
 from penstock._selection import Selection
 from penstock.formats.model import ChunkTable, DatasetInfo
+from penstock.formats.reading.execution import Job
 from penstock.formats.reading.job import Request, is_one_range, ordered_after, side_of
-from penstock.formats.reading.mover import Job, Mover
+from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import PIECE_BYTES, Side, Wanted
 from penstock.formats.reading.plan import Plan
 from penstock.formats.reading.target import Target, target_of

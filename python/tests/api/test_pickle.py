@@ -44,7 +44,7 @@ def test_what_is_pickled_together_shares_one_file(name: Path) -> None:
     with penstock.open(name, device="host", decode="host") as file:
         other, data, again = pickle.loads(pickle.dumps((file, file["data"], file["data"])))
     with other:
-        assert data._file is other and again._file is other
+        assert data._file is other._file and again._file is other._file
         assert other.device == "host" and np.array_equal(np.asarray(data[...]), VALUES)
         assert list(other) == ["data"]
 

@@ -27,7 +27,7 @@ pytest.importorskip("h5py")
 
 def opened(path: Path, **options: Any) -> penstock.DataFile:
     file = penstock.open(path, device="host", **options)
-    file._mover.decoder = HostStreams()
+    file._file._mover.decoder = HostStreams()
     return file
 
 

@@ -16,6 +16,7 @@ from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.reading.source import Opened
+from penstock.formats.state import FileState
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -74,7 +75,7 @@ def many_chunks(folder: Path, count: int) -> tuple[Described, np.ndarray]:
 
 def test_ten_thousand_chunks_are_read_in_one_batch(tmp_path: Path) -> None:
     container, expected = many_chunks(tmp_path, 10_000)
-    with DataFile(Opened("many", "described", container), shared_context("host")) as file:
+    with DataFile(FileState(Opened("many", "described", container), shared_context("host"))) as file:
         same(file["x"].read(), expected)
         counts = file.evidence()["formats"]
     assert counts["batches"] == 1
@@ -96,7 +97,7 @@ def test_a_decoder_that_gives_too_little_is_an_error(tmp_path: Path) -> None:
         if one.table.encoded.all() and len(one.table.bytes)
     )
     with rig.opened(tmp_path, stored) as file:
-        file._source._opened.container.decoders["x"] = lambda box: b""  # type: ignore[union-attr]
+        file._file._source._opened.container.decoders["x"] = lambda box: b""  # type: ignore[union-attr]
         with pytest.raises(penstock.Error, match="0 bytes instead of"):
             file["x"].read()
 

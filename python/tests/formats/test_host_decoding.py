@@ -33,7 +33,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Metadata, "part_bytes", CONTENT.nbytes // PARTS)
     monkeypatch.setattr(pending_module, "INLINE_BYTES", CONTENT.nbytes // PARTS)
     with penstock.open(path, device="host") as opened:
-        opened._mover.decode = _Slow(opened._mover.decode)
+        opened._file._mover.decode = _Slow(opened._file._mover.decode)
         yield opened
 
 
@@ -69,7 +69,7 @@ class _Slow:
 
 
 def parts(file: penstock.DataFile) -> int:
-    return len(file._mover.decode.threads)
+    return len(file._file._mover.decode.threads)
 
 
 def interrupt_after(seconds: float) -> None:
@@ -89,7 +89,7 @@ def test_nothing_is_decoded_before_a_start_returns(file: penstock.DataFile, star
     found = pending.result()
     assert np.array_equal((found["x"] if isinstance(found, dict) else found).to_numpy(), CONTENT)
     assert parts(file) == PARTS
-    assert threading.main_thread() not in file._mover.decode.threads
+    assert threading.main_thread() not in file._file._mover.decode.threads
 
 
 @pytest.mark.parametrize("background", [True, False])
@@ -135,7 +135,7 @@ def test_a_time_limit_that_is_none_is_refused(file: penstock.DataFile, wrong: An
 
 @pytest.mark.parametrize("how", ["read", "result", "wait"])
 def test_an_interrupt_ends_decoding_and_nothing_is_left(file: penstock.DataFile, how: str) -> None:
-    out, decode = memory(file), file._mover.decode
+    out, decode = memory(file), file._file._mover.decode
     decode.interrupt_at = 5
 
     def take(number: int, frame: Any) -> None:
@@ -173,7 +173,7 @@ def test_little_is_decoded_without_a_thread(file: penstock.DataFile, monkeypatch
     monkeypatch.setattr(threading.Thread, "start", None)
     part = slice(0, ROWS // PARTS)
     assert np.array_equal(file["x"][part].to_numpy(), CONTENT[part])
-    assert file._mover.decode.threads == [threading.main_thread()]
+    assert file._file._mover.decode.threads == [threading.main_thread()]
 
 
 def test_where_the_system_has_no_thread_left_the_one_who_waits_decodes(
@@ -212,11 +212,11 @@ def test_a_forked_child_is_refused_while_the_host_decodes(file: penstock.DataFil
     pending = file["x"].start_read()
     while not parts(file):
         time.sleep(0.001)
-    file._source.lock.acquire()
+    file._file._source.lock.acquire()
     child = os.fork()
     if not child:
         os._exit(_refused(pending.result) + 2 * _refused(lambda: file["x"].read()))
-    file._source.lock.release()
+    file._file._source.lock.release()
     limit = time.monotonic() + 10
     found = (0, 0)
     while not found[0] and time.monotonic() < limit:

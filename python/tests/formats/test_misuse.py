@@ -267,7 +267,7 @@ def test_a_progress_function_that_fails_ends_the_read(tmp_path: Path) -> None:
         out = penstock.Array(context.allocate(8_000_000), "float64", (1_000_000,))
         with pytest.raises(RuntimeError, match="enough"):
             file["data"].read(out=out, progress=fail)
-        assert file._pending == set()  # nothing writes into `out` any more
+        assert file._file._pending == set()  # nothing writes into `out` any more
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan")])

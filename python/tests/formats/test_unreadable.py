@@ -221,7 +221,7 @@ def test_errors_that_are_not_of_a_dataset_are_raised(tmp_path: Path, monkeypatch
         raise ps.Error(code="out_of_memory", operation="allocate", cause="no memory")
 
     with ps.open(path, device="host") as file:
-        monkeypatch.setattr(type(file), "_start_read", read)
+        monkeypatch.setattr(type(file._file), "start_read", read)
         with pytest.raises(ps.Error, match="no memory"):
             file.load()
     assert len(reads) == 1

@@ -17,8 +17,9 @@ from penstock._selection import Selection, select
 from penstock.formats.faults import no_memory
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Writer
 from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose
+from penstock.formats.reading.execution import Job
 from penstock.formats.reading.layout import Stored, arrange
-from penstock.formats.reading.mover import Job, Mover
+from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.overlap import check_apart
 from penstock.formats.reading.pieces import Side, Wanted
 from penstock.formats.reading.plan import Plan

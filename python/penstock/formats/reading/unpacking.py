@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from penstock import _core
 from penstock._error import Error
 from penstock.formats.model import Recipe
 from penstock.formats.reading.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
+from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.streams import Packed, Unpack
-
-if TYPE_CHECKING:
-    from penstock.formats.reading.mover import Mover
 
 
 class _Placed(NamedTuple):

@@ -5,22 +5,19 @@ The writer's own `table` gives places to chunks that are not stored. What must s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from penstock.formats.model import Box, ChunkTable, DatasetInfo
-
-if TYPE_CHECKING:
-    from penstock.formats.zarr.write import ZarrWriter
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Writer
 
 
-class Reading:
-    """A Container over a writer."""
+class WriterReading:
+    """A Container over a writer, and over what `chunks` gives, a container of the store as it lies."""
 
     format = "zarr"
 
-    def __init__(self, writer: ZarrWriter) -> None:
-        self._writer, self.name = writer, writer.name
+    def __init__(self, writer: Writer, chunks: Callable[[], Container]) -> None:
+        self._writer, self._chunks, self.name = writer, chunks, writer.name
 
     def names(self) -> Sequence[str]:
         return self._writer.names()
@@ -29,10 +26,10 @@ class Reading:
         return self._writer.info(name)
 
     def table(self, name: str, box: Box) -> ChunkTable:
-        return self._writer.container.table(name, box)
+        return self._chunks().table(name, box)
 
-    def decode(self, name: str, box: Box) -> memoryview:
-        return self._writer.container.decode(name, box)
+    def decode(self, name: str, box: Box) -> bytes | bytearray | memoryview:
+        return self._chunks().decode(name, box)
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         return self._writer.attributes(group)

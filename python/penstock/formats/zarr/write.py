@@ -40,7 +40,7 @@ from penstock.formats.zarr.document import array_document, consolidated, group_d
 from penstock.formats.zarr.hidden import HiddenNames
 from penstock.formats.zarr.nodes import DOCUMENT, MARKS, parents, store_of
 from penstock.formats.zarr.reader import Zarr
-from penstock.formats.zarr.reading import Reading
+from penstock.formats.zarr.reading import WriterReading
 from penstock.formats.zarr.shard import Indices
 
 _MOST_NAME = 255  # NAME_MAX of Linux
@@ -72,7 +72,7 @@ class ZarrWriter:
             self._hiding.write_document(f"{self._new.temporary}/{DOCUMENT}", group_document(), durable=False)
         self.container = Zarr(self._new.temporary if self._new is not None else self.name)
         self._nodes = self.container.nodes
-        self.reading = Reading(self)
+        self.reading = WriterReading(self, lambda: self.container)
         if self._nodes.document("", DOCUMENT) is None:
             raise unsupported(
                 self.name, "it is a store of Zarr version 2, which is not written", "copy it to version 3"

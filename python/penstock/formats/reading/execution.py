@@ -1,0 +1,317 @@
+"""Executes plans on a context: fills, transfers, placing of what came through scratch, and the format's decoding.
+
+Two batches are under way at a time: while the engine moves one, the device places the other. What the host decodes
+comes part by part, each announced to whoever drives the work. What must stay true: scratch is bounded (two batches, the
+chunks of one that the device decodes, one part of the host's); between two batches and between two parts the work can
+be cancelled and can run out of time; whatever ends it early, nothing touches scratch or the target afterwards but
+operations that the system does not end, for which the core keeps both, and decoding that it does not end has memory of
+its own; fewer bytes than planned are an error that names the file.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock import _core
+from penstock._api import Outcome, leave
+from penstock._error import Error
+from penstock._open_files import Full, Lease, Use
+from penstock.formats import pending
+from penstock.formats.pending import HostWork, Steps
+from penstock.formats.reading.aside import Aside
+from penstock.formats.reading.batches import Batch
+from penstock.formats.reading.mover import Mover
+from penstock.formats.reading.plan import Decode, Plan
+from penstock.formats.reading.record import Counts, outcome_of
+from penstock.formats.reading.target import Target
+from penstock.formats.reading.unpacking import unpack
+
+
+@dataclass
+class Job:
+    """A plan and its memories, by number of target."""
+
+    plan: Plan
+    targets: Sequence[Target]
+    options: dict[str, Any] = field(default_factory=dict)
+    stream: int | None = None  # work queued there comes first
+    finished: Callable[[Outcome], None] | None = None
+
+
+@dataclass
+class _Slot:
+    """A batch under way."""
+
+    batch: Batch
+    scratch: _core.Buffer | None
+    sent: list[tuple[Use, np.ndarray]] = field(default_factory=list)  # transfers and their tables
+
+    @property
+    def transfers(self) -> list[_core.Transfer]:
+        """Those that are not over."""
+        return [use.transfer for use, _ in list(self.sent) if use.transfer is not None]
+
+
+class Execution:
+    """The work of one job; see pending.Work."""
+
+    def __init__(self, mover: Mover, job: Job) -> None:
+        self._mover, self._job, self._plan = mover, job, job.plan
+        self.writes = job.plan.writes
+        self.bytes_total = job.plan.total_bytes
+        self.is_one_transfer = False
+        self._counts = Counts(requested_bytes=job.plan.requested_bytes)
+        self._outcomes: list[_core.Outcome] = []
+        self._under_way: deque[_Slot] = deque()
+        self._finished_bytes = 0
+        self._cancelled = False
+        self._deadline = float("inf")  # of time.monotonic
+
+    @property
+    def bytes_done(self) -> int:
+        return self._finished_bytes + sum(one.bytes_done for slot in list(self._under_way) for one in slot.transfers)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._cancel_transfers()
+
+    def _cancel_transfers(self) -> None:
+        for slot in list(self._under_way):
+            for transfer in slot.transfers:
+                transfer.cancel()
+
+    def outcome(self, seconds: float) -> Outcome:
+        outcome = outcome_of(self._outcomes, self._counts, seconds, [*self._plan.gaps, *self._plan.notes])
+        if self._job.finished is not None:
+            self._job.finished(outcome)
+        return outcome
+
+    def steps(self) -> Steps:
+        try:
+            self._deadline = _deadline_after(self._job.options.get("timeout_s"))
+            self._synchronize()
+            yield from self._move()
+        finally:
+            _leave_through_interrupts([transfer for slot in self._under_way for transfer in slot.transfers])
+            self._under_way.clear()
+
+    def _synchronize(self) -> None:
+        streams = {target.stream for target in self._job.targets} | {self._job.stream}
+        for stream in streams - {None}:
+            _core.synchronize_stream(self._mover.raw, stream)
+
+    def _move(self) -> Steps:
+        for fill in self._plan.fills:
+            memory = self._job.targets[fill.target].memory
+            _core.fill_boxes(self._mover.raw, memory, fill.table, fill.item)
+            self._counts.filled_bytes += int(fill.table[0, 1 : 1 + (fill.table.shape[1] - 1) // 2].prod()) * len(
+                fill.item
+            )
+        coming = self._plan.batches(self._mover.decoded_bytes if self._plan.packed_chunks else 0)
+        batch = next(coming, None)
+        while batch is not None:
+            if len(self._under_way) == 2:
+                yield from self._finish(self._under_way[0])
+            self._check_stopped()
+            yield from self._start(batch)
+            following = next(coming, None)
+            only = len(self._under_way) == 1 and len(self._under_way[0].transfers) == 1
+            placed = self._plan.writes or not (batch.moves or batch.unpacks)
+            self.is_one_transfer = following is None and only and placed and not self._plan.decodes
+            batch = following
+        yield from self._decode_all()
+        while self._under_way:
+            yield from self._finish(self._under_way[0])
+
+    def _decode_all(self) -> Steps:
+        left = self._plan.decoded_bytes
+        for decode in self._plan.decodes:
+            yield HostWork(left)
+            self._check_stopped()
+            self._decode(decode, left)
+            left -= decode.bytes
+
+    def _check_stopped(self) -> None:
+        late = time.monotonic() >= self._deadline
+        if self._cancelled or late:
+            raise Error(
+                code="cancelled" if self._cancelled else "timed_out",
+                operation="write" if self._plan.writes else "read",
+                file=self._plan.files[0] if self._plan.files else self._mover.name,
+                cause="cancelled by the caller" if self._cancelled else "the deadline passed",
+            )
+
+    def _start(self, batch: Batch) -> Steps:
+        scratch = self._mover.take_scratch(batch.scratch_bytes) if batch.scratch_bytes else None
+        slot = _Slot(batch, scratch)
+        self._under_way.append(slot)
+        self._counts.take(batch)
+        if self._plan.writes:
+            self._place(slot)
+        if scratch is not None:
+            yield from self._send(slot, scratch, batch.staged)
+        for number, table in batch.direct.items():
+            yield from self._send(slot, self._job.targets[number].memory, table)
+        if self._cancelled:  # just now, by another thread, which has not seen these
+            self.cancel()
+
+    def _send(self, slot: _Slot, memory: Any, table: np.ndarray) -> Steps:
+        """In as many transfers as the files need, of which only so many may be open at once."""
+        numbers = np.unique(table[:, 0]) if len(self._plan.files) > 1 else np.zeros(1, np.int64)
+        while len(numbers):
+            lease = yield from self._lease([self._plan.files[number] for number in numbers.tolist()])
+            with lease:
+                some, numbers = numbers[: len(lease.files)], numbers[len(lease.files) :]
+                rows = table
+                if len(self._plan.files) > 1:
+                    rows = table[(table[:, 0] >= some[0]) & (table[:, 0] <= some[-1])]
+                with self._cut_meanwhile(rows):
+                    slot.sent.append((lease.began(self._transfer(lease.files, memory, rows, some)), rows))
+
+    def _lease(self, names: Sequence[str]) -> Generator[Full, None, Lease]:
+        while True:
+            lease = self._mover.files.lease(names, self._plan.writes)
+            if isinstance(lease, Lease):
+                return lease
+            yield lease
+            self._check_stopped()
+
+    def _transfer(self, files: list[_core.File], memory: Any, rows: np.ndarray, numbers: np.ndarray) -> _core.Transfer:
+        """`numbers`: of the files, ascending, as the rows have them."""
+        if len(self._plan.files) > 1:
+            rows = rows.copy()
+            rows[:, 0] = np.searchsorted(numbers, rows[:, 0])
+        options = self._job.options
+        if self._deadline != float("inf"):
+            options = options | {"timeout_s": max(0.0, self._deadline - time.monotonic())}
+        direction = "write" if self._plan.writes else "read"
+        return _core.start_table(self._mover.raw, direction, files, memory, rows, **options)
+
+    def _finish(self, slot: _Slot) -> Steps:
+        for use, table in slot.sent:
+            assert use.transfer is not None
+            yield use.transfer
+            outcome = use.transfer.result()
+            if use.transfer.done:  # else the system does not end its operations: its files stay in use
+                use.over()
+            self._finished_bytes += int(table[:, 3].sum())
+            outcome.or_throw()
+            self._check_bytes(outcome, table)
+            self._outcomes.append(outcome)
+        self._mover.files.settle()
+        if not self._plan.writes:
+            self._place(slot)
+        self._under_way.remove(slot)
+        if slot.scratch is not None:
+            self._mover.give_back(slot.scratch)
+
+    @contextmanager
+    def _cut_meanwhile(self, table: np.ndarray) -> Iterator[None]:
+        """An offset that was in the file when it was described is no mistake of the caller."""
+        try:
+            yield
+        except Error as error:
+            for number, offset, _, length in table.tolist() if error.code == "invalid_argument" else ():
+                if not self._plan.writes and offset > _file_bytes(self._plan.files[number]):
+                    raise Error.cut_short(self._plan.files[number], offset, length, 0) from error
+            raise
+
+    def _check_bytes(self, outcome: _core.Outcome, table: np.ndarray) -> None:
+        wanted = int(table[:, 3].sum())
+        if outcome.bytes == wanted:
+            return
+        row = next((row for row in table if int(row[1] + row[3]) > _file_bytes(self._plan.files[row[0]])), table[-1])
+        _, offset, _, length = (int(number) for number in row)
+        raise Error.cut_short(self._plan.files[int(row[0])], offset, length, length - (wanted - outcome.bytes))
+
+    def _place(self, slot: _Slot) -> None:
+        """Between scratch and the targets, and byte order in place."""
+        for padding in slot.batch.paddings:
+            _core.fill_boxes(self._mover.raw, slot.scratch, padding.table, padding.item)
+        for move in slot.batch.moves:
+            memory = self._job.targets[move.target].memory
+            to, source = (slot.scratch, memory) if self._plan.writes else (memory, slot.scratch)
+            if move.in_place:
+                to = source = memory
+            _core.copy_boxes(self._mover.raw, to, source, move.table, move.item_bytes, move.swap_bytes)
+        if slot.batch.unpacks and slot.scratch is not None:
+            self._check_stopped()
+            where = (self._plan.files, slot.batch.unpacks, slot.scratch)
+            bytes = unpack(self._mover, *where, lambda number: self._job.targets[number].memory)
+            self._counts.decoded_on_device(bytes, self._mover.device_decoder())
+
+    def _decoded(self, decode: Decode, left: int) -> Any:
+        """A library of a format reads by calls of the system that may not come back. Little is read by who waits, as a
+        small transfer is, unless there is a deadline."""
+        if left <= pending.INLINE_BYTES and self._deadline == float("inf"):
+            return self._mover.decode(decode.dataset, decode.box)
+        return Aside(lambda: self._mover.decode(decode.dataset, decode.box)).result(self._check_stopped)
+
+    def _decode(self, decode: Decode, left: int) -> None:
+        plain = self._decoded(decode, left)
+        self._counts.decoded_on_host(decode.bytes, self._mover.library)
+        self._finished_bytes += decode.bytes
+        given = memoryview(plain).nbytes
+        if given != decode.bytes:
+            raise Error(
+                code="damaged",
+                operation=f"decode dataset {decode.dataset!r}",
+                cause=f"the format's library gave {given} bytes instead of {decode.bytes}",
+            )
+        memory = self._job.targets[decode.target].memory
+        with _uploaded(self._mover, plain, decode.bytes) as source:
+            _core.copy_boxes(self._mover.raw, memory, source, decode.table, decode.item_bytes, decode.swap_bytes)
+
+
+class _uploaded:  # noqa: N801 - reads as a function
+    """Host bytes where the device can read them: on the device, or where they are when the device is emulated."""
+
+    def __init__(self, mover: Mover, plain: Any, bytes: int) -> None:
+        self._mover, self._plain, self._bytes = mover, plain, bytes
+        self._scratch: _core.Buffer | None = None
+
+    def __enter__(self) -> Any:
+        if self._mover.emulated:
+            return self._plain
+        self._scratch = self._mover.take_scratch(self._bytes)
+        self._mover.raw.copy_to_device(self._scratch.slice(0, self._bytes), self._plain)
+        return self._scratch
+
+    def __exit__(self, *_: object) -> None:
+        if self._scratch is not None:
+            self._mover.give_back(self._scratch)
+
+
+def _file_bytes(name: str) -> int:
+    try:
+        return os.stat(name).st_size  # noqa: PTH116 - as in other places of the formats
+    except OSError:
+        return 0
+
+
+def _deadline_after(timeout_s: Any) -> float:
+    """What transfers accept, for work that may have none."""
+    if timeout_s is None:
+        return float("inf")
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)):
+        raise TypeError(f"timeout_s must be a float or None, not {type(timeout_s).__name__}")
+    if not timeout_s >= 0:
+        raise ValueError(f"timeout_s is {timeout_s}; it must be 0 seconds or more, or None for no limit")
+    return time.monotonic() + timeout_s
+
+
+def _leave_through_interrupts(transfers: list[_core.Transfer]) -> None:
+    while True:
+        try:
+            leave(transfers)
+            return
+        except KeyboardInterrupt:
+            continue

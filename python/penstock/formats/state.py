@@ -1,0 +1,262 @@
+"""FileState: all of an open file but its face: who answers for it, what moves its bytes, and what is under way.
+
+A DataFile, its groups and its datasets share one, so that any of them keeps the file open. What must stay true: closing
+waits for all that is under way; a new file appears under its name only when all of it is written, and never when an
+error passed; a file that is dropped without being closed says so, and what was written to it is gone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from penstock._api import Context, Outcome
+from penstock._selection import Selection
+from penstock._told import Evidence
+from penstock.formats.attributes import Attributes, Write, need_utf8
+from penstock.formats.faults import incomplete, refused, unknown
+from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Writer
+from penstock.formats.pending import Pending
+from penstock.formats.reading.decoding import check_choice
+from penstock.formats.reading.execution import Execution, Job
+from penstock.formats.reading.job import Request, read_job, table_of, user_shape
+from penstock.formats.reading.mover import Mover
+from penstock.formats.reading.ranges import stored_extents
+from penstock.formats.reading.record import Record
+from penstock.formats.reading.source import Opened, Source
+from penstock.formats.reading.target import Target, stream_handle
+from penstock.formats.writing import appended, check_kind, value_of, write_job
+
+# The library that decodes on the host.
+_LIBRARIES = {"hdf5": "HDF5", "netcdf4": "HDF5", "zarr": "zlib and numcodecs"}
+
+
+class FileState:
+    """Of one open file. Picklable where another process can open the file of that name itself."""
+
+    def __init__(self, opened: Opened, context: Context, decode: str = "auto", external: bool = False) -> None:
+        self.name, self.format = opened.name, opened.format
+        self.context = context
+        self._source = Source(opened)
+        self._decode, self._external = check_choice(decode), external
+        library = _LIBRARIES.get(opened.format, "the format's library")
+        self._mover = Mover(context, self._source.decode, library, self.name)
+        self._record = Record()
+        self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
+        self._failed_write: BaseException | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """TypeError where no other process can open it."""
+        anew = "it is closed" if self.closed else self._source.anew
+        if isinstance(anew, str):
+            raise TypeError(f"{self.name} cannot be pickled: {anew}")
+        return _opened, (anew,)
+
+    # -- what is known of the file
+
+    @property
+    def writable(self) -> bool:
+        return self._source.writable
+
+    @property
+    def closed(self) -> bool:
+        return self._source.closed
+
+    @property
+    def device(self) -> str:
+        """Where arrays are read to."""
+        return self._mover.device
+
+    def evidence(self) -> Evidence:
+        """How all bytes of this file went so far."""
+        return self._record.evidence()
+
+    def info(self, name: str) -> DatasetInfo:
+        return self.infos([name])[0]
+
+    def infos(self, names: Sequence[str]) -> list[DatasetInfo]:
+        with self._source.metadata() as source:
+            for name in names:
+                if not _can_be(name):
+                    raise unknown(self.name, name, source.names())
+            return [source.info(name) for name in names]
+
+    def names(self) -> Sequence[str]:
+        with self._source.metadata() as source:
+            return list(source.names())
+
+    def is_group(self, name: str) -> bool:
+        """Where a format can tell without looking through all names; else False."""
+        with self._source.metadata() as source:
+            ask = getattr(source, "is_group", None)
+            return ask is not None and _can_be(name) and bool(ask(name))
+
+    def hindrance(self, name: str) -> str:
+        """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as info."""
+        with self._source.metadata() as source:
+            ask = getattr(source, "hindrance", None)
+            return source.info(name).refusal if ask is None else ask(name)
+
+    def attributes(self, group: str) -> Attributes:
+        with self._source.metadata() as source:
+            return Attributes(source.attributes(group), self.attribute_writer(group))
+
+    def attribute_writer(self, name: str) -> Write | None:
+        def write(values: Mapping[str, Any]) -> None:
+            need_utf8(self.format, f"dataset {name!r}: an attribute" if name else "an attribute", values)
+            with self._source.writer() as writer:
+                writer.set_attributes(name, values)
+
+        return write if self.writable else None
+
+    def extents(self, wanted: Request) -> list[Extent]:
+        with self._source.metadata() as source:
+            return stored_extents(wanted, table_of(source, wanted))
+
+    # -- reading
+
+    def start_read(
+        self,
+        requests: Sequence[Request],
+        stream: Any,
+        options: Mapping[str, Any],
+        *,
+        background: bool = True,
+        take: Callable[[list[Any]], Any] = lambda results: results,
+    ) -> Pending[Any]:
+        handle, options = stream_handle(stream), dict(options)
+        decode = check_choice(options.pop("decode", self._decode))
+        if self.writable:
+            self._settle(cancel=False)  # what is being written is read back whole
+        with self._source.data() as source:
+            reading = read_job(self._mover, source, requests, handle, decode)
+        if reading.job.plan.gaps and (options.get("strict") or self.context._strict):
+            raise incomplete(self.name, reading.job.plan.gaps[0])
+        return self._start(reading.job, options, lambda _: take(reading.results), background)
+
+    def _start(
+        self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool
+    ) -> Pending[Any]:
+        job.options, job.finished = dict(options) | {"caller_waits": not background}, self._record.add
+        pending = Pending(Execution(self._mover, job), result, self._ended)
+        self._pending.add(pending)
+        return pending.begin(background)
+
+    def _ended(self, pending: Pending[Any]) -> None:
+        self._pending.discard(pending)
+        if pending.failure is not None and pending.writes:
+            self._failed_write = self._failed_write or pending.failure
+
+    # -- writing
+
+    def writer(self) -> AbstractContextManager[Writer]:
+        """TypeError when the file was opened for reading."""
+        return self._source.writer()
+
+    def create(self, new: Sequence[NewDataset]) -> None:
+        """Adds datasets in one go."""
+        with self._source.writer() as writer:
+            self._created(writer, new)
+
+    def _created(self, writer: Writer, new: Sequence[NewDataset]) -> Sequence[ChunkTable]:
+        for one in new:
+            need_utf8(self.format, "the name", one.name)
+            need_utf8(self.format, f"dataset {one.name!r}: the name of a dimension", one.dimensions)
+            need_utf8(self.format, f"dataset {one.name!r}: an attribute", one.attributes)
+        return writer.create(new)
+
+    def start_new(
+        self, new: Sequence[NewDataset], targets: Sequence[Target], handle: int | None, options: Mapping[str, Any]
+    ) -> Pending[Outcome]:
+        """Adds datasets, and starts writing them in one submission."""
+        with self._source.writer() as writer:
+            tables = self._created(writer, new)
+            infos = [writer.info(one.name) for one in new]
+            shapes = [Selection.all_of(user_shape(info)) for info in infos]
+            requests = [Request(*each) for each in zip(infos, shapes, targets, strict=True)]
+            job = write_job(self._mover, requests, tables, handle)
+        return self._start(job, options, lambda outcome: outcome, True)
+
+    def start_write(self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any]) -> Pending[Any]:
+        handle = stream_handle(stream)
+        with self._source.writer() as writer:
+            tables = [writer.table(one.info.name, one.stored.box) for one in requests]
+            for one, table in zip(requests, tables, strict=True):
+                self._need_own(writer, one.info.name, table.files)
+            job = write_job(self._mover, requests, tables, handle)
+        return self._start(job, options, lambda outcome: outcome, True)
+
+    def _need_own(self, writer: Any, name: str, files: Sequence[str]) -> None:
+        """A file says itself where its elements lie, and may name any file: others are written to when asked for."""
+        is_own = getattr(writer, "is_own", None)  # formats whose elements may lie elsewhere
+        for other in () if is_own is None else files:
+            if is_own(other):
+                continue
+            if not self._external:
+                cause = f"its elements lie in another file, {other}"
+                raise refused(self.name, cause, "external=True of open() allows it, for files that you trust", name)
+            self._source.note_other(other)
+
+    def append(self, name: str, value: Any, stream: Any, options: Mapping[str, Any]) -> Outcome:
+        target = value_of(value, stream_handle(stream))
+        with self._source.writer() as writer:
+            info = writer.info(name)
+            check_kind(self._mover, info, target)  # before anything grows
+            selection = appended(info, target)
+            writer.extend(info.name, (info.shape[0] + selection.counts[0], *info.shape[1:]))
+            wanted = Request(writer.info(info.name), selection, target)
+        return self.start_write([wanted], stream, options).result()
+
+    # -- the end
+
+    def _settle(self, cancel: bool) -> None:
+        for pending in list(self._pending):
+            if cancel:
+                pending.cancel()
+            pending._finish()
+
+    def close(self) -> None:
+        """Waits for what is under way. A new file gets its name. Does nothing the second time. Raises Error when the
+        file cannot be finished, or a write failed or was cancelled; then it is let go as by abandon()."""
+        if self.closed:
+            return
+        self._settle(cancel=False)
+        with self._source.lock:
+            if self.closed:
+                return
+            try:
+                self._mover.close()
+                if self._failed_write is not None:
+                    raise self._failed_write  # part of the file was never written
+                self._source.publish()
+            finally:
+                self._source.close()
+
+    def abandon(self) -> None:
+        """Cancels what is under way and lets go: a new file never appears."""
+        if not self.closed:
+            self._settle(cancel=True)
+            with self._source.lock:
+                self._mover.abandon()
+                self._source.close()
+
+    def __del__(self) -> None:
+        if self.__dict__.get("_source") is not None and self._source.owns_unpublished:
+            self._source.close()  # first: a warning may be an error
+            said = f"{self.name} was never closed: what was written to it is gone"
+            warnings.warn(said, ResourceWarning, 2, source=self)
+
+
+def _opened(anew: Callable[[], Any]) -> FileState:
+    return anew()._file
+
+
+def _can_be(name: str) -> bool:
+    """Whether a file may have the name: half characters stand for bytes that are no UTF-8, others for nothing."""
+    try:
+        name.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
