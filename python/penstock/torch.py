@@ -37,7 +37,7 @@ def load_file(filename: str | os.PathLike[str], device: str | int | torch.device
 
 def load(data: bytes) -> dict[str, torch.Tensor]:
     """All tensors of the bytes of a safetensors file, on the CPU."""
-    from penstock.formats.reading.job import request
+    from penstock.formats.reading.request import request
     from penstock.formats.simple.safetensors import parse
 
     found = parse("safetensors bytes", lambda size, offset: data[offset : offset + size], len(data))

@@ -14,7 +14,7 @@ from penstock._dtype import DType
 from penstock._selection import select
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
-from penstock.formats.reading.job import Request, request, user_shape
+from penstock.formats.reading.request import Request, request, user_shape
 from penstock.formats.state import FileState
 
 if TYPE_CHECKING:

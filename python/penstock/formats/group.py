@@ -15,7 +15,7 @@ from penstock.formats.dataset import Dataset
 from penstock.formats.like import as_like
 from penstock.formats.loading import Loaded, load_all
 from penstock.formats.model import DatasetInfo
-from penstock.formats.reading.job import Request, request, user_shape
+from penstock.formats.reading.request import Request, request, user_shape
 from penstock.formats.state import FileState
 
 if TYPE_CHECKING:

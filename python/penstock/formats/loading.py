@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock._array import Array
 from penstock._error import Error
-from penstock.formats.reading.job import Request, request
+from penstock.formats.reading.request import Request, request
 from penstock.formats.state import FileState
 
 # Codes of errors that are of a dataset, or of the part of the disk that it lies on.

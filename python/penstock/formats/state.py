@@ -21,10 +21,10 @@ from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, 
 from penstock.formats.pending import Pending
 from penstock.formats.reading.decoding import check_choice
 from penstock.formats.reading.execution import Execution, Job
-from penstock.formats.reading.job import Request, read_job, table_of, user_shape
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.ranges import stored_extents
+from penstock.formats.reading.plan import stored_extents
 from penstock.formats.reading.record import Record
+from penstock.formats.reading.request import Request, read_job, table_of, user_shape
 from penstock.formats.reading.source import Opened, Source
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import appended, check_kind, value_of, write_job
@@ -113,7 +113,7 @@ class FileState:
 
     def extents(self, wanted: Request) -> list[Extent]:
         with self._source.metadata() as source:
-            return stored_extents(wanted, table_of(source, wanted))
+            return stored_extents(wanted.info, wanted.stored, table_of(source, wanted))
 
     # -- reading
 
@@ -131,10 +131,10 @@ class FileState:
         if self.writable:
             self._settle(cancel=False)  # what is being written is read back whole
         with self._source.data() as source:
-            reading = read_job(self._mover, source, requests, handle, decode)
-        if reading.job.plan.gaps and (options.get("strict") or self.context._strict):
-            raise incomplete(self.name, reading.job.plan.gaps[0])
-        return self._start(reading.job, options, lambda _: take(reading.results), background)
+            job, results = read_job(self._mover, source, requests, handle, decode)
+        if job.plan.gaps and (options.get("strict") or self.context._strict):
+            raise incomplete(self.name, job.plan.gaps[0])
+        return self._start(job, options, lambda _: take(results), background)
 
     def _start(
         self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool

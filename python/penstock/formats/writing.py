@@ -15,10 +15,10 @@ from penstock._array import c_strides
 from penstock._selection import Selection
 from penstock.formats.model import ChunkTable, DatasetInfo
 from penstock.formats.reading.execution import Job
-from penstock.formats.reading.job import Request, is_one_range, ordered_after, side_of
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.pieces import PIECE_BYTES, Side, Wanted
-from penstock.formats.reading.plan import Plan
+from penstock.formats.reading.pieces import PIECE_BYTES
+from penstock.formats.reading.plan import BatchPlan
+from penstock.formats.reading.request import Request, is_one_range, ordered_after, wanted_at
 from penstock.formats.reading.target import Target, target_of
 
 
@@ -55,7 +55,7 @@ def write_job(
     mover: Mover, requests: Sequence[Request], tables: Sequence[ChunkTable], stream: int | None = None
 ) -> Job:
     """The job that writes `out` of each request to its dataset, where the tables say."""
-    plan, targets = Plan(writes=True), []
+    plan, targets = BatchPlan(writes=True), []
     numbers: dict[int, int] = {}  # of targets, by memory: parts of one buffer go in one transfer
     for request, table in zip(requests, tables, strict=True):
         value = _checked(mover, request, value_of(request.out, stream))
@@ -68,9 +68,9 @@ def write_job(
         number = numbers.setdefault(id(value.memory), len(targets))
         targets += [value] if number == len(targets) else []
         if straight:
-            plan.add_line(one.info, table, Side(number, value.base, ()))
+            plan.add_line(one.info, table, number, value.base)
         else:
-            plan.add(Wanted(one.info, one.stored, side_of(one, value, number)), table)
+            plan.add(wanted_at(one, value, number), table)
     return Job(plan, targets, stream=ordered_after(stream, True))
 
 

@@ -14,7 +14,7 @@ from penstock.calibration.workspace import NotPossible, make_cold
 from penstock.formats.dataset import Dataset
 from penstock.formats.model import DatasetInfo
 from penstock.formats.pending import Pending
-from penstock.formats.reading.job import request
+from penstock.formats.reading.request import request
 from penstock_bench.h5bench.benchmark import RULE, Benchmark, Result, Row, abandoned_on_error, piece, written_by
 from penstock_bench.h5bench.data import COMPOUND, FIELDS, Checker, Particles, interleave, separate
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import penstock
 from penstock import Array, Error
 from penstock.formats.pending import Pending
-from penstock.formats.reading.job import request
+from penstock.formats.reading.request import request
 from penstock_bench.h5bench.benchmark import (
     RULE,
     Benchmark,

@@ -18,9 +18,9 @@ from penstock._dtype import DType
 from penstock._selection import select
 from penstock._shared import shared_context
 from penstock.formats.model import ZLIB, ChunkTable, DatasetInfo, Recipe
-from penstock.formats.reading import batches, decoding, nvcomp_library, packed, unpacking
-from penstock.formats.reading.pieces import Side, Wanted
-from penstock.formats.reading.plan import Plan
+from penstock.formats.reading import decoding, nvcomp_library, plan as plans, unpacking
+from penstock.formats.reading.pieces import Wanted
+from penstock.formats.reading.plan import BatchPlan
 
 pytest.importorskip("h5py")
 
@@ -35,8 +35,8 @@ def opened(path: Path, **options: Any) -> penstock.DataFile:
 def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches as usual, and of one chunk or a few."""
     if request.param == "small":
-        monkeypatch.setattr(packed, "DECODED_BYTES", 10_000)
-        monkeypatch.setattr(packed, "BATCH_FILES", 2)
+        monkeypatch.setattr(plans, "DECODED_BYTES", 10_000)
+        monkeypatch.setattr(plans, "BATCH_FILES", 2)
 
 
 # -- the whole way
@@ -291,23 +291,23 @@ def test_the_choice_is_made_chunk_by_chunk() -> None:
 # -- framing, batches
 
 
-def planned(table: ChunkTable, **changes: Any) -> Plan:
-    plan, selection = Plan(), select((30,), slice(None))
+def planned(table: ChunkTable, **changes: Any) -> BatchPlan:
+    plan, selection = BatchPlan(), select((30,), slice(None))
     choice = decoding.Choice(np.ones(len(table.bytes), bool))
-    plan.add(Wanted(info_of(**changes), selection, Side(0, 0, (4,))), table, choice)
+    plan.add(Wanted(info_of(**changes), selection, 0, 0, (4,)), table, choice)
     return plan
 
 
 def test_framing_is_cut_off_and_near_streams_are_one_range() -> None:
     plan = planned(table_of([50, 60, 70]))
-    assert plan.packed_chunks[0].offset.tolist() == [2, 1002, 2002]
-    assert plan.packed_chunks[0].bytes.tolist() == [48, 58, 68]
-    assert plan.packed_chunks[0].stream_bytes.tolist() == [44, 54, 64]
+    assert plan.packed[0].offset.tolist() == [2, 1002, 2002]
+    assert plan.packed[0].sizes.tolist() == [48, 58, 68]
+    assert plan.packed[0].stream_bytes.tolist() == [44, 54, 64]
     (batch,) = plan.batches()
     assert batch.staged[:, [1, 3]].tolist() == [[2, 2068]]
-    assert (batch.unpacks[0].streams - batch.staged[0, 2]).tolist() == [0, 1000, 2000]
+    assert (batch.unpacks[0][1] - batch.staged[0, 2]).tolist() == [0, 1000, 2000]
     assert plan.total_bytes == 48 + 58 + 68
-    assert batches.SCRATCH_BYTES >= batch.scratch_bytes >= 2068
+    assert plans.SCRATCH_BYTES >= batch.scratch_bytes >= 2068
 
 
 def test_a_chunk_shorter_than_its_framing_is_damaged() -> None:
@@ -317,9 +317,9 @@ def test_a_chunk_shorter_than_its_framing_is_damaged() -> None:
 
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(table_of([50, 60, 70]))
-    assert [len(batch.unpacks[0].streams) for batch in plan.batches(80)] == [2, 1]
+    assert [len(batch.unpacks[0][1]) for batch in plan.batches(80)] == [2, 1]
     assert len(list(plan.batches(1))) == 3
-    monkeypatch.setattr(packed, "BATCH_CHUNKS", 2)
+    monkeypatch.setattr(plans, "BATCH_CHUNKS", 2)
     assert len(list(plan.batches(1000))) == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 import penstock
 from penstock import _core
 from penstock._shared import shared_context
-from penstock.formats.reading import nvcomp, packed
+from penstock.formats.reading import nvcomp, plan
 from penstock.formats.reading.nvcomp_library import library
 
 pytestmark = [
@@ -67,7 +67,7 @@ def test_chunks_that_are_not_stored_are_filled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("decoded_bytes", [10_000, 1 << 30])
 def test_many_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoded_bytes: int) -> None:
-    monkeypatch.setattr(packed, "DECODED_BYTES", decoded_bytes)
+    monkeypatch.setattr(plan, "DECODED_BYTES", decoded_bytes)
     kit.check_many(opened, tmp_path / "x.h5")
 
 

@@ -15,9 +15,9 @@ from penstock._dtype import DType
 from penstock._error import Error
 from penstock._selection import select
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
-from penstock.formats.reading import batches, pieces, plan
-from penstock.formats.reading.pieces import Side, Wanted
-from penstock.formats.reading.plan import Plan
+from penstock.formats.reading import pieces, plan
+from penstock.formats.reading.pieces import Wanted
+from penstock.formats.reading.plan import BatchPlan
 from penstock.formats.simple.single import extent_table
 
 
@@ -30,16 +30,16 @@ def shrink(monkeypatch: pytest.MonkeyPatch) -> Any:
             (pieces, "GAP_BYTES", [0, 3, 16, 4096]),
             (pieces, "DIRECT_BYTES", [1, 16, 100, 1 << 18]),
             (pieces, "PIECE_BYTES", [16, 48, 200, 1 << 26]),
-            (batches, "SCRATCH_BYTES", [64, 256, 1 << 27]),
-            (batches, "BATCH_PIECES", [1, 3, 1000]),
-            (batches, "BATCH_FILES", [1, 256]),
-            (batches, "PAGED_BYTES", [8, 32 << 10]),
+            (plan, "SCRATCH_BYTES", [64, 256, 1 << 27]),
+            (plan, "BATCH_PIECES", [1, 3, 1000]),
+            (plan, "BATCH_FILES", [1, 256]),
+            (plan, "PAGED_BYTES", [8, 32 << 10]),
             (plan, "DECODE_BYTES", [16, 100, 1 << 26]),
         ):
             value = chance.choice(values)
             monkeypatch.setattr(module, name, value)
-            if hasattr(batches, name):
-                monkeypatch.setattr(batches, name, value)
+            if hasattr(plan, name):
+                monkeypatch.setattr(plan, name, value)
 
     return shrink
 
@@ -69,9 +69,9 @@ def test_reads_bring_what_numpy_selects(seed: int, shrink: Any) -> None:
         stored = rig.stored_at_random(chance)
         info, index = stored.info, index_at_random(chance, stored.info.shape)
         selection, base = select(info.shape, index), chance.choice([0, 8])
-        made = Plan()
-        side = Side(0, base, c_strides(selection.counts, info.dtype.itemsize))
-        made.add(Wanted(info, selection, side), stored.table)
+        made = BatchPlan()
+        strides = c_strides(selection.counts, info.dtype.itemsize)
+        made.add(Wanted(info, selection, 0, base, strides), stored.table)
         memory = np.zeros(base + selection.size * info.dtype.itemsize, np.uint8)
         rig.read(made, stored, memory)
         expected = swapped(np.ascontiguousarray(stored.content[index]), info.dtype)
@@ -88,20 +88,20 @@ def test_writes_put_each_byte_where_a_reader_finds_it(seed: int, shrink: Any) ->
         table = replace(stored.table, encoded=np.zeros(len(stored.table.bytes), bool))
         index = index_at_random(chance, info.shape) if chance.random() < 0.5 else (...,)
         selection = select(info.shape, index)
-        made = Plan(writes=True)
-        side = Side(0, 0, c_strides(selection.counts, info.dtype.itemsize))
+        made = BatchPlan(writes=True)
+        strides = c_strides(selection.counts, info.dtype.itemsize)
         memory = np.frombuffer(chance.randbytes(selection.size * info.dtype.itemsize), np.uint8).copy()
         before = memory.copy()
         try:
-            made.add(Wanted(info, selection, side), table)
+            made.add(Wanted(info, selection, 0, 0, strides), table)
         except Error as error:
             assert "no place in the file" in str(error)  # a chunk that was not stored
             continue
         files = {name: file.copy() for name, file in stored.files.items()}
         rig.write(made, memory, files)
         assert np.array_equal(memory, before)
-        back, again = np.zeros_like(memory), Plan()
-        again.add(Wanted(info, selection, side), table)
+        back, again = np.zeros_like(memory), BatchPlan()
+        again.add(Wanted(info, selection, 0, 0, strides), table)
         rig.read(again, replace(stored, files=files), back)
         assert np.array_equal(back, memory), one
 
@@ -111,9 +111,9 @@ def contiguous(shape: tuple[int, ...], dtype: str, offset: int = 4096) -> tuple[
     return info, extent_table("a", len(shape), offset, int(np.prod(shape)) * info.dtype.itemsize)
 
 
-def planned(info: DatasetInfo, table: ChunkTable, index: Any) -> Plan:
-    selection, made = select(info.shape, index), Plan()
-    made.add(Wanted(info, selection, Side(0, 0, c_strides(selection.counts, info.dtype.itemsize))), table)
+def planned(info: DatasetInfo, table: ChunkTable, index: Any) -> BatchPlan:
+    selection, made = select(info.shape, index), BatchPlan()
+    made.add(Wanted(info, selection, 0, 0, c_strides(selection.counts, info.dtype.itemsize)), table)
     return made
 
 
@@ -129,7 +129,7 @@ def test_a_column_is_fetched_in_ranges_that_fit_scratch_and_gathered() -> None:
     info, table = contiguous((50_000_000, 3), "float32")
     made = planned(info, table, (slice(None), 1))
     found = list(made.batches())
-    assert all(batch.scratch_bytes <= 1.25 * batches.SCRATCH_BYTES for batch in found)
+    assert all(batch.scratch_bytes <= 1.25 * plan.SCRATCH_BYTES for batch in found)
     assert sum(batch.bytes for batch in found) < 600_000_000
     assert sum(batch.ranges for batch in found) < 20
 
@@ -173,7 +173,7 @@ def test_a_million_ranges_come_in_bounded_batches() -> None:
     info, table = contiguous((1_000_000, 4096), "float32")
     made = planned(info, table, (slice(None), 0))
     found = list(made.batches())
-    assert max(batch.ranges for batch in found) <= batches.BATCH_PIECES
+    assert max(batch.ranges for batch in found) <= plan.BATCH_PIECES
     assert sum(batch.bytes for batch in found) == 4_000_000
 
 
@@ -206,7 +206,7 @@ def test_compressed_datasets_are_decoded_in_slabs_that_end_where_chunks_do() -> 
     assert max(decode.bytes for decode in made.decodes) <= plan.DECODE_BYTES
     assert sum(decode.bytes for decode in made.decodes) == 400_000_000
     assert all(decode.box.start[0] % 30 == 0 for decode in made.decodes)
-    assert not made.groups
+    assert not made.pieces
 
 
 def test_a_chunk_shorter_than_its_shape_is_damage() -> None:

@@ -17,7 +17,7 @@ from penstock._shared import shared_context
 from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
 from penstock.formats.model import ChunkTable, DatasetInfo
-from penstock.formats.reading.plan import Plan
+from penstock.formats.reading.plan import BatchPlan
 from penstock.formats.reading.source import Opened
 from penstock.formats.state import FileState
 
@@ -90,7 +90,7 @@ def stored_at_random(chance: random.Random) -> Stored:
     )
 
 
-def read(plan: Plan, stored: Stored, memory: np.ndarray) -> None:
+def read(plan: BatchPlan, stored: Stored, memory: np.ndarray) -> None:
     """Executes a plan of reads; asserts what a plan promises of its batches."""
     for fill in plan.fills:
         fill_boxes(memory, fill.table, fill.item)
@@ -112,7 +112,7 @@ def read(plan: Plan, stored: Stored, memory: np.ndarray) -> None:
         copy_boxes(memory, box.reshape(-1), decode.table, decode.item_bytes, decode.swap_bytes)
 
 
-def write(plan: Plan, memory: np.ndarray, files: dict[str, np.ndarray]) -> None:
+def write(plan: BatchPlan, memory: np.ndarray, files: dict[str, np.ndarray]) -> None:
     """Executes a plan of writes; asserts that no byte of a file is written twice."""
     written = {name: np.zeros(len(file), int) for name, file in files.items()}
     for batch in plan.batches():

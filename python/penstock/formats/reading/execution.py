@@ -27,9 +27,8 @@ from penstock._open_files import Full, Lease, Use
 from penstock.formats import pending
 from penstock.formats.pending import HostWork, Steps
 from penstock.formats.reading.aside import Aside
-from penstock.formats.reading.batches import Batch
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.plan import Decode, Plan
+from penstock.formats.reading.plan import Batch, BatchPlan, Decode
 from penstock.formats.reading.record import Counts, outcome_of
 from penstock.formats.reading.target import Target
 from penstock.formats.reading.unpacking import unpack
@@ -39,7 +38,7 @@ from penstock.formats.reading.unpacking import unpack
 class Job:
     """A plan and its memories, by number of target."""
 
-    plan: Plan
+    plan: BatchPlan
     targets: Sequence[Target]
     options: dict[str, Any] = field(default_factory=dict)
     stream: int | None = None  # work queued there comes first
@@ -110,12 +109,12 @@ class Execution:
 
     def _move(self) -> Steps:
         for fill in self._plan.fills:
-            memory = self._job.targets[fill.target].memory
+            memory = self._job.targets[fill.target].memory  # type: ignore[index]  - those of a plan have one
             _core.fill_boxes(self._mover.raw, memory, fill.table, fill.item)
             self._counts.filled_bytes += int(fill.table[0, 1 : 1 + (fill.table.shape[1] - 1) // 2].prod()) * len(
                 fill.item
             )
-        coming = self._plan.batches(self._mover.decoded_bytes if self._plan.packed_chunks else 0)
+        coming = self._plan.batches(self._mover.decoded_bytes if self._plan.packed else 0)
         batch = next(coming, None)
         while batch is not None:
             if len(self._under_way) == 2:

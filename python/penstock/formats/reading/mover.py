@@ -12,8 +12,7 @@ from penstock import _core
 from penstock._api import Context
 from penstock._open_files import OpenFiles
 from penstock.formats.model import HostDecoder
-from penstock.formats.reading import nvcomp, packed
-from penstock.formats.reading.batches import SCRATCH_BYTES
+from penstock.formats.reading import nvcomp, plan
 from penstock.formats.reading.decoding import DeviceDecoder
 
 _SCRATCH_UNIT = 1 << 20
@@ -57,7 +56,7 @@ class Mover:
     @property
     def decoded_bytes(self) -> int:
         """That one batch may decode to on this device."""
-        return min(packed.DECODED_BYTES, int(self.raw.device_info["total_bytes"]) // _DECODED_SHARE)
+        return min(plan.DECODED_BYTES, int(self.raw.device_info["total_bytes"]) // _DECODED_SHARE)
 
     def take_scratch(self, bytes: int) -> _core.Buffer:
         with self._lock:
@@ -72,7 +71,7 @@ class Mover:
         """Kept for the next batch, the larger ones, up to what two batches need."""
         with self._lock:
             kept = sorted([*self._scratch, buffer], key=lambda one: -one.bytes)
-            self._scratch = [one for one in kept if one.bytes <= 2 * SCRATCH_BYTES][:2]
+            self._scratch = [one for one in kept if one.bytes <= 2 * plan.SCRATCH_BYTES][:2]
 
     def close(self) -> None:
         with self._lock:

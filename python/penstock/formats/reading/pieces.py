@@ -1,8 +1,10 @@
-"""From chunks and a selection to pieces: which runs of bytes of which file are wanted, and where they go in memory.
+"""From chunks and a selection to columns: which runs of bytes of which file are wanted, and where they go in memory.
 
-Pure, and vectorised over chunks: a group is all chunks that lie alike (same counts, same strides), so a million chunks
-are a few groups of NumPy columns. What must stay true: the pieces of all groups name each selected element of the
-chunks once; the runs of one piece are in file order; nothing outside the chunks' stored bytes is named.
+Pure, and vectorised over chunks: chunks that lie alike (same counts, same strides) are one Pieces, so a million chunks
+are a few rows of NumPy columns. What must stay true: the pieces together name each selected element of the chunks once;
+the runs of one piece are in file order; nothing outside the chunks' stored bytes is named. Chunks that the device
+decodes are Packed: of them only the stream is read, and the checksum behind it, however little is selected; boxes take
+from a decoded chunk what the selection holds of it, once.
 
 A piece is one range of a file (`span_bytes`). In it lie the elements of the dimensions `inner`; over the dimensions
 `outer` the piece repeats. A direct piece is one dense run of the file that is one dense run of memory too.
@@ -18,7 +20,7 @@ import numpy as np
 
 from penstock._error import Error
 from penstock._selection import Selection
-from penstock.formats.model import ChunkTable, DatasetInfo
+from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
 
 GAP_BYTES = 4096  # of unwanted bytes that are read rather than skipped: a page comes from storage as a whole
 DIRECT_BYTES = 256 << 10  # a run this long goes straight to its place, even if scratch would save requests
@@ -33,25 +35,20 @@ class Axis(NamedTuple):
     memory_stride: int
 
 
-class Side(NamedTuple):
-    """Where the elements of a selection lie in memory: `strides` (bytes) of its dimensions, dropped ones included."""
-
-    target: int  # number of the memory, when there are several
-    base: int  # byte offset of the first selected element
-    strides: tuple[int, ...]
-
-
 class Wanted(NamedTuple):
-    """A selection of a dataset and its place in memory, dimensions as stored."""
+    """A selection of a dataset, dimensions as stored, and where its elements lie in memory."""
 
     info: DatasetInfo
     selection: Selection
-    side: Side
+    target: int  # number of the memory, when there are several
+    base: int  # byte offset of the first selected element
+    strides: tuple[int, ...]  # bytes, of the dimensions of the selection, dropped ones included
 
 
 @dataclass(frozen=True)
-class Group:
-    """Pieces that lie alike. Columns: one row a chunk, of its first element in this group."""
+class Pieces:
+    """Pieces that lie alike. Columns: one row a chunk, of its first element; or one row a piece, when `sizes` are
+    there, which replace `span_bytes`: then there are no `outer` dimensions."""
 
     target: int
     item_bytes: int
@@ -64,20 +61,74 @@ class Group:
     span_bytes: int
     direct: bool
     padding: bytes | None = None  # what the rest of the span is filled with before it is written (one element)
-    sizes: np.ndarray | None = None  # int64 [n], instead of span_bytes: direct pieces of any length, without `outer`
+    sizes: np.ndarray | None = None  # int64 [n]
 
     @property
-    def pieces_a_row(self) -> int:
-        return math.prod(axis.count for axis in self.outer)
+    def count(self) -> int:
+        return len(self.offset) * math.prod(axis.count for axis in self.outer)
 
     @property
-    def pieces(self) -> int:
-        return len(self.offset) * self.pieces_a_row
+    def scratch_bytes(self) -> int:
+        """That each piece takes of scratch; near direct pieces are taken there later, and are small."""
+        return 0 if self.direct else self.span_bytes
 
     @property
-    def bytes(self) -> int:
+    def total_bytes(self) -> int:
         """Bytes of the file ranges."""
-        return self.pieces * self.span_bytes if self.sizes is None else int(self.sizes.sum())
+        return self.count * self.span_bytes if self.sizes is None else int(self.sizes.sum())
+
+    def part(self, start: int, stop: int) -> Pieces:
+        """Pieces [start, stop), one row each."""
+        if not self.outer:
+            rows = slice(start, stop)
+            sizes = np.full(max(0, stop - start), self.span_bytes) if self.sizes is None else self.sizes[rows]
+            return self._listed(self.file[rows], self.offset[rows], self.memory[rows], sizes)
+        row, rest = np.divmod(np.arange(start, stop, dtype=np.int64), self.count // len(self.offset))
+        offset, memory = self.offset[row], self.memory[row]
+        for axis in reversed(self.outer):
+            rest, position = np.divmod(rest, axis.count)
+            offset += position * axis.file_stride
+            memory += position * axis.memory_stride
+        return self._listed(self.file[row], offset, memory, np.full(len(row), self.span_bytes))
+
+    def _listed(self, file: np.ndarray, offset: np.ndarray, memory: np.ndarray, sizes: np.ndarray) -> Pieces:
+        return replace(self, file=file, offset=offset, memory=memory, sizes=sizes, outer=())
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Chunks of one dataset that the device decodes. Columns: one row a chunk."""
+
+    dataset: str
+    recipe: Recipe
+    chunk_bytes: int  # decoded
+    target: int
+    item_bytes: int
+    swap_bytes: int
+    file: np.ndarray  # int64 [n]
+    offset: np.ndarray  # int64 [n], of the stream in the file
+    sizes: np.ndarray  # int64 [n], of the stream and what follows it
+    origin: np.ndarray  # int64 [n, ndim], for messages
+    boxes: np.ndarray  # int64 [n, 2 + 3 ndim], as _core.copy_boxes takes them; sources count from the decoded chunk
+
+    @property
+    def count(self) -> int:
+        return len(self.offset)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """That a batch counts for each: what it decodes to."""
+        return self.chunk_bytes
+
+    @property
+    def stream_bytes(self) -> np.ndarray:
+        """int64 [n]."""
+        return self.sizes - self.recipe.trailer_bytes
+
+    def part(self, start: int, stop: int) -> Packed:
+        columns = (self.file, self.offset, self.sizes, self.origin, self.boxes)
+        file, offset, sizes, origin, boxes = (column[start:stop] for column in columns)
+        return replace(self, file=file, offset=offset, sizes=sizes, origin=origin, boxes=boxes)
 
 
 @dataclass(frozen=True)
@@ -118,30 +169,31 @@ def ascending(selection: Selection) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return low, np.abs(np.array(selection.steps, np.int64)), np.array(selection.counts, np.int64)
 
 
-def memory_offset(selection: Selection, side: Side, at: np.ndarray) -> np.ndarray:
+def memory_offset(wanted: Wanted, at: np.ndarray) -> np.ndarray:
     """Byte offsets of elements, from their ascending positions in the selection (int64 [n, ndim])."""
-    offset = np.full(len(at), side.base, np.int64)
-    for axis, (stride, step, count) in enumerate(zip(side.strides, selection.steps, selection.counts, strict=True)):
+    offset = np.full(len(at), wanted.base, np.int64)
+    steps, counts = wanted.selection.steps, wanted.selection.counts
+    for axis, (stride, step, count) in enumerate(zip(wanted.strides, steps, counts, strict=True)):
         position = at[:, axis] if step > 0 else count - 1 - at[:, axis]
         offset += position * stride
     return offset
 
 
-def memory_strides(selection: Selection, side: Side) -> tuple[int, ...]:
+def memory_strides(wanted: Wanted) -> tuple[int, ...]:
     """Bytes from one ascending position to the next."""
-    return tuple(s if step > 0 else -s for s, step in zip(side.strides, selection.steps, strict=True))
+    return tuple(s if step > 0 else -s for s, step in zip(wanted.strides, wanted.selection.steps, strict=True))
 
 
-def group_of_one(wanted: Wanted, table: ChunkTable, file: int, writes: bool = False) -> list[Group]:
-    """The same for a dataset that is one chunk, in plain numbers: small reads are quick, and most datasets are so."""
-    info, selection, side = wanted
+def of_one_chunk(wanted: Wanted, table: ChunkTable, file: int, writes: bool = False) -> list[Pieces]:
+    """Pieces of a dataset that is one chunk, in plain numbers: small reads are quick, and most datasets are so."""
+    info, selection, target, base, strides = wanted
     item, needed = info.dtype.itemsize, math.prod(info.shape) * info.dtype.itemsize
     if int(table.bytes[0]) < needed:
         raise _short(info, table, 0)
-    offset, memory, axes, stride = int(table.offset_bytes[0]), side.base, [], item
+    offset, memory, axes, stride = int(table.offset_bytes[0]), base, [], item
     for axis in range(info.ndim - 1, -1, -1):
         first, count, step = selection.first[axis], selection.counts[axis], selection.steps[axis]
-        near, low = side.strides[axis], min(first, first + (count - 1) * step)
+        near, low = strides[axis], min(first, first + (count - 1) * step)
         offset += low * stride
         if step < 0:
             memory += (count - 1) * near
@@ -149,30 +201,30 @@ def group_of_one(wanted: Wanted, table: ChunkTable, file: int, writes: bool = Fa
             axes.append(Axis(count, stride * abs(step), near if step > 0 else -near))
         stride *= info.shape[axis]
     columns = (np.array([number], np.int64) for number in (file, offset, memory))
-    whole = Group(side.target, item, info.dtype.swap_bytes, *columns, (), tuple(reversed(axes)), 0, False)
+    whole = Pieces(target, item, info.dtype.swap_bytes, *columns, (), tuple(reversed(axes)), 0, False)
     return _divide(whole, writes)
 
 
-def group_of_lines(lines: list[tuple[int, int, int, int]], target: int, swap_bytes: int) -> Group:
+def of_lines(lines: list[tuple[int, int, int, int]], target: int, swap_bytes: int) -> Pieces:
     """Whole datasets that are one range each: (file, file offset, memory offset, bytes)."""
     file, offset, memory, sizes = np.array(lines, np.int64).T
-    return Group(target, swap_bytes or 1, swap_bytes, file, offset, memory, (), (), 0, True, sizes=sizes)
+    return Pieces(target, swap_bytes or 1, swap_bytes, file, offset, memory, (), (), 0, True, sizes=sizes)
 
 
-def groups_of(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = False) -> list[Group]:
+def of_chunks(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = False) -> list[Pieces]:
     """The pieces of chunks that are stored as they are (not encoded)."""
-    info, selection, side = wanted
+    info, selection = wanted.info, wanted.selection
     if len(part.rows) == 0:
         return []
     item, steps = info.dtype.itemsize, np.abs(np.array(selection.steps, np.int64))
     strides = c_strides(part.extents, item)
     _check_bytes(info, table, part, item)
     offset = np.asarray(table.offset_bytes, np.int64)[part.rows] + (part.inside * strides).sum(axis=1)
-    memory = memory_offset(selection, side, part.at)
+    memory = memory_offset(wanted, part.at)
     file = np.asarray(table.file_index, np.int64)[part.rows]
-    turned = memory_strides(selection, side)
-    groups = []
-    for rows in _alike(np.hstack([part.counts, part.valid, strides])):
+    turned = memory_strides(wanted)
+    found = []
+    for rows in alike(np.hstack([part.counts, part.valid, strides])):
         one = rows[0]
         axes = tuple(
             Axis(int(n), int(far), near)
@@ -180,14 +232,57 @@ def groups_of(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = Fals
             if n > 1
         )
         place = (file[rows], offset[rows], memory[rows])
-        whole = Group(side.target, item, info.dtype.swap_bytes, *place, (), axes, 0, False)
+        whole = Pieces(wanted.target, item, info.dtype.swap_bytes, *place, (), axes, 0, False)
         chunk_bytes = int(part.extents[one].prod()) * item
         covered = (part.counts[one] == part.valid[one]).all()  # the rest of the chunk is padding
         if writes and covered and part.counts[one].prod() * item < chunk_bytes <= PIECE_BYTES:
-            groups.append(replace(whole, span_bytes=chunk_bytes, padding=info.fill or bytes(item)))
+            found.append(replace(whole, span_bytes=chunk_bytes, padding=info.fill or bytes(item)))
         else:
-            groups += _divide(whole, writes)
-    return groups
+            found += _divide(whole, writes)
+    return found
+
+
+def packed_of(wanted: Wanted, table: ChunkTable, part: Part) -> Packed:
+    """`part`: chunks that the recipe of the dataset fits. `file` numbers are those of the table."""
+    info = wanted.info
+    recipe, item = info.recipe, info.dtype.itemsize
+    assert isinstance(recipe, Recipe)
+    stored = np.asarray(table.bytes, np.int64)[part.rows]
+    framing = max(recipe.header_bytes + recipe.trailer_bytes, recipe.check_at)
+    if (stored <= framing).any():
+        raise _no_stream(info, table, int(part.rows[int(np.argmax(stored <= framing))]), framing)
+    steps = np.abs(np.array(wanted.selection.steps, np.int64))
+    strides = c_strides(part.extents, item)
+    boxes = np.empty((len(stored), 2 + 3 * info.ndim), np.int64)
+    near, far, ndim = memory_strides(wanted), strides * steps, info.ndim
+    boxes[:, 0] = memory_offset(wanted, part.at)
+    boxes[:, 1] = (part.inside * strides).sum(axis=1)
+    boxes[:, 2 : 2 + ndim], boxes[:, 2 + ndim : 2 + 2 * ndim], boxes[:, 2 + 2 * ndim :] = part.counts, near, far
+    return Packed(
+        dataset=info.name,
+        recipe=recipe,
+        chunk_bytes=info.chunk_bytes,
+        target=wanted.target,
+        item_bytes=item,
+        swap_bytes=info.dtype.swap_bytes,
+        file=np.asarray(table.file_index, np.int64)[part.rows],
+        offset=np.asarray(table.offset_bytes, np.int64)[part.rows] + recipe.header_bytes,
+        sizes=stored - recipe.header_bytes,
+        origin=np.asarray(table.origin, np.int64)[part.rows],
+        boxes=boxes,
+    )
+
+
+def _no_stream(info: DatasetInfo, table: ChunkTable, row: int, framing: int) -> Error:
+    return Error(
+        code="damaged",
+        operation=f"decode dataset {info.name!r} of",
+        file=table.files[int(table.file_index[row])],
+        offset_bytes=int(table.offset_bytes[row]),
+        length_bytes=int(table.bytes[row]),
+        cause=f"its chunk at {np.asarray(table.origin)[row].tolist()} is too short: its framing alone takes {framing}",
+        advice="the file was cut short or is damaged: write it again",
+    )
 
 
 def _check_bytes(info: DatasetInfo, table: ChunkTable, part: Part, item: int) -> None:
@@ -215,8 +310,8 @@ def c_strides(extents: np.ndarray, item: int) -> np.ndarray:
     return strides
 
 
-def _alike(keys: np.ndarray) -> list[np.ndarray]:
-    """Row numbers of equal rows, group by group, each in order."""
+def alike(keys: np.ndarray) -> list[np.ndarray]:
+    """Row numbers of equal rows, kind by kind, each in order."""
     if keys.shape[1] == 0 or (keys == keys[0]).all():
         return [np.arange(len(keys))]
     _, kind = np.unique(keys, axis=0, return_inverse=True)
@@ -225,8 +320,8 @@ def _alike(keys: np.ndarray) -> list[np.ndarray]:
     return np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
 
 
-def _divide(whole: Group, writes: bool) -> list[Group]:
-    """Decides which dimensions are inside a piece; may split a group so that pieces fit scratch."""
+def _divide(whole: Pieces, writes: bool) -> list[Pieces]:
+    """Decides which dimensions are inside a piece; may split them so that pieces fit scratch."""
     axes = whole.inner
     run = whole.item_bytes
     dense = len(axes)
@@ -242,30 +337,30 @@ def _divide(whole: Group, writes: bool) -> list[Group]:
     return [each for block in _split(whole, first, span) for each in _divide_block(block, writes)]
 
 
-def _span(group: Group, gap: int) -> tuple[int, int]:
+def _span(pieces: Pieces, gap: int) -> tuple[int, int]:
     """(bytes, first dimension inside) of the longest range in which no hole is wider than `gap`."""
-    span, first = group.item_bytes, len(group.inner)
-    while first and group.inner[first - 1].file_stride - span <= gap:
+    span, first = pieces.item_bytes, len(pieces.inner)
+    while first and pieces.inner[first - 1].file_stride - span <= gap:
         first -= 1
-        span += (group.inner[first].count - 1) * group.inner[first].file_stride
+        span += (pieces.inner[first].count - 1) * pieces.inner[first].file_stride
     return span, first
 
 
-def _split(group: Group, first: int, span: int) -> list[Group]:
+def _split(pieces: Pieces, first: int, span: int) -> list[Pieces]:
     """Cuts the outermost dimension inside the span into blocks of at most PIECE_BYTES: whole blocks, and the rest."""
-    axis, axes = group.inner[first], group.inner
+    axis, axes = pieces.inner[first], pieces.inner
     within = span - (axis.count - 1) * axis.file_stride
     block = 1 if within > PIECE_BYTES else 1 + (PIECE_BYTES - within) // axis.file_stride
     blocks, rest = divmod(axis.count, block)
     whole = Axis(blocks, axis.file_stride * block, axis.memory_stride * block)
     cut = axis._replace(count=block)
-    parts = [replace(group, outer=(*axes[:first], whole), inner=(*_real(cut), *axes[first + 1 :]))]
+    parts = [replace(pieces, outer=(*axes[:first], whole), inner=(*_real(cut), *axes[first + 1 :]))]
     if rest:
         parts.append(
             replace(
-                group,
-                offset=group.offset + blocks * whole.file_stride,
-                memory=group.memory + blocks * whole.memory_stride,
+                pieces,
+                offset=pieces.offset + blocks * whole.file_stride,
+                memory=pieces.memory + blocks * whole.memory_stride,
                 outer=axes[:first],
                 inner=(*_real(axis._replace(count=rest)), *axes[first + 1 :]),
             )
@@ -273,7 +368,7 @@ def _split(group: Group, first: int, span: int) -> list[Group]:
     return parts
 
 
-def _divide_block(block: Group, writes: bool) -> list[Group]:
+def _divide_block(block: Pieces, writes: bool) -> list[Pieces]:
     """A block whose own span may still be too long is divided again; its outer dimensions stay."""
     divided = _divide(replace(block, outer=()), writes)
     return [replace(one, outer=(*block.outer, *one.outer)) for one in divided]

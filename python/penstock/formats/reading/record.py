@@ -19,8 +19,8 @@ from penstock._told import Evidence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.formats.reading.batches import Batch
     from penstock.formats.reading.decoding import DeviceDecoder
+    from penstock.formats.reading.plan import Batch
 
 _FOLDED = 64  # outcomes that are kept before they are summed
 _NOTES = 100

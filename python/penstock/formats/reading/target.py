@@ -3,12 +3,15 @@
 `out=` of a read and the value of a write may be a penstock Array, anything with the buffer protocol (NumPy), with
 DLPack (PyTorch, CuPy, JAX) or with `__cuda_array_interface__` (Numba). What must stay true: type, shape, order and
 device are compared before anything moves, and a difference is an error that says both sides; nothing is converted.
+Memory of several `out` of one call may touch, and must not overlap: what lands there last would win.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from penstock import _core
@@ -167,6 +170,30 @@ def _at_address(target: Target, address: int) -> Target:
     if size:
         memory.keep = target.keep  # whoever holds the memory, a transfer say, holds its owner
     return replace(target, memory=memory, base=-low)
+
+
+def check_apart(outs: Sequence[tuple[str, Target]]) -> None:
+    """ValueError names the datasets of two targets that share memory. The targets have no gaps."""
+    if len(outs) < 2:
+        return
+    spans = sorted((address_of(one), one.nbytes, name) for name, one in outs if one.nbytes)
+    for (address, size, name), (behind, _, other) in pairwise(spans):
+        if address + size > behind:
+            raise ValueError(f"out for dataset {name!r} and out for dataset {other!r} share memory from {behind:#x} on")
+
+
+def address_of(target: Target) -> int:
+    """Address of the first byte of a target that has one and can be written."""
+    memory = target.memory
+    if isinstance(memory, _core.Buffer):
+        return memory.address + target.base
+    if isinstance(memory, _core.DLPackMemory):
+        return memory.pointer + target.base
+    if isinstance(memory, ctypes.Array):
+        return ctypes.addressof(memory) + target.base
+    if hasattr(memory, "__cuda_array_interface__"):
+        return memory.__cuda_array_interface__["data"][0] + target.base
+    return ctypes.addressof(ctypes.c_ubyte.from_buffer(memory)) + target.base
 
 
 def stream_handle(stream: Any) -> int | None:

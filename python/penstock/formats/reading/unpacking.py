@@ -19,7 +19,7 @@ from penstock._error import Error
 from penstock.formats.model import Recipe
 from penstock.formats.reading.decoding import STREAM_ALIGNMENT, DeviceDecoder, Streams
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.streams import Packed, Unpack
+from penstock.formats.reading.pieces import Packed
 
 
 class _Placed(NamedTuple):
@@ -35,7 +35,7 @@ class _Placed(NamedTuple):
 def unpack(
     mover: Mover,
     files: Sequence[str],
-    unpacks: Sequence[Unpack],
+    unpacks: Sequence[tuple[Packed, np.ndarray]],
     scratch: _core.Buffer,
     memory_of: Callable[[int], Any],
 ) -> int:
@@ -60,18 +60,18 @@ def unpack(
     return sum(len(one.plain) * one.packed.chunk_bytes for one in placed)
 
 
-def _place(unpacks: Sequence[Unpack]) -> tuple[list[_Placed], int]:
+def _place(unpacks: Sequence[tuple[Packed, np.ndarray]]) -> tuple[list[_Placed], int]:
     """Places in work memory, and its size: streams, or turned chunks, and behind them decoded ones."""
-    stream_bytes = sum(int(_aligned(one.packed.stream_bytes).sum()) for one in unpacks)
-    plain_bytes = sum(len(one.streams) * _aligned(one.packed.chunk_bytes) for one in unpacks)
-    is_turned = any(one.packed.recipe.shuffle_bytes > 1 for one in unpacks)
+    stream_bytes = sum(int(_aligned(packed.stream_bytes).sum()) for packed, _ in unpacks)
+    plain_bytes = sum(packed.count * _aligned(packed.chunk_bytes) for packed, _ in unpacks)
+    is_turned = any(packed.recipe.shuffle_bytes > 1 for packed, _ in unpacks)
     first = max(stream_bytes, plain_bytes if is_turned else 0)
     placed, stream, plain = [], 0, 0
-    for one in unpacks:
-        room, each, count = _aligned(one.packed.stream_bytes), _aligned(one.packed.chunk_bytes), len(one.streams)
-        turned = plain + np.arange(count, dtype=np.int64) * each
-        placed.append(_Placed(one.packed, one.streams, stream + np.cumsum(room) - room, first + turned, turned))
-        stream, plain = stream + int(room.sum()), plain + count * each
+    for packed, scratch in unpacks:
+        room, each = _aligned(packed.stream_bytes), _aligned(packed.chunk_bytes)
+        turned = plain + np.arange(packed.count, dtype=np.int64) * each
+        placed.append(_Placed(packed, scratch, stream + np.cumsum(room) - room, first + turned, turned))
+        stream, plain = stream + int(room.sum()), plain + packed.count * each
     return placed, first + plain_bytes
 
 
@@ -124,14 +124,14 @@ def _verify(
     """Decoders look at no checksum, and promise nothing about damaged streams."""
     work, scratch = memories
     recipe = placed[0].packed.recipe
-    at = np.concatenate([one.scratch + one.packed.bytes - recipe.check_at for one in placed])
+    at = np.concatenate([one.scratch + one.packed.sizes - recipe.check_at for one in placed])
     ranges = np.concatenate(
         [np.column_stack([one.plain, np.full(len(one.plain), one.packed.chunk_bytes, np.int64)]) for one in placed]
     )
     found = np.frombuffer(_core.checksums(mover.raw, work, ranges, recipe.checksum), np.uint32)
     stored = _words(mover, scratch, at, recipe.check_order)
     starts = np.concatenate([one.scratch for one in placed])
-    sizes = np.concatenate([one.packed.bytes for one in placed])
+    sizes = np.concatenate([one.packed.sizes for one in placed])
     for row in np.flatnonzero(found != stored).tolist():
         chunk = np.empty(int(sizes[row]), np.uint8)
         mover.raw.copy_to_host(chunk, scratch.slice(int(starts[row]), len(chunk)))
@@ -195,7 +195,7 @@ def _damaged(files: Sequence[str], placed: Sequence[_Placed], row: int, fault: s
         operation=f"decode dataset {packed.dataset!r} of",
         file=files[int(packed.file[row])],
         offset_bytes=int(packed.offset[row]),
-        length_bytes=int(packed.bytes[row]),
+        length_bytes=int(packed.sizes[row]),
         cause=f"its chunk at {packed.origin[row].tolist()} is damaged: {fault}",
         advice='decode="host" asks the format\'s own library',
     )

@@ -1,13 +1,14 @@
-"""Reading datasets: from names and selections to a job for the mover, and arrays around the memory it fills.
+"""Requests: from names and selections to a plan and its memories, and arrays around the memory that is filled.
 
 What must stay true: `out` is compared with what will be read before anything moves; arrays of one call share one new
-buffer; a dataset stored in Fortran order comes as a view with its dimensions in the user's order.
+buffer, in which each is aligned for its type and none overlap; a dataset stored in Fortran order comes as a view with
+its dimensions in the user's order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from penstock import _core
@@ -15,17 +16,18 @@ from penstock._array import Array, c_strides
 from penstock._error import Error
 from penstock._selection import Selection, select
 from penstock.formats.faults import no_memory
-from penstock.formats.model import ChunkTable, Container, DatasetInfo, Writer
+from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent, Writer
 from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose
 from penstock.formats.reading.execution import Job
-from penstock.formats.reading.layout import Stored, arrange
 from penstock.formats.reading.mover import Mover
-from penstock.formats.reading.overlap import check_apart
-from penstock.formats.reading.pieces import Side, Wanted
-from penstock.formats.reading.plan import Plan
-from penstock.formats.reading.target import Target, target_of
+from penstock.formats.reading.pieces import Wanted
+from penstock.formats.reading.plan import BatchPlan
+from penstock.formats.reading.target import Target, check_apart, target_of
 
 _ANY_MEMORY = 1 << 63  # bytes
+PAGE_BYTES = 4096
+SMALL_BYTES = 64 << 10  # below this, the place in a page does not matter
+ALIGNMENT = 256  # of the first element, as GPU libraries expect of an allocation
 
 
 class Request(NamedTuple):
@@ -43,14 +45,6 @@ class Request(NamedTuple):
     @property
     def bytes(self) -> int:
         return self.selection.size * self.info.dtype.itemsize
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A job, and what its caller gets when it is done, one for each request."""
-
-    job: Job
-    results: list[Any]
 
 
 def user_shape(info: DatasetInfo) -> tuple[int, ...]:
@@ -76,9 +70,10 @@ def table_of(source: Container | Writer, wanted: Request) -> ChunkTable | None:
 
 
 def read_job(
-    mover: Mover, container: Container, requests: Sequence[Request], stream: int | None, decode: str = "auto"
-) -> Reading:
-    """The job that reads all of the requests; memory for those without `out` is allocated here."""
+    mover: Mover, container: Container | Writer, requests: Sequence[Request], stream: int | None, decode: str = "auto"
+) -> tuple[Job, list[Any]]:
+    """The job that reads all of the requests, and what its caller gets of each when it is done; memory for those
+    without `out` is allocated here."""
     tables = [table_of(container, one) for one in requests]
     wish = Wish(decode, sum(int(table.encoded.sum()) for table in tables if table is not None))
     gaps = [
@@ -92,9 +87,8 @@ def read_job(
     }
     check_apart([(requests[number].info.name, target) for number, target in outs.items()])
     fresh = [number for number, one in enumerate(requests) if one.out is None]
-    stored = [_stored(requests[number], tables[number]) for number in fresh]
-    places, size = arrange(stored)
-    plan, targets, results = Plan(gaps=gaps), [], [one.out for one in requests]
+    places, size = arrange([_stored(requests[number], tables[number]) for number in fresh])
+    plan, targets, results = BatchPlan(gaps=gaps), [], [one.out for one in requests]
     plan.part_bytes = min(plan.part_bytes, getattr(container, "part_bytes", plan.part_bytes))
     if fresh:
         if size >= _ANY_MEMORY:
@@ -107,10 +101,9 @@ def read_job(
             _add(plan, one, (tables[number], choices[number]), place)
     for number, target in outs.items():
         one = requests[number]
-        side = side_of(one, target, len(targets))
+        plan.add(wanted_at(one, target, len(targets)), tables[number], choices[number])
         targets.append(target)
-        plan.add(Wanted(one.info, one.stored, side), tables[number], choices[number])
-    return Reading(Job(plan, targets, stream=ordered_after(stream, len(fresh) < len(requests))), results)
+    return Job(plan, targets, stream=ordered_after(stream, len(fresh) < len(requests))), results
 
 
 def ordered_after(stream: int | None, foreign: bool) -> int | None:
@@ -125,13 +118,13 @@ def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable | None, wish: Wis
     return choose(info, table, wish, mover.device_decoder())
 
 
-def _add(plan: Plan, one: Request, stored: tuple[ChunkTable | None, Choice], place: int) -> None:
+def _add(plan: BatchPlan, one: Request, stored: tuple[ChunkTable | None, Choice], place: int) -> None:
     table, choice = stored
     if table is not None and is_one_range(one, table):
-        plan.add_line(one.info, table, Side(0, place, ()))
+        plan.add_line(one.info, table, 0, place)
     else:
-        side = Side(0, place, c_strides(one.stored.counts, one.info.dtype.itemsize))
-        plan.add(Wanted(one.info, one.stored, side), table, choice)
+        strides = c_strides(one.stored.counts, one.info.dtype.itemsize)
+        plan.add(Wanted(one.info, one.stored, 0, place, strides), table, choice)
 
 
 def is_one_range(one: Request, table: ChunkTable) -> bool:
@@ -142,11 +135,37 @@ def is_one_range(one: Request, table: ChunkTable) -> bool:
     return selection.counts == user_shape(info) and all(step > 0 for step in selection.steps)
 
 
-def _stored(one: Request, table: ChunkTable | None) -> Stored:
+def _stored(one: Request, table: ChunkTable | None) -> tuple[Extent, int]:
+    """Where it lies, in no file ("") unless it is one range of one; and the alignment that its type needs."""
     word = one.info.dtype.word_bytes if one.info.dtype.kind != "V" else 16
     if table is None or not is_one_range(one, table):
-        return Stored("", 0, one.bytes, word)
-    return Stored(table.files[int(table.file_index[0])], int(table.offset_bytes[0]), one.bytes, word)
+        return Extent("", 0, one.bytes), word
+    return Extent(table.files[int(table.file_index[0])], int(table.offset_bytes[0]), one.bytes), word
+
+
+def arrange(stored: Sequence[tuple[Extent, int]]) -> tuple[list[int], int]:
+    """(byte offset of each dataset, bytes of the buffer). Datasets that follow each other in a file follow each other
+    in memory, so that a whole safetensors file is one range of one transfer; others begin at a place that copies and
+    direct I/O like."""
+    order = sorted(range(len(stored)), key=lambda number: (stored[number][0].file == "", stored[number][0]))
+    places, end, before = [0] * len(stored), 0, None
+    for number in order:
+        one, word_bytes = stored[number]
+        touches = before is not None and one.file and one[:2] == (before.file, before.offset_bytes + before.bytes)
+        if not touches or end % word_bytes:
+            end = _begin(one, end)
+        places[number] = end
+        end += one.bytes
+        before = one
+    return places, end
+
+
+def _begin(one: Extent, end: int) -> int:
+    """The next good place. A large range begins where it begins in a page of its file, if that is aligned enough."""
+    if one.bytes < SMALL_BYTES or not one.file:
+        return -(-end // ALIGNMENT) * ALIGNMENT
+    phase = one.offset_bytes % PAGE_BYTES
+    return -(-end // PAGE_BYTES) * PAGE_BYTES + (phase if phase % 64 == 0 else 0)
 
 
 def _array(one: Request, buffer: _core.Buffer, place: int) -> Array:
@@ -154,11 +173,12 @@ def _array(one: Request, buffer: _core.Buffer, place: int) -> Array:
     return array if one.info.order == "C" else array.T
 
 
-def side_of(one: Request, target: Target, number: int) -> Side:
-    """Strides of the target for all dimensions as stored; those that an index dropped get 0."""
+def wanted_at(one: Request, target: Target, number: int) -> Wanted:
+    """With the strides of the target for all dimensions as stored; those that an index dropped get 0."""
     strides = iter(target.strides)
     spread = [0 if gone else next(strides) for gone in one.selection.dropped]
-    return Side(number, target.base, tuple(spread if one.info.order == "C" else spread[::-1]))
+    strides = tuple(spread if one.info.order == "C" else spread[::-1])
+    return Wanted(one.info, one.stored, number, target.base, strides)
 
 
 def checked_out(one: Request, stream: int | None, device: str) -> Target:
