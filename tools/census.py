@@ -35,7 +35,7 @@ LINES = {
 }
 PLACES = {  # what: how it is named, its own files
     "path aio": (r"\bPathKind::aio\b|\bkAio\b|\bAio\b|\"aio\"", r"(?:^|/)aio\w*\.|_test\.|^tests/|/tests/"),
-    "format zarr": (r"\bzarr\b|\bzarr_\w+", r"zarr|^python/tests/|^docs/|_bench/|/bench/|/suites/"),
+    "format zarr": (r"\bzarr\b|\bzarr_\w+", r"zarr|^python/tests/|^tools/|^docs/|_bench/|/bench/|/suites/"),
     "suite io_size": (r"\bio_size\b|\bio-size\b", r"io_size|io-size|^python/tests/|^docs/|_test\."),
 }
 

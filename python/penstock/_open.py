@@ -28,10 +28,9 @@ if TYPE_CHECKING:
     from penstock._dtype import DType
     from penstock._options import FileOptions, NewFileOptions, ReadOptions, TransferOptions
     from penstock.formats.datafile import DataFile
-    from penstock.formats.model import Container
-    from penstock.formats.registry import Format
+    from penstock.formats.model import Container, Format
+    from penstock.formats.registry import Several
 
-    Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr"]
     Elements = str | type[Any] | np.dtype[Any] | DType
 
     class LoadOptions(ReadOptions, total=False):
@@ -64,7 +63,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         write: also for appending and for writing into existing datasets, in place.
         device: where arrays are read to: "auto" (a GPU when there is one), "host", "cuda:0", ...
         context: used instead of the one that this process keeps for the device.
-        format: hdf5, netcdf4, netcdf3, npy, safetensors, zarr or raw; found out when left out.
+        format: a name of docs/formats.md, as in "hdf5" or "raw"; found out when left out.
         dtype, shape, offset_bytes: of a raw file's elements; one extent of shape may be -1. A file of a known format is
             refused with them, unless format="raw" is given.
         durable: with write: close() returns when all is on stable storage.
@@ -85,7 +84,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     if mode is not None:
         raise TypeError(_no_mode(name, mode))
     name = _place(name, "open")
-    if dtype is None and format == "raw":
+    if dtype is None and format == registry.TOLD.name:
         raise TypeError("a raw file needs dtype=, the type of its elements")
     if dtype is None and (shape is not None or offset_bytes):
         raise TypeError("shape= and offset_bytes= are for raw files, which need dtype= too")
@@ -100,7 +99,7 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
         return registry.function(kind, "reader")(name, **raw, **options)
 
     anew = _anew(name, write, context, raw | options | {"device": device, "format": format, "decode": decode})
-    opened = Opened(name, kind.name, None if write else container, writer, reopen, durable, anew)
+    opened = Opened(name, kind, None if write else container, writer, reopen, durable, anew)
     return DataFile(FileState(opened, context or shared_context(device), decode, external))
 
 
@@ -156,11 +155,11 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
     from penstock.formats import registry
 
     named = registry.by_name(format) if format is not None else registry.by_suffix(name)
-    if "dtype" in options and format != "raw":
+    if "dtype" in options and named is not registry.TOLD:
         if format is not None:
             raise TypeError(f"dtype= and shape= are for raw files, not for format={format!r}")
         registry.need_no_format(name)
-        named = registry.FORMATS["raw"]
+        named = registry.TOLD
     if named is None or (format is None and named.shares_suffix):
         named = registry.of_file(name)
     need_file(name, named)
@@ -181,7 +180,7 @@ def need_file(name: str, format: Format) -> None:
         mode = os.stat(name).st_mode  # noqa: PTH116 - half the time of a Path's
     except OSError:
         return
-    if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and format.name == "zarr")):
+    if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and format.marks)):
         cause, number = ("it is a folder", errno.EISDIR) if stat.S_ISDIR(mode) else ("it is not a regular file", 0)
         advice, operation = "give the name of a file; a folder can only be a Zarr store", f"open as {format.name}"
         code = "not_a_regular_file"
@@ -224,7 +223,7 @@ def create(  # noqa: PLR0913 - one keyword a choice
     def reopen() -> Any:
         return registry.function(kind, "reader")(name)
 
-    opened = Opened(name, kind.name, None, writer, None if kind.name == "raw" else reopen, durable)
+    opened = Opened(name, kind, None, writer, None if kind.needs_dtype else reopen, durable)
     return DataFile(FileState(opened, context))
 
 

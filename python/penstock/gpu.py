@@ -173,10 +173,10 @@ def _place_of(source: Source) -> Place:
     from penstock.formats.simple.raw import described
     from penstock.formats.simple.single import look_at
 
-    if source.format not in (None, "raw"):
+    if source.format not in (None, registry.TOLD.name):
         raise TypeError(f"dtype= and shape= are for raw files, not for format={source.format!r}")
     for name in names:
-        need_file(name, registry.FORMATS["raw"])
+        need_file(name, registry.TOLD)
         if source.format is None:
             registry.need_no_format(name)
     all_bytes = sum(look_at(name).st_size for name in names)

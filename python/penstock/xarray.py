@@ -7,11 +7,7 @@ CuPy cannot hold (times, text) and what xarray needs on the host (indices) comes
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import os
-import struct
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -33,13 +29,13 @@ from penstock._xarray_array import LazyArray, SharedFile, unchanged
 from penstock._xarray_decode import decoding_of
 from penstock.formats.dataset import Dataset
 from penstock.formats.loading import UnreadableWarning
+from penstock.formats.registry import FORMATS, loaded
 
 # Attributes by which HDF5 and netCDF-4 keep dimensions; they are not the user's.
 _INTERNAL = {
     *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"),
     *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties", "_NOFILL"),
 }
-_TEXT_FORMATS = ("netcdf3", "netcdf4")  # where elements of raw bytes are characters
 _DURATIONS = {"days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"}
 
 
@@ -112,7 +108,8 @@ class _Group:
         self._shared, self._file, self._group = file, file.get(), group
         dropped = {drop} if isinstance(drop, str) else set(drop or ())
         head = f"{group}/" if group else ""
-        is_flat = self._file.format == "netcdf3"  # it has no groups: a slash is a character of a name
+        self._format = FORMATS[self._file.format]
+        is_flat = not self._format.has_groups
         names = [name[len(head) :] for name in self._names(is_flat) if name.startswith(head)]
         if group and not names:
             raise KeyError(f"{file.name} has no group {group!r} with variables in it")
@@ -148,7 +145,7 @@ class _Group:
 
     def unlimited(self) -> set[str]:
         found = set()
-        for dataset in self._datasets.values() if self._file.format != "zarr" else ():
+        for dataset in self._datasets.values() if not self._format.always_grows else ():
             for dimension, most in zip(dataset.dims or (), dataset.info.resizable or (), strict=False):
                 found |= {dimension} if most is None else set()
         return found
@@ -168,14 +165,15 @@ class _Group:
 
     def _attributes(self, name: str, dataset: Dataset) -> dict[str, Any]:
         values = {key: value for key, value in dataset.attrs.items() if key not in _INTERNAL}
-        if self._file.format == "zarr":
-            values |= _zarr_fill(values.get("_FillValue"), dataset, Path(self._file.name) / dataset.name)
+        if self._format.fill_mark:
+            folder = Path(self._file.name) / dataset.name
+            values |= loaded(self._format.fill_mark)(values.get("_FillValue"), dataset.info, folder)
         return values
 
     def _variable(self, dataset: Dataset, attributes: dict[str, Any], is_time: bool, masked: bool) -> Variable:
         dims = _distinct(dataset.dims or tuple(f"phony_dim_{length}" for length in dataset.shape))
         dtype = np.dtype(dataset.dtype)
-        is_text = dtype.kind == "V" and dtype.fields is None and self._file.format in _TEXT_FORMATS
+        is_text = dtype.kind == "V" and dtype.fields is None and self._format.has_text
         dtype = np.dtype(f"S{dtype.itemsize}") if is_text else dtype
         encoding: dict[str, Any] = {"source": self._file.name, "original_shape": dataset.shape, "dtype": dtype}
         if dataset.chunks is not None:
@@ -206,21 +204,3 @@ def _times(known: Mapping[str, Mapping[str, Any]], decode_times: Any, decode_tim
 def _distinct(dims: tuple[str, ...]) -> tuple[str, ...]:
     """xarray wants a dimension's name once in a variable."""
     return tuple(name if name not in dims[:place] else f"{name}_{place}" for place, name in enumerate(dims))
-
-
-def _zarr_fill(stored: Any, dataset: Dataset, folder: Path) -> dict[str, Any]:
-    """The value that marks what is missing. Version 3: an attribute, as xarray wrote it; version 2: the fill value."""
-    dtype = np.dtype(dataset.dtype)
-    older = folder / ".zarray"
-    if older.is_file():
-        said = json.loads(older.read_bytes()).get("fill_value")
-        fill = dataset.info.fill
-        if said is None or fill is None:
-            return {}
-        return {"_FillValue": np.frombuffer(fill, np.dtype(dataset.info.dtype)).astype(dtype)[0]}
-    if not isinstance(stored, str) or dtype.kind != "f":
-        return {}
-    try:
-        return {"_FillValue": dtype.type(struct.unpack("<d", base64.b64decode(stored, validate=True))[0])}
-    except (binascii.Error, struct.error):
-        return {"_FillValue": dtype.type(float(stored))}

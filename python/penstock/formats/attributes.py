@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
+from penstock.formats.model import Format
+
 Write = Callable[[Mapping[str, Any]], None]
-# Names and text that are no UTF-8 reach Python with half characters, each for one byte; these formats keep such bytes.
-_KEEP_BYTES = ("hdf5", "netcdf4")
 
 
-def need_utf8(format: str, what: str, value: Any) -> None:
-    """ValueError of text, also inside a list or a dict, that the format cannot keep."""
+def need_utf8(format: Format, what: str, value: Any) -> None:
+    """ValueError of text, also inside a list or a dict, that the format cannot keep. What is no UTF-8 reaches Python
+    with half characters, each for one byte."""
     if isinstance(value, str):
         try:
-            value.encode("utf-8", "surrogateescape" if format in _KEEP_BYTES else "strict")
+            value.encode("utf-8", "surrogateescape" if format.keeps_bytes else "strict")
         except UnicodeEncodeError as error:
             half = (
                 f"{what} {value!r} holds {value[error.start]!r}, which is not a character and cannot be kept as UTF-8"

@@ -1,6 +1,6 @@
 """CRC-32C, the checksum of Zarr's shard indices and of its codec crc32c.
 
-google-crc32c (which zarr-python needs, so it is mostly there) uses the processor's instruction. Without it, NumPy
+google-crc32c (Zarr's own package needs it, so it is mostly there) uses the processor's instruction. Without it, NumPy
 computes many lanes at a time: the checksum is linear, so the checksums of equal pieces are computed side by side and
 joined afterwards. What must stay true: both give the same number.
 """

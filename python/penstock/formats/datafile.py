@@ -89,7 +89,7 @@ class DataFile(Group):
         """Adds datasets in one go, which some formats do much faster than one by one. Values are (shape, dtype), or
         (shape, dtype, layout) with a dict of what create_dataset takes as `layout`."""
         new = [_new_dataset(name, *description) for name, description in datasets.items()]
-        if self.format != "zarr" and any(one.shard_shape is not None for one in new):
+        if not self._file.kind.has_shards and any(one.shard_shape is not None for one in new):
             raise TypeError(f"shard_shape is for Zarr; {self.format} has no shards")
         self._file.create(new)
         return {name: Dataset(self._file, name) for name in datasets}

@@ -15,14 +15,14 @@ import numpy as np
 
 from penstock._error import Error
 from penstock.formats.faults import cut_short, unknown
-from penstock.formats.model import Box, ChunkTable, DatasetInfo
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
 from penstock.formats.simple.single import look_at
 
 Decoder = Callable[[Box], bytes]
 
 
 @dataclass
-class Described:
+class Described(Container):
     """A container of datasets given as (info, table of all its chunks). `decoders` serve those with encoded chunks."""
 
     name: str

@@ -6,16 +6,19 @@ true: everything here is pure data and can be asked without a device; extents ar
 an extent never reaches over the end of its file (a format checks that when it is asked for extents, and refuses with
 the dataset's name).
 
-Two implementations of each protocol prove the seam: every format, and `formats.memory`.
+Every format, and `described.py`, prove the seam: they have Container and Writer as their base, and nothing outside asks
+for more.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock._error import Error
 from penstock._selection import Box, Shape
 
 if TYPE_CHECKING:
@@ -105,31 +108,52 @@ class DatasetInfo:
 HostDecoder = Callable[[str, Box], bytes | bytearray | memoryview]
 
 
-class Container(Protocol):
+class Container(ABC):
     """A file of one format, opened for reading its metadata. Not safe for threads; its owner serialises.
 
-    May have `part_bytes`: that one call of decode should make, where less than usual serves as well."""
+    What is not abstract has a default that serves most formats.
+    """
 
     format: str  # "hdf5", "netcdf3", ...
     name: str
+    part_bytes: int | None = None  # that one call of decode should make, where less than usual serves as well
 
+    @abstractmethod
     def names(self) -> Sequence[str]:
         """Full names of all datasets, without loading any."""
 
+    @abstractmethod
     def info(self, name: str) -> DatasetInfo:
         """Raises KeyError with the names that come closest when there is none."""
 
+    @abstractmethod
     def table(self, name: str, box: Box) -> ChunkTable:
         """Chunks that meet the box. Raises penstock.Error where the file is damaged (naming dataset and reason)."""
+
+    @abstractmethod
+    def attributes(self, group: str = "") -> Mapping[str, Any]:
+        """Attributes of the file or of a group."""
+
+    @abstractmethod
+    def close(self) -> None: ...
 
     def decode(self, name: str, box: Box) -> bytes | bytearray | memoryview:
         """The box, decoded on the host by the format's library. Only for datasets with encoded chunks, and for layouts
         without extents (compact, ...)."""
+        raise AssertionError(f"{self.format} encodes nothing")
 
-    def attributes(self, group: str = "") -> Mapping[str, Any]:
-        """Attributes of the file or of a group."""
+    def decoding(self, name: str, box: Box) -> Callable[[], bytes | bytearray | memoryview]:
+        """What is left of decode() when all was asked of this container: it may run beside anything else."""
+        made = self.decode(name, box)
+        return lambda: made
 
-    def close(self) -> None: ...
+    def is_group(self, name: str) -> bool | None:
+        """Whether datasets lie below the name. None: only all the names tell."""
+        return None
+
+    def hindrance(self, name: str) -> str:
+        """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as info()."""
+        return self.info(name).refusal
 
 
 @dataclass(frozen=True)
@@ -163,44 +187,86 @@ class NewDataset:
         return self
 
 
-class Writer(Protocol):
+class Writer(Container):
     """Creates datasets' metadata and tells where their bytes must go. The mover writes the bytes.
 
     A new file is built under a temporary name in the same directory and renamed by `publish`. A file that is appended
     to is changed in place, in an order that leaves it readable by stock tools whenever the writer dies.
 
-    `table` says where bytes go, so it may give places to chunks that are not stored. A writer that does has a
-    `reading`: a Container of the file as it is being written, which gives none.
+    As a container it tells of the file as it will be published: names and shapes, those not published included. `table`
+    says where bytes go, so it may give places to chunks that are not stored. A writer that does has a `reading`: a
+    container of the file as it is being written, which gives none.
     """
 
-    format: str
-    name: str
+    reading: Container | None = None  # None: it reads the file itself
 
-    def names(self) -> Sequence[str]:
-        """Of all datasets, those that are not published included."""
-
-    def attributes(self, group: str = "") -> Mapping[str, Any]:
-        """Attributes of the file or of a group, as they will be published."""
-
+    @abstractmethod
     def create(self, datasets: Sequence[NewDataset]) -> Sequence[ChunkTable]:
         """Adds datasets, in one go, and says where all of their bytes go (files named as they are now, temporary names
         included). Space is reserved: a full disk shows here."""
 
+    @abstractmethod
     def extend(self, name: str, shape: Shape) -> ChunkTable:
         """Grows a dataset to `shape`; the table holds the chunks that are new."""
 
-    def table(self, name: str, box: Box) -> ChunkTable: ...
-
-    def info(self, name: str) -> DatasetInfo:
-        """Facts of a dataset created here or, when appending, found in the file: chunk shape, byte order and all that
-        the format decided. `shape` is the present one."""
-
+    @abstractmethod
     def set_attributes(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Sets attributes of a dataset, a group, or ("") the file."""
 
+    @abstractmethod
     def publish(self, durable: bool) -> None:
         """All bytes are written: the file takes its name. Durable: file and directory entry are on stable storage."""
 
+    @abstractmethod
     def abandon(self) -> None:
         """The end of writing: what was not published leaves nothing behind, and an older file of the same name is
         untouched. Whoever appends holds a lock until then."""
+
+    def close(self) -> None:
+        """A writer ends by abandon()."""
+
+    def decode(self, name: str, box: Box) -> bytes | bytearray | memoryview:
+        raise Error(
+            code="unsupported",
+            operation=f"decode dataset {name!r} of",
+            file=self.name,
+            cause="the file is being written",
+            advice="close it, and open it for reading",
+        )
+
+    def need_same(self) -> None:
+        """Error when another file has taken the name of one that is changed in place."""
+
+    def is_own(self, file: str) -> bool:
+        """Whether elements that lie in `file` are of this one. Formats whose elements may lie anywhere know others."""
+        return True
+
+
+ReadAt = Callable[[int, int], bytes]  # (offset, bytes): what a file has there
+
+
+@dataclass(frozen=True)
+class Format:
+    """What the rest of Penstock must know of a format before, or without, asking one of its files.
+
+    `reader` and `writer` are "module:class" below penstock.formats. A writer takes append=True to change a file.
+    """
+
+    name: str
+    suffixes: tuple[str, ...] = ()
+    reader: str = ""
+    writer: str = ""
+    single: bool = False  # holds one dataset
+    shares_suffix: bool = False  # files of another format are named so too
+    begins: tuple[bytes, ...] = ()  # its first bytes: one of these
+    starts: tuple[int, ...] = (0,)  # where those may be, because something else may come first
+    is_begin: Callable[[ReadAt, int], bool] | None = None  # of a file of so many bytes, where none of `begins` tells
+    marks: tuple[str, ...] = ()  # its files are folders, with a file of one of these names in them
+    needs_dtype: bool = False  # its files say nothing of their elements: dtype= and shape= do
+    library: str = "the format's library"  # that decodes on the host, as evidence says it
+    keeps_bytes: bool = False  # names and text need be no UTF-8
+    has_groups: bool = True  # else a slash is a character of a name
+    has_shards: bool = False  # chunks may share a file
+    always_grows: bool = False  # any dimension of any dataset can
+    has_text: bool = False  # elements of raw bytes are characters
+    fill_mark: str = ""  # "module:function" that gives the value which marks what is missing, as xarray wants it

@@ -1,9 +1,9 @@
 """Which format a file has, and what opens, makes or appends to it.
 
 What the file says of itself (its first bytes) counts more than its name; the name decides for files that say nothing,
-and for new ones. A file whose suffix is that of one format alone is first tried as that. What must stay true: a
-format's module is imported only when a file of it is used; a library that is missing is named with the line that
-installs it.
+and for new ones. A file whose suffix is that of one format alone is first tried as that. What must stay true: a row of
+FORMATS is all that modules outside of a format's folder know of it; that folder is imported only when a file of the
+format is used; a library that is missing is named with the line that installs it.
 """
 
 from __future__ import annotations
@@ -12,65 +12,99 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock._extras import install
 from penstock.formats.faults import FOREIGN_BYTES, MATLAB5
+from penstock.formats.model import Format, ReadAt
 from penstock.formats.simple.single import reading
 
-
-@dataclass(frozen=True)
-class Format:
-    """`reader` and `writer` are "module:class" below penstock.formats. A writer takes append=True to change a file."""
-
-    name: str
-    suffixes: tuple[str, ...]
-    reader: str
-    writer: str
-    single: bool = False  # holds one dataset
-    shares_suffix: bool = False  # files of another format are named so too
+_FIRST_BYTES = 8200  # with the five first places where HDF5 may begin
+_NOWHERE = 1 << 63
 
 
+def _json_end(at: ReadAt) -> int:
+    return 8 + int.from_bytes(at(0, 8), "little")
+
+
+def _is_safetensors(at: ReadAt, file_bytes: int) -> bool:
+    """The length of a JSON object that the file holds, and its first and last byte."""
+    return at(8, 1) == b"{" and 10 <= _json_end(at) <= file_bytes and at(_json_end(at) - 1, 1) in (b"}", b" ")
+
+
+_HDF5_BEGINS = (b"\x89HDF\r\n\x1a\n",)
+_HDF5_STARTS = (0, *(512 << power for power in range(12)))  # a user block may come first
 FORMATS: dict[str, Format] = {
     one.name: one
     for one in (
-        Format("hdf5", (".h5", ".hdf5", ".hdf", ".he5"), "hdf5.reader:Hdf5", "hdf5.write:Hdf5Writer"),
+        Format(
+            "hdf5",
+            (".h5", ".hdf5", ".hdf", ".he5"),
+            "hdf5.reader:Hdf5",
+            "hdf5.write:Hdf5Writer",
+            begins=_HDF5_BEGINS,
+            starts=_HDF5_STARTS,
+            library="HDF5",
+            keeps_bytes=True,
+        ),
         Format(
             "netcdf4",
             (".nc", ".nc4", ".cdf"),
             "netcdf4.reader:NetCDF4",
             "netcdf4.write:NetCDF4Writer",
             shares_suffix=True,
+            begins=_HDF5_BEGINS,
+            starts=_HDF5_STARTS,
+            library="HDF5",
+            keeps_bytes=True,
+            has_text=True,
         ),
-        Format("netcdf3", (".nc3",), "netcdf3.reader:NetCDF3", "netcdf3.write:NetCDF3Writer"),
-        Format("npy", (".npy",), "simple.npy:open_npy", "simple.npy:NpyWriter", single=True),
+        Format(
+            "netcdf3",
+            (".nc3",),
+            "netcdf3.reader:NetCDF3",
+            "netcdf3.write:NetCDF3Writer",
+            begins=tuple(
+                b"CDF%c" % version for version in range(1, 9)
+            ),  # its reader refuses those that it does not know
+            has_groups=False,
+            has_text=True,
+        ),
+        Format("npy", (".npy",), "simple.npy:open_npy", "simple.npy:NpyWriter", single=True, begins=(b"\x93NUMPY",)),
         Format(
             "safetensors",
             (".safetensors",),
             "simple.safetensors:open_safetensors",
             "simple.safetensors:SafetensorsWriter",
+            is_begin=_is_safetensors,
         ),
-        Format("zarr", (".zarr",), "zarr.reader:Zarr", "zarr.write:ZarrWriter"),
-        Format("raw", (), "simple.raw:open_raw", "simple.raw:RawWriter", single=True),
+        Format(
+            "zarr",
+            (".zarr",),
+            "zarr.reader:Zarr",
+            "zarr.write:ZarrWriter",
+            marks=("zarr.json", ".zgroup", ".zarray", ".zmetadata"),
+            library="zlib and numcodecs",
+            has_shards=True,
+            always_grows=True,
+            fill_mark="zarr.fill:fill_mark",
+        ),
+        Format("raw", (), "simple.raw:open_raw", "simple.raw:RawWriter", single=True, needs_dtype=True),
     )
 }
+# Those of several datasets, for type checkers: load() gives a dict.
+Several = Literal["hdf5", "netcdf4", "netcdf3", "safetensors", "zarr"]
 _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes}
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-_CLASSIC = b"CDF"
-_NPY = b"\x93NUMPY"
-_ZARR = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+TOLD = next(one for one in FORMATS.values() if one.needs_dtype)  # the format of files whose elements a caller tells
 # Formats that open() does not read: their first bytes, and what does.
 _OTHERS = {
     "hmat": (b"PSHMAT\r\n", "penstock.hmatrix opens it"),
     "MATLAB 5": (MATLAB5, "scipy.io.loadmat reads it"),
 }
-_FIRST_BYTES = 8200  # with the five first places where HDF5 may begin
-_HDF5_STARTS = [0, *(512 << power for power in range(12))]  # a user block may come first
 
 
 def listing() -> str:
@@ -92,52 +126,58 @@ def by_name(name: str) -> Format:
 
 def of_file(name: str) -> Format:
     """The format of an existing file or folder. Raises Error listing the formats when it is none of them."""
-    named = by_suffix(name)
     if os.path.isdir(name):  # noqa: PTH112 - raises nothing, whatever the name
-        if any(Path(name, mark).exists() for mark in _ZARR):
-            return FORMATS["zarr"]
-        raise _unknown(name, "it is a folder without the metadata of Zarr")
-    found = by_content(name) or named
+        found = _of_folder(name)
+        if found is None:
+            folders = " or ".join(one.name.capitalize() for one in FORMATS.values() if one.marks)
+            raise _unknown(name, f"it is a folder without the metadata of {folders}")
+        return found
+    found = by_content(name) or by_suffix(name)
     if found is None:
         need_bytes(name)
         raise _unknown(name, "neither its name nor its first bytes are those of a known format")
     return found
 
 
+def _of_folder(name: str) -> Format | None:
+    return next((one for one in FORMATS.values() if any(Path(name, mark).exists() for mark in one.marks)), None)
+
+
 def by_content(name: str) -> Format | None:
-    """What the bytes of a regular file say."""
+    """What the bytes of a regular file say. Of formats that begin alike: the one its suffix names, or the first."""
     with reading(name) as (descriptor, status):
         begin = read_at(descriptor, _FIRST_BYTES, 0)
-        if begin.startswith(_CLASSIC) and b"\0" < begin[3:4] < b"\t":  # an unknown version is told by its reader
-            return FORMATS["netcdf3"]
-        if begin.startswith(_NPY):
-            return FORMATS["npy"]
-        for start in (start for start in _HDF5_STARTS if start < status.st_size):
-            there = begin[start : start + len(_HDF5)] or read_at(descriptor, len(_HDF5), start)
-            if there == _HDF5:
-                return FORMATS["netcdf4"] if by_suffix(name) is FORMATS["netcdf4"] else FORMATS["hdf5"]
-        if _begins_as_safetensors(begin, status.st_size) and read_at(descriptor, 1, _json_end(begin) - 1) in b"} ":
-            return FORMATS["safetensors"]
-    return None
+
+        @cache
+        def at(offset: int, size: int) -> bytes:
+            return begin[offset : offset + size] or read_at(descriptor, size, offset)
+
+        starts = {one.name: _start_of(one, at, status.st_size) for one in FORMATS.values()}
+    first = min(starts.values())
+    alike = [FORMATS[one] for one, start in starts.items() if start == first < _NOWHERE]
+    named = by_suffix(name)
+    return named if named in alike else next(iter(alike), None)
 
 
-def _json_end(begin: bytes) -> int:
-    return 8 + int.from_bytes(begin[:8], "little")
-
-
-def _begins_as_safetensors(begin: bytes, file_bytes: int) -> bool:
-    """The length of a JSON object that the file holds, and its first byte."""
-    return begin[8:9] == b"{" and 10 <= _json_end(begin) <= file_bytes
+def _start_of(one: Format, at: ReadAt, file_bytes: int) -> int:
+    """Where the format begins in the file; what only looks like it comes behind all others."""
+    if one.is_begin is not None:
+        return _NOWHERE - 1 if one.is_begin(at, file_bytes) else _NOWHERE
+    starts = [start for start in one.starts if start < file_bytes] if one.begins else []
+    return next((start for start in starts if any(at(start, len(begin)) == begin for begin in one.begins)), _NOWHERE)
 
 
 def content_of(name: str) -> str | None:
     """The name of the format that the bytes of a file or folder show, also of one that open() does not read."""
     if os.path.isdir(name):  # noqa: PTH112 - raises nothing, whatever the name
-        return "zarr" if any(Path(name, mark).exists() for mark in _ZARR) else None
-    if not os.path.isfile(name):  # noqa: PTH113 - raises nothing, whatever the name
+        found = _of_folder(name)
+    elif os.path.isfile(name):  # noqa: PTH113 - raises nothing, whatever the name
+        found = by_content(name)
+        if found is None:
+            return _other_of(name)
+    else:
         return None
-    found = by_content(name)
-    return _other_of(name) if found is None else found.name
+    return None if found is None else found.name
 
 
 def _other_of(name: str) -> str | None:
@@ -181,12 +221,10 @@ def _unknown(name: str, cause: str) -> Error:
 _INTERNAL = frozenset({"self", "name", "append", "depth"})  # not for users
 
 
-def function(format: Format, use: str) -> Callable[..., Any]:
-    """What reads or writes; use is "reader" or "writer". Options that the format does not have are a TypeError."""
-    place = format.reader if use == "reader" else format.writer
-    module, _, name = place.partition(":")
+def function(format: Format, use: Literal["reader", "writer"]) -> Callable[..., Any]:
+    """What reads or writes. Options that the format does not have are a TypeError."""
     try:
-        return partial(_made, format, getattr(importlib.import_module(f"penstock.formats.{module}"), name))
+        return partial(_made, format, loaded(format.reader if use == "reader" else format.writer))
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing == "penstock":
@@ -197,6 +235,12 @@ def function(format: Format, use: str) -> Callable[..., Any]:
             cause=f"{format.name} files need the package {missing}, which is not installed",
             advice=install(missing),
         ) from error
+
+
+def loaded(place: str) -> Any:
+    """What "module:name" is, below penstock.formats."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(f"penstock.formats.{module}"), name)
 
 
 def _made(format: Format, make: Callable[..., Any], name: str, **options: Any) -> Any:

@@ -29,20 +29,16 @@ from penstock.formats.reading.source import Opened, Source
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import appended, check_kind, value_of, write_job
 
-# The library that decodes on the host.
-_LIBRARIES = {"hdf5": "HDF5", "netcdf4": "HDF5", "zarr": "zlib and numcodecs"}
-
 
 class FileState:
     """Of one open file. Picklable where another process can open the file of that name itself."""
 
     def __init__(self, opened: Opened, context: Context, decode: str = "auto", external: bool = False) -> None:
-        self.name, self.format = opened.name, opened.format
+        self.name, self.kind, self.format = opened.name, opened.format, opened.format.name
         self.context = context
         self._source = Source(opened)
         self._decode, self._external = check_choice(decode), external
-        library = _LIBRARIES.get(opened.format, "the format's library")
-        self._mover = Mover(context, self._source.decode, library, self.name)
+        self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._record = Record()
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
@@ -90,14 +86,12 @@ class FileState:
     def is_group(self, name: str) -> bool:
         """Where a format can tell without looking through all names; else False."""
         with self._source.metadata() as source:
-            ask = getattr(source, "is_group", None)
-            return ask is not None and _can_be(name) and bool(ask(name))
+            return _can_be(name) and bool(source.is_group(name))
 
     def hindrance(self, name: str) -> str:
         """Why the dataset cannot be read here as things are; empty: nothing is known to hinder. Raises as info."""
         with self._source.metadata() as source:
-            ask = getattr(source, "hindrance", None)
-            return source.info(name).refusal if ask is None else ask(name)
+            return source.hindrance(name)
 
     def attributes(self, group: str) -> Attributes:
         with self._source.metadata() as source:
@@ -105,7 +99,7 @@ class FileState:
 
     def attribute_writer(self, name: str) -> Write | None:
         def write(values: Mapping[str, Any]) -> None:
-            need_utf8(self.format, f"dataset {name!r}: an attribute" if name else "an attribute", values)
+            need_utf8(self.kind, f"dataset {name!r}: an attribute" if name else "an attribute", values)
             with self._source.writer() as writer:
                 writer.set_attributes(name, values)
 
@@ -162,9 +156,9 @@ class FileState:
 
     def _created(self, writer: Writer, new: Sequence[NewDataset]) -> Sequence[ChunkTable]:
         for one in new:
-            need_utf8(self.format, "the name", one.name)
-            need_utf8(self.format, f"dataset {one.name!r}: the name of a dimension", one.dimensions)
-            need_utf8(self.format, f"dataset {one.name!r}: an attribute", one.attributes)
+            need_utf8(self.kind, "the name", one.name)
+            need_utf8(self.kind, f"dataset {one.name!r}: the name of a dimension", one.dimensions)
+            need_utf8(self.kind, f"dataset {one.name!r}: an attribute", one.attributes)
         return writer.create(new)
 
     def start_new(
@@ -188,11 +182,10 @@ class FileState:
             job = write_job(self._mover, requests, tables, handle)
         return self._start(job, options, lambda outcome: outcome, True)
 
-    def _need_own(self, writer: Any, name: str, files: Sequence[str]) -> None:
+    def _need_own(self, writer: Writer, name: str, files: Sequence[str]) -> None:
         """A file says itself where its elements lie, and may name any file: others are written to when asked for."""
-        is_own = getattr(writer, "is_own", None)  # formats whose elements may lie elsewhere
-        for other in () if is_own is None else files:
-            if is_own(other):
+        for other in files:
+            if writer.is_own(other):
                 continue
             if not self._external:
                 cause = f"its elements lie in another file, {other}"

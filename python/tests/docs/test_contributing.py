@@ -22,7 +22,7 @@ PLACES = {
     "kPathKinds": "include/penstock/types.hpp",
     "Path": "include/penstock/path.hpp",
     "Container": "python/penstock/formats/model.py",
-    "by_content": "python/penstock/formats/registry.py",
+    "Format": "python/penstock/formats/model.py",
     "check_round_trips": "python/tests/support/format_kit.py",
 }
 
@@ -74,7 +74,7 @@ def test_a_format_comes_by_a_module_and_a_row(tmp_path: Path, monkeypatch: pytes
     (folder / "__init__.py").touch()
     (folder / "reader.py").write_text(READER)
     monkeypatch.setattr(penstock.formats, "__path__", [*penstock.formats.__path__, str(folder.parent)])
-    row = registry.Format("tiny", (".tiny",), "tiny.reader:open_tiny", "", single=True)
+    row = registry.Format("tiny", (".tiny",), "tiny.reader:open_tiny", "", single=True, begins=(b"TINYFILE",))
     monkeypatch.setitem(registry.FORMATS, "tiny", row)
     monkeypatch.setitem(registry._BY_SUFFIX, ".tiny", row)
     values = np.arange(1000.0)
@@ -83,6 +83,8 @@ def test_a_format_comes_by_a_module_and_a_row(tmp_path: Path, monkeypatch: pytes
     with penstock.open(path, context=kit.slow()) as file:
         kit.check_selections(file, "data", values)
     assert np.array_equal(penstock.load(path, "host").to_numpy(), values)
+    other = path.rename(tmp_path / "other")  # its first bytes are known by the row
+    assert np.array_equal(penstock.load(other, "host").to_numpy(), values)
     path.write_bytes(b"something else, and long enough")
     with pytest.raises(penstock.Error, match="tiny"):
         penstock.open(path)

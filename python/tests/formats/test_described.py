@@ -14,7 +14,7 @@ import penstock
 from penstock._shared import shared_context
 from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
-from penstock.formats.model import Box, ChunkTable, DatasetInfo
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, Format
 from penstock.formats.reading.source import Opened
 from penstock.formats.state import FileState
 
@@ -75,7 +75,7 @@ def many_chunks(folder: Path, count: int) -> tuple[Described, np.ndarray]:
 
 def test_ten_thousand_chunks_are_read_in_one_batch(tmp_path: Path) -> None:
     container, expected = many_chunks(tmp_path, 10_000)
-    with DataFile(FileState(Opened("many", "described", container), shared_context("host"))) as file:
+    with DataFile(FileState(Opened("many", Format("described"), container), shared_context("host"))) as file:
         same(file["x"].read(), expected)
         counts = file.evidence()["formats"]
     assert counts["batches"] == 1

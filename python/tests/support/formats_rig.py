@@ -16,7 +16,7 @@ from penstock._dtype import DType
 from penstock._shared import shared_context
 from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
-from penstock.formats.model import ChunkTable, DatasetInfo
+from penstock.formats.model import ChunkTable, DatasetInfo, Format
 from penstock.formats.reading.plan import BatchPlan
 from penstock.formats.reading.source import Opened
 from penstock.formats.state import FileState
@@ -135,7 +135,7 @@ def opened(folder: Path, stored: Stored, device: str = "host", **changes: object
     table = replace(stored.table, files=tuple(str(folder / name) for name in stored.table.files))
     decoders = {"x": lambda box: stored.content[tuple(slice(a, b) for a, b in zip(*box, strict=True))].tobytes()}
     container = Described("described", {"x": (replace(stored.info, **changes), table)}, decoders)
-    return DataFile(FileState(Opened("described", "described", container), shared_context(device)))
+    return DataFile(FileState(Opened("described", Format("described"), container), shared_context(device)))
 
 
 def values(stored: Stored) -> np.ndarray:

@@ -8,7 +8,7 @@ the HDF5 library decodes.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -33,17 +33,19 @@ from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, read_i
 from penstock.formats.hdf5.library import Misplaced, place_of, user_block_of
 from penstock.formats.hdf5.open import explained, home_of, lists_datasets, name_bytes, names_of, open_dataset
 from penstock.formats.hdf5.stored import Stored, describe
-from penstock.formats.model import Box, ChunkTable, DatasetInfo
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
 
 _MOST_KEPT = 64  # descriptions, and indexes of chunks
 
 
-class Metadata(ABC):
+class Metadata(Container):
     """Datasets, tables and attributes of one HDF5 file."""
 
     format = "hdf5"
     hidden_attributes: frozenset[str] = frozenset()
-    part_bytes = 16 << 20  # HDF5 decodes one chunk after the other, 0.1 s at a time, and no other call meanwhile
+    part_bytes: int | None = (
+        16 << 20
+    )  # HDF5 decodes one chunk after the other, 0.1 s at a time, and no other call meanwhile
 
     def __init__(self, name: str | os.PathLike[str], skip_checksums: bool = False) -> None:
         self.name = os.fspath(name)

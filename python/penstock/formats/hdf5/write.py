@@ -29,7 +29,7 @@ from penstock.formats.hdf5.index import no_chunks
 from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import explained, name_bytes
 from penstock.formats.hdf5.types import stored_type
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
 from penstock.formats.new_file import NewFile, need_named
 
 PAGE_BYTES = 4096
@@ -47,7 +47,7 @@ def append(name: str | os.PathLike[str]) -> Hdf5Writer:
     return Hdf5Writer(name, append=True)
 
 
-class Hdf5Writer(Metadata):
+class Hdf5Writer(Metadata, Writer):
     """Writes a file, and answers for its metadata as they will be. `publish` may be followed by more changes, which
     are then made in place, and published again."""
 

@@ -19,7 +19,7 @@ import numpy as np
 from penstock._dtype import DType
 from penstock._error import Error
 from penstock.formats.faults import cut_short, damaged, unknown
-from penstock.formats.model import Box, ChunkTable, DatasetInfo
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
 from penstock.formats.netcdf3.header import CHAR, TYPES, Attribute, Header, Variable, read_header
 from penstock.formats.simple.single import identity_of, look_at, need_same, reading
 
@@ -29,7 +29,7 @@ _SMALL_BYTES, _NEAR_BYTES, _MANY = 1024, 4096, 256  # records: as long at most, 
 _GATHER_BYTES = 8 << 20  # read at a time
 
 
-class NetCDF3:
+class NetCDF3(Container):
     """A classic netCDF file, opened for reading."""
 
     format = "netcdf3"

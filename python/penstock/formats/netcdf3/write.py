@@ -19,7 +19,7 @@ from typing import Any
 from penstock._descriptor import flush, write_at
 from penstock._error import Error
 from penstock.formats.faults import refused, told, unknown
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
 from penstock.formats.netcdf3.encode import encode, encode_records
 from penstock.formats.netcdf3.header import Header, Variable, read_header
 from penstock.formats.netcdf3.layout import (
@@ -41,7 +41,7 @@ _UNHARMED = "the file has its old records"
 _NOT_STABLE = "the new records are in the file, but may not outlast a power failure: check the disk, write them again"
 
 
-class NetCDF3Writer:
+class NetCDF3Writer(Writer):
     """`append`: the file exists and is changed in place; otherwise a new one is made. `version`: 2 or 5."""
 
     format = "netcdf3"

@@ -16,7 +16,7 @@ from penstock._array import Array, c_strides
 from penstock._error import Error
 from penstock._selection import Selection, select
 from penstock.formats.faults import no_memory
-from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent, Writer
+from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent
 from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
@@ -64,13 +64,13 @@ def request(info: DatasetInfo, index: Any = ..., out: Any = None) -> Request:
     return Request(info, Selection.all_of(shape) if index is ... else select(shape, index), out)
 
 
-def table_of(source: Container | Writer, wanted: Request) -> ChunkTable | None:
+def table_of(source: Container, wanted: Request) -> ChunkTable | None:
     """Chunks of the selection; None when there is nothing in it."""
     return source.table(wanted.info.name, wanted.stored.box) if wanted.selection.size else None
 
 
 def read_job(
-    mover: Mover, container: Container | Writer, requests: Sequence[Request], stream: int | None, decode: str = "auto"
+    mover: Mover, container: Container, requests: Sequence[Request], stream: int | None, decode: str = "auto"
 ) -> tuple[Job, list[Any]]:
     """The job that reads all of the requests, and what its caller gets of each when it is done; memory for those
     without `out` is allocated here."""
@@ -89,7 +89,7 @@ def read_job(
     fresh = [number for number, one in enumerate(requests) if one.out is None]
     places, size = arrange([_stored(requests[number], tables[number]) for number in fresh])
     plan, targets, results = BatchPlan(gaps=gaps), [], [one.out for one in requests]
-    plan.part_bytes = min(plan.part_bytes, getattr(container, "part_bytes", plan.part_bytes))
+    plan.part_bytes = min(plan.part_bytes, container.part_bytes or plan.part_bytes)
     if fresh:
         if size >= _ANY_MEMORY:
             raise no_memory(container.name, f"it takes {size} bytes, more than any memory has", requests[0].info.name)

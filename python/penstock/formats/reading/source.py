@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock._error import Error
 from penstock.formats.faults import no_memory
-from penstock.formats.model import Box, Container, Writer
+from penstock.formats.model import Box, Container, Format, Writer
 from penstock.formats.new_file import sync_file
 
 
@@ -25,7 +25,7 @@ class Opened:
     """What a format gives: a container to read, or a writer (of a new file, or of one that is changed)."""
 
     name: str
-    format: str
+    format: Format
     container: Container | None = None
     writer: Writer | None = None
     reopen: Callable[[], Container] | None = None  # of a file that was written, and published
@@ -49,10 +49,12 @@ class Source:
         return self._opened.writer is not None and not self.closed
 
     @property
-    def _reading(self) -> Container | Writer | None:
+    def _reading(self) -> Container:
         """What reads the file. For a file that is written: what its writer names `reading`, or the writer itself."""
         writer = self._opened.writer
-        return self._opened.container if writer is None else getattr(writer, "reading", writer)
+        found = self._opened.container if writer is None else writer.reading or writer
+        assert found is not None, "an open file has a container or a writer"
+        return found
 
     @property
     def anew(self) -> Callable[[], Any] | str:
@@ -77,15 +79,15 @@ class Source:
             )
 
     @contextmanager
-    def data(self) -> Iterator[Container | Writer]:
+    def data(self) -> Iterator[Container]:
         """The container or writer that tells where bytes are, for reading them."""
         self.need_open()  # in a forked child the lock may be that of a thread which is not there
         with self.lock:
             self.need_open()
-            yield self._reading  # type: ignore[misc]
+            yield self._reading
 
     @contextmanager
-    def metadata(self) -> Iterator[Container | Writer]:
+    def metadata(self) -> Iterator[Container]:
         """The same, and after the end of writing the published file."""
         if not (self.closed and self._published and self._opened.reopen is not None):
             with self.data() as source:
@@ -108,7 +110,7 @@ class Source:
                 raise TypeError(
                     f"{name} was opened for reading; use penstock.open(name, write=True) or penstock.create"
                 )
-            self._need_same()
+            self._opened.writer.need_same()
             yield self._opened.writer
 
     def decode(self, name: str, box: Box) -> Any:
@@ -121,34 +123,17 @@ class Source:
 
     def _decode(self, name: str, box: Box) -> Any:
         with self.lock:
-            reading = self._reading
-            if reading is None or not hasattr(reading, "decode"):
-                raise Error(
-                    code="unsupported",
-                    operation=f"decode dataset {name!r} of",
-                    file=self._opened.name,
-                    cause="the file is being written",
-                    advice="close it, and open it for reading",
-                )
-            if not hasattr(reading, "decoding"):
-                return reading.decode(name, box)
-            decode = reading.decoding(name, box)
+            decode = self._reading.decoding(name, box)
         return decode()  # which may hang: others go on meanwhile
 
     def publish(self) -> None:
         """All bytes are written. A file that cannot be published is abandoned."""
         if self._opened.writer is not None:
-            self._need_same()
+            self._opened.writer.need_same()
             for other in sorted(self._others) if self._opened.durable else ():
                 sync_file(other)
             self._opened.writer.publish(self._opened.durable)
             self._published = True
-
-    def _need_same(self) -> None:
-        """Of files that are changed in place: another one may have taken the name, by rename, meanwhile."""
-        need_same = getattr(self._opened.writer, "need_same", None)
-        if need_same is not None:
-            need_same()
 
     def note_other(self, file: str) -> None:
         """Elements of this file are written to another one: durable, that is synced too."""

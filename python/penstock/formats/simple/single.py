@@ -19,7 +19,7 @@ import numpy as np
 from penstock._descriptor import close_read, read_at
 from penstock._error import Error
 from penstock.formats.faults import unknown
-from penstock.formats.model import Box, ChunkTable, DatasetInfo
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
 
 
 def extent_table(file: str, ndim: int, offset_bytes: int, bytes: int) -> ChunkTable:
@@ -91,7 +91,7 @@ def reading(name: str) -> Iterator[tuple[int, os.stat_result]]:
 
 
 @dataclass
-class ContiguousFile:
+class ContiguousFile(Container):
     """A container made of (description, file offset) of each dataset."""
 
     name: str
@@ -116,9 +116,6 @@ class ContiguousFile:
         if self.identity is not None:
             need_same(self.name, self.identity)
         return extent_table(self.name, info.ndim, offset, bytes_of(info))
-
-    def decode(self, name: str, box: Box) -> bytes:
-        raise AssertionError(f"{self.format} encodes nothing")
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         if group.strip("/"):

@@ -7,14 +7,14 @@ publish, so that no file under construction reads as a finished one.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock._descriptor import write_at
 from penstock._error import Error
 from penstock.formats.faults import refused, unknown
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
 from penstock.formats.new_file import NewFile, reserve
 from penstock.formats.simple.single import bytes_of, extent_table
 
@@ -25,7 +25,7 @@ def aligned(bytes: int) -> int:
     return -(-bytes // DATA_ALIGNMENT) * DATA_ALIGNMENT
 
 
-class ContiguousWriter(ABC):
+class ContiguousWriter(Writer):
     """Datasets one behind the other; subclasses know where they go and what the head says."""
 
     format: str

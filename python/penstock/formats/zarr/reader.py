@@ -18,7 +18,7 @@ import numpy as np
 from penstock._descriptor import close_read, read_at
 from penstock._error import Error
 from penstock.formats.faults import damaged, unknown, unsupported
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Shape
 from penstock.formats.reading.aside import Threads
 from penstock.formats.simple.single import need_same
 from penstock.formats.zarr.array import ArrayMeta, Storage, recipe_of, storage_of
@@ -31,7 +31,7 @@ from penstock.formats.zarr.shard import Indices, rows_of
 _THREADS = 8  # that decode
 
 
-class Zarr:
+class Zarr(Container):
     """A Zarr store in a folder, opened for reading."""
 
     format = "zarr"

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Writer
 
 
-class WriterReading:
+class WriterReading(Container):
     """A Container over a writer, and over what `chunks` gives, a container of the store as it lies."""
 
     format = "zarr"

@@ -20,7 +20,7 @@ import numpy as np
 
 from penstock._error import Error
 from penstock.formats.faults import damaged, refused, told, unsupported
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
 from penstock.formats.new_file import WriterLock, sync_file, sync_folder, sync_tree
 from penstock.formats.new_folder import NewFolder
 from penstock.formats.zarr.allocate import (
@@ -47,7 +47,7 @@ _MOST_NAME = 255  # NAME_MAX of Linux
 _ADVICE = "check the folder, its permissions and its space"
 
 
-class ZarrWriter:
+class ZarrWriter(Writer):
     """`append`: the store exists and is changed in place; otherwise a new one is made."""
 
     format = "zarr"

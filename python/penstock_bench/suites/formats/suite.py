@@ -244,7 +244,7 @@ def _metadata(bench: FormatsBench, turn: int) -> Sample:
     fields = [NewDataset(f"PartType1/field{i}", shape, DType.of("float32")) for i in range(FIELDS)]
 
     def work() -> None:
-        writer = registry.function(registry.by_name("hdf5"), "creator")(str(path))
+        writer = registry.function(registry.by_name("hdf5"), "writer")(str(path))
         writer.create(fields)
         writer.publish(False)
 
