@@ -227,7 +227,7 @@ def with_room(open: Any) -> Any:
 
 
 class Full:
-    """No room now; pending.Work may yield it. settle() is True when it is worth trying again."""
+    """No room now; pending.PendingWork may yield it. settle() is True when it is worth trying again."""
 
     def __init__(self, use: Use | None) -> None:
         self._use = use

@@ -34,14 +34,14 @@ class RowNumbers:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowCount:
     """That an array has, in a file."""
 
     count: int
     file: str
 
 
-def row_numbers(indices: Any, rows: Rows, context: Context, stream: int | None) -> RowNumbers:
+def row_numbers(indices: Any, rows: RowCount, context: Context, stream: int | None) -> RowNumbers:
     """Raises OutOfRange, TypeError for what is no list of whole numbers, ValueError for another device's."""
     target = _on_gpu(indices, stream)
     if target is None:
@@ -74,7 +74,7 @@ def _on_gpu(indices: Any, stream: int | None) -> Target | None:
     return None if target.device == "host" else target
 
 
-def _from_host(indices: Any, rows: Rows, context: Context) -> RowNumbers:
+def _from_host(indices: Any, rows: RowCount, context: Context) -> RowNumbers:
     import numpy as np
 
     if np.ma.is_masked(indices):
@@ -97,12 +97,12 @@ def _from_host(indices: Any, rows: Rows, context: Context) -> RowNumbers:
     return RowNumbers(buffer, given.shape, given.size)
 
 
-def _out_of_range(row: int, rows: Rows) -> OutOfRange:
+def _out_of_range(row: int, rows: RowCount) -> OutOfRange:
     cause = f"row {row} is out of range of the {rows.count} rows of the array"
     return OutOfRange(operation="index", file=rows.file, cause=cause)
 
 
-def _checked(given: numpy.ndarray, rows: Rows) -> numpy.ndarray:
+def _checked(given: numpy.ndarray, rows: RowCount) -> numpy.ndarray:
     import numpy as np
 
     low, high = int(given.min()), int(given.max())

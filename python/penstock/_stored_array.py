@@ -19,7 +19,7 @@ from penstock._array import Array, Shape, product
 from penstock._as_number import Unread
 from penstock._dtype import DType
 from penstock._error import Error
-from penstock._row_numbers import OutOfRange, RowNumbers, Rows, bytes_of, row_numbers
+from penstock._row_numbers import OutOfRange, RowCount, RowNumbers, bytes_of, row_numbers
 from penstock.formats.reading.target import Target, stream_handle, target_of
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class StoredArray(Unread):
         Raises OutOfRange, which is an Error and an IndexError, for rows that are not there.
         """
         shared, handle = self._cache, stream_handle(stream)
-        rows = row_numbers(indices, Rows(len(self), self.name), shared.context, handle)
+        rows = row_numbers(indices, RowCount(len(self), self.name), shared.context, handle)
         array, memory = self._fresh_or((*rows.shape, *self._row_shape), out, handle)
         self._move(shared.raw.gather, rows, memory)
         return array
@@ -175,7 +175,7 @@ class StoredArray(Unread):
     def scatter(self, indices: Any, values: Any, *, stream: Any = None) -> None:
         """Writes values[i] to row indices[i]. If a row is named twice, it has one of its values."""
         shared, handle = self._writable(), stream_handle(stream)
-        rows = row_numbers(indices, Rows(len(self), self.name), shared.context, handle)
+        rows = row_numbers(indices, RowCount(len(self), self.name), shared.context, handle)
         value = self._value(values, (*rows.shape, *self._row_shape), handle)
         memory = self._uploaded(bytes_of(value)) if value.size and self._is_elsewhere(value) else bytes_of(value)
         self._move(shared.raw.scatter, rows, memory)

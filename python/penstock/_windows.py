@@ -29,7 +29,7 @@ class Window:
 
 
 @dataclass
-class Job:
+class LongMove:
     """What to move and what to do with each window."""
 
     context: Context
@@ -57,7 +57,7 @@ class Run:
 
 
 @dataclass
-class _Slot:
+class _Moving:
     window: Window
     memory: Buffer
     transfer: Transfer
@@ -79,7 +79,7 @@ def split(offset_bytes: int, total_bytes: int, size: int) -> Iterator[Window]:
         yield Window(offset_bytes + start, min(size, total_bytes - start))
 
 
-def run(job: Job) -> Run:
+def run(job: LongMove) -> Run:
     """Moves all of the job. Raises Error at the first window that failed; a read may end early at the end of file."""
     if job.bytes == 0:
         return Run([], 0.0, 0)
@@ -87,7 +87,7 @@ def run(job: Job) -> Run:
     windows = deque(split(job.offset_bytes, job.bytes, size))
     count = len(windows)
     free = [job.context.allocate(size, first_touch="gpu") for _ in range(min(WINDOWS, count))]
-    under_way: deque[_Slot] = deque()
+    under_way: deque[_Moving] = deque()
     outcomes: list[Outcome] = []
     busy = _BusyTime()
     try:
@@ -108,16 +108,16 @@ def run(job: Job) -> Run:
     return Run(outcomes, busy.seconds, count)
 
 
-def _start(job: Job, window: Window, memory: Buffer) -> _Slot:
+def _start(job: LongMove, window: Window, memory: Buffer) -> _Moving:
     part = memory.slice(0, window.bytes)
     if job.prepare is not None:
         job.prepare(part, window.offset_bytes)
     start = job.file.start_read if job.direction == "read" else job.file.start_write
     began = time.perf_counter()
-    return _Slot(window, memory, start(part, window.offset_bytes, **job.options), began)
+    return _Moving(window, memory, start(part, window.offset_bytes, **job.options), began)
 
 
-def _finish(job: Job, slot: _Slot, under_way: deque[_Slot], outcomes: list[Outcome]) -> Outcome:
+def _finish(job: LongMove, slot: _Moving, under_way: deque[_Moving], outcomes: list[Outcome]) -> Outcome:
     progress = job.progress
     if progress is None:
         return slot.transfer.result()

@@ -103,7 +103,7 @@ class Workspace(Scratch):
             self.context.stamp(memory, offset, seed)
 
         with self.context.create(path, self.file_bytes, durable=True) as file:
-            job = windows.Job(
+            job = windows.LongMove(
                 self.context,
                 file,
                 "write",

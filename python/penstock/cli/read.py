@@ -41,7 +41,7 @@ def read(
     device = options.device("read", "--to", to)
     with options.shape_of_transfer("read"), Context(device) as context, context.open(file) as opened:
         length = _length(opened, start, wanted)
-        job = windows.Job(context, opened, "read", start, length, how)
+        job = windows.LongMove(context, opened, "read", start, length, how)
         fields = _run(job, digest)
     if json:
         show.json_object(fields)
@@ -69,7 +69,7 @@ def _length(file: File, start: int, wanted: int | None) -> int:
     return size - start if wanted is None else min(wanted, size - start)
 
 
-def _run(job: windows.Job, digest: bool) -> dict[str, Any]:
+def _run(job: windows.LongMove, digest: bool) -> dict[str, Any]:
     with ExitStack() as stack:
         hashing = stack.enter_context(DeviceDigest(job.context)) if digest else None
         if hashing is not None:
@@ -81,7 +81,9 @@ def _run(job: windows.Job, digest: bool) -> dict[str, Any]:
     return result_fields(job, moved, meter, sha256)
 
 
-def result_fields(job: windows.Job, moved: windows.Run, meter: evidence.Meter, sha256: str | None) -> dict[str, Any]:
+def result_fields(
+    job: windows.LongMove, moved: windows.Run, meter: evidence.Meter, sha256: str | None
+) -> dict[str, Any]:
     """The JSON object of a read or write. A single transfer brings its own CPU seconds; a run of windows is measured
     around all of it, hashing and stamping included."""
     known = evidence.merge(moved.outcomes, meter)

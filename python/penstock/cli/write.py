@@ -44,7 +44,7 @@ def write(
     pattern = options.seed("write", seed)
     with Context(options.device("write", "--from", source)) as context, options.shape_of_transfer("write"):
         with context.create(file, length, durable=durable) as opened:
-            job = windows.Job(context, opened, "write", 0, length, how)
+            job = windows.LongMove(context, opened, "write", 0, length, how)
             fields = _run(job, pattern, digest)
         if verify:
             _verify(context, file, length, pattern)
@@ -56,7 +56,7 @@ def write(
     return 0
 
 
-def _run(job: windows.Job, pattern: int, digest: bool) -> dict[str, Any]:
+def _run(job: windows.LongMove, pattern: int, digest: bool) -> dict[str, Any]:
     with ExitStack() as stack:
         hashing = stack.enter_context(DeviceDigest(job.context)) if digest else None
 
@@ -98,4 +98,4 @@ def _verify(context: Context, name: str, length: int, pattern: int) -> None:
                 cause=f"the file has {file.size_bytes} bytes, {length} were written",
                 advice="check what else writes it",
             )
-        windows.run(windows.Job(context, file, "read", 0, length, consume=check, progress=progress))
+        windows.run(windows.LongMove(context, file, "read", 0, length, consume=check, progress=progress))

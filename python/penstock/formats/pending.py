@@ -40,7 +40,7 @@ class HostWork:
 Steps = Iterator[_core.Transfer | HostWork | Full]
 
 
-class Work(Protocol):
+class PendingWork(Protocol):
     """What a Pending drives."""
 
     writes: bool
@@ -66,7 +66,7 @@ class Pending(Generic[Result]):
 
     def __init__(
         self,
-        work: Work,
+        work: PendingWork,
         result: Callable[[Outcome], Result],
         ended: Callable[[Pending[Result]], None] = lambda _: None,
     ) -> None:

@@ -25,7 +25,7 @@ from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.plan import stored_extents
 from penstock.formats.reading.record import Record
 from penstock.formats.reading.request import Request, read_job, table_of, user_shape
-from penstock.formats.reading.source import Opened, Source
+from penstock.formats.reading.source import MetadataSource, Opened
 from penstock.formats.reading.target import Target, stream_handle
 from penstock.formats.writing import appended, check_kind, value_of, write_job
 
@@ -36,7 +36,7 @@ class FileState:
     def __init__(self, opened: Opened, context: Context, decode: str = "auto", external: bool = False) -> None:
         self.name, self.kind, self.format = opened.name, opened.format, opened.format.name
         self.context = context
-        self._source = Source(opened)
+        self._source = MetadataSource(opened)
         self._decode, self._external = check_choice(decode), external
         self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._record = Record()

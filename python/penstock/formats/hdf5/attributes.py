@@ -20,7 +20,7 @@ from penstock.formats.hdf5.open import explained, high_level, name_text
 Opener = Callable[[], Any]
 
 
-class Attributes(Mapping[str, Any]):
+class StoredAttributes(Mapping[str, Any]):
     """`open` gives the low-level object each time, and raises Error when the file is closed or was changed.
     `hidden` are not shown; where there are such, one number or text in an array is a number or text, as for netCDF."""
 

@@ -28,7 +28,7 @@ from penstock.formats.hdf5 import (
     sources as hdf5_sources,
     virtual as hdf5_virtual,
 )
-from penstock.formats.hdf5.attributes import Attributes
+from penstock.formats.hdf5.attributes import StoredAttributes
 from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, read_index
 from penstock.formats.hdf5.library import Misplaced, place_of, user_block_of
 from penstock.formats.hdf5.open import explained, home_of, lists_datasets, name_bytes, names_of, open_dataset
@@ -139,7 +139,7 @@ class Metadata(Container):
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         path = name_bytes(group.strip("/")) or b"/"
         self._object(path)
-        return Attributes(self.name, lambda: self._object(path), self.hidden_attributes)
+        return StoredAttributes(self.name, lambda: self._object(path), self.hidden_attributes)
 
     def stored(self, name: str) -> Stored:
         """The dataset as HDF5 describes it, and with the chunks that we make of its layout."""
@@ -156,7 +156,7 @@ class Metadata(Container):
         dataset = open_dataset(file, self.name, name)
         self._need_own(dataset, name)
         path = name_bytes(name)
-        attributes = Attributes(self.name, lambda: self._object(path), self.hidden_attributes)
+        attributes = StoredAttributes(self.name, lambda: self._object(path), self.hidden_attributes)
         found = describe(name, dataset, self._home(dataset), attributes)
         self._watched_bytes(found.home)
         return found

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_SOURCES = 1 << 16
 
 
-class Source(Protocol):
+class SourceFile(Protocol):
     """What is needed of the file that holds a source."""
 
     def info(self, name: str) -> DatasetInfo: ...
@@ -33,7 +33,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-Opener = Callable[[str], Source]
+Opener = Callable[[str], SourceFile]
 
 
 class _Part(NamedTuple):

@@ -18,7 +18,7 @@ from h5py import h5p, h5s
 
 from penstock._error import Error
 from penstock.formats.hdf5.runs import Block, Runs, c_strides, runs_from
-from penstock.formats.hdf5.sources import MOST_SOURCES, Opener, Source, places
+from penstock.formats.hdf5.sources import MOST_SOURCES, Opener, SourceFile, places
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def runs_of(open_source: Opener, stored: Stored) -> Runs | None:
     with ExitStack() as stack:
 
         @cache
-        def source(path: str) -> Source:
+        def source(path: str) -> SourceFile:
             return stack.enter_context(closing(open_source(path)))
 
         try:

@@ -15,7 +15,7 @@ from penstock.formats.netcdf3.header import (
     CHAR,
     TYPES,
     Attribute,
-    Dimension,
+    ClassicDimension,
     Header,
     Variable,
     name_bytes,
@@ -59,7 +59,7 @@ class _Encoder:
     def _list(self, tag: int, entries: list[bytes]) -> list[bytes]:
         return [(tag if entries else 0).to_bytes(4, "big"), self._number(len(entries)), *entries]
 
-    def _dimension(self, dimension: Dimension) -> bytes:
+    def _dimension(self, dimension: ClassicDimension) -> bytes:
         return self._text(dimension.name) + self._number(dimension.length)
 
     def _attributes(self, attributes: tuple[Attribute, ...]) -> list[bytes]:

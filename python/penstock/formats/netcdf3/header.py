@@ -94,7 +94,7 @@ def name_bytes(name: str) -> bytes:
     return name.stored if isinstance(name, StoredName) else name.encode("utf-8")
 
 
-class Dimension(NamedTuple):
+class ClassicDimension(NamedTuple):
     """A name for a length, which variables share."""
 
     name: str
@@ -125,7 +125,7 @@ class Header:
 
     version: int
     records: int | None
-    dimensions: tuple[Dimension, ...]
+    dimensions: tuple[ClassicDimension, ...]
     attributes: tuple[Attribute, ...]
     variables: tuple[Variable, ...]
     bytes: int = 0
@@ -226,12 +226,12 @@ class _Parser:
             return None
         return self._not_negative(raw, "number of records") if len(raw) == 8 else int.from_bytes(raw, "big")
 
-    def _dimensions(self) -> tuple[Dimension, ...]:
+    def _dimensions(self) -> tuple[ClassicDimension, ...]:
         found = []
         for _ in range(self._list(_DIMENSIONS, 12, "dimensions")):
             name = self._text("dimension")
             raw = self._take(8 if self._version == 5 else 4, f"length of dimension {name!r}")
-            found.append(Dimension(name, int.from_bytes(raw, "big")))
+            found.append(ClassicDimension(name, int.from_bytes(raw, "big")))
         names = self._distinct("dimensions", [dimension.name for dimension in found])
         return tuple(one._replace(name=name) for one, name in zip(found, names, strict=True))
 
@@ -245,13 +245,13 @@ class _Parser:
             found.append(Attribute(name, type, self._padded(bytes, f"attribute {name!r} of {owner}")))
         return tuple(found)
 
-    def _variables(self, dimensions: tuple[Dimension, ...]) -> tuple[Variable, ...]:
+    def _variables(self, dimensions: tuple[ClassicDimension, ...]) -> tuple[Variable, ...]:
         smallest = 40 if self._version == 5 else 32
         found = [self._variable(dimensions) for _ in range(self._list(_VARIABLES, smallest, "variables"))]
         names = self._distinct("variables", [variable.name for variable in found])
         return tuple(one._replace(name=name) for one, name in zip(found, names, strict=True))
 
-    def _variable(self, dimensions: tuple[Dimension, ...]) -> Variable:
+    def _variable(self, dimensions: tuple[ClassicDimension, ...]) -> Variable:
         name = self._text("variable")
         owner = f"variable {name!r}"
         indices = self._indices(owner, dimensions)
@@ -264,7 +264,7 @@ class _Parser:
             raise damaged(self._name, f"{owner} is larger than any file")
         return Variable(name, indices, attributes, type, begin)
 
-    def _indices(self, owner: str, dimensions: tuple[Dimension, ...]) -> tuple[int, ...]:
+    def _indices(self, owner: str, dimensions: tuple[ClassicDimension, ...]) -> tuple[int, ...]:
         count = self._count(8 if self._version == 5 else 4, f"dimensions of {owner}")
         if count > MOST_DIMENSIONS:
             raise damaged(self._name, f"{owner} has {count} dimensions; the format allows {MOST_DIMENSIONS}")

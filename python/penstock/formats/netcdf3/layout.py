@@ -15,7 +15,7 @@ from penstock._error import Error
 from penstock.formats.faults import refused
 from penstock.formats.model import NewDataset
 from penstock.formats.netcdf3.encode import encode_attribute, type_code
-from penstock.formats.netcdf3.header import TYPES, Attribute, Dimension, Header, Variable, padded
+from penstock.formats.netcdf3.header import TYPES, Attribute, ClassicDimension, Header, Variable, padded
 from penstock.formats.netcdf_names import check_length
 
 PAGE_BYTES = 4096
@@ -132,7 +132,7 @@ def _dimensions(header: Header, dataset: NewDataset, is_record: bool) -> tuple[H
     return replace(header, dimensions=tuple(known)), tuple(indices)
 
 
-def _dimension(known: list[Dimension], wanted: tuple[str | None, int], used: Sequence[int]) -> int:
+def _dimension(known: list[ClassicDimension], wanted: tuple[str | None, int], used: Sequence[int]) -> int:
     name, length = wanted
     for index, one in enumerate(known):
         if name is None and one.length == length and index not in used:
@@ -146,11 +146,11 @@ def _dimension(known: list[Dimension], wanted: tuple[str | None, int], used: Seq
             raise ValueError(f"the unlimited dimension is {one.name!r}; classic netCDF has only one")
     name = name if name is not None else _free_name("record" if length == 0 else f"dim_{length}", known)
     _check_name(name, "a dimension")
-    known.append(Dimension(name, length))
+    known.append(ClassicDimension(name, length))
     return len(known) - 1
 
 
-def _free_name(plain: str, known: Sequence[Dimension]) -> str:
+def _free_name(plain: str, known: Sequence[ClassicDimension]) -> str:
     taken = {one.name for one in known}
     names = (plain if turn == 1 else f"{plain}_{turn}" for turn in itertools.count(1))
     return next(name for name in names if name not in taken)

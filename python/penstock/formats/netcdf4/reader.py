@@ -34,7 +34,7 @@ from penstock.formats.netcdf4.dims import (
 kBoolAttribute = "dtype"  # xarray's mark of a bool, which netCDF does not have
 
 
-class View(NamedTuple):
+class VariableView(NamedTuple):
     """A variable as the netCDF library shows it, and its shape in HDF5."""
 
     info: DatasetInfo
@@ -48,7 +48,7 @@ class NetCDFView(Metadata):
     hidden_attributes = kHidden
 
     def _begin_views(self) -> None:
-        self._views: dict[str, View] = {}
+        self._views: dict[str, VariableView] = {}
         self._renamed: dict[str, str] = {}
         self._paths: Paths = {}  # of dimensions
 
@@ -71,24 +71,24 @@ class NetCDFView(Metadata):
         self._views.clear()
         super().close()
 
-    def _view(self, name: str) -> View:
+    def _view(self, name: str) -> VariableView:
         name = name.strip("/")
         self._current()
         if name not in self._views:
             self._views[name] = self._look(name)
         return self._views[name]
 
-    def _look(self, name: str) -> View:
+    def _look(self, name: str) -> VariableView:
         stored = self.stored(name)
         info = replace(stored.info, name=name)
         with explained(self.name, name, names_exist=True):
             info = self._typed(stored, info)
             dimensions = self._dimensions(stored)
             if dimensions is None:
-                return View(info, info.shape)
+                return VariableView(info, info.shape)
             shape = self._lengths(stored, dimensions) + stored.item_dims
         names = tuple(one.name for one in dimensions)
-        return View(replace(info, shape=shape, dimensions=names), stored.info.shape)
+        return VariableView(replace(info, shape=shape, dimensions=names), stored.info.shape)
 
     def _typed(self, stored: Stored, info: DatasetInfo) -> DatasetInfo:
         marked = info.dtype.name == "int8" and h5a.exists(stored.dataset, kBoolAttribute.encode())

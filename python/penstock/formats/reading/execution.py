@@ -60,7 +60,7 @@ class _Slot:
 
 
 class Execution:
-    """The work of one job; see pending.Work."""
+    """The work of one job; see pending.PendingWork."""
 
     def __init__(self, mover: Mover, job: Job) -> None:
         self._mover, self._job, self._plan = mover, job, job.plan

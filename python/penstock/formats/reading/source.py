@@ -33,7 +33,7 @@ class Opened:
     anew: Callable[[], Any] | str = "it is open for writing"  # how another process opens it, or why none can
 
 
-class Source:
+class MetadataSource:
     """The one of an open DataFile. Holds a lock while a question is answered."""
 
     def __init__(self, opened: Opened) -> None:

@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 Index = tuple[int, ...]
 
 
-class Found(NamedTuple):
+class ChunkFiles(NamedTuple):
     """Chunk files in order of their place: `index` int64 [n, rank], in chunks; `paths`; `sizes` in bytes."""
 
     index: np.ndarray
@@ -34,7 +34,7 @@ class Found(NamedTuple):
     sizes: np.ndarray
 
 
-def find_chunks(folder: str, keys: ChunkKeys, ranges: Sequence[range], moved: Mapping[Index, str]) -> Found:
+def find_chunks(folder: str, keys: ChunkKeys, ranges: Sequence[range], moved: Mapping[Index, str]) -> ChunkFiles:
     """Chunk files with places in the ranges. `moved`: those that lie elsewhere, being written. Raises ValueError where
     something else than a file has the name of one, and OSError."""
     if math.prod(map(len, ranges)) <= _ASKED:
@@ -44,7 +44,7 @@ def find_chunks(folder: str, keys: ChunkKeys, ranges: Sequence[range], moved: Ma
         listed |= {index: (path, _size(path)) for index, path in moved.items() if _within(index, ranges)}
         rows = [(index, *listed[index]) for index in sorted(listed)]
     index = np.array([row[0] for row in rows], np.int64).reshape(len(rows), len(ranges))
-    return Found(index, [row[1] for row in rows], np.array([row[2] for row in rows], np.int64))
+    return ChunkFiles(index, [row[1] for row in rows], np.array([row[2] for row in rows], np.int64))
 
 
 def _asked(

@@ -25,7 +25,7 @@ class Pointer(NamedTuple):
 
 
 @dataclass
-class Block:
+class HeaderBlock:
     """A part of an object header. `address` counts from the begin of the file."""
 
     address: int
@@ -69,24 +69,24 @@ def move_continuations(overlay: Overlay, address: int, base: int, old_end: int, 
     return free
 
 
-def _leave_abandoned(overlay: Overlay, blocks: list[Block], before: list[Block]) -> None:
+def _leave_abandoned(overlay: Overlay, blocks: list[HeaderBlock], before: list[HeaderBlock]) -> None:
     """A block that the header no longer leads to stays as it was: until the header changes, it is still read."""
     for block in before[1:]:
         if block.address not in [one.address for one in blocks]:
             overlay.structures.pop(block.address, None)
 
 
-def blocks_of(overlay: Overlay, address: int, base: int, old: bool = False) -> list[Block]:
+def blocks_of(overlay: Overlay, address: int, base: int, old: bool = False) -> list[HeaderBlock]:
     """All blocks of the header, as HDF5 left them (`old`: as they were before); empty where it is of no known form."""
     read = overlay.original if old else overlay.bytes_at
     head = read(address, 64)
     if head[:4] == b"OHDR" and head[4] == 2:
         start, size, extra = _start_of_new(head)
-        first = Block(address, bytearray(read(address, start + size + 4)), None)
+        first = HeaderBlock(address, bytearray(read(address, start + size + 4)), None)
         layout = (4 + extra, start, 4)
     elif head[0] == 1 and head[1] == 0:
         size = int.from_bytes(head[8:12], "little")
-        first = Block(address, bytearray(read(address, 16 + size)), None)
+        first = HeaderBlock(address, bytearray(read(address, 16 + size)), None)
         layout = (8, 16, 0)
     else:
         return []
@@ -95,7 +95,7 @@ def blocks_of(overlay: Overlay, address: int, base: int, old: bool = False) -> l
         for inside in _continuations(blocks[number], number, layout):
             image = blocks[number].image
             where, length = (int.from_bytes(image[at : at + 8], "little") for at in (inside, inside + 8))
-            blocks.append(Block(where + base, bytearray(read(where + base, length)), Pointer(number, inside)))
+            blocks.append(HeaderBlock(where + base, bytearray(read(where + base, length)), Pointer(number, inside)))
         number += 1
     return blocks
 
@@ -108,7 +108,7 @@ def _start_of_new(head: bytes) -> tuple[int, int, int]:
     return at + width, int.from_bytes(head[at : at + width], "little"), 2 if flags & 4 else 0
 
 
-def _continuations(block: Block, number: int, layout: tuple[int, int, int]) -> list[int]:
+def _continuations(block: HeaderBlock, number: int, layout: tuple[int, int, int]) -> list[int]:
     """Offsets of the addresses in continuation messages. `layout`: bytes before a message's content, offset of the
     first message in the first block, bytes after the last one."""
     before, start, after = layout
