@@ -7,11 +7,9 @@
 
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define PENSTOCK_BOTH __host__ __device__ __forceinline__
-#else
-#define PENSTOCK_BOTH inline
-#endif
+#include "penstock/host_device.hpp"
+
+#define PENSTOCK_BOTH PENSTOCK_ONDEVICE
 
 namespace penstock::hmatrix::gpu {
 

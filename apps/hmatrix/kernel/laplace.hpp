@@ -12,12 +12,9 @@
 #include <cstdint>
 
 #include "hmatrix/kernel/panel.hpp"
+#include "penstock/host_device.hpp"
 
-#if defined(__CUDACC__)
-#define PENSTOCK_HMATRIX_SHARED __host__ __device__ inline
-#else
-#define PENSTOCK_HMATRIX_SHARED inline
-#endif
+#define PENSTOCK_HMATRIX_SHARED PENSTOCK_HOST_DEVICE inline
 
 namespace penstock::hmatrix {
 

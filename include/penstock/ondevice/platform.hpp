@@ -6,11 +6,7 @@
 // Scope `device` is for words that one GPU alone touches; words that the host touches too have scope `system`.
 #pragma once
 
-#if defined(__CUDACC__)
-#define PENSTOCK_ONDEVICE __host__ __device__ __forceinline__
-#else
-#define PENSTOCK_ONDEVICE inline
-#endif
+#include "penstock/host_device.hpp"
 
 #if defined(__CUDA_ARCH__)
 #define PENSTOCK_UNROLLED _Pragma("unroll")

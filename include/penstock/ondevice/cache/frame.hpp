@@ -10,13 +10,6 @@
 #include "penstock/ondevice/platform.hpp"
 #include "penstock/ondevice/status.hpp"
 
-// For functions that wait for I/O or a lock: they are called and not inlined, so that an inlined hit stays short.
-#if defined(__CUDACC__)
-#define PENSTOCK_ONDEVICE_SLOW __host__ __device__ __noinline__
-#else
-#define PENSTOCK_ONDEVICE_SLOW inline
-#endif
-
 namespace penstock::ondevice {
 
 inline constexpr u32 kReferences = (1u << 24) - 1;  // the low bits count
