@@ -21,9 +21,9 @@ from law import layers, names, tree
 from law.source import CPP, TESTS, Source, load
 
 READ_OF_CPP = re.compile(
-    r"src/context/(?:\w+/)?(?:file|prepare\w*|launch|settle|transfer\w*)\.[ch]pp|src/transfer/.*\.[ch]pp|"
+    r"src/context/(?:\w+/)?(?:file|extent|submission|check|facts|prepare|launch)\.[ch]pp|"
     r"src/policy/policy\.[ch]pp|src/engine/(?:\w+/)?(?!\w*(?:_test|_rig|_kit))\w+\.[ch]pp|src/path/posix\.[ch]pp|"
-    r"include/penstock/(?:path|plan|outcome)\.hpp"
+    r"(?:src/path/path|include/penstock/(?:path|plan|outcome))\.hpp"
 )
 READ_OF_PYTHON = re.compile(r"python/penstock/formats/(?:reading/(?!nvcomp|aside)\w+|dataset|state|pending)\.py")
 LINES = {

@@ -30,7 +30,7 @@
 namespace penstock {
 
 namespace context {
-struct FileRange;
+struct Extent;
 class ContextState;
 class FileState;
 class BufferState;
@@ -244,7 +244,7 @@ class Context {
 
   private:
     friend class DeviceCache;
-    std::vector<context::FileRange> resolve(std::span<const Range> ranges) const;
+    std::vector<context::Extent> resolve(std::span<const Range> ranges) const;
     std::shared_ptr<context::ContextState> state_;
 };
 

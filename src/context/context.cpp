@@ -8,10 +8,9 @@
 #include <utility>
 
 #include "context/state.hpp"
+#include "context/transfer/prepare.hpp"
 
 namespace penstock {
-
-using context::FileRange;
 
 namespace {
 
@@ -137,14 +136,14 @@ MemoryView Context::wrap(void* memory, std::uint64_t bytes, MemoryKind kind_expe
 Transfer Context::start(Direction direction, std::span<const Range> ranges, MemoryKind kind,
                         const TransferOptions& options) const {
     Transfer transfer;
-    transfer.state_ = context::prepare(*state_, {direction, kind, false}, resolve(ranges), options);
+    transfer.state_ = context::prepare({*state_, direction, kind, false, options}, resolve(ranges));
     transfer.context_ = state_;
     state_->engine.start(transfer.state_);
     return transfer;
 }
 
-std::vector<FileRange> Context::resolve(std::span<const Range> ranges) const {
-    std::vector<FileRange> resolved;
+std::vector<context::Extent> Context::resolve(std::span<const Range> ranges) const {
+    std::vector<context::Extent> resolved;
     resolved.reserve(ranges.size());
     for (const Range& range : ranges) {
         if (range.file == nullptr || !range.file->state_) {
@@ -161,12 +160,12 @@ std::vector<FileRange> Context::resolve(std::span<const Range> ranges) const {
 
 Plan Context::plan(Direction direction, std::span<const Range> ranges, MemoryKind kind,
                    const TransferOptions& options) const {
-    return context::foresee(*state_, {direction, kind, false}, resolve(ranges), options);
+    return context::preview({*state_, direction, kind, false, options}, resolve(ranges)).plan;
 }
 
 Explanation Context::explain(Direction direction, std::span<const Range> ranges, MemoryKind kind,
                              const TransferOptions& options) const {
-    return context::explain(*state_, {direction, kind, false}, resolve(ranges), options);
+    return context::explain({*state_, direction, kind, false, options}, resolve(ranges));
 }
 
 Profile Context::identity(const std::string& path) const {

@@ -13,6 +13,7 @@
 
 #include "context/state.hpp"
 #include "context/test_files.hpp"
+#include "context/transfer/prepare.hpp"
 #include "penstock/device.hpp"
 #include "penstock/profile.hpp"
 
@@ -81,16 +82,12 @@ class CuFileInContext : public testing::Test {
         std::ofstream(directory_.file("both.csv")) << profile_text(profile);
         return directory_.file("both.csv");
     }
-    context::FileRange whole(State& state) const {
-        return {state.open(file_, {}), 0, state.memory, kBytes, nullptr};
-    }
+    context::Extent whole(State& state) const { return {state.open(file_, {}), 0, state.memory, kBytes}; }
     PathKind chosen(State& state) const {
-        const auto range = whole(state);
-        return context::foresee(state, {}, {range}, {}).steps.front().shape.path;
+        return context::preview({.context = state, .options = {}}, {whole(state)}).plan.steps.front().shape.path;
     }
     std::string refusal(State& state, PathKind path) const {
-        const auto range = whole(state);
-        const Explanation explanation = context::explain(state, {}, {range}, {});
+        const Explanation explanation = context::explain({.context = state, .options = {}}, {whole(state)});
         for (const Explanation::Option& option : explanation.parts.front().options) {
             if (option.path == path) return option.refusal;
         }
@@ -100,9 +97,8 @@ class CuFileInContext : public testing::Test {
     std::string asked_for(State& state, PathKind path) const {
         TransferOptions asked;
         asked.path = path;
-        const auto range = whole(state);
         try {
-            const auto transfer = context::prepare(state, {}, {range}, asked);
+            const auto transfer = context::prepare({.context = state, .options = asked}, {whole(state)});
             state.engine.start(transfer);
             transfer->wait(Deadline::after(std::chrono::seconds(10)));
             return transfer->result().error.cause;

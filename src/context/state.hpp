@@ -107,27 +107,4 @@ class BufferState {
     std::shared_ptr<Memory> memory;
 };
 
-struct Submission {
-    Direction direction = Direction::read;
-    MemoryKind kind = MemoryKind::device;
-    bool blocking = false;
-};
-
-// Facts gathered, plan made, evidence set up. `ranges` name open files of this context.
-struct FileRange {
-    std::shared_ptr<OpenFile> file;
-    std::uint64_t offset_bytes = 0;
-    void* memory = nullptr;
-    std::uint64_t bytes = 0;
-    const void* allocation = nullptr;  // around the memory, as far as it is known; found by prepare
-};
-std::shared_ptr<engine::TransferState> prepare(ContextState& context, const Submission& submission,
-                                               std::vector<FileRange> ranges, const TransferOptions& options);
-// The plan that prepare would make. Nothing is registered, extended, counted or told.
-Plan foresee(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
-             const TransferOptions& options);
-// The same with what it was chosen among.
-Explanation explain(ContextState& context, const Submission& submission, std::vector<FileRange> ranges,
-                    const TransferOptions& options);
-
 }  // namespace penstock::context

@@ -15,16 +15,15 @@ class Announced {
     using Files = std::vector<std::shared_ptr<OpenFile>>;
 
     // Throws when a file is closed; the others then know of nothing.
-    template <typename Ranges>
-    explicit Announced(const Ranges& ranges) {
+    explicit Announced(const std::vector<Extent>& extents) {
         std::unordered_set<const OpenFile*> seen;
         const OpenFile* last = nullptr;
-        for (const auto& range : ranges) {
-            if (range.file.get() == last) continue;
-            last = range.file.get();
+        for (const Extent& extent : extents) {
+            if (extent.file.get() == last) continue;
+            last = extent.file.get();
             // Most transfers are of one file: they are spared the set.
             if (wanted_.size() == 1) seen.insert(wanted_.front().get());
-            if (wanted_.empty() || seen.insert(last).second) wanted_.push_back(range.file);
+            if (wanted_.empty() || seen.insert(last).second) wanted_.push_back(extent.file);
         }
         try {
             for (const auto& file : wanted_) {

@@ -56,7 +56,7 @@ void move_share(Evidence& evidence, std::size_t from, std::uint64_t bytes) {
 
 }  // namespace
 
-std::shared_ptr<BypassCheck> BypassCheck::of(const Plan& plan, const std::vector<FileRange>& ranges,
+std::shared_ptr<BypassCheck> BypassCheck::of(const Plan& plan, const std::vector<Extent>& extents,
                                              const BypassOptions& options) {
     std::shared_ptr<BypassCheck> check;
     bool alone = true;
@@ -66,13 +66,13 @@ std::shared_ptr<BypassCheck> BypassCheck::of(const Plan& plan, const std::vector
             continue;
         }
         if (!check) check = std::make_shared<BypassCheck>();
-        for (const PlanPiece& piece : step.pieces) check->add(piece, ranges);
+        for (const PlanPiece& piece : step.pieces) check->add(piece, extents);
         check->asked_ |= step.reason == "asked for";
     }
     if (!check) return nullptr;
     check->options_ = options;
     check->alone_ = alone;
-    for (const Part& part : check->parts_) {
+    for (const Extent& part : check->parts_) {
         const os::DirectFacts& direct = part.file->direct();
         check->promised_ &= direct.bypass == os::Bypass::promised;
         if (!direct.unknown_cause.empty()) check->unknown_ = direct.unknown_cause;
@@ -82,34 +82,26 @@ std::shared_ptr<BypassCheck> BypassCheck::of(const Plan& plan, const std::vector
     }
     const bool look = options.direction == Direction::read && !check->promised_ && check->unknown_.empty();
     std::string why;
-    if (look && !(alone && options.has_probe)) check->before_ = EvidenceProbe::sample(check->probes(), why);
+    if (look && !(alone && options.has_probe)) check->before_ = EvidenceProbe::sample(check->parts_, why);
     return check;
 }
 
-void BypassCheck::add(const PlanPiece& piece, const std::vector<FileRange>& ranges) {
-    const FileRange& range = ranges[piece.range];
-    parts_.push_back({range.file, range.offset_bytes + piece.offset_bytes, piece.bytes});
-}
-
-std::vector<ProbeRange> BypassCheck::probes() const {
-    std::vector<ProbeRange> probes;
-    probes.reserve(parts_.size());
-    for (const Part& part : parts_) {
-        probes.push_back({part.file->handle().buffered_fd, part.offset_bytes, part.bytes});
-    }
-    return probes;
+void BypassCheck::add(const PlanPiece& piece, const std::vector<Extent>& extents) {
+    Extent& part = parts_.emplace_back(extents[piece.range]);
+    part.offset_bytes += piece.offset_bytes;
+    part.bytes = part.bytes_in_file = piece.bytes;
 }
 
 std::uint64_t BypassCheck::bytes() const {
     std::uint64_t total = 0;
-    for (const Part& part : parts_) total += part.bytes;
+    for (const Extent& part : parts_) total += part.bytes;
     return total;
 }
 
 std::optional<std::uint64_t> BypassCheck::encoded() const {
     if (parts_.size() > kPartsMax) return std::nullopt;
     std::uint64_t total = 0;
-    for (const Part& part : parts_) {
+    for (const Extent& part : parts_) {
         const auto found = os::encoded_bytes(part.file->handle().buffered_fd, part.offset_bytes, part.bytes);
         if (!found) return std::nullopt;
         total += *found;
@@ -131,7 +123,7 @@ BypassCheck::Verdict BypassCheck::verdict_of_read(const Evidence& evidence) cons
     std::optional<Residency> before = probed ? evidence.before : before_;
     std::optional<Residency> after = probed ? evidence.after : std::nullopt;
     std::string why = "nothing tells what the page cache holds of the file";
-    if (!probed && before_) after = EvidenceProbe::sample(probes(), why);
+    if (!probed && before_) after = EvidenceProbe::sample(parts_, why);
     const bool encoded_some = encoded_bytes && *encoded_bytes > 0;
     if (!encoded_some && (!before || !after)) return {promised_ ? std::optional(true) : std::nullopt, 0, why};
     if (encoded_some) {  // where a call meets such bytes, btrfs reads all the rest of it by the page cache as well
@@ -153,7 +145,7 @@ BypassCheck::Verdict BypassCheck::verdict_of_write(const Evidence& evidence) con
     const bool probed = alone_ && options_.has_probe;
     if (promised_ && !probed) return {true, 0, {}};
     std::string why;
-    const std::optional<Residency> after = probed ? evidence.after : EvidenceProbe::sample(probes(), why);
+    const std::optional<Residency> after = probed ? evidence.after : EvidenceProbe::sample(parts_, why);
     if (!after) return {promised_ ? std::optional(true) : std::nullopt, 0, why};
     if (alone_ && evidence.fallbacks.empty() && after->resident_pages * 2 > after->sampled_pages) {
         return {true, bytes(), "the pages that were written are in the page cache afterwards"};
@@ -188,7 +180,7 @@ void BypassCheck::tell(const Verdict& verdict, Outcome& outcome) const {
     std::sort(evidence.paths.begin(), evidence.paths.end(),
               [](const PathShare& a, const PathShare& b) { return a.bytes > b.bytes; });
     if (verdict.fallen_bytes != 0 && options_.direction == Direction::read) {
-        for (const Part& part : parts_) part.file->reads_by_cache = true;
+        for (const Extent& part : parts_) part.file->reads_by_cache = true;
     }
     if (!verdict.past && bypassing_bytes(evidence) != 0) {
         evidence.notes.push_back("whether it went past the page cache is unknown: " + verdict.cause);

@@ -19,30 +19,24 @@ namespace penstock::context {
 struct BypassOptions {
     Direction direction = Direction::read;
     bool strict = false;
-    bool has_probe = false;  // the evidence will have the residency of all ranges, before and after
+    bool has_probe = false;  // the evidence will have the residency of all extents, before and after
 };
 
 class BypassCheck {
   public:
     // Call before the transfer starts. Null when no step of the plan bypasses the page cache.
-    static std::shared_ptr<BypassCheck> of(const Plan& plan, const std::vector<FileRange>& ranges,
+    static std::shared_ptr<BypassCheck> of(const Plan& plan, const std::vector<Extent>& extents,
                                            const BypassOptions& options);
     // Says in the outcome's shares what is known. Call after the probe has finished.
     void judge(Outcome& outcome) const;
 
   private:
-    struct Part {
-        std::shared_ptr<OpenFile> file;
-        std::uint64_t offset_bytes = 0;
-        std::uint64_t bytes = 0;
-    };
     struct Verdict {
         std::optional<bool> past;          // of the bytes that did not fall back
         std::uint64_t fallen_bytes = 0;    // that went by the page cache
         std::string cause;                 // of that, or why it is unknown
     };
-    void add(const PlanPiece& piece, const std::vector<FileRange>& ranges);
-    std::vector<ProbeRange> probes() const;
+    void add(const PlanPiece& piece, const std::vector<Extent>& extents);
     std::uint64_t bytes() const;
     std::optional<std::uint64_t> encoded() const;
     std::uint64_t grown_bytes(const Residency& before, const Residency& after) const;
@@ -52,7 +46,7 @@ class BypassCheck {
     void refuse(const Verdict& verdict, Outcome& outcome) const;
 
     BypassOptions options_;
-    std::vector<Part> parts_;
+    std::vector<Extent> parts_;  // of the transfer, that steps bypass the page cache for
     bool alone_ = true;     // all steps of the plan bypass the page cache
     bool asked_ = false;    // the caller named the path
     bool promised_ = true;  // by the kernel, of all files

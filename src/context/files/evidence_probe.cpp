@@ -4,21 +4,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "context/files/open_file.hpp"
 #include "os/file/residency.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::context {
 namespace {
-constexpr std::size_t kRangesMax = 16;
+constexpr std::size_t kExtentsMax = 16;
 }
 
-std::optional<Residency> EvidenceProbe::sample(const std::vector<ProbeRange>& ranges, std::string& why) {
-    if (ranges.empty()) return std::nullopt;
+std::optional<Residency> EvidenceProbe::sample(std::span<const Extent> extents, std::string& why) {
+    if (extents.empty()) return std::nullopt;
     Residency sum;
-    const std::size_t step = (ranges.size() + kRangesMax - 1) / kRangesMax;
+    const std::size_t step = (extents.size() + kExtentsMax - 1) / kExtentsMax;
     try {
-        for (std::size_t i = 0; i < ranges.size(); i += step) {
-            const Residency one = os::residency(ranges[i].fd, ranges[i].offset_bytes, ranges[i].bytes);
+        for (std::size_t i = 0; i < extents.size(); i += step) {
+            const Residency one = os::residency(extents[i].file->handle().buffered_fd, extents[i].offset_bytes,
+                                                extents[i].bytes_in_file);
             os::add(sum, one);
             sum.source = sum.source.empty() || sum.source == one.source ? one.source : "mixed";
         }
@@ -29,9 +31,9 @@ std::optional<Residency> EvidenceProbe::sample(const std::vector<ProbeRange>& ra
     return sum;
 }
 
-EvidenceProbe::EvidenceProbe(std::vector<ProbeRange> ranges, std::optional<Residency> before)
-    : ranges_(std::move(ranges)), before_(std::move(before)), io_(os::process_io()), cpu_(os::cpu_time()) {
-    if (!before_) before_ = sample(ranges_, before_unknown_);
+EvidenceProbe::EvidenceProbe(std::shared_ptr<const std::vector<Extent>> extents, std::optional<Residency> before)
+    : extents_(std::move(extents)), before_(std::move(before)), io_(os::process_io()), cpu_(os::cpu_time()) {
+    if (!before_) before_ = sample(*extents_, before_unknown_);
 }
 
 void EvidenceProbe::watch(std::shared_ptr<CuFileSlot> cufile) {
@@ -46,7 +48,7 @@ void EvidenceProbe::finish(Evidence& evidence) const {
     if (const auto now = os::process_io(); now && io_) evidence.process_io = os::difference(*now, *io_);
     evidence.before = before_;
     std::string unknown = before_unknown_;
-    evidence.after = sample(ranges_, unknown);
+    evidence.after = sample(*extents_, unknown);
     if (!unknown.empty()) evidence.notes.push_back("residency unknown: " + unknown);
     if (!cufile_) return;
     evidence.cufile = cufile_->counters();

@@ -3,16 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include "context/files/evidence_probe.hpp"
+#include "context/files/open_file.hpp"
 #include "context/test_files.hpp"
-#include "os/fd.hpp"
 #include "os/system.hpp"
 
 namespace penstock {
 namespace {
 
 using context::EvidenceProbe;
-using context::ProbeRange;
+using context::Extent;
+using context::OpenFile;
 using test::stamped;
 using test::TempDirectory;
 using test::write_file;
@@ -49,18 +52,25 @@ class Probe : public testing::Test {
   protected:
     Probe() {
         write_file(directory_.file("data"), stamped(1 * kMiB));
-        fd_ = os::UniqueFd(::open(directory_.file("data").c_str(), O_RDONLY | O_CLOEXEC), os::real_system());
+        file_ = std::make_shared<OpenFile>(os::real_system(), directory_.file("data"), OpenOptions{});
+    }
+    int fd() const { return file_->handle().buffered_fd; }
+    Extent extent(std::uint64_t offset_bytes, std::uint64_t bytes) const {
+        return {file_, offset_bytes, nullptr, bytes, bytes};
+    }
+    EvidenceProbe probe(std::uint64_t bytes, std::optional<Residency> before = std::nullopt) const {
+        return EvidenceProbe(std::make_shared<const std::vector<Extent>>(1, extent(0, bytes)), std::move(before));
     }
     TempDirectory directory_;
-    os::UniqueFd fd_;
+    std::shared_ptr<OpenFile> file_;
 };
 
 TEST_F(Probe, counts_what_was_read_between_its_two_looks) {
-    const EvidenceProbe probe({{fd_.get(), 0, 1 * kMiB}}, std::nullopt);
+    const EvidenceProbe looking = probe(1 * kMiB);
     std::vector<char> memory(300000);
-    ASSERT_EQ(::pread(fd_.get(), memory.data(), memory.size(), 0), 300000);
+    ASSERT_EQ(::pread(fd(), memory.data(), memory.size(), 0), 300000);
     Evidence evidence;
-    probe.finish(evidence);
+    looking.finish(evidence);
     ASSERT_TRUE(evidence.process_io);
     EXPECT_GE(evidence.process_io->read_chars, 300000u);
     EXPECT_LT(evidence.process_io->read_chars, 400000u);
@@ -73,16 +83,16 @@ TEST_F(Probe, takes_the_residency_that_the_policy_has_asked_for_already) {
     Residency known;
     known.pages = known.sampled_pages = 12345;
     Evidence evidence;
-    EvidenceProbe({{fd_.get(), 0, 4096}}, known).finish(evidence);
+    probe(4096, known).finish(evidence);
     EXPECT_EQ(evidence.before->pages, 12345u);
     EXPECT_EQ(evidence.after->pages, 1u);
 }
 
-TEST_F(Probe, samples_at_most_sixteen_of_many_ranges) {
-    std::vector<ProbeRange> ranges;
-    for (std::uint64_t i = 0; i < 200; ++i) ranges.push_back({fd_.get(), i * 4096, 4096});
+TEST_F(Probe, samples_at_most_sixteen_of_many_extents) {
+    std::vector<Extent> extents;
+    for (std::uint64_t i = 0; i < 200; ++i) extents.push_back(extent(i * 4096, 4096));
     std::string why;
-    const auto all = EvidenceProbe::sample(ranges, why);
+    const auto all = EvidenceProbe::sample(extents, why);
     ASSERT_TRUE(all);
     EXPECT_LE(all->sampled_pages, 16u);
     EXPECT_GT(all->sampled_pages, 8u);
@@ -92,7 +102,8 @@ TEST_F(Probe, samples_at_most_sixteen_of_many_ranges) {
 
 TEST_F(Probe, what_cannot_be_asked_is_unknown_and_not_zero) {
     Evidence evidence;
-    EvidenceProbe({{-1, 0, 4096}}, std::nullopt).finish(evidence);
+    ASSERT_EQ(::close(fd()), 0);
+    probe(4096).finish(evidence);
     EXPECT_FALSE(evidence.before);
     EXPECT_FALSE(evidence.after);
     EXPECT_EQ(evidence.notes, std::vector<std::string>{"residency unknown: Bad file descriptor"});

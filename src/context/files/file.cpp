@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "context/state.hpp"
-#include "context/transfer/ranges.hpp"
+#include "context/transfer/prepare.hpp"
 #include "os/file/residency.hpp"
 #include "penstock/context.hpp"
 
@@ -24,28 +24,18 @@ engine::TransferState& started(const std::shared_ptr<engine::TransferState>& sta
     return *state;
 }
 
-struct Move {
-    context::Submission submission;
-    MemoryView memory;
-    std::uint64_t offset_bytes = 0;
-};
-
-std::shared_ptr<engine::TransferState> begin(const context::FileState& state, const Move& move,
-                                             const TransferOptions& options) {
-    auto transfer =
-        context::prepare(*state.context, move.submission,
-                         {{state.file, move.offset_bytes, move.memory.data, move.memory.bytes}}, options);
-    state.context->engine.start(transfer);
+std::shared_ptr<engine::TransferState> begin(const context::Submission& submission, const context::Extent& extent) {
+    auto transfer = context::prepare(submission, {extent});
+    submission.context.engine.start(transfer);
     return transfer;
 }
 
-Outcome finish(const context::FileState& state, const Move& move, const TransferOptions& options) {
-    const auto transfer = begin(state, move, options);
+Outcome finish(const context::Submission& submission, const context::Extent& extent) {
+    const auto transfer = begin(submission, extent);
     *transfer->seen = true;
     Outcome outcome = transfer->take_result();
-    if (outcome.ok() && outcome.bytes == 0 && move.submission.direction == Direction::read) {
-        const context::FileRange range{state.file, move.offset_bytes, move.memory.data, move.memory.bytes};
-        context::check_offset(range, "read", state.file->size_bytes());
+    if (outcome.ok() && outcome.bytes == 0 && submission.reading()) {
+        context::check_offset(extent, submission.operation(), extent.file->size_bytes());
     }
     return outcome;
 }
@@ -74,11 +64,15 @@ FileFacts File::facts() const {
 }
 
 Outcome File::read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
-    return finish(opened(state_), {{Direction::read, memory.kind, true}, memory, offset_bytes}, options);
+    const context::FileState& state = opened(state_);
+    return finish({*state.context, Direction::read, memory.kind, true, options},
+                  {state.file, offset_bytes, memory.data, memory.bytes});
 }
 
 Outcome File::write(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
-    return finish(opened(state_), {{Direction::write, memory.kind, true}, memory, offset_bytes}, options);
+    const context::FileState& state = opened(state_);
+    return finish({*state.context, Direction::write, memory.kind, true, options},
+                  {state.file, offset_bytes, memory.data, memory.bytes});
 }
 
 Transfer File::start_read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
@@ -94,7 +88,8 @@ Transfer File::start(Direction direction, const MemoryView& memory, std::uint64_
     const context::FileState& state = opened(state_);
     Transfer transfer;
     transfer.context_ = state.context;
-    transfer.state_ = begin(state, {{direction, memory.kind, false}, memory, offset_bytes}, options);
+    transfer.state_ = begin({*state.context, direction, memory.kind, false, options},
+                            {state.file, offset_bytes, memory.data, memory.bytes});
     return transfer;
 }
 

@@ -180,32 +180,35 @@ void OpenFile::transfer_ended(const ErrorInfo& error, const std::shared_ptr<std:
 }
 
 void OpenFile::write_ended(const ErrorInfo& error, std::span<const Extent> extents) {
+    if (!is_new()) return;
     const std::lock_guard lock(mutex_);
-    if (!error.ok()) {
-        if (damaged_.empty()) damage_ = error;
-        damaged_.insert(damaged_.end(), extents.begin(), extents.end());
-        return;
+    if (error.ok() && holes_.empty()) return;
+    if (holes_.empty()) damage_ = error;
+    for (const Extent& extent : extents) {
+        if (extent.file.get() != this || extent.bytes == 0) continue;
+        const std::uint64_t end = extent.offset_bytes + extent.bytes;
+        if (error.ok()) fill_holes(extent.offset_bytes, end);
+        else holes_.push_back({extent.offset_bytes, end});
     }
-    for (const Extent& whole : extents) {
-        std::vector<Extent> left;
-        const std::uint64_t whole_end = whole.offset_bytes + whole.bytes;
-        for (const Extent& hole : damaged_) {
-            const std::uint64_t hole_end = hole.offset_bytes + hole.bytes;
-            const std::uint64_t before = std::min(hole_end, std::max(hole.offset_bytes, whole.offset_bytes));
-            const std::uint64_t after = std::max(hole.offset_bytes, std::min(hole_end, whole_end));
-            if (before > hole.offset_bytes) left.push_back({hole.offset_bytes, before - hole.offset_bytes});
-            if (after < hole_end && after >= before) left.push_back({after, hole_end - after});
-        }
-        damaged_ = std::move(left);
-        if (damaged_.empty()) return;
+}
+
+// Requires: mutex_ is held.
+void OpenFile::fill_holes(std::uint64_t start, std::uint64_t end) {
+    std::vector<Hole> left;
+    for (const Hole& hole : holes_) {
+        const std::uint64_t before = std::min(hole.end, std::max(hole.start, start));
+        const std::uint64_t after = std::max(hole.start, std::min(hole.end, end));
+        if (before > hole.start) left.push_back({hole.start, before});
+        if (after < hole.end && after >= before) left.push_back({after, hole.end});
     }
+    holes_ = std::move(left);
 }
 
 void OpenFile::throw_late_error() {
     for (const Late& late : late_) {
         if (!late.seen->load()) throw Error(late.error);
     }
-    if (damaged_.empty()) return;
+    if (holes_.empty()) return;
     ErrorInfo info = damage_;
     info.cause = "a write into the new file failed and was not repeated: " + info.cause;
     info.advice = "the file was not given its name";

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "context/files/extent.hpp"
 #include "context/files/process_mark.hpp"
 #include "os/fd.hpp"
 #include "os/file/direct.hpp"
@@ -48,11 +49,8 @@ class OpenFile {
     // `seen`: somebody was told of the outcome. An error nobody was told of is thrown by close().
     void transfer_ended(const ErrorInfo& error, const std::shared_ptr<std::atomic<bool>>& seen);
 
-    // What a write into a new file moved, or failed to. Told before its caller is told, so that a repair comes after.
-    struct Extent {
-        std::uint64_t offset_bytes = 0;
-        std::uint64_t bytes = 0;
-    };
+    // What a write moved, or failed to: a new file takes note of those extents that are of it. The engine calls this
+    // before the writer's caller learns of the end, so that a repair comes after.
     void write_ended(const ErrorInfo& error, std::span<const Extent> extents);
     bool is_new() const noexcept { return options_.mode == OpenMode::create; }
 
@@ -72,6 +70,11 @@ class OpenFile {
         ErrorInfo error;
         std::shared_ptr<std::atomic<bool>> seen;
     };
+    struct Hole {
+        std::uint64_t start = 0;
+        std::uint64_t end = 0;
+    };
+    void fill_holes(std::uint64_t start, std::uint64_t end);
     void open_existing(const OpenOptions& options);
     void open_new(const OpenOptions& options);
     void reserve(std::uint64_t bytes);
@@ -96,7 +99,7 @@ class OpenFile {
     std::condition_variable quiet_;
     std::uint32_t transfers_ = 0;
     std::vector<Late> late_;
-    std::vector<Extent> damaged_;  // of a new file: where writes failed
+    std::vector<Hole> holes_;      // of a new file: where writes failed
     ErrorInfo damage_;             // why, the first time
     ErrorInfo lost_;               // the first error of a sync, or of a write that the kernel told late
     bool closed_ = false;

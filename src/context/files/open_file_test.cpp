@@ -308,6 +308,27 @@ TEST(OpenFile, a_closed_file_starts_no_transfer) {
     EXPECT_THROW(file.read(buffer.view()), Error);
 }
 
+TEST(OpenFile, a_new_file_hears_of_its_own_extents_alone) {
+    const TempDirectory directory;
+    const auto make = [&](const char* name) {
+        const OpenOptions options{.mode = OpenMode::create};
+        return std::make_shared<context::OpenFile>(os::real_system(), directory.file(name), options);
+    };
+    const auto mended = make("mended");
+    const auto torn = make("torn");
+    const auto extent = [](const auto& file, std::uint64_t offset_bytes, std::uint64_t bytes) {
+        return context::Extent{file, offset_bytes, nullptr, bytes, bytes};
+    };
+    const std::vector<context::Extent> failed{extent(mended, 10, 20), extent(torn, 0, 50), extent(mended, 90, 0)};
+    ErrorInfo error;
+    error.code = ErrorCode::io_error;
+    for (const auto& file : {mended, torn}) file->write_ended(error, failed);
+    const std::vector<context::Extent> repaired{extent(mended, 0, 20), extent(mended, 20, 15)};
+    for (const auto& file : {mended, torn}) file->write_ended({}, repaired);
+    EXPECT_NO_THROW(mended->close());
+    EXPECT_THROW(torn->close(), Error) << "a repair of another file is none of this one";
+}
+
 TEST(OpenFile, close_waits_for_transfers_under_way) {
     const TempDirectory directory;
     ContextOptions options;

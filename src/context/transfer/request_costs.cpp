@@ -14,10 +14,10 @@ constexpr std::uint64_t kLessonMin = 1 * kMiB;  // smaller transfers say more of
 
 }  // namespace
 
-bool RequestCosts::find(const std::vector<FileRange>& ranges) {
-    const std::shared_ptr<const Place>& place = ranges.front().file->place;
-    for (const FileRange& range : ranges) {
-        if (range.file->place == place) continue;
+bool RequestCosts::find(const std::vector<Extent>& extents) {
+    const std::shared_ptr<const Place>& place = extents.front().file->place;
+    for (const Extent& extent : extents) {
+        if (extent.file->place == place) continue;
         refusal_ = "machine profile not used: the files lie on several file systems";
         return false;
     }

@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "context/files/extent.hpp"
 #include "context/state.hpp"
 
 namespace penstock::context {
 
 class RequestCosts {
   public:
-    // True: one profile is of the file system that all ranges lie on. Else refusal() says why there is none.
-    bool find(const std::vector<FileRange>& ranges);
+    // True: one profile is of the file system that all extents lie on. Else refusal() says why there is none.
+    bool find(const std::vector<Extent>& extents);
     const std::string& refusal() const noexcept { return refusal_; }
     std::string profile() const;  // its file's name; empty without one
 
