@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from faulty_fs import faulty_fs
+from mounts import PRIVATE, need_private_mounts
 from places import PROGRAMS
 from writers_rig import WRITERS
 
@@ -30,7 +31,8 @@ OTHERS = [name for name in WRITERS if name not in GROUPS["zarr"]]
 @pytest.fixture(scope="module", params=CUTS)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     kind, folder = request.param, tmp_path_factory.mktemp("cuts")
-    for tool in (f"mkfs.{kind}", "unshare", "losetup"):
+    need_private_mounts()
+    for tool in (f"mkfs.{kind}", "losetup"):
         if not shutil.which(tool):
             pytest.skip(f"no {tool}")
     with faulty_fs(folder):  # skips where it cannot be
@@ -39,7 +41,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         pytest.skip("no loop devices")
     cuts = int(os.environ.get("PENSTOCK_POWER_CUTS", CUTS[kind]))
     # In a mount namespace of its own nothing stays mounted, whatever becomes of it.
-    command = ["unshare", "--mount", sys.executable, str(PROGRAM), kind, str(cuts), "7", str(folder)]
+    command = [*PRIVATE, sys.executable, str(PROGRAM), kind, str(cuts), "7", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240 + cuts * 3)
     for one in folder.glob("*.img"):
         one.unlink()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mounts import PRIVATE, need_private_mounts
 from places import PROGRAMS
 
 RIG = PROGRAMS / "evidence_fs.py"
@@ -41,13 +42,14 @@ PROVED = {
 def observed(kind: str) -> dict[str, Any]:
     if os.geteuid() != 0:
         pytest.skip("only root may mount file systems and look into the page cache of all files")
-    for tool in ("unshare", "losetup", f"mkfs.{kind.removeprefix('overlay-').split('-')[0]}"):
+    need_private_mounts()
+    for tool in ("losetup", f"mkfs.{kind.removeprefix('overlay-').split('-')[0]}"):
         if not shutil.which(tool) and not (tool.startswith("mkfs") and kind in MEMORY):
             pytest.skip(f"no {tool}")
     folder = Path(tempfile.mkdtemp(prefix="penstock-evidence-"))
     folder.chmod(0o755)  # the other user has to get there
     try:
-        words = ["unshare", "--mount", "--propagation", "private", sys.executable, str(RIG), kind, str(folder)]
+        words = [*PRIVATE, sys.executable, str(RIG), kind, str(folder)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

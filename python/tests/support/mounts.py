@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -10,6 +11,17 @@ from pathlib import Path
 import pytest
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+
+PRIVATE = ["unshare", "--mount", "--propagation", "private"]  # what the program behind it mounts goes with it
+
+
+def need_private_mounts() -> None:
+    """Skips where the system gives no mounts of one's own: without rights, or in a chroot whose / is no mount."""
+    if not shutil.which("unshare"):
+        pytest.skip("no unshare")
+    done = subprocess.run([*PRIVATE, "true"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no mounts of one's own here: {done.stderr.strip()}")
 
 
 class Mounted:
