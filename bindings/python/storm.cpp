@@ -109,7 +109,7 @@ std::unique_ptr<PythonStorm> make(const Context& context, nb::handle name, const
 nb::dict served_to_dict(const ondevice::ServiceEvidence& served) {
     nb::dict fields;
     for (std::size_t i = 0; i < ondevice::kSources; ++i) {
-        const ondevice::Served& one = served.by_source[i];
+        const ondevice::ServedCount& one = served.by_source[i];
         if (one.requests == 0) continue;
         fields[to_string(static_cast<ondevice::Source>(i))] = nb::make_tuple(one.requests, one.bytes);
     }

@@ -133,7 +133,7 @@ class Array {
     }
 
     // A page, and how the call for it ended. `here`: all lanes that called together have their pages.
-    struct Asked {
+    struct Visit {
         Lanes all, group;
         u64 key;
         u32 frame;
@@ -141,29 +141,29 @@ class Array {
     };
     // Counts hits in the thread, and the destructor adds them up: even an addition that no thread waits for is slow if
     // all threads make one at each hit.
-    PENSTOCK_ONDEVICE Asked ask(u64 page) const {
-        Asked asked{Cache::Platform::active(), 0, key_of(options_.number, page), kNoFrame, false};
+    PENSTOCK_ONDEVICE Visit ask(u64 page) const {
+        Visit visit{Cache::Platform::active(), 0, key_of(options_.number, page), kNoFrame, false};
         const auto found_one = [&] {
             if (++hits_ == 0) Cache::Platform::tick(&quick_.own_counts().tally.hits, u64{1} << 32);
         };
-        asked.here = quick_.all_here({asked.all, asked.key}, found_one, asked.group, asked.frame);
-        return asked;
+        visit.here = quick_.all_here({visit.all, visit.key}, found_one, visit.group, visit.frame);
+        return visit;
     }
     PENSTOCK_ONDEVICE T* items_of(u32 frame) const { return reinterpret_cast<T*>(quick_.bytes_of(frame)); }
 
     // Calls `use(items)` with the items of a page, and holds the page meanwhile. `rounds` is for what is slow and rare,
     // and lies in memory.
     template <class Use>
-    PENSTOCK_ONDEVICE Status with_asked(const Asked& asked, bool stores, const Use& use) const {
-        u32 frame = asked.frame;
+    PENSTOCK_ONDEVICE Status with_visit(const Visit& visit, bool stores, const Use& use) const {
+        u32 frame = visit.frame;
         typename Cache::Rounds rounds;
-        if (!asked.here) rounds = {asked.all, asked.group, asked.key, deadline(), frame, Status::pending};
-        for (bool got = asked.here;;) {
+        if (!visit.here) rounds = {visit.all, visit.group, visit.key, deadline(), frame, Status::pending};
+        for (bool got = visit.here;;) {
             if (got) {
                 use(items_of(frame));
                 quick_.release(frame, stores);
             }
-            if (asked.here) return Status::ok;
+            if (visit.here) return Status::ok;
             const auto round = cache_->next_round(rounds);
             if (round == Cache::Round::over) return rounds.status;
             got = round == Cache::Round::got;
@@ -171,14 +171,14 @@ class Array {
         }
     }
 
-    // with_asked for a `use` that is short and whose lanes stay together. The compiler makes `use` twice, so that a hit
+    // with_visit for a `use` that is short and whose lanes stay together. The compiler makes `use` twice, so that a hit
     // does not pass through the code that waits.
     template <class Use>
     PENSTOCK_ONDEVICE Status with_short(u64 page, const Use& use) const {
-        const Asked asked = ask(page);
-        if (!asked.here) return with_asked(asked, false, use);
-        use(items_of(asked.frame));
-        quick_.release_of(asked.all, asked.group, asked.frame);
+        const Visit visit = ask(page);
+        if (!visit.here) return with_visit(visit, false, use);
+        use(items_of(visit.frame));
+        quick_.release_of(visit.all, visit.group, visit.frame);
         return Status::ok;
     }
 
@@ -195,7 +195,7 @@ class Array {
             const u64 at = run.first + done, place = at & (each - 1);
             const u64 rest = each - place;
             const u64 count = rest < run.items - done ? rest : run.items - done;
-            const Status status = with_asked(ask(at >> shift), stores,
+            const Status status = with_visit(ask(at >> shift), stores,
                                              [&](T* items) { use(items + place, done, count); });
             if (status != Status::ok) return status;
             done += count;

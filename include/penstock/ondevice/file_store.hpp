@@ -24,7 +24,7 @@ struct MovedByGpu {
 };
 
 // What the store knows of one array.
-struct StoredFile {
+struct StoreArray {
     u64 bytes;
     u8* mapping;  // of the whole array in its own order, that the GPU can address; nullptr: none
     u32 writable;
@@ -37,15 +37,15 @@ struct FileStore {
     static constexpr u32 kMapped = ~0u;  // the ticket of a page that lies in a mapping
 
     Channel channel;
-    const StoredFile* files;
-    u32 file_count;
+    const StoreArray* arrays;
+    u32 array_count;
     u32 page_bytes;  // at most what a slot of the channel holds
 
     PENSTOCK_ONDEVICE Status begin(Lanes group, u64 key, void*, u64, u32& ticket) const {
         Request request{};
         const Status wrong = place(key, Operation::read, request);
         if (wrong != Status::ok) return wrong;
-        if (files[request.file].mapping != nullptr) {
+        if (arrays[request.file].mapping != nullptr) {
             ticket = kMapped;
             return Status::ok;
         }
@@ -56,7 +56,7 @@ struct FileStore {
         Request request{};
         place(key, Operation::read, request);
         if (ticket == kMapped) {
-            fill(group, page, files[request.file].mapping + request.offset_bytes, request.bytes);
+            fill(group, page, arrays[request.file].mapping + request.offset_bytes, request.bytes);
             count_moved(group, request);
             return Status::ok;
         }
@@ -77,9 +77,9 @@ struct FileStore {
         Request request{};
         const Status wrong = place(key, Operation::write, request);
         if (wrong != Status::ok) return wrong;
-        if (!files[request.file].writable) return Status::read_only;
-        if (files[request.file].mapping != nullptr) {
-            put(group, files[request.file].mapping + request.offset_bytes, page, request.bytes);
+        if (!arrays[request.file].writable) return Status::read_only;
+        if (arrays[request.file].mapping != nullptr) {
+            put(group, arrays[request.file].mapping + request.offset_bytes, page, request.bytes);
             count_moved(group, request);
             ticket = kMapped;
             return Status::ok;
@@ -110,12 +110,12 @@ struct FileStore {
         if (P::lane() != lowest(group)) return Status::ok;
         const u64 began = P::now_ns(), each = deadline > began ? deadline - began : 0;
         Status first = Status::ok;
-        for (u32 file = 0; file < file_count; ++file) {
-            if (!files[file].writable) continue;
+        for (u32 array = 0; array < array_count; ++array) {
+            if (!arrays[array].writable) continue;
             u32 ticket = 0;
             Status status = channel.claim(ticket, P::caller());
             if (status != Status::ok) return status;
-            const Request request{0, 0, 0, static_cast<u16>(file), Operation::flush, 0};
+            const Request request{0, 0, 0, static_cast<u16>(array), Operation::flush, 0};
             channel.mark(ticket, 0);
             const u64 now = P::now_ns();
             status = sent(ticket, request, now + each < now ? ~u64{0} : now + each);
@@ -130,19 +130,19 @@ struct FileStore {
     static PENSTOCK_ONDEVICE u32 mark_of(u64 key) { return static_cast<u32>(key * 0x9e3779b97f4a7c15ull >> 32) | 1u; }
 
     PENSTOCK_ONDEVICE Status place(u64 key, Operation operation, Request& request) const {
-        const u32 file = array_of(key);
+        const u32 array = array_of(key);
         const u64 offset = (key & ((u64{1} << kPageBits) - 1)) * page_bytes;
-        if (file >= file_count || offset >= files[file].bytes) return Status::out_of_range;
-        const u64 rest = files[file].bytes - offset;
-        request = {offset,    0, rest < page_bytes ? static_cast<u32>(rest) : page_bytes, static_cast<u16>(file),
+        if (array >= array_count || offset >= arrays[array].bytes) return Status::out_of_range;
+        const u64 rest = arrays[array].bytes - offset;
+        request = {offset,    0, rest < page_bytes ? static_cast<u32>(rest) : page_bytes, static_cast<u16>(array),
                    operation, 0};
         return Status::ok;
     }
 
     PENSTOCK_ONDEVICE void count_moved(Lanes group, const Request& request) const {
         if (P::lane() != lowest(group)) return;
-        const StoredFile& file = files[request.file];
-        MovedByGpu& moved = file.moved[file.stripes.file_of(request.offset_bytes)];
+        const StoreArray& array = arrays[request.file];
+        MovedByGpu& moved = array.moved[array.stripes.file_of(request.offset_bytes)];
         P::tick(&moved.pages, u64{1});
         P::tick(&moved.bytes, u64{request.bytes});
     }

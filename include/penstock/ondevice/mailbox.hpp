@@ -62,7 +62,7 @@ struct MailboxRef {
     }
 
     // Claims slots for the lanes of a warp: the leader claims for all, and each lane then opens one of the slots.
-    PENSTOCK_ONDEVICE Claim claim_many(u32 wanted) const { return slots.claim(wanted, beside_neighbours(hint)); }
+    PENSTOCK_ONDEVICE ClaimedSlots claim_many(u32 wanted) const { return slots.claim(wanted, beside_neighbours(hint)); }
     PENSTOCK_ONDEVICE u32 open(u32 slot) const { return slots.open(slot); }
     // The slot's next ticket, in place of release and claim. Requires: the owner has used the data.
     PENSTOCK_ONDEVICE u32 renew(u32 ticket) const { return slots.renew(ticket); }

@@ -46,7 +46,7 @@ PENSTOCK_ONDEVICE u32 some_bits(u32 bits, u32 wanted, u32 first) {
 }
 
 // Slots claimed together: each set bit i is slot first + i.
-struct Claim {
+struct ClaimedSlots {
     u32 first;
     u32 bits;
 };
@@ -69,7 +69,7 @@ struct Slots {
 
     // Claims up to `wanted` slots of one bitmap word by one atomic; no bits if all are taken. `hint` says where to look
     // first, and should differ from warp to warp.
-    PENSTOCK_ONDEVICE Claim claim(u32 wanted, u32 hint) const {
+    PENSTOCK_ONDEVICE ClaimedSlots claim(u32 wanted, u32 hint) const {
         const u32 groups = (slots + 31) / 32;
         for (u32 turn = 0; turn < groups; ++turn) {
             const u32 group = (hint + turn) % groups;
@@ -78,11 +78,11 @@ struct Slots {
                 const u32 chosen = some_bits(seen, wanted, hint / groups % 32);
                 // Pairs with: the release of give_back. The slot's last owner is done with its data.
                 const u32 before = P::template clear_bits<Scope::device, Order::acquire>(free_bits + group, chosen);
-                if ((before & chosen) != 0) return Claim{group * 32, before & chosen};
+                if ((before & chosen) != 0) return ClaimedSlots{group * 32, before & chosen};
                 seen = before & ~chosen;
             }
         }
-        return Claim{0, 0};
+        return ClaimedSlots{0, 0};
     }
 
     // Makes the ticket of a slot. Requires: the caller claimed the slot and has not opened it yet.
@@ -100,7 +100,7 @@ struct Slots {
     }
 
     PENSTOCK_ONDEVICE Status claim_one(u32 hint, u32& ticket) const {
-        const Claim claimed = claim(1, hint);
+        const ClaimedSlots claimed = claim(1, hint);
         if (claimed.bits == 0) return Status::busy;
         ticket = open(claimed.first + lowest(claimed.bits));
         return Status::ok;

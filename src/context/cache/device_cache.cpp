@@ -121,8 +121,6 @@ void move_rows(DeviceCacheState& state, const CacheRequest& request, const RowsM
     });
 }
 
-constexpr const char* kMake = "make a device cache";
-
 // Makes each file an array of its own.
 std::vector<StripedFiles> each_alone(std::span<const File> files) {
     std::vector<StripedFiles> arrays;
@@ -152,10 +150,10 @@ DeviceCache::DeviceCache(const Context& context, std::span<const StripedFiles> a
         one.stripe_bytes = array.stripe_bytes;
         for (const File& file : array.files) {
             if (!file.state_ || file.state_->file->closed()) {
-                throw Error(ErrorCode::invalid_argument, kMake, "a file is not open", "open it");
+                throw Error(ErrorCode::invalid_argument, context::kMakeCache, "a file is not open", "open it");
             }
             if (file.state_->context != context.state_) {
-                throw Error(ErrorCode::invalid_argument, std::string(kMake) + " of " + file.name(),
+                throw Error(ErrorCode::invalid_argument, std::string(context::kMakeCache) + " of " + file.name(),
                             "the file belongs to another context", "open it with the context of the cache");
             }
             one.files.push_back(file.state_->file);

@@ -10,7 +10,7 @@ namespace {
 
 using ondevice::Status;
 
-struct Meaning {
+struct StatusWords {
     ErrorCode code;
     std::string cause;
     std::string advice;
@@ -23,7 +23,7 @@ std::string seconds(std::chrono::nanoseconds time) {
     return text + " s";
 }
 
-Meaning meaning_of(Status status, const DeviceCacheOptions& options) {
+StatusWords meaning_of(Status status, const DeviceCacheOptions& options) {
     switch (status) {
         case Status::timed_out:
             return {ErrorCode::timed_out, "a page did not come or go within " + seconds(options.timeout),
@@ -52,7 +52,7 @@ Meaning meaning_of(Status status, const DeviceCacheOptions& options) {
 }
 
 // Fills in all fields but the file.
-ErrorInfo failure_info(const CacheRequest& request, Meaning meaning) {
+ErrorInfo failure_info(const CacheRequest& request, StatusWords meaning) {
     ErrorInfo info;
     info.code = meaning.code;
     info.operation = request.operation;

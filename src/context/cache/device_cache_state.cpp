@@ -8,12 +8,10 @@
 namespace penstock::context {
 namespace {
 
-constexpr const char* kMake = "make a device cache";
-
 [[noreturn]] void refuse_to_make(const std::string& file, const std::string& cause, const std::string& advice) {
     ErrorInfo info;
     info.code = ErrorCode::invalid_argument;
-    info.operation = kMake;
+    info.operation = kMakeCache;
     info.file = file;
     info.cause = cause;
     info.advice = advice;
@@ -27,12 +25,13 @@ ondevice::Replacement replacement_of(CachePolicy policy) {
         case CachePolicy::fifo: return ondevice::Replacement::fifo;
         case CachePolicy::pinned_range: return ondevice::Replacement::pinned_range;
     }
-    throw Error(ErrorCode::invalid_argument, kMake, "there is no such policy");
+    throw Error(ErrorCode::invalid_argument, kMakeCache, "there is no such policy");
 }
 
 ondevice::FileCacheOptions cache_options(const DeviceCacheOptions& options, os::System& system) {
     if (options.timeout <= std::chrono::nanoseconds::zero()) {
-        throw Error(ErrorCode::invalid_argument, kMake, "a timeout of no time", "give the longest a page may take");
+        throw Error(ErrorCode::invalid_argument, kMakeCache, "a timeout of no time",
+                    "give the longest a page may take");
     }
     ondevice::FileCacheOptions made;
     made.page_bytes = options.page_bytes;
@@ -90,7 +89,9 @@ void add_counts(DeviceCacheStatistics& found, const std::vector<ondevice::CacheC
     found.waits = buckets_of(all, found.cycles_per_ns);
 }
 
-std::vector<DeviceCacheStatistics::Served> named(const std::array<ondevice::Served, ondevice::kSources>& by_source) {
+using SourceCounts = std::array<ondevice::ServedCount, ondevice::kSources>;
+
+std::vector<DeviceCacheStatistics::Served> named(const SourceCounts& by_source) {
     std::vector<DeviceCacheStatistics::Served> served;
     for (std::size_t i = 0; i < ondevice::kSources; ++i) {
         served.push_back({to_string(static_cast<ondevice::Source>(i)), by_source[i].requests, by_source[i].bytes});

@@ -18,6 +18,8 @@
 
 namespace penstock::context {
 
+inline constexpr const char* kMakeCache = "make a device cache";  // the operation, for errors
+
 // The files of one array.
 struct OpenArray {
     std::vector<std::shared_ptr<OpenFile>> files;

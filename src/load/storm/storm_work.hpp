@@ -198,7 +198,7 @@ struct StormWorker {
         const u64 allowed = work.requests == 0 ? 32 : work.requests - issued;
         const u32 most = ondevice::count(asking) < allowed ? ondevice::count(asking) : static_cast<u32>(allowed);
         if (most == 0) return;
-        ondevice::Claim claim{0, 0};
+        ondevice::ClaimedSlots claim{0, 0};
         const u32 leader = ondevice::lowest(all);
         if (P::lane() == leader) claim = work.mailbox.claim_many(most);
         claim = {P::from(all, claim.first, leader), P::from(all, claim.bits, leader)};

@@ -165,7 +165,7 @@ void FileCache::map(Device& device, const std::vector<FileSet>& arrays) {
 }
 
 void FileCache::make_refs(const std::vector<FileSet>& arrays) {
-    std::vector<StoredFile> table;
+    std::vector<StoreArray> table;
     std::vector<StoredRef> refs(arrays.size());
     u64 files = 0;
     for (const FileLayout& layout : layouts_) files += layout.stripes.files;
@@ -176,13 +176,13 @@ void FileCache::make_refs(const std::vector<FileSet>& arrays) {
         table.push_back({bytes(i), mapping, arrays[i].writable() ? 1u : 0u, layouts_[i].stripes, moved});
         moved += layouts_[i].stripes.files;
     }
-    files_ = own_.allocate(table.size() * sizeof(StoredFile));
-    own_.write(files_, table.data(), table.size() * sizeof(StoredFile));
+    files_ = own_.allocate(table.size() * sizeof(StoreArray));
+    own_.write(files_, table.data(), table.size() * sizeof(StoreArray));
     StoredCache cache{};
     cache.hits() = {pool_of<Native>(shape_, states_.data), data_.data, shape_.page_bytes,
                     reinterpret_cast<CacheCounts*>(counts_.data), kStripes - 1};
     cache.hits().pool.chosen = options_.replacement;
-    cache.store() = {mailbox_->ref(), reinterpret_cast<StoredFile*>(files_.data), static_cast<u32>(arrays.size()),
+    cache.store() = {mailbox_->ref(), reinterpret_cast<StoreArray*>(files_.data), static_cast<u32>(arrays.size()),
                      shape_.page_bytes};
     cache.quota = quota_;
     cache.together = together_of(shape_.frames, quota_);

@@ -43,14 +43,14 @@ Status ServedArrays::locate(Request& request) const noexcept {
     return Status::ok;
 }
 
-ServedArrays::Range ServedArrays::files_of(u32 array) const noexcept {
+ServedArrays::FileNumbers ServedArrays::files_of(u32 array) const noexcept {
     if (array >= arrays_.size()) return {0, 0};
     return {arrays_[array].first, arrays_[array].stripes.files};
 }
 
 std::optional<ServedFailure> ServedArrays::cut_short(u32 array) const noexcept {
-    const Range range = files_of(array);
-    for (u32 file = range.first; file < range.first + range.count; ++file) {
+    const FileNumbers numbers = files_of(array);
+    for (u32 file = numbers.first; file < numbers.first + numbers.count; ++file) {
         const u64 bytes = files_[file]->bytes_now();
         if (bytes < files_[file]->size_bytes()) return ServedFailure{Status::truncated, Operation::read, file, bytes};
     }

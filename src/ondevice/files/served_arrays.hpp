@@ -31,12 +31,12 @@ class ServedArrays {
     // Changes a read or write of an array to a request of the file that serves it. invalid: there is no such array, or
     // the range does not lie in one stripe.
     Status locate(Request& request) const noexcept;
-    struct Range {
+    struct FileNumbers {
         u32 first;
         u32 count;
     };
     // The numbers of an array's files; none: there is no such array.
-    Range files_of(u32 array) const noexcept;
+    FileNumbers files_of(u32 array) const noexcept;
     u32 files() const noexcept { return static_cast<u32>(files_.size()); }
     ServedFile& file(u32 number) const noexcept { return *files_[number]; }
 

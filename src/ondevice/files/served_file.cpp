@@ -13,7 +13,7 @@ namespace penstock::ondevice {
 namespace {
 
 constexpr std::uint64_t kAskAgainNs = 100'000'000;
-constexpr double kNone = 0.005;  // the share of pages up to which the file counts as not cached
+constexpr double kNoneCached = 0.005;  // the share of pages up to which the file counts as not cached
 
 std::uint64_t size_of(const FileHandle& handle) {
     struct stat status {};
@@ -57,7 +57,7 @@ ServedFile::Cached ServedFile::how_much(std::uint64_t now) noexcept {
     try {
         const double fraction = os::residency(handle_.buffered_fd, 0, size_).fraction();
         // A fault of the mapping would read a page that is not cached, and no evidence tells such a read from a copy.
-        found = fraction == 1.0 ? Cached::all : fraction > kNone ? Cached::some : Cached::none;
+        found = fraction == 1.0 ? Cached::all : fraction > kNoneCached ? Cached::some : Cached::none;
     } catch (...) {  // the system does not say: descriptors serve cached ranges too
     }
     cached_.store(found, std::memory_order_relaxed);

@@ -26,29 +26,29 @@ const char* to_string(Source source) noexcept {
 
 Service::Service(Mailbox& mailbox, const std::vector<FileSet>& arrays, const ServiceOptions& options)
     : arrays_(arrays) {
-    const Parts parts{mailbox.ref().depth(), "slot"};
-    employ(parts, options, [&](u32 first, u32 last) { return ServiceInbox(mailbox, first, last); });
+    const Shares shares{mailbox.ref().depth(), "slot"};
+    employ(shares, options, [&](u32 first, u32 last) { return ServiceInbox(mailbox, first, last); });
 }
 
 Service::Service(NvmeQueues& queues, const std::vector<FileSet>& arrays, const ServiceOptions& options)
     : arrays_(arrays) {
-    const Parts parts{queues.count(), "queue"};
-    employ(parts, options, [&](u32 first, u32 last) { return ServiceInbox(queues.server(first, last)); });
+    const Shares shares{queues.count(), "queue"};
+    employ(shares, options, [&](u32 first, u32 last) { return ServiceInbox(queues.server(first, last)); });
 }
 
 template <class Inbox>
-void Service::employ(const Parts& parts, const ServiceOptions& options, const Inbox& inbox) {
+void Service::employ(const Shares& shares, const ServiceOptions& options, const Inbox& inbox) {
     if (options.threads == 0) refuse("no threads", "give at least one");
-    if (options.threads > parts.count) {
-        const std::string what = parts.what;
-        const std::string there = std::to_string(parts.count) + " " + what + (parts.count == 1 ? "" : "s");
+    if (options.threads > shares.count) {
+        const std::string what = shares.what;
+        const std::string there = std::to_string(shares.count) + " " + what + (shares.count == 1 ? "" : "s");
         refuse(std::to_string(options.threads) + " threads for " + there,
                "give at most a thread for each " + what);
     }
     if (arrays_.files() == 0) refuse("no files", "name at least one");
     for (u32 i = 0; i < options.threads; ++i) {
-        const u32 first = static_cast<u32>(u64{parts.count} * i / options.threads);
-        const u32 last = static_cast<u32>(u64{parts.count} * (i + 1) / options.threads);
+        const u32 first = static_cast<u32>(u64{shares.count} * i / options.threads);
+        const u32 last = static_cast<u32>(u64{shares.count} * (i + 1) / options.threads);
         workers_.push_back(std::make_unique<ServiceWorker>(arrays_, options, inbox(first, last)));
     }
     start();

@@ -27,19 +27,19 @@ enum class Source : std::uint8_t { mapping, buffered, direct };
 inline constexpr std::size_t kSources = 3;
 const char* to_string(Source source) noexcept;
 
-struct Served {
+struct ServedCount {
     std::uint64_t requests = 0;
     std::uint64_t bytes = 0;
 };
 
 // What one file was asked for. A flush of an array counts as one request to each of its files.
 struct FileEvidence {
-    std::array<Served, kSources> by_source;
+    std::array<ServedCount, kSources> by_source;
     std::uint64_t failed = 0;
 };
 
 struct ServiceEvidence {
-    std::array<Served, kSources> by_source;  // for all files together
+    std::array<ServedCount, kSources> by_source;  // for all files together
     std::uint64_t failed = 0;                // requests that failed, those for no file at all included
     std::vector<FileEvidence> files;         // all arrays' files, those of array 0 first
     // "uring" (and why the kernel has not registered the slots), or "direct" and why; empty: not used
@@ -81,12 +81,12 @@ class Service {
 
   private:
     // What the threads get a share each of.
-    struct Parts {
+    struct Shares {
         u32 count;
         const char* what;
     };
     template <class Inbox>
-    void employ(const Parts& parts, const ServiceOptions& options, const Inbox& inbox);
+    void employ(const Shares& shares, const ServiceOptions& options, const Inbox& inbox);
     void start();
 
     ServedArrays arrays_;

@@ -258,10 +258,10 @@ ServiceWorker::Answer ServiceWorker::by_descriptor(const ServedFile& file, const
 // Syncs all files of the array, even after one that fails. Ensures: what was completed before the request is durable.
 // Requires: a caller waits for its writes before it asks for a flush.
 void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
-    const ServedArrays::Range range = arrays_.files_of(array);
-    if (range.count == 0) return refuse(slot, Status::invalid);
+    const ServedArrays::FileNumbers numbers = arrays_.files_of(array);
+    if (numbers.count == 0) return refuse(slot, Status::invalid);
     Status first = Status::ok;
-    for (std::uint32_t file = range.first; file < range.first + range.count; ++file) {
+    for (std::uint32_t file = numbers.first; file < numbers.first + numbers.count; ++file) {
         const Answer answer = sync(arrays_.file(file));
         if (answer.status == Status::ok) {
             count(file, Source::buffered, 0);

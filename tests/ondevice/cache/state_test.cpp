@@ -119,7 +119,7 @@ struct Served {
     MailboxDescriptor descriptors[kSlots] = {};
     u32 completions[kSlots] = {}, seen_laps[kSlots] = {}, over = 0;
     TinyPage slots[kSlots] = {};
-    StoredFile file{sizeof(TinyDisk::pages), nullptr, 1};
+    StoreArray file{sizeof(TinyDisk::pages), nullptr, 1};
     u32 count;
 
     explicit Served(u32 slot_count) : count(slot_count) { table().reset(); }
@@ -133,8 +133,8 @@ struct Served {
         store.channel.slot_bytes = sizeof(TinyPage);
         store.channel.abandoned = &abandoned;
         store.channel.marks = marks;
-        store.files = &file;
-        store.file_count = 1;
+        store.arrays = &file;
+        store.array_count = 1;
         store.page_bytes = sizeof(TinyPage);
         return store;
     }

@@ -108,7 +108,7 @@ class StoreServer {
     u32 page_bytes_;
     Mailbox mailbox_;
     std::vector<std::vector<u8>> files_;
-    std::vector<StoredFile> table_;
+    std::vector<StoreArray> table_;
     std::atomic<bool> free_{false}, over_{false};
     std::thread thread_;
 };

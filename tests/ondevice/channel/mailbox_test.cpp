@@ -141,14 +141,14 @@ TEST(MailboxTest, several_slots_are_claimed_by_one_atomic) {
     RigMemory memory;
     Mailbox mailbox(memory, memory, {40, 512});
     const MailboxRef<Native> channel = mailbox.ref();
-    const Claim many = channel.claim_many(30);
+    const ClaimedSlots many = channel.claim_many(30);
     EXPECT_EQ(count(many.bits), 30u);
     std::set<u32> slots;
     for (u32 bit = 0; bit < 32; ++bit) {
         if ((many.bits >> bit & 1) != 0) slots.insert(many.first + bit);
     }
     for (u32 left = 0; left < 10; ++left) {
-        const Claim one = channel.claim_many(1);
+        const ClaimedSlots one = channel.claim_many(1);
         ASSERT_EQ(count(one.bits), 1u);
         EXPECT_TRUE(slots.insert(one.first + lowest(one.bits)).second);
     }

@@ -55,7 +55,7 @@ class UsersOfFiles : public testing::Test {
     std::vector<std::unique_ptr<OpenedSet>> opened_;
     std::vector<OpenedFile*> files_;  // all arrays' files
     std::vector<FileSet> sets_;
-    std::vector<StoredFile> table_;
+    std::vector<StoreArray> table_;
     RigMemory memory_;
     BadDays system_;
 };

@@ -139,14 +139,14 @@ TEST_F(StripedCacheTest, evidence_tells_files_apart) {
     u64 all = 0;
     for (std::size_t file = 0; file < 3; ++file) {
         u64 asked = 0, came = 0;
-        for (const Served& one : evidence.files[file].by_source) asked += one.requests, came += one.bytes;
+        for (const ServedCount& one : evidence.files[file].by_source) asked += one.requests, came += one.bytes;
         all += came;
         EXPECT_EQ(asked + moved[file].pages, requests[file]) << "file " << file;
         EXPECT_EQ(came + moved[file].bytes, bytes[file]) << "file " << file;
         EXPECT_EQ(evidence.files[file].failed, 0u);
     }
     u64 sum = 0;
-    for (const Served& one : evidence.by_source) sum += one.bytes;
+    for (const ServedCount& one : evidence.by_source) sum += one.bytes;
     EXPECT_EQ(sum, all);
 }
 

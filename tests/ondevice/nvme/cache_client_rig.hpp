@@ -30,7 +30,7 @@ struct CacheClientPlan {
     void* states;
     u8* pages;
     NvmeRingsRef<Native> rings;
-    const StoredFile* array;
+    const StoreArray* array;
     u32 clients;
     u32 lanes;      // that each client has
     u32 witnessed;  // on a GPU: exchanges between lanes carry their place in the program

@@ -53,7 +53,7 @@ class CacheOverNvme : public testing::Test {
             controller.create_queues(*rings.back(), i + 1, space);
             refs.push_back(rings.back()->ref(0, true));
         }
-        const StoredFile array{kBytes, nullptr, 1};
+        const StoreArray array{kBytes, nullptr, 1};
         const auto store = [&](u32 user) {
             return Store{{refs.data(), how.count, how.depth - 1, user}, &array, 1, plan.page_bytes};
         };

@@ -153,7 +153,7 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
         }
         const OnDevice refs_there(*device_, refs.data(), refs.size() * sizeof(refs[0]));
         const CacheShape shape = shape_of(64, page_bytes);
-        const StoredFile array{kBlocks, nullptr, 1};
+        const StoreArray array{kBlocks, nullptr, 1};
         const std::vector<u8> zeros(std::max<u64>(kWords * sizeof(u32), load.clients * sizeof(CacheCounts)));
         const OnDevice states(*device_, shape.state_bytes()), pages(*device_, shape.data_bytes());
         const OnDevice array_there(*device_, &array, sizeof array);
@@ -166,7 +166,7 @@ class CacheOnNvmeOnDevice : public NvmeOnDevice {
                              states.data(),
                              pages.data(),
                              {first, load.rings, load.depth - 1, 0},
-                             reinterpret_cast<const StoredFile*>(array_there.data()),
+                             reinterpret_cast<const StoreArray*>(array_there.data()),
                              load.clients,
                              device_->info().emulated ? 1u : 32u,
                              witnessed_,

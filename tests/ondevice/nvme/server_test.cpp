@@ -89,7 +89,7 @@ TEST_F(NvmeServerTest, many_warps_read_and_write_a_file_through_all_queues) {
     EXPECT_EQ(wrong, 0u);
     const ServiceEvidence evidence = service.evidence();
     u64 served = 0;
-    for (const Served& one : evidence.by_source) served += one.requests;
+    for (const ServedCount& one : evidence.by_source) served += one.requests;
     EXPECT_EQ(served, clients * (rounds + 2));
     EXPECT_EQ(evidence.failed, 0u);
     for (u32 queue = 0; queue < 3; ++queue) {

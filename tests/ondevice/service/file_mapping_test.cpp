@@ -108,7 +108,7 @@ TEST_F(FileMappingTest, pages_that_the_device_moves_itself_are_counted_by_file) 
     ASSERT_NE(memory.data(), nullptr) << refusal_;
     const u32 page = static_cast<u32>(kSystemPage);
     std::vector<MovedByGpu> moved(3);
-    const std::vector<StoredFile> table{
+    const std::vector<StoreArray> table{
         {kBytes, reinterpret_cast<u8*>(memory.data()), 1, layout.stripes, moved.data()}};
     RigMemory own;
     Mailbox mailbox(own, own, {4, page});

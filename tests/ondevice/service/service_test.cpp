@@ -364,7 +364,7 @@ TEST_F(ServiceTest, many_warps_read_and_write_their_own_pages_right) {
     EXPECT_EQ(test::read_file(name_), stamped(kFileBytes));
     const ServiceEvidence evidence = service_->evidence();
     u64 all = 0;
-    for (const Served& one : evidence.by_source) all += one.requests;
+    for (const ServedCount& one : evidence.by_source) all += one.requests;
     EXPECT_EQ(all, kWarps * 300);
     EXPECT_EQ(evidence.failed, 0u);
 }

@@ -82,34 +82,34 @@ struct PageMiss {
             search.full = spare == kNoFrame;
         }
         for (;;) {
-            Step step = Step::again;
-            if (P::lane() == leader) step = look(key, want.references, spare, frame);
-            step = static_cast<Step>(P::from(group, static_cast<u32>(step), leader));
+            Found found = Found::again;
+            if (P::lane() == leader) found = look(key, want.references, spare, frame);
+            found = static_cast<Found>(P::from(group, static_cast<u32>(found), leader));
             frame = P::from(group, frame, leader);
             Status status = Status::ok;
-            if (step == Step::bring && want.whole) {
+            if (found == Found::bring && want.whole) {
                 if (P::lane() == leader) {
                     Policy::loaded(pool, frame);
                     P::template set_bits<Scope::device>(&pool.frame(frame).state, kDirty);
                 }
                 return Status::pending;
             }
-            if (step == Step::bring) {
+            if (found == Found::bring) {
                 status = bring(group, key, want, frame, hold);
                 if (hold == Hold::polling && status == Status::ok) return Status::pending;
             }
-            if (step == Step::here || step == Step::coming || step == Step::bring) {
+            if (found == Found::here || found == Found::coming || found == Found::bring) {
                 const bool keeps = hold != Hold::none;
                 if (P::lane() != leader) return keeps ? Status::ok : status;
                 if (!keeps)
                     own.hits.drop(frame, want.references);
-                else if (step == Step::here)
+                else if (found == Found::here)
                     own.hits.count_one(&Tally::hits);
-                else if (step == Step::coming)
+                else if (found == Found::coming)
                     own.hits.count_one(&Tally::joined);
                 return keeps ? Status::ok : status;
             }
-            if (step == Step::room)
+            if (found == Found::room)
                 status = make_room(group, search, want.deadline, spare);
             else if (agreed_late<P>(group, want.deadline))
                 status = Status::timed_out;
@@ -144,7 +144,7 @@ struct PageMiss {
     }
 
   private:
-    enum class Step : u32 { here, coming, bring, room, again };
+    enum class Found : u32 { here, coming, bring, room, again };
 
     // The leader's search for a frame, and whether it knows that none is free.
     struct Search {
@@ -154,33 +154,33 @@ struct PageMiss {
 
     // Looks for the page under its bucket's lock, and links the spare frame as the page's if it is absent. By the
     // leader alone.
-    PENSTOCK_ONDEVICE Step look(u64 key, u32 references, u32& spare, u32& frame) const {
+    PENSTOCK_ONDEVICE Found look(u64 key, u32 references, u32& spare, u32& frame) const {
         const Pool<P>& pool = own.hits.pool;
         Bucket& bucket = pool.directory.bucket(key);
         pool.directory.lock(bucket);
         const u64 head = pool.directory.head(bucket);
         frame = pool.directory.find(head, key);
-        Step step = Step::again;
+        Found found = Found::again;
         if (frame == kNoFrame && spare == kNoFrame) {
-            step = Step::room;
+            found = Found::room;
         } else if (frame == kNoFrame) {
             frame = spare;
             P::template store<Scope::device, Order::relaxed>(&pool.frame(frame).key, key);
             P::template add<Scope::device, Order::relaxed>(&pool.frame(frame).state, references);
             pool.directory.link(bucket, head, key, frame);
             spare = kNoFrame;
-            step = Step::bring;
+            found = Found::bring;
         } else if (own.joined(frame, references, kValid)) {
-            step = Step::here;
+            found = Found::here;
         } else if (own.joined(frame, references, kBusy)) {
-            step = Step::coming;
+            found = Found::coming;
         }
         pool.directory.unlock(bucket);
-        if ((step == Step::here || step == Step::coming) && spare != kNoFrame) {
+        if ((found == Found::here || found == Found::coming) && spare != kNoFrame) {
             pool.directory.give(spare);
             spare = kNoFrame;
         }
-        return step;
+        return found;
     }
 
     // Starts the load of the caller's new frame. If that fails, the frame says so to all who wait for it. Pairs with:
