@@ -71,6 +71,7 @@ LAYERS_OF_PYTHON = {
     "command": ["penstock.cli", "penstock.cli.*", "penstock.__main__"],
     "measuring": ["penstock_bench", "penstock_bench.engine*"],
     "suites": ["penstock_bench.suites*", "penstock_bench.gdsio*", "penstock_bench.h5bench*"],
+    "runs": ["penstock_bench.runs*"],
     "report": ["penstock_bench.report*", "penstock_bench.measured*"],
     "commands": ["penstock_bench.cli*"],
 }  # fmt: skip

@@ -15,7 +15,8 @@ from penstock._text import bytes_text
 from penstock.cli import options, show
 
 if TYPE_CHECKING:
-    from penstock_bench.engine import session
+    from penstock_bench.engine.definition import Definition
+    from penstock_bench.engine.run import Request
 
 DEFAULT_RESULTS = "penstock-results.jsonl"
 ALL = "all"
@@ -45,73 +46,75 @@ def bench(
 
     Example: penstock bench core --quick --dir /scratch --out core.jsonl
     """
-    from penstock_bench.engine import session
+    from penstock_bench.engine.run import Request
 
     if list_suites:
         return _list(json, quick)
     place, out = options.place("bench", "--dir", directory), options.place("bench", "--out", results)
     options.device("bench", "--device", device)
-    chosen = _suites(suite, quick)
+    chosen = _definitions(suite, quick)
     named = _peers(peers, chosen)
     limits = (file_bytes, repeats, seconds)
-    requests = [session.Request(_overridden(one, *limits), device, place, out, quick, named, resume) for one in chosen]
+    requests = [Request(_overridden(one, *limits), device, place, out, quick, named, resume) for one in chosen]
     requests = [replace(one, remote=_second(one, remote, suite == ALL)) for one in requests]
     if suite == ALL:
-        requests = [replace(one, results=out.with_name(f"{out.stem}-{one.suite.name}{out.suffix}")) for one in requests]
+        requests = [
+            replace(one, results=out.with_name(f"{out.stem}-{one.definition.name}{out.suffix}")) for one in requests
+        ]
     done = [_run(one, json) for one in requests]
     if json:
         show.json_object({"suites": done} if suite == ALL else done[0])
     return 0
 
 
-def _suites(name: str, quick: bool) -> list[Any]:
-    from penstock_bench.engine import suite as suites
+def _definitions(name: str, quick: bool) -> list[Definition]:
+    from penstock_bench.runs import definitions
 
     if name == ALL:
-        return suites.all_suites(quick)
+        return definitions.in_all(quick)
     with nullcontext() if name.endswith(".toml") else options.usage():  # a file may be missing; a name is wrong
-        return [suites.load(name, quick)]
+        return [definitions.load(name, quick)]
 
 
-def _run(request: session.Request, json: bool) -> dict[str, Any]:
+def _run(request: Request, json: bool) -> dict[str, Any]:
     """Runs one suite; prints its tables unless all is to be one JSON object."""
-    from penstock_bench.engine import session
+    from penstock_bench.runs import session
 
-    name = request.suite.name
+    name = request.definition.name
     with show.steps(f"bench {name}") as step:
         rows = session.run(request, step)
     if not json:
-        from penstock_bench.engine.show import print_results
+        from penstock_bench.report.show import print_results
 
         print_results(rows)
         sys.stdout.write(f"results: {request.results}\n")
     return {"suite": name, "results": str(request.results), "rows": rows}
 
 
-def _peers(text: str, suites: list[Any]) -> frozenset[str]:
-    """Those named, each of which one of the suites at least can measure."""
-    from penstock_bench.engine.kinds import KINDS, PEERS
+def _peers(text: str, chosen: list[Definition]) -> frozenset[str] | None:
+    """Those named, each of which one of the suites at least can measure; None for all."""
+    from penstock_bench.runs.suites import PEERS, SUITES
 
     if text in ("all", "none"):
-        return PEERS if text == "all" else frozenset()
+        return None if text == "all" else frozenset()
     names = frozenset(text.split(","))
     unknown = sorted(names - PEERS)
     if unknown:
         raise options.refusal(
             "bench", f"--peers: '{unknown[0]}' is not known", "use all, none, or some of " + ", ".join(sorted(PEERS))
         )
-    able = {peer for suite in suites for peer in KINDS[suite.kind].peers}
+    able = {peer for one in chosen for peer in SUITES[one.kind].peers}
     idle = sorted(names - able)
     if idle:
         known = "use some of " + ", ".join(sorted(able)) if able else "use none"
-        raise options.refusal("bench", f"--peers: the suite {suites[0].name} has no '{idle[0]}'", known)
+        raise options.refusal("bench", f"--peers: the suite {chosen[0].name} has no '{idle[0]}'", known)
     return names
 
 
 def _list(json: bool, quick: bool) -> int:
-    from penstock_bench.engine import suite as suites
+    from penstock_bench.runs import definitions
 
-    known = [suites.load(name, quick) for name in suites.known_suites()]
+    known = [definitions.load(name, quick) for name in definitions.known()]
     if json:
         fields = ("name", "about", "file_bytes", "repeats", "seconds")
         show.json_object({"suites": [{field: getattr(one, field) for field in fields} for one in known]})
@@ -122,32 +125,32 @@ def _list(json: bool, quick: bool) -> int:
     return 0
 
 
-def _overridden(suite: Any, file_bytes: str | None, repeats: str | None, seconds: str | None) -> Any:
+def _overridden(definition: Definition, file_bytes: str | None, repeats: str | None, seconds: str | None) -> Definition:
     if file_bytes is not None:
         size = options.size("bench", "--file-bytes", file_bytes)
         if size < 1 << 20:
             raise options.refusal("bench", f"--file-bytes: {file_bytes} is too small to measure", "use at least 1MiB")
-        suite = replace(suite, file_bytes=size >> 20 << 20)  # whole MiB: every request and alignment fits
+        definition = replace(definition, file_bytes=size >> 20 << 20)  # whole MiB: every request and alignment fits
     if repeats is not None:
-        suite = replace(suite, repeats=options.count("bench", "--repeats", repeats, 1000))
+        definition = replace(definition, repeats=options.count("bench", "--repeats", repeats, 1000))
     if seconds is not None:
-        suite = replace(suite, seconds=float(options.count("bench", "--seconds", seconds, 1_000_000)))
-    return suite
+        definition = replace(definition, seconds=float(options.count("bench", "--seconds", seconds, 1_000_000)))
+    return definition
 
 
-def _second(request: session.Request, remote: str | None, one_of_all: bool) -> Path | None:
+def _second(request: Request, remote: str | None, one_of_all: bool) -> Path | None:
     """The second directory, when the suite measures one."""
-    from penstock_bench.engine.kinds import KINDS
+    from penstock_bench.runs.suites import SUITES
 
-    suite = request.suite
+    definition = request.definition
     if remote is None:
         return None
-    if one_of_all and not KINDS[suite.kind].takes_remote:
+    if one_of_all and not SUITES[definition.kind].takes_remote:
         return None
-    if not KINDS[suite.kind].takes_remote:
-        able = ", ".join(name for name, kind in KINDS.items() if kind.takes_remote)
+    if not SUITES[definition.kind].takes_remote:
+        able = ", ".join(name for name, one in SUITES.items() if one.takes_remote)
         raise options.refusal(
-            "bench", f"--remote: the suite {suite.name} measures one directory", f"use it with {able}"
+            "bench", f"--remote: the suite {definition.name} measures one directory", f"use it with {able}"
         )
     place = options.place("bench", "--remote", remote)
     if place.exists() and request.directory.exists() and place.samefile(request.directory):

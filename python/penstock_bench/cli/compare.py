@@ -14,7 +14,7 @@ from penstock.cli import options, show
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock_bench.engine.compare import Comparison, ComparisonReport
+    from penstock_bench.runs.compare import Comparison, ComparisonReport
 
 REGRESSED = 1  # the exit code
 
@@ -32,7 +32,7 @@ def compare(
 
     Example: penstock compare before.jsonl after.jsonl --fail-below 0.95
     """
-    from penstock_bench.engine import compare as comparing, results, tables
+    from penstock_bench.runs import compare as comparing, stored, tables
 
     bound = _bound(fail_below)
     places = [options.place("compare", name, given) for name, given in _named(first, second)]
@@ -40,7 +40,7 @@ def compare(
     if table is not None:
         with options.usage():
             tables.encoder(table, "compare")
-    rows = [results.read(place) for place in places]
+    rows = [stored.read(place) for place in places]
     report = comparing.compare(*rows)
     if not report.comparisons:
         raise Error(

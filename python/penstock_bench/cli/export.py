@@ -19,7 +19,7 @@ def export(
 
     Example: penstock export results.jsonl --out results.csv
     """
-    from penstock_bench.engine import results as stored, tables
+    from penstock_bench.runs import stored, tables
 
     source = options.place("export", "RESULTS", results)
     target = options.target("export", out, [source])

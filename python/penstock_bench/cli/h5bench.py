@@ -40,10 +40,10 @@ def h5bench(
     """
     from penstock import Context
     from penstock.calibration.machine import fingerprint
-    from penstock_bench.engine import tables
     from penstock_bench.h5bench import config as h5bench_config
     from penstock_bench.h5bench.benchmark import Options
     from penstock_bench.h5bench.run import perform
+    from penstock_bench.runs import tables
 
     runs = h5bench_config.load(options.place("h5bench", "CONFIG", configuration))
     target = None if out is None else options.place("h5bench", "--out", out)
@@ -103,7 +103,7 @@ def _save_named(done: list[Result]) -> None:
 
 def _save(path: Path, done: list[Result], machine: dict[str, Any]) -> None:
     from penstock._publish import publish
-    from penstock_bench.engine import tables
+    from penstock_bench.runs import tables
 
     if path.suffix == ".csv":
         publish(path, _csv(done), "h5bench", _ADVICE)

@@ -26,9 +26,8 @@ def report(
     """
     places = [_existing(name) for name in results or [DEFAULT_RESULTS]]
     target = options.target("report", out, places)  # before seconds are spent on loading what draws
-    from penstock_bench.engine import sources
-    from penstock_bench.engine.show import print_results
-    from penstock_bench.report import page
+    from penstock_bench.report import page, sources
+    from penstock_bench.report.show import print_results
 
     found = sources.read(places)
     made = page.make(found, target)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock_bench.engine.results import median_cpu, median_rate
+from penstock_bench.engine.statement import Statement
 
 Rows = list[dict[str, Any]]
 
@@ -90,3 +91,14 @@ def judged(rows: Rows, checks: list[Check]) -> list[Check]:
     here = "gpu" if gpu else "host"
     shown = [check for check in checks if check.only in ("any", here) or check.value is not None]
     return [replace(check, here=check.only in ("any", here)) for check in shown]
+
+
+def kept(rows: Rows, name: str, checks: list[Check]) -> list[Statement]:
+    """How many promises of a suite were kept, of those that were judged."""
+    judged = [check for check in checks if check.passed is not None]
+    if not judged:
+        return []
+    failed = [check.what for check in judged if not check.passed]
+    text = f"Of the {len(judged)} promises of the suite {name} that hold for such a machine, "
+    text += "all were kept." if not failed else f"{len(failed)} were not kept: {', '.join(failed)}."
+    return [Statement(text, [row for row in rows if row["kind"] == name])]

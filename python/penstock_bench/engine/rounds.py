@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from penstock.calibration.workspace import NotPossible
@@ -18,6 +19,13 @@ Sample = dict[str, Any]  # bytes, seconds, and what else the probe knows
 
 class Absent(Exception):
     """A peer that is not installed, or cannot run here; says why."""
+
+
+def need(*modules: str) -> None:
+    """Absent unless all these modules of Python are installed."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise Absent(f"{module} is not installed")
 
 
 @dataclass(frozen=True)

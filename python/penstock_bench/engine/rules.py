@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock_bench.engine import intervals, kinds
+from penstock_bench.engine import intervals
 
 Rows = list[dict[str, Any]]
 DEFAULT = "auto"
@@ -86,10 +87,10 @@ def rate_of(row: dict[str, Any]) -> float:
 Answers = dict[str, dict[int, list[Cell]]]  # by question and size: what each path did
 
 
-def rules(rows: Rows) -> list[Rule]:
-    """Of all suites that can say something: questions in order of their words, sizes ascending."""
+def rules(by_suite: Iterable[Sequence[Cell]]) -> list[Rule]:
+    """By the cells of each suite that can say something: questions in order of their words, sizes ascending."""
     found: list[Rule] = []
-    for situation, sizes in sorted(_answers(rows).items()):
+    for situation, sizes in sorted(_answers(by_suite).items()):
         mine: dict[tuple[str, bool], Rule] = {}
         before: tuple[str, bool] = ("", False)
         for size, rivals in sorted(sizes.items()):
@@ -104,14 +105,12 @@ def rules(rows: Rows) -> list[Rule]:
     return found
 
 
-def _answers(rows: Rows) -> Answers:
+def _answers(by_suite: Iterable[Sequence[Cell]]) -> Answers:
     """Of each suite by itself, since its samples were taken in turn; of several, those of most samples."""
     best: Answers = defaultdict(dict)
-    for kind in kinds.present(rows):
-        if not kind.cells:
-            continue
+    for cells in by_suite:
         own: Answers = defaultdict(lambda: defaultdict(list))
-        for cell in kinds.resolve(kind.cells)(kinds.own(rows, kind)):
+        for cell in cells:
             if cell.median > 0:  # what moved nothing in its time is no rival
                 own[cell.situation][cell.size_bytes].append(cell)
         for situation, sizes in own.items():
@@ -170,46 +169,7 @@ STATES = {"hot": "in the page cache", "cold": "not in the page cache", "direct":
 ONE_REQUEST = "{direction}, one request, file {state}"
 
 
-def trial_cells(rows: Rows) -> list[Cell]:
-    """Of grids: plain trials, by size of request; one request for the whole file is a situation of its own."""
-    found: dict[tuple[str, int, str], Cell] = {}
-    for row in rows:
-        plain = row["kind"] == "trial" and not row["workers"] and not row["depth"]
-        if not plain or row["buffer"] != "device" or row["first_touch"] != "gpu":
-            continue
-        what = ONE_REQUEST.format(direction=row["direction"], state=STATES[row["cache"]])
-        if row["request_bytes"]:
-            what = what.replace("one request", "many requests")
-        _put(found, what, row["request_bytes"] or row["bytes"], row)
-    return list(found.values())
-
-
-def touch_cells(rows: Rows) -> list[Cell]:
-    """Of first-touch: raw files, by bytes of the problem. Into device memory it asks what a grid asks."""
-    found: dict[tuple[str, int, str], Cell] = {}
-    for row in rows:
-        if row["kind"] != "first-touch" or row["format"] != "raw" or row["chunk_bytes"] or row["workers"]:
-            continue
-        what = ONE_REQUEST.format(direction=row["direction"], state=STATES.get(row["cache"], ""))
-        if row["direction"] == "write":
-            what = "write, one request, a new file"
-        if (row["buffer"], row["first_touch"]) != ("device", "gpu"):
-            what += f", {row['buffer']} memory touched by {row['first_touch'].upper()}"
-        _put(found, what, row["bytes"], row)
-    return list(found.values())
-
-
-def io_size_cells(rows: Rows) -> list[Cell]:
-    """Of io-size: one directory at a time; the plain way is none that can be asked for."""
-    found: dict[tuple[str, int, str], Cell] = {}
-    for row in rows:
-        if row["kind"] == "io-size" and row["path"] != "plain":
-            state = STATES.get(row["cache"], row["cache"])
-            what = f"read, {row['workers']} workers in sequence, file {state}, {row['place']} directory"
-            _put(found, what, row["request_bytes"], row)
-    return list(found.values())
-
-
-def _put(found: dict[tuple[str, int, str], Cell], situation: str, size: int, row: dict[str, Any]) -> None:
+def put(found: dict[tuple[str, int, str], Cell], situation: str, size: int, row: dict[str, Any]) -> None:
+    """Adds a row to the cell of its path."""
     key = (situation, size, row["path"])
     found.setdefault(key, Cell(*key)).rows.append(row)

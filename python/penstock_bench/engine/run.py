@@ -9,30 +9,30 @@ from pathlib import Path
 from penstock import Context
 from penstock.calibration.workspace import Workspace
 from penstock.cli.show import Step
-from penstock_bench.engine import kinds
+from penstock_bench.engine.definition import Definition
 from penstock_bench.engine.results import Results
-from penstock_bench.engine.suite import Suite
 
 
 @dataclass(frozen=True)
 class Request:
     """What the user asked for."""
 
-    suite: Suite
+    definition: Definition
     device: str
     directory: Path
     results: Path | None
     quick: bool
-    peers: frozenset[str] = kinds.PEERS
+    peers: frozenset[str] | None = None  # those that are measured too; None: all that the suite can
     resume: bool = False
     remote: Path | None = None  # a second directory, for suites that measure two
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a kind of suite is given to run one. What it opens for the whole run it may leave to `stack`."""
+    """What a suite is given to run. What it opens for the whole run it may leave to `stack`."""
 
     request: Request
+    peers: frozenset[str]
     context: Context
     workspace: Workspace
     results: Results
@@ -40,9 +40,5 @@ class Run:
     stack: ExitStack
 
     @property
-    def peers(self) -> frozenset[str]:
-        return self.request.peers
-
-    @property
-    def suite(self) -> Suite:
-        return self.request.suite
+    def definition(self) -> Definition:
+        return self.request.definition

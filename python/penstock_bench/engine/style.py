@@ -1,7 +1,7 @@
 """How figures look: one typeface, few colours that hold in print and for colour-blind eyes, no ornament.
 
 What must stay true: no line is told from another by its colour alone, and a figure says in words what it shows, to who
-searches for it or has it read aloud.
+searches for it or has it read aloud. matplotlib is loaded here, when something is drawn, and by no module that draws.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import html
 import io
 import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
     from penstock_bench.engine.intervals import Estimate
-
-mpl.use("Agg")
 
 INK = "#1a1c1f"
 FAINT = "#8a9099"
@@ -88,6 +88,48 @@ RC: dict[str, Any] = {
     "svg.hashsalt": "penstock",
     "svg.fonttype": "none",  # text that can be searched, and a tenth of the bytes
 }
+
+
+def in_use() -> AbstractContextManager[None]:
+    """A context in which figures look like this."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    return mpl.rc_context(RC)
+
+
+def new_figure(width_in: float, height_in: float, placed_by_hand: bool = False) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width_in, height_in), layout=None if placed_by_hand else "constrained")
+
+
+def log_ticks(axis: Axis, multiples: Sequence[float] = (1.0,), base: float = 10.0) -> None:
+    """Marks at these multiples of the powers of a base, and no smaller ones."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(base=base, subs=multiples))
+    axis.set_minor_locator(NullLocator())
+
+
+def no_minor_ticks(axis: Axis) -> None:
+    from matplotlib.ticker import NullLocator
+
+    axis.set_minor_locator(NullLocator())
+
+
+def few_ticks(axis: Axis, most: int, whole: bool = False) -> None:
+    """At so many places at most; whole: at whole numbers where that can be."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(most, integer=whole))
+
+
+def patch(colour: str, label: str) -> Patch:
+    """An entry of a legend."""
+    from matplotlib.patches import Patch
+
+    return Patch(color=colour, label=label)
 
 
 def whisker(axes: Axes, place: float, found: Estimate) -> None:

@@ -1,195 +1,64 @@
-"""Suites: which trials to run, as TOML. Each [[case]] is a grid; the suite is the union of the grids.
+"""What a suite is: what measures it, which rows it writes, and what shows, judges and says those.
 
-    name = "paths"
-    file_bytes = "1GiB"
-    repeats = 5
-    seconds = 600           # no trial starts later than this
-    in_all = true           # of suites that come with Penstock: `penstock bench all` runs it
-    [[case]]
-    path = ["auto", "uring"]
-    direction = ["read", "write"]
-    cache = ["hot", "cold"]
-    [quick]                 # what --quick changes
-    file_bytes = "256MiB"
-
-Axes: path, direction, request_bytes ("file": all in one request), workers, depth, buffer (device, pinned, managed,
-system), first_touch (none, cpu, gpu), cache (hot, cold, direct). A single value stands for a list of one.
+A suite is a folder of suites/ with a SUITE of its own and a line in runs/suites.py; nothing else has to know it. What
+must stay true: everything in it is a function, so that a type checker and an editor see it; none of its modules loads
+what draws before it draws.
 """
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import json
-import math
-import sys
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from penstock import Error, parse_bytes, path_names
-from penstock_bench.engine.kinds import GRID, KINDS
+from penstock_bench.engine.listing import SuitePage
+from penstock_bench.engine.probe_tables import probe_tables
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
 
-VALID = {
-    "direction": ("read", "write"),
-    "buffer": ("device", "pinned", "managed", "system"),
-    "first_touch": ("none", "cpu", "gpu"),
-    "cache": ("hot", "cold", "direct"),
-}
+    from penstock_bench.engine.promises import Check
+    from penstock_bench.engine.rules import Cell
+    from penstock_bench.engine.run import Run
+    from penstock_bench.engine.statement import Statement
+
+Rows = list[dict[str, Any]]
+Fields = dict[str, Any]  # type by name
+NUMBER = (int, float)
+MOVED: Fields = {"bytes": int, "bytes_per_second": NUMBER, "cpu_user_s": NUMBER, "cpu_system_s": NUMBER}
+LOAD: Fields = {"operations": int, "seconds": NUMBER}
+NAMED: Fields = MOVED | {"name": str}  # rows of one name are samples of the same thing
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One point of the grid. request_bytes 0: the whole file in one request; workers and depth 0: the policy's."""
+class Drawing:
+    """A figure. `draw` gives None when the rows do not hold what it shows; `rows` are those that it is drawn of, among
+    them each that changes what it shows."""
 
-    path: str = "auto"
-    direction: str = "read"
-    request_bytes: int = 0
-    workers: int = 0
-    depth: int = 0
-    buffer: str = "device"
-    first_touch: str = "gpu"
-    cache: str = "hot"
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    name: str
+    caption: str
+    draw: Callable[[Rows], Figure | None]
+    rows: Callable[[Rows], Rows]
 
 
 @dataclass(frozen=True)
 class Suite:
-    """What to run, how often, on files of what size, and for how long at most."""
+    """One suite. A TOML file is of it that says `kind = NAME`, or that has a table [NAME]."""
 
     name: str
-    about: str  # one line
-    file_bytes: int
-    repeats: int
-    seconds: float
-    kind: str  # of kinds.KINDS
-    trials: tuple[Trial, ...]  # of a grid
-    cases: tuple[dict[str, Any], ...]  # as written, for kinds with axes of their own
-    settings: dict[str, Any]  # tables that belong to one kind of suite, e.g. [core]
-    in_all: bool  # `penstock bench all` runs it
-
-    @property
-    def definition(self) -> str:
-        """A short name of what is measured: two runs of one definition can be one."""
-        whole = [self.kind, [trial.as_dict() for trial in self.trials], self.cases, self.settings]
-        return hashlib.sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:10]
-
-
-class Settings(dict[str, Any]):
-    """A table of a suite; what a kind of suite needs of it and does not find is an Error that names it."""
-
-    def __init__(self, path: Path, table: dict[str, Any]) -> None:
-        super().__init__(table)
-        self._path = path
-
-    def __missing__(self, name: str) -> Any:
-        raise _wrong(self._path, f"{name} is missing")
-
-
-def folder() -> Path:
-    """Where the suites that come with the package lie."""
-    return Path(__file__).resolve().parent.parent / "definitions"
-
-
-def known_suites() -> list[str]:
-    return sorted(path.stem for path in folder().glob("*.toml"))
-
-
-def all_suites(quick: bool) -> list[Suite]:
-    """Those that `penstock bench all` runs, in the order of their names; the quick report comes first."""
-    every = [load(name, quick) for name in known_suites()]
-    return sorted((one for one in every if one.in_all), key=lambda one: (one.name != "report", one.name))
-
-
-def load(name: str, quick: bool) -> Suite:
-    """A suite by its name, or from a TOML file. Raises Error that says what is wrong with it."""
-    path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
-    if not path.is_file():
-        raise Error(
-            code="not_found",
-            operation="bench",
-            file=name,
-            cause="there is no such suite",
-            advice="use one of " + ", ".join(known_suites()) + ", or a .toml file",
-        )
-    try:
-        table = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _wrong(path, str(error)) from None
-    if quick:
-        table |= table.get("quick", {})
-    try:
-        return _suite(path, table)
-    except KeyError as error:
-        raise _wrong(path, f"{error.args[0]} is missing") from None
-    except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise _wrong(path, str(error)) from None
-
-
-def _suite(path: Path, table: dict[str, Any]) -> Suite:
-    kind, cases = _kind(path, table), table.get("case", [])
-    if not all(isinstance(case, dict) for case in cases):
-        raise _wrong(path, "a case is a table: [[case]]")
-    trials = dict.fromkeys(trial for case in cases if kind == GRID for trial in _expand(path, case))
-    tables = {key: value for key, value in table.items() if isinstance(value, dict) and key != "quick"}
-    settings = Settings(path, {key: Settings(path, value) for key, value in tables.items()})
-    if int(table["repeats"]) < 1 or not 0 < float(table["seconds"]) < math.inf or table["file_bytes"] in (0, "0"):
-        raise _wrong(path, "file_bytes, repeats and seconds are above 0")
-    if kind == GRID and not trials:
-        raise _wrong(path, "there is no [[case]]: nothing would be measured")
-    return Suite(
-        str(table.get("name", path.stem)),
-        str(table.get("about", "")),
-        parse_bytes(str(table["file_bytes"])),
-        int(table["repeats"]),
-        float(table["seconds"]),
-        kind,
-        tuple(trials),
-        tuple(cases),
-        settings,
-        table.get("in_all") is True,
-    )
-
-
-def _kind(path: Path, table: dict[str, Any]) -> str:
-    """What the file says, else the kind whose table it has, else a grid."""
-    kind = table.get("kind") or next((name for name in KINDS if name in table), GRID)
-    if kind not in KINDS:
-        raise _wrong(path, f"kind '{kind}' is not one of " + ", ".join(KINDS))
-    return str(kind)
-
-
-def _expand(path: Path, case: dict[str, Any]) -> list[Trial]:
-    names = [field.name for field in fields(Trial)]
-    unknown = sorted(set(case) - set(names))
-    if unknown:
-        raise _wrong(path, f"a case has no axis '{unknown[0]}'; axes are " + ", ".join(names))
-    lists = [value if isinstance(value, list) else [value] for value in case.values()]
-    return [
-        Trial(**{name: _value(path, name, one) for name, one in zip(case, point, strict=True)})
-        for point in itertools.product(*lists)
-    ]
-
-
-def _value(path: Path, name: str, value: Any) -> Any:
-    if name == "request_bytes":
-        return 0 if value == "file" else parse_bytes(str(value))
-    if name in ("workers", "depth"):
-        if not isinstance(value, int) or value < 0:
-            raise _wrong(path, f"{name} must be a whole number, not {value!r}")
-        return value
-    valid = path_names() if name == "path" else VALID[name]
-    if value not in valid:
-        raise _wrong(path, f"{name} '{value}' is not one of " + ", ".join(valid))
-    return value
-
-
-def _wrong(path: Path, cause: str) -> Error:
-    return Error(operation="read suite", file=str(path), cause=cause, advice="see docs/cli.md")
+    run: Callable[[Run], None]
+    row: str  # the kind of its samples
+    fields: Fields  # what readers rely on in a sample
+    heading: str  # of its tables on the page
+    table: Callable[[Rows, str], list[Table]] = probe_tables  # of rows, and of the kind of the samples
+    judge: Callable[[Rows], list[Check]] | None = None
+    figures: tuple[Drawing, ...] = ()
+    says: Callable[[Rows], list[Statement]] | None = None  # the most important first: for the verdict
+    cells: Callable[[Rows], list[Cell]] | None = None  # what decision rules are made of
+    summary: Callable[[Rows], Rows] | None = None  # cells of a table of medians, of what medians do not tell
+    page: SuitePage = field(default_factory=SuitePage)  # of what was measured and is kept
+    peers: tuple[str, ...] = ()  # what else it can measure, as --peers names it
+    file_count: int = 3  # of the suite's size that it needs room for
+    makes_files: bool = True  # source and target are there when it starts
+    takes_remote: bool = False  # it measures a second directory too

@@ -7,17 +7,19 @@ one only where a number does. What is drawn of single samples no table can give:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-
-from penstock_bench.engine import kinds, style
+from penstock_bench.engine import style
 from penstock_bench.measured.table import MeasuredTable
+from penstock_bench.suites import beside_peers, choice, first_touch, gpu_io, grid, hmatrix
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -25,36 +27,34 @@ class DocsFigure:
     """A figure of the docs: what draws it of rows, and which table's."""
 
     table: str
-    function: str
+    draw: Callable[[Rows], Figure | None]
     title: str
 
 
 DRAWN = {  # by the name of the file
-    "bandwidth": DocsFigure("report/two-cores", kinds.FIGURES["bandwidth"].function, "Bandwidth by path, two cores"),
-    "h200-core": DocsFigure(
-        "core/h200", kinds.FIGURES["peers"].function, "Penstock beside ceilings and peers, one H200"
-    ),
-    "h200-formats": DocsFigure("formats/h200", kinds.FIGURES["peers"].function, "Arrays of files to a GPU, one H200"),
+    "bandwidth": DocsFigure("report/two-cores", grid.figures.bandwidth_by_path, "Bandwidth by path, two cores"),
+    "h200-core": DocsFigure("core/h200", beside_peers.beside_peers, "Penstock beside ceilings and peers, one H200"),
+    "h200-formats": DocsFigure("formats/h200", beside_peers.beside_peers, "Arrays of files to a GPU, one H200"),
     "h200-first-touch": DocsFigure(
-        "first-touch/h200", kinds.FIGURES["first-touch"].function, "Bandwidth against problem size, one H200"
+        "first-touch/h200", first_touch.figures.by_problem_size, "Bandwidth against problem size, one H200"
     ),
     "h200-choice": DocsFigure(
-        "choice/h200", kinds.FIGURES["choice"].function, "Ways of choosing beside the fastest path, one H200"
+        "choice/h200", choice.figures.choice_figure, "Ways of choosing beside the fastest path, one H200"
     ),
     "h200-gpu-io-blocks": DocsFigure(
-        "gpu-io/h200", kinds.FIGURES["gpu-io-blocks"].function, "Requests a second by threads a block, one H200"
+        "gpu-io/h200", gpu_io.figures.blocks_figure, "Requests a second by threads a block, one H200"
     ),
     "h100-gpu-io-blocks": DocsFigure(
-        "gpu-io/h100", kinds.FIGURES["gpu-io-blocks"].function, "Requests a second by threads a block, one H100"
+        "gpu-io/h100", gpu_io.figures.blocks_figure, "Requests a second by threads a block, one H100"
     ),
     "h100-gpu-io-requests": DocsFigure(
-        "gpu-io/h100", "suites.gpu_io.figures:requests_figure", "Random 4 KiB a second beside other ways, one H100"
+        "gpu-io/h100", gpu_io.figures.requests_figure, "Random 4 KiB a second beside other ways, one H100"
     ),
     "h200-hmatrix-time": DocsFigure(
-        "hmatrix/h200", kinds.FIGURES["hmatrix-time"].function, "Seconds of five sweeps over a matrix, one H200"
+        "hmatrix/h200", hmatrix.figures.time_figure, "Seconds of five sweeps over a matrix, one H200"
     ),
     "h200-hmatrix-read": DocsFigure(
-        "hmatrix/h200", kinds.FIGURES["hmatrix-read"].function, "Matrices read and seconds to a tolerance, one H200"
+        "hmatrix/h200", hmatrix.figures.read_figure, "Matrices read and seconds to a tolerance, one H200"
     ),
 }
 
@@ -62,11 +62,11 @@ DRAWN = {  # by the name of the file
 def draw_all(tables: dict[str, MeasuredTable], folder: Path) -> list[Path]:
     """Writes every figure; ValueError when a table does not hold what its figure shows."""
     written = []
-    with mpl.rc_context(style.RC):
+    with style.in_use():
         for name, one in DRAWN.items():
             found = tables[one.table]
             rows = [row for kind in dict.fromkeys(cell["kind"] for cell in found.cells) for row in found.rows(kind)]
-            figure = kinds.resolve(one.function)(rows)
+            figure = one.draw(rows)
             if figure is None:
                 raise ValueError(f"{one.table} does not hold what {name} shows")
             written.append(folder / f"{name}.svg")

@@ -9,25 +9,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock_bench.engine.listing import Cell, Listing, SuitePage, in_order, markdown_table, number
 from penstock_bench.measured import table
-from penstock_bench.measured.listings import LISTINGS, Listing, in_order, markdown_table, number
-from penstock_bench.measured.table import Cell, MeasuredTable
+from penstock_bench.measured.table import MeasuredTable
+from penstock_bench.runs.suites import SUITES
 
 COMMAND = "python -m penstock_bench.measured pages"
 HOSTS = "hosts"  # kind of the cells that hold a number for each of several runs
 INDEX = "README"
-ABOUT = {  # by suite; more is in docs/bench.md
-    "core": "What Penstock promises at its default settings, beside ceilings and other tools in the same run.",
-    "formats": "Arrays of files, with the time of opening them and of reading their metadata.",
-    "choice": "How near each way of choosing a path comes to the fastest path of a request, by size, direction and "
-    "state of the page cache.",
-    "first-touch": "Particles of 36 bytes by path and format, into memory that the GPU or the CPU touched first.",
-    "gpu-io": "Requests that a GPU makes by itself, through host threads, a page cache in its memory, or a mapping.",
-    "hmatrix": "Solving with a matrix that is larger than memory and is read on every sweep.",
-    "io-size": "Sequential reads of a cold file by many workers, by the size of a request.",
-    "multiplicity": "Reads and copies by how many are under way at once.",
-    "report": "Every path, both directions, in each state of the page cache.",
-}
+KEPT: dict[str, SuitePage] = {one.page.name or name: one.page for name, one in SUITES.items()}  # by name of the page
 ORDER = ("h200", "h100", "two-cores")  # names of tables begin so; others come last
 
 
@@ -64,7 +54,7 @@ def _index(tables: dict[str, MeasuredTable]) -> str:
 
 
 def _page(suite: str, tables: dict[str, MeasuredTable]) -> str:
-    about = f"{ABOUT[suite]} What the suite does: [bench.md](../bench.md#{suite})."
+    about = f"{KEPT[suite].about} What the suite does: [bench.md](../bench.md#{suite})."
     words = (
         "Medians, with their 95 % interval in brackets where there are three samples or more that differ; n is the "
         "number of samples. What misses its aim is in bold."
@@ -83,7 +73,7 @@ def _part(suite: str, name: str, one: MeasuredTable) -> str:
     of = f"revision {head['revision']}, {head['date']}" if "date" in head else f"revision {head['revision']}"
     made = f"Made by `{COMMAND}` from [{name}]({_path(name)}): `{head['made by']}`, {', '.join([*sizes, of])}."
     words = [f"{made} {'; '.join(where)}.", head.get("note", ""), _promises(one), _hosts(one)]
-    words += [listing.markdown(_cells(one, listing)) for listing in LISTINGS[suite]]
+    words += [listing.markdown(_cells(one, listing)) for listing in KEPT[suite].listings]
     words += ["\n".join(f"- Not measured: {text}" for key, text in head.items() if key.startswith("not measured"))]
     return f"## {head['title']}\n\n" + "\n\n".join(part.rstrip("\n") for part in words if part) + "\n"
 

@@ -12,10 +12,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from penstock_bench.engine import kinds
 from penstock_bench.engine.cells import BYTES_MIN
 from penstock_bench.engine.intervals import estimate
-from penstock_bench.measured.table import BOUND_DIGITS, DIGITS, HIGH, LOW, PARTICLE_BYTES, Cell, rounded
+from penstock_bench.engine.listing import Cell, SuitePage
+from penstock_bench.measured.table import BOUND_DIGITS, DIGITS, HIGH, LOW, PARTICLE_BYTES, rounded
+from penstock_bench.runs.suites import SUITES, checks, present
 
 Rows = list[dict[str, Any]]
 NO_SAMPLES = ("machine", "missing", "stopped", "profile")
@@ -32,18 +33,10 @@ NOT_KEPT = {
     "capacitance_farad", "stopped_by", "store", "rank_sum", "repairs", "full_rank_leaves", "command", "eta", "mesh",
     "assembled_on", "place", "cpu_user_percent", "cpu_system_percent",
 }  # fmt: skip
-KEPT_OF = {"io-size": {"cpu_user_percent", "cpu_system_percent"}}
-NOT_KEPT_OF = {"multiplicity": {"mean_us", "cache"}, "io-size": {"mean_us"}}
+PAGES = {one.row: one.page for one in SUITES.values()}  # by the kind of row
 PRECISE = {"capacitance_over_4pi_eps0": 7}  # digits of what is computed and compared with what is known
 SAME = 1e-3  # relative: two medians that are told as one
 VARYING = {"took", "bytes", "seconds", "requests"}  # are no part of a key
-# Labels tell all of the name, which is left out then.
-TOLD = {
-    "choice": ("direction", "cache", "request_bytes", "way"),
-    "first-touch": ("direction", "particles", "format", "path", "cache", "buffer", "first_touch"),
-    "multiplicity": ("subject", "way", "request_bytes", "order", "buffer", "multiplicity"),
-    "io-size": ("path", "request_bytes", "workers"),
-}
 BOUNDED = {  # quantities that have an interval; of others the median says enough
     "bytes_per_second", "operations_per_second", "durable_bytes_per_second", "seconds", "median_us", "median_ms",
     "p50_us", "mean_us", "product_s", "solve_s", "read_s", "assemble_s", "total_s",
@@ -67,7 +60,7 @@ def cells(rows: Rows) -> list[Cell]:
 
 def missing(rows: Rows) -> dict[str, str]:
     """Head lines of what was not measured: names by cause."""
-    from penstock_bench.engine.show import missing_name
+    from penstock_bench.report.show import missing_name
 
     causes: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows:
@@ -95,10 +88,11 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 def _cell(group: Rows) -> Cell:
     first = group[0]
     kind = first.get("kind", COMMAND)
+    page = PAGES.get(kind, SuitePage())
     cell: Cell = {"kind": kind, "n": len(group)}
-    if not all(name in first for name in TOLD.get(kind, ("no label",))):
+    if not page.told or not all(name in first for name in page.told):
         cell["name"] = first.get("name") or first.get("command", "")
-    dropped = NOT_KEPT - KEPT_OF.get(kind, set()) | NOT_KEPT_OF.get(kind, set()) | {"kind", "name"}
+    dropped = NOT_KEPT - page.kept | page.left_out | {"kind", "name"}
     for name in dict.fromkeys(name for row in group for name in row if name not in dropped):
         cell |= _field(name, [row[name] for row in group if row.get(name) is not None])
     for name, value in DERIVED.items():
@@ -148,8 +142,8 @@ def _derived(name: str, value: Callable[[dict[str, Any]], float], group: Rows) -
 
 def _promises(rows: Rows) -> list[Cell]:
     found = []
-    for kind in kinds.present([row for row in rows if "kind" in row]):
-        for check in kinds.checks(rows, kind):
+    for suite in present([row for row in rows if "kind" in row]):
+        for check in checks(rows, suite):
             if check.value is not None:
                 cell = {"kind": "promise", "name": check.what, "value": rounded(check.value)}
                 sign = "at least" if check.at_least else "at most"
@@ -160,5 +154,5 @@ def _promises(rows: Rows) -> list[Cell]:
 
 def _said(rows: Rows) -> list[Cell]:
     """What a suite says by its samples, of suites that say so."""
-    present = kinds.present([row for row in rows if "kind" in row])
-    return [cell for kind in present if kind.summary for cell in kinds.resolve(kind.summary)(rows)]
+    suites = present([row for row in rows if "kind" in row])
+    return [cell for suite in suites if suite.summary for cell in suite.summary(rows)]

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock_bench.engine import style
-from penstock_bench.engine.sources import FEW, Statement, names_of, spans
+from penstock_bench.engine.statement import Statement
 from penstock_bench.report.sheet import SHEET
+from penstock_bench.report.sources import FEW, names_of, spans
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,6 +1,6 @@
 """report.html: one file, figures embedded as SVG, readable on a phone and in print, without any use of the network.
 
-What it holds follows from the rows: the table of kinds says which figures, tables and promises a suite has. What must
+What it holds follows from the rows: each suite says which figures, tables and promises a suite has. What must
 stay true: every statement names the rows it comes from.
 """
 
@@ -12,16 +12,17 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-
 from penstock import __version__
 from penstock._publish import publish
-from penstock_bench.engine import kinds, show, style
+from penstock_bench.engine import style
 from penstock_bench.engine.intervals import Estimate
-from penstock_bench.engine.rules import Rule, rules
-from penstock_bench.engine.sources import Source
-from penstock_bench.report import figures as drawing, html
+from penstock_bench.engine.numbers import padded_figures, size_label
+from penstock_bench.engine.rules import Rule
+from penstock_bench.engine.suite import Suite
+from penstock_bench.report import html, show
+from penstock_bench.report.sources import Source
 from penstock_bench.report.verdict import verdict
+from penstock_bench.runs.suites import FIGURES, checks, figures, own, present, rules_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,9 +36,9 @@ def make(sources: list[Source], out: Path) -> list[Path]:
     Raises Error when one cannot be."""
     rows = [row for source in sources for row in source.rows]
     written, pictures = [out], {}
-    with mpl.rc_context(style.RC):
-        for name, figure in drawing.figures(rows).items():
-            caption = kinds.FIGURES[name].caption
+    with style.in_use():
+        for name, figure in figures(rows).items():
+            caption = FIGURES[name].caption
             content = io.BytesIO()
             figure.savefig(content, format="png")
             for kind, drawn in (("png", content.getvalue()), ("svg", style.svg(figure, caption).encode())):
@@ -55,10 +56,10 @@ def body(sources: list[Source], rows: Rows, pictures: dict[str, str]) -> list[st
     notes = html.Notes()
     parts = [f"<h1>{html.text(title(machine))}</h1>"]
     parts += [html.statement(one, notes) for one in verdict(rows)]
-    parts += [f'<p class="lead">{html.text(lead(rows))}</p>', _machine(machine), _rules(rules(rows))]
+    parts += [f'<p class="lead">{html.text(lead(rows))}</p>', _machine(machine), _rules(rules_of(rows))]
     parts.append(_promises(rows, notes))
     for name, picture in pictures.items():
-        caption = html.text(kinds.FIGURES[name].caption) + _drawn_of(sources, rows, name, notes)
+        caption = html.text(FIGURES[name].caption) + _drawn_of(sources, rows, name, notes)
         box = f'<div class="drawn" tabindex="0" role="region" aria-label="figure: {name}">{picture}</div>'
         parts.append(f"<figure>{box}<figcaption>{caption}</figcaption></figure>")
     return [*parts, *_tables(rows, notes), _missing(rows, notes), _sources(sources, notes)]
@@ -66,7 +67,7 @@ def body(sources: list[Source], rows: Rows, pictures: dict[str, str]) -> list[st
 
 def _drawn_of(sources: list[Source], rows: Rows, name: str, notes: html.Notes) -> str:
     """The mark of the files, kinds and names of the rows that a figure shows."""
-    used = [row for row in kinds.resolve(kinds.FIGURES[name].rows)(rows) if "source" in row]
+    used = [row for row in FIGURES[name].rows(rows) if "source" in row]
     parts = []
     for source in sources:
         mine = {row["source"] for row in source.rows}
@@ -91,7 +92,7 @@ def lead(rows: Rows) -> str:
     runs: list[str] = []
     for one in rows:
         if one["kind"] == "machine":
-            size, rounds = drawing.size_label(one["file_bytes"]), one["repeats"]
+            size, rounds = size_label(one["file_bytes"]), one["repeats"]
             runs.append(f"{one.get('suite', 'a suite')} (files of {size}, {rounds} rounds)")
         elif one["kind"] == "stopped":
             runs[-1] = runs[-1].replace(
@@ -141,7 +142,7 @@ def _rule_table(found: list[Rule], label: str) -> str:
     lines = []
     for rule in found:
         path, ratio = rule.closest or ("", None)
-        cells = (rule.situation, rule.path, _sizes(rule), drawing.number(rule.rate / 1e9), rule.good_text, path)
+        cells = (rule.situation, rule.path, _sizes(rule), padded_figures(rule.rate / 1e9), rule.good_text, path)
         lines.append((*map(html.text, cells), _ahead(ratio), _samples(rule), html.rows(rule.rows, 3)))
     return html.table(names, lines, html.Look(label, "rules", (3, 6, 7)))
 
@@ -151,7 +152,7 @@ def _sizes(rule: Rule) -> str:
 
 
 def _span(low_bytes: int, high_bytes: int) -> str:
-    low, high = (drawing.size_label(size) for size in (low_bytes, high_bytes))
+    low, high = (size_label(size) for size in (low_bytes, high_bytes))
     return (low if low == high else f"{low} to {high}").replace(" ", "\u00a0").replace("\u00a0to", " to")
 
 
@@ -169,12 +170,12 @@ def _samples(rule: Rule) -> str:
 
 def _promises(rows: Rows, notes: html.Notes) -> str:
     """What is promised for such a machine, with verdicts; folded, what was measured of the other promises."""
-    found = [(kind, check) for kind in kinds.present(rows) for check in kinds.checks(rows, kind)]
+    found = [(suite, check) for suite in present(rows) for check in checks(rows, suite)]
     if not found:
         return ""
-    judged = [(_suites(rows, kind), check) for kind, check in found]
+    judged = [(_names(rows, suite), check) for suite, check in found]
     text = "".join(_promise_table(one) for one in show.check_tables(judged))
-    of_kinds = {kind.row for kind, _ in found} | {"memory"}
+    of_kinds = {suite.row for suite, _ in found} | {"memory"}
     how = "Judged by the medians of the probes that they name; checking by the sums of all samples that tell it."
     mark = notes.mark([row for row in rows if row["kind"] in of_kinds], "promises")
     return f'<h2>Promises</h2><p class="note">{how}{mark}</p>{text}'
@@ -190,22 +191,22 @@ def _promise_table(made: Table) -> str:
     return f'<p class="note">{html.text(words)}</p><details><summary>What was measured</summary>{folded}</details>'
 
 
-def _suites(rows: Rows, kind: kinds.Kind) -> str:
+def _names(rows: Rows, suite: Suite) -> str:
     """As they were asked for: a suite of a user's own has its own name."""
-    names = [row.get("suite") or kind.row for row in kinds.own(rows, kind) if row["kind"] == "machine"]
-    return ", ".join(dict.fromkeys(names)) or kind.row
+    names = [row.get("suite") or suite.row for row in own(rows, suite) if row["kind"] == "machine"]
+    return ", ".join(dict.fromkeys(names)) or suite.row
 
 
 def _tables(rows: Rows, notes: html.Notes) -> list[str]:
     """The tables of each suite, as on the terminal, with the names of the rows."""
     found = []
-    for kind in kinds.present(rows):
-        made = kinds.resolve(kind.tables)(kinds.own(rows, kind), kind.row)
+    for suite in present(rows):
+        made = suite.table(own(rows, suite), suite.row)
         parts = "".join(html.from_terminal(one, "all medians of this suite") for one in made)
         if not any(column.header == "rows" for one in made for column in one.columns):
-            mark = notes.mark((row for row in rows if row["kind"] == kind.row), kind.heading)
+            mark = notes.mark((row for row in rows if row["kind"] == suite.row), suite.heading)
             parts += f'<p class="note">The samples behind these tables.{mark}</p>'
-        found.append(f"<h2>{html.text(kind.heading)}</h2>{parts}")
+        found.append(f"<h2>{html.text(suite.heading)}</h2>{parts}")
     return found
 
 
@@ -255,13 +256,13 @@ def _facts(machine: dict[str, Any]) -> list[tuple[str, ...]]:
     device, disk, versions = machine["device"], machine["disk"], dict(machine["versions"])
     build = versions.pop("penstock")
     cuda = "built in" if build["cuda"] else "not built in"
-    pages = drawing.size_label(machine["page_bytes"])
+    pages = size_label(machine["page_bytes"])
     cuda_version = device["driver_version"]  # 1000 * major + 10 * minor
     driver = f", driver for CUDA {cuda_version // 1000}.{cuda_version % 1000 // 10}" if cuda_version else ""
     return [
         ("processor", f"{machine['cpu_model']}, {machine['cores']} cores, {machine['architecture']}"),
-        ("memory", f"{drawing.size_label(machine['memory_bytes'])}, pages of {pages}"),
-        ("device", f"{device['model']} ({device['name']}), {drawing.size_label(device['total_bytes'])}{driver}"),
+        ("memory", f"{size_label(machine['memory_bytes'])}, pages of {pages}"),
+        ("device", f"{device['model']} ({device['name']}), {size_label(device['total_bytes'])}{driver}"),
         ("link", _link(machine.get("link", ""))),
         ("system", f"{machine['distribution']}, Linux {machine['kernel']}"),
         ("file system", f"{machine['file_system']} ({machine['mount_options']})"),
@@ -281,7 +282,7 @@ def _disk(disk: dict[str, str]) -> str:
     """The kernel counts sectors of 512 bytes, whatever the disk's own are."""
     words = [disk["name"]] if "name" in disk else []
     sectors = disk.get("sectors_512", "")
-    words += [drawing.size_label(int(sectors) * 512)] if sectors.isdecimal() else []
+    words += [size_label(int(sectors) * 512)] if sectors.isdecimal() else []
     return ", ".join(words + [f"{key} {disk[key]}" for key in disk if key not in ("name", "sectors_512")])
 
 

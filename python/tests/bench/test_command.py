@@ -19,9 +19,11 @@ from mounts import mount_is_listed
 import penstock
 from penstock.calibration.poison import POISON
 from penstock.calibration.workspace import Workspace, check_space
-from penstock_bench.engine import grid, results, session, suite
-from penstock_bench.suites.core import suite as core, targets
+from penstock_bench.engine import definition, results
+from penstock_bench.runs import definitions, session, stored
+from penstock_bench.suites.core import judge as targets, measure as core
 from penstock_bench.suites.core.bench import CoreBench
+from penstock_bench.suites.grid import measure as grid
 
 Run = Callable[..., Ran]
 SMALL = """
@@ -54,7 +56,7 @@ def small(tmp_path: Path) -> Path:
 
 
 def request(small: Path, place: Path) -> session.Request:
-    return session.Request(suite.load(str(small), False), "host", place, None, False)
+    return session.Request(definitions.load(str(small), False), "host", place, None, False)
 
 
 def no_step(_done: int, _total: int, _what: str) -> None:
@@ -107,7 +109,7 @@ def test_a_corrupted_byte_fails_the_run(
     monkeypatch.setattr(Workspace, "make", corrupted)
     asked = request(small, tmp_path)
     if name == "core":
-        asked = replace(asked, suite=replace(suite.load("core", True), file_bytes=4 << 20, repeats=1))
+        asked = replace(asked, definition=replace(definitions.load("core", True), file_bytes=4 << 20, repeats=1))
     with pytest.raises(penstock.Error) as caught:
         session.run(asked, no_step)
     assert caught.value.operation == "verify"
@@ -120,7 +122,7 @@ def test_a_read_that_brings_nothing_fails_the_run(small: Path, tmp_path: Path, m
     """Bytes left from an earlier trial must not pass for bytes that came."""
     real = grid._move
 
-    def fake(file: object, memory: penstock.Buffer, trial: suite.Trial, block: int) -> object:
+    def fake(file: object, memory: penstock.Buffer, trial: definition.Trial, block: int) -> object:
         outcome, watch = real(file, memory, trial, block)  # type: ignore[arg-type]
         if trial.direction == "read":
             memoryview(memory)[:4096] = bytes([POISON]) * 4096
@@ -140,7 +142,7 @@ def test_a_write_that_moves_nothing_fails_the_run(
     real, done = getattr(module, name), []
 
     def fake(*given: Any) -> Any:
-        trial = given[2] if kind == "grid" else suite.Trial(given[2], given[0].__name__.removeprefix("start_"))
+        trial = given[2] if kind == "grid" else definition.Trial(given[2], given[0].__name__.removeprefix("start_"))
         if trial.direction == "read" or trial.path == "null":
             return real(*given)
         done.append(done[0] if done else real(*given))
@@ -149,7 +151,7 @@ def test_a_write_that_moves_nothing_fails_the_run(
     monkeypatch.setattr(module, name, fake)
     asked = request(small, tmp_path)
     if kind == "core":
-        asked = replace(asked, suite=replace(suite.load("core", True), file_bytes=4 << 20, repeats=1))
+        asked = replace(asked, definition=replace(definitions.load("core", True), file_bytes=4 << 20, repeats=1))
     with pytest.raises(penstock.Error, match="bytes are wrong"):
         session.run(asked, no_step)
     assert len(done) == 2
@@ -177,7 +179,7 @@ def test_the_time_limit_ends_a_run(penstock: Run, small: Path, tmp_path: Path) -
     out = tmp_path / "rows.jsonl"
     ran = penstock("bench", small, "--dir", tmp_path, "--repeats", "1000", "--seconds", "1", "--out", out)
     assert ran.code == 0, ran.err
-    assert any(row["kind"] == "stopped" for row in results.read(out))
+    assert any(row["kind"] == "stopped" for row in stored.read(out))
 
 
 def test_too_little_space_is_refused_before_writing(tmp_path: Path) -> None:
@@ -204,7 +206,7 @@ def test_wrong_suites_are_refused(penstock: Run, tmp_path: Path, line: str, word
 
 
 def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> None:
-    assert suite.known_suites() == [
+    assert list(definitions.known()) == [
         "choice",
         "core",
         "first-touch",
@@ -217,11 +219,11 @@ def test_suites_that_come_with_penstock_load_and_are_listed(penstock: Run) -> No
         "report",
     ]
     listed = penstock("bench", "--list", "--json").json["suites"]
-    assert [one["name"] for one in listed] == suite.known_suites()
+    assert [one["name"] for one in listed] == list(definitions.known())
     assert all(one["about"] and one["file_bytes"] for one in listed)
-    assert [line.split()[0] for line in penstock("bench", "--list").out.splitlines()] == suite.known_suites()
-    for name in suite.known_suites():
-        assert suite.load(name, True).file_bytes <= suite.load(name, False).file_bytes
+    assert [line.split()[0] for line in penstock("bench", "--list").out.splitlines()] == list(definitions.known())
+    for name in definitions.known():
+        assert definitions.load(name, True).file_bytes <= definitions.load(name, False).file_bytes
 
 
 def test_wrong_options(penstock: Run, tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ import penstock
 from penstock import _core
 from penstock.calibration import cufile_setup, machine, media
 from penstock.calibration.workspace import LOCK, PREFIX, UNBORN, NotPossible, Workspace, remove_dead
-from penstock_bench.engine import cells, grid, intervals, kinds, results, session, suite
+from penstock_bench.engine import cells, definition, intervals, results
+from penstock_bench.runs import definitions, session, stored, suites
+from penstock_bench.suites.grid import measure as grid
 
 Run = Callable[..., Ran]
 SMALL = """
@@ -51,7 +53,7 @@ def no_step(_done: int, _total: int, _what: str) -> None:
 
 
 def request(small: Path, place: Path, **more: Any) -> session.Request:
-    return session.Request(suite.load(str(small), False), "host", place, more.pop("out", None), False, **more)
+    return session.Request(definitions.load(str(small), False), "host", place, more.pop("out", None), False, **more)
 
 
 def in_process(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> int:
@@ -221,7 +223,7 @@ def test_a_run_that_was_killed_is_continued(small: Path, tmp_path: Path) -> None
     half = len(lines) // 2
     rows = session.run(request(small, tmp_path, out=out, resume=True), no_step)
     assert rows[:half] == whole[:half]
-    assert results.read(out) == rows
+    assert stored.read(out) == rows
 
     def variants(found: list[dict[str, Any]]) -> list[str]:
         names = ("kind", "path", "direction", "request_bytes", "cache", "repeat")
@@ -247,14 +249,14 @@ def test_another_run_is_not_continued(penstock: Run, small: Path, tmp_path: Path
     other = first | {"machine": first["machine"] | {"kernel": "1.0"}}
     saved(out, [other, *rest])
     assert_one_line_error(penstock(*again), "kernel: 1.0 and ")
-    assert results.read(out) == [other, *rest]
+    assert stored.read(out) == [other, *rest]
 
 
 def test_without_resume_results_are_begun_anew(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "rows.jsonl"
     saved(out, session.run(request(small, tmp_path), no_step) * 2)
     rows = session.run(request(small, tmp_path, out=out), no_step)
-    assert results.read(out) == rows
+    assert stored.read(out) == rows
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(penstock: Run, small: Path, tmp_path: Path) -> None:
@@ -342,7 +344,7 @@ def test_only_peers_that_were_asked_for_are_tried() -> None:
     bench: Any = Bench()
     assert {probe.name for probe in peers.probes(bench)} == {"fio read", "torch pinned copies"}
     assert [probe.name for probe in format_peers.probes(bench)] == ["h5py and copy"]
-    assert {"kvikio", "cufile", "torch", "safetensors", "fio"} <= kinds.PEERS
+    assert {"kvikio", "cufile", "torch", "safetensors", "fio"} <= suites.PEERS
 
 
 def test_the_command_says_where_a_byte_is_wrong(
@@ -368,7 +370,7 @@ def test_the_command_says_where_a_byte_is_wrong(
 
 
 def test_a_state_that_cannot_be_proved_is_not_possible() -> None:
-    trial = suite.Trial(cache="direct", path="direct")
+    trial = definition.Trial(cache="direct", path="direct")
     with pytest.raises(NotPossible, match="not direct"):
         grid._need_state(trial, 0.5, media.Moved(100, 0), 100)
     grid._need_state(trial, 0.0, media.Moved(100, 0), 100)
@@ -377,27 +379,27 @@ def test_a_state_that_cannot_be_proved_is_not_possible() -> None:
 def test_all_runs_the_suites_that_say_so_and_each_has_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    suites = tmp_path / "suites"
-    suites.mkdir()
+    own = tmp_path / "suites"
+    own.mkdir()
     for name, more in (("zeta", "in_all = true\n"), ("report", "in_all = true\n"), ("other", "")):
-        (suites / f"{name}.toml").write_text(more + SMALL.replace('"small"', f'"{name}"'))
-    monkeypatch.setattr(suite, "folder", lambda: suites)
-    assert [one.name for one in suite.all_suites(False)] == ["report", "zeta"]
+        (own / f"{name}.toml").write_text(more + SMALL.replace('"small"', f'"{name}"'))
+    monkeypatch.setattr(definitions, "known", lambda: {path.stem: path for path in sorted(own.glob("*.toml"))})
+    assert [one.name for one in definitions.in_all(False)] == ["report", "zeta"]
     where = ["--dir", str(tmp_path), "--device", "host", "--out", str(tmp_path / "rows.jsonl")]
     assert in_process(monkeypatch, ["bench", "all", "--repeats", "1", "--peers", "none", *where]) == 0
     told = capsys.readouterr().out
     assert all(f"results: {tmp_path}/rows-{name}.jsonl" in told for name in ("report", "zeta"))
     assert sorted(one.name for one in tmp_path.glob("*.jsonl")) == ["rows-report.jsonl", "rows-zeta.jsonl"]
     for name in ("report", "zeta"):
-        rows = results.read(tmp_path / f"rows-{name}.jsonl")
+        rows = stored.read(tmp_path / f"rows-{name}.jsonl")
         assert rows[0]["suite"] == name and rows[0]["peers"] == []
 
 
 def test_suites_of_penstock_in_all_are_those_that_exist() -> None:
-    names = [one.name for one in suite.all_suites(True)]
+    names = [one.name for one in definitions.in_all(True)]
     assert names[0] == "report" and {"report", "first-touch", "formats", "gpu-io", "io-size", "multiplicity"} <= set(
         names
-    ) <= set(suite.known_suites())
+    ) <= set(definitions.known())
 
 
 def test_what_moves_no_bytes_is_told_in_milliseconds() -> None:

@@ -17,15 +17,17 @@ from penstock import _core
 from penstock._api import File
 from penstock.calibration.stage import Cell, Stage
 from penstock.calibration.workspace import NotPossible, Workspace, make_cold, make_resident
-from penstock_bench.engine import grid, results, session, suite
+from penstock_bench.engine import definition, results
 from penstock_bench.engine.power import PowerMeter
 from penstock_bench.engine.rounds import Probe
-from penstock_bench.suites import io_size
-from penstock_bench.suites.core import suite as core
+from penstock_bench.runs import definitions, session, stored
+from penstock_bench.suites.core import measure as core
 from penstock_bench.suites.core.bench import CoreBench
-from penstock_bench.suites.first_touch import particle_files, suite as first_touch
-from penstock_bench.suites.formats import suite as formats
+from penstock_bench.suites.first_touch import measure as first_touch, particle_files
+from penstock_bench.suites.formats import measure as formats
 from penstock_bench.suites.formats.bench import FormatsBench
+from penstock_bench.suites.grid import measure as grid
+from penstock_bench.suites.io_size import measure as io_size
 
 Run = Callable[..., Ran]
 HOT = """
@@ -85,7 +87,7 @@ def test_a_path_that_the_system_refuses_is_missing_and_nothing_stands_in_for_it(
 
 
 def _rows(folder: Path, told: Lies) -> list[dict[str, Any]]:
-    return results.read(folder / f"{told.log.parent.name}.jsonl")
+    return stored.read(folder / f"{told.log.parent.name}.jsonl")
 
 
 def spoil(path: Path) -> None:
@@ -98,10 +100,10 @@ def spoil(path: Path) -> None:
 
 def of_suite(name: str, place: Path) -> session.Request:
     """A small run of reads of cold files."""
-    known = suite.load(name, True)
+    known = definitions.load(name, True)
     cut: dict[str, Any] = {"file_bytes": 4 << 20, "repeats": 1}
     if name == "grid":
-        cut["trials"] = (suite.Trial("buffered", cache="cold"),)
+        cut["trials"] = (definition.Trial("buffered", cache="cold"),)
     if name == "io-size":
         settings = {"paths": ["buffered"], "workers": [1], "request_bytes": ["1MiB"]}
         cut["settings"] = {"io-size": {**known.settings["io-size"], **settings}}
@@ -163,7 +165,7 @@ class Elsewhere:
 
 def of_grid(context: penstock.Context, place: Workspace) -> Callable[[], object]:
     bench = grid.GridBench(context, place, results.Results(None))
-    return lambda: grid.run_trial(bench, suite.Trial("buffered"))
+    return lambda: grid.run_trial(bench, definition.Trial("buffered"))
 
 
 def of_core(context: penstock.Context, place: Workspace) -> Callable[[], object]:
@@ -224,4 +226,4 @@ def test_a_file_that_stays_in_memory_is_never_called_cold(tmp_path: Path, monkey
                 make_cold(file, place.file_bytes)
         bench = grid.GridBench(context, place, results.Results(None))
         with pytest.raises(NotPossible, match="cannot be made cold"):
-            grid.run_trial(bench, suite.Trial("buffered", cache="cold"))
+            grid.run_trial(bench, definition.Trial("buffered", cache="cold"))

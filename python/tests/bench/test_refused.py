@@ -16,13 +16,14 @@ from command import Ran, assert_one_line_error, without_signals
 from places import DATA
 
 from penstock import Context, Error, cli
-from penstock_bench.engine.results import Results, read, unfinished
+from penstock_bench.engine.results import Results
 from penstock_bench.gdsio import run as gdsio
 from penstock_bench.gdsio.job import Flags, job_of
 from penstock_bench.h5bench import config as h5bench_config
 from penstock_bench.h5bench.benchmark import Options
 from penstock_bench.h5bench.parts import parts_of
 from penstock_bench.h5bench.run import perform
+from penstock_bench.runs.stored import read, unfinished
 
 Run = Callable[..., Ran]
 RESULTS = DATA / "core-host.jsonl"

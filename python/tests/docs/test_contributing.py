@@ -23,6 +23,7 @@ PLACES = {
     "Path": "include/penstock/path.hpp",
     "Container": "python/penstock/formats/model.py",
     "Format": "python/penstock/formats/model.py",
+    "Suite": "python/penstock_bench/engine/suite.py",
     "check_round_trips": "python/tests/support/format_kit.py",
 }
 
@@ -36,7 +37,8 @@ def test_the_files_that_a_step_names_are_there(step: str) -> None:
     paths = [word.rstrip("/") for word in words(step) if "/" in word]
     assert paths or words(step)
     for path in paths:
-        places = [path, f"src/path/{path}", f"python/penstock/{path}", f"python/tests/{path}"]
+        places = [path, f"src/path/{path}", f"python/penstock/{path}", f"python/penstock_bench/{path}"]
+        places.append(f"python/tests/{path}")
         assert any(list(ROOT.glob(place.replace("NAME", "*"))) for place in places), path
 
 

@@ -13,7 +13,7 @@ import pytest
 from command import Ran, assert_one_line_error
 from places import DATA
 
-from penstock_bench.engine.compare import compare
+from penstock_bench.runs.compare import compare
 
 RESULTS = DATA
 Rows = list[dict[str, Any]]

@@ -17,7 +17,7 @@ from mounts import Mounted, root_only
 from places import DATA
 
 from penstock import Error
-from penstock_bench.engine import results, tables
+from penstock_bench.runs import stored, tables
 
 RESULTS = DATA
 CORE, FORMATS = RESULTS / "core-gpu.jsonl", RESULTS / "formats-gpu.jsonl"
@@ -58,7 +58,7 @@ def test_every_row_and_value_is_read_back(penstock: Run, tmp_path: Path, suffix:
     out = tmp_path / f"table{suffix}"
     ran = penstock("export", FORMATS, "--out", out)
     assert ran.code == 0, ran.err
-    expected = without_absent([tables.flatten(row) for row in tables.of_results(results.read(FORMATS))])
+    expected = without_absent([tables.flatten(row) for row in tables.of_results(stored.read(FORMATS))])
     found = load(out)
     assert ran.out.startswith(f"{len(expected)} rows: ")
     assert [row["kind"] for row in found] == [row["kind"] for row in expected]

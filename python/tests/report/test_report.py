@@ -16,12 +16,14 @@ from places import DATA
 from rich.console import Console
 
 from penstock import Error
-from penstock_bench.engine import intervals, kinds, results, show, sources
-from penstock_bench.engine.rules import Cell, rules
-from penstock_bench.engine.sources import Statement
-from penstock_bench.report import html, page
-from penstock_bench.report.peers import beside_peers
+from penstock_bench.engine import intervals
+from penstock_bench.engine.rules import Cell
+from penstock_bench.engine.statement import Statement
+from penstock_bench.report import html, page, show, sources
 from penstock_bench.report.verdict import verdict
+from penstock_bench.runs import stored, suites
+from penstock_bench.runs.suites import rules_of as rules
+from penstock_bench.suites.beside_peers import beside_peers
 
 RESULTS = DATA
 Rows = list[dict[str, Any]]
@@ -97,10 +99,10 @@ def test_each_suite_is_judged_by_its_own_run() -> None:
     """The size of files, the machine and the ceilings are of the run that a sample is of."""
     core = [json.loads(line) for line in (RESULTS / "core-host.jsonl").read_text().splitlines()]
     other = [MACHINE | {"suite": "report", "file_bytes": 1}, *trials("auto", 0, 1e9), *trials("mmap", 0, 2e9)]
-    of_grid, of_core = kinds.KINDS["grid"], kinds.KINDS["core"]
-    assert kinds.own(other + core, of_core) == core == kinds.own(core + other, of_core)
-    assert kinds.own(other + core, of_grid) == other
-    assert kinds.checks(other + core, of_core) == kinds.checks(core, of_core)
+    of_grid, of_core = suites.SUITES["grid"], suites.SUITES["core"]
+    assert suites.own(other + core, of_core) == core == suites.own(core + other, of_core)
+    assert suites.own(other + core, of_grid) == other
+    assert suites.checks(other + core, of_core) == suites.checks(core, of_core)
     (rule,) = rules(core + other)
     assert rule.low_bytes == 1 << 20  # what was moved, not what the first run's files have
 
@@ -354,12 +356,12 @@ def test_what_checking_takes_is_judged_where_a_gpu_checks(emulated: bool, verify
     half["verified_bytes"] = half["bytes"] / 2
     unchecked = trial("mmap", 0, 1e9, seconds=9.0)
     rows = [machine, trial("auto", 0, 1e9, verify_s=verify_s / 2, seconds=4.0), half, unchecked]
-    (check,) = kinds.checks(rows, kinds.KINDS["grid"])
+    (check,) = suites.checks(rows, suites.SUITES["grid"])
     assert check.value == pytest.approx(100 * verify_s / 5) and check.bound == 10 and check.passed is passed
     text = page._promises(named(rows), html.Notes())
     assert "checking every byte" in text
     assert {True: "pass", False: "fail", None: "Not promised here: 1 "}[passed] in text
-    assert not kinds.checks([machine, unchecked], kinds.KINDS["grid"])
+    assert not suites.checks([machine, unchecked], suites.SUITES["grid"])
 
 
 @pytest.mark.filterwarnings("error")
@@ -391,18 +393,9 @@ def test_bars_of_nothing_that_moved_are_drawn() -> None:
 def test_no_number_is_cut_in_a_table_that_goes_to_a_file() -> None:
     """A table of that many columns is wider than the 120 that files have elsewhere."""
     stream = io.StringIO()
-    rows = results.read(RESULTS / "report-host.jsonl")
+    rows = stored.read(RESULTS / "report-host.jsonl")
     show.print_results(rows, Console(file=stream, width=show.WIDTH))
     assert "fsynced" in stream.getvalue() and "…" not in stream.getvalue()
-
-
-def test_every_kind_of_suite_names_things_that_exist() -> None:
-    for kind in kinds.KINDS.values():
-        for place in (kind.run, kind.tables, kind.checks, kind.says, kind.cells, kind.summary):
-            assert not place or callable(kinds.resolve(place))
-        assert kind.heading and set(kind.figures) <= kinds.FIGURES.keys()
-    for one in kinds.FIGURES.values():
-        assert callable(kinds.resolve(one.function)) and callable(kinds.resolve(one.rows)) and one.caption
 
 
 def test_rows_of_another_version_are_an_error_not_a_page(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from command import run_penstock
 
 from penstock.calibration.stage import Cell, Sample
-from penstock_bench.engine import results
-from penstock_bench.suites.choice import judge, suite as choice
+from penstock_bench.runs import stored
+from penstock_bench.suites.choice import judge, measure as choice
 
 SUITE = """
 name = "small"
@@ -45,7 +45,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     assert ran.code == 0, ran.err
     assert "within 5 % of the best" in ran.out
     assert [path.name for path in folder.iterdir() if path.is_dir()] == []
-    return results.read(folder / "r.jsonl")
+    return stored.read(folder / "r.jsonl")
 
 
 def test_auto_and_the_paths_are_measured_in_every_cell(rows: list[dict[str, Any]]) -> None:
@@ -83,7 +83,7 @@ def test_a_run_is_continued_with_its_profile_and_its_samples(rows: list[dict[str
     (tmp_path / "r.jsonl").write_text(text)
     told = ("--device", "host", "--dir", tmp_path, "--out", tmp_path / "r.jsonl", "--resume")
     assert run_penstock("bench", tmp_path / "small.toml", *told).code == 0
-    after = results.read(tmp_path / "r.jsonl")
+    after = stored.read(tmp_path / "r.jsonl")
     for kind in ("profile", "choosing", "missing"):
         assert [one for one in after if one["kind"] == kind] == [one for one in rows if one["kind"] == kind]
     names = [one["name"] for one in after if one["kind"] == "choice"]

@@ -12,10 +12,12 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from penstock_bench.engine import kinds, style, suite_tables
-from penstock_bench.report import suite_figures as drawing
+from penstock_bench.engine import numbers, panels, style
+from penstock_bench.runs import suites
 from penstock_bench.suites.gpu_io import figures as gpu_io
-from penstock_bench.suites.multiplicity import COPY_WAYS, WAYS
+from penstock_bench.suites.io_size import figures as io_size
+from penstock_bench.suites.multiplicity import figures as multiplicity, table
+from penstock_bench.suites.multiplicity.measure import COPY_WAYS, WAYS
 
 Rows = list[dict[str, Any]]
 COUNTS = (1, 8, 64, 512)
@@ -34,7 +36,7 @@ def io_rows(places: tuple[str, ...] = ("local",)) -> Rows:
             "cpu_user_percent": 5 + turn,
             "cpu_system_percent": 3,
         }
-        for turn, path in enumerate(drawing.PATHS)
+        for turn, path in enumerate(io_size.PATHS)
         for place, workers, size in itertools.product(places, (24, 32), (65536, 1 << 20))
     ]
 
@@ -74,29 +76,29 @@ def labels(figure: Figure) -> list[list[Any]]:
 
 
 def test_each_path_is_labelled_where_its_line_ends() -> None:
-    figure = drawing.io_size_figure(io_rows())
+    figure = io_size.figure(io_rows())
     assert figure is not None
     assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes[::2]] == ["24 workers", "32 workers"]
     for texts in labels(figure):
-        assert {text.get_text() for text in texts} == set(drawing.PATHS)
-    assert all(len(axes.lines) == len(drawing.PATHS) for axes in figure.axes)
+        assert {text.get_text() for text in texts} == set(io_size.PATHS)
+    assert all(len(axes.lines) == len(io_size.PATHS) for axes in figure.axes)
 
 
 def test_a_remote_place_is_drawn_beside_the_local_one() -> None:
-    figure = drawing.io_size_figure(io_rows(("local", "remote")))
+    figure = io_size.figure(io_rows(("local", "remote")))
     assert figure is not None
-    assert all(len(axes.lines) == 2 * len(drawing.PATHS) for axes in figure.axes)
+    assert all(len(axes.lines) == 2 * len(io_size.PATHS) for axes in figure.axes)
     assert "dashed: remote" in figure.axes[0].get_title(loc="left") + figure.axes[0].get_title()
 
 
 def test_every_way_of_the_suite_has_a_line() -> None:
-    figure = drawing.multiplicity_figure(read_rows())
+    figure = multiplicity.reads_figure(read_rows())
     assert figure is not None
     cpu = [way for way in WAYS if way.startswith("CPU")]
     assert len(figure.axes) == 8
     assert sum(len(axes.lines) for axes in figure.axes) == 4 * len(WAYS)
     assert len(figure.axes[0].lines) == len(cpu)
-    copied = drawing.copies_figure(copy_rows())
+    copied = multiplicity.copies_figure(copy_rows())
     assert copied is not None
     assert [len(axes.lines) for axes in copied.axes] == [2 * len(COPY_WAYS)] * 2
 
@@ -112,9 +114,9 @@ def latency_rows() -> Rows:
 @pytest.mark.parametrize(
     ("function", "rows"),
     [
-        (drawing.io_size_figure, io_rows()),
-        (drawing.multiplicity_figure, read_rows()),
-        (drawing.copies_figure, copy_rows()),
+        (io_size.figure, io_rows()),
+        (multiplicity.reads_figure, read_rows()),
+        (multiplicity.copies_figure, copy_rows()),
         (gpu_io.latency_figure, latency_rows()),
     ],
 )
@@ -126,7 +128,7 @@ def test_no_line_is_known_by_its_colour_alone(function: Any, rows: Rows) -> None
 
 
 def test_a_figure_says_in_words_what_it_shows() -> None:
-    figure = drawing.copies_figure(copy_rows())
+    figure = multiplicity.copies_figure(copy_rows())
     assert figure is not None
     text = style.svg(figure, "Copies <at once>.")
     (label,) = re.findall(r'<svg role="img" aria-label="([^"]*)"', text)
@@ -140,7 +142,7 @@ def test_a_figure_says_in_words_what_it_shows() -> None:
 def test_labels_do_not_lie_on_each_other(made: tuple[str, Any], tmp_path: Path) -> None:
     name, rows = made
     with mpl.rc_context(style.RC):
-        figure = kinds.resolve(kinds.FIGURES[name].function)(rows())
+        figure = suites.FIGURES[name].draw(rows())
         figure.savefig(tmp_path / "figure.png")
         for texts in labels(figure):
             # The boxes of the letters alone: an annotation's own extent holds the line that leads to it.
@@ -153,15 +155,11 @@ def test_labels_do_not_lie_on_each_other(made: tuple[str, Any], tmp_path: Path) 
 
 def test_samples_far_apart_are_marked_in_the_figure_and_in_the_table() -> None:
     far, near = spread_rows("GPU sync auto", 3.0), spread_rows("GPU sync plain", 1.5)
-    figure = drawing.multiplicity_figure(far + near)
+    figure = multiplicity.reads_figure(far + near)
     assert figure is not None
     hollow = [mark for axes in figure.axes for mark in axes.collections]
     assert [list(mark.get_offsets()[:, 0]) for mark in hollow] == [[8.0]]
-    (made,) = [
-        one
-        for one in suite_tables.multiplicity_tables(far + near, "multiplicity")
-        if str(one.title).endswith("at once")
-    ]
+    (made,) = [one for one in table.tables(far + near, "multiplicity") if str(one.title).endswith("at once")]
     (column,) = [column for column in made.columns if column.header == "x 8"]
     assert list(column.cells) == ["~66.7k", "83.3k"]
     assert "factor of 2" in str(made.caption)
@@ -170,7 +168,7 @@ def test_samples_far_apart_are_marked_in_the_figure_and_in_the_table() -> None:
 def test_copies_of_page_locked_and_of_pageable_memory_are_lines_of_their_own() -> None:
     rates = {"pageable": 1e3, "page-locked": 1e6}
     rows = [row | COSTS | {"operations_per_second": rates[row["buffer"]]} for row in copy_rows()]
-    made = [one for one in suite_tables.multiplicity_tables(rows, "multiplicity") if str(one.title).endswith("at once")]
+    made = [one for one in table.tables(rows, "multiplicity") if str(one.title).endswith("at once")]
     assert len(made) == 2  # a table for each direction
     for one in made:
         cells = {column.header: list(column.cells) for column in one.columns}
@@ -182,20 +180,20 @@ def test_copies_of_page_locked_and_of_pageable_memory_are_lines_of_their_own() -
     ("value", "text"), [(0.01234, "0.0123"), (467.0, "467"), (999.6, "1k"), (95_560, "95.6k"), (1_253_000, "1.25M")]
 )
 def test_rates_have_three_figures(value: float, text: str) -> None:
-    assert suite_tables.thousands(value) == text
+    assert numbers.thousands(value) == text
 
 
 def test_heights_are_spread_as_little_as_possible() -> None:
-    assert drawing._spread([], 100) == []
-    assert drawing._spread([10.0, 50.0], 100) == [10.0, 50.0]
-    near = drawing._spread([50.0, 50.0, 50.0], 100)
-    assert near == pytest.approx([50 - drawing.LINE_PT, 50, 50 + drawing.LINE_PT])
-    assert drawing._spread([99.0, 99.0], 100)[-1] <= 100
+    assert panels._spread([], 100) == []
+    assert panels._spread([10.0, 50.0], 100) == [10.0, 50.0]
+    near = panels._spread([50.0, 50.0, 50.0], 100)
+    assert near == pytest.approx([50 - panels.LINE_PT, 50, 50 + panels.LINE_PT])
+    assert panels._spread([99.0, 99.0], 100)[-1] <= 100
 
 
 def test_rows_of_other_suites_and_of_a_single_point_make_no_figure() -> None:
     one = [row for row in read_rows() if row["multiplicity"] == 1]
-    assert drawing.multiplicity_figure(one) is None
-    assert drawing.copies_figure(read_rows()) is None
-    assert drawing.io_size_figure(one) is None
-    assert set(kinds.figures(read_rows() + copy_rows())) == {"multiplicity", "copies"}
+    assert multiplicity.reads_figure(one) is None
+    assert multiplicity.copies_figure(read_rows()) is None
+    assert io_size.figure(one) is None
+    assert set(suites.figures(read_rows() + copy_rows())) == {"multiplicity", "copies"}

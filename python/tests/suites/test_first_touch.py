@@ -12,8 +12,9 @@ import pytest
 from command import Ran, assert_one_line_error
 
 import penstock
-from penstock_bench.engine import results, session, suite
-from penstock_bench.suites.first_touch import particle_files, suite as first_touch, table as first_touch_show
+from penstock_bench.engine import results
+from penstock_bench.runs import definitions, session
+from penstock_bench.suites.first_touch import measure as first_touch, particle_files, table as first_touch_show
 from penstock_bench.suites.first_touch.cases import PARTICLE_BYTES, Variant, arrays, variants
 from penstock_bench.suites.first_touch.figures import by_problem_size
 
@@ -54,7 +55,7 @@ def no_step(_done: int, _total: int, _what: str) -> None:
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     place = tmp_path_factory.mktemp("first-touch")
     (place / "small.toml").write_text(SMALL)
-    request = session.Request(suite.load(str(place / "small.toml"), False), "host", place, None, False)
+    request = session.Request(definitions.load(str(place / "small.toml"), False), "host", place, None, False)
     found = session.run(request, no_step)
     assert [one.name for one in place.iterdir()] == ["small.toml"]
     return found
@@ -62,7 +63,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 def test_every_variant_is_measured_in_every_round_or_told_missing(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    planned = {one.name for one in variants(suite.load(str(tmp_path / "small.toml"), False))}
+    planned = {one.name for one in variants(definitions.load(str(tmp_path / "small.toml"), False))}
     samples = [row for row in rows if row["kind"] == "first-touch"]
     absent = {row["name"]: row["cause"] for row in rows if row["kind"] == "missing"}
     assert {row["name"] for row in samples} | absent.keys() == planned
@@ -128,7 +129,7 @@ def test_a_wrong_byte_in_any_format_fails_the_run(
         f"kind = 'first-touch'\nfile_bytes = '1MiB'\nrepeats = 1\nseconds = 9\n[[case]]\nparticles = 1024\n"
         f"format = '{format}'\ndirection = 'read'\n"
     )
-    request = session.Request(suite.load(str(tmp_path / "one.toml"), False), "host", tmp_path, None, False)
+    request = session.Request(definitions.load(str(tmp_path / "one.toml"), False), "host", tmp_path, None, False)
     with pytest.raises(penstock.Error) as caught:
         session.run(request, no_step)
     assert caught.value.operation == "verify" and caught.value.offset_bytes in (5_000, 5_000 // 8 * 8)
@@ -139,7 +140,7 @@ def test_large_problems_take_part_in_the_first_rounds_only(tmp_path: Path) -> No
         "kind = 'first-touch'\nfile_bytes = '1MiB'\nrepeats = 3\nseconds = 60\n[first-touch]\nlarge_bytes = '256KiB'\n"
         "large_repeats = 1\n[[case]]\nparticles = [1024, 16384]\n"
     )
-    request = session.Request(suite.load(str(tmp_path / "one.toml"), False), "host", tmp_path, None, False)
+    request = session.Request(definitions.load(str(tmp_path / "one.toml"), False), "host", tmp_path, None, False)
     found = [row["particles"] for row in session.run(request, no_step) if row["kind"] == "first-touch"]
     assert sorted(found) == [1024] * 3 + [16384]
 
@@ -163,7 +164,7 @@ def test_wrong_cases_are_refused(penstock: Run, tmp_path: Path, line: str, word:
 
 def test_the_time_limit_ends_the_rounds(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    limited = replace(suite.load(str(tmp_path / "small.toml"), False), repeats=10_000, seconds=0.5)
+    limited = replace(definitions.load(str(tmp_path / "small.toml"), False), repeats=10_000, seconds=0.5)
     found = session.run(session.Request(limited, "host", tmp_path, None, False), no_step)
     assert found[-1]["kind"] == "stopped"
     assert results.median_rate(row for row in found if row["kind"] == first_touch.KIND)

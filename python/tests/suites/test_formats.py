@@ -12,9 +12,10 @@ import pytest
 import penstock as package
 from penstock import Context, Error
 from penstock.calibration.workspace import CROWDED, Workspace
-from penstock_bench.engine import results, show
 from penstock_bench.engine.results import Results
-from penstock_bench.suites.formats import suite as formats, targets as format_targets
+from penstock_bench.report import show
+from penstock_bench.runs import stored
+from penstock_bench.suites.formats import judge as format_targets, measure as formats
 from penstock_bench.suites.formats.bench import FormatsBench
 
 pytest.importorskip("h5py")
@@ -40,7 +41,7 @@ def test_every_probe_is_measured_or_told_missing(penstock: Run, tmp_path: Path) 
     for _ in range(CROWDED_TRIES):
         ran = penstock("bench", suite, "--dir", tmp_path, "--device", "host", "--out", out)
         assert ran.code == 0, ran.err
-        rows = results.read(out)
+        rows = stored.read(out)
         if not any(CROWDED in row.get("cause", "") for row in rows):
             break
     causes = {row["name"]: row["cause"] for row in rows if row["kind"] == "missing"}

@@ -17,12 +17,13 @@ from rich.console import Console
 import penstock
 from penstock import Context, _core
 from penstock.calibration.workspace import FILE_SEED, NotPossible, Workspace
-from penstock_bench.engine import compare, results, sources, suite
+from penstock_bench.engine import results
 from penstock_bench.engine.promises import Medians
 from penstock_bench.engine.rounds import Probe, Rounds, run_rounds
-from penstock_bench.engine.show import print_results
-from penstock_bench.report import page
-from penstock_bench.suites.gpu_io import judge as gpu_io_judge, storms as gpu_io_storms, suite as gpu_io, words
+from penstock_bench.report import page, sources
+from penstock_bench.report.show import print_results
+from penstock_bench.runs import compare, definitions, stored
+from penstock_bench.suites.gpu_io import judge as gpu_io_judge, measure as gpu_io, storms as gpu_io_storms, words
 
 DISK = ("disk", "write")
 
@@ -32,7 +33,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     place = tmp_path_factory.mktemp("gpu-io")
     found = run(place, tiny())
     assert [entry.name for entry in place.iterdir()] == ["rows.jsonl"]
-    assert results.read(place / "rows.jsonl") == json.loads(json.dumps(found))
+    assert stored.read(place / "rows.jsonl") == json.loads(json.dumps(found))
     return found
 
 
@@ -177,7 +178,7 @@ def test_a_suite_may_name_its_parts(tmp_path: Path) -> None:
     ],
 )
 def test_a_leased_suite_measures_its_parts(tmp_path: Path, name: str, subjects: set[str]) -> None:
-    leased = suite.load(str(ROOT / "bench" / "leased" / f"gpu-io-{name}.toml"), False)
+    leased = definitions.load(str(ROOT / "bench" / "leased" / f"gpu-io-{name}.toml"), False)
     few = SMALL | {"disk_seconds": 0.002, "parts": leased.settings["gpu-io"]["parts"]}
     tried = replace(leased, file_bytes=BYTES, repeats=1, seconds=60.0)
     tried = replace(tried, settings={"gpu-io": leased.settings["gpu-io"] | few})

@@ -16,8 +16,9 @@ import pytest
 
 from penstock import hmatrix
 from penstock.calibration.workspace import NotPossible
-from penstock_bench.engine import kinds, results, session, suite
+from penstock_bench.engine import definition
 from penstock_bench.measured import making
+from penstock_bench.runs import definitions, session, stored, suites
 from penstock_bench.suites.hmatrix import hacapk as hmatrix_hacapk, judge as hmatrix_judge
 from penstock_bench.suites.hmatrix.bench import HMatrixBench
 
@@ -47,9 +48,9 @@ def program(folder: Path, body: str) -> Path:
 
 
 def run(place: Path, hacapk: str, out: Path | None = None) -> list[dict[str, Any]]:
-    whole = suite.load("hmatrix", True)
+    whole = definitions.load("hmatrix", True)
     small = {"shape": "sphere", "triangles": 320, "batches": 3, "ratios": [], "pins": [], "tolerances": []}
-    table = suite.Settings(place, whole.settings["hmatrix"] | small | {"hacapk": hacapk})
+    table = definition.Settings(place, whole.settings["hmatrix"] | small | {"hacapk": hacapk})
     chosen = replace(whole, file_bytes=1 << 20, repeats=1, seconds=60.0, settings={"hmatrix": table})
     return session.run(session.Request(chosen, "host", place, out, True), lambda *_: None)
 
@@ -58,7 +59,7 @@ def test_what_a_run_beside_it_wrote_can_be_read_and_reduced(tmp_path: Path) -> N
     """Rows of HACApK tell no CPU seconds: those are of another process."""
     out = tmp_path / "r.jsonl"
     rows = run(tmp_path, str(program(tmp_path, f"cat <<'E'\n{SAID}E\n")), out)
-    assert [row["kind"] for row in results.read(out)] == [row["kind"] for row in rows]
+    assert [row["kind"] for row in stored.read(out)] == [row["kind"] for row in rows]
     made = making.table_of(out, making.Origin("Mine", "penstock bench hmatrix", "1234abc"))
     assert made.value("beside: HACApK", "product_s") == pytest.approx(1.66793388e-2, rel=1e-4)
 
@@ -89,7 +90,7 @@ def test_they_are_judged_and_shown(tmp_path: Path) -> None:
     slower = [row | {"seconds": 1.0} if row["name"] == "beside: penstock" else row for row in rows if "name" in row]
     judged = {check.what: check for check in hmatrix_judge.checks([*rows[:1], *slower])}
     assert judged["build, HACApK / penstock, seconds"].passed is False
-    titles = [str(table.title) for table in kinds.resolve(kinds.KINDS["hmatrix"].tables)(rows, "hmatrix")]
+    titles = [str(table.title) for table in suites.SUITES["hmatrix"].table(rows, "hmatrix")]
     assert any("HACApK" in title for title in titles)
 
 
@@ -157,9 +158,9 @@ def test_one_that_never_ends_to_print_or_to_write_is_ended(tmp_path: Path, monke
 
 
 def test_a_suite_that_says_nothing_of_it_runs_without(tmp_path: Path) -> None:
-    whole = suite.load("hmatrix", True)
+    whole = definitions.load("hmatrix", True)
     table = {key: value for key, value in whole.settings["hmatrix"].items() if key != "hacapk"}
-    bench = SimpleNamespace(settings=suite.Settings(tmp_path, table))
+    bench = SimpleNamespace(settings=definition.Settings(tmp_path, table))
     assert hmatrix_hacapk.probes(cast(HMatrixBench, bench)) == []
 
 

@@ -12,8 +12,9 @@ import pytest
 from places import ROOT
 
 from penstock import Error
-from penstock_bench.engine import kinds, results, session, suite
-from penstock_bench.suites.hmatrix import judge as hmatrix_judge, suite as hmatrix
+from penstock_bench.engine import definition
+from penstock_bench.runs import definitions, session, stored, suites
+from penstock_bench.suites.hmatrix import judge as hmatrix_judge, measure as hmatrix
 from penstock_bench.suites.hmatrix.bench import HMatrixBench
 
 Rows = list[dict[str, Any]]
@@ -21,8 +22,8 @@ SMALL = {"triangles": 700, "batches": 12, "pins": [0, 3], "tolerances": [1e-4], 
 
 
 def run(place: Path, name: str = "hmatrix", **settings: Any) -> Rows:
-    whole = suite.load(name, True)
-    table = suite.Settings(place, whole.settings["hmatrix"] | SMALL | settings)
+    whole = definitions.load(name, True)
+    table = definition.Settings(place, whole.settings["hmatrix"] | SMALL | settings)
     chosen = replace(whole, file_bytes=4 << 20, repeats=1, seconds=60.0, settings={"hmatrix": table})
     request = session.Request(chosen, "host", place, place / "rows.jsonl", True)
     return session.run(request, lambda *_: None)
@@ -33,7 +34,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     place = tmp_path_factory.mktemp("hmatrix")
     found = run(place)
     assert [entry.name for entry in place.iterdir()] == ["rows.jsonl"]
-    assert results.read(place / "rows.jsonl") == json.loads(json.dumps(found))
+    assert stored.read(place / "rows.jsonl") == json.loads(json.dumps(found))
     return found
 
 
@@ -79,10 +80,10 @@ def test_promises_tables_and_figures(rows: Rows) -> None:
     checks = {check.what: check for check in hmatrix_judge.checks(rows)}
     assert checks["to 1e-4, matrices read"].passed and checks["to 1e-4, sweeps"].passed
     assert checks["total time, file in memory, 0.5: CPU path / GPU pinned"].passed is None  # promised for a GPU
-    kind = kinds.KINDS["hmatrix"]
-    assert len(kinds.resolve(kind.tables)(rows, "hmatrix")) == 6
-    assert set(kinds.figures(rows)) == {"hmatrix-time", "hmatrix-read"}
-    (said,) = kinds.resolve(kind.says)(rows)
+    kind = suites.SUITES["hmatrix"]
+    assert len(kind.table(rows, "hmatrix")) == 6
+    assert set(suites.figures(rows)) == {"hmatrix-time", "hmatrix-read"}
+    (said,) = kind.says(rows)
     assert "1e-4" in said.text and said.rows
 
 

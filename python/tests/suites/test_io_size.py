@@ -15,21 +15,22 @@ from rich.console import Console
 import penstock
 from penstock.calibration.machine import mount_of
 from penstock.calibration.workspace import Workspace
-from penstock_bench.engine import compare, results, session, suite
-from penstock_bench.engine.show import print_results
-from penstock_bench.report import suite_verdict
+from penstock_bench.engine import definition
+from penstock_bench.report.show import print_results
+from penstock_bench.runs import compare, definitions, session, stored
+from penstock_bench.suites.io_size import words
 
 Rows = list[dict[str, Any]]
 SIZES = [65536, 1 << 20]
 
 
-def tiny(**changes: Any) -> suite.Suite:
-    whole = suite.load("io-size", True)
+def tiny(**changes: Any) -> definition.Definition:
+    whole = definitions.load("io-size", True)
     settings = whole.settings["io-size"] | {"request_bytes": ["64KiB", "1MiB"], "workers": [3]}
     return replace(whole, file_bytes=4 << 20, repeats=2, settings={"io-size": settings}, **changes)
 
 
-def run(place: Path, chosen: suite.Suite, remote: Path | None = None) -> Rows:
+def run(place: Path, chosen: definition.Definition, remote: Path | None = None) -> Rows:
     request = session.Request(chosen, "host", place, place / "rows.jsonl", True, remote=remote)
     return session.run(request, lambda *_: None)
 
@@ -42,7 +43,7 @@ def rows(tmp_path: Path) -> Rows:
 def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows, tmp_path: Path) -> None:
     cells = [row for row in rows if row["kind"] == "io-size"]
     missing = [row for row in rows if row["kind"] == "missing"]
-    paths = suite.load("io-size", True).settings["io-size"]["paths"]
+    paths = definitions.load("io-size", True).settings["io-size"]["paths"]
     for path in paths:
         for size in SIZES:
             mine = [row for row in cells if (row["path"], row["request_bytes"]) == (path, size)]
@@ -53,7 +54,7 @@ def test_every_cell_is_measured_or_missing_with_its_cause(rows: Rows, tmp_path: 
             assert all(causes)
     assert {"gds", "gds-compat"} <= {row["name"].split()[0] for row in missing}  # the device is emulated
     assert list(tmp_path.iterdir()) == [tmp_path / "rows.jsonl"]
-    assert results.read(tmp_path / "rows.jsonl") == rows
+    assert stored.read(tmp_path / "rows.jsonl") == rows
 
 
 def test_rows_hold_the_whole_file_checked_from_a_proved_state(rows: Rows) -> None:
@@ -129,7 +130,7 @@ def test_results_are_printed_and_compared(rows: Rows) -> None:
     report = compare.compare(rows, rows)
     assert {row["name"] for row in rows if row["kind"] == "io-size"} <= {one.name for one in report.comparisons}
     assert all(one.ratio == 1 for one in report.comparisons)
-    said = suite_verdict.of_io_size(rows)
+    said = words.of_io_size(rows)
     assert len(said) == bool(cells)
     for one in said:
         assert "3 workers that read 1 MiB" in one.text

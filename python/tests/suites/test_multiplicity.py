@@ -14,24 +14,25 @@ from rich.console import Console
 
 import penstock
 from penstock.calibration.workspace import Workspace
-from penstock_bench.engine import compare, results, session, sources, suite
-from penstock_bench.engine.show import print_results
-from penstock_bench.report import page, suite_verdict
-from penstock_bench.suites import multiplicity
+from penstock_bench.engine import definition
+from penstock_bench.report import page, sources
+from penstock_bench.report.show import print_results
+from penstock_bench.runs import compare, definitions, session, stored
+from penstock_bench.suites.multiplicity import measure as multiplicity, words
 
 Rows = list[dict[str, Any]]
 COUNTS = [1, 4]
 SIZES = [4096, 65536]
 
 
-def tiny(**settings: Any) -> suite.Suite:
-    whole = suite.load("multiplicity", True)
+def tiny(**settings: Any) -> definition.Definition:
+    whole = definitions.load("multiplicity", True)
     small = {"request_bytes": ["4KiB", "64KiB"], "multiplicity": COUNTS, "cell_seconds": 0.002, "queued_bytes": "1MiB"}
     table = whole.settings["multiplicity"] | small | settings
     return replace(whole, file_bytes=4 << 20, repeats=1, seconds=60.0, settings={"multiplicity": table})
 
 
-def run(place: Path, chosen: suite.Suite) -> Rows:
+def run(place: Path, chosen: definition.Definition) -> Rows:
     return session.run(session.Request(chosen, "host", place, place / "rows.jsonl", True), lambda *_: None)
 
 
@@ -40,7 +41,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     place = tmp_path_factory.mktemp("multiplicity")
     found = run(place, tiny())
     assert [entry.name for entry in place.iterdir()] == ["rows.jsonl"]
-    assert results.read(place / "rows.jsonl") == found
+    assert stored.read(place / "rows.jsonl") == found
     return found
 
 
@@ -54,7 +55,7 @@ def copies(rows: Rows) -> Rows:
 
 def test_the_suites_name_every_way_and_all_are_measured_or_missing_with_their_cause(rows: Rows) -> None:
     for quick in (True, False):
-        table = suite.load("multiplicity", quick).settings["multiplicity"]
+        table = definitions.load("multiplicity", quick).settings["multiplicity"]
         assert table["ways"] == list(multiplicity.WAYS)
         assert table["copies"] == list(multiplicity.COPY_WAYS)
     measured = {row["name"] for row in reads(rows)}
@@ -114,7 +115,7 @@ def test_results_are_printed_compared_and_drawn(rows: Rows, tmp_path: Path) -> N
     report = compare.compare(rows, rows)
     assert {row["name"] for row in reads(rows)} <= {one.name for one in report.comparisons}
     assert all(one.ratio == 1 for one in report.comparisons)
-    said = suite_verdict.of_multiplicity(rows)
+    said = words.of_multiplicity(rows)
     assert len(said) == any(row["buffer"] == "device" for row in reads(rows))  # none where no file can be made cold
     for one in said:
         assert "4 KiB into device memory" in one.text

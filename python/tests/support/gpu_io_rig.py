@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock_bench.engine import session, suite
+from penstock_bench.engine import definition
+from penstock_bench.runs import definitions, session
 
 Rows = list[dict[str, Any]]
 BYTES = 1 << 20
@@ -32,13 +33,13 @@ SMALL = {
 }
 
 
-def tiny(**settings: Any) -> suite.Suite:
-    whole = suite.load("gpu-io", True)
+def tiny(**settings: Any) -> definition.Definition:
+    whole = definitions.load("gpu-io", True)
     table = whole.settings["gpu-io"] | SMALL | settings
     return replace(whole, file_bytes=BYTES, repeats=1, seconds=60.0, settings={"gpu-io": table})
 
 
-def run(place: Path, chosen: suite.Suite, **options: Any) -> Rows:
+def run(place: Path, chosen: definition.Definition, **options: Any) -> Rows:
     request = session.Request(chosen, "host", place, place / "rows.jsonl", True, **options)
     return session.run(request, lambda *_: None)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from typing import TYPE_CHECKING, Any
 
 from penstock_bench.engine import style
+from penstock_bench.engine.suite import Drawing
 from penstock_bench.suites.choice import judge
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
 SHOWN = {  # way -> (label, colour, marker, width)
@@ -28,7 +29,7 @@ def choice_figure(rows: Rows) -> Figure | None:
     found = [one for one in judge.qualities(rows) if one.way in SHOWN]
     if not found:
         return None
-    figure = Figure(figsize=(7.2, 6.0), layout="constrained")
+    figure = style.new_figure(7.2, 6.0)
     panels = figure.subplots(2, 2, sharex=True, sharey=True).flatten()
     for axes, (direction, cache) in zip(panels, PANELS, strict=True):
         for one in reversed(found):  # the measured choice on top
@@ -59,8 +60,8 @@ def _scales(axes: Axes) -> None:
     axes.axhline(1.0, color=style.FAINT, linewidth=0.8)
     axes.axhline(judge.WITHIN, color=style.FAINT, linewidth=0.8, linestyle=(0, (3, 3)))
     axes.set_xticks([1 << power for power in range(12, 33, 4)])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: _short(value))
+    style.no_minor_ticks(axes.xaxis)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
 
 
@@ -69,3 +70,16 @@ def _short(value: float) -> str:
         if value >= size:
             return f"{value / size:g} {unit}"
     return f"{value:g}"
+
+
+def samples(rows: Rows) -> Rows:
+    return [row for row in rows if row["kind"] == "choice"]
+
+
+FIGURE = Drawing(
+    "choice",
+    "How near each way of choosing comes to the fastest path, by request size. 1 is the fastest measured. "
+    "Writes end when the call returns, without fsync.",
+    choice_figure,
+    samples,
+)

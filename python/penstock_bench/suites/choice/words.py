@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from penstock_bench.engine.rules import ONE_REQUEST, STATES, Cell
-from penstock_bench.engine.sources import Statement
+from penstock_bench.engine.statement import Statement
 from penstock_bench.suites.choice import judge
 
 Rows = list[dict[str, Any]]

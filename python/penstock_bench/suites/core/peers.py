@@ -20,9 +20,9 @@ from penstock._api import Buffer
 from penstock.calibration.poison import DECOY_BYTES, poison
 from penstock.calibration.stage import MISSING_CODES
 from penstock.calibration.workspace import FILE_SEED, make_cold, make_hot
-from penstock_bench.engine.grid import check
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Absent, Probe
+from penstock_bench.engine.stamped import check
 from penstock_bench.suites.core import peers_torch
 
 STATES = {"hot": make_hot, "cold": make_cold}

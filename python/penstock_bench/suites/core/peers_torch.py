@@ -14,10 +14,9 @@ import penstock
 from penstock import Array
 from penstock.calibration.poison import POISON, poison
 from penstock.calibration.workspace import FILE_SEED, make_hot
-from penstock_bench.engine.grid import check
 from penstock_bench.engine.results import Stopwatch
-from penstock_bench.engine.rounds import Absent
-from penstock_bench.suites.formats.peers import need
+from penstock_bench.engine.rounds import Absent, need
+from penstock_bench.engine.stamped import check
 
 if TYPE_CHECKING:
     from penstock_bench.suites.core.bench import CoreBench

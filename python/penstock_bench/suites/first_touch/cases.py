@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock import Array, Error, parse_bytes, path_names
 from penstock._api import Buffer
-from penstock_bench.engine.suite import Suite
+from penstock_bench.engine.definition import Definition
 
 # A particle of 36 bytes: name of the field, type, values, bytes.
 FIELDS = (("pos", "float32", 4, 16), ("vxy", "float32", 2, 8), ("vz", "float32", 1, 4), ("id", "uint64", 1, 8))
@@ -68,30 +68,30 @@ def arrays(memory: Buffer, particles: int) -> dict[str, Array]:
     return found
 
 
-def variants(suite: Suite) -> list[Variant]:
+def variants(definition: Definition) -> list[Variant]:
     """All variants whose files are not larger than the suite's. Raises Error of an axis or value that is none."""
-    every = dict.fromkeys(one for case in suite.cases for one in _expand(suite, case))
-    return [one for one in every if one.bytes <= suite.file_bytes]
+    every = dict.fromkeys(one for case in definition.cases for one in _expand(definition, case))
+    return [one for one in every if one.bytes <= definition.file_bytes]
 
 
-def _expand(suite: Suite, case: dict[str, Any]) -> list[Variant]:
+def _expand(definition: Definition, case: dict[str, Any]) -> list[Variant]:
     names = [field.name for field in fields(Variant)]
     unknown = sorted(set(case) - set(names))
     if unknown:
-        raise _wrong(suite, f"a case has no axis '{unknown[0]}'; axes are " + ", ".join(names))
+        raise _wrong(definition, f"a case has no axis '{unknown[0]}'; axes are " + ", ".join(names))
     if "particles" not in case:
-        raise _wrong(suite, "a case needs particles")
+        raise _wrong(definition, "a case needs particles")
     lists = [value if isinstance(value, list) else [value] for value in case.values()]
     points = [dict(zip(case, point, strict=True)) for point in itertools.product(*lists)]
-    return [_variant(suite, point) for point in points]
+    return [_variant(definition, point) for point in points]
 
 
-def _variant(suite: Suite, point: dict[str, Any]) -> Variant:
-    made = Variant(**{name: _value(suite, name, value) for name, value in point.items()})
+def _variant(definition: Definition, point: dict[str, Any]) -> Variant:
+    made = Variant(**{name: _value(definition, name, value) for name, value in point.items()})
     return made if made.direction == "read" else Variant(**made.as_dict() | {"cache": NEW})
 
 
-def _value(suite: Suite, name: str, value: Any) -> Any:
+def _value(definition: Definition, name: str, value: Any) -> Any:
     choices: dict[str, Callable[[], Any]] = {
         "path": path_names,
         "direction": lambda: ("read", "write"),
@@ -105,13 +105,13 @@ def _value(suite: Suite, name: str, value: Any) -> Any:
     if name in ("particles", "workers"):
         least = 1 if name == "particles" else 0
         if not isinstance(value, int) or value < least:
-            raise _wrong(suite, f"{name} must be a whole number from {least} on, not {value!r}")
+            raise _wrong(definition, f"{name} must be a whole number from {least} on, not {value!r}")
         return value
     valid = choices[name]()
     if value not in valid:
-        raise _wrong(suite, f"{name} '{value}' is not one of " + ", ".join(valid))
+        raise _wrong(definition, f"{name} '{value}' is not one of " + ", ".join(valid))
     return value
 
 
-def _wrong(suite: Suite, cause: str) -> Error:
-    return Error(operation="read suite", file=suite.name, cause=cause, advice="see docs/bench.md")
+def _wrong(definition: Definition, cause: str) -> Error:
+    return Error(operation="read suite", file=definition.name, cause=cause, advice="see docs/bench.md")

@@ -3,16 +3,17 @@ touched by the GPU and by the CPU. Lines are paths on raw files; dashed, the def
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from typing import TYPE_CHECKING, Any
 
 from penstock_bench.engine import style
 from penstock_bench.engine.cells import durable_rate
 from penstock_bench.engine.results import median_rate
+from penstock_bench.engine.suite import Drawing
 from penstock_bench.suites.first_touch import table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
 Line = tuple[str, str, str]  # path, format, cache
@@ -30,7 +31,7 @@ def by_problem_size(rows: Rows) -> Figure | None:
     lines = {panel: _lines(rows, *panel) for panel in PANELS}
     if not any(lines.values()):
         return None
-    figure = Figure(figsize=(WIDTH_IN, 6.4), layout="constrained")
+    figure = style.new_figure(WIDTH_IN, 6.4)
     grid = figure.subplots(2, 2, sharex=True, sharey=True)
     handles: dict[str, Any] = {}
     for axes, (direction, touch) in zip(grid.flat, PANELS, strict=True):
@@ -109,12 +110,24 @@ def _frame(axes: Axes, title: str, empty: bool) -> None:
     axes.set_title(title, fontsize=9.5, pad=6)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.xaxis.set_major_locator(LogLocator(base=16))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: table.count_text(int(value))))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    style.log_ticks(axes.xaxis, base=16)
+    axes.xaxis.set_major_formatter(lambda value, _: table.count_text(int(value)))
+    style.log_ticks(axes.yaxis, (1, 3))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.tick_params(labelsize=8.5)
     if empty:
         axes.text(0.5, 0.5, "not measured here", transform=axes.transAxes, ha="center", color=style.FAINT)
+
+
+def drawn_rows(rows: Rows) -> Rows:
+    drawn = [row for row in rows if row["kind"] == "first-touch" and is_drawn(row)]
+    return drawn + [row for row in rows if row["kind"] == "engine" and "particles" in row]
+
+
+FIGURE = Drawing(
+    "first-touch",
+    "Bandwidth against problem size: device memory, which the GPU touched first, and managed memory, which the"
+    " CPU touched first. Filled marks: in the page cache, or new files. Writes are counted with fsync.",
+    by_problem_size,
+    drawn_rows,
+)

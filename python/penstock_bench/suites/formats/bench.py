@@ -10,7 +10,6 @@ from typing import Any
 from penstock import Array, Context
 from penstock._api import Buffer
 from penstock.calibration.workspace import Workspace, make_hot
-from penstock_bench.engine import kinds
 from penstock_bench.engine.results import Results, Stopwatch
 from penstock_bench.engine.rounds import Sample
 
@@ -29,7 +28,7 @@ class FormatsBench:
     results: Results
     settings: dict[str, Any]
     device: Buffer  # of the files' size, touched
-    peers: frozenset[str] = kinds.PEERS
+    peers: frozenset[str] = frozenset()
 
     @property
     def bytes(self) -> int:

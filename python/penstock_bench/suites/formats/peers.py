@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from penstock import Context, Error
 from penstock._api import Memory
 from penstock.calibration.poison import POISON, poison
 from penstock.calibration.workspace import FILE_SEED
-from penstock_bench.engine.rounds import Absent, Probe, Sample
+from penstock_bench.engine.rounds import Probe, Sample, need
 
 if TYPE_CHECKING:
     from penstock_bench.suites.formats.bench import FormatsBench
@@ -30,12 +29,6 @@ def probes(bench: FormatsBench) -> list[Probe]:
         "safetensors": Probe("safetensors.torch.load_file", lambda _: _safetensors(bench)),
     }
     return [probe for name, probe in known.items() if name in bench.peers]
-
-
-def need(*modules: str) -> None:
-    for module in modules:
-        if find_spec(module) is None:
-            raise Absent(f"{module} is not installed")
 
 
 def _copier(bench: FormatsBench) -> Callable[[Any], Memory]:

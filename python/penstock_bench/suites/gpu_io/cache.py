@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import Error, _core, gpu
 from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, make_resident
-from penstock_bench.engine.grid import check
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Sample
+from penstock_bench.engine.stamped import check
 from penstock_bench.suites.gpu_io.bench import ROW_BYTES
 from penstock_bench.suites.gpu_io.host import check_rows, rows_sample
 

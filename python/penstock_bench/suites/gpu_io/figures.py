@@ -9,18 +9,18 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
+from typing import TYPE_CHECKING, Any
 
 from penstock_bench.engine import style
 from penstock_bench.engine.intervals import estimate
-from penstock_bench.engine.suite_tables import number, thousands
+from penstock_bench.engine.numbers import thousands, three_figures
+from penstock_bench.engine.suite import Drawing
 from penstock_bench.suites.gpu_io import judge
 from penstock_bench.suites.gpu_io.bench import LARGE, SMALL, name_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
 RINGS = {0: ("a ring for each warp", style.HOT, "o"), 1: ("one ring", style.DIRECT, "s")}
@@ -52,6 +52,10 @@ def of_ceilings(rows: Rows) -> Rows:
     return [row for row in rows if row["kind"] == "gpu-io" and row["name"] in CEILINGS]
 
 
+def of_blocks_figure(rows: Rows) -> Rows:
+    return of_blocks(rows) + of_rings(rows) + of_ceilings(rows)
+
+
 def of_latency(rows: Rows) -> Rows:
     shown = [row for row in of_blocks(rows) if row["rings"] == 0]
     alone = [row for row in rows if row["kind"] == "gpu-io" and row["name"] == ALONE]
@@ -69,7 +73,7 @@ def blocks_figure(rows: Rows) -> Figure | None:
     places = sorted({row["threads"] for row in cells})
     if len(places) < 2:
         return None
-    figure = Figure(figsize=(10.2 if counts else 7.2, 3.5), layout="constrained")
+    figure = style.new_figure(10.2 if counts else 7.2, 3.5)
     rates, times, *more = figure.subplots(1, 3 if counts else 2)
     for axes in more:
         _rings_panel(axes, of_rings(rows), counts)
@@ -127,7 +131,7 @@ def latency_figure(rows: Rows) -> Figure | None:
     found = of_latency(rows)
     if not found:
         return None
-    figure = Figure(figsize=(7.2, 3.7), layout="constrained")
+    figure = style.new_figure(7.2, 3.7)
     axes = figure.add_subplot()
     groups: dict[str, Rows] = defaultdict(list)
     for row in found:
@@ -142,7 +146,7 @@ def latency_figure(rows: Rows) -> Figure | None:
     clock = statistics.median(row["cycles_per_ns"] for row in found) * 1e3
     above = axes.secondary_xaxis("top", functions=(lambda cycles: cycles / clock, lambda us: us * clock))
     above.set_xlabel("microseconds")
-    above.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    above.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     figure.legend(*axes.get_legend_handles_labels(), title="threads a block", loc="outside right")
     return figure
 
@@ -177,7 +181,7 @@ def rates_figure(rows: Rows) -> Figure | None:
     columns = [[one for one in panels if one[0] in DISK], [one for one in panels if one[0] not in DISK]]
     columns = [column for column in columns[::-1] if column]
     tallest = max(sum(len(bars) + 2.6 for _, _, bars in column) for column in columns)
-    figure = Figure(figsize=(4.9 * len(columns), 0.25 * tallest + 0.3), layout="constrained")
+    figure = style.new_figure(4.9 * len(columns), 0.25 * tallest + 0.3)
     cells = _by_name(rows)
     for part, column in zip(figure.subfigures(1, len(columns), squeeze=False)[0], columns, strict=True):
         counts = [len(bars) + 0.2 for _, _, bars in column]
@@ -185,7 +189,7 @@ def rates_figure(rows: Rows) -> Figure | None:
         for one, (title, field, bars) in zip(axes, column, strict=True):
             _bars(one, [(label, [row[field] for row in cells[name]], ours) for name, label, ours in bars[::-1]], field)
             one.set_title(title, fontsize=10, pad=5)
-    handles = [Patch(color=style.HOT, label="the device, by Penstock"), Patch(color=PEER, label="ceilings and others")]
+    handles = [style.patch(style.HOT, "the device, by Penstock"), style.patch(PEER, "ceilings and others")]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, columnspacing=1.2, handlelength=1.4)
     return figure
 
@@ -205,11 +209,11 @@ def requests_figure(rows: Rows) -> Figure | None:
     bars = [(label, [row[each] for row in cells[name]], ours) for name, label, ours in named[::-1] if name in cells]
     if not bars:
         return None
-    figure = Figure(figsize=(7.2, 2.7), layout="constrained")
+    figure = style.new_figure(7.2, 2.7)
     axes = figure.add_subplot()
     _bars(axes, bars, each)
     axes.set_xlabel("random 4 KiB a second (median; whiskers: its 95 % interval)")
-    handles = [Patch(color=style.HOT, label="the device, by Penstock"), Patch(color=PEER, label="ceilings and others")]
+    handles = [style.patch(style.HOT, "the device, by Penstock"), style.patch(PEER, "ceilings and others")]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, columnspacing=1.2, handlelength=1.4)
     return figure
 
@@ -291,7 +295,7 @@ def _bars(axes: Axes, bars: list[tuple[str, list[float], bool]], field: str) -> 
         axes.barh(place, middle, height=0.66, color=style.HOT if ours else PEER)
         style.whisker(axes, place, found)
         axes.annotate(
-            thousands(middle) if each else number(middle),
+            thousands(middle) if each else three_figures(middle),
             (found.high or middle, place),
             xytext=(5, 0),
             textcoords="offset points",
@@ -303,7 +307,30 @@ def _bars(axes: Axes, bars: list[tuple[str, list[float], bool]], field: str) -> 
     axes.set_xlim(0, most * 1.22 or 1.0)
     axes.tick_params(labelsize=9)
     axes.locator_params(axis="x", nbins=5)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: thousands(value) if value else "0"))
+    axes.xaxis.set_major_formatter(lambda value, _: thousands(value) if value else "0")
     axes.set_yticks(range(len(bars)), [label for label, _, _ in bars])
     axes.grid(axis="y", visible=False)
     axes.set_ylim(-0.6, len(bars) - 0.4)
+
+
+BLOCKS = Drawing(
+    "gpu-io-blocks",
+    "Random 4 KiB reads that the device makes of a file in memory, by threads a block at a constant number of "
+    "threads: how many a second, and how long one takes. Dashed: what the device reads itself, without a host.",
+    blocks_figure,
+    of_blocks_figure,
+)
+LATENCY = Drawing(
+    "gpu-io-latency",
+    "How long requests of the device take, all rounds together: the share that took no longer, by threads a "
+    "block, in cycles of the device's clock (below) and in microseconds (above). Dashed: one request alone.",
+    latency_figure,
+    of_latency,
+)
+RATES = Drawing(
+    "gpu-io-rates",
+    "What the device reaches by itself, beside ceilings and other ways measured in the same rounds (grey). "
+    "Medians; whiskers are their 95 % intervals.",
+    rates_figure,
+    of_rates,
+)

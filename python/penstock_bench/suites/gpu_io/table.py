@@ -10,7 +10,7 @@ from rich.table import Table
 
 from penstock_bench.engine.cells import are_named, cpu_text, gigabytes, source_names
 from penstock_bench.engine.intervals import estimate
-from penstock_bench.engine.suite_tables import number, thousands
+from penstock_bench.engine.numbers import thousands, three_figures
 
 Rows = list[dict[str, Any]]
 SUBJECTS = {
@@ -82,7 +82,7 @@ def _latency(group: Rows, unit: str) -> str:
     if not all(f"p50_{unit}" in row for row in group):
         return ""
     values = (statistics.median(row.get(f"{name}_{unit}", 0) for row in group) for name in LATENCIES)
-    return "/".join((thousands if unit == "cycles" else number)(value) for value in values)
+    return "/".join((thousands if unit == "cycles" else three_figures)(value) for value in values)
 
 
 def _hit_rate(group: Rows) -> str:

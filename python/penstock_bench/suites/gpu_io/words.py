@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock_bench.engine.numbers import thousands, three_figures
 from penstock_bench.engine.promises import Medians
-from penstock_bench.engine.sources import Statement
-from penstock_bench.engine.suite_tables import number, thousands
+from penstock_bench.engine.statement import Statement
 from penstock_bench.suites.gpu_io import judge
 from penstock_bench.suites.gpu_io.bench import LARGE, SMALL, name_of
 
@@ -34,7 +34,7 @@ def _requests(medians: Medians) -> Statement | None:
     alone = "one request alone, not checked"
     time = medians.field(alone, "p50_us") if alone in medians.rows else None
     if time:
-        text += f"; one request alone takes {number(time)} us"
+        text += f"; one request alone takes {three_figures(time)} us"
         used += medians.rows[alone]
     return Statement(f"{text}.", used)
 

@@ -10,13 +10,13 @@ from rich import box
 from rich.table import Table
 
 from penstock_bench.engine.cells import are_named, gigabytes, source_names
-from penstock_bench.engine.suite_tables import number
+from penstock_bench.engine.numbers import three_figures
 
 Rows = list[dict[str, Any]]
 Column = tuple[str, Callable[[Rows], str]]
 
 
-def _median(field: str, show: Callable[[float], str] = number) -> Callable[[Rows], str]:
+def _median(field: str, show: Callable[[float], str] = three_figures) -> Callable[[Rows], str]:
     def text(group: Rows) -> str:
         values = [row[field] for row in group if field in row]
         return show(statistics.median(values)) if values else ""
@@ -41,7 +41,7 @@ TIMES: tuple[Column, ...] = (
     ("read s", _median("read_s")),
     ("other s", _median("other_s")),
     ("write s", _median("write_s")),
-    ("GB read", _median("bytes_read", lambda value: number(value / 1e9))),
+    ("GB read", _median("bytes_read", lambda value: three_figures(value / 1e9))),
     ("GB/s", _rate),
     ("hit rate", _median("hit_rate", lambda value: f"{value:.3f}")),
     ("sweeps", _median("sweeps", _count)),
@@ -54,8 +54,8 @@ SUBJECTS: dict[str, tuple[str, tuple[Column, ...]]] = {
             ("assemble s", _median("assemble_s")),
             ("write s", _median("write_s")),
             ("unknowns", _median("unknowns", _count)),
-            ("GB as doubles", _median("bytes_fp64", lambda value: number(value / 1e9))),
-            ("GB stored", _median("bytes_stored", lambda value: number(value / 1e9))),
+            ("GB as doubles", _median("bytes_fp64", lambda value: three_figures(value / 1e9))),
+            ("GB stored", _median("bytes_stored", lambda value: three_figures(value / 1e9))),
             ("error", _median("sampled_error", _small)),
         ),
     ),
@@ -70,13 +70,13 @@ SUBJECTS: dict[str, tuple[str, tuple[Column, ...]]] = {
         "Beside HACApK, doubles in memory, on the host's cores",
         (
             ("build s", _median("seconds")),
-            ("product ms", _median("product_s", lambda value: number(1e3 * value))),
+            ("product ms", _median("product_s", lambda value: three_figures(1e3 * value))),
             ("solve s", _median("solve_s")),
             ("iterations", _median("iterations", _count)),
             ("residual", _median("relative_residual", _small)),
             ("low-rank leaves", _median("low_rank_leaves", _count)),
             ("dense leaves", _median("dense_leaves", _count)),
-            ("GB", _median("bytes_fp64", lambda value: number(value / 1e9))),
+            ("GB", _median("bytes_fp64", lambda value: three_figures(value / 1e9))),
         ),
     ),
     "ceiling": ("Ceilings", (("GB/s", _rate),)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock_bench.engine.promises import Medians
-from penstock_bench.engine.sources import Statement
+from penstock_bench.engine.statement import Statement
 from penstock_bench.suites.hmatrix.bench import power
 
 Rows = list[dict[str, Any]]

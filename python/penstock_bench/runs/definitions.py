@@ -1,0 +1,36 @@
+"""The definitions that come with Penstock: a suite's lie in its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock import Error
+from penstock_bench import suites
+from penstock_bench.engine.definition import Definition, parsed
+from penstock_bench.runs.suites import SUITES
+
+
+def known() -> dict[str, Path]:
+    """By name, in the order of their names."""
+    found = Path(suites.__file__).resolve().parent.glob("*/*.toml")
+    return {path.stem: path for path in sorted(found, key=lambda path: path.stem)}
+
+
+def in_all(quick: bool) -> list[Definition]:
+    """Those that `penstock bench all` runs, in the order of their names; the quick report comes first."""
+    every = [load(name, quick) for name in known()]
+    return sorted((one for one in every if one.in_all), key=lambda one: (one.name != "report", one.name))
+
+
+def load(name: str, quick: bool) -> Definition:
+    """One by its name, or from a TOML file. Raises Error that says what is wrong with it."""
+    path = Path(name) if name.endswith(".toml") else known().get(name)
+    if path is None or not path.is_file():
+        raise Error(
+            code="not_found",
+            operation="bench",
+            file=name,
+            cause="there is no such suite",
+            advice="use one of " + ", ".join(known()) + ", or a .toml file",
+        )
+    return parsed(path, quick, SUITES)

@@ -1,0 +1,351 @@
+"""The suite `hmatrix`: a solver whose matrix is larger than its memory, by path, by what is pinned, and by method.
+
+Parity mode is BiCGSTAB on doubles in batches, as published codes run it: every sweep reads what is not pinned. Best
+mode is the default of penstock.hmatrix. Both get the same memory. Files are hot (in the page cache) or cold (dropped
+before each trial, and read past the page cache); products of all are the same to rounding, which is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock import Error, hmatrix
+from penstock.calibration.poison import poison_staging
+from penstock.calibration.workspace import NotPossible, make_cold, make_resident, resident
+from penstock_bench.engine.results import Stopwatch
+from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
+from penstock_bench.suites.hmatrix import ceilings, hacapk
+from penstock_bench.suites.hmatrix.bench import HMatrixBench, power
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock_bench.engine.run import Run
+
+KIND = "hmatrix"
+BARELY = 0.05  # of a file in the page cache, after sweeps that must have read storage
+SAME = 1e-9  # relative: products of one file by different ways differ by the order of sums
+NEVER = 1e-14  # a tolerance that no trial of a fixed number of sweeps reaches
+
+
+@dataclass(frozen=True)
+class SolveWay:
+    """How batches come."""
+
+    name: str
+    path: str
+    cold: bool = False
+    pinned: bool = False  # as many batches as fit
+    zig_zag: bool = False
+
+
+WAYS = (
+    SolveWay("buffered, hot", "buffered"),
+    SolveWay("direct, cold", "direct", cold=True),
+    SolveWay("auto, hot", "auto"),
+    SolveWay("auto, cold", "auto", cold=True),
+    SolveWay("gds-compat, hot", "gds-compat"),
+    SolveWay("gds-compat, cold", "gds-compat", cold=True),
+    SolveWay("buffered, hot, zig-zag", "buffered", zig_zag=True),
+    SolveWay("buffered, hot, pinned", "buffered", pinned=True),
+    SolveWay("direct, cold, pinned", "direct", cold=True, pinned=True),
+    SolveWay("gpu, hot", "gpu"),
+    SolveWay("gpu, hot, pinned", "gpu", pinned=True),
+    SolveWay("gpu, cold", "gpu", cold=True),
+    SolveWay("gpu, cold, pinned", "gpu", cold=True, pinned=True),
+)
+
+
+def run_suite(run_of: Run) -> None:
+    settings = run_of.definition.settings[KIND]
+    _ways(settings)
+    run_of.step(0, 0, "making the mesh")
+    mesh = _mesh(settings)
+    bench = HMatrixBench(run_of.context, run_of.workspace, settings, mesh)
+    _build(run_of, bench, "fp64", float(settings["eps"]), encoding="fp64", batches=int(settings["batches"]))
+    if not bench.context.device["emulated"]:
+        _build_on_host(run_of, bench)
+    for tolerance in settings["tolerances"]:
+        _build(run_of, bench, f"tiers {power(tolerance)}", float(tolerance))
+    probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench), *hacapk.probes(bench)]
+    rounds = Rounds(run_of.definition.repeats, run_of.definition.seconds)
+    run_rounds(run_of.results, KIND, probes, rounds, run_of.step)
+
+
+def _ways(settings: dict[str, Any]) -> list[SolveWay]:
+    """Those that the suite names in `ways`; all of them where it names none."""
+    names = [way.name for way in WAYS]
+    wanted = settings.get("ways", names)
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        cause = f"ways has '{unknown[0]}', which is not one of " + "; ".join(names)
+        raise Error(operation="read suite", cause=cause, advice="name some of them, or leave ways out for all")
+    return [way for way in WAYS if way.name in wanted]
+
+
+def _mesh(settings: dict[str, Any]) -> hmatrix.Mesh:
+    if settings["mesh"] != "none":
+        return hmatrix.read_mesh(settings["mesh"]).clean()[0]
+    return hmatrix.shape(settings["shape"], int(settings["triangles"]))
+
+
+def _build(run_of: Run, bench: HMatrixBench, name: str, eps: float, **options: Any) -> None:
+    """Once: the matrix as a file in the workspace, with a row of its own."""
+    path = bench.workspace.directory / f"{name.replace(' ', '-')}.hmat"
+
+    def progress(done: int, leaves: int, _bytes: int) -> None:
+        run_of.step(done, leaves, f"building {name}")
+
+    watch = Stopwatch()
+    with watch:
+        made = hmatrix.assemble(bench.mesh, store=path, eps=eps, context=bench.context, progress=progress, **options)
+    with made:
+        facts, built = made.facts, made.built
+        if name == "fp64":
+            bench.reference = made @ bench.ones()
+    bench.files[name], bench.facts[name], bench.write_s[name] = path, facts, built["write_s"]
+    _build_row(run_of, f"build, {name}", eps, built, watch)
+
+
+def _build_on_host(run_of: Run, bench: HMatrixBench) -> None:
+    """The same doubles by the host's cores, beside those by the GPU. The file is not kept."""
+    name, eps, path = "build, fp64, on the host", float(bench.settings["eps"]), bench.workspace.directory / "host.hmat"
+    if run_of.results.has(KIND, name=name, round=0):
+        return
+    options: dict[str, Any] = {"encoding": "fp64", "batches": int(bench.settings["batches"]), "assemble_on": "host"}
+    run_of.step(0, 0, "building fp64 on the host")
+    with Stopwatch() as watch:
+        built = hmatrix.assemble(bench.mesh, store=path, eps=eps, context=bench.context, **options).built
+    path.unlink()
+    _build_row(run_of, name, eps, built, watch)
+
+
+def _build_row(run_of: Run, name: str, eps: float, built: dict[str, Any], watch: Stopwatch) -> None:
+    if run_of.results.has(KIND, name=name, round=0):
+        return
+    seconds, stored = built["assemble_s"] + built["write_s"], built["bytes_stored"]
+    kept = {key: built[key] for key in BUILT}
+    about = {"subject": "build", "bytes": stored, "bytes_per_second": stored / seconds, "eps": eps}
+    run_of.results.add(KIND, name=name, round=0, seconds=seconds, **about, **_cpu(watch), **kept)
+
+
+BUILT: tuple[str, ...] = ("unknowns", "low_rank_leaves", "dense_leaves", "batches", "bytes_fp64", "bytes_stored")
+BUILT += ("entries_evaluated", "sampled_error", "assembled_on", "assemble_s", "write_s")
+
+
+def _cpu(watch: Stopwatch) -> dict[str, float]:
+    return {"cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
+
+
+# -- parity mode
+
+
+def _paths(bench: HMatrixBench) -> list[Probe]:
+    probes = []
+    for ratio in bench.settings["ratios"]:
+        for way in _ways(bench.settings):
+            name = f"{ratio:g} of the matrix: {way.name}"
+            probes.append(Probe(name, partial(_parity, bench, way, ratio, None, "path")))
+    return probes
+
+
+def _pins(bench: HMatrixBench) -> list[Probe]:
+    ratio = max(bench.settings["ratios"], default=1.0)
+    ways = (SolveWay("gpu, hot", "gpu"), SolveWay("gpu, cold", "gpu", cold=True))
+    return [
+        Probe(f"{pins} batches pinned: {way.name}", partial(_parity, bench, way, ratio, pins, "pins"))
+        for pins in bench.settings["pins"]
+        for way in ways
+    ]
+
+
+def _parity(bench: HMatrixBench, way: SolveWay, ratio: float, pins: int | None, subject: str, _turn: int) -> Sample:
+    try:
+        return _swept(bench, way, ratio, pins) | {"subject": subject}
+    except Error as error:
+        if error.code in IMPOSSIBLE or error.operation.startswith("plan") or "cannot hold" in error.cause:
+            raise NotPossible(error.cause) from None
+        raise
+
+
+IMPOSSIBLE = ("unsupported", "fallback_refused")
+
+
+def _swept(bench: HMatrixBench, way: SolveWay, ratio: float, pins: int | None) -> Sample:
+    cache = bench.cache_bytes(ratio)
+    state = _prepare(bench, "fp64", way.cold)
+    count = pins if pins is not None else _fitting(bench, cache, way) if way.pinned else 0
+    options: dict[str, Any] = {"cache_bytes": cache, "path": way.path, "pinned_batches": count, "pinned_tiers": 0}
+    with bench.open("fp64", zig_zag=way.zig_zag, verify="never", **options) as matrix:
+        opened = matrix.counts
+        iterations = int(bench.settings["iterations"])
+        with Stopwatch() as watch:
+            found = hmatrix.solve(
+                matrix, bench.ones(), method="bicgstab", tol=NEVER, max_iterations=iterations, preconditioner=False
+            )
+        counts = matrix.counts
+        _check_path(way, counts)
+        _check_product(bench, matrix)
+    if way.cold:
+        _still_cold(bench, "fp64")
+    return _sample(found, opened, counts, watch) | {
+        "way": way.name,
+        "ratio": ratio,
+        "cache_bytes": cache,
+        "pinned_batches": counts["pinned_batches"],
+        "matrix_bytes": bench.fp64_bytes,
+        "write_s": bench.write_s["fp64"],
+        **state,
+    }
+
+
+def _fitting(bench: HMatrixBench, cache: int, way: SolveWay) -> int:
+    """Batches that fit beside those that pass through. The device's page cache counts whole pages."""
+    facts = bench.facts["fp64"]
+    batch = facts["bytes_stored"] / facts["batches"]
+    spare, page = (4, 2 << 17) if way.path == "gpu" else (4, 4096)
+    return max(0, int(cache / (batch + page)) - spare)
+
+
+def _prepare(bench: HMatrixBench, name: str, cold: bool) -> dict[str, Any]:
+    poison_staging(bench.context)
+    with bench.context.open(bench.files[name]) as file:
+        held = (make_cold if cold else make_resident)(file, file.size_bytes)
+    return {"cache": "cold" if cold else "hot", "resident_fraction": held}
+
+
+def _still_cold(bench: HMatrixBench, name: str) -> None:
+    """A path that fills the page cache reads from storage once, and from memory in the sweeps that follow."""
+    with bench.context.open(bench.files[name]) as file:
+        held = resident(file, file.size_bytes)
+    if held > BARELY:
+        raise NotPossible(f"{held:.0%} of the file was in the page cache when the sweeps ended")
+
+
+def _check_path(way: SolveWay, counts: dict[str, Any]) -> None:
+    """A path that silently becomes another is no measurement of it."""
+    took = set(counts["bytes_by_path"])
+    wanted = {"auto": took, "gpu": {name for name in took if name.startswith("gpu")}}.get(way.path, {way.path})
+    if took - wanted:
+        raise NotPossible(f"{way.path} is not possible here: batches came by {', '.join(sorted(took - wanted))}")
+
+
+def _check_product(bench: HMatrixBench, matrix: hmatrix.HMatrix) -> None:
+    import numpy as np
+
+    off = np.linalg.norm(matrix @ bench.ones() - bench.reference) / np.linalg.norm(bench.reference)
+    if off > SAME:
+        raise RuntimeError(f"a product is off by {off:g}: the bytes that came are not the matrix")
+
+
+def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], watch: Stopwatch) -> Sample:
+    """The sample of a solve: the first touch of pinned memory, at opening, is told apart as `pin_s`."""
+    taken = counts["bytes_taken"] - opened["bytes_taken"]
+    return {
+        "bytes": found.bytes_read,
+        "seconds": found.seconds,
+        "read_s": found.read_s,
+        "other_s": max(found.seconds - found.read_s, 0.0),
+        "pin_s": opened["read_s"],
+        "bytes_read": found.bytes_read,
+        "sweeps": found.sweeps,
+        "iterations": found.iterations,
+        "relative_residual": found.relative_residual,
+        "hit_rate": (counts["bytes_hit"] - opened["bytes_hit"]) / taken if taken else 0.0,
+        "took": ", ".join(sorted(counts["bytes_by_path"])),
+        **_cpu(watch),
+    }
+
+
+# -- best mode beside parity mode
+
+
+def _best(bench: HMatrixBench) -> list[Probe]:
+    probes = []
+    for tolerance in bench.settings["tolerances"]:
+        group = f"to {power(tolerance)}"
+        # Parity mode takes many times as long: it is shown where it takes least.
+        modes = ("best", "parity") if tolerance == max(bench.settings["tolerances"]) else ("best",)
+        probes += [Probe(f"{group}: {mode}", partial(_to, bench, tolerance, mode), group) for mode in modes]
+    return probes
+
+
+def _to(bench: HMatrixBench, tolerance: float, mode: str, _turn: int) -> Sample:
+    """Cold, in the least memory of the suite."""
+    best = mode == "best"
+    cache = bench.cache_bytes(min(bench.settings["ratios"], default=1.0))
+    name = f"tiers {power(tolerance)}" if best else "fp64"
+    state = _prepare(bench, name, cold=True)
+    options: dict[str, Any] = {"cache_bytes": cache, "path": "direct", "verify": "never"}
+    options |= {} if best else {"pinned_tiers": 0, "pinned_batches": 0}
+    with bench.open(name, **options) as matrix:
+        opened = matrix.counts
+        method = {"method": "fgmres"} if best else {"method": "bicgstab", "preconditioner": False}
+        with Stopwatch() as watch:
+            found = hmatrix.solve(matrix, bench.ones(), tol=tolerance, max_iterations=1000, **method)
+        counts = matrix.counts
+    _still_cold(bench, name)
+    if not found.converged:
+        raise NotPossible(f"no solution to {power(tolerance)}: {found.stopped_by}, at {found.relative_residual:.1e}")
+    sample = _sample(found, opened, counts, watch)
+    read = counts["bytes_read"]  # what was pinned at opening is read too
+    sample |= {"bytes": read, "bytes_read": read, "seconds": found.seconds + opened["read_s"]}
+    return sample | {
+        "subject": "best",
+        "tolerance": tolerance,
+        "mode": mode,
+        "cache_bytes": cache,
+        "matrices_read": read / bench.fp64_bytes,
+        "inner_iterations": found.inner_iterations,
+        **state,
+    }
+
+
+# -- products in memory, and ceilings
+
+
+def _products(bench: HMatrixBench) -> list[Probe]:
+    return [Probe(f"product in memory: {name}", partial(_product, bench, name)) for name in bench.files]
+
+
+def _product(bench: HMatrixBench, name: str, _turn: int) -> Sample:
+    facts = bench.facts[name]
+    sweeps = int(bench.settings["product_sweeps"])
+    with bench.open(name, verify="never") as matrix:
+        matrix.product_seconds(sweeps)  # the GPU awakes
+        with Stopwatch() as watch:
+            seconds = matrix.product_seconds(sweeps)
+    read = {"bytes": facts["bytes_stored"] * sweeps, "seconds": seconds}
+    return {"subject": "product", "sweeps": sweeps, **read, **_cpu(watch)}
+
+
+def _ceilings(bench: HMatrixBench) -> list[Probe]:
+    probes = [
+        Probe(f"ceiling, the file {state}", partial(_whole_file, bench, state == "cold")) for state in ("hot", "cold")
+    ]
+    probes.append(Probe("ceiling, copy in memory", partial(_in_memory, bench, ceilings.copies)))
+    if bench.context.device["emulated"]:
+        probes.append(Probe("ceiling, sums in memory", partial(_in_memory, bench, ceilings.sums)))
+    return probes
+
+
+def _whole_file(bench: HMatrixBench, cold: bool, _turn: int) -> Sample:
+    """The matrix's file, or as much of it as memory is given, into the memory that products run in, by path "auto": as
+    often as a solve sweeps over it, for many a disk gives the first gigabytes faster."""
+    state = _prepare(bench, "fp64", cold)
+    size = min(bench.facts["fp64"]["bytes_stored"], bench.cache_bytes(max(bench.settings["ratios"], default=1.0)))
+    with bench.context.open(bench.files["fp64"]) as file:
+        memory = bench.context.allocate(size, first_touch="gpu")
+        with Stopwatch() as watch:
+            read = [file.read(memory) for _ in range(2 + 2 * int(bench.settings["iterations"]))]
+    if cold:
+        _still_cold(bench, "fp64")
+    moved = {"bytes": sum(one.bytes for one in read), "seconds": watch.seconds}
+    return {"subject": "ceiling", **moved, **_cpu(watch), **state}
+
+
+def _in_memory(bench: HMatrixBench, work: Callable[[bool], tuple[int, Stopwatch]], _turn: int) -> Sample:
+    moved, watch = work(bench.context.device["emulated"])
+    return {"subject": "ceiling", "bytes": moved, "seconds": watch.seconds, **_cpu(watch)}

@@ -1,0 +1,259 @@
+"""The suite `multiplicity`: how many requests at once a way of moving bytes needs, from 1 to 512.
+
+Reads of a file, sequential and at random, of a small and a larger size: by threads that wait, by one submission of
+many, and by many in flight of which a callback tells the end; into host memory and into the device's. Beside them
+copies between host and device, from threads and over streams. Requests go round in the file until the time of a cell
+is over, one round at least. What the slots hold at the end is checked on the device; the state of the page cache is
+made and proved before each cell.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import Context, Error, _core, parse_bytes
+from penstock._api import Buffer, File
+from penstock._text import bytes_text
+from penstock.calibration.media import Media
+from penstock.calibration.stage import MISSING_CODES
+from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, make_hot, make_resident
+from penstock_bench.engine import loads
+from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
+
+if TYPE_CHECKING:
+    from penstock_bench.engine.run import Run
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RequestsWay:
+    """One way of reading with a given multiplicity."""
+
+    memory: str  # the kind of memory that the bytes come to
+    options: Callable[[int], Options]  # multiplicity -> options of run_load
+    state: str = "cold"
+
+
+def _threads(**transfer: Any) -> Callable[[int], Options]:
+    """As many threads, each waiting for one request after the other."""
+    return lambda count: {"threads": count, **transfer}
+
+
+def _batch(path: str) -> Callable[[int], Options]:
+    """One thread that submits all at once and waits for all."""
+    return lambda count: {"batch": count, **_path(path, count)}
+
+
+def _callback(path: str) -> Callable[[int], Options]:
+    """One thread that keeps as many in flight; a callback tells it which ended."""
+    return lambda count: {
+        "in_flight": count,
+        "completion": "callback",
+        **_path(path, count),
+    }
+
+
+def _path(path: str, depth: int) -> Options:
+    if path in ("aio", "uring", "uring-buffered"):
+        return {"path": path, "strict": True, "workers": 1, "depth": depth}
+    return {"path": path, "strict": path != "auto"}
+
+
+WAYS: dict[str, RequestsWay] = {
+    "CPU sync": RequestsWay("system", _threads(plain=True)),
+    "CPU aio": RequestsWay("system", _batch("aio")),
+    "CPU aio, callback": RequestsWay("system", _callback("aio")),
+    "CPU uring": RequestsWay("system", _batch("uring")),
+    "CPU uring, callback": RequestsWay("system", _callback("uring")),
+    "CPU uring-buffered": RequestsWay("system", _batch("uring-buffered"), "hot"),
+    "CPU uring-buffered, callback": RequestsWay("system", _callback("uring-buffered"), "hot"),
+    "GPU sync plain": RequestsWay("device", _threads(plain=True)),
+    "GPU sync auto": RequestsWay("device", _threads(path="auto")),
+    "GPU sync gds": RequestsWay("device", _threads(path="gds", strict=True)),
+    "GPU sync gds-compat": RequestsWay("device", _threads(path="gds-compat", strict=True)),
+    "GPU batch auto": RequestsWay("device", _batch("auto")),
+    "GPU batch gds-batch": RequestsWay("device", _batch("gds-batch")),
+    "GPU async auto, callback": RequestsWay("device", _callback("auto")),
+    "GPU stream gds-stream": RequestsWay("device", _batch("gds-stream")),
+    "GPU stream gds-stream, callback": RequestsWay("device", _callback("gds-stream")),
+}
+COPY_WAYS: dict[str, Options] = {
+    "sync by threads": {"threads": True, "wait": "each"},
+    "streams, each waited for": {"threads": False, "wait": "each"},
+    "streams, waited for at the end": {"threads": False, "wait": "at end"},
+}
+MEMORIES = {"page-locked": "pinned", "pageable": "system"}
+
+
+@dataclass(frozen=True)
+class MultiplicityBench:
+    """What all cells share. Buffers are as large as the largest cell of their kind needs."""
+
+    context: Context
+    files: dict[str, Path]  # one that stays in the page cache (hot), and one that is dropped from it (cold)
+    media: Media
+    bytes: int  # of a file
+    cell_seconds: float
+    queued_bytes: int  # by copies that are waited for at the end
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    warm: set[str] = field(default_factory=set)  # files that were made hot once
+
+    def buffer(self, kind: str, bytes: int) -> Buffer:
+        return self.buffers[kind].slice(0, bytes)
+
+
+@dataclass(frozen=True)
+class Read:
+    """One cell of reads."""
+
+    way: str
+    request_bytes: int
+    multiplicity: int
+    order: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.way} {bytes_text(self.request_bytes)} {self.order} x {self.multiplicity}"
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One cell of copies."""
+
+    way: str
+    request_bytes: int
+    multiplicity: int
+    to_device: bool
+    memory: str  # "page-locked" or "pageable"
+
+    @property
+    def direction(self) -> str:
+        return "host to device" if self.to_device else "device to host"
+
+    @property
+    def name(self) -> str:
+        return f"{self.direction} {self.memory} {self.way} {bytes_text(self.request_bytes)} x {self.multiplicity}"
+
+
+def run_suite(run: Run) -> None:
+    definition, settings = run.definition, run.definition.settings["multiplicity"]
+    run.step(0, 0, "making the files")
+    place = run.workspace
+    files = {"cold": place.make(place.source), "hot": place.make(place.target)}
+    limits = float(settings["cell_seconds"]), parse_bytes(str(settings["queued_bytes"]))
+    bench = MultiplicityBench(run.context, files, place.media, definition.file_bytes, *limits)
+    sizes = [parse_bytes(str(size)) for size in settings["request_bytes"]]
+    counts = [int(count) for count in settings["multiplicity"]]
+    reads = [Read(*cell) for cell in itertools.product(settings["ways"], sizes, counts, settings["orders"])]
+    copies = [Copy(*cell) for cell in itertools.product(settings["copies"], sizes, counts, (True, False), MEMORIES)]
+    unknown = [way for way in settings["ways"] if way not in WAYS] + [
+        way for way in settings["copies"] if way not in COPY_WAYS
+    ]
+    if unknown:
+        raise Error(
+            operation="bench", file=definition.name, cause=f"there is no way '{unknown[0]}'", advice="see docs/cli.md"
+        )
+    most = max(sizes) * max(counts)
+    for kind in ("device", "system", "pinned"):
+        touch = "gpu" if kind == "device" else "cpu"
+        bench.buffers[kind] = run.context.allocate(most, kind, first_touch=touch)
+    probes = [Probe(cell.name, partial(_read, bench, cell)) for cell in reads]
+    probes += [Probe(cell.name, partial(_copy, bench, cell)) for cell in copies]
+    run_rounds(run.results, "multiplicity", probes, Rounds(definition.repeats, definition.seconds), run.step)
+
+
+def _read(bench: MultiplicityBench, cell: Read, turn: int) -> Sample:
+    way = WAYS[cell.way]
+    with bench.context.open(bench.files[way.state]) as file:
+        options: Options = {
+            "request_bytes": cell.request_bytes,
+            "order": cell.order,
+            "seed": 1000 * turn + cell.multiplicity,
+            "alignment": cell.request_bytes,
+            "whole_span": True,
+            "repeat": True,
+            "seconds": bench.cell_seconds,
+            "stamp_seed": FILE_SEED,
+            "check_last": True,
+        } | way.options(cell.multiplicity)
+        if options.get("plain"):
+            options["plain_direct"] = bool(file.facts["direct"])
+        memory = bench.buffer(way.memory, _core.load_memory_bytes(bench.bytes, **options))
+        loads.warm_up(bench.context, file, memory, **options)
+        resident = _make(bench, file, way.state)
+        with bench.media.watch() as media:
+            report = loads.run_load(bench.context, file, memory, **options)
+        state = loads.proved(file, bench.bytes, way.state, resident)
+    return (
+        loads.sample_of(report)
+        | state
+        | media.fields()
+        | {
+            "subject": "read",
+            "way": cell.way,
+            "request_bytes": cell.request_bytes,
+            "multiplicity": cell.multiplicity,
+            "order": cell.order,
+            "buffer": way.memory,
+            "submissions": report["submissions"],
+            "verified_bytes": report["verified_bytes"],
+        }
+    )
+
+
+def _make(bench: MultiplicityBench, file: File, state: str) -> float:
+    """The resident fraction, proved. Nothing drops the hot file: it is read twice once, and looked at after that."""
+    if state == "cold":
+        return make_cold(file, bench.bytes)
+    if file.name in bench.warm:
+        return make_resident(file, bench.bytes)
+    bench.warm.add(file.name)
+    return make_hot(file, bench.bytes)
+
+
+def _copies(bench: MultiplicityBench, cell: Copy) -> int:
+    """The time ends those that are waited for in between; what is queued at once is bounded by its bytes."""
+    if COPY_WAYS[cell.way]["wait"] == "each":
+        return 1 << 40
+    return max(cell.multiplicity, bench.queued_bytes // cell.request_bytes)
+
+
+def _copy(bench: MultiplicityBench, cell: Copy, turn: int) -> Sample:
+    bytes = cell.request_bytes * cell.multiplicity
+    device, host = bench.buffer("device", bytes), bench.buffer(MEMORIES[cell.memory], bytes)
+    shape = {
+        "to_device": cell.to_device,
+        "bytes": cell.request_bytes,
+        "multiplicity": cell.multiplicity,
+        "copies": _copies(bench, cell),
+        "seconds": bench.cell_seconds,
+        "stamp_seed": turn + 1,
+    }
+    try:
+        report = _core.run_copies(bench.context._raw, device, host, **shape, **COPY_WAYS[cell.way])
+    except Error as error:
+        if error.code not in MISSING_CODES:
+            raise
+        raise NotPossible(error.cause) from None
+    return {
+        "bytes": report["bytes"],
+        "seconds": report["seconds"],
+        "operations": report["copies"],
+        "operations_per_second": report["copies"] / report["seconds"],
+        **loads.latency_of(report["each"]),
+        **loads.cpu(report),
+        "subject": "copy",
+        "way": cell.way,
+        "request_bytes": cell.request_bytes,
+        "multiplicity": cell.multiplicity,
+        "order": cell.direction,
+        "buffer": cell.memory,
+        "took": "copy",
+        "verified_bytes": bytes,
+    }
