@@ -5,7 +5,7 @@ tools/mutations/*.toml lists the guarantees. An entry has these keys, all but `b
 
     [[mutation]]
     name = "a-publish-without-fsync"         # what is lost, in a few words with hyphens
-    file = "python/penstock/_publish.py"     # from the root of the tree
+    file = "python/penstock/_files/publish.py"     # from the root of the tree
     find = '''os.fsync(handle)'''            # occurs exactly once in the file
     put = '''pass'''
     test = "python -m pytest python/tests/durable/test_publish.py -k durable"

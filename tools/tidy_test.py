@@ -92,9 +92,9 @@ class Tidy(unittest.TestCase):
         self.finds("test-in-library", "src/base/CMakeLists.txt", listing, 1)
 
     def test_python_that_imports_upward_or_in_a_circle_is_found(self):
-        self.finds("python-layer", "python/penstock/_array.py", PYTHON + "from .cli import show\n", 2)
+        self.finds("python-layer", "python/penstock/_evidence.py", PYTHON + "from .cli import show\n", 2)
         inside = "def f():\n    from . import cli\n    return cli\n"
-        self.finds("python-layer", "python/penstock/_array.py", PYTHON + inside, 3)
+        self.finds("python-layer", "python/penstock/_evidence.py", PYTHON + inside, 3)
         self.finds("python-layer", "python/penstock/strange/__init__.py", PYTHON)
         circle = LAWFUL | {
             "python/penstock/formats/raw.py": PYTHON + "from . import npy\n",
@@ -123,7 +123,7 @@ class Tidy(unittest.TestCase):
         again = HEAD + "namespace a {\nstruct Fd final : Base {\n    int x;\n};\n}\n"
         self.assertIn("penstock/Fd:4: type-twice:", tidy(LAWFUL | {"src/os/more.hpp": again})[1])
         twice = LAWFUL | {
-            "python/penstock/_array.py": PYTHON + "class Part:\n    pass\n",
+            "python/penstock/_evidence.py": PYTHON + "class Part:\n    pass\n",
             "python/penstock/_error.py": PYTHON + "class Part:\n    pass\n",
         }
         self.assertIn("python/Part:2: type-twice:", tidy(twice)[1])
@@ -147,7 +147,7 @@ class Tidy(unittest.TestCase):
         self.in_source("words", "// Takes the lock. Who waits, gets it.\n", 2)
         self.in_source("words", "// It is what nobody asked for.\n", 2)
         self.finds("words", "docs/more.md", "The lane is let go\nwhen somebody asks.\n", 2)
-        self.finds("words", "python/penstock/_array.py", PYTHON + "x = 1  # The same of rows.\n", 2)
+        self.finds("words", "python/penstock/_evidence.py", PYTHON + "x = 1  # The same of rows.\n", 2)
         prose = "// Whoever holds the lock says who the caller is.\n"
         self.assertEqual(tidy(LAWFUL | {"src/os/fd.hpp": LAWFUL["src/os/fd.hpp"] + prose}), (0, ""))
 
@@ -240,7 +240,7 @@ class Tidy(unittest.TestCase):
         self.assertIn("nothing needs it", tidy(LAWFUL, "print | src/os/fd.cpp | no longer true\n")[1])
 
     def test_the_census_counts_what_is_there(self):
-        files = LAWFUL | {"python/penstock/_array.py": PYTHON + "from . import cli\nclass Part:\n    pass\n"}
+        files = LAWFUL | {"python/penstock/_evidence.py": PYTHON + "from . import cli\nclass Part:\n    pass\n"}
         files["python/penstock/cli/show.py"] = PYTHON + "class Part:\n    pass\n"
         counts = json.loads(run("census.py", files, "--json")[1])
         self.assertEqual((counts["types in python"], counts["names of two types"]), (2, 1))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         torch as torch,  # known to type checkers, not in __all__: see _OF_OTHERS
     )
     from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
-    from penstock._array import Array
+    from penstock._arrays.array import Array
+    from penstock._arrays.dtype import DType
     from penstock._core import path_names
-    from penstock._dtype import DType
     from penstock._error import Error
     from penstock._include import (
         get_cmake_dir,
@@ -99,10 +99,10 @@ __all__ = [
 # answer a Ctrl-C before the rest is loaded.
 _HOMES = {
     "_api": ("Buffer", "Context", "File", "Outcome", "Plan", "Transfer"),
-    "_array": ("Array",),
+    "_arrays.array": ("Array",),
     "_version": ("__version__",),
     "_core": ("path_names",),
-    "_dtype": ("DType",),
+    "_arrays.dtype": ("DType",),
     "_error": ("Error",),
     "_include": ("get_cmake_dir", "get_fortran_source", "get_include", "get_library_dir", "get_pkgconfig_dir"),
     "_open": ("create", "load", "open", "save"),

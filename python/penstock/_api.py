@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any
 from penstock import _core, _profiles
 from penstock._core import Buffer
 from penstock._error import Error
-from penstock._file_name import file_name
-from penstock._open_files import with_room
+from penstock._files.file_name import file_name
+from penstock._files.open_files import with_room
 from penstock._options import (
     ContextOptions as ContextOptions,
     ReadOptions as ReadOptions,

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from penstock import _api
 from penstock._api import Context, FileName, Outcome
-from penstock._array import Array
+from penstock._arrays.array import Array
 from penstock._error import Error
-from penstock._file_name import file_name
+from penstock._files.file_name import file_name
 from penstock._shared import shared_context
 
 if TYPE_CHECKING:
     import numpy as np
     from typing_extensions import Unpack
 
-    from penstock._dtype import DType
+    from penstock._arrays.dtype import DType
     from penstock._options import FileOptions, NewFileOptions, ReadOptions, TransferOptions
     from penstock.formats.datafile import DataFile
     from penstock.formats.model import Container, Format

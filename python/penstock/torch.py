@@ -21,8 +21,8 @@ except ModuleNotFoundError as absent:
         raise
     raise ModuleNotFoundError("penstock.torch needs PyTorch: pip install torch", name="torch") from None
 
-from penstock._array import Array
-from penstock._dtype import DType
+from penstock._arrays.array import Array
+from penstock._arrays.dtype import DType
 from penstock._open import create, open as open_file
 from penstock._shared import shared_context
 

@@ -34,9 +34,9 @@ except ModuleNotFoundError as absent:
 
 from penstock import _core
 from penstock._api import Context, Transfer
-from penstock._descriptor import read_at
 from penstock._error import Error
-from penstock._open_files import Full, Lease, OpenFiles
+from penstock._files.descriptor import read_at
+from penstock._files.open_files import Full, Lease, OpenFiles
 from penstock._shared import shared_context
 
 _SMALL_BYTES = 1 << 20  # of host memory: below, a plain read is faster than handing the work to threads

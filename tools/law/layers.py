@@ -53,17 +53,17 @@ BESIDE = {"include": set(), "src": set(), "bindings": set(), "apps": set(), "exa
 LAYERS_OF_PYTHON = {
     "core": [
         "penstock._core", "penstock._error", "penstock._extras", "penstock._text", "penstock._version",
-        "penstock._selection", "penstock._file_name", "penstock._dtype", "penstock._descriptor",
+        "penstock._arrays", "penstock._arrays.selection", "penstock._arrays.dtype",
+        "penstock._files", "penstock._files.file_name", "penstock._files.descriptor",
     ],
     "api": [
-        "penstock._api", "penstock._array", "penstock._as_number", "penstock._digest", "penstock._evidence",
-        "penstock._include", "penstock._open_files", "penstock._options", "penstock._profiles", "penstock._publish",
-        "penstock._shared", "penstock._sizes", "penstock._told", "penstock._windows",
+        "penstock._api", "penstock._arrays.*", "penstock._evidence", "penstock._files.*", "penstock._include",
+        "penstock._options", "penstock._profiles", "penstock._shared", "penstock._sizes", "penstock._told",
     ],
     "formats": ["penstock.formats", "penstock.formats.*"],
     "open": [
-        "penstock._open", "penstock._row_numbers", "penstock._stored_array", "penstock._xarray_*", "penstock.gpu",
-        "penstock.torch", "penstock.xarray", "penstock.zarr_store",
+        "penstock._open", "penstock.gpu", "penstock.gpu.*", "penstock.torch", "penstock.xarray", "penstock.xarray.*",
+        "penstock.zarr_store",
     ],
     "hmatrix": ["penstock.hmatrix", "penstock.hmatrix.*"],
     "face": ["penstock"],

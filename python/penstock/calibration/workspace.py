@@ -17,8 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock import Context, Error, _core, _windows as windows
+from penstock import Context, Error, _core
 from penstock._api import File, Progress
+from penstock._files import windows
 from penstock.calibration.media import Media
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock import Context, Error, profile_folders
-from penstock._publish import check_target, publish
+from penstock._files.publish import check_target, publish
 from penstock._text import bytes_text, rate_text
 from penstock.cli import options, show
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Error, parse_bytes, path_names
-from penstock._publish import check_target
+from penstock._files.publish import check_target
 from penstock._sizes import MOST_BYTES
 
 MAX_WORKERS = 512

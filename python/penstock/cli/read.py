@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock import Context, Error, File, _evidence as evidence, _windows as windows
-from penstock._digest import DeviceDigest
+from penstock import Context, Error, File, _evidence as evidence
+from penstock._files import windows
+from penstock._files.digest import DeviceDigest
 from penstock.cli import options, show
 
 

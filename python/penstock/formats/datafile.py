@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from penstock._api import Context, Outcome
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock._told import Evidence
 from penstock.formats.dataset import Dataset
 from penstock.formats.group import Group

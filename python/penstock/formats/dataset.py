@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from penstock._array import Array, product
-from penstock._as_number import Unread
-from penstock._dtype import DType
-from penstock._selection import select
+from penstock._arrays.array import Array, product
+from penstock._arrays.as_number import Unread
+from penstock._arrays.dtype import DType
+from penstock._arrays.selection import select
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
 from penstock.formats.reading.request import Request, request, user_shape

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from penstock._api import ReadOptions
-    from penstock._array import Array
+    from penstock._arrays.array import Array
     from penstock.formats.pending import Pending
 
 _SHOWN = 20  # datasets that repr lists

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from penstock._array import Array
+from penstock._arrays.array import Array
 
 
 def as_like(array: Array, like: Any) -> Any:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from penstock._array import Array
+from penstock._arrays.array import Array
 from penstock._error import Error
 from penstock.formats.reading.request import Request, request
 from penstock.formats.state import FileState

@@ -18,13 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock._arrays.selection import Box, Shape
 from penstock._error import Error
-from penstock._selection import Box, Shape
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from penstock._dtype import DType
+    from penstock._arrays.dtype import DType
 
 
 class Extent(NamedTuple):

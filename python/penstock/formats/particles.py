@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock.formats.model import NewDataset
 

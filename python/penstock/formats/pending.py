@@ -20,7 +20,7 @@ from typing import Generic, Protocol, TypeVar
 from penstock import _core
 from penstock._api import Outcome, Progress
 from penstock._error import Error
-from penstock._open_files import Full
+from penstock._files.open_files import Full
 from penstock._told import Evidence
 
 INLINE_BYTES = 1 << 20  # that whoever waits may make himself: about 10 ms, and a thread takes 0.1 ms to begin

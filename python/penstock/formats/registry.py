@@ -16,9 +16,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from penstock._descriptor import read_at
 from penstock._error import Error
 from penstock._extras import install
+from penstock._files.descriptor import read_at
 from penstock.formats.faults import FOREIGN_BYTES, MATLAB5
 from penstock.formats.model import Format, ReadAt
 from penstock.formats.simple.single import reading

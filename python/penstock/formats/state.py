@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from penstock._api import Context, Outcome
-from penstock._selection import Selection
+from penstock._arrays.selection import Selection
 from penstock._told import Evidence
 from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown

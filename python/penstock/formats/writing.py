@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from penstock import _core
-from penstock._array import c_strides
-from penstock._selection import Selection
+from penstock._arrays.array import c_strides
+from penstock._arrays.selection import Selection
 from penstock.formats.model import ChunkTable, DatasetInfo
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._error import Error
-from penstock._file_name import file_name
+from penstock._files.file_name import file_name
 from penstock._shared import shared_context
 from penstock._sizes import parse_bytes
 from penstock.hmatrix._matrix import HMatrix, OpenOptions

@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock import _core
 from penstock._error import Error
-from penstock._file_name import file_name
+from penstock._files.file_name import file_name
 from penstock.hmatrix._numbers import reals, whole_numbers
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from penstock._error import Error
 from penstock._extras import absent
-from penstock._file_name import file_name
-from penstock._publish import check_target, publish
+from penstock._files.file_name import file_name
+from penstock._files.publish import check_target, publish
 from penstock.hmatrix._colours import Scale, prefix
 from penstock.hmatrix._lit import OPERATION, View, draw
 from penstock.hmatrix._numbers import reals

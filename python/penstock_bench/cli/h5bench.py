@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock._publish import check_target
+from penstock._files.publish import check_target
 from penstock._text import one_line
 from penstock.cli import options, show
 
@@ -91,7 +91,7 @@ def _fields(result: Result) -> dict[str, Any]:
 
 def _save_named(done: list[Result]) -> None:
     """The CSV_FILE of the configuration; benchmarks that name the same one share it."""
-    from penstock._publish import publish
+    from penstock._files.publish import publish
 
     named: dict[Path, list[Result]] = defaultdict(list)
     for one in done:
@@ -102,7 +102,7 @@ def _save_named(done: list[Result]) -> None:
 
 
 def _save(path: Path, done: list[Result], machine: dict[str, Any]) -> None:
-    from penstock._publish import publish
+    from penstock._files.publish import publish
     from penstock_bench.runs import tables
 
     if path.suffix == ".csv":

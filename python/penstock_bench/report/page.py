@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import __version__
-from penstock._publish import publish
+from penstock._files.publish import publish
 from penstock_bench.engine import style
 from penstock_bench.engine.intervals import Estimate
 from penstock_bench.engine.numbers import padded_figures, size_label

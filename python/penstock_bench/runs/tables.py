@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import Error
-from penstock._publish import publish
+from penstock._files.publish import publish
 from penstock.calibration.machine import machine_id
 
 Row = dict[str, Any]

@@ -16,8 +16,8 @@ import pytest
 from many_files import EDGE, PROGRAMS, make
 
 import penstock as ps
-from penstock import _open_files
-from penstock._open_files import Full, Lease, OpenFiles
+from penstock._files import open_files
+from penstock._files.open_files import Full, Lease, OpenFiles
 
 LIMITS = {"ten_thousand_files": ["64"]} | dict.fromkeys(["by_zarr", "compressed_and_plain"], ["64"])
 
@@ -56,7 +56,7 @@ def test_what_nothing_needs_is_closed(tmp_path: Path) -> None:
     before = descriptors()
     with ps.open(tmp_path / "x.zarr", device="host") as file:
         np.testing.assert_array_equal(np.asarray(file["x"][...]), values)
-        wait_for_descriptors(before + 2 * _open_files.KEPT_OPEN + 16)  # files that are kept, and rings of workers
+        wait_for_descriptors(before + 2 * open_files.KEPT_OPEN + 16)  # files that are kept, and rings of workers
     wait_for_descriptors(before + 16)
 
 
@@ -89,7 +89,7 @@ class Crowded:
             names.append(str(folder / f"other{number}"))
         self.files = OpenFiles(ps.Context("host")._raw)
         limit = descriptors() + 28
-        monkeypatch.setattr(_open_files, "_limit", lambda: limit)
+        monkeypatch.setattr(open_files, "_limit", lambda: limit)
         while isinstance(lease := self.files.lease(names), Lease):
             with lease:
                 names = names[len(lease.files) :]

@@ -108,9 +108,9 @@ sys.exit(cli.main())
 MOMENTS = {  # where the signal comes: a function, which of its calls, and whether before or after it
     "the command listens": ("penstock.cli:_open_streams", 1, True),
     "the file is made": ("penstock._api:Context.create", 1, False),
-    "the first window begins": ("penstock._windows:_start", 1, True),
-    "two windows move": ("penstock._windows:_finish", 1, True),
-    "the third window moves": ("penstock._windows:_start", 3, False),
+    "the first window begins": ("penstock._files.windows:_start", 1, True),
+    "two windows move": ("penstock._files.windows:_finish", 1, True),
+    "the third window moves": ("penstock._files.windows:_start", 3, False),
 }
 
 
@@ -142,12 +142,13 @@ LOSING = {
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_that_is_lost_where_it_is_raised(tmp_path: Path, sent: signal.Signals, code: int, place: str) -> None:
     script = (
-        "import os, signal, sys, penstock; from penstock import _windows, cli; run = _windows.run\n"
+        "import os, signal, sys, penstock; from penstock import cli; from penstock._files import windows\n"
+        "run = windows.run\n"
         "class Thing: pass\n"
         "class Finder:\n    def find_spec(self, *_): send()\n"
         f"def send(): os.kill(os.getpid(), {int(sent)}); sum(range(100))\n"
         f"def lost(job):\n    exec({LOSING[place]!r}, globals())\n    return run(job)\n"
-        "_windows.run = lost; sys.exit(cli.main())"
+        "windows.run = lost; sys.exit(cli.main())"
     )
     command = [PENSTOCK[0], "-c", script, "write", "big.bin", "--bytes", "1GiB"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)

@@ -52,11 +52,11 @@ def test_the_nouns_that_steps_name_are_there() -> None:
 READER = """
 import numpy as np
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.faults import foreign
 from penstock.formats.model import DatasetInfo
 from penstock.formats.simple.single import ContiguousFile, identity_of, reading
-from penstock._descriptor import read_at
+from penstock._files.descriptor import read_at
 
 
 def open_tiny(name):

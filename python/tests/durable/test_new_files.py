@@ -18,7 +18,7 @@ import pytest
 from faulty_fs import faulty_fs
 
 import penstock
-from penstock._publish import publish
+from penstock._files.publish import publish
 from penstock.formats.new_file import NewFile
 from penstock.formats.new_folder import NewFolder
 

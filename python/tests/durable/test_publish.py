@@ -14,14 +14,14 @@ from command import Ran, assert_one_line_error, without_signals
 from mounts import Mounted, root_only
 
 from penstock import Context, Error, cli
-from penstock._publish import check_target, publish
+from penstock._files.publish import check_target, publish
 
 Penstock = Callable[..., Ran]
 CALIBRATE = ("calibrate", "--device", "host", "--seconds", "1", "--file-bytes", "16MiB", "--out")
 KILLED = """
 import os, sys
 from pathlib import Path
-import penstock._publish as p
+import penstock._files.publish as p
 p._write_all = lambda *_: os.kill(os.getpid(), 9)
 p.publish(Path(sys.argv[1]), b"half", "write", "")
 """
@@ -72,7 +72,7 @@ def test_a_profile_that_cannot_be_written_in_the_end_is_printed(
         raise OSError(28, "No space left on device")
 
     without_signals(monkeypatch)
-    monkeypatch.setattr("penstock._publish._write_all", full)
+    monkeypatch.setattr("penstock._files.publish._write_all", full)
     out = tmp_path / "p.csv"
     code = cli.main([*CALIBRATE, str(out), str(tmp_path), *(["--json"] if json else [])])
     monkeypatch.undo()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock import _descriptor
+from penstock._files import descriptor
 from penstock.formats.simple import single
 
 ARRAY = np.arange(50_000, dtype="<f4").reshape(100, 500)
@@ -113,15 +113,15 @@ def test_a_format_reads_and_writes_its_metadata_by_short_counts(
 
 def test_a_read_is_shorter_only_where_the_file_ends(plain: Path, short_counts: None) -> None:
     with plain.open("rb") as file:
-        assert _descriptor.read_at(file.fileno(), 1000, 5) == plain.read_bytes()[5:1005]
-        assert len(_descriptor.read_at(file.fileno(), 1000, (3 << 20) - 250)) == 250
-        assert _descriptor.read_at(file.fileno(), 1000, 3 << 20) == b""
+        assert descriptor.read_at(file.fileno(), 1000, 5) == plain.read_bytes()[5:1005]
+        assert len(descriptor.read_at(file.fileno(), 1000, (3 << 20) - 250)) == 250
+        assert descriptor.read_at(file.fileno(), 1000, 3 << 20) == b""
 
 
 def test_a_write_that_stops_is_an_error(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "pwrite", lambda *_: 0)
     with plain.open("r+b") as file, pytest.raises(OSError, match="wrote nothing of 10 bytes"):
-        _descriptor.write_at(file.fileno(), b"0123456789", 0)
+        descriptor.write_at(file.fileno(), b"0123456789", 0)
 
 
 def test_a_file_cut_before_its_first_element_after_it_was_described(

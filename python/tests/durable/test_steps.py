@@ -16,7 +16,7 @@ from faulty_fs import Step, faulty_fs
 from writers_rig import COLUMNS, WRITERS
 
 import penstock as ps
-from penstock._publish import publish
+from penstock._files.publish import publish
 from penstock.formats.netcdf3 import write as netcdf3_write
 from penstock.formats.netcdf3.header import read_header
 from penstock.formats.netcdf3.write import NetCDF3Writer

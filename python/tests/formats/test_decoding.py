@@ -14,8 +14,8 @@ import pytest
 from stream_decoder import HostStreams
 
 import penstock
-from penstock._dtype import DType
-from penstock._selection import select
+from penstock._arrays.dtype import DType
+from penstock._arrays.selection import select
 from penstock._shared import shared_context
 from penstock.formats.model import ZLIB, ChunkTable, DatasetInfo, Recipe
 from penstock.formats.reading import decoding, nvcomp_library, plan as plans, unpacking

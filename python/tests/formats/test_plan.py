@@ -10,10 +10,10 @@ import formats_rig as rig
 import numpy as np
 import pytest
 
-from penstock._array import c_strides
-from penstock._dtype import DType
+from penstock._arrays.array import c_strides
+from penstock._arrays.dtype import DType
+from penstock._arrays.selection import select
 from penstock._error import Error
-from penstock._selection import select
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
 from penstock.formats.reading import pieces, plan
 from penstock.formats.reading.pieces import Wanted

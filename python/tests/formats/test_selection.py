@@ -10,7 +10,7 @@ from format_kit import few
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
-from penstock._selection import Selection, select
+from penstock._arrays.selection import Selection, select
 
 
 @few

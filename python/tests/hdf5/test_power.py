@@ -17,7 +17,7 @@ from hdf5_kit import numbered, put  # noqa: E402
 from hdf5_steps import INT, check_content, grow, make, make_with_h5py  # noqa: E402
 
 from penstock import Error  # noqa: E402
-from penstock._dtype import DType  # noqa: E402
+from penstock._arrays.dtype import DType  # noqa: E402
 from penstock.formats.hdf5.changing import making as hdf5_making  # noqa: E402
 from penstock.formats.hdf5.changing.apply import apply, check_applicable  # noqa: E402
 from penstock.formats.hdf5.changing.journal import has_note, note_of, read_note, write_note  # noqa: E402

@@ -280,7 +280,7 @@ def test_what_cannot_be_read_says_why(path: Path) -> None:
 
 
 def test_small_floats_of_hdf5_are_known(path: Path) -> None:
-    from penstock._dtype import DType
+    from penstock._arrays.dtype import DType
     from penstock.formats.hdf5.types import stored_type
 
     with h5py.File(path, "w") as file:

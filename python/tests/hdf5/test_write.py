@@ -17,7 +17,7 @@ from hdf5_kit import debian_tool, equal, fetch, numbered, put, run_tool, whole  
 
 import penstock  # noqa: E402
 from penstock import Error  # noqa: E402
-from penstock._dtype import DType  # noqa: E402
+from penstock._arrays.dtype import DType  # noqa: E402
 from penstock.formats.hdf5 import metadata as hdf5_metadata  # noqa: E402
 from penstock.formats.hdf5.changing.overlay import Overlay  # noqa: E402
 from penstock.formats.hdf5.open import names_of  # noqa: E402

@@ -11,7 +11,7 @@ import pytest
 from container_reading import whole
 from damage import Judge, at_random, cuts, extremes, some
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.model import NewDataset
 from penstock.formats.netcdf3.header import read_header
 from penstock.formats.netcdf3.reader import NetCDF3

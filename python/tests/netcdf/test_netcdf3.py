@@ -14,7 +14,7 @@ import pytest
 from container_reading import read, whole, write
 
 import penstock
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.model import Box, NewDataset
 from penstock.formats.netcdf3.encode import encode
 from penstock.formats.netcdf3.header import read_header

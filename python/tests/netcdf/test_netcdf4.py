@@ -16,7 +16,7 @@ from hdf5_steps import Steps  # noqa: E402
 
 import penstock  # noqa: E402
 from penstock import Error  # noqa: E402
-from penstock._dtype import DType  # noqa: E402
+from penstock._arrays.dtype import DType  # noqa: E402
 from penstock.formats.model import Box, NewDataset  # noqa: E402
 from penstock.formats.netcdf4.reader import NetCDF4  # noqa: E402
 from penstock.formats.netcdf4.write import NetCDF4Writer  # noqa: E402

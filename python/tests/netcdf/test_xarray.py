@@ -15,9 +15,9 @@ from penstock import _core
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("netCDF4")
 
-from penstock._xarray_array import as_slice, read_outer  # noqa: E402 - needs xarray
-from penstock._xarray_decode import decoding_of  # noqa: E402
 from penstock.xarray import PenstockBackendEntrypoint  # noqa: E402
+from penstock.xarray.decode import decoding_of  # noqa: E402
+from penstock.xarray.lazy import as_slice, read_outer  # noqa: E402 - needs xarray
 
 
 def climate() -> Any:

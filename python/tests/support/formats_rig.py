@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock._shared import shared_context
 from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hdf5_kit import numbered, put
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.hdf5.changing import apply as hdf5_apply, making as hdf5_making
 from penstock.formats.hdf5.changing.order import Change
 from penstock.formats.hdf5.write import Hdf5Writer

@@ -15,7 +15,7 @@ import pytest
 from container_reading import read, whole, write
 
 import penstock
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.model import Box, ChunkTable, NewDataset
 from penstock.formats.new_file import WriterLock
 from penstock.formats.zarr.document import write_document

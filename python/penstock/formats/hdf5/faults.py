@@ -13,8 +13,8 @@ import re
 
 import h5py
 
-from penstock._descriptor import close_read, read_at
 from penstock._error import Error
+from penstock._files.descriptor import close_read, read_at
 from penstock.formats.faults import cut_short, damaged, foreign, no_memory, unsupported
 
 _CAUSE = re.compile(r"\((.*)\)$", re.DOTALL)

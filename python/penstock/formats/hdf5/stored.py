@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.hdf5.filters import filters_of, recipe_of
 from penstock.formats.hdf5.runs import Runs
 from penstock.formats.hdf5.types import UnreadableType, dtype_of, raw

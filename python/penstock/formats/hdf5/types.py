@@ -13,7 +13,7 @@ from dataclasses import replace
 import h5py
 from h5py import h5t
 
-from penstock._dtype import DType, Field
+from penstock._arrays.dtype import DType, Field
 
 COMPLEX_CLASS = getattr(h5t, "COMPLEX", None)  # HDF5 2.0
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from h5py import h5d, h5f, h5g, h5o, h5p, h5s
 
-from penstock._descriptor import write_at
 from penstock._error import Error
+from penstock._files.descriptor import write_at
 from penstock.formats.faults import refused, unsupported
 from penstock.formats.hdf5.attributes import write_attribute
 from penstock.formats.hdf5.changing.append import InPlace

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from penstock._descriptor import close_read, read_at
 from penstock._error import Error
+from penstock._files.descriptor import close_read, read_at
 from penstock.formats.faults import FOREIGN_BYTES, damaged, foreign, unsupported
 
 LARGEST_HEADER_BYTES = 256 << 20

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock.formats.faults import cut_short, damaged, unknown
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo

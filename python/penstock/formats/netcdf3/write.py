@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock._descriptor import flush, write_at
 from penstock._error import Error
+from penstock._files.descriptor import flush, write_at
 from penstock.formats.faults import refused, told, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
 from penstock.formats.netcdf3.encode import encode, encode_records

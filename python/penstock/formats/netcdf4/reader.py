@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from h5py import h5a, h5d, h5f, h5o
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import explained, has, name_bytes
 from penstock.formats.hdf5.reader import Hdf5

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5g, h5p
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock._version import __version__
 from penstock.formats.faults import refused
 from penstock.formats.hdf5.attributes import write_attribute

@@ -23,7 +23,7 @@ import numpy as np
 from penstock import _core
 from penstock._api import Outcome, leave
 from penstock._error import Error
-from penstock._open_files import Full, Lease, Use
+from penstock._files.open_files import Full, Lease, Use
 from penstock.formats import pending
 from penstock.formats.pending import HostWork, Steps
 from penstock.formats.reading.aside import Aside

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from penstock import _core
 from penstock._api import Context
-from penstock._open_files import OpenFiles
+from penstock._files.open_files import OpenFiles
 from penstock.formats.model import HostDecoder
 from penstock.formats.reading import nvcomp, plan
 from penstock.formats.reading.decoding import DeviceDecoder

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock._arrays.selection import Selection
 from penstock._error import Error
-from penstock._selection import Selection
 from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
 
 GAP_BYTES = 4096  # of unwanted bytes that are read rather than skipped: a page comes from storage as a whole

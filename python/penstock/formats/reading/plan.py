@@ -32,9 +32,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from penstock._array import c_strides
+from penstock._arrays.array import c_strides
+from penstock._arrays.selection import Selection
 from penstock._error import Error
-from penstock._selection import Selection
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Extent
 from penstock.formats.reading import pieces
 from penstock.formats.reading.decoding import ON_HOST, Choice

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from penstock import _core
-from penstock._array import Array, c_strides
+from penstock._arrays.array import Array, c_strides
+from penstock._arrays.selection import Selection, select
 from penstock._error import Error
-from penstock._selection import Selection, select
 from penstock.formats.faults import no_memory
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent
 from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose

@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 from penstock import _core
-from penstock._array import Array, c_strides, product
-from penstock._dtype import DType
+from penstock._arrays.array import Array, c_strides, product
+from penstock._arrays.dtype import DType
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 

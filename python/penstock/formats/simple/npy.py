@@ -12,8 +12,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from penstock._descriptor import read_at
-from penstock._dtype import DType, not_taken
+from penstock._arrays.dtype import DType, not_taken
+from penstock._files.descriptor import read_at
 from penstock.formats.faults import cut_short, damaged, foreign, refused, unsupported
 from penstock.formats.model import DatasetInfo, NewDataset
 from penstock.formats.simple.single import ContiguousFile, bytes_of, identity_of, reading

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock.formats.faults import refused
 from penstock.formats.model import DatasetInfo, NewDataset

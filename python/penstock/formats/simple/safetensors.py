@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock._descriptor import read_at
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
+from penstock._files.descriptor import read_at
 from penstock.formats.faults import FOREIGN_BYTES, cut_short, damaged, foreign, refused
 from penstock.formats.model import DatasetInfo, NewDataset
 from penstock.formats.simple.single import ContiguousFile, bytes_of, identity_of, reading

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock._descriptor import close_read, read_at
 from penstock._error import Error
+from penstock._files.descriptor import close_read, read_at
 from penstock.formats.faults import unknown
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
 

@@ -11,8 +11,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock._descriptor import write_at
 from penstock._error import Error
+from penstock._files.descriptor import write_at
 from penstock.formats.faults import refused, unknown
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, NewDataset, Shape, Writer
 from penstock.formats.new_file import NewFile, reserve

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock._descriptor import close_read, read_at, write_at
 from penstock._error import Error
+from penstock._files.descriptor import close_read, read_at, write_at
 from penstock.formats.model import Box, Shape
 from penstock.formats.new_file import reserve
 from penstock.formats.zarr.array import ArrayMeta

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.model import ZLIB, Recipe, Shape
 from penstock.formats.zarr.codecs import Pipeline, parse_pipeline
 from penstock.formats.zarr.json import LARGEST, Unsupported, integers, member, named, short, texts

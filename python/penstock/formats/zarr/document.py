@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock.formats.model import NewDataset, Shape
 from penstock.formats.new_file import sync_file

@@ -11,7 +11,7 @@ import os
 import stat
 from typing import Any
 
-from penstock._descriptor import close_read, read_at
+from penstock._files.descriptor import close_read, read_at
 
 LARGEST_DOCUMENT_BYTES = 64 << 20
 MOST_RANK = 32

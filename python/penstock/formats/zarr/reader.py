@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock._descriptor import close_read, read_at
 from penstock._error import Error
+from penstock._files.descriptor import close_read, read_at
 from penstock.formats.faults import damaged, unknown, unsupported
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Shape
 from penstock.formats.reading.aside import Threads

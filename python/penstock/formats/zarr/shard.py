@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock._descriptor import close_read, read_at
+from penstock._files.descriptor import close_read, read_at
 from penstock.formats.crc32c import crc32c
 from penstock.formats.zarr.codecs import Sharding
 from penstock.formats.zarr.decode import NOT_STORED, parse_index

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.zarr.json import Unsupported, named, short
 
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

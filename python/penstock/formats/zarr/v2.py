@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.formats.zarr.array import ArrayMeta, ChunkKeys, check_sizes
 from penstock.formats.zarr.codecs import Packer, Pipeline
 from penstock.formats.zarr.json import Unsupported, integers, member, short

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import penstock
 from penstock import Array
-from penstock._dtype import DType
+from penstock._arrays.dtype import DType
 from penstock.calibration.poison import POISON, poison, poison_staging
 from penstock.calibration.workspace import FILE_SEED
 from penstock.cli.show import Step

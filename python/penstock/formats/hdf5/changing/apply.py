@@ -12,7 +12,7 @@ import mmap
 import os
 from collections.abc import Sequence
 
-from penstock._descriptor import read_at, write_at
+from penstock._files.descriptor import read_at, write_at
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5.changing.order import Change
 from penstock.formats.hdf5.changing.overlay import PAGE_BYTES

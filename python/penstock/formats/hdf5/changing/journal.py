@@ -22,7 +22,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock._descriptor import read_at, write_at
+from penstock._files.descriptor import read_at, write_at
 from penstock.formats.hdf5.changing.apply import apply, undo
 from penstock.formats.hdf5.changing.order import Change, Fresh
 from penstock.formats.hdf5.changing.overlay import PAGE_BYTES

@@ -13,8 +13,8 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from penstock._descriptor import flush, write_at
 from penstock._error import Error
+from penstock._files.descriptor import flush, write_at
 from penstock.formats.faults import kUnharmed, told
 from penstock.formats.hdf5.changing.apply import apply, undo
 from penstock.formats.hdf5.changing.journal import Note, has_note, read_note, settle

@@ -11,7 +11,7 @@ import errno
 import os
 from typing import Protocol
 
-from penstock._descriptor import read_at
+from penstock._files.descriptor import read_at
 
 PAGE_BYTES = 4096
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from penstock._descriptor import write_at
+from penstock._files.descriptor import write_at
 from penstock.formats.faults import unsupported
 from penstock.formats.hdf5.changing.session import Session
 from penstock.formats.hdf5.index import ChunkIndex, number_of

@@ -14,8 +14,8 @@ from contextlib import suppress
 import numpy as np
 from h5py import h5d, h5f, h5fd, h5p
 
-from penstock._descriptor import read_at
 from penstock._error import Error
+from penstock._files.descriptor import read_at
 from penstock.formats.faults import cut_short, damaged, kUnharmed, refused, told
 from penstock.formats.hdf5.changing.journal import Note, without_note, write_note
 from penstock.formats.hdf5.changing.order import Superblock, read_superblock

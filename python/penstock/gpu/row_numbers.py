@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock import _core
-from penstock._array import Shape
+from penstock._arrays.array import Shape
 from penstock._error import Error
 from penstock.formats.reading.target import Target, target_of
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock import _core
-from penstock._as_number import AsNumber
+from penstock._arrays.as_number import AsNumber
+from penstock._arrays.dtype import DType
 from penstock._core import Buffer
-from penstock._dtype import DType
 
 if TYPE_CHECKING:
     import numpy
@@ -190,7 +190,7 @@ class Array(AsNumber):
         """A view by integers, slices and '...'; or, of compound elements, field(name)."""
         if isinstance(index, str):
             return self.field(index)
-        from penstock._selection import select
+        from penstock._arrays.selection import select
 
         chosen = select(self.shape, index)
         pairs = list(zip(chosen.first, self.strides, strict=True))

@@ -10,10 +10,11 @@ import typer
 
 from penstock import Error, path_names
 from penstock._text import bytes_text, one_line
-from penstock.cli import hmatrix_options as given, options, show
+from penstock.cli import options, show
+from penstock.cli.hmatrix import given
 
 if TYPE_CHECKING:
-    from penstock.cli.hmatrix_work import Work
+    from penstock.cli.hmatrix.work import Work
     from penstock.hmatrix import View
 
 METHOD, TOL = "fgmres", 1e-5
@@ -55,7 +56,7 @@ def build(
     Example: penstock hmatrix build --shape sphere --triangles 1280 --store sphere.hmat
     """
     asked = locals()
-    from penstock.cli.hmatrix_work import Work, run
+    from penstock.cli.hmatrix.work import Work, run
 
     command = "hmatrix build"
     surface = _surface(command, asked)
@@ -122,7 +123,7 @@ def solve(
     Example: penstock hmatrix solve --shape sphere --triangles 1280 --out charge.vtk --picture charge.png
     """
     asked = locals()
-    from penstock.cli.hmatrix_work import run
+    from penstock.cli.hmatrix.work import run
 
     work = _solve_work("hmatrix solve", asked)
     fields, failure = run(work)
@@ -144,7 +145,7 @@ def info(
     Example: penstock hmatrix info sphere.hmat --verify
     """
     from penstock import hmatrix
-    from penstock.cli.hmatrix_show import bar, info_lines
+    from penstock.cli.hmatrix.lines import bar, info_lines
 
     place = options.place("hmatrix info", "FILE", file)
     found = hmatrix.info(place)
@@ -164,7 +165,7 @@ def info(
 
 def _solve_work(command: str, asked: dict[str, Any]) -> Work:
     """All of `penstock hmatrix solve`, refused where it makes no sense; `asked`: its options by name."""
-    from penstock.cli.hmatrix_work import Work
+    from penstock.cli.hmatrix.work import Work
 
     written = {f"--{name}": asked[name] for name in ("store", "checkpoint", "out", "picture")}
     places = given.check_files(command, written, {"MESH": asked["mesh"], "--matrix": asked["matrix"]})
@@ -282,10 +283,10 @@ def _width(command: str, text: str) -> int:
 
 def _print(fields: dict[str, Any], machine_readable: Work | None, solved: bool) -> None:
     """As lines, or with the work as an object that also says by what command, which revision and where it was made."""
-    from penstock.cli import hmatrix_show as lines
+    from penstock.cli.hmatrix import lines
 
     if machine_readable is not None:
-        from penstock.cli.hmatrix_work import made_by
+        from penstock.cli.hmatrix.work import made_by
 
         show.json_object(fields | made_by(machine_readable))
         return

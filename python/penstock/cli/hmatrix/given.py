@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock._publish import check_target
+from penstock._files.publish import check_target
 from penstock.cli import options
 
 if TYPE_CHECKING:

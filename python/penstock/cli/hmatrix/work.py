@@ -18,8 +18,8 @@ from penstock import Error, hmatrix
 from penstock._shared import shared_context
 from penstock.calibration.machine import fingerprint
 from penstock.calibration.workspace import Scratch
-from penstock.cli.hmatrix_options import KERNEL, Surface
-from penstock.cli.hmatrix_show import VACUUM, assembling, bar, solving
+from penstock.cli.hmatrix.given import KERNEL, Surface
+from penstock.cli.hmatrix.lines import VACUUM, assembling, bar, solving
 from penstock.hmatrix._close import all_but_coincident
 from penstock.hmatrix._memory import cache_for_a_tier
 

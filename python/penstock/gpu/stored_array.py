@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock import _core
-from penstock._array import Array, Shape, product
-from penstock._as_number import Unread
-from penstock._dtype import DType
+from penstock._arrays.array import Array, Shape, product
+from penstock._arrays.as_number import Unread
+from penstock._arrays.dtype import DType
 from penstock._error import Error
-from penstock._row_numbers import OutOfRange, RowCount, RowNumbers, bytes_of, row_numbers
 from penstock.formats.reading.target import Target, stream_handle, target_of
+from penstock.gpu.row_numbers import OutOfRange, RowCount, RowNumbers, bytes_of, row_numbers
 
 if TYPE_CHECKING:
     from penstock._api import Context

@@ -25,11 +25,11 @@ except ModuleNotFoundError as absent:
     raise ModuleNotFoundError("penstock.xarray needs xarray: pip install xarray", name="xarray") from None
 
 from penstock._error import Error
-from penstock._xarray_array import LazyArray, SharedFile, unchanged
-from penstock._xarray_decode import decoding_of
 from penstock.formats.dataset import Dataset
 from penstock.formats.loading import UnreadableWarning
 from penstock.formats.registry import FORMATS, loaded
+from penstock.xarray.decode import decoding_of
+from penstock.xarray.lazy import LazyArray, SharedFile, unchanged
 
 # Attributes by which HDF5 and netCDF-4 keep dimensions; they are not the user's.
 _INTERNAL = {

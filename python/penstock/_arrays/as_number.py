@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from penstock._dtype import DType
+    from penstock._arrays.dtype import DType
 
 _ADVICE = "to_numpy() gives a copy for NumPy, cupy.asarray(array) and torch.from_dlpack(array) share it"
 

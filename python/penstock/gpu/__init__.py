@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from penstock import _core
 from penstock._api import Context, File, FileName
 from penstock._error import Error
-from penstock._file_name import file_name
-from penstock._row_numbers import OutOfRange
+from penstock._files.file_name import file_name
 from penstock._shared import shared_context
 from penstock._sizes import byte_count
-from penstock._stored_array import Place, SharedCache, StoredArray
+from penstock.gpu.row_numbers import OutOfRange
+from penstock.gpu.stored_array import Place, SharedCache, StoredArray
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
