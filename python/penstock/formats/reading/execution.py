@@ -109,7 +109,7 @@ class Execution:
 
     def _move(self) -> Steps:
         for fill in self._plan.fills:
-            memory = self._job.targets[fill.target].memory  # type: ignore[index]  - those of a plan have one
+            memory = self._job.targets[fill.target].memory
             _core.fill_boxes(self._mover.raw, memory, fill.table, fill.item)
             self._counts.filled_bytes += int(fill.table[0, 1 : 1 + (fill.table.shape[1] - 1) // 2].prod()) * len(
                 fill.item

@@ -49,12 +49,13 @@ PAGED_BYTES = 32 << 10  # ranges this long begin in scratch where they begin in 
 # That one batch decodes to, at most: a GPU takes long for a chunk, and hardly longer for a thousand of them.
 DECODED_BYTES = 1 << 30
 BATCH_CHUNKS = 1 << 16
+SCRATCH = -1  # in place of the number of a target
 
 
 class Fill(NamedTuple):
     """Elements that no file gives: of memory what is not stored, of scratch what is written behind the elements."""
 
-    target: int | None  # None: scratch
+    target: int  # or SCRATCH
     item: bytes  # in the order of this machine
     table: np.ndarray  # int64 [n, 1 + 2 ndim], as _core.fill_boxes takes it
 
@@ -412,7 +413,7 @@ def _padding(one: Pieces, scratch: np.ndarray) -> Fill:
     item = len(one.padding)
     table = np.empty((len(scratch), 3), np.int64)
     table[:, 0], table[:, 1], table[:, 2] = scratch, one.span_bytes // item, item
-    return Fill(None, one.padding, table)
+    return Fill(SCRATCH, one.padding, table)
 
 
 def _straight(direct: list[Pieces]) -> np.ndarray:
@@ -421,6 +422,7 @@ def _straight(direct: list[Pieces]) -> np.ndarray:
         return np.empty((0, 6), np.int64)
     columns = []
     for one in direct:
+        assert one.sizes is not None
         same = np.ones(len(one.file), np.int64)
         columns.append([one.file, one.offset, one.memory, one.sizes, one.target * same, one.swap_bytes * same])
     rows = np.concatenate([np.column_stack(each) for each in columns])

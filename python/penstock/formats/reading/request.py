@@ -175,8 +175,8 @@ def _array(one: Request, buffer: _core.Buffer, place: int) -> Array:
 
 def wanted_at(one: Request, target: Target, number: int) -> Wanted:
     """With the strides of the target for all dimensions as stored; those that an index dropped get 0."""
-    strides = iter(target.strides)
-    spread = [0 if gone else next(strides) for gone in one.selection.dropped]
+    left = iter(target.strides)
+    spread = [0 if gone else next(left) for gone in one.selection.dropped]
     strides = tuple(spread if one.info.order == "C" else spread[::-1])
     return Wanted(one.info, one.stored, number, target.base, strides)
 
