@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "os/file/move_all.hpp"
 
 namespace penstock::python {
 namespace {
@@ -65,16 +66,15 @@ struct HostLoop {
 
 // Moves [offset, offset + bytes) completely; returns an errno, 0 when all moved.
 int move_chunk(const HostLoop& loop, int fd, char* memory, std::uint64_t offset) {
-    const std::uint64_t end = std::min(offset + loop.chunk_bytes, loop.bytes);
-    while (offset < end) {
-        const ssize_t moved = loop.writes ? ::pwrite(fd, memory, end - offset, static_cast<off_t>(offset))
-                                          : ::pread(fd, memory, end - offset, static_cast<off_t>(offset));
-        if (moved < 0 && errno == EINTR) continue;
-        if (moved < 0) return errno;
-        if (moved == 0) return EIO;  // the file is shorter than the caller said
-        offset += static_cast<std::uint64_t>(moved);
-    }
-    return 0;
+    const std::uint64_t bytes = std::min(loop.chunk_bytes, loop.bytes - offset);
+    const os::FileMoved moved =
+        os::move_all(os::real_system(), {.direction = loop.writes ? Direction::write : Direction::read,
+                                         .fd = fd,
+                                         .memory = reinterpret_cast<std::byte*>(memory),
+                                         .bytes = bytes,
+                                         .offset_bytes = offset});
+    if (moved.error_number != 0) return moved.error_number;
+    return moved.bytes == bytes ? 0 : EIO;  // the file is shorter than the caller said
 }
 
 double run_host_loop(const HostLoop& loop) {
@@ -139,17 +139,20 @@ double pread_memcpy(const Context& context, nb::handle path, nb::handle memory, 
     if (view.kind == MemoryKind::device && !context.device().info().emulated) {
         throw Error(ErrorCode::unsupported, "measure pread and memcpy", "the CPU cannot address GPU memory", "");
     }
+    if (chunk_bytes == 0) {
+        throw Error(ErrorCode::invalid_argument, "measure pread and memcpy", "chunk_bytes must be positive", "");
+    }
     const GilReleased release;
     const Descriptor file(name, O_RDONLY);
     const AlignedMemory staging(chunk_bytes);
     const auto start = Clock::now();
-    for (std::uint64_t offset = 0; offset < view.bytes;) {
-        const std::uint64_t wanted = std::min(chunk_bytes, view.bytes - offset);
-        const ssize_t got = ::pread(file.fd, staging.data, wanted, static_cast<off_t>(offset));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) throw Error(errno_info("read", name, got < 0 ? errno : EIO));
-        std::memcpy(static_cast<char*>(view.data) + offset, staging.data, static_cast<std::size_t>(got));
-        offset += static_cast<std::uint64_t>(got);
+    HostLoop loop;
+    loop.chunk_bytes = chunk_bytes;
+    loop.bytes = view.bytes;
+    for (std::uint64_t offset = 0; offset < loop.bytes; offset += chunk_bytes) {
+        const int code = move_chunk(loop, file.fd, staging.data, offset);
+        if (code != 0) throw Error(errno_info("read", name, code));
+        std::memcpy(static_cast<char*>(view.data) + offset, staging.data, std::min(chunk_bytes, view.bytes - offset));
     }
     return seconds_since(start);
 }

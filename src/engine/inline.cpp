@@ -1,57 +1,30 @@
 // See inline.hpp.
 #include "engine/inline.hpp"
 
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/current_error.hpp"
-#include "engine/workers/session.hpp"
+#include "engine/pieces.hpp"
 
 namespace penstock::engine {
 namespace {
 
-constexpr int kRetriesMax = 200;
+Piece whole_piece(const RequestRange& range, const PlanPiece& planned) {
+    Piece piece;
+    piece.file = range.file;
+    piece.memory = range.memory + planned.offset_bytes;
+    piece.position = range.position + planned.offset_bytes;
+    piece.offset_bytes = piece.operation_offset = range.offset_bytes + planned.offset_bytes;
+    piece.bytes = piece.operation_bytes = planned.bytes;
+    return piece;
+}
 
 }  // namespace
 
 struct InlineLanes::Lane {
     std::unique_ptr<Stream> stream;
     std::byte* slot = nullptr;
-};
-
-struct InlineLanes::Span {
-    const FileHandle* file;
-    std::uint64_t offset_bytes;
-    std::uint64_t bytes;
-    PathKind path;
-
-    Span from(std::uint64_t moved) const { return {file, offset_bytes + moved, bytes - moved, path}; }
-    int fd() const { return path == PathKind::direct ? file->direct_fd : file->buffered_fd; }
-    // A read that bypasses the cache ends inside a block only at the end of the file.
-    bool cut_by_end(std::uint64_t moved) const {
-        return path == PathKind::direct && moved < bytes && moved % file->offset_alignment != 0;
-    }
-    ErrorInfo error(Direction direction, int error_number) const {
-        Piece piece;
-        piece.file = file;
-        piece.operation_offset = offset_bytes;
-        piece.operation_bytes = bytes;
-        Completion failed;
-        failed.status = code_from_errno(error_number);
-        failed.system_code = error_number;
-        return operation_error(piece, direction, failed, path);
-    }
-};
-
-// Fewer bytes than asked for: the file ended (read) or the transfer stopped.
-struct InlineLanes::Moved {
-    std::uint64_t bytes = 0;        // by the lanes' path
-    std::uint64_t other_bytes = 0;  // after it was refused: through the page cache
-    int refusal = 0;                // of O_DIRECT at transfer time: the errno
-
-    std::uint64_t all() const { return bytes + other_bytes; }
 };
 
 InlineLanes::InlineLanes(Device& device, os::System& system, LaneOptions options)
@@ -117,69 +90,38 @@ void InlineLanes::give_back(std::unique_ptr<Lane> lane) {
     returned_.notify_one();
 }
 
-InlineLanes::Moved InlineLanes::storage(TransferState& transfer, std::byte* memory, const Span& span) {
-    const Direction direction = transfer.request().direction;
-    const bool read = direction == Direction::read;
-    Moved moved;
-    for (int retries = 0; moved.bytes < span.bytes;) {
-        const Span rest = span.from(moved.bytes);
-        transfer.count_operation(span.path);
-        std::byte* part = memory + moved.bytes;
-        const ssize_t count = read ? system_.pread(rest.fd(), part, rest.bytes, rest.offset_bytes)
-                                   : system_.pwrite(rest.fd(), part, rest.bytes, rest.offset_bytes);
-        const int number = count == 0 ? EIO : errno;
-        if (count > 0) moved.bytes += static_cast<std::uint64_t>(count);
-        if ((count == 0 && read) || (count > 0 && span.cut_by_end(moved.bytes))) {
-            transfer.reached_end();
-            break;
-        }
-        if (count > 0) continue;
-        if ((number == EINTR || number == EAGAIN) && ++retries < kRetriesMax) continue;
-        if (span.path == PathKind::direct && (number == EINVAL || number == EOPNOTSUPP)) {
-            moved.refusal = number;
-        } else {
-            transfer.stop(rest.error(direction, number));
-        }
-        break;
+void InlineLanes::move_storage(TransferState& transfer, Piece& piece) {
+    const PathKind path = options_.path;
+    const int number = move_rest(system_, transfer, piece, path);
+    if (number == 0) return;
+    const bool refused = path == PathKind::direct && refuses_bypass(number);
+    if (refused && !transfer.request().strict) {
+        transfer.add_fallback(path, PathKind::buffered, fall_back(system_, transfer, piece),
+                              refused_at_transfer(number));
+        return;
     }
-    return moved;
+    ErrorInfo error = operation_error(piece, transfer.request().direction, number, path);
+    transfer.stop(refused ? bypass_refused(std::move(error)) : std::move(error));
 }
 
-InlineLanes::Moved InlineLanes::move_span(TransferState& transfer, std::byte* memory, const Span& span) {
-    Moved moved = storage(transfer, memory, span);
-    if (moved.refusal == 0) return moved;
-    Span rest = span.from(moved.bytes);
-    if (transfer.request().strict) {
-        transfer.stop(bypass_refused(rest.error(transfer.request().direction, moved.refusal)));
-        return moved;
-    }
-    rest.path = PathKind::buffered;
-    moved.other_bytes = storage(transfer, memory + moved.bytes, rest).bytes;
-    transfer.add_fallback(span.path, rest.path, moved.other_bytes, refused_at_transfer(moved.refusal));
-    return moved;
-}
-
-void InlineLanes::move_piece(Lane& lane, TransferState& transfer, const PlanPiece& piece) {
-    const RequestRange& range = transfer.request().ranges[piece.range];
+void InlineLanes::move_piece(Lane& lane, TransferState& transfer, const PlanPiece& planned) {
     const bool read = transfer.request().direction == Direction::read;
     const bool staged = !transfer.request().host_memory;
-    std::byte* memory = range.memory + piece.offset_bytes;
-    const Span span{range.file, range.offset_bytes + piece.offset_bytes, piece.bytes, options_.path};
+    Piece piece = whole_piece(transfer.request().ranges[planned.range], planned);
+    piece.operation_memory = staged ? lane.slot : piece.memory;
     const auto copy = [&](CopyDirection direction, std::uint64_t bytes) {
         const bool up = direction == CopyDirection::to_device;
-        lane.stream->copy(direction, up ? memory : lane.slot, up ? lane.slot : memory, bytes);
+        lane.stream->copy(direction, up ? piece.memory : lane.slot, up ? lane.slot : piece.memory, bytes);
         lane.stream->synchronize();
     };
-    if (staged && !read) copy(CopyDirection::to_host, span.bytes);
-    const Moved moved = move_span(transfer, staged ? lane.slot : memory, span);
-    if (staged && read && moved.all() != 0) copy(CopyDirection::to_device, moved.all());
+    if (staged && !read) copy(CopyDirection::to_host, piece.bytes);
+    move_storage(transfer, piece);
+    if (staged && read && piece.moved_bytes != 0) copy(CopyDirection::to_device, piece.moved_bytes);
     if (staged) {
-        transfer.count_staged(options_.path, read ? moved.bytes : span.bytes);
-        transfer.count_staged(PathKind::buffered, moved.other_bytes);
+        transfer.count_staged(options_.path, read ? piece.moved_bytes - piece.fallen_back_bytes : piece.bytes);
+        transfer.count_staged(PathKind::buffered, piece.fallen_back_bytes);
     }
-    if (moved.bytes != 0) transfer.arrived(options_.path, moved.bytes);
-    if (moved.other_bytes != 0) transfer.arrived(PathKind::buffered, moved.other_bytes);
-    if (moved.all() < piece.bytes) transfer.short_at(range.position + piece.offset_bytes + moved.all());
+    account(transfer, options_.path, {&piece, 1});
 }
 
 void InlineLanes::run(TransferState& transfer) {

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/pieces.hpp"
 #include "engine/transfer_state.hpp"
 #include "os/memory/arena.hpp"
 #include "os/system.hpp"
@@ -40,14 +41,11 @@ class InlineLanes {
 
   private:
     struct Lane;
-    struct Span;
-    struct Moved;
     std::unique_ptr<Lane> borrow();
     std::byte* next_slot();
     void give_back(std::unique_ptr<Lane> lane);
-    void move_piece(Lane& lane, TransferState& transfer, const PlanPiece& piece);
-    Moved move_span(TransferState& transfer, std::byte* memory, const Span& span);
-    Moved storage(TransferState& transfer, std::byte* memory, const Span& span);
+    void move_piece(Lane& lane, TransferState& transfer, const PlanPiece& planned);
+    void move_storage(TransferState& transfer, Piece& piece);
 
     Device& device_;
     os::System& system_;

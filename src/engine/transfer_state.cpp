@@ -61,8 +61,8 @@ void TransferState::cancel() {
     stop(std::move(info));
 }
 
-void TransferState::count_operation(PathKind path) noexcept {
-    shares_[static_cast<std::size_t>(path)].operations.fetch_add(1, std::memory_order_relaxed);
+void TransferState::count_operations(PathKind path, std::uint64_t count) noexcept {
+    shares_[static_cast<std::size_t>(path)].operations.fetch_add(count, std::memory_order_relaxed);
 }
 
 void TransferState::count_staged(PathKind path, std::uint64_t bytes) noexcept {

@@ -35,7 +35,7 @@ class TransferState {
     bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
     void check_deadline();                      // stops with timed_out when it has passed
     void stop(ErrorInfo why);                   // first reason wins
-    void count_operation(PathKind path) noexcept;
+    void count_operations(PathKind path, std::uint64_t count) noexcept;
     void count_staged(PathKind path, std::uint64_t bytes) noexcept;
     void count_lent_pinned(PathKind path) noexcept;
     void arrived(PathKind path, std::uint64_t bytes);  // also progress

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "os/file/move_all.hpp"
 #include "os/refusal.hpp"
 
 namespace penstock::load {
@@ -40,39 +41,22 @@ Plain::Plain(Device& device, const File& file, const Options& options) : options
     if (options.staging != nullptr) stream_ = device.make_stream();
 }
 
-std::uint64_t Plain::read(const Range& range, std::byte* into, ErrorInfo& error) {
-    std::uint64_t moved = 0;
-    while (moved < range.bytes) {
-        const auto got =
-            os::real_system().pread(fd_.get(), into + moved, range.bytes - moved, range.offset_bytes + moved);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) error = failed("read", range, errno);
-        if (got <= 0) break;
-        moved += static_cast<std::uint64_t>(got);
-    }
-    return moved;
-}
-
-std::uint64_t Plain::write(const Range& range, const std::byte* from, ErrorInfo& error) {
-    std::uint64_t moved = 0;
-    while (moved < range.bytes) {
-        const auto put =
-            os::real_system().pwrite(fd_.get(), from + moved, range.bytes - moved, range.offset_bytes + moved);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) {
-            error = failed("write", range, put < 0 ? errno : EIO);
-            break;
-        }
-        moved += static_cast<std::uint64_t>(put);
-    }
-    return moved;
+std::uint64_t Plain::move_all(Direction direction, const Range& range, std::byte* host, ErrorInfo& error) const {
+    const os::FileMoved moved = os::move_all(
+        os::real_system(), {.direction = direction,
+                            .fd = fd_.get(),
+                            .memory = host,
+                            .bytes = range.bytes,
+                            .offset_bytes = range.offset_bytes});
+    if (moved.error_number != 0) error = failed(to_string(direction), range, moved.error_number);
+    return moved.bytes;
 }
 
 Outcome Plain::move(Direction direction, const Range& range) {
     Outcome outcome;
     auto* host = options_.staging != nullptr ? options_.staging : static_cast<std::byte*>(range.memory);
     if (direction == Direction::read) {
-        outcome.bytes = read(range, host, outcome.error);
+        outcome.bytes = move_all(direction, range, host, outcome.error);
         if (stream_ && outcome.bytes > 0) {
             stream_->copy(CopyDirection::to_device, range.memory, host, outcome.bytes);
             stream_->synchronize();
@@ -82,7 +66,7 @@ Outcome Plain::move(Direction direction, const Range& range) {
             stream_->copy(CopyDirection::to_host, host, range.memory, range.bytes);
             stream_->synchronize();
         }
-        outcome.bytes = write(range, host, outcome.error);
+        outcome.bytes = move_all(direction, range, host, outcome.error);
     }
     PathShare share;
     share.path = options_.direct ? PathKind::direct : PathKind::buffered;

@@ -39,8 +39,7 @@ class Plain {
     Outcome move(Direction direction, const Range& range);
 
   private:
-    std::uint64_t read(const Range& range, std::byte* into, ErrorInfo& error);
-    std::uint64_t write(const Range& range, const std::byte* from, ErrorInfo& error);
+    std::uint64_t move_all(Direction direction, const Range& range, std::byte* host, ErrorInfo& error) const;
 
     Options options_;
     os::UniqueFd fd_;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/pieces.hpp"
 #include "engine/request.hpp"
 #include "penstock/plan.hpp"
 

@@ -147,17 +147,20 @@ void Session::start_storage(std::uint32_t index) {
     slot.phase = Phase::storage;
     slot.copied_from_lent = false;
     slot.stopped_since = {};
-    for (std::uint32_t i = 0; i < slot.chunk.pieces.size(); ++i) push_operation(index, i);
+    for (std::uint32_t i = 0; i < slot.chunk.pieces.size(); ++i) {
+        Piece& piece = slot.chunk.pieces[i];
+        piece.operation_memory = operation_memory(index, piece);
+        push_operation(index, i);
+    }
 }
 
 void Session::push_operation(std::uint32_t index, std::uint32_t piece_index) {
     const Piece& piece = slots_[index].chunk.pieces[piece_index];
-    std::byte* memory = operation_memory(index, piece);
     Operation operation;
     operation.direction = shape_.direction;
     operation.file = piece.file;
     operation.offset_bytes = piece.operation_offset + piece.moved_bytes;
-    operation.memory = memory == nullptr ? nullptr : memory + piece.moved_bytes;
+    operation.memory = piece.operation_memory == nullptr ? nullptr : piece.operation_memory + piece.moved_bytes;
     operation.bytes = std::min(piece.operation_bytes - piece.moved_bytes, capabilities_.max_bytes);
     operation.tag = make_tag(index, piece_index);
     operation.staging = shape_.staged || team_ != nullptr;
@@ -168,7 +171,7 @@ bool Session::flush() {
     if (backlog_.empty()) return false;
     const std::size_t taken = station_.path().submit(backlog_);
     for (std::size_t i = 0; i < taken; ++i) {
-        transfer_of(slots_[backlog_[i].tag >> 32]).count_operation(shape_.path);
+        transfer_of(slots_[backlog_[i].tag >> 32]).count_operations(shape_.path, 1);
     }
     backlog_.erase(backlog_.begin(), backlog_.begin() + static_cast<std::ptrdiff_t>(taken));
     storage_in_flight_ += taken;
@@ -272,7 +275,7 @@ void Session::land_given_up(Slot& slot) {
 }
 
 void Session::copies_to_device(std::uint32_t index) {
-    gather_copies(slots_[index].chunk.pieces, station_.slot(index), copy_pieces_);
+    gather_copies(slots_[index].chunk.pieces, copy_pieces_);
     start_copy(index);
 }
 

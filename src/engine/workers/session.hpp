@@ -62,7 +62,6 @@ class Session {
     void complete(const Completion& completion);
     void complete_piece(std::uint32_t index, Piece& piece);
     void retry_or_fail(std::uint32_t index, std::uint32_t piece_index, const Completion& completion);
-    void fall_back(Piece& piece, std::byte* memory, TransferState& transfer, int error_number);
     bool copy_lent(Slot& slot, Piece& piece, const Completion& completion);  // false: the device refused
     void check_lent(const Slot& slot, Piece& piece);
     void storage_done(std::uint32_t index);
@@ -103,11 +102,5 @@ class Session {
     Clock::time_point last_movement_;
     Clock::time_point last_look_;  // of give_up_stopped()
 };
-
-// An ErrorInfo for a failed operation on a piece, with advice for the common causes.
-ErrorInfo operation_error(const Piece& piece, Direction direction, const Completion& completion, PathKind path);
-// O_DIRECT refused at transfer time: of a strict transfer the error, of others why they fell back.
-ErrorInfo bypass_refused(ErrorInfo operation);
-std::string refused_at_transfer(int error_number);
 
 }  // namespace penstock::engine

@@ -11,37 +11,6 @@ constexpr auto kPatience = std::chrono::milliseconds(100);
 constexpr auto kLook = std::chrono::milliseconds(5);
 }
 
-void gather_copies(std::span<const Piece> pieces, const std::byte* slot, std::vector<CopyPiece>& copies) {
-    copies.clear();
-    const void* allocation = nullptr;
-    for (const Piece& piece : pieces) {
-        const std::uint64_t bytes = piece.arrived_bytes();
-        if (bytes == 0) continue;
-        const std::byte* source = slot + piece.slot_offset + piece.lead_bytes();
-        CopyPiece* last = copies.empty() || allocation != piece.allocation ? nullptr : &copies.back();
-        allocation = piece.allocation;
-        if (last != nullptr && static_cast<std::byte*>(last->destination) + last->bytes == piece.memory &&
-            static_cast<const std::byte*>(last->source) + last->bytes == source) {
-            last->bytes += bytes;
-        } else {
-            copies.push_back({piece.memory, source, bytes});
-        }
-    }
-}
-
-void account(TransferState& transfer, PathKind path, const std::vector<Piece>& pieces) {
-    std::uint64_t arrived = 0;
-    std::uint64_t fallen_back = 0;
-    for (const Piece& piece : pieces) {
-        const std::uint64_t bytes = piece.arrived_bytes();
-        arrived += bytes - piece.fallen_back_bytes;
-        fallen_back += piece.fallen_back_bytes;
-        if (bytes < piece.bytes) transfer.short_at(piece.position + bytes);
-    }
-    if (arrived != 0) transfer.arrived(path, arrived);
-    if (fallen_back != 0) transfer.arrived(PathKind::buffered, fallen_back);
-}
-
 Team::Team(StationPool& pool, std::unique_ptr<Station> station, Job& job)
     : pool_(pool),
       station_(std::move(station)),
@@ -250,7 +219,7 @@ void Team::queue_copies(std::uint32_t index) {
     const std::span<Piece> pieces = std::span(slot.pieces).subspan(slot.queued);
     std::sort(pieces.begin(), pieces.end(),
               [](const Piece& a, const Piece& b) { return a.slot_offset < b.slot_offset; });
-    gather_copies(pieces, station_->slot(index), copy_pieces_);
+    gather_copies(pieces, copy_pieces_);
     std::uint64_t bytes = 0;
     for (const CopyPiece& piece : copy_pieces_) bytes += piece.bytes;
     job_.transfer().count_staged(job_.shape().path, bytes);

@@ -98,9 +98,4 @@ class Team {
     bool sound_ = true;                   // the device has not failed
 };
 
-// The pieces of a chunk as copies to the device, neighbours merged; `slot` is where the chunk's memory starts.
-void gather_copies(std::span<const Piece> pieces, const std::byte* slot, std::vector<CopyPiece>& copies);
-// Accounts for a chunk whose bytes are where they should be (or did not come).
-void account(TransferState& transfer, PathKind path, const std::vector<Piece>& pieces);
-
 }  // namespace penstock::engine

@@ -378,14 +378,14 @@ TEST(Copies, join_neighbours_within_one_allocation_only) {
     std::vector<Piece> pieces(2);
     for (std::size_t i = 0; i < 2; ++i) {
         pieces[i].memory = memory.data() + 128 * i;
-        pieces[i].slot_offset = 128 * i;
+        pieces[i].operation_memory = slot.data() + 128 * i;
         pieces[i].bytes = pieces[i].operation_bytes = pieces[i].moved_bytes = 128;
     }
     std::vector<CopyPiece> copies;
-    gather_copies(pieces, slot.data(), copies);
+    gather_copies(pieces, copies);
     EXPECT_EQ(copies.size(), 1u);
     pieces[1].allocation = memory.data() + 128;
-    gather_copies(pieces, slot.data(), copies);
+    gather_copies(pieces, copies);
     EXPECT_EQ(copies.size(), 2u);
 }
 

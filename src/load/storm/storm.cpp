@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "load/storm/storm_launch.hpp"
+#include "os/file/move_all.hpp"
 #include "os/refusal.hpp"
 
 namespace penstock::load {
@@ -104,12 +105,11 @@ void Storm::open(const std::string& name) {
 void Storm::fill_window(const std::string& name) {
     bytes_ = std::min(bytes_, setup_.window_bytes);
     window_ = shared_.allocate(bytes_);
-    for (std::uint64_t done = 0; done < bytes_;) {
-        const ssize_t count = ::pread(fd_.get(), window_.data + done, bytes_ - done, static_cast<off_t>(done));
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) os::refuse("read", name, count < 0 ? errno : ENODATA);
-        done += static_cast<std::uint64_t>(count);
-    }
+    const os::FileMoved moved = os::move_all(
+        os::real_system(),
+        {.fd = fd_.get(), .memory = reinterpret_cast<std::byte*>(window_.data), .bytes = bytes_, .offset_bytes = 0});
+    if (moved.bytes == bytes_) return;
+    os::refuse("read", name, moved.error_number != 0 ? moved.error_number : ENODATA);
 }
 
 StormWork Storm::work_for(const StormOptions& options, std::uint64_t warps) {

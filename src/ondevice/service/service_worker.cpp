@@ -10,6 +10,7 @@
 #include <csignal>
 #include <utility>
 
+#include "os/file/move_all.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::ondevice {
@@ -20,7 +21,6 @@ constexpr std::chrono::microseconds kReapWait{20};
 constexpr std::chrono::microseconds kLongestNap{2000};
 constexpr int kIdleShare = 64;  // a nap lasts the time without work divided by this
 const std::uint64_t kSystemPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-constexpr int kRetriesMax = 200;
 
 // Blocks the signal of a write past the process's limit of file sizes: the write fails with EFBIG, and the process
 // lives.
@@ -237,22 +237,17 @@ bool ServiceWorker::reap(bool wait) {
 }
 
 ServiceWorker::Answer ServiceWorker::by_descriptor(const ServedFile& file, const Request& request, std::byte* memory) {
-    const int fd = file.handle().buffered_fd;
-    std::uint64_t moved = 0;
-    for (int retries = 0; moved < request.bytes;) {
-        const std::uint64_t left = request.bytes - moved, offset = request.offset_bytes + moved;
-        const ssize_t count = request.operation == ondevice::Operation::read
-                                  ? system_.pread(fd, memory + moved, left, offset)
-                                  : system_.pwrite(fd, memory + moved, left, offset);
-        if (count > 0) {
-            moved += static_cast<std::uint64_t>(count);
-        } else if (count == 0) {
-            return {request.operation == ondevice::Operation::read ? Status::truncated : Status::io_error, 0};
-        } else if ((errno != EINTR && errno != EAGAIN) || ++retries == kRetriesMax) {
-            return {errno == EBADF || errno == EROFS ? Status::read_only : Status::io_error, errno};
-        }
-    }
-    return {};
+    const bool read = request.operation == ondevice::Operation::read;
+    const os::FileMoved moved = os::move_all(
+        system_, {.direction = read ? Direction::read : Direction::write,
+                  .fd = file.handle().buffered_fd,
+                  .memory = memory,
+                  .bytes = request.bytes,
+                  .offset_bytes = request.offset_bytes});
+    const int number = moved.error_number;
+    if (moved.bytes == request.bytes) return {};
+    if (number == 0) return {Status::truncated, 0};
+    return {number == EBADF || number == EROFS ? Status::read_only : Status::io_error, number};
 }
 
 // Syncs all files of the array, even after one that fails. Ensures: what was completed before the request is durable.
@@ -275,10 +270,11 @@ void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
 
 // Syncs a file. Once a sync failed, it fails for ever: bytes may be lost, and no later sync brings them back.
 ServiceWorker::Answer ServiceWorker::sync(ServedFile& file) {
-    for (int retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
-        if (errno == EINTR && ++retries != kRetriesMax) continue;
-        if (errno == EINTR) return {Status::io_error, EINTR};
-        file.lose(errno);
+    for (std::uint32_t retries = 0; system_.fdatasync(file.handle().buffered_fd) != 0;) {
+        const int number = errno;
+        if (number == EINTR && os::try_again(number, retries)) continue;
+        if (number == EINTR) return {Status::io_error, EINTR};
+        file.lose(number);
         break;
     }
     return file.lost() == 0 ? Answer{} : Answer{Status::io_error, file.lost()};

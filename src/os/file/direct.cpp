@@ -15,6 +15,7 @@
 
 #include "os/file/extents.hpp"
 #include "os/file/file_facts.hpp"
+#include "os/file/move_all.hpp"
 #include "penstock/types.hpp"
 
 namespace penstock::os {
@@ -55,9 +56,10 @@ void assume_page_size(const char* why, DirectFacts& facts) {
 // Returns whether a read of `length` bytes into `memory` works. On false, errno says why not.
 bool reads(System& system, int fd, void* memory, std::size_t length) {
     ssize_t count = -1;
+    std::uint32_t retries = 0;
     do {
         count = system.pread(fd, memory, length, 0);
-    } while (count < 0 && errno == EINTR);
+    } while (count < 0 && try_again(errno, retries));
     return count >= 0;
 }
 
