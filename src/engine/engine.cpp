@@ -7,14 +7,15 @@
 
 #include "base/current_error.hpp"
 #include "base/path_traits.hpp"
+#include "engine/slots/own_slots.hpp"
 #include "engine/workers/session.hpp"
+#include "engine/workers/team.hpp"
 #include "os/memory/numa.hpp"
 
 namespace penstock::engine {
 namespace {
 
-constexpr std::uint32_t kWorkersMax = 512;
-constexpr std::uint32_t kTeamStations = UINT32_MAX;  // worker number of stations that teams share
+constexpr std::uint32_t kEngineThreadsMax = 512;
 
 CutRules rules_for(const TransferState& transfer, const Step& step) {
     CutRules rules;
@@ -31,21 +32,12 @@ CutRules rules_for(const TransferState& transfer, const Step& step) {
     return rules;
 }
 
-// What a worker of a team needs for itself: a path, no slots.
-Shape member_shape(Shape shape) {
-    shape.staged = false;
-    shape.depth = 1;
-    shape.part_bytes = 0;
-    shape.chunk_bytes = kMiB;  // of no meaning without slots: the same for all, so that members are used again
-    return shape;
-}
-
 }  // namespace
 
 Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       // The inline lanes' slots are part of the budget.
-      pool_({options_.device, options_.numa_node, options_.make_path}, staging_budget(options_.budget_bytes)),
+      pool_(options_, staging_budget(options_.budget_bytes)),
       inline_(*options_.device, *options_.system),
       direct_(*options_.device, *options_.system,
               {PathKind::direct, kDirectSlotBytes, direct_lanes(options_.budget_bytes)}) {}
@@ -113,7 +105,7 @@ bool Engine::have_workers() {
 // Fewer than asked for are enough; none at all is an error.
 void Engine::ensure_workers(std::uint32_t count) {
     const std::lock_guard lock(workers_mutex_);
-    while (workers_.size() < std::min(count, kWorkersMax)) {
+    while (workers_.size() < std::min(count, kEngineThreadsMax)) {
         const auto index = static_cast<std::uint32_t>(workers_.size());
         try {
             workers_.emplace_back([this, index] { work(index); });
@@ -130,46 +122,51 @@ void Engine::work(std::uint32_t worker) {
     PathSet served;
     while (std::shared_ptr<Job> job = scheduler_.take(served)) {
         served.set(static_cast<std::size_t>(job->shape().path));
-        serve(std::move(job), worker);
+        serve(job, worker);
     }
     const std::lock_guard lock(workers_mutex_);
     ++ended_;
     worker_ended_.notify_all();
 }
 
-std::shared_ptr<Team> Engine::make_team(Job& job, const std::function<bool()>& give_up) {
-    std::unique_ptr<Station> station = pool_.lease(job.shape(), kTeamStations, give_up);
-    return station ? std::make_shared<Team>(pool_, std::move(station), job) : nullptr;
+// The worker that asks first makes the team; nullptr when it gives up waiting for the slots.
+std::shared_ptr<Team> Engine::join_team(const std::shared_ptr<Job>& job, const std::function<bool()>& give_up) {
+    return job->team([&]() -> std::shared_ptr<Team> {
+        std::unique_ptr<StagingSlots> slots = pool_.lease_slots(job->shape(), give_up);
+        return slots ? std::make_shared<Team>(scheduler_, pool_, std::move(slots), job) : nullptr;
+    });
 }
 
-void Engine::serve(std::shared_ptr<Job> job, std::uint32_t worker) {
-    std::unique_ptr<Station> station;
-    const std::shared_ptr<Job> first = job;
-    std::shared_ptr<Team> team;
-    const bool shared = job->shape().part_bytes != 0;
+void Engine::serve(const std::shared_ptr<Job>& job, std::uint32_t worker) {
+    std::unique_ptr<WorkerPath> path;
+    std::shared_ptr<SlotSource> slots;
     const auto give_up = [&] {
-        first->transfer().check_deadline();
-        return scheduler_.stopping() || first->exhausted();
+        job->transfer().check_deadline();
+        return scheduler_.stopping() || job->exhausted();
     };
     try {
         options_.device->enter_thread();
-        if (shared) team = job->team([&] { return make_team(*first, give_up); });
-        if (!shared) station = pool_.lease(job->shape(), worker, give_up);
-        if (team) station = pool_.lease(member_shape(job->shape()), worker, give_up);
-        if (!station) {
-            scheduler_.give_back(first);
-            return;
+        if (job->shape().part_bytes != 0) {
+            slots = join_team(job, give_up);
+            if (slots) path = pool_.lease_path(job->shape(), worker);
+        } else {
+            path = pool_.lease(job->shape(), worker, give_up);
+            if (path) slots = std::make_shared<OwnSlots>(scheduler_, *path->slots(), job);
         }
     } catch (...) {
-        first->transfer().stop(info_of_current_exception());
-        scheduler_.give_back(first);
-        return;
+        job->transfer().stop(info_of_current_exception());
     }
-    Session session(scheduler_, *station, *options_.system, std::move(team));
-    if (session.run(std::move(job))) {
-        pool_.give_back(std::move(station));
+    if (!path || !slots) {
+        if (path) pool_.give_back(std::move(path));
+        return scheduler_.give_back(job);
+    }
+    job->transfer().add_note(path->path().capabilities().notes);
+    const bool sound = Session(scheduler_, *path, *slots, *options_.system).run();
+    slots.reset();
+    if (sound) {
+        pool_.give_back(std::move(path));
     } else {
-        pool_.drop(std::move(station));
+        pool_.drop(std::move(path));
     }
 }
 

@@ -12,20 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "engine/engine_options.hpp"
 #include "engine/inline.hpp"
 #include "engine/jobs/scheduler.hpp"
-#include "engine/workers/station.hpp"
-#include "os/system.hpp"
+#include "engine/workers/pool.hpp"
 
 namespace penstock::engine {
-
-struct EngineOptions {
-    Device* device = nullptr;
-    os::System* system = nullptr;
-    std::uint64_t budget_bytes = 256 * kMiB;
-    int numa_node = -1;  // near which staging memory and workers go
-    std::function<std::unique_ptr<Path>(PathKind, PathOptions)> make_path;
-};
 
 class Engine {
   public:
@@ -62,12 +54,12 @@ class Engine {
     void ensure_workers(std::uint32_t count);
     bool have_workers();
     void work(std::uint32_t worker);
-    std::shared_ptr<Team> make_team(Job& job, const std::function<bool()>& give_up);
-    void serve(std::shared_ptr<Job> job, std::uint32_t worker);
+    std::shared_ptr<Team> join_team(const std::shared_ptr<Job>& job, const std::function<bool()>& give_up);
+    void serve(const std::shared_ptr<Job>& job, std::uint32_t worker);
     std::uint64_t lanes_bytes() const { return inline_.pinned_bytes() + direct_.pinned_bytes(); }
 
     EngineOptions options_;
-    StationPool pool_;
+    EnginePool pool_;
     InlineLanes inline_;
     InlineLanes direct_;
     Scheduler scheduler_;

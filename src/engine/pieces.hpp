@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 
 namespace penstock::engine {
 
+class Job;
 class TransferState;
 
 struct Piece {
@@ -41,14 +43,17 @@ struct Piece {
     }
 };
 
-// A chunk fills one slot.
+// Pieces of one job that fill a slot, or a part of one.
 struct Chunk {
-    std::vector<Piece> pieces;
-    std::uint64_t bytes = 0;  // wanted, of all pieces
-    void clear() noexcept {
-        pieces.clear();
-        bytes = 0;
-    }
+    std::vector<Piece> pieces{};
+    Job* job = nullptr;
+    std::uint32_t slot = 0;
+
+    // For the session that has it in storage.
+    std::uint32_t open_pieces = 0;              // whose operations have not ended
+    Clock::time_point stopped_since{};          // when its transfer was first seen to be stopped
+    bool given_up = false;                      // its slot waits for its operations, and nothing of them is used
+    std::vector<std::shared_ptr<void>> kept{};  // given up: files and memory that its operations use
 };
 
 // Moves what is still wanted of the piece by system calls, on the descriptor of `path` (direct or buffered), and counts

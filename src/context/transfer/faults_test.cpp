@@ -255,7 +255,7 @@ TEST_F(Faults, a_lost_completion_ends_at_the_deadline_and_the_worker_survives) {
     EXPECT_LT(Clock::now() - start, std::chrono::seconds(1));
     loses = false;
     options.deadline = Deadline::never();
-    const Outcome next = file.read(buffer.view(), 0, options);  // the one worker comes back from the hung station
+    const Outcome next = file.read(buffer.view(), 0, options);  // the only worker comes back from the path that hung
     EXPECT_TRUE(next.ok()) << next.error.message();
 }
 

@@ -21,7 +21,7 @@ std::uint64_t Cutter::position() const noexcept {
 }
 
 bool Cutter::next(Chunk& chunk) {
-    chunk.clear();
+    chunk.pieces.clear();
     std::uint64_t used = 0;
     while (!empty() && chunk.pieces.size() < rules_.pieces_max && take(chunk, used)) {
         if (!rules_.pack) break;
@@ -54,7 +54,6 @@ bool Cutter::take(Chunk& chunk, std::uint64_t& used) {
     piece.operation_offset = start;
     piece.operation_bytes = align_up(lead + take_bytes, rules_.alignment);
     piece.slot_offset = used;
-    chunk.bytes += take_bytes;
     used = align_up(used + piece.operation_bytes, std::max(rules_.alignment, kPackAlignment));
     chunk.pieces.push_back(piece);
 

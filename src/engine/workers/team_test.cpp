@@ -1,4 +1,4 @@
-// Teams, stations and sessions that meet: budgets held by nobody, one transfer's mistake, callbacks that throw.
+// Teams, slots and sessions that meet: budgets that no worker holds, one transfer's mistake, callbacks that throw.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -22,7 +22,7 @@ Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
 
 // One worker leaves a team for a job that starves; the team's slots must not keep that job from its own.
 TEST_F(EngineOverMemory, a_team_that_nobody_serves_gives_its_memory_to_the_next) {
-    make_slow_engine(60e6, 6 * kMiB);  // 4 MiB for stations
+    make_slow_engine(60e6, 6 * kMiB);  // 4 MiB for slots
     store_->put(1, random_bytes(16 * kMiB, 1));
     std::byte* memory = device_bytes(16 * kMiB);
     const Shape first{.chunk_bytes = 1 * kMiB, .part_bytes = 64 * kKiB, .workers = 1, .depth = 4};
@@ -73,7 +73,7 @@ TEST_F(EngineOverMemory, one_transfers_wild_pointer_does_not_fail_its_neighbour)
     EXPECT_EQ(fine->result().bytes, 4 * kMiB);
 }
 
-TEST_F(EngineOverMemory, a_station_that_cannot_be_made_leaves_no_memory_registered) {
+TEST_F(EngineOverMemory, a_path_that_cannot_be_made_leaves_no_memory_registered) {
     const void* arena = nullptr;
     EngineOptions options;
     options.device = device_.get();
@@ -177,7 +177,7 @@ TEST_F(EngineOverMemory, a_storm_of_transfers_leaves_nobody_waiting) {
             Shape shape{.chunk_bytes = (64ull << (random() % 5)) * kKiB};
             shape.workers = static_cast<std::uint32_t>(1 + random() % 4);
             shape.depth = static_cast<std::uint32_t>(1 + random() % 4);
-            while (Station::needed_bytes(shape) > 6 * kMiB) shape.chunk_bytes /= 2;
+            while (StagingSlots::needed_bytes(shape) > 6 * kMiB) shape.chunk_bytes /= 2;
             if (random() % 2 == 0) shape.part_bytes = (16ull << (random() % 3)) * kKiB;
             const std::uint64_t offset = random() % kMiB;
             const auto plain = transfer(Direction::read, {{&file_, offset, memories[seed], kMiB, 0}}, shape);

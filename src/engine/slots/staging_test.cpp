@@ -1,5 +1,5 @@
 // Staging memory: blocks never overlap, what is registered stays within the budget, and is used again.
-#include "engine/workers/staging.hpp"
+#include "engine/slots/staging.hpp"
 
 #include <gtest/gtest.h>
 
@@ -101,7 +101,7 @@ TEST_F(StagingMemory, spare_bytes_are_done_without_where_the_system_refuses_them
     EXPECT_EQ(staging.registered_bytes(), 12 * kMiB);
 }
 
-TEST_F(StagingMemory, small_stations_share_what_is_registered_at_once) {
+TEST_F(StagingMemory, small_blocks_share_what_is_registered_at_once) {
     Staging staging(*device_, -1, 256 * kMiB);
     EXPECT_EQ(staging.take(2 * kMiB).size(), 2 * kMiB);
     EXPECT_EQ(staging.registered_bytes(), 2 * kMiB);  // a first small request does not pay for later ones

@@ -1,5 +1,5 @@
 // See staging.hpp. Slabs are made without the mutex, and count while they are made; they are unmade with it.
-#include "engine/workers/staging.hpp"
+#include "engine/slots/staging.hpp"
 
 #include <algorithm>
 #include <cstring>

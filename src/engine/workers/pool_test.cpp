@@ -1,0 +1,247 @@
+// The pool of paths and slots: the budget holds, a worker uses its idle ones again for every shape that they have the
+// room for, and a worker that finds no room waits.
+#include "engine/workers/pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "engine/workers/worker_path.hpp"
+#include "path/memory_store.hpp"
+
+namespace penstock::engine {
+namespace {
+
+class Pool : public testing::Test {
+  protected:
+    std::shared_ptr<Device> device_ = make_host_device();
+    std::shared_ptr<path::MemoryStore> store_ = std::make_shared<path::MemoryStore>();
+    std::atomic<int> paths_made_{0};
+    EngineOptions options() {
+        EngineOptions options;
+        options.device = device_.get();
+        options.make_path = [this](PathKind kind, PathOptions path_options) {
+            ++paths_made_;
+            path_options.store = store_;
+            return make_path(kind == PathKind::memory ? kind : PathKind::null, path_options);
+        };
+        return options;
+    }
+    static Shape shape(std::uint64_t chunk_bytes, std::uint32_t depth) {
+        return {.path = PathKind::null, .chunk_bytes = chunk_bytes, .depth = depth};
+    }
+    static bool never() { return false; }
+    static bool at_once() { return true; }
+};
+
+TEST_F(Pool, a_returned_path_and_its_slots_serve_the_same_worker_again) {
+    EnginePool pool(options(), 64 * kMiB);
+    auto path = pool.lease(shape(1 * kMiB, 4), 0, never);
+    const StagingSlots& slots = *path->slots();
+    const std::byte* slot = slots.slot(0);
+    EXPECT_EQ(slots.slot(1) - slots.slot(0), static_cast<std::ptrdiff_t>(1 * kMiB));
+    pool.give_back(std::move(path));
+    EXPECT_EQ(pool.lease(shape(1 * kMiB, 4), 0, never)->slots()->slot(0), slot);
+    EXPECT_EQ(paths_made_, 1);
+}
+
+TEST_F(Pool, slots_serve_every_shape_that_they_have_the_room_for) {
+    EnginePool pool(options(), 64 * kMiB);
+    auto path = pool.lease(shape(256 * kKiB, 16), 0, never);
+    const std::span<std::byte> memory = path->memory();
+    pool.give_back(std::move(path));
+    for (const std::uint64_t chunk_bytes : {64 * kKiB, 128 * kKiB, 256 * kKiB}) {
+        for (const std::uint32_t depth : {1u, 8u, 16u}) {
+            for (const Direction direction : {Direction::read, Direction::write}) {
+                Shape other = shape(chunk_bytes, depth);
+                other.direction = direction;
+                other.staged = depth != 1;
+                path = pool.lease(other, 0, never);
+                const StagingSlots& slots = *path->slots();
+                EXPECT_EQ(slots.shape(), other);
+                const std::byte* end = slots.slot(depth - 1) + chunk_bytes;
+                EXPECT_TRUE(slots.slot(0) == memory.data() && end <= memory.data() + memory.size());
+                EXPECT_TRUE(slots.all_free() && slots.has_free());
+                pool.give_back(std::move(path));
+            }
+        }
+    }
+    EXPECT_EQ(paths_made_, 1);
+    pool.give_back(pool.lease(shape(256 * kKiB, 32), 0, never));  // more slots than there is memory for
+    EXPECT_EQ(paths_made_, 2);
+}
+
+TEST_F(Pool, a_small_shape_leaves_large_slots_to_others) {
+    EnginePool pool(options(), 128 * kMiB);
+    pool.give_back(pool.lease(shape(4 * kMiB, 16), 0, never));
+    const auto small = pool.lease(shape(64 * kKiB, 8), 0, never);
+    EXPECT_EQ(small->memory().size(), 2 * kMiB);
+    EXPECT_EQ(paths_made_, 2);
+}
+
+TEST_F(Pool, a_path_serves_no_more_operations_than_it_was_made_for) {
+    EnginePool pool(options(), 64 * kMiB);
+    for (const PathKind path : {PathKind::memory, PathKind::null}) {
+        paths_made_ = 0;
+        Shape large = shape(1 * kMiB, 4);
+        Shape small = shape(64 * kKiB, 8);  // its chunks hold many operations
+        large.path = small.path = path;
+        pool.give_back(pool.lease(large, 0, never));
+        pool.give_back(pool.lease(small, 0, never));
+        pool.give_back(pool.lease(large, 0, never));
+        EXPECT_EQ(paths_made_, path == PathKind::memory ? 2 : 1);  // null has no queue
+    }
+}
+
+TEST_F(Pool, what_holds_no_memory_is_not_dropped_to_make_room) {
+    EnginePool pool(options(), 8 * kMiB);
+    Shape straight = shape(1 * kMiB, 4);
+    straight.staged = false;
+    pool.give_back(pool.lease(straight, 0, never));
+    auto all = pool.lease(shape(2 * kMiB, 4), 1, never);
+    EXPECT_EQ(pool.lease(shape(2 * kMiB, 2), 0, at_once), nullptr);
+    pool.give_back(pool.lease(straight, 0, never));
+    EXPECT_EQ(paths_made_, 2);
+}
+
+TEST_F(Pool, another_worker_or_shape_gets_its_own) {
+    EnginePool pool(options(), 64 * kMiB);
+    pool.give_back(pool.lease(shape(1 * kMiB, 4), 0, never));
+    pool.give_back(pool.lease(shape(1 * kMiB, 4), 1, never));
+    pool.give_back(pool.lease(shape(2 * kMiB, 4), 1, never));
+    EXPECT_EQ(paths_made_, 3);
+    EXPECT_EQ(pool.held_bytes(), 16 * kMiB);
+}
+
+TEST_F(Pool, idle_slots_make_room_before_the_budget_breaks) {
+    EnginePool pool(options(), 8 * kMiB);
+    pool.give_back(pool.lease(shape(1 * kMiB, 4), 0, never));
+    pool.give_back(pool.lease(shape(2 * kMiB, 4), 0, never));
+    EXPECT_EQ(pool.peak_bytes(), 8 * kMiB);
+    EXPECT_EQ(pool.held_bytes(), 8 * kMiB);
+}
+
+TEST_F(Pool, the_least_recently_used_slots_make_room_first_whether_a_workers_or_a_teams) {
+    for (const bool teams_first : {false, true}) {
+        EnginePool pool(options(), 8 * kMiB);
+        const Shape half = shape(1 * kMiB, 4);
+        auto path = pool.lease(half, 0, never);
+        auto slots = pool.lease_slots(half, never);
+        const std::byte* const own = path->memory().data();
+        const std::byte* const teams = slots->memory().data();
+        if (teams_first) pool.give_back(std::move(slots));
+        pool.give_back(std::move(path));
+        if (!teams_first) pool.give_back(std::move(slots));
+        const auto next = pool.lease(half, 1, never);
+        EXPECT_EQ(next->memory().data(), teams_first ? teams : own);
+    }
+}
+
+TEST_F(Pool, a_worker_that_finds_no_room_waits_for_it_or_gives_up) {
+    EnginePool pool(options(), 8 * kMiB);
+    auto path = pool.lease(shape(2 * kMiB, 3), 0, never);
+    EXPECT_EQ(pool.lease(shape(2 * kMiB, 2), 1, at_once), nullptr);
+    EXPECT_EQ(pool.lease_slots(shape(2 * kMiB, 2), at_once), nullptr);
+    std::thread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        pool.give_back(std::move(path));
+    });
+    EXPECT_NE(pool.lease(shape(2 * kMiB, 2), 1, never), nullptr);
+    later.join();
+    EXPECT_LE(pool.peak_bytes(), 8 * kMiB);
+}
+
+TEST_F(Pool, a_worker_that_waits_for_room_gets_the_slots_that_came_back) {
+    EnginePool pool(options(), 8 * kMiB);
+    auto path = pool.lease(shape(2 * kMiB, 4), 0, never);
+    const std::byte* slot = path->slots()->slot(0);
+    std::atomic<bool> waits{false};
+    std::thread later([&] {
+        while (!waits) std::this_thread::yield();
+        pool.give_back(std::move(path));
+    });
+    const auto asked = [&] {
+        waits = true;
+        return false;
+    };
+    EXPECT_EQ(pool.lease(shape(2 * kMiB, 4), 0, asked)->slots()->slot(0), slot);
+    later.join();
+    EXPECT_EQ(paths_made_, 1);
+}
+
+TEST_F(Pool, slots_of_other_paths_use_memory_that_is_registered_already) {
+    EnginePool pool(options(), 8 * kMiB);
+    auto path = pool.lease(shape(2 * kMiB, 4), 0, never);
+    const std::byte* slot = path->slots()->slot(0);
+    pool.give_back(std::move(path));
+    Shape other = shape(1 * kMiB, 2);
+    other.path = PathKind::memory;
+    EXPECT_EQ(pool.lease(other, 0, never)->slots()->slot(0), slot);
+    EXPECT_EQ(paths_made_, 2);
+    EXPECT_EQ(pool.held_bytes(), 8 * kMiB);
+}
+
+TEST_F(Pool, memory_of_a_path_that_hung_is_not_used_again) {
+    EnginePool pool(options(), 8 * kMiB);
+    auto hung = pool.lease(shape(2 * kMiB, 2), 0, never);
+    auto other = pool.lease(shape(2 * kMiB, 2), 1, never);
+    const std::byte* slot = hung->slots()->slot(0);
+    pool.drop(std::move(hung));
+    EXPECT_FALSE(device_->pointer_info(slot).known);
+    EXPECT_TRUE(device_->pointer_info(other->slots()->slot(0)).known);
+    EXPECT_EQ(pool.held_bytes(), 4 * kMiB);
+}
+
+TEST_F(Pool, a_path_that_cannot_be_made_gives_its_room_back) {
+    EngineOptions broken = options();
+    broken.make_path = [](PathKind, PathOptions) -> std::unique_ptr<Path> {
+        throw Error(ErrorCode::unsupported, "make path", "not here");
+    };
+    EnginePool pool(broken, 8 * kMiB);
+    EXPECT_THROW(pool.lease(shape(1 * kMiB, 4), 0, never), Error);
+    EXPECT_EQ(pool.held_bytes(), 0u);
+}
+
+TEST_F(Pool, more_than_the_whole_budget_is_refused_not_waited_for) {
+    EnginePool pool(options(), 8 * kMiB);
+    EXPECT_THROW(pool.lease(shape(4 * kMiB, 4), 0, never), Error);
+    EXPECT_THROW(pool.lease_slots(shape(4 * kMiB, 4), never), Error);
+}
+
+TEST_F(Pool, the_number_of_workers_makes_no_other_path) {
+    EnginePool pool(options(), 64 * kMiB);
+    Shape four = shape(1 * kMiB, 4);
+    four.workers = 4;
+    pool.give_back(pool.lease(four, 0, never));
+    Shape eight = four;
+    eight.workers = 8;
+    const auto again = pool.lease(eight, 0, never);
+    EXPECT_EQ(paths_made_, 1);
+    EXPECT_EQ(again->slots()->shape(), eight);
+}
+
+TEST_F(Pool, a_team_leases_slots_without_a_path_and_its_members_paths_without_slots) {
+    EnginePool pool(options(), 64 * kMiB);
+    Shape shared = shape(4 * kMiB, 4);
+    shared.part_bytes = 1 * kMiB;
+    auto slots = pool.lease_slots(shared, never);
+    const std::byte* slot = slots->slot(0);
+    pool.give_back(std::move(slots));
+    shared.path = PathKind::buffered;
+    EXPECT_EQ(pool.lease_slots(shared, never)->slot(0), slot);
+    EXPECT_EQ(paths_made_, 0);
+    for (const std::uint64_t chunk_bytes : {4 * kMiB, 64 * kKiB}) {  // a member's path serves slots of any size
+        shared.chunk_bytes = chunk_bytes;
+        auto member = pool.lease_path(shared, 7);
+        EXPECT_EQ(member->slots(), nullptr);
+        pool.give_back(std::move(member));
+    }
+    EXPECT_EQ(paths_made_, 1);
+    const auto alone = pool.lease(shared, 7, never);
+    EXPECT_NE(alone->slots(), nullptr);
+    EXPECT_EQ(paths_made_, 2);
+}
+
+}  // namespace
+}  // namespace penstock::engine
