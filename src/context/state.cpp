@@ -31,7 +31,7 @@ policy::MachineFacts machine_facts(const ContextOptions& options, Device& device
     facts.cachestat = limits.cachestat.usable;
     // Who wraps paths wants to see every operation of theirs.
     const bool lanes = engine::Engine::direct_lanes(options.budget_bytes) != 0 && !options.wrap_path;
-    facts.caller_direct_bytes = lanes ? engine::Engine::kDirectSlotBytes : 0;
+    facts.caller_direct_bytes = lanes ? engine::InlineLanes::kDirectSlotBytes : 0;
     return facts;
 }
 

@@ -16,6 +16,7 @@ namespace penstock::engine {
 namespace {
 
 constexpr std::uint32_t kEngineThreadsMax = 512;
+constexpr std::size_t kInlineLanesMax = 16;
 
 CutRules rules_for(const TransferState& transfer, const Step& step) {
     CutRules rules;
@@ -38,9 +39,8 @@ Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       // The inline lanes' slots are part of the budget.
       pool_(options_, staging_budget(options_.budget_bytes)),
-      inline_(*options_.device, *options_.system),
-      direct_(*options_.device, *options_.system,
-              {PathKind::direct, kDirectSlotBytes, direct_lanes(options_.budget_bytes)}) {}
+      inline_(*options_.device, *options_.system, PathKind::buffered, kInlineLanesMax),
+      direct_(*options_.device, *options_.system, PathKind::direct, direct_lanes(options_.budget_bytes)) {}
 
 Engine::~Engine() {
     scheduler_.stop();

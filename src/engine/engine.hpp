@@ -22,15 +22,14 @@ namespace penstock::engine {
 class Engine {
   public:
     static constexpr std::uint64_t kBudgetMin = 2 * kStagingStep;
-    static constexpr std::uint64_t kDirectSlotBytes = 512 * kKiB;  // of a lane that reads past the page cache
     // Such lanes take a sixteenth of a budget: 32 of the default. Of small budgets none.
     static constexpr std::size_t direct_lanes(std::uint64_t budget_bytes) {
         const std::uint64_t share = budget_bytes / 16 / kStagingStep * kStagingStep;
-        return std::min<std::size_t>(share / kDirectSlotBytes, 32);
+        return std::min<std::size_t>(share / InlineLanes::kDirectSlotBytes, 32);
     }
     // What plans may use of a budget: the inline lanes' slots are part of it.
     static constexpr std::uint64_t staging_budget(std::uint64_t budget_bytes) {
-        return budget_bytes - kStagingStep - direct_lanes(budget_bytes) * kDirectSlotBytes;
+        return budget_bytes - kStagingStep - direct_lanes(budget_bytes) * InlineLanes::kDirectSlotBytes;
     }
 
     explicit Engine(EngineOptions options);

@@ -8,27 +8,12 @@
 #include "engine/pieces.hpp"
 
 namespace penstock::engine {
-namespace {
-
-Piece whole_piece(const RequestRange& range, const PlanPiece& planned) {
-    Piece piece;
-    piece.file = range.file;
-    piece.memory = range.memory + planned.offset_bytes;
-    piece.position = range.position + planned.offset_bytes;
-    piece.offset_bytes = piece.operation_offset = range.offset_bytes + planned.offset_bytes;
-    piece.bytes = piece.operation_bytes = planned.bytes;
-    return piece;
-}
-
-}  // namespace
-
-struct InlineLanes::Lane {
-    std::unique_ptr<Stream> stream;
-    std::byte* slot = nullptr;
-};
-
-InlineLanes::InlineLanes(Device& device, os::System& system, LaneOptions options)
-    : device_(device), system_(system), options_(options) {}
+InlineLanes::InlineLanes(Device& device, os::System& system, PathKind path, std::size_t lanes_max)
+    : device_(device),
+      system_(system),
+      path_(path),
+      slot_bytes_(path == PathKind::direct ? kDirectSlotBytes : kSlotBytes),
+      lanes_max_(lanes_max) {}
 
 InlineLanes::~InlineLanes() {
     idle_.clear();
@@ -51,7 +36,7 @@ bool InlineLanes::fill(int byte_value) {
 
 std::unique_ptr<InlineLanes::Lane> InlineLanes::borrow() {
     std::unique_lock lock(mutex_);
-    returned_.wait(lock, [this] { return !idle_.empty() || made_ < options_.lanes_max; });
+    returned_.wait(lock, [this] { return !idle_.empty() || made_ < lanes_max_; });
     if (!idle_.empty()) {
         std::unique_ptr<Lane> lane = std::move(idle_.back());
         idle_.pop_back();
@@ -66,13 +51,13 @@ std::unique_ptr<InlineLanes::Lane> InlineLanes::borrow() {
 
 // Needs mutex_.
 std::byte* InlineLanes::next_slot() {
-    std::uint64_t position = options_.slot_bytes * made_;
+    std::uint64_t position = slot_bytes_ * made_;
     for (const os::Arena& arena : arenas_) {
-        const std::uint64_t usable = arena.bytes() / options_.slot_bytes * options_.slot_bytes;
+        const std::uint64_t usable = arena.bytes() / slot_bytes_ * slot_bytes_;
         if (position < usable) return arena.memory().data() + position;
         position -= usable;
     }
-    os::Arena arena(os::ArenaOptions{options_.slot_bytes, device_.info().numa_node});
+    os::Arena arena(os::ArenaOptions{slot_bytes_, device_.info().numa_node});
     arena.touch();
     std::string why;
     if (!device_.register_host(arena.memory().data(), arena.bytes(), false, why)) {
@@ -91,23 +76,22 @@ void InlineLanes::give_back(std::unique_ptr<Lane> lane) {
 }
 
 void InlineLanes::move_storage(TransferState& transfer, Piece& piece) {
-    const PathKind path = options_.path;
-    const int number = move_rest(system_, transfer, piece, path);
+    const int number = move_rest(system_, transfer, piece, path_);
     if (number == 0) return;
-    const bool refused = path == PathKind::direct && refuses_bypass(number);
+    const bool refused = path_ == PathKind::direct && refuses_bypass(number);
     if (refused && !transfer.request().strict) {
-        transfer.add_fallback(path, PathKind::buffered, fall_back(system_, transfer, piece),
+        transfer.add_fallback(path_, PathKind::buffered, fall_back(system_, transfer, piece),
                               refused_at_transfer(number));
         return;
     }
-    ErrorInfo error = operation_error(piece, transfer.request().direction, number, path);
+    ErrorInfo error = operation_error(piece, transfer.request().direction, number, path_);
     transfer.stop(refused ? bypass_refused(std::move(error)) : std::move(error));
 }
 
 void InlineLanes::move_piece(Lane& lane, TransferState& transfer, const PlanPiece& planned) {
     const bool read = transfer.request().direction == Direction::read;
     const bool staged = !transfer.request().host_memory;
-    Piece piece = whole_piece(transfer.request().ranges[planned.range], planned);
+    Piece piece = Piece::of(transfer.request().ranges[planned.range].part(planned.offset_bytes, planned.bytes));
     piece.operation_memory = staged ? lane.slot : piece.memory;
     const auto copy = [&](CopyDirection direction, std::uint64_t bytes) {
         const bool up = direction == CopyDirection::to_device;
@@ -118,10 +102,10 @@ void InlineLanes::move_piece(Lane& lane, TransferState& transfer, const PlanPiec
     move_storage(transfer, piece);
     if (staged && read && piece.moved_bytes != 0) copy(CopyDirection::to_device, piece.moved_bytes);
     if (staged) {
-        transfer.count_staged(options_.path, read ? piece.moved_bytes - piece.fallen_back_bytes : piece.bytes);
+        transfer.count_staged(path_, read ? piece.moved_bytes - piece.fallen_back_bytes : piece.bytes);
         transfer.count_staged(PathKind::buffered, piece.fallen_back_bytes);
     }
-    account(transfer, options_.path, {&piece, 1});
+    account(transfer, path_, {&piece, 1});
 }
 
 void InlineLanes::run(TransferState& transfer) {

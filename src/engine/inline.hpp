@@ -1,9 +1,9 @@
 // Small transfers on the calling thread: one pread or pwrite, one copy, one short wait. No queue, no wake-up.
 //
-// Each caller borrows a lane (a stream and one pinned slot); lanes are made on demand and kept, at most
-// LaneOptions::lanes_max of them, and callers beyond that wait for one. Lanes of path `direct` read past the page cache
-// what is aligned; a file system that refuses that at transfer time is met through the page cache, recorded as a
-// fallback, or an error in a strict transfer.
+// Each caller borrows a lane: a stream and one pinned slot. Lanes are made on demand and kept, at most `lanes_max` of
+// them; a caller that finds all of them borrowed waits for one. Lanes of path `direct` read aligned ranges past the
+// page cache. Where a file system refuses that at transfer time, the lane goes through the page cache and records a
+// fallback, or fails a strict transfer.
 #pragma once
 
 #include <condition_variable>
@@ -19,15 +19,13 @@
 
 namespace penstock::engine {
 
-struct LaneOptions {
-    PathKind path = PathKind::buffered;  // or direct, for reads
-    std::uint64_t slot_bytes = 64 * kKiB;
-    std::size_t lanes_max = 16;
-};
-
 class InlineLanes {
   public:
-    InlineLanes(Device& device, os::System& system, LaneOptions options = {});
+    static constexpr std::uint64_t kSlotBytes = 64 * kKiB;  // of a lane of path `buffered`
+    static constexpr std::uint64_t kDirectSlotBytes = 512 * kKiB;
+
+    // `path`: buffered, or direct for reads.
+    InlineLanes(Device& device, os::System& system, PathKind path, std::size_t lanes_max);
     ~InlineLanes();
     InlineLanes(const InlineLanes&) = delete;
     InlineLanes& operator=(const InlineLanes&) = delete;
@@ -40,7 +38,10 @@ class InlineLanes {
     bool fill(int byte_value);
 
   private:
-    struct Lane;
+    struct Lane {
+        std::unique_ptr<Stream> stream;
+        std::byte* slot = nullptr;
+    };
     std::unique_ptr<Lane> borrow();
     std::byte* next_slot();
     void give_back(std::unique_ptr<Lane> lane);
@@ -49,7 +50,9 @@ class InlineLanes {
 
     Device& device_;
     os::System& system_;
-    LaneOptions options_;
+    const PathKind path_;
+    const std::uint64_t slot_bytes_;
+    const std::size_t lanes_max_;
     mutable std::mutex mutex_;
     std::condition_variable returned_;
     std::vector<std::unique_ptr<Lane>> idle_;

@@ -31,7 +31,7 @@ std::string cause_of(const Completion& completion) {
 
 int move_rest(os::System& system, TransferState& transfer, Piece& piece, PathKind path) {
     const bool direct = path == PathKind::direct;
-    const os::FileMoved moved = os::move_all(
+    const auto moved = os::move_all(
         system, {.direction = transfer.request().direction,
                  .fd = direct ? piece.file->direct_fd : piece.file->buffered_fd,
                  .memory = piece.operation_memory + piece.moved_bytes,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/request.hpp"
 #include "os/system.hpp"
 #include "penstock/device.hpp"
 #include "penstock/path.hpp"
@@ -20,23 +21,20 @@ namespace penstock::engine {
 class Job;
 class TransferState;
 
-struct Piece {
-    const FileHandle* file = nullptr;
-    std::byte* memory = nullptr;      // where the wanted bytes live for the user
-    const void* allocation = nullptr;
-    std::uint64_t position = 0;       // in the request
-    std::uint64_t offset_bytes = 0;   // wanted
-    std::uint64_t bytes = 0;          // wanted
+// What is wanted is the range; the operation that moves it has a place of its own in the file and in memory.
+struct Piece : RequestRange {
     std::uint64_t operation_offset = 0;
     std::uint64_t operation_bytes = 0;
-    std::uint64_t slot_offset = 0;    // of the operation's memory in the slot
+    std::uint64_t slot_offset = 0;          // of the operation's memory in the slot
     std::byte* operation_memory = nullptr;  // in a slot or the caller's; nullptr: the path lends memory of its own
-    std::uint64_t moved_bytes = 0;    // of the operation, so far
-    std::uint64_t fallen_back_bytes = 0;  // of the arrived, moved through the page cache instead
+    std::uint64_t moved_bytes = 0;          // of the operation, so far
+    std::uint64_t fallen_back_bytes = 0;    // of the arrived, moved through the page cache instead
     std::uint32_t retries = 0;
 
+    // An operation that moves exactly the range.
+    static Piece of(const RequestRange& range) noexcept { return {range, range.offset_bytes, range.bytes}; }
     std::uint64_t lead_bytes() const noexcept { return offset_bytes - operation_offset; }
-    // Wanted bytes that have arrived, from the start of the wanted range.
+    // Wanted bytes that have arrived, from the start of the range.
     std::uint64_t arrived_bytes() const noexcept {
         const std::uint64_t past_lead = moved_bytes > lead_bytes() ? moved_bytes - lead_bytes() : 0;
         return past_lead < bytes ? past_lead : bytes;

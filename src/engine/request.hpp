@@ -13,13 +13,19 @@
 
 namespace penstock::engine {
 
+// Bytes of a file and the memory that belongs to them.
 struct RequestRange {
     const FileHandle* file = nullptr;
     std::uint64_t offset_bytes = 0;
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0;
-    std::uint64_t position = 0;  // bytes of the request before this range
-    const void* allocation = nullptr;  // which the memory lies in: no copy crosses from one into another
+    std::uint64_t position = 0;        // bytes of the request before this range
+    const void* allocation = nullptr;  // in which the memory lies: no copy crosses from one into another
+
+    // The part of it that begins `from` bytes after its start.
+    RequestRange part(std::uint64_t from, std::uint64_t part_bytes) const noexcept {
+        return {file, offset_bytes + from, memory + from, part_bytes, position + from, allocation};
+    }
 };
 
 struct Request {

@@ -44,13 +44,7 @@ bool Cutter::take(Chunk& chunk, std::uint64_t& used) {
     if (!whole && used != 0) return false;
     const std::uint64_t take_bytes = std::min(left, align_down(room, rules_.alignment) - lead);
 
-    Piece piece;
-    piece.file = range.file;
-    piece.memory = range.memory + source.offset_bytes + within_;
-    piece.allocation = range.allocation;
-    piece.position = range.position + source.offset_bytes + within_;
-    piece.offset_bytes = offset;
-    piece.bytes = take_bytes;
+    Piece piece = Piece::of(range.part(source.offset_bytes + within_, take_bytes));
     piece.operation_offset = start;
     piece.operation_bytes = align_up(lead + take_bytes, rules_.alignment);
     piece.slot_offset = used;

@@ -170,8 +170,8 @@ void StagingSlots::queue_copies(std::uint32_t index) {
     const std::span<Piece> pieces = std::span(slot.pieces).subspan(slot.queued);
     const bool to_device = shape_.direction == Direction::read;
     if (to_device) {
-        std::sort(pieces.begin(), pieces.end(),
-                  [](const Piece& a, const Piece& b) { return a.slot_offset < b.slot_offset; });
+        const auto before = [](const Piece& a, const Piece& b) { return a.slot_offset < b.slot_offset; };
+        if (!std::is_sorted(pieces.begin(), pieces.end(), before)) std::sort(pieces.begin(), pieces.end(), before);
         gather_copies(pieces, copies_);
     } else {
         gather_copies_to_host(pieces, copies_);

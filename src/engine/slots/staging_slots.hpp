@@ -100,8 +100,6 @@ class StagingSlots {
         std::optional<Error> failure{};   // of an early copy
     };
     void queue_copies(std::uint32_t slot);
-    void copy_pieces(Slot& slot);
-    void start_copying(std::uint32_t slot);
     void fail(std::uint32_t slot, const Error& error);
     void end_chunk(std::uint32_t slot, Slot::Phase next, bool without_bytes);
 

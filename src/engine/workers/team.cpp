@@ -37,13 +37,9 @@ void Team::cut_parts(const Chunk& chunk) {
                 parts_.push_back({.pieces = {}, .job = chunk.job, .slot = chunk.slot});
                 in_part = 0;
             }
-            Piece piece = whole;
-            piece.bytes = piece.operation_bytes = std::min(whole.operation_bytes - done, part_bytes - in_part);
-            piece.offset_bytes = piece.operation_offset += done;
-            piece.slot_offset += done;
-            piece.operation_memory += done;
-            piece.memory += done;
-            piece.position += done;
+            Piece piece = Piece::of(whole.part(done, std::min(whole.operation_bytes - done, part_bytes - in_part)));
+            piece.slot_offset = whole.slot_offset + done;
+            piece.operation_memory = whole.operation_memory + done;
             parts_.back().pieces.push_back(piece);
             done += piece.bytes;
             in_part += piece.bytes;
