@@ -28,7 +28,7 @@ CutRules rules_for(const TransferState& transfer, const Step& step) {
         }
     }
     rules.pack = step.shape.staged;
-    // Straight to the caller's memory there is no slot to keep within: operations are exactly what is wanted.
+    // Where the path reaches the caller's memory by itself, an operation must touch no byte that was not asked for.
     if (!step.shape.staged) rules.alignment = 1;
     return rules;
 }
@@ -62,7 +62,7 @@ void Engine::start(const std::shared_ptr<TransferState>& transfer) {
     for (const Step& step : steps) workers += step.shape.workers;
     try {
         ensure_workers(workers);
-    } catch (const Error& error) {  // the jobs end below, one by one, without having started
+    } catch (const Error& error) {  // the loop below ends the jobs one by one before they start
         transfer->stop(error.info());
     }
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -80,7 +80,7 @@ void Engine::cancel(TransferState& transfer) {
     scheduler_.end_stopped();
 }
 
-// A lane is back before its transfer ends; a worker gives its station back after that.
+// A small transfer gives its lane back before it ends; a worker gives its path and slots back after that.
 bool Engine::fill_staging(int byte_value, Deadline deadline) {
     return inline_.fill(byte_value) && direct_.fill(byte_value) && pool_.fill(byte_value, deadline);
 }

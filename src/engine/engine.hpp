@@ -1,7 +1,7 @@
 // The engine: executes plans with worker threads, within a memory budget.
 //
-// Workers start on demand and live as long as the engine. Destroying the engine cancels what has not started, waits for
-// what has, and joins every thread: for ever, when the system does not end an operation. stop() says whether it would.
+// Workers start on demand and live as long as the engine. The destructor cancels jobs that have not started, waits for
+// the others, and joins every thread. It waits for ever when the system does not end an operation; stop() tells before.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace penstock::engine {
 class Engine {
   public:
     static constexpr std::uint64_t kBudgetMin = 2 * kStagingStep;
-    // Such lanes take a sixteenth of a budget: 32 of the default. Of small budgets none.
+    // Such lanes take a sixteenth of the budget: 32 lanes of the default budget, none of a small one.
     static constexpr std::size_t direct_lanes(std::uint64_t budget_bytes) {
         const std::uint64_t share = budget_bytes / 16 / kStagingStep * kStagingStep;
         return std::min<std::size_t>(share / InlineLanes::kDirectSlotBytes, 32);
@@ -44,7 +44,7 @@ class Engine {
     // Fills all staging memory. False: at the deadline some of it was in use, and not all is filled.
     bool fill_staging(int byte_value, Deadline deadline);
     bool runs_here();  // the calling thread is one of the workers
-    // Cancels what has not started; nothing more is to be started. True when all workers have ended.
+    // Cancels jobs that have not started. True: all workers have ended by the deadline. Requires: no start() after it.
     bool stop(Deadline deadline);
     std::uint64_t pinned_bytes() const { return pool_.held_bytes() + lanes_bytes(); }
     std::uint64_t pinned_peak_bytes() const { return pool_.peak_bytes() + lanes_bytes(); }
@@ -65,7 +65,7 @@ class Engine {
     std::mutex workers_mutex_;
     std::condition_variable worker_ended_;
     std::vector<std::thread> workers_;
-    std::size_t ended_ = 0;  // of them
+    std::size_t ended_ = 0;  // workers
 };
 
 }  // namespace penstock::engine

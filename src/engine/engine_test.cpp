@@ -73,7 +73,7 @@ TEST_F(EngineOverMemory, evidence_counts_every_byte_and_operation) {
     EXPECT_EQ(outcome.evidence.paths[0].host_copies_bytes, 100000u);
 }
 
-// A ring is dear to make and dearer to unmake: what differs from request to request must not ask for another.
+// A ring is costly to make and more so to unmake: requests that differ in size must not make another.
 TEST_F(EngineOverMemory, requests_of_many_sizes_make_a_path_for_each_worker_and_no_more) {
     for (const std::uint32_t workers : {1u, 4u}) {
         std::atomic<std::uint32_t> made{0};
@@ -102,7 +102,7 @@ TEST_F(EngineOverMemory, requests_of_many_sizes_make_a_path_for_each_worker_and_
             }
             for (const auto& one : started) ASSERT_TRUE(one->result().ok()) << one->result().error.message();
         }
-        // Workers that had nothing to do in the warm-up may begin with a small station and need a larger one once.
+        // A worker that had nothing to do in the warm-up may begin with small slots and need larger ones once.
         EXPECT_LE(made, workers == 1 ? 1 : 2 * workers);
     }
 }
@@ -117,7 +117,7 @@ TEST_F(EngineOverMemory, a_later_small_transfer_does_not_wait_for_an_earlier_lar
     const Shape one_worker{.chunk_bytes = 1 * kMiB, .workers = 1};
     const auto large = transfer(Direction::read, {{&file_, 0, memory, 200 * kMiB, 0}}, one_worker);
     engine_->start(large);
-    Shape other = one_worker;  // of another shape: it cannot ride along, it must be given its turn
+    Shape other = one_worker;  // another shape: no session takes it along, it must get its turn
     other.chunk_bytes = 512 * kKiB;
     const auto small = transfer(Direction::read, {{&file_, 0, memory, 1 * kMiB, 0}}, other);
     engine_->start(small);
@@ -204,7 +204,7 @@ TEST_F(EngineOverMemory, wild_device_pointers_fail_the_transfer_and_not_the_work
     EXPECT_TRUE(fine->result().ok()) << fine->result().error.message();
 }
 
-// Does nothing before it is opened, and tells when it is asked for an offset.
+// A path that moves nothing before it is opened, and tells when an operation asks for an offset.
 struct Watch {
     std::uint64_t offset = 0;
     std::atomic<bool> open{false}, asked{false};
@@ -224,7 +224,7 @@ class Watched final : public WrappedPath {
     Watch& watch_;
 };
 
-// Between transfers that follow each other the storage must not stand still until the device has all of the last one.
+// When one transfer follows another, storage must not stand still until the device has all bytes of the first.
 TEST_F(EngineOverMemory, the_next_transfer_is_read_while_the_last_is_copied) {
     constexpr std::uint64_t kPart = 64 * kKiB, kSlot = 4 * kPart;
     HostDeviceOptions host;
@@ -241,7 +241,7 @@ TEST_F(EngineOverMemory, the_next_transfer_is_read_while_the_last_is_copied) {
     const auto second = transfer(Direction::read, {{&file_, kSlot, memory + kSlot, kSlot, 0}}, shape);
     engine_->start(first);
     engine_->start(second);
-    watch.open = true;  // the second waits when the workers of the first are done
+    watch.open = true;  // the second transfer waits already when the workers of the first are done
     const Deadline until = Deadline::after(std::chrono::seconds(10));
     while (!watch.asked && !until.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_FALSE(first->done());

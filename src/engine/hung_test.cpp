@@ -1,4 +1,4 @@
-// Operations that the system does not end: who waits for them, and who must not.
+// Operations that the system does not end: the engine waits for them when it closes, and transfers must not.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -19,7 +19,7 @@ constexpr std::uint64_t kHangFrom = 32 * kKiB;
 
 struct Hanging {
     std::atomic<bool> released{false};
-    std::atomic<std::uint64_t> operations{0};  // that hang, or did
+    std::atomic<std::uint64_t> operations{0};  // that hang or have hung
 };
 
 // An asynchronous path whose operations from kHangFrom on are under way until they are released.
@@ -80,7 +80,7 @@ class Hung : public EngineOverMemory {
     std::shared_ptr<TransferState> started(std::uint64_t offset, std::byte* memory, std::uint64_t bytes) {
         Shape shape;
         shape.chunk_bytes = 4 * kKiB;
-        shape.workers = 4;  // two chunks keep two of them, so that the next transfer has a worker whenever it comes
+        shape.workers = 4;  // two chunks keep two workers: the next transfer finds a third
         shape.depth = 8;
         auto begun = transfer(Direction::read, {{&file_, offset, memory, bytes, 0}}, shape);
         engine_->start(begun);
@@ -115,7 +115,7 @@ TEST_F(Hung, a_cancelled_read_does_not_wait_for_them_and_nothing_of_them_is_used
     ASSERT_TRUE(stuck->wait(Deadline::after(kSoon)));
     EXPECT_TRUE(stuck->result().ok());
     EXPECT_TRUE(bytes_at(memory, 8 * kKiB) == wanted(32 * kKiB, 8 * kKiB));
-    const auto next = started(0, memory + 32 * kKiB, 16 * kKiB);  // by slots that were given up, too
+    const auto next = started(0, memory + 32 * kKiB, 16 * kKiB);  // may use slots that were given up
     ASSERT_TRUE(next->wait(Deadline::after(kSoon)));
     EXPECT_TRUE(bytes_at(memory + 32 * kKiB, 16 * kKiB) == wanted(0, 16 * kKiB));
     EXPECT_TRUE(bytes_at(memory + 16 * kKiB, 8 * kKiB) == mine) << "a late completion was copied";

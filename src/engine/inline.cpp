@@ -49,7 +49,6 @@ std::unique_ptr<InlineLanes::Lane> InlineLanes::borrow() {
     return lane;
 }
 
-// Needs mutex_.
 std::byte* InlineLanes::next_slot() {
     std::uint64_t position = slot_bytes_ * made_;
     for (const os::Arena& arena : arenas_) {

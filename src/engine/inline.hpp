@@ -30,11 +30,11 @@ class InlineLanes {
     InlineLanes(const InlineLanes&) = delete;
     InlineLanes& operator=(const InlineLanes&) = delete;
 
-    // Runs the only step of the transfer to its end. Device errors stop the transfer; nothing is thrown.
+    // Runs the only step of the transfer to its end. Does not throw: an error of the device stops the transfer.
     void run(TransferState& transfer);
     // Staging memory that the lanes hold: it grows with them and is kept.
     std::uint64_t pinned_bytes() const;
-    // Fills the slots. False: some lane is in use, and nothing is filled.
+    // Fills the slots. False: a caller has borrowed a lane, and nothing is filled.
     bool fill(int byte_value);
 
   private:
@@ -43,7 +43,7 @@ class InlineLanes {
         std::byte* slot = nullptr;
     };
     std::unique_ptr<Lane> borrow();
-    std::byte* next_slot();
+    std::byte* next_slot();  // Requires: mutex_
     void give_back(std::unique_ptr<Lane> lane);
     void move_piece(Lane& lane, TransferState& transfer, const PlanPiece& planned);
     void move_storage(TransferState& transfer, Piece& piece);

@@ -23,7 +23,7 @@ inline std::vector<std::byte> random_bytes(std::uint64_t count, std::uint64_t se
     return bytes;
 }
 
-// A path that does what another does, but for what a test makes of its submissions.
+// A path that hands everything to another; tests override what they change.
 class WrappedPath : public Path {
   public:
     explicit WrappedPath(std::unique_ptr<Path> inner) : inner_(std::move(inner)) {}
@@ -52,7 +52,7 @@ class EngineOverMemory : public testing::Test {
         };
         engine_ = std::make_unique<Engine>(options);
     }
-    // Over an emulated device of its own, each path wrapped. Ends the engine before, and lets go of its memory.
+    // An engine over a new emulated device, with each path wrapped. Ends the engine before it and frees its memory.
     void make_engine_with(const HostDeviceOptions& host,
                           const std::function<std::unique_ptr<Path>(std::unique_ptr<Path>)>& wrap) {
         engine_.reset();

@@ -30,7 +30,7 @@ struct RequestRange {
 
 struct Request {
     Direction direction = Direction::read;
-    bool host_memory = false;  // the ranges' memory is reached by the CPU, not by the device
+    bool host_memory = false;  // the CPU copies to and from the ranges' memory, not the device
     std::vector<RequestRange> ranges;
     std::vector<std::shared_ptr<void>> keep_alive;  // files and memory, held until the last operation ended
     bool strict = false;

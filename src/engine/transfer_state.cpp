@@ -1,5 +1,5 @@
-// See transfer_state.hpp. Atomics here are counters read after the transfer ended: jobs_left_'s release/acquire in
-// leave_job orders them all before end() reads them.
+// See transfer_state.hpp. end() reads the relaxed counters after the last leave_job(), whose release and acquire of
+// jobs_left_ order every count before that read.
 #include "engine/transfer_state.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ void TransferState::stop(ErrorInfo why) {
         if (why.file.empty()) why.file = file_name_;
         error_ = std::make_unique<ErrorInfo>(std::move(why));
     }
-    stopped_.store(true, std::memory_order_release);  // pairs with stopped()
+    stopped_.store(true, std::memory_order_release);  // Pairs with: stopped()
 }
 
 void TransferState::cancel() {
@@ -143,7 +143,7 @@ Outcome TransferState::collect() const {
     }
     std::sort(outcome.evidence.paths.begin(), outcome.evidence.paths.end(),
               [](const PathShare& a, const PathShare& b) { return a.bytes > b.bytes; });
-    for (Fallback fallback : fallbacks_) {  // those of the plan are announced before anything moves
+    for (Fallback fallback : fallbacks_) {  // a plan announces its fallbacks before anything moves
         const Share& took = shares_[static_cast<std::size_t>(fallback.took)];
         fallback.bytes = std::min(fallback.bytes, took.bytes.load(std::memory_order_relaxed));
         if (fallback.bytes != 0) outcome.evidence.fallbacks.push_back(std::move(fallback));
@@ -168,7 +168,7 @@ void TransferState::end() {
     } catch (...) {
         if (outcome->ok()) outcome->error = info_of_current_exception();
     }
-    // Files, memory and callbacks are let go before anybody is told, so that a waiter may close and free at once.
+    // Files, memory and callbacks are let go before waiters wake, so that a waiter may close and free at once.
     request_.keep_alive.clear();
     on_end = nullptr;
     request_.progress = nullptr;
@@ -180,7 +180,7 @@ void TransferState::end() {
         done_ = true;
         ended_.notify_all();
     }
-    if (after) after(error);  // `this` may be gone by now
+    if (after) after(error);  // a waiter may have destroyed `this` by now
 }
 
 bool TransferState::done() const {

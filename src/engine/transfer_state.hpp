@@ -38,27 +38,28 @@ class TransferState {
     void count_operations(PathKind path, std::uint64_t count) noexcept;
     void count_staged(PathKind path, std::uint64_t bytes) noexcept;
     void count_lent_pinned(PathKind path) noexcept;
-    void arrived(PathKind path, std::uint64_t bytes);  // also progress
-    void short_at(std::uint64_t position) noexcept;    // nothing valid from here on
+    void arrived(PathKind path, std::uint64_t bytes);  // reports progress too
+    void short_at(std::uint64_t position) noexcept;    // bytes from here on are not valid
     void reached_end() noexcept { reached_end_.store(true, std::memory_order_relaxed); }
     void add_fallback(PathKind wanted, PathKind took, std::uint64_t bytes, const std::string& cause);
     void add_note(const std::string& note);
-    // A job has one share of the transfer until its last chunk is done. The last one to leave ends the transfer.
+    // Each job leaves once, after its last chunk. The last job to leave ends the transfer.
     void leave_job();
     void end_without_jobs();  // for a plan without steps
 
     // --- called by the owner ------------------------------------------------------------------------------------
-    // Runs on the thread that ends the transfer, before waiters wake: durability, evidence after.
+    // Runs on the thread that ends the transfer, before waiters wake: makes writes durable, reads counters again.
     std::function<void(Outcome&)> on_end;
-    // Runs after waiters were woken: whoever waits for quiet files hears of it last.
+    // Runs after waiters have woken. It counts the transfer out of its files: a caller that waits until no transfer
+    // uses a file wakes after those that wait for this transfer.
     std::function<void(const ErrorInfo&)> after_end;
-    // Set once somebody was told of the outcome: a late error is then not reported again by close().
+    // Set once a caller has seen the outcome: close() then does not report a late error again.
     const std::shared_ptr<std::atomic<bool>> seen = std::make_shared<std::atomic<bool>>(false);
     bool done() const;
     bool wait(Deadline deadline) const;
-    // The outcome; when the patience or the transfer's own deadline passed and operations hang, one that says so.
+    // The outcome. When `patience` or the transfer's own deadline has passed and operations hang, one that says so.
     Outcome result(Deadline patience = Deadline::never()) const;
-    Outcome take_result();  // as result(), for the only one who asks, once
+    Outcome take_result();  // as result(), for a caller that asks once and is the only one
     void cancel();
 
   private:
@@ -71,13 +72,13 @@ class TransferState {
     void end();
     bool wait_for_result(Deadline patience) const;
     Outcome overdue() const;
-    Outcome collect() const;  // needs mutex_
+    Outcome collect() const;  // Requires: mutex_
     void report_progress(bool last);
     void tell_progress();
 
     Request request_;
     Plan plan_;
-    std::string file_name_;  // of the first range, for messages after the files are let go
+    std::string file_name_;  // of the first range: messages name it after the files were let go
     std::uint64_t total_bytes_ = 0;
     std::atomic<std::uint64_t> done_bytes_{0};
     std::atomic<std::uint64_t> valid_bytes_;  // first position that did not move
@@ -94,7 +95,7 @@ class TransferState {
     std::unique_ptr<ErrorInfo> error_;
     std::vector<Fallback> fallbacks_;
     std::vector<std::string> notes_;
-    std::unique_ptr<Outcome> outcome_;  // apart: malloc is fast for objects of up to 1 KiB
+    std::unique_ptr<Outcome> outcome_;  // allocated apart: malloc is fast for objects of up to 1 KiB
 };
 
 }  // namespace penstock::engine

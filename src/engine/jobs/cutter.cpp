@@ -38,8 +38,7 @@ bool Cutter::take(Chunk& chunk, std::uint64_t& used) {
     const std::uint64_t lead = offset - start;
     const std::uint64_t room = rules_.chunk_bytes > used ? rules_.chunk_bytes - used : 0;
     if (room <= lead) return false;
-    // A piece that would be cut by a chunk already in use starts the next chunk instead, unless it needs cutting
-    // anyway.
+    // A piece that does not fit into what is left of the chunk starts the next chunk instead of being cut.
     const bool whole = lead + left <= room;
     if (!whole && used != 0) return false;
     const std::uint64_t take_bytes = std::min(left, align_down(room, rules_.alignment) - lead);

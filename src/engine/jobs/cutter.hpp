@@ -2,8 +2,8 @@
 //
 // What must stay true: the wanted bytes of all chunks cover the step's pieces exactly once and in order; every
 // operation lies in its slot, no two operations of a chunk overlap in the slot; where `alignment` > 1, operation
-// offsets, lengths and slot offsets are multiples of it. A write's operation is exactly what is wanted (the policy
-// gives aligned pieces to paths that need them).
+// offsets, lengths and slot offsets are multiples of it. A write's operation is exactly what is wanted: the policy
+// gives aligned pieces to paths that need them.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ struct Case {
     std::vector<PlanPiece> pieces;
 };
 
-// Nothing is ever moved there; not null, to which nothing may be added.
+// No test moves bytes there. It is not null, because adding to null is undefined.
 constexpr std::uint64_t kAddress = 1 << 30;
 
 // Ranges laid end to end in memory; pieces cover each range wholly.

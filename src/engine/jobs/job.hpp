@@ -25,7 +25,7 @@ class Job {
     const Shape& shape() const noexcept { return transfer_->plan().steps[step_].shape; }
     TransferState& transfer() const noexcept { return *transfer_; }
 
-    // The next chunk; false when there is none (any more). A stopped transfer gives none and marks what is left as not
+    // The next chunk; false when there is none left. A stopped transfer gives none, and records that the rest was not
     // moved.
     bool next(Chunk& chunk) {
         const std::lock_guard lock(mutex_);
@@ -62,8 +62,8 @@ class Job {
         return true;
     }
 
-    // The team of this job; `make` (which may answer nullptr) is called by the first worker, the others wait for it.
-    // Its members hold it: a job that all workers have left must not keep staging memory from the others.
+    // The team of this job. The first worker calls `make`, which may answer nullptr; the others wait meanwhile. Only
+    // members hold the team: a job that all workers have left must not keep staging memory from other jobs.
     template <typename Make>
     std::shared_ptr<Team> team(const Make& make) {
         const std::lock_guard lock(team_mutex_);

@@ -7,7 +7,7 @@
 namespace penstock::engine {
 namespace {
 
-// Workers that share slots are worth more on one job than on several, each with slots of its own.
+// Several workers that share the slots of one job need less staging memory than workers on several such jobs.
 bool shares_slots(const Job& job) { return job.shape().part_bytes != 0; }
 
 }  // namespace
@@ -18,20 +18,20 @@ void Scheduler::add(std::shared_ptr<Job> job) {
     wake(jobs_.back()->shape().path, jobs_.back()->shape().workers);
 }
 
-// As many as are idle. Those who are busy look for jobs before they become idle.
+// Wakes fewer when fewer are idle: a busy worker looks for jobs before it becomes idle.
 void Scheduler::wake(PathKind path, std::uint32_t workers) {
     const auto has_served = [path](const Idle* idle) { return idle->served.test(static_cast<std::size_t>(path)); };
     for (; workers > 0 && !idle_.empty(); --workers) {
         const auto found = std::find_if(idle_.rbegin(), idle_.rend(), has_served);
         const auto chosen = found == idle_.rend() ? std::prev(idle_.end()) : std::prev(found.base());
         (*chosen)->woken = true;
-        (*chosen)->wake.notify_one();  // with the mutex: it may be gone as soon as it is free
+        (*chosen)->wake.notify_one();  // under the mutex: the worker may leave take() as soon as it is free
         idle_.erase(chosen);
     }
 }
 
-// A job without any worker comes first. Not so one that shares slots while another of its kind is served: those gather
-// workers in turn. Jobs that were served lie behind, so the first look finds most: a queue may be long.
+// A job without any worker comes first, unless it shares slots and a worker serves another job that does: such jobs
+// gather workers one after the other. Jobs that were served lie at the back, so the search ends early in a long queue.
 std::list<std::shared_ptr<Job>>::iterator Scheduler::next_for(const Shape* shape) {
     auto waiting_team = jobs_.end();
     auto waiting = jobs_.end();
@@ -86,7 +86,7 @@ void Scheduler::give_back(const std::shared_ptr<Job>& job) {
         const std::lock_guard lock(mutex_);
         --job->lanes;
         more = !job->exhausted();
-        // From the back, where those that are served lie.
+        // From the back, where the jobs that are served lie.
         const auto after = std::find(jobs_.rbegin(), jobs_.rend(), job).base();
         const auto place = after == jobs_.begin() ? jobs_.end() : std::prev(after);
         if (place != jobs_.end() && more) jobs_.splice(jobs_.end(), jobs_, place);

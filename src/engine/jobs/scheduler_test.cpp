@@ -1,4 +1,4 @@
-// Who is served when: teams one after the other, others in turn, and nobody kept waiting who has been cancelled.
+// In which order jobs are served: teams one after the other, other jobs in turn, and a cancelled job does not wait.
 #include "engine/jobs/scheduler.hpp"
 
 #include <time.h>
@@ -22,7 +22,7 @@ double thread_cpu_seconds() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Slots are shared by the workers of one job: on several jobs at once, each worker would pay for slots of its own.
+// The workers of one job share its slots: workers on several jobs would each need slots of their own.
 TEST_F(EngineOverMemory, workers_that_share_slots_gather_on_one_job_and_others_spread) {
     store_->put(1, random_bytes(kMiB, 5));
     std::byte* memory = device_bytes(kMiB);
@@ -41,7 +41,7 @@ TEST_F(EngineOverMemory, workers_that_share_slots_gather_on_one_job_and_others_s
         EXPECT_EQ(scheduler.take(), shared ? first : second);
         EXPECT_EQ(scheduler.take(), first);
         EXPECT_EQ(scheduler.take(), second);
-        scheduler.give_back(first);  // a worker whose time is over: the other's turn
+        scheduler.give_back(first);  // the worker's quantum is over: the other job's turn
         EXPECT_EQ(scheduler.take(), second);
         scheduler.stop();
     }
@@ -67,7 +67,7 @@ TEST_F(EngineOverMemory, a_job_of_another_kind_does_not_wait_for_all_that_share_
     scheduler.stop();
 }
 
-// Woken in turn, each worker would make a station of its own for what one of them has at hand.
+// Were workers woken in turn, each would make a path and slots of its own, which one of them has already.
 TEST_F(EngineOverMemory, a_job_wakes_the_worker_that_has_served_its_path_and_was_busy_last) {
     store_->put(1, random_bytes(kMiB, 5));
     std::byte* memory = device_bytes(kMiB);
@@ -78,7 +78,7 @@ TEST_F(EngineOverMemory, a_job_wakes_the_worker_that_has_served_its_path_and_was
     const auto wait_for_idle = [&](std::size_t count) {
         while (scheduler.idle_workers() < count) std::this_thread::yield();
     };
-    for (int i = 0; i < kWorkers; ++i) {  // one after the other: number 1 has served the path, 3 becomes idle last
+    for (int i = 0; i < kWorkers; ++i) {  // number 1 has served the path, and 3 becomes idle last
         workers.emplace_back([&, i] {
             PathSet served;
             served.set(static_cast<std::size_t>(PathKind::memory), i == 1);
@@ -105,13 +105,13 @@ TEST_F(EngineOverMemory, a_job_wakes_the_worker_that_has_served_its_path_and_was
     for (int i = 0; i < 20; ++i) run(PathKind::memory);
     EXPECT_EQ(jobs_done[1], 20);
     for (int i = 0; i < 20; ++i) run(PathKind::null);
-    EXPECT_EQ(jobs_done[1], 40);  // nobody has served that: the one that was busy last
+    EXPECT_EQ(jobs_done[1], 40);  // no worker has served that path: the one that was busy last comes
     scheduler.stop();
     for (std::thread& worker : workers) worker.join();
 }
 
-// Ten times the jobs take ten times the work of this thread; were each look to pass all that wait, a hundred times.
-// CPU time, the least of some: what else runs on the machine does not count.
+// Ten times the jobs take ten times the work of this thread. If each search passed all waiting jobs, it would be a
+// hundred times. The test takes the least of several CPU times: other programs on the machine do not count.
 TEST_F(EngineOverMemory, a_long_queue_is_served_in_linear_time) {
     store_->put(1, random_bytes(kMiB, 5));
     std::byte* memory = device_bytes(kMiB);
@@ -140,7 +140,7 @@ TEST_F(EngineOverMemory, a_long_queue_is_served_in_linear_time) {
     EXPECT_LT(many, 40 * few);
 }
 
-// One worker, busy for seconds: what waits for it must end when it is told to, not when the other is done.
+// The only worker is busy for seconds: a job that waits for it ends when it is told to, not when the worker is free.
 TEST_F(EngineOverMemory, a_queued_transfer_that_is_cancelled_or_late_ends_while_the_one_before_runs) {
     make_slow_engine(16e6, 64 * kMiB);
     store_->put(1, random_bytes(32 * kMiB, 6));

@@ -1,4 +1,4 @@
-// See staging.hpp. Slabs are made without the mutex, and count while they are made; they are unmade with it.
+// See staging.hpp. A thread makes a slab without the mutex, and the slab counts meanwhile; it unmakes slabs under it.
 #include "engine/slots/staging.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace penstock::engine {
 namespace {
 
-constexpr std::uint64_t kSlabMin = 32 * kMiB;  // once as much is registered: room for several small stations
+constexpr std::uint64_t kSlabMin = 32 * kMiB;  // once as much is registered: room for several small sets of slots
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void Staging::Slab::give(std::span<std::byte> block) {
 
 void Staging::Slab::fill(int byte_value) const { std::memset(arena_.memory().data(), byte_value, arena_.bytes()); }
 
-// From the slab with the least room that will do, so that others stay whole for large blocks.
+// Takes from the slab with the least room that is enough, so that other slabs stay whole for large blocks.
 std::byte* Staging::take_registered(std::uint64_t bytes) {
     std::vector<Slab*> usable;
     for (const auto& slab : slabs_) {
@@ -80,7 +80,7 @@ std::byte* Staging::take_registered(std::uint64_t bytes) {
     return nullptr;
 }
 
-// Unmakes slabs that nobody uses, the smallest first, until `bytes` fit into the budget. False: they cannot.
+// Unmakes unused slabs, the smallest first, until `bytes` fit into the budget. False: they cannot.
 bool Staging::make_room(std::uint64_t bytes) {
     std::vector<Slab*> idle;
     std::uint64_t room = budget_bytes_ - registered_bytes_;
@@ -120,7 +120,7 @@ void Staging::uncount(std::uint64_t bytes) {
     registered_bytes_ -= bytes;
 }
 
-// The spare bytes may be more than the system gives: then without them.
+// When the system does not give the spare bytes, the slab is made without them.
 std::byte* Staging::add_slab(std::uint64_t reserved, std::uint64_t bytes) {
     try {
         std::unique_ptr<Slab> slab = make_slab(reserved);
@@ -139,7 +139,7 @@ std::span<std::byte> Staging::take(std::uint64_t bytes) {
         const std::lock_guard lock(mutex_);
         if (std::byte* memory = take_registered(bytes)) return {memory, bytes};
     }
-    // One slab at a time: workers that start together find room in what the first of them registers.
+    // Threads make one slab at a time: workers that start together find room in the slab of the first.
     const std::lock_guard grows(grow_mutex_);
     std::uint64_t reserved = 0;
     {

@@ -1,7 +1,7 @@
 // Staging memory: what is registered with the device, handed out in blocks.
 //
 // Registering costs about 0.3 ms a MiB (pages made, pinned, mapped by the GPU), so memory stays registered when the
-// station that used it goes: the next one, of whatever shape, gets a block of the same slab. What must stay true: the
+// slots that used it go: the next slots, of whatever shape, get a block of the same slab. What must stay true: the
 // registered bytes never exceed the budget, and memory that something may still write to is never handed out again.
 #pragma once
 
@@ -24,12 +24,12 @@ class Staging {
         : device_(device), numa_node_(numa_node), budget_bytes_(budget_bytes) {}
 
     // A block of registered memory; registers more where the budget allows. Empty: there is no room now. Throws
-    // out_of_memory. `bytes` is a multiple of kStagingStep, not 0 and within the budget.
+    // Error{out_of_memory}. Requires: `bytes` is a multiple of kStagingStep, not 0, and within the budget.
     std::span<std::byte> take(std::uint64_t bytes);
     void give(std::span<std::byte> block);
-    // As give, for memory that may still be written to: its slab is not used again.
+    // As give(), for memory that the system may still write to: its slab is not used again.
     void retire(std::span<std::byte> block);
-    // Fills all that may be handed out again, blocks that are out included: nothing may be using them.
+    // Fills all memory that may be handed out again. Requires: nothing uses it, not even blocks that are out.
     void fill(int byte_value);
 
     std::uint64_t registered_bytes() const;
@@ -58,9 +58,11 @@ class Staging {
         std::uint64_t free_bytes_;
     };
 
-    std::byte* take_registered(std::uint64_t bytes);  // needs mutex_
-    bool make_room(std::uint64_t bytes);              // needs mutex_
-    std::uint64_t reserve(std::uint64_t bytes);       // needs mutex_; 0: no room
+    // Requires: mutex_.
+    std::byte* take_registered(std::uint64_t bytes);
+    bool make_room(std::uint64_t bytes);
+    std::uint64_t reserve(std::uint64_t bytes);  // 0: no room
+
     void uncount(std::uint64_t bytes);
     std::unique_ptr<Slab> make_slab(std::uint64_t bytes) const;
     std::byte* add_slab(std::uint64_t reserved, std::uint64_t bytes);
@@ -72,7 +74,7 @@ class Staging {
     std::mutex grow_mutex_;     // taken before mutex_
     mutable std::mutex mutex_;
     std::vector<std::unique_ptr<Slab>> slabs_;
-    std::uint64_t registered_bytes_ = 0;  // slabs that are being made included
+    std::uint64_t registered_bytes_ = 0;  // includes slabs that are being made
     std::uint64_t peak_bytes_ = 0;
 };
 

@@ -1,9 +1,9 @@
 // How many workers of a team may be busy at once: as many as the copy engine needs, found while the transfer runs.
 //
-// Workers that were idle copy slower for some milliseconds, busy hosts slow them by a third, and each one more than
-// needed costs CPU time for every byte (they wait for the same memory). So a transfer starts with all, gives one up at
-// each slot while the engine has a long queue, down to half (fewer would drain the queue before that shows), and takes
-// one back at each slot while the queue is short. Plain numbers, no lock: the team's mutex guards it.
+// Workers that were idle copy slower for some milliseconds, and a busy host slows them by a third. Each worker more
+// than needed costs CPU time for every byte, because all of them wait for the same memory. So a transfer starts with
+// all workers. At each slot it gives up one while the engine has a long queue, down to half of them: fewer would drain
+// the queue before that shows. At each slot it takes one back while the queue is short. The team's mutex guards all.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,14 @@ class BusyLimit {
 
     std::uint32_t value() const noexcept { return limit_; }
 
-    // A slot is about to be filled while `queued` others wait for the engine: all but one when it is the slower side.
+    // Workers begin to fill a slot while `queued` others wait for the engine. When the engine is the slower side, all
+    // but one wait.
     void opened(std::size_t queued) noexcept {
         if (queued + 2 >= slots_ && limit_ > least_) --limit_;
     }
-    // A slot is full; it and the others that wait for the engine are `queued`. True: one more may be busy now.
+    // A slot is full; `queued` slots wait for the engine now. True: one more worker may be busy.
     bool filled(std::size_t queued) noexcept { return low(queued) && raise(); }
-    // The engine had nothing to do before this part came. True: one more may be busy now.
+    // The engine had nothing to do before this part came. True: one more worker may be busy.
     bool engine_waited() noexcept { return raise(); }
 
     // The queue is so short that the engine may have nothing to do.

@@ -1,5 +1,5 @@
-// See team.hpp. One mutex guards everything; it is held for the length of a few device calls at most, and taken twice
-// for each part (hundreds of microseconds of copying).
+// See team.hpp. One mutex guards everything. A member takes it twice for each part, whose bytes take it hundreds of
+// microseconds to copy, and holds it for the length of a few device calls at most.
 #include "engine/workers/team.hpp"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ bool Team::open_slot() {
     cut_parts(chunk);
     slots_->expect_parts(chunk.slot, static_cast<std::uint32_t>(parts_.size()));
     limit_.opened(slots_->copying());
-    if (job_->exhausted()) needed_.notify_all();  // all hands for the last slot
+    if (job_->exhausted()) needed_.notify_all();  // all members are needed for the last slot
     return true;
 }
 
@@ -78,8 +78,8 @@ void Team::leave() {
     scheduler_.give_back(job_);
 }
 
-// One that is about to leave does not wait to be needed: those who are busy take the open parts. The others look now
-// and then whether the queue ran short while those who are busy are stuck in slow reads.
+// A member that is about to leave does not wait to be needed: busy members take the open parts. A parked member looks
+// now and then whether the queue ran short while the busy members are stuck in slow reads.
 bool Team::admitted(std::unique_lock<std::mutex>& lock, bool may_open) {
     const auto needed = [&] { return busy_ < limit_.value() || job_->exhausted(); };
     if (!may_open) return needed();
@@ -114,8 +114,8 @@ bool Team::next(Chunk& part, bool may_open) {
     return true;
 }
 
-// Waits, without the lock, until a slot may have become free. Slots that are all still being filled by others end when
-// their last part does.
+// Waits, without the lock, until a slot may have become free. A slot that other members still fill becomes free after
+// its last part.
 void Team::wait_for_slot(std::unique_lock<std::mutex>& lock) {
     // One worker watches the device; a sleep on an event costs several times a sleep on a condition.
     if (slots_->copying() == 0 || watched_) {

@@ -5,10 +5,10 @@
 // parts small enough that all workers are busy on the same slot. When the copy engine has nothing to do, it gets the
 // parts that are there.
 //
-// As many workers are busy as the engine needs (BusyLimit), the others are parked.
+// BusyLimit says how many workers the copy engine needs; the others are parked.
 //
-// Reads only. What must stay true: each part is copied exactly once, after it was filled, and a slot is handed out
-// again only after its copies.
+// Teams only read. What must stay true: each part is copied exactly once, after it was filled, and a slot is filled
+// again only after its copies have ended.
 #pragma once
 
 #include <condition_variable>
@@ -39,18 +39,18 @@ class Team final : public SlotSource {
     void leave() override;
     const Shape& shape() const noexcept override { return job_->shape(); }
     std::uint32_t chunks_at_once() const noexcept override { return 1; }
-    // The next part to fill; waits for a free slot. False: none is left, or the transfer stopped, or this worker was
-    // not needed for a while. A member that may open no slot takes parts of open ones only, so that the last to leave
-    // leaves nothing behind.
+    // The next part to fill; waits for a free slot. False: no part is left, or the transfer stopped, or this worker was
+    // not needed for a while. A member that may open no slot takes parts of open slots only, so that the last member to
+    // leave leaves nothing behind.
     bool next(Chunk& part, bool may_open) override;
     // Starts the copy when the part was the slot's last.
     void stored(Chunk& part) override;
     void stop(const ErrorInfo& error) override { job_->transfer().stop(error); }
-    // Parts that no worker has yet end without bytes, so that their slots end.
+    // Ends the parts that no worker has taken, without bytes, so that their slots end.
     void abandon() override;
 
   private:
-    // All of them require mutex_.
+    // Requires: mutex_, for all of them.
     bool admitted(std::unique_lock<std::mutex>& lock, bool may_open);  // false: not needed
     bool none_left(bool may_open);
     bool open_slot();  // false when the job has no chunk

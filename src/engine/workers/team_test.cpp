@@ -20,7 +20,7 @@ using test::WrappedPath;
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
 
-// One worker leaves a team for a job that starves; the team's slots must not keep that job from its own.
+// The only worker leaves a team for a job that starves; the team's slots must not keep that job from slots of its own.
 TEST_F(EngineOverMemory, a_team_that_nobody_serves_gives_its_memory_to_the_next) {
     make_slow_engine(60e6, 6 * kMiB);  // 4 MiB for slots
     store_->put(1, random_bytes(16 * kMiB, 1));
@@ -159,8 +159,8 @@ TEST_F(EngineOverMemory, a_completion_lost_in_a_team_ends_at_the_deadline_and_fr
     EXPECT_TRUE(plain->result().ok());
 }
 
-// Shapes, budgets, errors, cancellations and deadlines all at once, from several threads: every transfer ends, those
-// that ended well have their bytes, and the workers are as good as new.
+// Shapes, budgets, errors, cancellations and deadlines all at once, from several threads: every transfer ends, each
+// that ended well has its bytes, and the workers go on.
 TEST_F(EngineOverMemory, a_storm_of_transfers_leaves_nobody_waiting) {
     path::FaultOptions faults;
     faults.seed = 21;
@@ -206,7 +206,7 @@ TEST_F(EngineOverMemory, a_storm_of_transfers_leaves_nobody_waiting) {
     EXPECT_LE(engine_->pinned_peak_bytes(), 8 * kMiB);
 }
 
-// Holds back the read at one offset until it is opened.
+// A path that holds back the read at one offset until it is opened.
 class Gate final : public WrappedPath {
   public:
     Gate(std::unique_ptr<Path> inner, std::uint64_t offset, std::shared_future<void> opened)
@@ -224,8 +224,8 @@ class Gate final : public WrappedPath {
 };
 
 #if !defined(__SANITIZE_THREAD__)  // looks at memory while it is copied to
-// With the copy engine at leisure the parts of a slot must not wait for the slowest; behind a busy one a single copy is
-// cheaper.
+// While the copy engine has nothing to do, the parts of a slot must not wait for the slowest. Behind a busy engine, one
+// copy of the whole slot is cheaper.
 TEST_F(EngineOverMemory, parts_are_copied_at_once_only_when_the_device_has_nothing_to_do) {
     constexpr std::uint64_t kPart = 64 * kKiB, kSlot = 4 * kPart, kBytes = 3 * kSlot;
     const auto contents = random_bytes(kBytes, 9);
@@ -265,8 +265,8 @@ TEST_F(EngineOverMemory, parts_are_copied_at_once_only_when_the_device_has_nothi
 }
 #endif
 
-// Takes a millisecond for each operation and counts how many run at once: the most early in the file, and what is usual
-// late in it, since after a stop of the whole process the link is idle and needs more for a moment.
+// A path that takes a millisecond for each operation, and counts how many run at once: the most early in the file, and
+// the usual number late in it, because after a stop of the whole process the link is idle and needs more for a moment.
 struct AtOnce {
     std::atomic<int> now{0}, early{0};
     std::array<std::atomic<int>, 16> late{};  // operations that were so many at once
@@ -346,8 +346,8 @@ TEST_F(EngineOverMemory, parked_workers_take_over_when_the_busy_ones_are_stuck) 
     engine_.reset();
 }
 
-// A slow link needs few workers for what many did at the start; a fast one keeps them all. Slots are small, so that it
-// is fast where the processor copies slowly too: under a sanitizer, two cores were the link of larger ones.
+// A slow link needs few workers after the start; a fast link keeps them all. Slots are small, so that the link is fast
+// also where the processor copies slowly: under a sanitizer, two cores copied larger slots as slowly as the slow link.
 TEST_F(EngineOverMemory, as_many_workers_stay_busy_as_the_link_needs) {
     constexpr std::uint64_t kSlot = 64 * kKiB, kBytes = 96 * kSlot;
     store_->put(1, random_bytes(kBytes, 10));
