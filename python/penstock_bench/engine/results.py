@@ -127,6 +127,10 @@ class Stopwatch:
         self.cpu_user_s = usage.ru_utime - self._usage.ru_utime
         self.cpu_system_s = usage.ru_stime - self._usage.ru_stime
 
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds as fields of a row."""
+        return {"cpu_user_s": self.cpu_user_s, "cpu_system_s": self.cpu_system_s}
+
 
 def latency_fields(seconds: list[float]) -> dict[str, Any]:
     """Percentiles of single requests, in microseconds: of rank ceil(share * n), so each is a time that was seen."""

@@ -140,6 +140,21 @@ def whisker(axes: Axes, place: float, found: Estimate) -> None:
         axes.plot([found.low, found.high], [place, place], color=colour, linewidth=width)
 
 
+def bar_end(axes: Axes, place: float, found: Estimate, text: str) -> None:
+    """The interval of a median on its horizontal bar, and the number behind it."""
+    whisker(axes, place, found)
+    axes.annotate(
+        text,
+        (found.high or found.median, place),
+        xytext=(5, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=9,
+        bbox=BEHIND_TEXT,
+        zorder=5,
+    )
+
+
 def svg(figure: Figure, title: str, transparent: bool = False) -> str:
     """The figure as an SVG document whose text is text, with a title and, for who cannot see it, a label that names its
     panels, axes and lines; without the date and the version of what drew it."""

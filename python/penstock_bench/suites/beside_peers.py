@@ -123,17 +123,7 @@ def _panel(axes: Axes, bars: list[tuple[str, str, bool]], probes: dict[str, Rows
         found = estimate([row["bytes_per_second"] / 1e9 for row in probes[name]])
         value, high = found.median, found.high or found.median
         axes.barh(place, value, height=0.66, color=OURS if ours else PEER)
-        style.whisker(axes, place, found)
-        axes.annotate(
-            f"{value:.3g}",
-            (high, place),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            bbox=style.BEHIND_TEXT,
-            zorder=5,
-        )
+        style.bar_end(axes, place, found, f"{value:.3g}")
         tops.append(high)
     axes.set_xlim(0, max(tops) * 1.15 or 1.0)  # nothing moved: an axis has a length all the same
     axes.set_yticks(range(len(bars)), [label for _, label, _ in bars])

@@ -261,8 +261,7 @@ def _visit(results: Results, stage: Stage, visited: tuple[Cell, ChoiceWay], visi
         synced_seconds=sample.synced_seconds,
         bytes_per_second=cell.bytes / sample.seconds,
         took=sample.took,
-        cpu_user_s=watch.cpu_user_s,
-        cpu_system_s=watch.cpu_system_s,
+        **watch.cpu(),
     )
     return sample
 

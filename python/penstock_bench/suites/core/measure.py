@@ -96,7 +96,7 @@ def _native(bytes: int, loop: Callable[[], float]) -> Sample:
     """A sample of a compiled loop that measures its own seconds."""
     with Stopwatch() as watch:
         seconds = loop()
-    return {"bytes": bytes, "seconds": seconds, "cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
+    return {"bytes": bytes, "seconds": seconds, **watch.cpu()}
 
 
 def _make_loaded(file: File, bytes: int) -> float:
@@ -150,8 +150,7 @@ def _timed(start: Callable[..., Any], memory: Buffer, path: str) -> Sample:
         "bytes": outcome.bytes,
         "seconds": outcome.seconds,
         "took": outcome.path,
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
+        **watch.cpu(),
     }
 
 
@@ -254,8 +253,7 @@ def _latencies(bench: CoreBench, part: int, reader: Callable[[Buffer], Reads]) -
         bad, first = bench.context.verify_stamp(memory.slice(number * BLOCK_BYTES, BLOCK_BYTES), offset, FILE_SEED)
         if bad:
             raise wrong_bytes(bench.source.name, first, bad)
-    cpu = {"cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
-    return {"bytes": memory.bytes, "seconds": sum(each)} | cpu | latency_fields(each)
+    return {"bytes": memory.bytes, "seconds": sum(each)} | watch.cpu() | latency_fields(each)
 
 
 def _queued(bench: CoreBench, turn: int) -> Sample:
@@ -274,8 +272,7 @@ def _queued(bench: CoreBench, turn: int) -> Sample:
         "bytes": bytes,
         "seconds": outcome.seconds,
         "requests": count,
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
+        **watch.cpu(),
         "took": outcome.path,
         "requests_per_second": count / outcome.seconds,
     }

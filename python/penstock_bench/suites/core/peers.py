@@ -70,8 +70,7 @@ def _cufile(bench: CoreBench, path: str, cache: str) -> dict[str, Any]:
         "bytes": outcome.bytes,
         "seconds": outcome.seconds,
         "took": outcome.path,
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
+        **watch.cpu(),
     }
 
 
@@ -159,8 +158,7 @@ def _kvikio(bench: CoreBench, tuned: tuple[int, int] | None) -> dict[str, Any]:
     return {
         "bytes": moved,
         "seconds": watch.seconds,
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
+        **watch.cpu(),
     }
 
 

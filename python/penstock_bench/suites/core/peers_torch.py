@@ -112,6 +112,5 @@ def _sample(bytes: int, watch: Stopwatch) -> dict[str, Any]:
     return {
         "bytes": bytes,
         "seconds": watch.seconds,
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
+        **watch.cpu(),
     }

@@ -59,6 +59,5 @@ def timed(bytes: int, work: Callable[[], Any]) -> Sample:
     return {
         "bytes": bytes,
         "seconds": watch.seconds,
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
+        **watch.cpu(),
     }

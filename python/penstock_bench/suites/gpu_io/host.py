@@ -117,8 +117,7 @@ def rows_sample(count: int, seconds: float, watch: Stopwatch, row_bytes: int = R
         "operations_per_second": count / seconds,
         "request_bytes": row_bytes,
         "order": "random",
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
+        **watch.cpu(),
     }
 
 

@@ -148,17 +148,7 @@ def _bars(axes: Axes, keys: list[Key], values: list[float], spans: list[list[flo
     axes.barh(places, values, height=0.66, color=[style.STATE_COLOURS[key[1]] for key in keys])
     for place, value, span in zip(places, values, spans, strict=True):
         found = estimate(span or [value])
-        style.whisker(axes, place, found)
-        axes.annotate(
-            padded_figures(value),
-            (found.high or value, place),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            bbox=style.BEHIND_TEXT,
-            zorder=5,
-        )
+        style.bar_end(axes, place, found, padded_figures(value))
     axes.set_yticks(places, ["auto (default)" if key[2] == "auto" else key[2] for key in keys])
     axes.grid(axis="y", visible=False)
     axes.set_ylim(-0.6, len(keys) - 0.4)

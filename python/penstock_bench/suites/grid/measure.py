@@ -174,8 +174,7 @@ def run_trial(bench: GridBench, trial: Trial) -> dict[str, Any]:
     return outcome | {
         "requests": -(-bytes // block),
         "bytes_per_second": bytes / outcome["seconds"],
-        "cpu_user_s": watch.cpu_user_s,
-        "cpu_system_s": watch.cpu_system_s,
+        **watch.cpu(),
         "resident_before": before,
         "resident_after": after,
         "verify_s": verify_s,

@@ -128,15 +128,11 @@ def _build_row(run_of: Run, name: str, eps: float, built: dict[str, Any], watch:
     seconds, stored = built["assemble_s"] + built["write_s"], built["bytes_stored"]
     kept = {key: built[key] for key in BUILT}
     about = {"subject": "build", "bytes": stored, "bytes_per_second": stored / seconds, "eps": eps}
-    run_of.results.add(KIND, name=name, round=0, seconds=seconds, **about, **_cpu(watch), **kept)
+    run_of.results.add(KIND, name=name, round=0, seconds=seconds, **about, **watch.cpu(), **kept)
 
 
 BUILT: tuple[str, ...] = ("unknowns", "low_rank_leaves", "dense_leaves", "batches", "bytes_fp64", "bytes_stored")
 BUILT += ("entries_evaluated", "sampled_error", "assembled_on", "assemble_s", "write_s")
-
-
-def _cpu(watch: Stopwatch) -> dict[str, float]:
-    return {"cpu_user_s": watch.cpu_user_s, "cpu_system_s": watch.cpu_system_s}
 
 
 # -- parity mode
@@ -255,7 +251,7 @@ def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], watch: S
         "relative_residual": found.relative_residual,
         "hit_rate": (counts["bytes_hit"] - opened["bytes_hit"]) / taken if taken else 0.0,
         "took": ", ".join(sorted(counts["bytes_by_path"])),
-        **_cpu(watch),
+        **watch.cpu(),
     }
 
 
@@ -318,7 +314,7 @@ def _product(bench: HMatrixBench, name: str, _turn: int) -> Sample:
         with Stopwatch() as watch:
             seconds = matrix.product_seconds(sweeps)
     read = {"bytes": facts["bytes_stored"] * sweeps, "seconds": seconds}
-    return {"subject": "product", "sweeps": sweeps, **read, **_cpu(watch)}
+    return {"subject": "product", "sweeps": sweeps, **read, **watch.cpu()}
 
 
 def _ceilings(bench: HMatrixBench) -> list[Probe]:
@@ -343,9 +339,9 @@ def _whole_file(bench: HMatrixBench, cold: bool, _turn: int) -> Sample:
     if cold:
         _still_cold(bench, "fp64")
     moved = {"bytes": sum(one.bytes for one in read), "seconds": watch.seconds}
-    return {"subject": "ceiling", **moved, **_cpu(watch), **state}
+    return {"subject": "ceiling", **moved, **watch.cpu(), **state}
 
 
 def _in_memory(bench: HMatrixBench, work: Callable[[bool], tuple[int, Stopwatch]], _turn: int) -> Sample:
     moved, watch = work(bench.context.device["emulated"])
-    return {"subject": "ceiling", "bytes": moved, "seconds": watch.seconds, **_cpu(watch)}
+    return {"subject": "ceiling", "bytes": moved, "seconds": watch.seconds, **watch.cpu()}
