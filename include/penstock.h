@@ -25,7 +25,7 @@
  *     function named beside it. Those functions take null and do nothing. Order does not matter: files, buffers and
  *     transfers keep what they need of their context alive. A transfer keeps memory of a penstock_buffer alive; other
  *     memory is the caller's to keep until the transfer is done.
- *  8. Any function may be called from any thread, also on the same handle at once, except that nobody else may be using
+ *  8. Any function may be called from any thread, also on the same handle at once, except that no other thread may use
  *     a handle while it is given back. Callbacks come from worker threads and must not call back into Penstock.
  *  9. A child of fork() must not use handles made by its parent.
  * 10. Not supported here: user-made devices and paths, plans as data, page cache control, registering mappings. The C++

@@ -87,7 +87,7 @@ struct TransferOptions {
     bool strict = false;                  // in addition to the context's
     bool durable = false;                 // writes: on stable storage when the transfer is done
     bool full_evidence = false;           // small transfers sample counters too (costs about 20 us)
-    // Somebody waits for the result at once: a small request then moves on the calling thread, before start returns.
+    // The caller waits for the result at once: a small request then moves on the calling thread, before start returns.
     bool caller_waits = false;
     Deadline deadline = Deadline::never();
     // Called from a worker thread, at most about 20 times a second and once at the end. What it throws ends the
@@ -208,8 +208,8 @@ class Context {
     File open(const std::string& name, const OpenOptions& options = {}) const;
     Buffer allocate(std::uint64_t bytes, MemoryKind kind = MemoryKind::device,
                     FirstTouch touch = FirstTouch::none) const;
-    // A view of memory somebody else owns; says what kind it is. Throws when `kind_expected` is device and the pointer
-    // is not memory of this context's device, or the range leaves its allocation.
+    // A view of memory that the caller owns; says what kind it is. Throws when `kind_expected` is device and the
+    // pointer is not memory of this context's device, or when the range leaves its allocation.
     MemoryView wrap(void* memory, std::uint64_t bytes, MemoryKind kind_expected = MemoryKind::device) const;
 
     // Many ranges, of one direction, over any number of files, in one submission.

@@ -112,7 +112,7 @@ class Device {
     virtual bool register_host(void* memory, std::uint64_t bytes, bool read_only, std::string& why) = 0;
     virtual void unregister_host(void* memory) noexcept = 0;
 
-    // With no GPU behind a pointer, known=false: it is ordinary host memory (or garbage; nobody can tell).
+    // With no GPU behind a pointer, known=false: it is ordinary host memory, or garbage, which no device can tell.
     virtual PointerInfo pointer_info(const void* memory) = 0;
 
     virtual std::unique_ptr<Stream> make_stream() = 0;

@@ -160,9 +160,10 @@ class DeviceCache {
     void read(std::uint32_t array, std::uint64_t offset_bytes, const MemoryView& to) const;
     void write(std::uint32_t array, std::uint64_t offset_bytes, const MemoryView& from) const;
 
-    // Of the pages that hold a range of bytes. prefetch begins to load them and does not wait for those that have a
-    // slot (DeviceCacheOptions::slots), which may be under way when it returns; who uses a page hears of its failure.
-    // pin loads and keeps them until unpin, all or none; as often as a page was pinned it must be unpinned.
+    // These act on the pages that hold a range of bytes. prefetch begins to load them and does not wait for those that
+    // have a slot (DeviceCacheOptions::slots): such loads may be under way when it returns, and a failure is reported
+    // to whoever uses the page. pin loads the pages and keeps them until unpin, all or none. A page must be unpinned as
+    // often as it was pinned.
     void prefetch(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
     void pin(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;
     void unpin(std::uint32_t array, std::uint64_t offset_bytes, std::uint64_t bytes) const;

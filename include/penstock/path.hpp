@@ -2,7 +2,7 @@
 //
 // A path is dumb on purpose. It moves what it is told and reports what happened, short counts and EINTR included;
 // splitting, alignment, staging, overlap, retries and evidence live in the engine, once. One thread owns a path.
-// Destroying a path with operations in flight waits for them: after the destructor nobody touches their memory.
+// The destructor waits for operations in flight: after it, neither path nor kernel touches their memory.
 #pragma once
 
 #include <cstddef>
@@ -54,7 +54,7 @@ struct Operation {
     void* memory = nullptr;        // nullptr only where memory == lent
     std::uint64_t bytes = 0;       // > 0
     std::uint64_t tag = 0;         // comes back in the completion
-    bool staging = false;          // memory is the engine's own: known to be good, not a pointer somebody gave us
+    bool staging = false;          // memory is the engine's own: known to be good, not a pointer that a caller gave
 };
 
 struct Completion {
@@ -77,8 +77,9 @@ class Path {
     // Fills completions, in any order; waits until there is at least one, or the deadline passed, or nothing is in
     // flight. Returns how many.
     virtual std::size_t reap(std::span<Completion> completions, Deadline deadline) = 0;
-    // Does what was put off because nobody waits for it (unmapping what was copied). To be called now and then with
-    // nothing in hand that others wait for; a path that nobody tidies does its chores in submit and in its destructor.
+    // Does the chores that no transfer waits for (unmapping what was copied). The engine calls it now and then, when it
+    // has nothing in hand that a caller waits for. A path that is never tidied does its chores in submit and in its
+    // destructor.
     virtual void tidy() noexcept {}
 };
 

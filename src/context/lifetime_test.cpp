@@ -1,4 +1,4 @@
-// Who outlives whom: callbacks that own the context, forked children, handles without a state, closing twice.
+// Which object outlives which: callbacks that own the context, forked children, handles without a state, closing twice.
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
@@ -35,7 +35,7 @@ class OddSystem : public os::System {
         std::this_thread::sleep_for(std::chrono::milliseconds(naming_ms));
         return System::link_fd(fd, folder, name);
     }
-    // Somebody else makes the file larger just before we do.
+    // Another process makes the file larger just before the library does.
     int fallocate(int fd, std::uint64_t offset, std::uint64_t bytes) override {
         if (grows_to != 0) static_cast<void>(System::ftruncate(fd, grows_to));
         return System::fallocate(fd, offset, bytes);
@@ -105,7 +105,7 @@ TEST_F(Lifetime, a_callback_may_hold_the_last_handle_of_its_own_context) {
     write_file(directory_.file("data"), stamped(2 * kMiB));
     std::weak_ptr<int> alive;
     {
-        ContextOptions options;  // nobody knows when it ends, so nothing of the test's may be lent to it
+        ContextOptions options;  // its end has no known time, so nothing of the test's may be lent to it
         options.device = "host";
         options.host.bandwidth_bytes_per_s = 50e6;
         auto context = std::make_shared<Context>(options);

@@ -29,7 +29,7 @@ policy::MachineFacts machine_facts(const ContextOptions& options, Device& device
     facts.uring = limits.io_uring.usable;
     facts.uring_cause = limits.io_uring.cause;
     facts.cachestat = limits.cachestat.usable;
-    // Who wraps paths wants to see every operation of theirs.
+    // A lane of the calling thread moves bytes by itself, and a decorator of paths is to see all operations.
     const bool lanes = engine::Engine::direct_lanes(options.budget_bytes) != 0 && !options.wrap_path;
     facts.caller_direct_bytes = lanes ? engine::InlineLanes::kDirectSlotBytes : 0;
     return facts;

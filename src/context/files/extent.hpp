@@ -17,7 +17,7 @@ struct Extent {
     std::uint64_t offset_bytes = 0;
     void* memory = nullptr;
     std::uint64_t bytes = 0;
-    std::uint64_t bytes_in_file = 0;   // of a read: those before the end of the file. Of a write: all
+    std::uint64_t bytes_in_file = 0;   // a read: those before the end of the file; a write: all
     const void* allocation = nullptr;  // that the memory lies in; null where neither context nor device knows it
 };
 

@@ -156,7 +156,7 @@ void OpenFile::lose(ErrorInfo error) {
     throw Error(lost_);
 }
 
-// By fallocate, which never shrinks: somebody else may have made the file larger since its size was asked.
+// By fallocate, which never shrinks: another process may have made the file larger since its size was asked.
 void OpenFile::extend(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t size = size_bytes();

@@ -46,7 +46,7 @@ class OpenFile {
 
     // Transfers announce themselves, so that close() can wait for them and hear of their errors.
     void transfer_began();
-    // `seen`: somebody was told of the outcome. An error nobody was told of is thrown by close().
+    // `seen`: the caller has been told of the outcome. close() throws an error that no caller was told of.
     void transfer_ended(const ErrorInfo& error, const std::shared_ptr<std::atomic<bool>>& seen);
 
     // What a write moved, or failed to: a new file takes note of those extents that are of it. The engine calls this

@@ -147,7 +147,7 @@ TEST_F(Faults, a_full_disk_at_the_last_byte_fails_the_write_and_leaves_no_new_fi
         const Transfer transfer = file.start_write(buffer.view(), 0, by(PathKind::buffered));
         transfer.wait();
         try {
-            file.close();  // nobody has asked for the outcome: it surfaces here
+            file.close();  // no caller has asked for the outcome: it surfaces here
             FAIL() << "a lost write error";
         } catch (const Error& error) {
             EXPECT_EQ(error.code(), ErrorCode::no_space) << error.what();

@@ -16,7 +16,7 @@ class StreamPool {
   public:
     explicit StreamPool(Device& device) : device_(device) {}
 
-    // Lets `work` queue on a stream that nobody else uses, and waits for it. A stream that threw is not used again.
+    // Lets `work` queue on a stream that no other thread uses, and waits for it. Where `work` throws, that stream ends.
     void run(const std::function<void(Stream&)>& work) {
         device_.enter_thread();
         std::unique_ptr<Stream> stream = take();
