@@ -85,7 +85,7 @@ class Reading(Benchmark):
                 for info, array in zip(infos, arrays, strict=True)
                 for part in self.parts
             ]
-            return self.file._start_read(reads, None, {})
+            return self.file._file.start_read(reads, None, {})
 
     def info(self, name: str) -> DatasetInfo:
         found = self.file.get(name)

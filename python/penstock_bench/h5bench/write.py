@@ -82,7 +82,7 @@ class Writing(Benchmark):
         with self.times.of("metadata"):
             self.file.create_datasets({f"{group}/{name}": (self.run.dims, kind) for name, kind in kinds.items()})
             self.file[group].attrs[RULE] = written_by(self.run)
-            infos = self.file._infos([f"{group}/{name}" for name in kinds])
+            infos = self.file._file.infos([f"{group}/{name}" for name in kinds])
         with self.times.of("raw"):
             values = self.values(step)
             writes = [
@@ -90,7 +90,7 @@ class Writing(Benchmark):
                 for info, value in zip(infos, values, strict=True)
                 for part in self.parts
             ]
-            return self.file._start_write(writes, None, {})
+            return self.file._file.start_write(writes, None, {})
 
     def arrived(self, step: int) -> None:
         """Nothing remains."""
