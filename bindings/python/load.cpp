@@ -13,11 +13,11 @@
 namespace penstock::python {
 namespace {
 
-using load::Completion;
+using load::CompletionMode;
 using load::CopyWait;
 using load::LoadOptions;
 using load::LoadReport;
-using load::Order;
+using load::RequestOrder;
 using Use = BorrowedMemory::Use;
 
 [[noreturn]] void refuse_word(const std::string& name, const std::string& word, const char* valid) {
@@ -30,15 +30,15 @@ unsigned percent_of_reads(const std::string& direction) {
     refuse_word("direction", direction, "read, write");
 }
 
-Order order_of(const std::string& name) {
-    if (name == "sequential") return Order::sequential;
-    if (name == "random") return Order::random;
+RequestOrder order_of(const std::string& name) {
+    if (name == "sequential") return RequestOrder::sequential;
+    if (name == "random") return RequestOrder::random;
     refuse_word("order", name, "sequential, random");
 }
 
-Completion completion_of(const std::string& name) {
-    if (name == "wait") return Completion::wait;
-    if (name == "callback") return Completion::callback;
+CompletionMode completion_of(const std::string& name) {
+    if (name == "wait") return CompletionMode::wait;
+    if (name == "callback") return CompletionMode::callback;
     refuse_word("completion", name, "wait, callback");
 }
 
@@ -117,7 +117,7 @@ nb::object histogram_to_dict(const Histogram& histogram) {
     fields["p999_us"] = microseconds(histogram.percentile_ns(99.9));
     fields["max_us"] = microseconds(histogram.max_ns());
     nb::list buckets;
-    for (const Histogram::Bucket& bucket : histogram.buckets()) {
+    for (const Histogram::HistogramBucket& bucket : histogram.buckets()) {
         nb::list pair;
         pair.append(microseconds(bucket.low_ns));
         pair.append(bucket.count);
@@ -144,7 +144,7 @@ nb::dict report_to_dict(const LoadReport& report) {
     fields["fallbacks"] = fallbacks;
     fields["verified_bytes"] = report.verified_bytes;
     nb::list moved;
-    for (const load::FileRange& range : report.moved) moved.append(nb::make_tuple(range.offset, range.bytes));
+    for (const load::LoadRange& range : report.moved) moved.append(nb::make_tuple(range.offset, range.bytes));
     fields["moved"] = moved;
     fields["reached_limit"] = report.reached_limit;
     return fields;

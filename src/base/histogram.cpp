@@ -61,8 +61,8 @@ std::uint64_t Histogram::percentile_ns(double percent) const noexcept {
     return std::clamp(low_of(bucket + 1) - 1, min_ns_, max_ns_);
 }
 
-std::vector<Histogram::Bucket> Histogram::buckets() const {
-    std::vector<Bucket> filled;
+std::vector<Histogram::HistogramBucket> Histogram::buckets() const {
+    std::vector<HistogramBucket> filled;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
         if (counts_[i] != 0) filled.push_back({low_of(i), counts_[i]});
     }

@@ -12,7 +12,7 @@ namespace penstock {
 
 class Histogram {
   public:
-    struct Bucket {
+    struct HistogramBucket {
         std::uint64_t low_ns = 0;  // the smallest value of the bucket
         std::uint64_t count = 0;
     };
@@ -30,7 +30,7 @@ class Histogram {
     // Returns a value that is not below `percent` of the samples and exceeds the smallest such sample by less than
     // 1/64. `percent` below 0 counts as 0 (the minimum), above 100 as 100 (the maximum).
     std::uint64_t percentile_ns(double percent) const noexcept;
-    std::vector<Bucket> buckets() const;  // buckets that hold samples, ascending
+    std::vector<HistogramBucket> buckets() const;  // buckets that hold samples, ascending
 
   private:
     std::vector<std::uint64_t> counts_;  // empty until the first sample

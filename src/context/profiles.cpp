@@ -88,7 +88,7 @@ Profile identity_at(const std::string& path, const DeviceInfo& device) {
     }
     Profile profile;
     profile.machine = identity_of(device);
-    profile.place = os::place_identity(os::file_facts(fd.get(), path));
+    profile.place = os::place_identity(os::file_stat(fd.get(), path));
     return profile;
 }
 
@@ -137,7 +137,7 @@ void Profiles::read_directory(const std::string& directory, const MachineIdentit
     }
 }
 
-Place Profiles::find(const os::FileFacts& facts) const {
+Place Profiles::find(const os::FileStat& facts) const {
     const PlaceIdentity here = os::place_identity(facts);
     Place place;
     for (const auto& costs : known_) {
@@ -157,10 +157,10 @@ Place Profiles::find(const os::FileFacts& facts) const {
 
 std::shared_ptr<const Place> Profiles::place_of(int fd, const std::string& name) {
     if (known_.empty() && passed_over_.empty()) return nullptr;
-    const os::FileFacts brief = os::facts_without_mount(fd, name);
+    const os::FileStat brief = os::stat_without_mount(fd, name);
     const std::lock_guard lock(mutex_);
     auto& place = places_[{brief.device_major, brief.device_minor}];
-    if (!place) place = std::make_shared<const Place>(find(os::file_facts(fd, name)));
+    if (!place) place = std::make_shared<const Place>(find(os::file_stat(fd, name)));
     return place;
 }
 

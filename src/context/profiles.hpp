@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "penstock/context.hpp"
 #include "penstock/device.hpp"
 #include "policy/costs.hpp"
@@ -52,7 +52,7 @@ class Profiles {
 
   private:
     void read_directory(const std::string& directory, const MachineIdentity& here);
-    Place find(const os::FileFacts& facts) const;
+    Place find(const os::FileStat& facts) const;
 
     bool adaptive_;
     std::vector<std::shared_ptr<const policy::Costs>> known_;

@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "load/pattern.hpp"
+#include "os/process_io.hpp"
 
 namespace penstock::load {
 namespace {
-
-constexpr int kPoison = 0xEE;
 
 class Copies {
   public:
@@ -114,14 +113,14 @@ void Copies::by_threads(CopyReport& report) {
                     "raise the limits of threads and memory (ulimit -u, ulimit -v), or use fewer threads");
     }
     ready.wait();
-    const CpuTime before = cpu_time();
+    const os::CpuTime before = os::cpu_time();
     const auto start = Clock::now();
     limit_ =
         Deadline::after(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.seconds)));
     go_.count_down();
     threads.clear();
     report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    const CpuTime after = cpu_time();
+    const os::CpuTime after = os::cpu_time();
     report.cpu_user_s = after.user_s - before.user_s;
     report.cpu_system_s = after.system_s - before.system_s;
     for (const CopyReport& one : reports) {
@@ -136,7 +135,7 @@ void Copies::by_streams(CopyReport& report) {
     const auto synchronize = [&streams] {
         for (const auto& stream : streams) stream->synchronize();
     };
-    const CpuTime before = cpu_time();
+    const os::CpuTime before = os::cpu_time();
     const auto start = Clock::now();
     limit_ =
         Deadline::after(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.seconds)));
@@ -147,7 +146,7 @@ void Copies::by_streams(CopyReport& report) {
     }
     synchronize();
     report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    const CpuTime after = cpu_time();
+    const os::CpuTime after = os::cpu_time();
     report.cpu_user_s = after.user_s - before.user_s;
     report.cpu_system_s = after.system_s - before.system_s;
 }

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "base/histogram.hpp"
-#include "load/cpu_time.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::load {

@@ -36,9 +36,9 @@ void check_options(const LoadOptions& options) {
     if (options.mirror && options.whole_span && options.threads > 1)
         refuse("mirrored memory of which several threads would use the same bytes", "leave one of the two out");
     // Overlapping requests of one thread would use the same memory at the same time.
-    if (options.mirror && options.order == Order::random && options.in_flight * options.batch > 1)
+    if (options.mirror && options.order == RequestOrder::random && options.in_flight * options.batch > 1)
         refuse("mirrored memory for several random requests in flight", "use slots, or sequential order");
-    if (options.plain && (options.in_flight * options.batch > 1 || options.completion == Completion::callback))
+    if (options.plain && (options.in_flight * options.batch > 1 || options.completion == CompletionMode::callback))
         refuse("several requests in flight, or callbacks, the plain way", "use threads");
 }
 
@@ -61,16 +61,16 @@ Part span_of(const File& file, const LoadOptions& options) {
     return {options.offset, bytes};
 }
 
-std::vector<Share> shares_of(std::span<const File> files, const MemoryView& memory, const LoadOptions& options) {
+std::vector<WorkerShare> shares_of(std::span<const File> files, const MemoryView& memory, const LoadOptions& options) {
     if (files.size() != 1 && files.size() != options.threads)
         refuse(std::to_string(files.size()) + " files for " + std::to_string(options.threads) + " threads",
                "give one file, or one for each thread");
-    std::vector<Share> shares(options.threads);
+    std::vector<WorkerShare> shares(options.threads);
     const bool shared = files.size() == 1 && !options.whole_span;
     const std::uint64_t slots = slot_bytes(options) * options.in_flight * options.batch;
     std::uint64_t mirrored = 0;
     for (unsigned t = 0; t < options.threads; ++t) {
-        Share& share = shares[t];
+        WorkerShare& share = shares[t];
         share.thread = t;
         share.file = &files[files.size() == 1 ? 0 : t];
         const Part span = span_of(*share.file, options);
@@ -89,7 +89,7 @@ std::vector<Share> shares_of(std::span<const File> files, const MemoryView& memo
     const std::uint64_t needed = options.mirror ? mirrored : slots * options.threads;
     if (memory.bytes < needed)
         refuse("memory of " + std::to_string(memory.bytes) + " bytes; this run needs " + std::to_string(needed));
-    for (Share& share : shares) {
+    for (WorkerShare& share : shares) {
         if (!options.mirror) share.memory = memory.slice(slots * share.thread, slots);
     }
     return shares;
@@ -97,7 +97,7 @@ std::vector<Share> shares_of(std::span<const File> files, const MemoryView& memo
 
 // Requires: all threads are warm and wait. Then nothing uses the staging memory, which still holds what the warm-up
 // read.
-void poison_staging(Run& run) {
+void poison_staging(LoadRun& run) {
     if (!run.options.stamp_seed || run.options.read_percent == 0 || run.stopped()) return;
     if (run.staging != nullptr) std::memset(run.staging, kPoison, slot_bytes(run.options) * run.options.threads);
     if (run.context.fill_staging(kPoison, Deadline::after(kStagingPatience))) return;
@@ -110,7 +110,7 @@ void poison_staging(Run& run) {
 }
 
 // Starts a thread for each worker, opens the gate when all are ready, and returns when all have ended.
-void run_threads(Run& run, std::vector<std::unique_ptr<Worker>>& workers) {
+void run_threads(LoadRun& run, std::vector<std::unique_ptr<Worker>>& workers) {
     std::vector<std::jthread> threads;
     try {
         for (const auto& worker : workers) threads.emplace_back([&worker] { (*worker)(); });
@@ -124,7 +124,7 @@ void run_threads(Run& run, std::vector<std::unique_ptr<Worker>>& workers) {
     }
     run.ready.wait();
     poison_staging(run);
-    run.cpu_at_start = cpu_time();
+    run.cpu_at_start = os::cpu_time();
     run.start = Clock::now();
     if (run.options.seconds)
         run.limit = Deadline::after(std::chrono::duration_cast<Clock::duration>(
@@ -160,7 +160,7 @@ LoadReport run_load(const Context& context, std::span<const File> files, const M
                     const LoadOptions& options) {
     check_options(options);
     context.device().enter_thread();
-    Run run(context, options);
+    LoadRun run(context, options);
     std::unique_ptr<PlainStaging> staging;
     const bool far = memory.kind == MemoryKind::device || memory.kind == MemoryKind::managed;
     if (options.plain && far) {
@@ -168,7 +168,7 @@ LoadReport run_load(const Context& context, std::span<const File> files, const M
         run.staging = staging->data();
     }
     std::vector<std::unique_ptr<Worker>> workers;
-    for (const Share& share : shares_of(files, memory, options))
+    for (const WorkerShare& share : shares_of(files, memory, options))
         workers.push_back(std::make_unique<Worker>(run, share));
     run_threads(run, workers);
     run.throw_failure();

@@ -18,8 +18,8 @@
 
 namespace penstock::load {
 
-enum class Order : std::uint8_t { sequential, random };
-enum class Completion : std::uint8_t {
+enum class RequestOrder : std::uint8_t { sequential, random };
+enum class CompletionMode : std::uint8_t {
     wait,      // the thread waits for the oldest request in flight
     callback,  // a transfer's callback tells the thread that it ended, in the order of their ends
 };
@@ -33,8 +33,8 @@ struct LoadOptions {
     unsigned threads = 1;
     unsigned in_flight = 1;  // submissions of a thread; 1: the thread waits for each before the next
     unsigned batch = 1;      // requests in a submission
-    Completion completion = Completion::wait;
-    Order order = Order::sequential;
+    CompletionMode completion = CompletionMode::wait;
+    RequestOrder order = RequestOrder::sequential;
     std::uint64_t seed = 1;
     std::uint64_t alignment = 4096;  // of random offsets, from the start of the span
     bool unaligned = false;          // random offsets are no multiple of 4096 in the file
@@ -62,7 +62,7 @@ struct LoadOptions {
     const std::atomic<bool>* cancel = nullptr;  // ends the run when it becomes true; must outlive the run
 };
 
-struct FileRange {
+struct LoadRange {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
 };
@@ -79,7 +79,7 @@ struct LoadReport {
     std::map<std::string, std::uint64_t> path_bytes;  // from the evidence of every transfer
     std::vector<std::string> fallbacks;               // the first few distinct causes
     std::uint64_t verified_bytes = 0;
-    std::vector<FileRange> moved;  // with `mirror`: what was moved, without overlaps, ascending within a thread's part
+    std::vector<LoadRange> moved;  // with `mirror`: what was moved, without overlaps, ascending within a thread's part
     bool reached_limit = false;    // the time limit ended the run
     bool cancelled = false;
 };

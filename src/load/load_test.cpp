@@ -84,14 +84,14 @@ TEST_F(Load, in_sequence_reads_every_byte_once_and_says_by_which_path) {
 struct Way {
     unsigned in_flight;
     unsigned batch;
-    Completion completion;
+    CompletionMode completion;
 };
 
 TEST_F(Load, one_by_one_in_flight_in_batches_and_by_callback_bring_the_same_bytes) {
     for (const Way way :
-         {Way{1, 1, Completion::wait}, Way{8, 1, Completion::wait}, Way{8, 1, Completion::callback},
-          Way{1, 1, Completion::callback}, Way{1, 16, Completion::wait}, Way{4, 4, Completion::callback}}) {
-        for (const Order order : {Order::sequential, Order::random}) {
+         {Way{1, 1, CompletionMode::wait}, Way{8, 1, CompletionMode::wait}, Way{8, 1, CompletionMode::callback},
+          Way{1, 1, CompletionMode::callback}, Way{1, 16, CompletionMode::wait}, Way{4, 4, CompletionMode::callback}}) {
+        for (const RequestOrder order : {RequestOrder::sequential, RequestOrder::random}) {
             LoadOptions options = buffered(16 * kKiB);
             options.in_flight = way.in_flight;
             options.batch = way.batch;
@@ -204,7 +204,7 @@ TEST_F(Load, writes_leave_the_stamp_in_the_file) {
 TEST_F(Load, a_mix_reads_and_writes_and_every_read_is_right) {
     LoadOptions options = buffered(16 * kKiB);
     options.read_percent = 60;
-    options.order = Order::random;
+    options.order = RequestOrder::random;
     options.stamp_seed = kSeed;
     const LoadReport report = run(options);
     EXPECT_GT(report.reads.count(), 0u);
@@ -217,7 +217,7 @@ TEST_F(Load, unaligned_requests_of_several_sizes_are_right_too) {
     LoadOptions options = buffered(1000);
     options.request_bytes_max = 9000;
     options.request_bytes_step = 500;
-    options.order = Order::random;
+    options.order = RequestOrder::random;
     options.unaligned = true;
     options.stamp_seed = kSeed;
     options.in_flight = 4;

@@ -11,6 +11,9 @@
 
 namespace penstock::load {
 
+// The byte that fills memory before a run, so that bytes that never arrived cannot pass for the pattern.
+inline constexpr int kPoison = 0xEE;
+
 class Pattern {
   public:
     Pattern(const Context& context, MemoryKind kind, std::uint64_t seed);

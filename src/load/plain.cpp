@@ -33,7 +33,7 @@ PlainStaging::PlainStaging(Device& device, std::uint64_t bytes)
 
 PlainStaging::~PlainStaging() { device_.unregister_host(arena_.memory().data()); }
 
-Plain::Plain(Device& device, const File& file, const Options& options) : options_(options) {
+Plain::Plain(Device& device, const File& file, const Settings& options) : options_(options) {
     const int flags = (options.writes ? O_RDWR : O_RDONLY) | (options.direct ? O_DIRECT : 0) | O_CLOEXEC;
     const int fd = os::real_system().open(file.name().c_str(), flags, 0);
     if (fd < 0) os::refuse("open", file.name(), errno);

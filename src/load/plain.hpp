@@ -29,19 +29,19 @@ class PlainStaging {
 // The file, buffer and stream of one thread.
 class Plain {
   public:
-    struct Options {
+    struct Settings {
         bool writes = false;
         bool direct = true;            // O_DIRECT: offset, bytes and memory must be aligned
         std::byte* staging = nullptr;  // nullptr: the memory of the requests is host memory
     };
-    Plain(Device& device, const File& file, const Options& options);
+    Plain(Device& device, const File& file, const Settings& options);
     // Blocks. The evidence names the path `direct` or `buffered`, depending on how the file was opened.
     Outcome move(Direction direction, const Range& range);
 
   private:
     std::uint64_t move_all(Direction direction, const Range& range, std::byte* host, ErrorInfo& error) const;
 
-    Options options_;
+    Settings options_;
     os::UniqueFd fd_;
     std::unique_ptr<Stream> stream_;
 };

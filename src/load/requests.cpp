@@ -51,7 +51,7 @@ std::optional<Request> Requests::next() {
     }
     std::uint64_t bytes = std::min(draw_size(), part_.bytes);
     std::uint64_t offset = 0;
-    if (options_.order == Order::random) {
+    if (options_.order == RequestOrder::random) {
         offset = draw_offset(bytes);
     } else {
         const std::uint64_t at = (start_ + asked_bytes_) % part_.bytes;

@@ -9,8 +9,8 @@
 
 namespace penstock::load {
 
-using Part = FileRange;
-using Request = FileRange;
+using Part = LoadRange;
+using Request = LoadRange;
 
 class Requests {
   public:

@@ -22,7 +22,7 @@ std::vector<Request> all(Requests requests, std::size_t most = 100000) {
 
 LoadOptions random_of(std::uint64_t bytes) {
     LoadOptions options;
-    options.order = Order::random;
+    options.order = RequestOrder::random;
     options.request_bytes = bytes;
     return options;
 }
@@ -127,7 +127,7 @@ TEST(Requests, of_a_part_of_nothing_are_none) {
     LoadOptions options;
     options.repeat = true;
     EXPECT_TRUE(all({options, {4096, 0}, 0}).empty());
-    options.order = Order::random;
+    options.order = RequestOrder::random;
     EXPECT_TRUE(all({options, {4096, 0}, 0}).empty());
 }
 

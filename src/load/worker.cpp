@@ -10,9 +10,9 @@ namespace penstock::load {
 namespace {
 
 constexpr std::uint64_t kSlotAlignment = 4096;  // suits O_DIRECT also on disks with blocks larger than 512 bytes
-constexpr const char* kOperation = "measure load";
+constexpr const char* kLoadOperation = "measure load";
 // A thread that waits for callbacks looks itself after this time, because a request that failed calls none.
-constexpr auto kLook = std::chrono::milliseconds(5);
+constexpr auto kCallbackWait = std::chrono::milliseconds(5);
 
 std::uint64_t nanoseconds(double seconds) { return seconds <= 0 ? 0 : static_cast<std::uint64_t>(seconds * 1e9 + 0.5); }
 
@@ -22,7 +22,7 @@ std::uint64_t slot_bytes(const LoadOptions& options) noexcept {
     return align_up(largest_request(options), kSlotAlignment);
 }
 
-void Run::fail(ErrorInfo why) {
+void LoadRun::fail(ErrorInfo why) {
     {
         const std::lock_guard lock(mutex_);
         if (!failure_) failure_ = std::move(why);
@@ -30,7 +30,7 @@ void Run::fail(ErrorInfo why) {
     stop();
 }
 
-void Run::throw_failure() const {
+void LoadRun::throw_failure() const {
     if (failure_) throw Error(*failure_);
 }
 
@@ -48,7 +48,7 @@ std::optional<unsigned> Arrivals::next(Clock::duration wait) {
     return slot;
 }
 
-Worker::Worker(Run& run, const Share& share)
+Worker::Worker(LoadRun& run, const WorkerShare& share)
     : run_(run),
       options_(run.options),
       share_(share),
@@ -61,14 +61,14 @@ void Worker::operator()() noexcept {
     try {
         prepare();
     } catch (...) {
-        run_.fail(info_of_current_exception(kOperation));
+        run_.fail(info_of_current_exception(kLoadOperation));
     }
     run_.ready.count_down();
     run_.go.wait();
     try {
         work();
     } catch (...) {
-        run_.fail(info_of_current_exception(kOperation));
+        run_.fail(info_of_current_exception(kLoadOperation));
         drain();
     }
     end = Clock::now();
@@ -76,7 +76,7 @@ void Worker::operator()() noexcept {
     try {
         check_at_end();
     } catch (...) {
-        run_.fail(info_of_current_exception(kOperation));
+        run_.fail(info_of_current_exception(kLoadOperation));
     }
 }
 
@@ -86,14 +86,14 @@ void Worker::prepare() {
     if (options_.plain) {
         std::byte* slot = run_.staging == nullptr ? nullptr : run_.staging + share_.thread * slot_bytes_;
         plain_ = std::make_unique<Plain>(device, *share_.file,
-                                         Plain::Options{options_.read_percent != 100, options_.plain_direct, slot});
+                                         Plain::Settings{options_.read_percent != 100, options_.plain_direct, slot});
     }
     if (options_.stamp_seed)
         pattern_ = std::make_unique<Pattern>(run_.context, share_.memory.kind, *options_.stamp_seed);
-    if (options_.completion == Completion::callback) arrivals_ = std::make_shared<Arrivals>();
+    if (options_.completion == CompletionMode::callback) arrivals_ = std::make_shared<Arrivals>();
     transfer_.caller_waits = options_.in_flight == 1 && !arrivals_;
     for (unsigned i = 0; i < options_.warm_requests && share_.part.bytes > 0 && !run_.stopped(); ++i) {
-        Submission warm;
+        LoadSubmission warm;
         warm.direction = options_.read_percent == 0 ? Direction::write : Direction::read;
         const Request request = requests_.first();
         warm.requests.push_back(request);
@@ -139,8 +139,8 @@ void* Worker::memory_for(const Request& request, unsigned slot, std::size_t inde
 }
 
 // Fills the slot with the next requests. Returns false if there are none.
-bool Worker::draw(Slot& slot, unsigned number) {
-    Submission& next = slot.submission;
+bool Worker::draw(SubmissionSlot& slot, unsigned number) {
+    LoadSubmission& next = slot.submission;
     next.requests.clear();
     next.ranges.clear();
     next.bytes = 0;
@@ -158,7 +158,7 @@ bool Worker::draw(Slot& slot, unsigned number) {
     return !next.requests.empty();
 }
 
-Outcome Worker::move(const Submission& submission) {
+Outcome Worker::move(const LoadSubmission& submission) {
     if (plain_) return plain_->move(submission.direction, submission.ranges.front());
     if (submission.ranges.size() > 1)
         return run_.context.start(submission.direction, submission.ranges, share_.memory.kind, transfer_).result();
@@ -169,7 +169,7 @@ Outcome Worker::move(const Submission& submission) {
 }
 
 void Worker::one_by_one() {
-    Slot& slot = slots_.front();
+    SubmissionSlot& slot = slots_.front();
     while (may_go_on() && draw(slot, 0)) {
         const auto began = Clock::now();
         const Outcome outcome = move(slot.submission);
@@ -177,7 +177,7 @@ void Worker::one_by_one() {
     }
 }
 
-void Worker::start(Slot& slot, unsigned number) {
+void Worker::start(SubmissionSlot& slot, unsigned number) {
     TransferOptions options = transfer_;
     if (arrivals_) {
         options.progress = [arrivals = arrivals_, number](std::uint64_t done, std::uint64_t total) {
@@ -195,7 +195,7 @@ void Worker::start(Slot& slot, unsigned number) {
     slot.busy = true;
 }
 
-void Worker::finish(Slot& slot) {
+void Worker::finish(SubmissionSlot& slot) {
     slot.busy = false;
     const Outcome outcome = slot.transfer.result();
     account(slot, outcome, outcome.seconds);
@@ -206,7 +206,7 @@ void Worker::finish(Slot& slot) {
 unsigned Worker::next_ended(unsigned oldest) {
     if (!arrivals_) return oldest;
     for (;;) {
-        if (const auto slot = arrivals_->next(kLook)) {
+        if (const auto slot = arrivals_->next(kCallbackWait)) {
             if (slots_[*slot].busy && slots_[*slot].transfer.bytes_done() == slots_[*slot].submission.bytes)
                 return *slot;
             continue;
@@ -237,15 +237,15 @@ void Worker::several_in_flight() {
 
 // Called after a failure. No transfer may be in flight when the memory is freed.
 void Worker::drain() {
-    for (Slot& slot : slots_) {
+    for (SubmissionSlot& slot : slots_) {
         if (!slot.busy) continue;
         slot.transfer.cancel();
         slot.transfer.wait();
     }
 }
 
-void Worker::account(Slot& slot, const Outcome& outcome, double seconds) {
-    const Submission& submission = slot.submission;
+void Worker::account(SubmissionSlot& slot, const Outcome& outcome, double seconds) {
+    const LoadSubmission& submission = slot.submission;
     outcome.or_throw();
     if (outcome.bytes != submission.bytes) {
         ErrorInfo info;
@@ -272,8 +272,8 @@ void Worker::account(Slot& slot, const Outcome& outcome, double seconds) {
 }
 
 // Remembers for the end what a slot's requests read, or checks it now.
-void Worker::keep_or_check(Slot& slot) {
-    const Submission& submission = slot.submission;
+void Worker::keep_or_check(SubmissionSlot& slot) {
+    const LoadSubmission& submission = slot.submission;
     const bool reads = submission.direction == Direction::read;
     if (options_.mirror) {
         for (const Range& range : submission.ranges) moved_.add({range.offset_bytes, range.bytes});
@@ -295,7 +295,7 @@ void Worker::check_at_end() {
         report.verified_bytes += range.bytes;
     };
     for (const Request& range : report.moved) check(memory_for(range, 0, 0), range);
-    for (const Slot& slot : slots_) {
+    for (const SubmissionSlot& slot : slots_) {
         for (const Range& range : slot.held) check(range.memory, {range.offset_bytes, range.bytes});
     }
 }

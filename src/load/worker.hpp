@@ -1,5 +1,5 @@
 // One thread of a load run. It draws requests, moves them one by one or several at a time, and keeps its own counts,
-// which the caller reads after it has ended. Run is what the threads share.
+// which the caller reads after it has ended. LoadRun is what the threads share.
 #pragma once
 
 #include <atomic>
@@ -14,27 +14,25 @@
 #include <string>
 #include <vector>
 
-#include "load/cpu_time.hpp"
 #include "load/load.hpp"
 #include "load/pattern.hpp"
 #include "load/plain.hpp"
 #include "load/requests.hpp"
+#include "os/process_io.hpp"
 
 namespace penstock::load {
 
 // How many distinct causes of fallbacks a report contains.
 inline constexpr std::size_t kFallbacksTold = 8;
-// Fills memory and staging memory before the run, so that bytes that never arrived cannot pass for the pattern.
-inline constexpr int kPoison = 0xEE;
 
 // What all threads of a run share.
-class Run {
+class LoadRun {
   public:
     struct TakeCpuTime {
-        CpuTime* into;
-        void operator()() const noexcept { *into = cpu_time(); }
+        os::CpuTime* into;
+        void operator()() const noexcept { *into = os::cpu_time(); }
     };
-    Run(const Context& run_context, const LoadOptions& run_options)
+    LoadRun(const Context& run_context, const LoadOptions& run_options)
         : context(run_context),
           options(run_options),
           ready(run_options.threads),
@@ -52,7 +50,7 @@ class Run {
     std::latch ready;  // counts threads that are warm
     std::latch go{1};
     Clock::time_point start{};  // written before `go` opens
-    CpuTime cpu_at_start, cpu_at_end;
+    os::CpuTime cpu_at_start, cpu_at_end;
     Deadline limit = Deadline::never();
     std::barrier<TakeCpuTime> ended;  // threads whose requests are done: no thread checks before all are
     std::byte* staging = nullptr;     // of the plain way to a device, one slot for each thread
@@ -64,7 +62,7 @@ class Run {
 };
 
 // The work of one thread.
-struct Share {
+struct WorkerShare {
     unsigned thread = 0;
     const File* file = nullptr;
     Part part;
@@ -74,7 +72,7 @@ struct Share {
 };
 
 // The requests of one submission.
-struct Submission {
+struct LoadSubmission {
     Direction direction = Direction::read;
     std::vector<Request> requests;
     std::vector<Range> ranges;  // the same requests with their memory
@@ -96,16 +94,16 @@ class Arrivals {
 
 class Worker {
   public:
-    Worker(Run& run, const Share& share);
-    void operator()() noexcept;  // the thread's function; reports failures to the Run
+    Worker(LoadRun& run, const WorkerShare& share);
+    void operator()() noexcept;  // the thread's function; reports failures to the LoadRun
 
     // Requires: the thread has ended.
     LoadReport report;
     Clock::time_point end{};
 
   private:
-    struct Slot {
-        Submission submission;
+    struct SubmissionSlot {
+        LoadSubmission submission;
         std::vector<Range> held;  // with `check_last`: what it read last
         Transfer transfer;
         bool busy = false;
@@ -119,25 +117,25 @@ class Worker {
     void drain();
     void check_at_end();
     bool may_go_on();
-    bool draw(Slot& slot, unsigned number);
+    bool draw(SubmissionSlot& slot, unsigned number);
     void* memory_for(const Request& request, unsigned slot, std::size_t index) const;
-    Outcome move(const Submission& submission);
-    void start(Slot& slot, unsigned number);
-    void finish(Slot& slot);
+    Outcome move(const LoadSubmission& submission);
+    void start(SubmissionSlot& slot, unsigned number);
+    void finish(SubmissionSlot& slot);
     unsigned next_ended(unsigned oldest);
-    void account(Slot& slot, const Outcome& outcome, double seconds);
-    void keep_or_check(Slot& slot);
+    void account(SubmissionSlot& slot, const Outcome& outcome, double seconds);
+    void keep_or_check(SubmissionSlot& slot);
 
-    Run& run_;
+    LoadRun& run_;
     const LoadOptions& options_;
-    Share share_;
+    WorkerShare share_;
     Requests requests_;
     std::uint64_t slot_bytes_;
     bool began_ = false;
     TransferOptions transfer_;
     std::unique_ptr<Plain> plain_;
     std::unique_ptr<Pattern> pattern_;
-    std::vector<Slot> slots_;
+    std::vector<SubmissionSlot> slots_;
     std::shared_ptr<Arrivals> arrivals_;  // callbacks share it
     Moved moved_;                         // with mirrored memory
 };

@@ -20,7 +20,6 @@ namespace penstock::os {
 namespace {
 
 constexpr long kIoUringSetup = 425;  // the same numbers on all architectures
-constexpr long kCachestat = 451;
 constexpr std::size_t kIoUringParamsBytes = 120;
 
 Ability refused(const std::string& call, int error, const std::string& advice) {

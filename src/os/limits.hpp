@@ -10,6 +10,7 @@
 
 namespace penstock::os {
 
+inline constexpr long kCachestat = 451;  // number of the system call, the same on all architectures
 inline constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
 struct Ability {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "os/file/direct.hpp"
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "os/limits.hpp"
 #include "os/memory/arena.hpp"
 #include "os/memory/numa.hpp"
@@ -55,26 +55,26 @@ TEST(System, link_fd_names_a_file_that_had_no_name) {
     EXPECT_EQ(real_system().unlink(AT_FDCWD, name.c_str()), 0);
 }
 
-TEST(FileFacts, tell_type_size_and_file_system) {
+TEST(FileStat, tell_type_size_and_file_system) {
     const TestFile file(shm_folder(), 12'345);
-    const FileFacts facts = file_facts(file.fd(), "x");
+    const FileStat facts = file_stat(file.fd(), "x");
     EXPECT_EQ(facts.type, FileType::regular);
     EXPECT_EQ(facts.size_bytes, 12'345u);
     EXPECT_EQ(facts.file_system, "tmpfs");
     EXPECT_EQ(facts.mount_point, "/dev/shm");
     EXPECT_FALSE(facts.mount_options.empty());
-    const FileFacts quick = facts_without_mount(file.fd(), "x");
+    const FileStat quick = stat_without_mount(file.fd(), "x");
     EXPECT_EQ(quick.size_bytes, 12'345u);
     EXPECT_EQ(quick.file_system, "tmpfs");
     EXPECT_EQ(quick.mount_point, "");
     const UniqueFd folder(::open("/", O_RDONLY)), null(::open("/dev/null", O_RDONLY));
-    EXPECT_EQ(file_facts(folder.get(), "/").type, FileType::directory);
-    EXPECT_EQ(file_facts(null.get(), "/dev/null").type, FileType::device);
+    EXPECT_EQ(file_stat(folder.get(), "/").type, FileType::directory);
+    EXPECT_EQ(file_stat(null.get(), "/dev/null").type, FileType::device);
 }
 
-TEST(FileFacts, of_a_closed_descriptor_name_the_file) {
+TEST(FileStat, of_a_closed_descriptor_name_the_file) {
     try {
-        file_facts(-1, "gone.bin");
+        file_stat(-1, "gone.bin");
         FAIL() << "no error";
     } catch (const Error& error) {
         EXPECT_EQ(error.info().file, "gone.bin");
@@ -82,7 +82,7 @@ TEST(FileFacts, of_a_closed_descriptor_name_the_file) {
     }
 }
 
-TEST(FileFacts, mountinfo_lines_parse_with_and_without_optional_fields) {
+TEST(FileStat, mountinfo_lines_parse_with_and_without_optional_fields) {
     Mount mount;
     ASSERT_TRUE(
         parse_mount("36 35 98:1 / /mnt rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue", mount));
@@ -98,7 +98,7 @@ TEST(FileFacts, mountinfo_lines_parse_with_and_without_optional_fields) {
     EXPECT_FALSE(parse_mount("", mount));
 }
 
-TEST(FileFacts, unknown_magic_is_said_as_a_number) {
+TEST(FileStat, unknown_magic_is_said_as_a_number) {
     EXPECT_EQ(file_system_from_magic(0xEF53), "ext4");
     EXPECT_EQ(file_system_from_magic(0x1234), "unknown (0x1234)");
 }
@@ -249,7 +249,7 @@ TEST(ProcessIo, a_file_system_without_a_disk_has_no_disk_counters) {
     EXPECT_FALSE(disk_io(0, 5));
     EXPECT_FALSE(disk_io(4000, 77));
     const TestFile file(disk_folder(), 1);
-    const FileFacts facts = file_facts(file.fd(), "x");
+    const FileStat facts = file_stat(file.fd(), "x");
     if (!disk_io(facts.device_major, facts.device_minor)) GTEST_SKIP() << facts.file_system << " has no block device";
     const TestFile direct_file(disk_folder(), 1 << 20);
     ASSERT_EQ(::fsync(direct_file.fd()), 0);

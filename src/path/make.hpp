@@ -9,6 +9,8 @@
 
 namespace penstock::path {
 
+inline constexpr unsigned kQueueDepthMax = 4096;  // the largest queue of aio and uring, in operations
+
 std::unique_ptr<Path> make_null(const PathOptions& options);
 std::unique_ptr<Path> make_memory(const PathOptions& options);
 std::unique_ptr<Path> make_posix(PathKind kind, const PathOptions& options);  // buffered, direct

@@ -82,14 +82,14 @@ bool aligned(const RequestFacts& request, const MachineFacts& machine) {
 }
 
 // Returns whether the write ends only when the storage has it.
-bool waits_for_storage(const Part& part, const RequestFacts& request) {
+bool waits_for_storage(const UniformPart& part, const RequestFacts& request) {
     if (request.direction == Direction::read) return false;
     return request.durable || (request.dirty_room_bytes && part.bytes > *request.dirty_room_bytes);
 }
 
 // Returns predictions for a part. Times were measured for single ranges, so each of many ranges is predicted as a
 // request of its own size.
-PathCosts predicted(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+PathCosts predicted(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine) {
     if (request.costs == nullptr || part.bytes == 0 || part.residence == Residence::registered) return {};
     // times of a cached file predict nothing of one that is not cached
     if (part.residence == Residence::hidden) return {};
@@ -104,7 +104,7 @@ PathCosts predicted(const Part& part, const RequestFacts& request, const Machine
     return request.costs->predict(question, request.factors);
 }
 
-std::string measured_reason(const Part& part, const RequestFacts& request) {
+std::string measured_reason(const UniformPart& part, const RequestFacts& request) {
     const char* state = part.residence == Residence::cold ? "not in the page cache" : "in the page cache";
     std::string text = part.residence == Residence::unknown ? "" : std::string(state) + ": ";
     text += std::string("the fastest measured here for this ") + to_string(request.direction);
@@ -113,7 +113,7 @@ std::string measured_reason(const Part& part, const RequestFacts& request) {
 }
 
 // Returns `rule` with the profile's prediction, or the path that the profile predicts to be faster.
-Choice by_measurement(Choice rule, const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+Choice by_measurement(Choice rule, const UniformPart& part, const RequestFacts& request, const MachineFacts& machine) {
     const PathCosts costs = predicted(part, request, machine);
     const PathCost* own = nullptr;
     std::array<const PathCost*, 2> best{};  // the two fastest paths that can be taken
@@ -135,7 +135,7 @@ Choice by_measurement(Choice rule, const Part& part, const RequestFacts& request
 }
 
 // Returns `path` with its prediction and the best of the other paths. Leaves the shape to the policy.
-Choice beside(PathKind path, const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+Choice beside(PathKind path, const UniformPart& part, const RequestFacts& request, const MachineFacts& machine) {
     Choice choice{path, {}, {}, {}};
     const PathCosts costs = predicted(part, request, machine);
     for (const PathCost& cost : costs.all()) {
@@ -181,16 +181,16 @@ std::string refusal(PathKind path, const RequestFacts& request, const MachineFac
     return {};
 }
 
-Choice choose_read(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+Choice choose_read(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine) {
     Choice rule = read_by_rule(part.residence, request, machine);
     return by_measurement(std::move(rule), part, request, machine);
 }
 
-Choice choose_write(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+Choice choose_write(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine) {
     return by_measurement(write_by_rule(request, machine), part, request, machine);
 }
 
-Choice small_choice(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+Choice small_choice(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine) {
     return beside(PathKind::buffered, part, request, machine);
 }
 
@@ -198,7 +198,7 @@ bool clearly_faster(const PathCost& one, const PathCost& other) noexcept {
     return one.seconds > 0 && other.seconds > 0 && one.seconds * kClearly < other.seconds;
 }
 
-Choice asked_for(const Part& part, const RequestFacts& request, const MachineFacts& machine) {
+Choice asked_for(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine) {
     Choice choice = beside(request.path, part, request, machine);
     choice.reason = "asked for";
     return choice;

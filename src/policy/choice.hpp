@@ -16,19 +16,19 @@ struct Choice {
 };
 
 // A part of a request that gets one choice.
-struct Part {
+struct UniformPart {
     Residence residence = Residence::unknown;
     std::uint64_t bytes = 0;
 };
 
-Choice choose_read(const Part& part, const RequestFacts& request, const MachineFacts& machine);
-Choice choose_write(const Part& part, const RequestFacts& request, const MachineFacts& machine);
+Choice choose_read(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine);
+Choice choose_write(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine);
 // Returns the page cache for a small part, and the best of the other paths, even if that one is faster.
-Choice small_choice(const Part& part, const RequestFacts& request, const MachineFacts& machine);
+Choice small_choice(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine);
 // Returns whether `one` is faster by more than the cost of finding the residency.
 bool clearly_faster(const PathCost& one, const PathCost& other) noexcept;
 // Returns the path that the caller named, with the profile's prediction.
-Choice asked_for(const Part& part, const RequestFacts& request, const MachineFacts& machine);
+Choice asked_for(const UniformPart& part, const RequestFacts& request, const MachineFacts& machine);
 
 // Returns why `path` cannot be taken for this request. Empty: it can.
 std::string refusal(PathKind path, const RequestFacts& request, const MachineFacts& machine);

@@ -32,7 +32,7 @@ class Measured : public testing::Test {
         return facts;
     }
     const MachineFacts machine_{.cpus = 16, .emulated_device = false, .uring = true, .uring_cause = {}};
-    const Part hot_{Residence::hot, kGiB};
+    const UniformPart hot_{Residence::hot, kGiB};
     Profile profile_;
     std::unique_ptr<Costs> costs_;
 };
@@ -143,7 +143,7 @@ TEST_F(Measured, writes_that_must_wait_for_the_storage_are_compared_by_when_it_h
         profile_.rows.back().synced_seconds = synced;
     }
     RequestFacts facts = request(Direction::write);
-    const Part cold{Residence::cold, kGiB};
+    const UniformPart cold{Residence::cold, kGiB};
     EXPECT_EQ(choose_write(cold, facts, machine_).path, PathKind::buffered);
     facts.dirty_room_bytes = 2 * kGiB;
     EXPECT_EQ(choose_write(cold, facts, machine_).path, PathKind::buffered);

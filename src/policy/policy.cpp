@@ -15,7 +15,7 @@ namespace {
 
 // a smaller cached read takes hardly longer than asking for its residency
 constexpr std::uint64_t kAskedMin = 16 * kKiB;
-constexpr std::uint32_t kWorkersMax = 512;
+constexpr std::uint32_t kWorkersWishMax = 512;
 constexpr std::uint32_t kDepthMax = 4096;
 constexpr std::uint64_t kChunkMax = 1 * kGiB;
 constexpr std::uint64_t kChunkStep = 4 * kKiB;  // the unit of shapes: see fit_shape()
@@ -32,7 +32,7 @@ void check_wishes(const RequestFacts& request) {
                     std::string(name) + " " + std::to_string(value) + " is more than " + std::to_string(limit),
                     std::string("lower ") + name + ", or leave it to the policy with 0");
     };
-    refuse_over("workers", request.workers, kWorkersMax);
+    refuse_over("workers", request.workers, kWorkersWishMax);
     refuse_over("depth", request.depth, kDepthMax);
     refuse_over("chunk_bytes", request.chunk_bytes, kChunkMax);
     if (request.chunk_bytes % kChunkStep == 0) return;
@@ -185,7 +185,7 @@ void add_read_steps(Plan& plan, const RequestFacts& request, const MachineFacts&
     if (request.path != PathKind::automatic) {
         std::vector<PlanPiece> pieces;
         for (const Segment& segment : request.segments) pieces.push_back(segment.piece);
-        const Part part{main_residence(request), bytes_of(pieces)};
+        const UniformPart part{main_residence(request), bytes_of(pieces)};
         plan.steps.push_back(make_step(asked_for(part, request, machine), request, machine, std::move(pieces)));
         return;
     }
@@ -271,7 +271,7 @@ Plan make_plan(const RequestFacts& request, const MachineFacts& machine) {
         add_read_steps(plan, request, machine);
         put_on_caller(plan, request, machine);
     } else {
-        const Part part{main_residence(request), request.total_bytes()};
+        const UniformPart part{main_residence(request), request.total_bytes()};
         const bool asked = request.path != PathKind::automatic;
         add_write_steps(plan, asked ? asked_for(part, request, machine) : choose_write(part, request, machine),
                         request, machine);

@@ -77,7 +77,7 @@ void put(unsigned char* at, std::uint64_t value) { std::memcpy(at, &value, sizeo
 
 extern "C" {
 
-Status cuFileDriverOpen() {
+CuFileError cuFileDriverOpen() {
     if (behaves("logs")) {
         const char* named = std::getenv("CUFILE_LOGFILE_PATH");
         if (std::FILE* log = std::fopen(named == nullptr ? "cufile.log" : named, "a")) std::fclose(log);
@@ -92,14 +92,14 @@ Status cuFileDriverOpen() {
     return {0, 0};
 }
 
-Status cuFileDriverClose_v2() {
+CuFileError cuFileDriverClose_v2() {
     state().open = false;
     state().force_compat = false;
     state().counted = {};
     return {0, 0};
 }
 
-Status cuFileDriverGetProperties(Properties* properties) {
+CuFileError cuFileDriverGetProperties(Properties* properties) {
     *properties = {};
     if (behaves("native")) properties->nvfs_major = 2;
     properties->max_direct_io_kb = 16384;
@@ -107,12 +107,12 @@ Status cuFileDriverGetProperties(Properties* properties) {
     return {0, 0};
 }
 
-Status cuFileGetVersion(int* version) {
+CuFileError cuFileGetVersion(int* version) {
     *version = number("FAKE_CUFILE_VERSION", 1150);
     return {0, 0};
 }
 
-Status cuFileHandleRegister(Handle* handle, Descriptor* descriptor) {
+CuFileError cuFileHandleRegister(Handle* handle, Descriptor* descriptor) {
     const std::lock_guard lock(state().mutex);
     if (behaves("refuse_files")) return {5027, 0};
     if (descriptor->type != 1 || descriptor->operations != nullptr) return {5022, 0};
@@ -135,14 +135,14 @@ ssize_t cuFileWrite(Handle handle, const void* memory, std::size_t bytes, off_t 
     return move(handle, const_cast<char*>(static_cast<const char*>(memory)) + memory_offset, bytes, offset, false);
 }
 
-Status cuFileBatchIOSetUp(BatchId* batch, unsigned depth) {
+CuFileError cuFileBatchIOSetUp(BatchId* batch, unsigned depth) {
     if (depth == 0 || depth > 128) return {5022, 0};
     state().batch_depth = depth;
     *batch = &state();
     return {0, 0};
 }
 
-Status cuFileBatchIOSubmit(BatchId, unsigned count, BatchEntry* entries, unsigned) {
+CuFileError cuFileBatchIOSubmit(BatchId, unsigned count, BatchEntry* entries, unsigned) {
     const std::lock_guard lock(state().mutex);
     State& fake = state();
     if (fake.queued.size() + count > static_cast<unsigned>(number("FAKE_CUFILE_SLABS", 64))) return {5037, 0};
@@ -152,7 +152,7 @@ Status cuFileBatchIOSubmit(BatchId, unsigned count, BatchEntry* entries, unsigne
 }
 
 // Returns the newest first, because a batch promises no order, and at most half of the waiting entries at a time.
-Status cuFileBatchIOGetStatus(BatchId, unsigned least, unsigned* count, BatchEvent* events, timespec*) {
+CuFileError cuFileBatchIOGetStatus(BatchId, unsigned least, unsigned* count, BatchEvent* events, timespec*) {
     const std::lock_guard lock(state().mutex);
     if (behaves("broken_status")) return {5030, 0};
     State& fake = state();
@@ -173,30 +173,30 @@ Status cuFileBatchIOGetStatus(BatchId, unsigned least, unsigned* count, BatchEve
 
 void cuFileBatchIODestroy(BatchId) { state().queued.clear(); }
 
-Status cuFileReadAsync(Handle handle, void* memory, std::size_t* bytes, off_t* offset, off_t* memory_offset,
-                       ssize_t* moved, void*) {
+CuFileError cuFileReadAsync(Handle handle, void* memory, std::size_t* bytes, off_t* offset, off_t* memory_offset,
+                            ssize_t* moved, void*) {
     *moved = move(handle, static_cast<char*>(memory) + *memory_offset, *bytes, *offset, true);
     if (*moved == -1) *moved = -errno;
     return {0, 0};
 }
 
-Status cuFileWriteAsync(Handle handle, void* memory, std::size_t* bytes, off_t* offset, off_t* memory_offset,
-                        ssize_t* moved, void*) {
+CuFileError cuFileWriteAsync(Handle handle, void* memory, std::size_t* bytes, off_t* offset, off_t* memory_offset,
+                             ssize_t* moved, void*) {
     *moved = move(handle, static_cast<char*>(memory) + *memory_offset, *bytes, *offset, false);
     if (*moved == -1) *moved = -errno;
     return {0, 0};
 }
 
 #ifndef FAKE_CUFILE_OLD
-Status cuFileSetParameterBool(int parameter, bool value) {
+CuFileError cuFileSetParameterBool(int parameter, bool value) {
     if (state().open) return {5026, 0};
     if (parameter == static_cast<int>(BoolParameter::force_compat)) state().force_compat = value;
     return {0, 0};
 }
 
-Status cuFileSetParameterString(int, const char*) { return {0, 0}; }
+CuFileError cuFileSetParameterString(int, const char*) { return {0, 0}; }
 
-Status cuFileGetParameterPosixPoolSlabArray(std::size_t* sizes, std::size_t* counts, int length) {
+CuFileError cuFileGetParameterPosixPoolSlabArray(std::size_t* sizes, std::size_t* counts, int length) {
     if (length != 3) return {5022, 0};
     for (int i = 0; i < 3; ++i) {
         sizes[i] = 4u << (4 * i);
@@ -205,14 +205,14 @@ Status cuFileGetParameterPosixPoolSlabArray(std::size_t* sizes, std::size_t* cou
     return {0, 0};
 }
 
-Status cuFileSetStatsLevel(int level) {
+CuFileError cuFileSetStatsLevel(int level) {
     state().stats = level == 3;
     return {0, 0};
 }
 
-Status cuFileStatsStart() { return {0, 0}; }
+CuFileError cuFileStatsStart() { return {0, 0}; }
 
-Status cuFileGetStatsL3(void* out) {
+CuFileError cuFileGetStatsL3(void* out) {
     if (behaves("crash_stats")) std::abort();
     const std::lock_guard lock(state().mutex);
     const int version = number("FAKE_CUFILE_VERSION", 1150);

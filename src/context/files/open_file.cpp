@@ -30,7 +30,7 @@ int link_flag(const std::string& name) {
 }
 
 // What is not read by offset and size would give no bytes, or some, and no error.
-void refuse_text_of_kernel(const std::string& name, const os::FileFacts& facts) {
+void refuse_text_of_kernel(const std::string& name, const os::FileStat& facts) {
     if (!facts.is_made_by_kernel) return;
     ErrorInfo info;
     info.code = ErrorCode::unsupported;
@@ -93,7 +93,7 @@ void OpenFile::open_existing(const OpenOptions& options) {
         // ENXIO: a FIFO without a reader, a socket, a device without a driver.
         if (refused != EISDIR && refused != ENXIO) fail("open", refused);
     } else {
-        facts_ = os::facts_without_mount(buffered_.get(), handle_.name);
+        facts_ = os::stat_without_mount(buffered_.get(), handle_.name);
         if (facts_.type == os::FileType::directory) refused = EISDIR;
     }
     if (buffered_ && facts_.type == os::FileType::regular) {
@@ -116,7 +116,7 @@ void OpenFile::open_existing(const OpenOptions& options) {
 void OpenFile::open_new(const OpenOptions& options) {
     const os::NewFileOptions how{.replace = options.replace, .unnamed = true};
     new_ = std::make_unique<os::NewFile>(system_, handle_.name, how);
-    facts_ = os::facts_without_mount(new_->fd(), handle_.name);
+    facts_ = os::stat_without_mount(new_->fd(), handle_.name);
     if (options.size_bytes != 0) reserve(options.size_bytes);
 }
 

@@ -19,7 +19,7 @@
 #include "context/files/process_mark.hpp"
 #include "os/fd.hpp"
 #include "os/file/direct.hpp"
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "os/new_file/new_file.hpp"
 #include "penstock/context.hpp"
 
@@ -35,7 +35,7 @@ class OpenFile {
     OpenFile& operator=(const OpenFile&) = delete;
 
     const FileHandle& handle() const noexcept { return handle_; }
-    os::FileFacts facts() const { return os::file_facts(handle_.buffered_fd, handle_.name); }
+    os::FileStat facts() const { return os::file_stat(handle_.buffered_fd, handle_.name); }
     const os::DirectFacts& direct() const noexcept { return direct_; }
     os::CachedBy cached_by() const noexcept { return facts_.cached_by; }
     bool memory_backed() const noexcept { return facts_.cached_by == os::CachedBy::memory; }
@@ -90,7 +90,7 @@ class OpenFile {
     os::UniqueFd buffered_;             // of the others
     os::UniqueFd direct_fd_;
     FileHandle handle_;
-    os::FileFacts facts_;
+    os::FileStat facts_;
     os::DirectFacts direct_;
 
     ProcessMark process_;

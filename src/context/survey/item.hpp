@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "os/limits.hpp"
 #include "penstock/device.hpp"
 
@@ -29,7 +29,7 @@ struct SurveyItem {
 
 struct SurveyPlace {
     std::string path;       // as the user gave it
-    os::FileFacts facts;
+    os::FileStat facts;
     bool nvme = false;      // its block device is an NVMe controller's
 };
 

@@ -97,7 +97,7 @@ SurveyPlace survey_place(const std::string& path, const std::string& root) {
         info.advice = "name a file or a directory that exists";
         throw Error(std::move(info));
     }
-    SurveyPlace place{path, os::file_facts(fd.get(), path), false};
+    SurveyPlace place{path, os::file_stat(fd.get(), path), false};
     if (place.facts.type != os::FileType::regular && place.facts.type != os::FileType::directory) {
         ErrorInfo info;
         info.code = ErrorCode::not_a_regular_file;

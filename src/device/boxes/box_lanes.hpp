@@ -26,7 +26,7 @@ namespace penstock::device {
 
 constexpr unsigned kBoxLanes = 32;
 constexpr unsigned kWorkDimensions = 7;  // those of a Box, and one for the pieces of its rows
-constexpr unsigned kInFlight = 4;        // pieces that a lane loads at once, to hide the latency of memory
+constexpr unsigned kPiecesInFlight = 4;        // pieces that a lane loads at once, to hide the latency of memory
 constexpr unsigned kPiecesPerUnit = 8 * kBoxLanes;
 constexpr unsigned kWindow = 16;
 
@@ -228,11 +228,11 @@ template <unsigned kBytes>
 PENSTOCK_HOST_DEVICE inline void move_elements(const BoxWork& work, std::uint64_t unit, unsigned lane) {
     std::uint64_t piece = unit * kPiecesPerUnit + lane;
     BoxCursor cursor = cursor_at(work, piece);
-    for (unsigned batch = 0; batch < kPiecesPerUnit; batch += kInFlight * kBoxLanes) {
-        Element<kBytes> held[kInFlight];
-        unsigned char* to[kInFlight];
+    for (unsigned batch = 0; batch < kPiecesPerUnit; batch += kPiecesInFlight * kBoxLanes) {
+        Element<kBytes> held[kPiecesInFlight];
+        unsigned char* to[kPiecesInFlight];
         PENSTOCK_UNROLL
-        for (unsigned i = 0; i < kInFlight; ++i) {
+        for (unsigned i = 0; i < kPiecesInFlight; ++i) {
             to[i] = nullptr;
             if (piece < work.pieces) {
                 to[i] = work.to + cursor.to;
@@ -242,7 +242,7 @@ PENSTOCK_HOST_DEVICE inline void move_elements(const BoxWork& work, std::uint64_
             advance(work, cursor);
         }
         PENSTOCK_UNROLL
-        for (unsigned i = 0; i < kInFlight; ++i) {
+        for (unsigned i = 0; i < kPiecesInFlight; ++i) {
             if (to[i] != nullptr) store<kBytes>(to[i], swapped(held[i], work.swap_bytes), work.access_bytes);
         }
     }
@@ -319,11 +319,11 @@ PENSTOCK_HOST_DEVICE inline void store_window(const BoxWindow& window, const Ele
 PENSTOCK_HOST_DEVICE inline void move_windows(const BoxWork& work, std::uint64_t unit, unsigned lane) {
     std::uint64_t piece = unit * kPiecesPerUnit + lane;
     BoxCursor cursor = cursor_at(work, piece);
-    for (unsigned batch = 0; batch < kPiecesPerUnit; batch += kInFlight * kBoxLanes) {
-        Element<16> held[kInFlight];
-        BoxWindow windows[kInFlight];
+    for (unsigned batch = 0; batch < kPiecesPerUnit; batch += kPiecesInFlight * kBoxLanes) {
+        Element<16> held[kPiecesInFlight];
+        BoxWindow windows[kPiecesInFlight];
         PENSTOCK_UNROLL
-        for (unsigned i = 0; i < kInFlight; ++i) {
+        for (unsigned i = 0; i < kPiecesInFlight; ++i) {
             windows[i] = {nullptr, nullptr, 0, 0, false};
             if (piece < work.pieces) windows[i] = window_at(work, cursor);
             if (windows[i].by_words) held[i] = load_words(windows[i].from);
@@ -331,11 +331,11 @@ PENSTOCK_HOST_DEVICE inline void move_windows(const BoxWork& work, std::uint64_t
             advance(work, cursor);
         }
         PENSTOCK_UNROLL
-        for (unsigned i = 0; i < kInFlight; ++i) {
+        for (unsigned i = 0; i < kPiecesInFlight; ++i) {
             if (!windows[i].by_words && windows[i].begin < windows[i].end) held[i] = load_bytes(windows[i]);
         }
         PENSTOCK_UNROLL
-        for (unsigned i = 0; i < kInFlight; ++i) {
+        for (unsigned i = 0; i < kPiecesInFlight; ++i) {
             if (windows[i].begin < windows[i].end) store_window(windows[i], swapped(held[i], work.swap_bytes));
         }
     }

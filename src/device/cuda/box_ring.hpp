@@ -27,17 +27,17 @@ class BoxRing {
     void used(cudaStream_t stream);  // marks the last table as read by all work queued so far
 
   private:
-    static constexpr std::size_t kTables = 2;
+    static constexpr std::size_t kBoxTables = 2;
     // A table consists of its pattern, then works, then first units.
     static constexpr std::size_t kWorksOffset = kFillItemBytes;
     static constexpr std::size_t kTableBytes = kWorksOffset + kBoxes * (sizeof(BoxWork) + 8) + 8;
-    struct Table {
+    struct BoxTable {
         std::unique_ptr<std::byte, CudaFreeHost> pinned;
         std::unique_ptr<std::byte, CudaFree> memory;
         std::unique_ptr<CudaEvent> free;
     };
-    std::array<Table, kTables> tables_;
-    std::size_t current_ = kTables - 1;
+    std::array<BoxTable, kBoxTables> tables_;
+    std::size_t current_ = kBoxTables - 1;
 };
 
 }  // namespace penstock::device

@@ -11,7 +11,7 @@
 namespace penstock::device {
 
 BoxRing::BoxRing(int device_index) {
-    for (Table& table : tables_) {
+    for (BoxTable& table : tables_) {
         table.pinned.reset(allocate_pinned<std::byte>(kTableBytes));
         void* memory = nullptr;
         cuda_check(cudaMalloc(&memory, kTableBytes), "cudaMalloc");
@@ -21,8 +21,8 @@ BoxRing::BoxRing(int device_index) {
 }
 
 BoxLaunch BoxRing::upload(std::span<const Box> boxes, std::span<const std::byte> pattern, cudaStream_t stream) {
-    current_ = (current_ + 1) % kTables;
-    Table& table = tables_[current_];
+    current_ = (current_ + 1) % kBoxTables;
+    BoxTable& table = tables_[current_];
     table.free->wait(Deadline::never());
     std::byte* pinned = table.pinned.get();
     std::byte* memory = table.memory.get();

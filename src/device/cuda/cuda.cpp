@@ -19,7 +19,7 @@ namespace penstock {
 namespace device {
 namespace {
 
-constexpr std::uint64_t kAlignment = 4096;
+constexpr std::uint64_t kDeviceAlignment = 4096;
 
 int attribute(cudaDeviceAttr name, int index) noexcept {
     int value = 0;
@@ -40,7 +40,7 @@ int numa_node_of(std::string bus) {
 }
 
 // The allocation that contains a pointer, or zeros if the driver cannot tell.
-struct Extent {
+struct AllocationRange {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
 };
@@ -61,8 +61,8 @@ PointerAttribute find_pointer_attribute() noexcept {
     return reinterpret_cast<PointerAttribute>(function);
 }
 
-Extent extent_of(PointerAttribute ask, const void* memory) noexcept {
-    Extent extent;
+AllocationRange extent_of(PointerAttribute ask, const void* memory) noexcept {
+    AllocationRange extent;
     if (ask == nullptr) return extent;
     const auto address = reinterpret_cast<CUdeviceptr>(memory);
     if (ask(&extent.base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS ||
@@ -155,7 +155,7 @@ void* CudaDevice::allocate_unaligned(MemoryKind kind, std::uint64_t bytes) const
             code = cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal);
             break;
         case MemoryKind::system:
-            memory = ::operator new(bytes, std::align_val_t(kAlignment), std::nothrow);
+            memory = ::operator new(bytes, std::align_val_t(kDeviceAlignment), std::nothrow);
             if (memory == nullptr) code = cudaErrorMemoryAllocation;
             break;
     }
@@ -176,7 +176,7 @@ void CudaDevice::release_unaligned(MemoryKind kind, void* memory) noexcept {
             cuda_worked(cudaFreeHost(memory));
             break;
         case MemoryKind::system:
-            ::operator delete(memory, std::align_val_t(kAlignment));
+            ::operator delete(memory, std::align_val_t(kDeviceAlignment));
             break;
     }
 }
@@ -186,11 +186,11 @@ void* CudaDevice::allocate(MemoryKind kind, std::uint64_t bytes) {
     if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate", "0 bytes asked", "ask for at least 1");
     const ScopedCudaDevice scope(facts_.index);
     void* memory = allocate_unaligned(kind, bytes);
-    if (reinterpret_cast<std::uintptr_t>(memory) % kAlignment == 0) return memory;
+    if (reinterpret_cast<std::uintptr_t>(memory) % kDeviceAlignment == 0) return memory;
     release_unaligned(kind, memory);
-    memory = allocate_unaligned(kind, bytes + kAlignment);
+    memory = allocate_unaligned(kind, bytes + kDeviceAlignment);
     const auto given = reinterpret_cast<std::uintptr_t>(memory);
-    auto* aligned = static_cast<std::byte*>(memory) + (align_up(given, kAlignment) - given);
+    auto* aligned = static_cast<std::byte*>(memory) + (align_up(given, kDeviceAlignment) - given);
     const std::lock_guard lock(mutex_);
     moved_[aligned] = memory;
     return aligned;
@@ -237,7 +237,7 @@ PointerInfo CudaDevice::pointer_info(const void* memory) {
     info.kind = attributes.type == cudaMemoryTypeHost      ? MemoryKind::pinned
                 : attributes.type == cudaMemoryTypeManaged ? MemoryKind::managed
                                                            : MemoryKind::device;
-    const Extent extent = extent_of(pointer_attribute_, memory);
+    const AllocationRange extent = extent_of(pointer_attribute_, memory);
     info.base = extent.bytes == 0 ? nullptr : reinterpret_cast<const void*>(extent.base);
     info.bytes = extent.bytes;
     return info;

@@ -12,9 +12,8 @@
 namespace penstock::device {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr unsigned kWarp = 32;
-constexpr unsigned kWarpsPerBlock = kThreads / kWarp;
+constexpr unsigned kLanesPerWarp = 32;
+constexpr unsigned kCopyWarpsPerBlock = kKernelThreads / kLanesPerWarp;
 
 __device__ std::uint64_t address(const void* memory) { return reinterpret_cast<std::uint64_t>(memory); }
 
@@ -29,14 +28,14 @@ __device__ void copy_span(unsigned char* to, const unsigned char* from, std::uin
     const T* body_from = reinterpret_cast<const T*>(from + head);
     const std::uint64_t count = (bytes - head) / sizeof(T);
     std::uint64_t i = lane;
-    for (; i + (kUnroll - 1) * kWarp < count; i += kUnroll * kWarp) {
+    for (; i + (kUnroll - 1) * kLanesPerWarp < count; i += kUnroll * kLanesPerWarp) {
         T held[kUnroll];
 #pragma unroll
-        for (int k = 0; k < kUnroll; ++k) held[k] = body_from[i + k * kWarp];
+        for (int k = 0; k < kUnroll; ++k) held[k] = body_from[i + k * kLanesPerWarp];
 #pragma unroll
-        for (int k = 0; k < kUnroll; ++k) body_to[i + k * kWarp] = held[k];
+        for (int k = 0; k < kUnroll; ++k) body_to[i + k * kLanesPerWarp] = held[k];
     }
-    for (; i < count; i += kWarp) body_to[i] = body_from[i];
+    for (; i < count; i += kLanesPerWarp) body_to[i] = body_from[i];
     const std::uint64_t done = head + count * sizeof(T);
     if (done + lane < bytes) to[done + lane] = from[done + lane];  // at most 15 bytes are left
 }
@@ -56,10 +55,10 @@ __device__ void copy_task(const CopyTask& task, unsigned lane) {
     }
 }
 
-__global__ void __launch_bounds__(kThreads) copy_tasks(const CopyTask* tasks, unsigned count) {
-    const unsigned lane = threadIdx.x % kWarp;
-    const unsigned first = (threadIdx.x / kWarp) * gridDim.x + blockIdx.x;
-    for (unsigned i = first; i < count; i += gridDim.x * kWarpsPerBlock) copy_task(tasks[i], lane);
+__global__ void __launch_bounds__(kKernelThreads) copy_tasks(const CopyTask* tasks, unsigned count) {
+    const unsigned lane = threadIdx.x % kLanesPerWarp;
+    const unsigned first = (threadIdx.x / kLanesPerWarp) * gridDim.x + blockIdx.x;
+    for (unsigned i = first; i < count; i += gridDim.x * kCopyWarpsPerBlock) copy_task(tasks[i], lane);
 }
 
 // The range, cut at the file's word boundaries. Does the same as split_stamp of stamp_host.hpp, which nvcc does not
@@ -102,9 +101,9 @@ __device__ void store_word(unsigned char* at, std::uint64_t word) {
     for (int i = 0; i < 8; ++i) at[i] = static_cast<unsigned char>(word >> (8 * i));
 }
 
-__global__ void __launch_bounds__(kThreads) stamp(StampRange range, Words words) {
-    const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.x) * kThreads;
-    const std::uint64_t thread = static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
+__global__ void __launch_bounds__(kKernelThreads) stamp(StampRange range, Words words) {
+    const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.x) * kKernelThreads;
+    const std::uint64_t thread = static_cast<std::uint64_t>(blockIdx.x) * kKernelThreads + threadIdx.x;
     std::uint64_t paired = 0;
     if (address(words.memory) % 16 == 0) {
         paired = words.count / 2;
@@ -133,19 +132,19 @@ struct Finding {
 // A warp that found something makes one atomic operation of each kind. Other warps make none.
 __device__ void report(Finding finding, StampResult* result) {
     if (!__any_sync(~0u, finding.bad_bytes != 0)) return;
-    for (int step = kWarp / 2; step > 0; step /= 2) {
+    for (int step = kLanesPerWarp / 2; step > 0; step /= 2) {
         finding.bad_bytes += __shfl_down_sync(~0u, finding.bad_bytes, step);
         const unsigned long long other = __shfl_down_sync(~0u, finding.first, step);
         finding.first = other < finding.first ? other : finding.first;
     }
-    if (threadIdx.x % kWarp != 0) return;
+    if (threadIdx.x % kLanesPerWarp != 0) return;
     atomicAdd(&result->bad_bytes, finding.bad_bytes);
     atomicMin(&result->first_bad_offset, finding.first);
 }
 
-__global__ void __launch_bounds__(kThreads) verify_stamp(StampRange range, Words words, StampResult* result) {
-    const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.x) * kThreads;
-    const std::uint64_t thread = static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
+__global__ void __launch_bounds__(kKernelThreads) verify_stamp(StampRange range, Words words, StampResult* result) {
+    const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.x) * kKernelThreads;
+    const std::uint64_t thread = static_cast<std::uint64_t>(blockIdx.x) * kKernelThreads + threadIdx.x;
     Finding finding;
     std::uint64_t paired = 0;
     if (address(words.memory) % 16 == 0) {
@@ -171,7 +170,7 @@ __global__ void __launch_bounds__(kThreads) verify_stamp(StampRange range, Words
 
 // Returns enough blocks to fill the device, but no more than there is work for.
 unsigned blocks_for(std::uint64_t words, int processors) {
-    const std::uint64_t wanted = (words / 2 + kThreads - 1) / kThreads;
+    const std::uint64_t wanted = (words / 2 + kKernelThreads - 1) / kKernelThreads;
     const std::uint64_t most = static_cast<std::uint64_t>(processors) * 8;
     return static_cast<unsigned>(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
@@ -182,7 +181,7 @@ cudaError_t launch_copy_tasks(const CopyTask* tasks, std::uint32_t count, int pr
     const unsigned most = processors * 2 > 256 ? static_cast<unsigned>(processors) * 2 : 256u;
     void* arguments[] = {&tasks, &count};
     return cudaLaunchKernel(reinterpret_cast<const void*>(&copy_tasks), dim3(count < most ? count : most),
-                            dim3(kThreads), arguments, 0, stream);
+                            dim3(kKernelThreads), arguments, 0, stream);
 }
 
 cudaError_t launch_stamp(const StampRange& range, int processors, cudaStream_t stream) {
@@ -190,7 +189,7 @@ cudaError_t launch_stamp(const StampRange& range, int processors, cudaStream_t s
     Words words = words_of(range);
     void* arguments[] = {&copy, &words};
     return cudaLaunchKernel(reinterpret_cast<const void*>(&stamp), dim3(blocks_for(words.count, processors)),
-                            dim3(kThreads), arguments, 0, stream);
+                            dim3(kKernelThreads), arguments, 0, stream);
 }
 
 cudaError_t launch_verify_stamp(const StampRange& range, StampResult* result, int processors, cudaStream_t stream) {
@@ -198,7 +197,7 @@ cudaError_t launch_verify_stamp(const StampRange& range, StampResult* result, in
     Words words = words_of(range);
     void* arguments[] = {&copy, &words, &result};
     return cudaLaunchKernel(reinterpret_cast<const void*>(&verify_stamp), dim3(blocks_for(words.count, processors)),
-                            dim3(kThreads), arguments, 0, stream);
+                            dim3(kKernelThreads), arguments, 0, stream);
 }
 
 }  // namespace penstock::device

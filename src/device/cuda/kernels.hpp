@@ -8,6 +8,9 @@
 
 namespace penstock::device {
 
+inline constexpr unsigned kKernelThreads = 256;           // of a block, in every kernel here
+inline constexpr unsigned kKernelBlocksPerProcessor = 8;  // of boxes and checksums: enough to fill a processor
+
 // What one warp copies. A piece of a batch becomes one or more tasks.
 struct CopyTask {
     void* destination;

@@ -7,21 +7,20 @@
 namespace penstock::device {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr unsigned kBlocksPerProcessor = 8;
 constexpr unsigned kAllLanes = 0xFFFFFFFF;
 
 template <typename Sum>
 __device__ void each_segment(const ChecksumSegment* segments, std::uint64_t* sums, unsigned count, const Sum& sum) {
     const unsigned lane = threadIdx.x % kChecksumLanes;
-    const unsigned stride = gridDim.x * (kThreads / kChecksumLanes);
-    for (unsigned i = blockIdx.x * (kThreads / kChecksumLanes) + threadIdx.x / kChecksumLanes; i < count; i += stride) {
+    const unsigned stride = gridDim.x * (kKernelThreads / kChecksumLanes);
+    for (unsigned i = blockIdx.x * (kKernelThreads / kChecksumLanes) + threadIdx.x / kChecksumLanes; i < count;
+         i += stride) {
         const std::uint64_t value = sum(segments[i], lane);
         if (lane == 0) sums[i] = value;
     }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kKernelThreads)
     sum_adler(const ChecksumSegment* __restrict__ segments, std::uint64_t* __restrict__ sums, unsigned count) {
     each_segment(segments, sums, count, [](const ChecksumSegment& segment, unsigned lane) {
         AdlerSums mine = adler_of_lane(segment, lane);
@@ -33,7 +32,7 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kKernelThreads)
     sum_crc(const ChecksumSegment* __restrict__ segments, std::uint64_t* __restrict__ sums, unsigned count) {
     __shared__ CrcTables tables;
     fill_by_word(tables, threadIdx.x);  // there are as many threads as entries
@@ -50,17 +49,17 @@ __global__ void __launch_bounds__(kThreads)
     });
 }
 
-static_assert(kThreads == 256, "a thread for each entry of a table");
+static_assert(kKernelThreads == 256, "a thread for each entry of a table");
 
 cudaError_t launch(const void* kernel, const ChecksumLaunch& of, int processors, cudaStream_t stream) {
-    const unsigned warps = kThreads / kChecksumLanes;
+    const unsigned warps = kKernelThreads / kChecksumLanes;
     const unsigned wanted = (of.count + warps - 1) / warps;
-    const unsigned most = static_cast<unsigned>(processors) * kBlocksPerProcessor;
+    const unsigned most = static_cast<unsigned>(processors) * kKernelBlocksPerProcessor;
     const ChecksumSegment* segments = of.segments;
     std::uint64_t* sums = of.sums;
     unsigned count = of.count;
     void* arguments[] = {&segments, &sums, &count};
-    return cudaLaunchKernel(kernel, dim3(wanted < most ? wanted : most), dim3(kThreads), arguments, 0, stream);
+    return cudaLaunchKernel(kernel, dim3(wanted < most ? wanted : most), dim3(kKernelThreads), arguments, 0, stream);
 }
 
 }  // namespace

@@ -58,14 +58,14 @@ bool CudaEvent::wait(Deadline deadline) {
 }
 
 TaskRing::TaskRing(int device_index) {
-    for (Table& table : tables_) {
+    for (TaskTable& table : tables_) {
         table.tasks.reset(allocate_pinned<CopyTask>(kTasks));
         table.free = std::make_unique<CudaEvent>(device_index);
     }
 }
 
 CopyTask* TaskRing::next() {
-    current_ = (current_ + 1) % kTables;
+    current_ = (current_ + 1) % kTaskTables;
     tables_[current_].free->wait(Deadline::never());
     return tables_[current_].tasks.get();
 }

@@ -31,13 +31,13 @@ class TaskRing {
     void used(cudaStream_t stream);  // marks the last table as read by all work queued so far
 
   private:
-    static constexpr std::size_t kTables = 4;
-    struct Table {
+    static constexpr std::size_t kTaskTables = 4;
+    struct TaskTable {
         std::unique_ptr<CopyTask, CudaFreeHost> tasks;
         std::unique_ptr<CudaEvent> free;
     };
-    std::array<Table, kTables> tables_;
-    std::size_t current_ = kTables - 1;
+    std::array<TaskTable, kTaskTables> tables_;
+    std::size_t current_ = kTaskTables - 1;
 };
 
 struct ChecksumSegment;

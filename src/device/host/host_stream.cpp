@@ -14,7 +14,7 @@
 namespace penstock::device {
 namespace {
 
-constexpr std::uint64_t kInlineBytes = 64 * kKiB;
+constexpr std::uint64_t kCallerBytes = 64 * kKiB;
 // The assumed speed of memcpy: a throttled copy moves its bytes this long before its modelled end.
 constexpr double kMemcpyBytesPerSecond = 8e9;
 
@@ -114,7 +114,7 @@ void HostStream::execute(Work& work) {
 
 void HostStream::submit(std::uint64_t bytes, Work work) {
     raise_failure();
-    if (bytes <= kInlineBytes && !cost_.throttled() && idle()) {
+    if (bytes <= kCallerBytes && !cost_.throttled() && idle()) {
         execute(work);
     } else {
         enqueue(std::move(work));

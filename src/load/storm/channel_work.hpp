@@ -30,7 +30,7 @@ struct ChannelWorker {
     u64 limit_ns;
     StormWorker storm;
 
-    struct Asked {
+    struct PostedRequest {
         Status status = Status::busy;
         u32 ticket = 0;
         u64 began = 0;      // in cycles, before the slot was claimed
@@ -38,9 +38,9 @@ struct ChannelWorker {
     };
 
     // Only the leader calls this.
-    PENSTOCK_ONDEVICE Asked ask(u64 offset) {
+    PENSTOCK_ONDEVICE PostedRequest ask(u64 offset) {
         const u64 deadline = P::now_ns() + limit_ns;
-        Asked asked;
+        PostedRequest asked;
         do {
             asked.began = P::cycles();
             asked.status = channel.submit(storm.request(offset), asked.ticket);
@@ -58,7 +58,7 @@ struct ChannelWorker {
     PENSTOCK_ONDEVICE bool one(u64 offset) {
         const Lanes all = storm.all;
         const u32 leader = ondevice::lowest(all);
-        Asked asked;
+        PostedRequest asked;
         if (P::lane() == leader) asked = ask(offset);
         P::sync(all);  // all lanes may now see what the leader may see
         const auto status = static_cast<Status>(P::from(all, static_cast<int>(asked.status), leader));

@@ -36,14 +36,14 @@ PENSTOCK_ONDEVICE void each_tile(const LoadsWork& work, u64 worker, u64 workers,
 }
 
 // The number of a thread among all threads, and the width of its warp.
-struct Place {
+struct ThreadPlace {
     u64 thread, threads;
     u32 lanes;
 };
 
 // Loads elements one by one. The lanes of a warp are neighbours.
 template <class Use>
-PENSTOCK_ONDEVICE void each_element(const LoadsWork& work, const Place& place, const Use& use) {
+PENSTOCK_ONDEVICE void each_element(const LoadsWork& work, const ThreadPlace& place, const Use& use) {
     LoadsWork rows = work;
     rows.tile = place.lanes;
     const u32 lane = ondevice::Native::lane();
@@ -72,7 +72,7 @@ PENSTOCK_ONDEVICE float sum_of_tile(const float* items, u32 count, u32 lane, u32
     return sum;
 }
 
-PENSTOCK_ONDEVICE void loads_from_memory(const LoadsWork& work, const Place& place) {
+PENSTOCK_ONDEVICE void loads_from_memory(const LoadsWork& work, const ThreadPlace& place) {
     const u32 lane = ondevice::Native::lane();
     const float* const plain = work.plain;
     float sum = 0;
@@ -86,7 +86,7 @@ PENSTOCK_ONDEVICE void loads_from_memory(const LoadsWork& work, const Place& pla
     work.sums[place.thread] = sum;
 }
 
-PENSTOCK_ONDEVICE void loads_of_elements(const LoadsWork& work, const Place& place) {
+PENSTOCK_ONDEVICE void loads_of_elements(const LoadsWork& work, const ThreadPlace& place) {
     const ondevice::StoredArray<float> array(work.ref);
     Status first = Status::ok;
     float sum = 0;
@@ -100,7 +100,7 @@ PENSTOCK_ONDEVICE void loads_of_elements(const LoadsWork& work, const Place& pla
     work.sums[place.thread] = sum;
 }
 
-PENSTOCK_ONDEVICE void loads_of_tiles(const LoadsWork& work, const Place& place) {
+PENSTOCK_ONDEVICE void loads_of_tiles(const LoadsWork& work, const ThreadPlace& place) {
     const ondevice::StoredArray<float> array(work.ref);
     const u32 lane = ondevice::Native::lane();
     Status first = Status::ok;
@@ -123,7 +123,7 @@ PENSTOCK_ONDEVICE LoadsKind kind_of(const LoadsWork& work) {
 }
 
 template <LoadsKind kind>
-PENSTOCK_ONDEVICE void loads_share(const LoadsWork& work, const Place& place) {
+PENSTOCK_ONDEVICE void loads_share(const LoadsWork& work, const ThreadPlace& place) {
     if constexpr (kind == LoadsKind::memory) loads_from_memory(work, place);
     else if constexpr (kind == LoadsKind::elements) loads_of_elements(work, place);
     else loads_of_tiles(work, place);

@@ -17,8 +17,7 @@
 namespace penstock::load {
 namespace {
 
-constexpr u32 kStripes = 256;
-constexpr u32 kWarp = 32;
+constexpr u32 kCountStripes = 256;
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "measure requests of the device", cause, advice);
@@ -58,7 +57,7 @@ Storm::Storm(Device& device, const std::string& name, const StormSetup& setup)
       shared_(device, MemoryKind::pinned),
       stream_(device.make_stream()) {
     open(name);
-    counts_ = own_.allocate(kStripes * sizeof(StormCounts));
+    counts_ = own_.allocate(kCountStripes * sizeof(StormCounts));
     clocks_ = own_.allocate(2 * sizeof(u64));
     if (setup.source == StormSource::memory) {
         fill_window(name);
@@ -124,7 +123,7 @@ StormWork Storm::work_for(const StormOptions& options, std::uint64_t warps) {
     work.memory = memory_.data;
     work.counts = reinterpret_cast<StormCounts*>(counts_.data);
     work.clocks = reinterpret_cast<u64*>(clocks_.data);
-    work.stripes = kStripes;
+    work.stripes = kCountStripes;
     work.request_bytes = options.request_bytes;
     work.file_bytes = bytes_;
     work.seed = options.seed;
@@ -164,7 +163,7 @@ StormReport Storm::run(const StormOptions& options) {
     report.warps = warps(options);
     report.turn = work.turn;
     report.served = difference(evidence(), before);
-    std::vector<StormCounts> counts(kStripes);
+    std::vector<StormCounts> counts(kCountStripes);
     std::array<u64, 2> clocks{};
     stream_->copy(CopyDirection::to_host, counts.data(), counts_.data, counts_.bytes);
     stream_->copy(CopyDirection::to_host, clocks.data(), clocks_.data, clocks_.bytes);
@@ -193,7 +192,7 @@ Loads time_loads(Device& device, const ondevice::StoredRef* ref, const float* pl
     const ondevice::DmaBlock sums = own.allocate(std::uint64_t{grid.blocks} * grid.threads * sizeof(float));
     const ondevice::DmaBlock failed = shared.allocate(sizeof(int));
     if (options.tile > 1 && options.tile % 4 != 0) refuse("tiles of no whole 16 bytes", "give a multiple of 4");
-    const std::uint64_t step = std::max<std::uint64_t>(kWarp, options.tile);
+    const std::uint64_t step = std::max<std::uint64_t>(kStormWarp, options.tile);
     const auto stream = device.make_stream();
     LoadsWork work{};
     if (plain == nullptr) {

@@ -4,17 +4,16 @@
 namespace penstock::load {
 namespace {
 
-constexpr unsigned kWarp = 32;
 
 __global__ void __launch_bounds__(1024) storm(StormWork work) {
-    const unsigned warps = (blockDim.x + kWarp - 1) / kWarp;
-    storm_share(work, u64{blockIdx.x} * warps + threadIdx.x / kWarp, u64{gridDim.x} * warps, __activemask());
+    const unsigned warps = (blockDim.x + kStormWarp - 1) / kStormWarp;
+    storm_share(work, u64{blockIdx.x} * warps + threadIdx.x / kStormWarp, u64{gridDim.x} * warps, __activemask());
 }
 
 template <class Channel>
 __global__ void __launch_bounds__(kChannelThreads, 1) channel_storm(const __grid_constant__ ChannelWork<Channel> work) {
-    const unsigned warps = (blockDim.x + kWarp - 1) / kWarp;
-    channel_share(work, u64{blockIdx.x} * warps + threadIdx.x / kWarp, u64{gridDim.x} * warps, __activemask());
+    const unsigned warps = (blockDim.x + kStormWarp - 1) / kStormWarp;
+    channel_share(work, u64{blockIdx.x} * warps + threadIdx.x / kStormWarp, u64{gridDim.x} * warps, __activemask());
 }
 
 template <class Channel>
@@ -27,11 +26,12 @@ constexpr unsigned kLoadsThreads = 512;  // of a block, at most
 
 template <LoadsKind kind, int resident>
 __global__ void __launch_bounds__(kLoadsThreads, resident) loads(const __grid_constant__ LoadsWork work) {
-    loads_share<kind>(work, {u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x, kWarp});
+    loads_share<kind>(work, {u64{blockIdx.x} * blockDim.x + threadIdx.x, u64{gridDim.x} * blockDim.x, kStormWarp});
 }
 
 __global__ void __launch_bounds__(256) rows(RowsWork work) {
-    rows_share(work, (u64{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp, u64{gridDim.x} * blockDim.x / kWarp);
+    const u64 thread = u64{blockIdx.x} * blockDim.x + threadIdx.x;
+    rows_share(work, thread / kStormWarp, u64{gridDim.x} * blockDim.x / kStormWarp);
 }
 
 template <LoadsKind kind>

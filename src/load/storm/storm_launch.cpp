@@ -58,7 +58,7 @@ void run_loads(Device& device, Stream& stream, const LoadsWork& work, const Grid
     const DeviceInfo info = device.info();
     if (!info.emulated) return loads_on_gpu(info, stream, work, grid);
     on_threads(u64{grid.blocks} * grid.threads, [&](u64 worker, u64 workers) {
-        const Place place{worker, workers, 1};
+        const ThreadPlace place{worker, workers, 1};
         switch (kind_of(work)) {
             case LoadsKind::memory: return loads_from_memory(work, place);
             case LoadsKind::elements: return loads_of_elements(work, place);

@@ -18,6 +18,8 @@ using ondevice::u32;
 using ondevice::u64;
 using ondevice::u8;
 
+inline constexpr u32 kStormWarp = 32;  // lanes of a warp on a GPU
+
 // The size of a kernel. On the emulated device a warp is a thread, and there are no more of them than cores.
 struct Grid {
     u32 blocks = 0;
@@ -25,7 +27,9 @@ struct Grid {
 };
 
 // Each warp has its own memory.
-PENSTOCK_ONDEVICE u64 warps_of(const Grid& grid) { return u64{grid.blocks} * ((grid.threads + 31) / 32); }
+PENSTOCK_ONDEVICE u64 warps_of(const Grid& grid) {
+    return u64{grid.blocks} * ((grid.threads + kStormWarp - 1) / kStormWarp);
+}
 
 inline constexpr u32 kStormInFlight = 16;  // of one warp, at most
 inline constexpr u64 kLostCycles = 10'000'000'000;  // a storm gives up after some seconds without an answer

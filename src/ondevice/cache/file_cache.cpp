@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 
 namespace penstock::ondevice {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 
 namespace penstock::ondevice {
 namespace {
@@ -52,7 +52,7 @@ std::byte* reserved(u64 bytes, u64 page) {
 
 // Why the GPU is not to map a file at all; empty: it may.
 std::string unfit(const FileHandle& file) {
-    const std::string kind = os::file_facts(file.buffered_fd, file.name).file_system;
+    const std::string kind = os::file_stat(file.buffered_fd, file.name).file_system;
     if (kind == "tmpfs" || kind == "hugetlbfs" || kind == "ramfs") return {};
     return kind + " keeps its data on a disk";
 }

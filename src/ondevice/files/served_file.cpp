@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "os/file/residency.hpp"
 
 namespace penstock::ondevice {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "os/file/extents.hpp"
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "os/file/move_all.hpp"
 #include "penstock/types.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr unsigned kStatxDirectAlignment = 0x2000;  // STATX_DIOALIGN, Linux 6.1
 constexpr std::array<std::uint32_t, 3> kAlignments{512, 4096, 64 * 1024};
-constexpr std::size_t kLargest = 64 * 1024;
+constexpr std::size_t kProbeBytesMax = 64 * 1024;
 
 // The kernel's struct statx, with the fields that are read here. Its size is fixed at 256 bytes.
 struct Statx {
@@ -64,7 +64,7 @@ bool reads(System& system, int fd, void* memory, std::size_t length) {
 }
 
 // Says what a direct transfer of this file proves, given that the file system accepts it.
-void judge_bypass(int fd, const FileFacts& file, DirectFacts& facts) {
+void judge_bypass(int fd, const FileStat& file, DirectFacts& facts) {
     const std::string& file_system = file.file_system;
     const CachedBy cache = file.cached_by;
     const bool overlay = file_system == "overlay";
@@ -73,19 +73,19 @@ void judge_bypass(int fd, const FileFacts& file, DirectFacts& facts) {
     } else if (cache == CachedBy::page_cache || (overlay && tells_extents(fd))) {
         facts.bypass = Bypass::shown;
         if ((overlay || file_system == "btrfs") && !written_in_place(fd)) {
-            facts.write_unknown_cause = "btrfs writes by the page cache what it keeps checksums of (since Linux 6.15), "
-                                        "and drops the pages again";
+            facts.write_unknown_cause = "btrfs writes data with checksums through the page cache (since Linux 6.15), "
+                                        "and then drops the pages";
         }
     } else if (overlay) {
         facts.usable = false;
-        facts.cause = "the file system below the overlay tells neither an alignment nor a place on a disk: its files "
-                      "may lie in memory";
+        facts.cause = "the file system below the overlay reports neither an alignment nor a place on a disk, so its "
+                      "files may be in memory";
     } else if (cache == CachedBy::itself) {
-        facts.unknown_cause = file_system + " has a cache of its own, which tells nobody";
+        facts.unknown_cause = file_system + " has its own cache, which cannot be seen";
     } else if (file_system == "fuse" || file_system == "9p") {
-        facts.unknown_cause = "a server moves the bytes of " + file_system + ", through caches that it tells not of";
+        facts.unknown_cause = "a server moves the bytes of " + file_system + " through caches that cannot be seen";
     } else {
-        facts.unknown_cause = "nothing is known of the caches of the file system " + file_system;
+        facts.unknown_cause = "the caches of the file system " + file_system + " are unknown";
     }
 }
 
@@ -99,15 +99,15 @@ bool ask_statx(int fd, DirectFacts& facts) {
     facts.usable = status.offset_alignment != 0;
     facts.offset_alignment = status.offset_alignment;
     facts.memory_alignment = status.memory_alignment;
-    if (!facts.usable) facts.cause = "the file system says that this file takes no direct I/O";
+    if (!facts.usable) facts.cause = "the file system does not support direct I/O on this file";
     return true;
 }
 
 void probe_direct(System& system, int fd, DirectFacts& facts) {
     facts.source = "probe";
-    std::vector<std::byte> room(4 * kLargest);
+    std::vector<std::byte> room(4 * kProbeBytesMax);
     const auto address = reinterpret_cast<std::uintptr_t>(room.data());
-    std::byte* block = room.data() + (align_up(address, kLargest) - address);
+    std::byte* block = room.data() + (align_up(address, kProbeBytesMax) - address);
     for (const std::uint32_t alignment : kAlignments) {
         if (!reads(system, fd, block, alignment)) continue;
         facts.offset_alignment = alignment;
@@ -117,10 +117,10 @@ void probe_direct(System& system, int fd, DirectFacts& facts) {
         facts.cause = std::string("the file opens with O_DIRECT but a direct read fails: ") + std::strerror(errno);
         return;
     }
-    facts.memory_alignment = static_cast<std::uint32_t>(kLargest);
+    facts.memory_alignment = static_cast<std::uint32_t>(kProbeBytesMax);
     for (const std::uint32_t alignment : kAlignments) {
-        // kLargest + alignment is a multiple of `alignment` and of nothing larger among the candidates.
-        if (!reads(system, fd, block + kLargest + alignment % kLargest, facts.offset_alignment)) continue;
+        // kProbeBytesMax + alignment is a multiple of `alignment` and of nothing larger among the candidates.
+        if (!reads(system, fd, block + kProbeBytesMax + alignment % kProbeBytesMax, facts.offset_alignment)) continue;
         facts.memory_alignment = alignment;
         break;
     }
@@ -128,12 +128,12 @@ void probe_direct(System& system, int fd, DirectFacts& facts) {
 }
 
 DirectFile open_direct(System& system, int fd) {
-    FileFacts facts;
+    FileStat facts;
     facts.cached_by = cached_by(fd, facts.file_system);
     return open_direct(system, fd, facts);
 }
 
-DirectFile open_direct(System& system, int fd, const FileFacts& facts) {
+DirectFile open_direct(System& system, int fd, const FileStat& facts) {
     DirectFile file;
     if (facts.cached_by == CachedBy::memory) {
         file.facts.source = "file system";

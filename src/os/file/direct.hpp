@@ -13,7 +13,7 @@
 #include <string>
 
 #include "os/fd.hpp"
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 
 namespace penstock::os {
 
@@ -44,7 +44,7 @@ struct DirectFile {
 // and files made by O_TMPFILE work.
 DirectFile open_direct(System& system, int fd);
 // As above, for a caller that already knows the file system.
-DirectFile open_direct(System& system, int fd, const FileFacts& facts);
+DirectFile open_direct(System& system, int fd, const FileStat& facts);
 
 // The steps of open_direct, for tests. Requires: `fd` is open with O_DIRECT.
 bool ask_statx(int fd, DirectFacts& facts);  // false: the kernel or the file system cannot answer

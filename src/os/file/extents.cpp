@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kExtents = 64;  // fetched by one call
 constexpr int kRounds = 16;
-constexpr std::uint32_t kEncoded = FIEMAP_EXTENT_ENCODED | FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_DATA_TAIL;
+constexpr std::uint32_t kEncodedExtents = FIEMAP_EXTENT_ENCODED | FIEMAP_EXTENT_DATA_INLINE | FIEMAP_EXTENT_DATA_TAIL;
 
 // The kernel's struct, followed by room for the extents.
 class Map {
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> encoded_bytes(int fd, std::uint64_t offset_bytes, s
             const std::uint64_t from = std::max<std::uint64_t>(extent.fe_logical, at);
             const std::uint64_t to = std::min<std::uint64_t>(extent.fe_logical + extent.fe_length, end);
             if (to <= from) continue;
-            if ((extent.fe_flags & kEncoded) != 0) encoded += to - from;
+            if ((extent.fe_flags & kEncodedExtents) != 0) encoded += to - from;
             at = to;
         }
         if (map.count() < kExtents) return encoded;

@@ -72,7 +72,7 @@ std::string what_below(const std::filesystem::path& disk) {
 
 }  // namespace
 
-PlaceIdentity place_identity(const FileFacts& facts, const std::string& root) {
+PlaceIdentity place_identity(const FileStat& facts, const std::string& root) {
     namespace fs = std::filesystem;
     PlaceIdentity identity{facts.file_system, public_mount_options(facts.mount_options), {}};
     std::error_code error;

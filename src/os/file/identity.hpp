@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "os/limits.hpp"
 #include "penstock/profile.hpp"
 
@@ -14,6 +14,6 @@ namespace penstock::os {
 // Fills all fields but the device, which the caller knows.
 MachineIdentity machine_identity(const Limits& limits, const std::string& root = {});
 // Requires: `facts` includes the mount.
-PlaceIdentity place_identity(const FileFacts& facts, const std::string& root = {});
+PlaceIdentity place_identity(const FileStat& facts, const std::string& root = {});
 
 }  // namespace penstock::os

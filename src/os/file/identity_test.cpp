@@ -41,7 +41,7 @@ TEST_F(Identity, a_partition_is_told_by_its_disk) {
     write("/sys/devices/nvme0n1/nvme0n1p2/partition", "2\n");
     fs::create_directories(root_ + "/sys/dev/block");
     fs::create_directory_symlink(root_ + "/sys/devices/nvme0n1/nvme0n1p2", root_ + "/sys/dev/block/259:2");
-    FileFacts facts;
+    FileStat facts;
     facts.file_system = "xfs";
     facts.mount_options = "rw,clientaddr=10.0.0.8,rw";
     facts.device_major = 259;
@@ -57,7 +57,7 @@ TEST_F(Identity, memory_and_files_that_pose_as_disks_are_told_from_disks) {
         fs::create_directories(root_ + "/sys/dev/block");
         fs::remove(root_ + "/sys/dev/block/7:1");
         fs::create_directory_symlink(root_ + "/sys/devices/" + name, root_ + "/sys/dev/block/7:1");
-        FileFacts facts;
+        FileStat facts;
         facts.device_major = 7;
         facts.device_minor = 1;
         return place_identity(facts, root_).disk;

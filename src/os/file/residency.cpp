@@ -11,13 +11,13 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
+#include "os/limits.hpp"
 #include "penstock/error.hpp"
 
 namespace penstock::os {
 namespace {
 
-constexpr long kCachestat = 451;  // the same number on all architectures
 constexpr std::uint64_t kExactBytes = 64 * kMiB;
 constexpr std::uint64_t kSampleBytes = kMiB;
 constexpr std::uint64_t kWindows = 64;
@@ -137,7 +137,7 @@ std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_byte
                                                std::string& used, ResidencySource source) {
     const CachedBy cache = source == ResidencySource::automatic ? cached_by(fd) : CachedBy::page_cache;
     if (cache == CachedBy::itself) {
-        throw Error(ErrorCode::unsupported, "residency", "the file system has a cache of its own, which tells nobody");
+        throw Error(ErrorCode::unsupported, "residency", "the file system has its own cache, which cannot be seen");
     }
     std::vector<ResidencyWindow> windows = cut(fd, offset_bytes, bytes);
     if (source != ResidencySource::mincore && cache != CachedBy::others) {

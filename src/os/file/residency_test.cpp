@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string>
 
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "os/test_file.hpp"
 #include "penstock/error.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kBytes = 8 * kMiB;
 
 // Returns whether pages can leave the cache here. tmpfs, and overlays over it, keep them.
-bool cache_can_be_dropped(const TestFile& file) { return file_facts(file.fd(), "x").file_system != "tmpfs"; }
+bool cache_can_be_dropped(const TestFile& file) { return file_stat(file.fd(), "x").file_system != "tmpfs"; }
 
 TEST(Residency, is_full_after_writing_and_empty_after_drop_cache) {
     const TestFile file(disk_folder(), kBytes);

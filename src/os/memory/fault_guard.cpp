@@ -23,10 +23,10 @@ struct Copying {
     // 0: free. Pairs with: claim() acquires what the destructor of GuardedCopies released.
     std::atomic<pid_t> thread{0};
     sigjmp_buf leave;
-    std::span<const CopyPiece> pieces;  // being copied now
+    std::span<const HostCopy> pieces;  // being copied now
 
     bool reads(std::uintptr_t address) const noexcept {
-        return std::any_of(pieces.begin(), pieces.end(), [address](const CopyPiece& one) {
+        return std::any_of(pieces.begin(), pieces.end(), [address](const HostCopy& one) {
             const auto from = reinterpret_cast<std::uintptr_t>(one.from);
             return address >= from && address - from < one.bytes;
         });
@@ -167,11 +167,11 @@ std::size_t GuardedCopies::copy_each(std::span<const Piece> pieces, void (*after
     }
     while (done < pieces.size()) {
         const auto left = pieces.subspan(done);
-        some = alone ? 1 : beside(left);
+        some = alone ? 1 : overlap_count(left);
         mine->pieces = left.first(some);
         // The handler must see the record before the first byte is read, and until after the last one.
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        copy_beside(mine->pieces, left.subspan(some));
+        copy_overlapped(mine->pieces, left.subspan(some));
         std::atomic_signal_fence(std::memory_order_seq_cst);
         for (std::size_t i = done, end = i + some; i < end; ++i) {
             done = i + 1;

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <span>
 
-#include "os/new_file/copy_beside.hpp"
+#include "os/memory/copy_overlapped.hpp"
 
 namespace penstock::os {
 
@@ -37,7 +37,7 @@ class GuardedCopies {
     GuardedCopies(const GuardedCopies&) = delete;
     GuardedCopies& operator=(const GuardedCopies&) = delete;
 
-    using Piece = CopyPiece;
+    using Piece = HostCopy;
     // Returns false if too many threads have such an object already. Then copy_each copies nothing.
     bool usable() const noexcept { return entry_ != nullptr; }
     // Copies the pieces, and overlaps the copies of small ones. After each piece calls `after(context, index)`, in

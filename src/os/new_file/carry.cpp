@@ -21,7 +21,7 @@ namespace {
 
 using Named = std::vector<std::pair<std::string, std::string>>;
 
-constexpr std::size_t kLargest = 65536;  // bytes of a value or of a list of keys: XATTR_SIZE_MAX of linux/limits.h
+constexpr std::size_t kAttributeBytesMax = 65536;  // of a value or key list: XATTR_SIZE_MAX in linux/limits.h
 constexpr mode_t kPermissions = 0777;
 constexpr mode_t kOfFolders = S_ISGID | S_ISVTX;  // a write does not clear these bits of a folder
 constexpr mode_t kOwnerOnly = 0700;
@@ -52,7 +52,7 @@ std::string value_of(int fd, const std::string& key) {
     std::string value(256, '\0');
     ssize_t length = get(fd, key.c_str(), value);
     if (length < 0 && errno == ERANGE) {
-        value.resize(kLargest);
+        value.resize(kAttributeBytesMax);
         length = get(fd, key.c_str(), value);
     }
     value.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
@@ -63,7 +63,7 @@ std::vector<std::string> keys_of(int fd) {
     std::string all(256, '\0');
     ssize_t length = list(fd, all);
     if (length < 0 && errno == ERANGE) {
-        all.resize(kLargest);
+        all.resize(kAttributeBytesMax);
         length = list(fd, all);
     }
     std::vector<std::string> keys;

@@ -18,13 +18,13 @@ namespace {
 constexpr int kLinksMax = 40;  // as in Linux
 constexpr int kTriesMax = 10;  // attempts at a name that other processes keep changing
 
-struct Parts {
+struct SplitName {
     std::string folder;
     std::string base;
 };
 
 // "/." makes the kernel resolve a link at the end of the folder's path.
-Parts split(const std::string& name) {
+SplitName split(const std::string& name) {
     const std::size_t slash = name.rfind('/');
     if (slash == std::string::npos) return {".", name};
     return {name.substr(0, slash) + "/.", name.substr(slash + 1)};
@@ -72,7 +72,7 @@ class Resolver {
     }
 
     Target enter(int from, const std::string& path) const {
-        const Parts parts = split(path);
+        const SplitName parts = split(path);
         if (parts.base.empty() || parts.base == "." || parts.base == "..") {
             refuse(operation_, name_, EISDIR, "give a file name");
         }

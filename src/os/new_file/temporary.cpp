@@ -16,7 +16,7 @@
 #include <cstdio>
 
 #include "os/fd.hpp"
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 
 namespace penstock::os {
 namespace {

@@ -6,12 +6,12 @@
 namespace penstock::path::cufile {
 namespace {
 
-struct Meaning {
+struct CodeText {
     int code;
     const char* words;
 };
 
-constexpr Meaning kMeanings[]{
+constexpr CodeText kMeanings[]{
     {5001, "the cuFile driver is not initialised"},
     {5002, "invalid driver property"},
     {5003, "a driver limit is out of range"},
@@ -53,7 +53,7 @@ constexpr Meaning kMeanings[]{
 };
 
 const char* words(int code) noexcept {
-    for (const Meaning& meaning : kMeanings) {
+    for (const CodeText& meaning : kMeanings) {
         if (meaning.code == code) return meaning.words;
     }
     return "unknown cuFile error";
@@ -86,7 +86,7 @@ Operations count_operations(const unsigned char* stats, int version) noexcept {
 
 std::string error_text(int code) { return std::to_string(code) + ": " + words(code); }
 
-std::string error_text(const Status& status) {
+std::string error_text(const CuFileError& status) {
     std::string text = error_text(status.error);
     if (status.error == kCudaError) text += " (CUresult " + std::to_string(status.cuda) + ")";
     return text;

@@ -14,11 +14,11 @@
 namespace penstock::path::cufile {
 
 inline constexpr int kFirstError = 5001, kLastError = 5099;
-inline constexpr int kCudaError = 5011;  // Status::cuda then holds a CUresult
+inline constexpr int kCudaError = 5011;  // CuFileError::cuda then holds a CUresult
 inline constexpr int kInvalidHandle = 5027;
 inline constexpr int kDriverAlreadyOpen = 5026;
 
-struct Status {
+struct CuFileError {
     int error;  // 0: ok
     int cuda;
 };
@@ -75,7 +75,7 @@ struct Properties {
 
 inline constexpr std::uint32_t kFeatureBatch = 1u << 1, kFeatureStreams = 1u << 2, kFeatureP2p = 1u << 4;
 
-static_assert(sizeof(Status) == 8 && offsetof(Status, cuda) == 4);
+static_assert(sizeof(CuFileError) == 8 && offsetof(CuFileError, cuda) == 4);
 static_assert(sizeof(Descriptor) == 24 && offsetof(Descriptor, file) == 8 && offsetof(Descriptor, operations) == 16);
 static_assert(sizeof(BatchEntry) == 64 && offsetof(BatchEntry, memory) == 8 && offsetof(BatchEntry, handle) == 40 &&
               offsetof(BatchEntry, cookie) == 56);
@@ -105,30 +105,30 @@ struct Operations {
 Operations count_operations(const unsigned char* stats, int version) noexcept;
 
 struct Api {
-    Status (*driver_open)() = nullptr;
-    Status (*driver_close)() = nullptr;
-    Status (*driver_properties)(Properties*) = nullptr;
-    Status (*get_version)(int*) = nullptr;
-    Status (*handle_register)(Handle*, Descriptor*) = nullptr;
+    CuFileError (*driver_open)() = nullptr;
+    CuFileError (*driver_close)() = nullptr;
+    CuFileError (*driver_properties)(Properties*) = nullptr;
+    CuFileError (*get_version)(int*) = nullptr;
+    CuFileError (*handle_register)(Handle*, Descriptor*) = nullptr;
     void (*handle_deregister)(Handle) = nullptr;
     ssize_t (*read)(Handle, void*, std::size_t, off_t, off_t) = nullptr;
     ssize_t (*write)(Handle, const void*, std::size_t, off_t, off_t) = nullptr;
-    Status (*batch_setup)(BatchId*, unsigned) = nullptr;
-    Status (*batch_submit)(BatchId, unsigned, BatchEntry*, unsigned) = nullptr;
-    Status (*batch_status)(BatchId, unsigned, unsigned*, BatchEvent*, timespec*) = nullptr;
+    CuFileError (*batch_setup)(BatchId*, unsigned) = nullptr;
+    CuFileError (*batch_submit)(BatchId, unsigned, BatchEntry*, unsigned) = nullptr;
+    CuFileError (*batch_status)(BatchId, unsigned, unsigned*, BatchEvent*, timespec*) = nullptr;
     void (*batch_destroy)(BatchId) = nullptr;
-    Status (*read_async)(Handle, void*, std::size_t*, off_t*, off_t*, ssize_t*, void*) = nullptr;
-    Status (*write_async)(Handle, void*, std::size_t*, off_t*, off_t*, ssize_t*, void*) = nullptr;
-    Status (*set_bool)(int, bool) = nullptr;  // since 1.14, like set_string
-    Status (*set_string)(int, const char*) = nullptr;
-    Status (*pool_slabs)(std::size_t*, std::size_t*, int) = nullptr;  // since 1.15, like the three functions below
-    Status (*set_stats_level)(int) = nullptr;
-    Status (*stats_start)() = nullptr;
-    Status (*stats_l3)(void*) = nullptr;
+    CuFileError (*read_async)(Handle, void*, std::size_t*, off_t*, off_t*, ssize_t*, void*) = nullptr;
+    CuFileError (*write_async)(Handle, void*, std::size_t*, off_t*, off_t*, ssize_t*, void*) = nullptr;
+    CuFileError (*set_bool)(int, bool) = nullptr;  // since 1.14, like set_string
+    CuFileError (*set_string)(int, const char*) = nullptr;
+    CuFileError (*pool_slabs)(std::size_t*, std::size_t*, int) = nullptr;  // since 1.15, like the three functions below
+    CuFileError (*set_stats_level)(int) = nullptr;
+    CuFileError (*stats_start)() = nullptr;
+    CuFileError (*stats_l3)(void*) = nullptr;
 };
 
 // For example "5033: nvidia-fs could not be set up". Names the CUresult if CUDA is the cause.
-std::string error_text(const Status& status);
+std::string error_text(const CuFileError& status);
 std::string error_text(int code);
 
 }  // namespace penstock::path::cufile

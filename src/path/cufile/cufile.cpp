@@ -21,13 +21,13 @@ Error open_natively() {
 
 // libcufile has one driver in a process, so the process has one slot for the driver's owner. The slot keeps nothing
 // alive.
-struct Slot {
+struct DriverSlot {
     std::mutex mutex;
     std::weak_ptr<CuFile> owner;
 };
 
-Slot& process_slot() {
-    static Slot slot;
+DriverSlot& process_slot() {
+    static DriverSlot slot;
     return slot;
 }
 
@@ -62,7 +62,7 @@ CuFile::CuFile(const CuFileOptions& options, CuFileStatus status) : options_(opt
     for (std::string& note : cufile::configure(api(), {options_.force_compat, options_.skip_topology})) {
         status_.notes.push_back(std::move(note));
     }
-    const cufile::Status opened = api().driver_open();
+    const cufile::CuFileError opened = api().driver_open();
     if (opened.error != 0 && opened.error != cufile::kDriverAlreadyOpen) {
         refuse("cuFileDriverOpen: " + cufile::error_text(opened));
     }
@@ -143,7 +143,7 @@ std::optional<CuFileCounters> CuFile::counters() const {
 }
 
 std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options) {
-    Slot& slot = process_slot();
+    DriverSlot& slot = process_slot();
     const std::lock_guard lock(slot.mutex);
     if (auto owner = slot.owner.lock()) {
         if (serves(*owner, options)) return owner;

@@ -11,9 +11,9 @@
 namespace penstock::path {
 namespace {
 
-constexpr std::uint32_t kUsualBatch = 128;           // the limit of libraries that do not report one
-constexpr std::uint32_t kUsualSlabs = 32;            // the smallest pool of any released version
-constexpr auto kPatience = std::chrono::seconds(1);  // how long one status call may wait
+constexpr std::uint32_t kUsualBatch = 128;             // the limit of libraries that do not report one
+constexpr std::uint32_t kUsualSlabs = 32;              // the smallest pool of any released version
+constexpr auto kStatusWait = std::chrono::seconds(1);  // how long one status call may wait
 
 std::uint32_t depth_of(const PathOptions& options) {
     const CuFileStatus& status = options.cufile->status();
@@ -31,7 +31,7 @@ class GdsBatchPath final : public Path {
         tags_.resize(capabilities_.max_in_flight);
         events_.resize(capabilities_.max_in_flight);
         for (std::size_t slot = tags_.size(); slot > 0; --slot) free_.push_back(slot - 1);
-        const cufile::Status status = api().batch_setup(&batch_, capabilities_.max_in_flight);
+        const cufile::CuFileError status = api().batch_setup(&batch_, capabilities_.max_in_flight);
         if (status.error != 0) {
             throw Error(ErrorCode::unsupported, "make path gds-batch",
                         "cuFileBatchIOSetUp: " + cufile::error_text(status), "use gds-compat or buffered");
@@ -114,12 +114,12 @@ void GdsBatchPath::complete(std::size_t slot, std::int64_t result) {
 }
 
 void GdsBatchPath::collect(Deadline deadline) {
-    const auto wait = std::clamp<std::chrono::nanoseconds>(deadline.left(), std::chrono::nanoseconds(0), kPatience);
+    const auto wait = std::clamp<std::chrono::nanoseconds>(deadline.left(), std::chrono::nanoseconds(0), kStatusWait);
     timespec timeout{static_cast<time_t>(wait.count() / 1'000'000'000),
                      static_cast<long>(wait.count() % 1'000'000'000)};
     auto count = static_cast<unsigned>(events_.size());
     const unsigned least = wait.count() == 0 ? 0 : 1;
-    const cufile::Status status = api().batch_status(batch_, least, &count, events_.data(), &timeout);
+    const cufile::CuFileError status = api().batch_status(batch_, least, &count, events_.data(), &timeout);
     if (status.error != 0) return abandon(status.error);
     for (unsigned i = 0; i < count; ++i) {
         const cufile::BatchEvent& event = events_[i];

@@ -24,7 +24,7 @@ class GdsStreamPath final : public Path {
           slots_(std::max(1u, options.depth)) {
         capabilities_.asynchronous = true;
         capabilities_.max_in_flight = static_cast<std::uint32_t>(slots_.size());
-        for (Slot& slot : slots_) {
+        for (StreamSlot& slot : slots_) {
             slot.done = options.device->make_event();
             free_.push_back(&slot);
         }
@@ -39,7 +39,7 @@ class GdsStreamPath final : public Path {
     std::size_t reap(std::span<Completion> completions, Deadline deadline) override;
 
   private:
-    struct Slot {
+    struct StreamSlot {
         std::size_t bytes = 0;
         off_t file_offset = 0;
         off_t memory_offset = 0;
@@ -55,9 +55,9 @@ class GdsStreamPath final : public Path {
     std::shared_ptr<CuFile> cufile_;
     Stream& stream_;
     Capabilities capabilities_;
-    std::vector<Slot> slots_;  // never resized: cuFile holds addresses of its elements
-    std::vector<Slot*> free_;
-    std::deque<Slot*> running_;  // in stream order
+    std::vector<StreamSlot> slots_;  // never resized: cuFile holds addresses of its elements
+    std::vector<StreamSlot*> free_;
+    std::deque<StreamSlot*> running_;  // in stream order
     Ready ready_;
 };
 
@@ -72,15 +72,15 @@ std::size_t GdsStreamPath::submit(std::span<const Operation> operations) {
 void GdsStreamPath::start(const Operation& operation) {
     const Prepared prepared = prepare(operation, capabilities_, *cufile_);
     if (prepared.refused.status != ErrorCode::ok) return ready_.push(prepared.refused);
-    Slot& slot = *free_.back();
+    StreamSlot& slot = *free_.back();
     slot.bytes = operation.bytes;
     slot.file_offset = static_cast<off_t>(operation.offset_bytes);
     slot.memory_offset = 0;
     slot.moved = 0;
     slot.tag = operation.tag;
     const auto call = operation.direction == Direction::read ? cufile_->api().read_async : cufile_->api().write_async;
-    const cufile::Status status = call(prepared.handle, operation.memory, &slot.bytes, &slot.file_offset,
-                                       &slot.memory_offset, &slot.moved, stream_.native_handle());
+    const cufile::CuFileError status = call(prepared.handle, operation.memory, &slot.bytes, &slot.file_offset,
+                                            &slot.memory_offset, &slot.moved, stream_.native_handle());
     if (status.error != 0) return ready_.push(gds_completion(operation.tag, -status.error));
     free_.pop_back();
     running_.push_back(&slot);
@@ -94,7 +94,7 @@ void GdsStreamPath::start(const Operation& operation) {
 // The stream runs in order, so its oldest operation finishes first. If the device failed, every wait ends with its
 // error.
 bool GdsStreamPath::finish_oldest(Deadline deadline) {
-    Slot& slot = *running_.front();
+    StreamSlot& slot = *running_.front();
     Completion completion;
     try {
         if (!slot.failure.ok()) throw Error(std::exchange(slot.failure, {}));

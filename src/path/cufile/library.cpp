@@ -203,7 +203,7 @@ std::vector<std::string> configure(const Api& api, const Setup& setup) {
                             "cufile.json");
             return;
         }
-        if (const Status status = api.set_bool(static_cast<int>(parameter), true); status.error != 0) {
+        if (const CuFileError status = api.set_bool(static_cast<int>(parameter), true); status.error != 0) {
             notes.push_back(std::string(name) + " not set: " + error_text(status));
         }
     };

@@ -5,24 +5,19 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "os/file/file_stat.hpp"
+
 namespace penstock::path {
 namespace {
 
-constexpr std::uint64_t kBlockMax = 16 * kMiB;    // unmapped in one piece, because each unmapping interrupts every CPU
-constexpr std::size_t kBlocksMax = 8;             // how many partly read blocks stay mapped
-constexpr std::uint64_t kHugetlbfs = 0x958458F6;  // linux/magic.h
-
-bool on_hugetlbfs(int fd) noexcept {
-    struct statfs system {};
-    return ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) & 0xFFFFFFFFu) == kHugetlbfs;
-}
+constexpr std::uint64_t kBlockMax = 16 * kMiB;  // unmapped in one piece, because each unmapping interrupts every CPU
+constexpr std::size_t kBlocksMax = 8;           // how many partly read blocks stay mapped
 
 bool size_of(int fd, std::uint64_t& size) noexcept {
     struct stat status {};
@@ -37,15 +32,15 @@ MappedFile::MappedFile(const MappingsOptions& options)
     : options_(options), block_bytes_(std::min(kBlockMax, options.segment_bytes)) {}
 
 MappedFile::~MappedFile() {
-    for (const Segment& segment : segments_) options_.device->unregister_host(segment.memory);
-    for (const Part& part : parts_) ::munmap(part.memory, part.bytes);
+    for (const PinnedSegment& segment : segments_) options_.device->unregister_host(segment.memory);
+    for (const MappedPart& part : parts_) ::munmap(part.memory, part.bytes);
 }
 
 int MappedFile::cover(const FileHandle& file, std::uint64_t size) {
     const std::uint64_t mapped = parts_.empty() ? 0 : parts_.back().start + parts_.back().bytes;
     if (size <= mapped) return 0;
     // Doubling keeps the number of parts low when a file grows in small steps.
-    const std::uint64_t end = on_hugetlbfs(file.buffered_fd)
+    const std::uint64_t end = os::of_huge_pages(file.buffered_fd)
                                   ? size
                                   : align_up(mapped == 0 ? size : std::max(size, 2 * mapped), options_.segment_bytes);
     void* memory = ::mmap(nullptr, end - mapped, PROT_READ | (file.writable ? PROT_WRITE : 0), MAP_SHARED,
@@ -57,16 +52,16 @@ int MappedFile::cover(const FileHandle& file, std::uint64_t size) {
     return 0;
 }
 
-const MappedFile::Part* MappedFile::part_at(std::uint64_t offset) const noexcept {
-    for (const Part& part : parts_) {
+const MappedFile::MappedPart* MappedFile::part_at(std::uint64_t offset) const noexcept {
+    for (const MappedPart& part : parts_) {
         if (offset >= part.start && offset - part.start < part.bytes) return &part;
     }
     return nullptr;
 }
 
-const MappedFile::Segment* MappedFile::segment_at(std::uint64_t offset) const noexcept {
+const MappedFile::PinnedSegment* MappedFile::segment_at(std::uint64_t offset) const noexcept {
     auto after = std::upper_bound(segments_.begin(), segments_.end(), offset,
-                                  [](std::uint64_t at, const Segment& segment) { return at < segment.start; });
+                                  [](std::uint64_t at, const PinnedSegment& segment) { return at < segment.start; });
     if (after == segments_.begin()) return nullptr;
     --after;
     return offset - after->start < after->bytes ? &*after : nullptr;
@@ -78,15 +73,15 @@ Mappings::View MappedFile::view(const FileHandle& file, std::uint64_t offset, st
     if (offset >= size) return {};
     const std::lock_guard lock(mutex_);
     if (const int error = cover(file, size); error != 0) return {.error = error};
-    const Part& part = *part_at(offset);
+    const MappedPart& part = *part_at(offset);
     const std::uint64_t length = std::min({bytes, size - offset, part.start + part.bytes - offset});
-    const Segment* segment = segment_at(offset);
+    const PinnedSegment* segment = segment_at(offset);
     if (segment == nullptr) return {part.memory + (offset - part.start), length, false, 0};
     return {part.memory + (offset - part.start), std::min(length, segment->start + segment->bytes - offset), true, 0};
 }
 
 std::span<std::byte> MappedFile::memory_of(std::uint64_t block) const noexcept {
-    const Part* part = part_at(block * block_bytes_);
+    const MappedPart* part = part_at(block * block_bytes_);
     if (part == nullptr) return {};
     const std::uint64_t start = block * block_bytes_ - part->start;
     return {part->memory + start, std::min(block_bytes_, part->bytes - start)};
@@ -117,7 +112,7 @@ std::vector<std::span<std::byte>> MappedFile::copied(std::uint64_t offset, std::
 bool MappedFile::registered(std::uint64_t offset, std::uint64_t bytes) const {
     const std::lock_guard lock(mutex_);
     while (bytes > 0) {
-        const Segment* segment = segment_at(offset);
+        const PinnedSegment* segment = segment_at(offset);
         if (segment == nullptr) return false;
         const std::uint64_t inside = std::min(bytes, segment->start + segment->bytes - offset);
         offset += inside;
@@ -133,10 +128,10 @@ std::string MappedFile::refusal() const {
 
 // A segment starts where the previous one ends. It ends at the first of these: the page with the file's last byte, a
 // segment boundary, the end of its part.
-bool MappedFile::next_segment(std::uint64_t size, Segment& segment) const noexcept {
+bool MappedFile::next_segment(std::uint64_t size, PinnedSegment& segment) const noexcept {
     const std::uint64_t start = segments_.empty() ? 0 : segments_.back().start + segments_.back().bytes;
     if (start >= size) return false;
-    const Part& part = *part_at(start);
+    const MappedPart& part = *part_at(start);
     const std::uint64_t boundary = align_down(start, options_.segment_bytes) + options_.segment_bytes;
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t end = std::min({boundary, align_up(size, page), part.start + part.bytes});
@@ -146,7 +141,7 @@ bool MappedFile::next_segment(std::uint64_t size, Segment& segment) const noexce
 
 std::uint64_t MappedFile::register_next(const FileHandle& file, std::string& why) {
     const std::lock_guard one_at_a_time(registering_);
-    Segment segment;
+    PinnedSegment segment;
     {
         std::uint64_t size = 0;
         const int error = size_of(file.buffered_fd, size) ? 0 : errno;

@@ -28,12 +28,12 @@ class MappedFile {
     std::vector<std::span<std::byte>> copied(std::uint64_t offset, std::uint64_t bytes);
 
   private:
-    struct Part {  // bytes [start, start + bytes) of the file; the last part may reach past the end of the file
+    struct MappedPart {  // bytes [start, start + bytes) of the file; the last part may reach past the end of the file
         std::uint64_t start = 0;
         std::uint64_t bytes = 0;
         std::byte* memory = nullptr;
     };
-    struct Segment {  // a registered range, inside one part
+    struct PinnedSegment {  // a registered range, inside one part
         std::uint64_t start = 0;
         std::uint64_t bytes = 0;
         std::byte* memory = nullptr;
@@ -44,18 +44,18 @@ class MappedFile {
     };
     std::span<std::byte> memory_of(std::uint64_t block) const noexcept;  // Requires: the caller holds mutex_.
     int cover(const FileHandle& file, std::uint64_t size);  // maps the file up to `size`; returns an errno or 0
-    const Part* part_at(std::uint64_t offset) const noexcept;
-    const Segment* segment_at(std::uint64_t offset) const noexcept;
-    bool next_segment(std::uint64_t size, Segment& segment) const noexcept;
+    const MappedPart* part_at(std::uint64_t offset) const noexcept;
+    const PinnedSegment* segment_at(std::uint64_t offset) const noexcept;
+    bool next_segment(std::uint64_t size, PinnedSegment& segment) const noexcept;
 
     const MappingsOptions options_;
     const std::uint64_t block_bytes_;  // at most segment_bytes, so that a block never spans two parts
     std::mutex registering_;           // allows one registration at a time; locked before mutex_
     mutable std::mutex mutex_;
-    std::vector<Part> parts_;        // guarded by mutex_; by start, without gaps
-    std::vector<Segment> segments_;  // guarded by mutex_; by start, without gaps
-    std::deque<Block> blocks_;       // guarded by mutex_; oldest first
-    std::string refusal_;            // guarded by mutex_
+    std::vector<MappedPart> parts_;        // guarded by mutex_; by start, without gaps
+    std::vector<PinnedSegment> segments_;  // guarded by mutex_; by start, without gaps
+    std::deque<Block> blocks_;             // guarded by mutex_; oldest first
+    std::string refusal_;                  // guarded by mutex_
 };
 
 }  // namespace penstock::path

@@ -18,15 +18,13 @@
 namespace penstock::path {
 namespace {
 
-constexpr unsigned kMaxDepth = 4096;
-
 class AioPath final : public Path {
   public:
     explicit AioPath(const PathOptions& options) {
         capabilities_.kind = PathKind::aio;
         capabilities_.bypasses_cache = bypasses_cache(PathKind::aio);
         capabilities_.asynchronous = true;
-        capabilities_.max_in_flight = std::clamp(options.depth, 1u, kMaxDepth);
+        capabilities_.max_in_flight = std::clamp(options.depth, 1u, kQueueDepthMax);
         const int result = io_setup(static_cast<int>(capabilities_.max_in_flight), &context_);
         if (result == 0) return;
         ErrorInfo info = errno_info("make path aio", {}, -result);

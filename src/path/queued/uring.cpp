@@ -23,7 +23,6 @@ namespace penstock::path {
 namespace {
 
 constexpr std::uint64_t kRegisteredPieceBytes = kGiB;  // the kernel's limit for one registered buffer
-constexpr unsigned kMaxDepth = 4096;
 
 // The best setup comes first. Older kernels refuse it with EINVAL.
 constexpr std::array<unsigned, 3> kSetups{
@@ -68,12 +67,12 @@ class UringPath final : public Path {
   public:
     UringPath(PathKind kind, const PathOptions& options, std::uint32_t register_from)
         : system_(options.system != nullptr ? *options.system : os::real_system()),
-          ring_(to_string(kind), std::clamp(options.depth, 1u, kMaxDepth)),
+          ring_(to_string(kind), std::clamp(options.depth, 1u, kQueueDepthMax)),
           files_(system_, ring_.get()->ring_fd, register_from) {
         capabilities_.kind = kind;
         capabilities_.bypasses_cache = bypasses_cache(kind);
         capabilities_.asynchronous = true;
-        capabilities_.max_in_flight = std::clamp(options.depth, 1u, kMaxDepth);
+        capabilities_.max_in_flight = std::clamp(options.depth, 1u, kQueueDepthMax);
         for (std::uint64_t i = 0; i < capabilities_.max_in_flight; ++i) flights_.push_back(i + 1);
         register_arena(options.arena);
         if (files_.refusal() != noted_refusal_) note_refusal();
@@ -160,7 +159,7 @@ int UringPath::registered_index(const Operation& operation) const noexcept {
 void UringPath::prepare(const Operation& operation, std::size_t run) {
     const int descriptor = fd_of(*operation.file, capabilities_);
     const std::uint32_t file_slot = files_.begin(descriptor, run);
-    const bool registered = file_slot != RingFiles::kNone;
+    const bool registered = file_slot != RingFiles::kNoSlot;
     const int fd = registered ? static_cast<int>(file_slot) : descriptor;
     const int index = registered_index(operation);
     const auto bytes = static_cast<unsigned>(operation.bytes);

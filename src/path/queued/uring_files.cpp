@@ -16,21 +16,21 @@ RingFiles::RingFiles(os::System& system, int ring_fd, std::uint32_t register_fro
     if (system_.io_uring_register(ring_fd_, IORING_REGISTER_FILES, nothing.data(), kSlots) != 0) refusal_ = errno;
 }
 
-// Returns kNone if no slot has this descriptor.
+// Returns kNoSlot if no slot has this descriptor.
 std::uint32_t RingFiles::find(int fd) const noexcept {
-    const auto found = std::find_if(slots_.begin(), slots_.end(), [fd](const Slot& slot) { return slot.fd == fd; });
+    const auto found = std::find_if(slots_.begin(), slots_.end(), [fd](const FileSlot& slot) { return slot.fd == fd; });
     return static_cast<std::uint32_t>(found - slots_.begin());
 }
 
 std::uint32_t RingFiles::begin_other(int fd, std::size_t run) noexcept {
-    if (fd < 0) return kNone;
-    std::uint32_t slot = filled_ == 0 ? kNone : find(fd);
-    if (slot == kNone) {
+    if (fd < 0) return kNoSlot;
+    std::uint32_t slot = filled_ == 0 ? kNoSlot : find(fd);
+    if (slot == kNoSlot) {
         if (fd != row_fd_) row_ = 0;
         row_fd_ = fd;
-        if (!worth(row_++ + run) || refusal_ != 0) return kNone;
+        if (!worth(row_++ + run) || refusal_ != 0) return kNoSlot;
         slot = find(-1);
-        if (slot == kNone || !update(slot, fd)) return kNone;
+        if (slot == kNoSlot || !update(slot, fd)) return kNoSlot;
         slots_[slot].fd = fd;
         ++filled_;
     }

@@ -17,8 +17,8 @@ namespace penstock::path {
 
 class RingFiles {
   public:
-    static constexpr std::uint32_t kSlots = 16;     // files at a time; operations on others use their descriptor
-    static constexpr std::uint32_t kNone = kSlots;  // no slot
+    static constexpr std::uint32_t kSlots = 16;       // files at a time; operations on others use their descriptor
+    static constexpr std::uint32_t kNoSlot = kSlots;  // no slot
 
     // Makes the empty table. Registers a file for rows of at least `register_from` operations.
     RingFiles(os::System& system, int ring_fd, std::uint32_t register_from);
@@ -26,11 +26,11 @@ class RingFiles {
     // Returns whether a row of this many operations is worth a slot.
     bool worth(std::size_t row) const noexcept { return row >= register_from_; }
     // The path begins an operation on `fd`, the first of `run` that follow each other on that file. Returns the slot
-    // that the operation uses, to be passed to end(), or kNone.
+    // that the operation uses, to be passed to end(), or kNoSlot.
     std::uint32_t begin(int fd, std::size_t run) noexcept {
         if (fd == row_fd_ && filled_ == 0 && !worth(row_ + run)) {
             ++row_;
-            return kNone;
+            return kNoSlot;
         }
         if (slots_[last_].fd != fd || fd < 0) return begin_other(fd, run);
         ++slots_[last_].in_flight;
@@ -38,7 +38,7 @@ class RingFiles {
     }
     // The path is about to return the operation's completion.
     void end(std::uint32_t slot) noexcept {
-        if (slot != kNone && --slots_[slot].in_flight == 0) empty(slot);
+        if (slot != kNoSlot && --slots_[slot].in_flight == 0) empty(slot);
     }
     // No operation is in flight, so the current row ends.
     void rest() noexcept { row_ = 0; }
@@ -47,7 +47,7 @@ class RingFiles {
     int refusal() const noexcept { return refusal_; }
 
   private:
-    struct Slot {
+    struct FileSlot {
         int fd = -1;  // -1: empty
         std::uint32_t in_flight = 0;
     };
@@ -59,7 +59,7 @@ class RingFiles {
     os::System& system_;
     const int ring_fd_;
     const std::uint32_t register_from_;
-    std::array<Slot, kSlots> slots_;
+    std::array<FileSlot, kSlots> slots_;
     std::uint32_t last_ = 0;    // the slot used most recently
     std::uint32_t filled_ = 0;  // number of filled slots
     int row_fd_ = -1;           // of the last operation without a slot; row_ counts such operations in sequence

@@ -13,7 +13,7 @@
 #include "ondevice/device_rig.hpp"
 #include "ondevice/service/opened_file_rig.hpp"
 #include "ondevice/service/registering_rig.hpp"
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "os/file/residency.hpp"
 
 namespace penstock::ondevice {

@@ -14,7 +14,7 @@
 #include "ondevice/mailbox_memory.hpp"
 #include "ondevice/service/registering_rig.hpp"
 #include "ondevice/service/striped_rig.hpp"
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 #include "penstock/ondevice/file_store.hpp"
 
 namespace penstock::ondevice {
@@ -95,7 +95,7 @@ TEST_F(FileMappingTest, one_file_on_a_disk_keeps_the_array_from_being_mapped) {
     names_.names[1] = moved;
     const OpenedSet opened(names_, O_RDONLY);
     const FileMapping mapping(device, opened.set, layout_of(opened.set, 4096));
-    if (os::file_facts(opened.files[1]->fd.get(), moved).file_system == "tmpfs") GTEST_SKIP() << "no disk here";
+    if (os::file_stat(opened.files[1]->fd.get(), moved).file_system == "tmpfs") GTEST_SKIP() << "no disk here";
     EXPECT_EQ(mapping.data(), nullptr);
     EXPECT_EQ(mapping.refusal().find(moved + ": "), 0u) << mapping.refusal();
 }

@@ -19,7 +19,7 @@ enum class CachedBy : std::uint8_t {
     itself,  // zfs, gpfs, panfs: in a cache of their own, which no system call shows
 };
 
-struct FileFacts {
+struct FileStat {
     FileType type = FileType::other;
     std::uint64_t size_bytes = 0;
     std::uint64_t allocated_bytes = 0;  // less than size_bytes: the file has holes, or is stored inline or compressed
@@ -35,11 +35,11 @@ struct FileFacts {
 };
 
 // Throws Error with operation "fstat" and `name`.
-FileFacts file_facts(int fd, const std::string& name);
+FileStat file_stat(int fd, const std::string& name);
 
 // As above without the mount, whose search costs as much as the rest of opening a file. The file system's name then
 // comes from its magic number.
-FileFacts facts_without_mount(int fd, const std::string& name);
+FileStat stat_without_mount(int fd, const std::string& name);
 
 // Makes one system call. Sets `name` as file_system_from_magic does.
 CachedBy cached_by(int fd) noexcept;

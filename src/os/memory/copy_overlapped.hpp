@@ -9,18 +9,18 @@
 
 namespace penstock::os {
 
-struct CopyPiece {
+struct HostCopy {
     void* to;
     const void* from;
     std::size_t bytes;
 };
 
-inline constexpr std::size_t kBeside = 4;
+inline constexpr std::size_t kOverlap = 4;
 
-// Returns how many pieces, from the front, are best copied together: kBeside or one.
-std::size_t beside(std::span<const CopyPiece> pieces) noexcept;
+// Returns how many pieces, from the front, are best copied together: kOverlap or one.
+std::size_t overlap_count(std::span<const HostCopy> pieces) noexcept;
 
 // Requires: `pieces` is as long as `beside` returned. Prefetches the first lines of `next`, the pieces that follow.
-void copy_beside(std::span<const CopyPiece> pieces, std::span<const CopyPiece> next) noexcept;
+void copy_overlapped(std::span<const HostCopy> pieces, std::span<const HostCopy> next) noexcept;
 
 }  // namespace penstock::os

@@ -1,6 +1,6 @@
-// See file_facts.hpp. Uses fstat, fstatfs and /proc/self/mountinfo. The mount is found by the descriptor's mount id
+// See file_stat.hpp. Uses fstat, fstatfs and /proc/self/mountinfo. The mount is found by the descriptor's mount id
 // (/proc/self/fdinfo). That also works for bind mounts and for btrfs, whose st_dev differs from the mount's.
-#include "os/file/file_facts.hpp"
+#include "os/file/file_stat.hpp"
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -18,9 +18,9 @@
 namespace penstock::os {
 namespace {
 
-constexpr std::uint64_t kHugetlbfs = 0x958458F6;  // linux/magic.h
+constexpr std::uint64_t kHugetlbfsMagic = 0x958458F6;  // linux/magic.h
 
-struct Kind {
+struct Magic {
     std::uint64_t magic;
     const char* name;
     CachedBy cached_by;
@@ -28,27 +28,41 @@ struct Kind {
 };
 
 // Numbers from linux/magic.h and from file systems outside the kernel tree.
-constexpr std::array kKinds{
-    Kind{0xEF53, "ext4", CachedBy::page_cache},       Kind{0x58465342, "xfs", CachedBy::page_cache},
-    Kind{0x9123683E, "btrfs", CachedBy::page_cache},  Kind{0xF2F52010, "f2fs", CachedBy::page_cache},
-    Kind{0xCA451A4E, "bcachefs", CachedBy::page_cache}, Kind{0x7461636F, "ocfs2", CachedBy::page_cache},
-    Kind{0x73717368, "squashfs", CachedBy::page_cache}, Kind{0x6969, "nfs", CachedBy::page_cache},
-    Kind{0x0BD00BD0, "lustre", CachedBy::page_cache}, Kind{0x00C36400, "ceph", CachedBy::page_cache},
-    Kind{0xFF534D42, "cifs", CachedBy::page_cache},   Kind{0xFE534D42, "smb3", CachedBy::page_cache},
-    Kind{0x01021994, "tmpfs", CachedBy::memory},      Kind{0x858458F6, "ramfs", CachedBy::memory},
-    Kind{kHugetlbfs, "hugetlbfs", CachedBy::memory},  Kind{0x794C7630, "overlay", CachedBy::others},
-    Kind{0x65735546, "fuse", CachedBy::others},       Kind{0x01021997, "9p", CachedBy::others},
-    Kind{0xF15F, "ecryptfs", CachedBy::others},       Kind{0x19830326, "beegfs", CachedBy::others},
-    Kind{0x2FC12FC1, "zfs", CachedBy::itself},        Kind{0x47504653, "gpfs", CachedBy::itself},
-    Kind{0xAAD7AAEA, "panfs", CachedBy::itself},
-    Kind{0x9FA0, "proc", CachedBy::others, true},     Kind{0x62656572, "sysfs", CachedBy::others, true},
-    Kind{0x64626720, "debugfs", CachedBy::others, true}, Kind{0x74726163, "tracefs", CachedBy::others, true},
-    Kind{0x27E0EB, "cgroup", CachedBy::others, true}, Kind{0x63677270, "cgroup2", CachedBy::others, true},
-    Kind{0x73636673, "securityfs", CachedBy::others, true},
+constexpr std::array kMagics{
+    Magic{0xEF53, "ext4", CachedBy::page_cache},
+    Magic{0x58465342, "xfs", CachedBy::page_cache},
+    Magic{0x9123683E, "btrfs", CachedBy::page_cache},
+    Magic{0xF2F52010, "f2fs", CachedBy::page_cache},
+    Magic{0xCA451A4E, "bcachefs", CachedBy::page_cache},
+    Magic{0x7461636F, "ocfs2", CachedBy::page_cache},
+    Magic{0x73717368, "squashfs", CachedBy::page_cache},
+    Magic{0x6969, "nfs", CachedBy::page_cache},
+    Magic{0x0BD00BD0, "lustre", CachedBy::page_cache},
+    Magic{0x00C36400, "ceph", CachedBy::page_cache},
+    Magic{0xFF534D42, "cifs", CachedBy::page_cache},
+    Magic{0xFE534D42, "smb3", CachedBy::page_cache},
+    Magic{0x01021994, "tmpfs", CachedBy::memory},
+    Magic{0x858458F6, "ramfs", CachedBy::memory},
+    Magic{kHugetlbfsMagic, "hugetlbfs", CachedBy::memory},
+    Magic{0x794C7630, "overlay", CachedBy::others},
+    Magic{0x65735546, "fuse", CachedBy::others},
+    Magic{0x01021997, "9p", CachedBy::others},
+    Magic{0xF15F, "ecryptfs", CachedBy::others},
+    Magic{0x19830326, "beegfs", CachedBy::others},
+    Magic{0x2FC12FC1, "zfs", CachedBy::itself},
+    Magic{0x47504653, "gpfs", CachedBy::itself},
+    Magic{0xAAD7AAEA, "panfs", CachedBy::itself},
+    Magic{0x9FA0, "proc", CachedBy::others, true},
+    Magic{0x62656572, "sysfs", CachedBy::others, true},
+    Magic{0x64626720, "debugfs", CachedBy::others, true},
+    Magic{0x74726163, "tracefs", CachedBy::others, true},
+    Magic{0x27E0EB, "cgroup", CachedBy::others, true},
+    Magic{0x63677270, "cgroup2", CachedBy::others, true},
+    Magic{0x73636673, "securityfs", CachedBy::others, true},
 };
 
-const Kind* kind_of(std::uint64_t magic) noexcept {
-    for (const Kind& kind : kKinds) {
+const Magic* kind_of(std::uint64_t magic) noexcept {
+    for (const Magic& kind : kMagics) {
         if (kind.magic == (magic & 0xFFFFFFFFu)) return &kind;
     }
     return nullptr;
@@ -102,7 +116,7 @@ bool parse_mount(const std::string& line, Mount& mount) {
 }
 
 std::string file_system_from_magic(std::uint64_t magic) {
-    if (const Kind* kind = kind_of(magic)) return kind->name;
+    if (const Magic* kind = kind_of(magic)) return kind->name;
     std::ostringstream text;
     text << "unknown (0x" << std::hex << (magic & 0xFFFFFFFFu) << ")";
     return text.str();
@@ -113,14 +127,14 @@ CachedBy cached_by(int fd, std::string& name) {
     name = "unknown";
     if (::fstatfs(fd, &system) != 0) return CachedBy::others;
     name = file_system_from_magic(static_cast<std::uint64_t>(system.f_type));
-    const Kind* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
+    const Magic* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
     return kind == nullptr ? CachedBy::others : kind->cached_by;
 }
 
 CachedBy cached_by(int fd) noexcept {
     struct statfs system {};
     if (::fstatfs(fd, &system) != 0) return CachedBy::others;
-    const Kind* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
+    const Magic* kind = kind_of(static_cast<std::uint64_t>(system.f_type));
     return kind == nullptr ? CachedBy::others : kind->cached_by;
 }
 
@@ -142,7 +156,7 @@ const char* to_string(FileType type) noexcept {
 
 bool of_huge_pages(int fd) noexcept {
     struct statfs system {};
-    return ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) & 0xFFFFFFFFu) == kHugetlbfs;
+    return ::fstatfs(fd, &system) == 0 && (static_cast<std::uint64_t>(system.f_type) & 0xFFFFFFFFu) == kHugetlbfsMagic;
 }
 
 std::uint64_t mapping_page_bytes(int fd) noexcept {
@@ -151,10 +165,10 @@ std::uint64_t mapping_page_bytes(int fd) noexcept {
     return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-FileFacts facts_without_mount(int fd, const std::string& name) {
+FileStat stat_without_mount(int fd, const std::string& name) {
     struct stat status {};
     if (::fstat(fd, &status) != 0) throw Error(errno_info("fstat", name, errno));
-    FileFacts facts;
+    FileStat facts;
     facts.type = type_of(status.st_mode);
     facts.size_bytes = static_cast<std::uint64_t>(status.st_size);
     facts.allocated_bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;  // st_blocks counts units of 512 bytes
@@ -165,7 +179,7 @@ FileFacts facts_without_mount(int fd, const std::string& name) {
     if (::fstatfs(fd, &system) == 0) {
         const auto magic = static_cast<std::uint64_t>(system.f_type);
         facts.file_system = file_system_from_magic(magic);
-        if (const Kind* kind = kind_of(magic)) {
+        if (const Magic* kind = kind_of(magic)) {
             facts.cached_by = kind->cached_by;
             facts.is_made_by_kernel = kind->is_made_by_kernel;
         }
@@ -173,8 +187,8 @@ FileFacts facts_without_mount(int fd, const std::string& name) {
     return facts;
 }
 
-FileFacts file_facts(int fd, const std::string& name) {
-    FileFacts facts = facts_without_mount(fd, name);
+FileStat file_stat(int fd, const std::string& name) {
+    FileStat facts = stat_without_mount(fd, name);
     Mount mount;
     if (find_mount(fd, mount)) {
         facts.file_system = mount.file_system;
