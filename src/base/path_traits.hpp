@@ -1,7 +1,8 @@
 // What each path is, in one table. A new path gets a row here, and all code that asks what a path is reads this table.
 //
 // Requires: the rows are in the order of PathKind, and a path's Capabilities agree with its row, which the conformance
-// kit checks. Facts that depend on a path object, such as its depth, are in Capabilities.
+// kit checks. Facts that depend on a path object, such as its depth, are in Capabilities. The table is a list macro, so
+// that src/path/make.hpp and factory.cpp declare and call the maker of each row without a list of their own.
 #pragma once
 
 #include <array>
@@ -19,24 +20,33 @@ struct PathTraits {
     const char* name;
     PageCacheUse page_cache;
     PathFamily family;
-    bool io_uring = false;
+    bool io_uring;  // needs io_uring
 };
 
-inline constexpr std::array<PathTraits, kPathKinds> kPathTraits{{
-    {PathKind::automatic, "auto", PageCacheUse::none, PathFamily::plain},
-    {PathKind::null, "null", PageCacheUse::none, PathFamily::plain},
-    {PathKind::memory, "memory", PageCacheUse::none, PathFamily::plain},
-    {PathKind::buffered, "buffered", PageCacheUse::through, PathFamily::plain},
-    {PathKind::direct, "direct", PageCacheUse::past, PathFamily::plain},
-    {PathKind::aio, "aio", PageCacheUse::past, PathFamily::queue},
-    {PathKind::uring, "uring", PageCacheUse::past, PathFamily::queue, true},
-    {PathKind::uring_buffered, "uring-buffered", PageCacheUse::through, PathFamily::queue, true},
-    {PathKind::mmap, "mmap", PageCacheUse::through, PathFamily::plain},
-    {PathKind::gds, "gds", PageCacheUse::none, PathFamily::cufile},
-    {PathKind::gds_compat, "gds-compat", PageCacheUse::none, PathFamily::cufile},
-    {PathKind::gds_batch, "gds-batch", PageCacheUse::none, PathFamily::cufile},
-    {PathKind::gds_stream, "gds-stream", PageCacheUse::none, PathFamily::cufile},
-}};
+// A row is given to `row`. path::make_<maker>(kind, options) makes its path.
+// clang-format off
+//      kind            name              page cache  family  io_uring  maker
+#define PENSTOCK_PATHS(row)                                                           \
+    row(null,           "null",           none,       plain,  false,    null)         \
+    row(memory,         "memory",         none,       plain,  false,    memory)       \
+    row(buffered,       "buffered",       through,    plain,  false,    posix)        \
+    row(direct,         "direct",         past,       plain,  false,    posix)        \
+    row(aio,            "aio",            past,       queue,  false,    aio)          \
+    row(uring,          "uring",          past,       queue,  true,     uring)        \
+    row(uring_buffered, "uring-buffered", through,    queue,  true,     uring)        \
+    row(mmap,           "mmap",           through,    plain,  false,    mmap)         \
+    row(gds,            "gds",            none,       cufile, false,    cufile_path)  \
+    row(gds_compat,     "gds-compat",     none,       cufile, false,    cufile_path)  \
+    row(gds_batch,      "gds-batch",      none,       cufile, false,    cufile_path)  \
+    row(gds_stream,     "gds-stream",     none,       cufile, false,    cufile_path)
+// clang-format on
+
+#define PENSTOCK_PATH_TRAITS(kind, name, page_cache, family, io_uring, maker) \
+    PathTraits{PathKind::kind, name, PageCacheUse::page_cache, PathFamily::family, io_uring},
+inline constexpr std::array<PathTraits, kPathKinds> kPathTraits{
+    {{PathKind::automatic, "auto", PageCacheUse::none, PathFamily::plain, false},
+     PENSTOCK_PATHS(PENSTOCK_PATH_TRAITS)}};
+#undef PENSTOCK_PATH_TRAITS
 static_assert([] {
     for (std::size_t i = 0; i < kPathTraits.size(); ++i) {
         if (kPathTraits[i].kind != static_cast<PathKind>(i)) return false;

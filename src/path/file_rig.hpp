@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "base/path_traits.hpp"
 #include "conformance/path_rig.hpp"
 #include "os/fd.hpp"
 #include "os/file/direct.hpp"
@@ -59,7 +60,7 @@ class FileRig final : public Rig {
     FileRig(PathKind kind, std::string folder) : kind_(kind), folder_(std::move(folder)) {
         options.mappings = std::make_shared<path::Mappings>();
         const OpenFile probe(folder_, 0, pattern(8192, 0), true);
-        const bool direct = kind == PathKind::direct || kind == PathKind::aio || kind == PathKind::uring;
+        const bool direct = bypasses_cache(kind);
         if (direct && !probe.direct().usable) throw std::runtime_error(probe.direct().cause);
         if (direct) {
             traits.offset_step = probe.direct().offset_alignment;

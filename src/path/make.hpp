@@ -1,25 +1,26 @@
-// The constructors behind make_path. Each throws Error{unsupported} with the reason if this machine or build lacks what
-// the path needs.
+// The makers behind make_path, one for each row of base/path_traits.hpp. Each throws Error{unsupported} with the reason
+// if this machine or build lacks what the path needs.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 
+#include "base/path_traits.hpp"
 #include "penstock/path.hpp"
 
 namespace penstock::path {
 
 inline constexpr unsigned kQueueDepthMax = 4096;  // the largest queue of aio and uring, in operations
 
-std::unique_ptr<Path> make_null(const PathOptions& options);
-std::unique_ptr<Path> make_memory(const PathOptions& options);
-std::unique_ptr<Path> make_posix(PathKind kind, const PathOptions& options);  // buffered, direct
-std::unique_ptr<Path> make_aio(const PathOptions& options);
-// uring and uring_buffered. The path registers a file with its ring if at least `register_from` operations on it follow
-// each other. The default is where registering begins to save time (docs/decisions/0007).
+// Paths that share a maker declare it twice, which C++ allows.
+#define PENSTOCK_PATH_MAKER(kind, name, page_cache, family, io_uring, maker) \
+    std::unique_ptr<Path> make_##maker(PathKind, const PathOptions&);
+PENSTOCK_PATHS(PENSTOCK_PATH_MAKER)
+#undef PENSTOCK_PATH_MAKER
+
+// uring and uring_buffered register a file with their ring if at least this many operations on it follow each other:
+// from there on registering saves time (docs/decisions/0007). Tests make paths with another number.
 constexpr std::uint32_t kRegisterFrom = 32;
-std::unique_ptr<Path> make_uring(PathKind kind, const PathOptions& options,
-                                 std::uint32_t register_from = kRegisterFrom);
-std::unique_ptr<Path> make_mmap(const PathOptions& options);
+std::unique_ptr<Path> make_uring_registering(PathKind kind, const PathOptions& options, std::uint32_t register_from);
 
 }  // namespace penstock::path

@@ -57,6 +57,8 @@ class MemoryPath final : public Path {
 
 }  // namespace
 
-std::unique_ptr<Path> make_memory(const PathOptions& options) { return std::make_unique<MemoryPath>(options); }
+std::unique_ptr<Path> make_memory(PathKind, const PathOptions& options) {
+    return std::make_unique<MemoryPath>(options);
+}
 
 }  // namespace penstock::path

@@ -34,6 +34,6 @@ class NullPath final : public Path {
 
 }  // namespace
 
-std::unique_ptr<Path> make_null(const PathOptions& options) { return std::make_unique<NullPath>(options); }
+std::unique_ptr<Path> make_null(PathKind, const PathOptions& options) { return std::make_unique<NullPath>(options); }
 
 }  // namespace penstock::path

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md is true: what its steps name is there, and a format comes by a module and a row."""
+"""CONTRIBUTING.md is true: what its steps name is there, and a path and a format come by a file and a row."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def test_the_nouns_that_steps_name_are_there() -> None:
     assert set(PLACES) <= named
     for word, path in PLACES.items():
         assert re.search(rf"\b{word}\b", (ROOT / path).read_text()), word
+
+
+def test_a_path_is_named_by_its_row_and_its_own_file_alone() -> None:
+    named = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "src").rglob("*.[ch]pp")
+        if not path.stem.endswith("_test") and re.search(r'PathKind::aio\b|"aio"|\bmake_aio\b', path.read_text())
+    }
+    assert named == {"src/base/path_traits.hpp", "src/path/queued/aio.cpp", "src/path/queued/aio_absent.cpp"}
 
 
 READER = """

@@ -102,7 +102,4 @@ class CuFile {
 // matter. Forced compatibility mode does not matter where native transfers are impossible.
 std::shared_ptr<CuFile> open_cufile(const CuFileOptions& options = {});
 
-// Makes gds, gds_compat, gds_batch or gds_stream over options.cufile. Throws Error{unsupported} with the cause.
-std::unique_ptr<Path> make_cufile_path(PathKind kind, const PathOptions& options);
-
 }  // namespace penstock::path

@@ -13,6 +13,7 @@
 
 #include "path/cufile/cufile_rig.hpp"
 #include "path/cufile/probe.hpp"
+#include "path/make.hpp"
 #include "penstock/device.hpp"
 #include "penstock/stamp.hpp"
 

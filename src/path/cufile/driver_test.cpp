@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "path/cufile/cufile.hpp"
+#include "path/make.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock::path {

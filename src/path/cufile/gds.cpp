@@ -134,6 +134,7 @@ std::unique_ptr<Path> make_gds_sync(PathKind kind, const PathOptions& options) {
     return std::make_unique<GdsPath>(kind, options);
 }
 
+// Requires: options.cufile is open. Otherwise throws Error{unsupported}.
 std::unique_ptr<Path> make_cufile_path(PathKind kind, const PathOptions& options) {
     if (!options.cufile) {
         throw Error(ErrorCode::unsupported, std::string("make path ") + to_string(kind), "cuFile is not open",

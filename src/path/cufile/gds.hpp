@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "path/cufile/cufile.hpp"
+#include "path/make.hpp"
 #include "penstock/path.hpp"
 
 namespace penstock::path {

@@ -8,6 +8,7 @@
 
 #include "conformance/path_suite.hpp"
 #include "path/cufile/cufile.hpp"
+#include "path/make.hpp"
 #include "penstock/device.hpp"
 
 namespace penstock::conformance {

@@ -143,6 +143,6 @@ Completion MmapPath::copy(const Operation& operation, const Mappings::View& view
 
 }  // namespace
 
-std::unique_ptr<Path> make_mmap(const PathOptions& options) { return std::make_unique<MmapPath>(options); }
+std::unique_ptr<Path> make_mmap(PathKind, const PathOptions& options) { return std::make_unique<MmapPath>(options); }
 
 }  // namespace penstock::path

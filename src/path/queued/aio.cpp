@@ -146,6 +146,6 @@ std::size_t AioPath::reap(std::span<Completion> completions, Deadline deadline) 
 
 }  // namespace
 
-std::unique_ptr<Path> make_aio(const PathOptions& options) { return std::make_unique<AioPath>(options); }
+std::unique_ptr<Path> make_aio(PathKind, const PathOptions& options) { return std::make_unique<AioPath>(options); }
 
 }  // namespace penstock::path

@@ -3,7 +3,7 @@
 
 namespace penstock::path {
 
-std::unique_ptr<Path> make_aio(const PathOptions&) {
+std::unique_ptr<Path> make_aio(PathKind, const PathOptions&) {
     throw Error(ErrorCode::unsupported, "make path aio", "this build lacks native aio: libaio was not found",
                 "install libaio-dev (Debian, Ubuntu) or libaio-devel (Fedora, RHEL) and build again");
 }

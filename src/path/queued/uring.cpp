@@ -283,7 +283,11 @@ std::size_t UringPath::reap(std::span<Completion> completions, Deadline deadline
 
 }  // namespace
 
-std::unique_ptr<Path> make_uring(PathKind kind, const PathOptions& options, std::uint32_t register_from) {
+std::unique_ptr<Path> make_uring(PathKind kind, const PathOptions& options) {
+    return make_uring_registering(kind, options, kRegisterFrom);
+}
+
+std::unique_ptr<Path> make_uring_registering(PathKind kind, const PathOptions& options, std::uint32_t register_from) {
     return std::make_unique<UringPath>(kind, options, register_from);
 }
 

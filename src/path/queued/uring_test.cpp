@@ -19,7 +19,7 @@ namespace penstock::conformance {
 namespace {
 
 using path::kRegisterFrom;
-using path::make_uring;
+using path::make_uring_registering;
 using path::RingFiles;
 
 constexpr std::uint64_t kBlock = 512;
@@ -309,7 +309,7 @@ PathCase eager(const std::string& name, PathKind kind, const std::string& folder
                     return std::make_unique<WrappedRig>(std::move(files), [](auto plain) {
                         PathOptions options;
                         options.depth = plain->capabilities().max_in_flight;
-                        return make_uring(plain->capabilities().kind, options, 1);
+                        return make_uring_registering(plain->capabilities().kind, options, 1);
                     });
                 } catch (const std::exception& error) {
                     why = error.what();
