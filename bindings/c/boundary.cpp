@@ -116,14 +116,13 @@ void refuse(const char* operation, const std::string& cause, const std::string& 
     throw Error(ErrorCode::invalid_argument, operation, cause, advice);
 }
 
-void check_struct(const char* name, const void* given, std::uint64_t struct_size, std::uint64_t first_bytes,
-                  std::uint64_t known_bytes) {
-    if (struct_size < first_bytes || struct_size > kLargestStruct) {
-        refuse("check arguments", std::string(name) + ".struct_size is " + std::to_string(struct_size),
+void check_struct(const char* name, const void* given, const StructSizes& sizes) {
+    if (sizes.given_bytes < sizes.first_bytes || sizes.given_bytes > kLargestStruct) {
+        refuse("check arguments", std::string(name) + ".struct_size is " + std::to_string(sizes.given_bytes),
                "set it to sizeof(" + std::string(name) + ")");
     }
     const auto* bytes = static_cast<const unsigned char*>(given);
-    for (std::uint64_t i = known_bytes; i < struct_size; ++i) {
+    for (std::uint64_t i = sizes.known_bytes; i < sizes.given_bytes; ++i) {
         if (bytes[i] == 0) continue;
         refuse("check arguments", std::string(name) + " sets a field that this library does not know",
                "leave it zero or use a newer libpenstock");

@@ -42,9 +42,13 @@ int guarded(const char* operation, penstock_error* error, Body&& body) noexcept 
 
 [[noreturn]] void refuse(const char* operation, const std::string& cause, const std::string& advice = {});
 
+struct StructSizes {
+    std::uint64_t given_bytes;  // struct_size
+    std::uint64_t first_bytes;  // of the struct's first version
+    std::uint64_t known_bytes;  // of this library's version
+};
 // Throws unless struct_size includes all fields of the first version and all bytes unknown to this library are zero.
-void check_struct(const char* name, const void* given, std::uint64_t struct_size, std::uint64_t first_bytes,
-                  std::uint64_t known_bytes);
+void check_struct(const char* name, const void* given, const StructSizes& sizes);
 
 // Throws unless the field `reserved`, if the struct has one, is zero: a later version may give it a meaning.
 template <typename Struct>
@@ -63,7 +67,7 @@ Struct copied(const char* name, const Struct* given) {
     static_assert(std::is_trivially_copyable_v<Struct>);
     Struct mine{};
     if (given == nullptr) return mine;
-    check_struct(name, given, given->struct_size, kFirst, sizeof(Struct));
+    check_struct(name, given, {given->struct_size, kFirst, sizeof(Struct)});
     const std::uint64_t bytes = given->struct_size < sizeof(Struct) ? given->struct_size : sizeof(Struct);
     std::memcpy(static_cast<void*>(&mine), given, bytes);
     check_reserved(name, mine);

@@ -51,8 +51,8 @@ Request checked(const penstock_request* given) {
 
 void clear(penstock_result* result) {
     if (result == nullptr) return;
-    penstock::c::check_struct("penstock_result", result, result->struct_size, sizeof(penstock_result),
-                              result->struct_size);
+    penstock::c::check_struct("penstock_result", result,
+                              {result->struct_size, sizeof(penstock_result), result->struct_size});
     *result = {result->struct_size, 0, 0, 0, 0, {}};
 }
 

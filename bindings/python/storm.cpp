@@ -173,7 +173,7 @@ nb::tuple time_loads(const Context& context, std::uintptr_t ref, nb::handle plai
         const GilReleased release;
         context.device().enter_thread();
         const auto* array = reinterpret_cast<const ondevice::StoredRef*>(ref);
-        found = load::time_loads(context.device(), array, from, count, options);
+        found = load::time_loads(context.device(), {array, from, count}, options);
     }
     return nb::make_tuple(found.seconds, found.sum);
 }

@@ -58,10 +58,16 @@ class Lines {
 std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 60)) + "'"; }
 
 template <typename Number>
-Number number(const Lines& lines, std::string_view text, Number least, Number most, const char* what) {
+struct Bounds {
+    Number least, most;
+};
+
+template <typename Number>
+Number number(const Lines& lines, std::string_view text, const Bounds<Number>& bounds, const char* what) {
     Number value{};
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (failure != std::errc{} || end != text.data() + text.size() || !(value >= least) || !(value <= most)) {
+    if (failure != std::errc{} || end != text.data() + text.size() || !(value >= bounds.least) ||
+        !(value <= bounds.most)) {
         lines.refuse(std::string(what) + " is " + quoted(text));
     }
     return value;
@@ -110,13 +116,13 @@ ProfileRow row_of(const Lines& lines, std::string_view line) {
     row.memory = named(lines, memory_kind_from_string(cells[3]), cells[3], "kind of memory");
     row.first_touch = named(lines, first_touch_from_string(cells[4]), cells[4], "first touch");
     row.aligned = truth(lines, cells[5], "aligned");
-    row.workers = number<std::uint32_t>(lines, cells[6], 0, 512, "workers");
-    row.depth = number<std::uint32_t>(lines, cells[7], 0, 4096, "depth");
-    row.chunk_bytes = number<std::uint64_t>(lines, cells[8], 0, kGiB, "chunk_bytes");
-    row.bytes = number<std::uint64_t>(lines, cells[9], 1, kBytesMax, "bytes");
-    row.seconds = number<double>(lines, cells[10], 1e-9, kSecondsMax, "seconds");
-    row.synced_seconds = number<double>(lines, cells[11], 0, kSecondsMax, "synced_seconds");
-    row.samples = number<std::uint32_t>(lines, cells[12], 1, kSmallMax, "samples");
+    row.workers = number<std::uint32_t>(lines, cells[6], {0, 512}, "workers");
+    row.depth = number<std::uint32_t>(lines, cells[7], {0, 4096}, "depth");
+    row.chunk_bytes = number<std::uint64_t>(lines, cells[8], {0, kGiB}, "chunk_bytes");
+    row.bytes = number<std::uint64_t>(lines, cells[9], {1, kBytesMax}, "bytes");
+    row.seconds = number<double>(lines, cells[10], {1e-9, kSecondsMax}, "seconds");
+    row.synced_seconds = number<double>(lines, cells[11], {0, kSecondsMax}, "synced_seconds");
+    row.samples = number<std::uint32_t>(lines, cells[12], {1, kSmallMax}, "samples");
     return row;
 }
 
@@ -126,7 +132,7 @@ void take_fact(const Lines& lines, std::string_view line, Profile& profile) {
     if (colon == std::string_view::npos) return;
     const std::string_view key = line.substr(2, colon - 2);
     const std::string_view value = line.substr(colon + 2);
-    const auto count = [&](const char* what) { return number<std::uint64_t>(lines, value, 0, ~0ULL, what); };
+    const auto count = [&](const char* what) { return number<std::uint64_t>(lines, value, {0, ~0ULL}, what); };
     if (key == "measured") profile.measured = value;
     else if (key == "cpu") profile.machine.cpu = value;
     else if (key == "cores") profile.machine.cores = count("cores");

@@ -114,10 +114,15 @@ Step make_step(const Choice& choice, const RequestFacts& request, const MachineF
     return step;
 }
 
+struct SplitPieces {
+    std::vector<PlanPiece> body, edges;
+};
+
 // Splits the pieces of a write for a path that needs alignment: whole pages take that path, edges the page cache. It
 // splits by pages and not by blocks, because buffered and direct writes must not share a page of the cache.
-void split_edges(const RequestFacts& request, const MachineFacts& machine, const std::vector<PlanPiece>& pieces,
-                 std::vector<PlanPiece>& body, std::vector<PlanPiece>& edges) {
+SplitPieces split_edges(const RequestFacts& request, const MachineFacts& machine,
+                        const std::vector<PlanPiece>& pieces) {
+    SplitPieces split;
     const std::uint64_t step = std::max(request.offset_alignment, machine.page_bytes);
     for (const PlanPiece& piece : pieces) {
         const std::uint64_t start = request.ranges[piece.range].offset_bytes + piece.offset_bytes;
@@ -125,16 +130,17 @@ void split_edges(const RequestFacts& request, const MachineFacts& machine, const
         const std::uint64_t body_start = align_up(start, step);
         const std::uint64_t body_end = align_down(end, step);
         if (body_start >= body_end) {
-            edges.push_back(piece);
+            split.edges.push_back(piece);
             continue;
         }
         const auto part = [&](std::uint64_t from, std::uint64_t to) {
             return PlanPiece{piece.range, piece.offset_bytes + (from - start), to - from};
         };
-        if (body_start > start) edges.push_back(part(start, body_start));
-        body.push_back(part(body_start, body_end));
-        if (end > body_end) edges.push_back(part(body_end, end));
+        if (body_start > start) split.edges.push_back(part(start, body_start));
+        split.body.push_back(part(body_start, body_end));
+        if (end > body_end) split.edges.push_back(part(body_end, end));
     }
+    return split;
 }
 
 void add_write_steps(Plan& plan, const Choice& choice, const RequestFacts& request, const MachineFacts& machine) {
@@ -144,9 +150,7 @@ void add_write_steps(Plan& plan, const Choice& choice, const RequestFacts& reque
         plan.steps.push_back(make_step(choice, request, machine, std::move(pieces)));
         return;
     }
-    std::vector<PlanPiece> body;
-    std::vector<PlanPiece> edges;
-    split_edges(request, machine, pieces, body, edges);
+    auto [body, edges] = split_edges(request, machine, pieces);
     if (!edges.empty() && request.strict && request.path != PathKind::automatic) {
         refuse(ErrorCode::fallback_refused, request.path,
                "the range does not start and end on multiples of " +

@@ -57,10 +57,14 @@ struct ReferenceBox {
     }
 };
 
-// Chooses strides that keep items apart: a random order of dimensions, gaps and reversals. Returns the bytes that they
-// span, and sets `first` to the offset of the first item.
-inline std::uint64_t random_strides(std::mt19937_64& random, const Box& box, std::uint64_t step,
-                                    std::array<std::int64_t, kBoxDimensions>& strides, std::uint64_t& first) {
+struct StridesExtent {
+    std::uint64_t bytes = 0;
+    std::uint64_t first = 0;  // offset of the first item
+};
+
+// Chooses strides that keep items apart: a random order of dimensions, gaps and reversals. Returns what they span.
+inline StridesExtent random_strides(std::mt19937_64& random, const Box& box, std::uint64_t step,
+                                    std::array<std::int64_t, kBoxDimensions>& strides) {
     std::array<std::uint32_t, kBoxDimensions> order{};
     std::iota(order.begin(), order.begin() + box.dimensions, 0u);
     if (random() % 2 == 0) {
@@ -68,15 +72,14 @@ inline std::uint64_t random_strides(std::mt19937_64& random, const Box& box, std
     } else {
         std::shuffle(order.begin(), order.begin() + box.dimensions, random);
     }
-    std::uint64_t span = box.item_bytes;
-    first = 0;
+    StridesExtent span{.bytes = box.item_bytes};
     for (std::uint32_t i = 0; i < box.dimensions; ++i) {
         const std::uint64_t extent = std::max<std::uint64_t>(1, box.extents[order[i]]);
-        const std::uint64_t stride = span + (random() % 3 == 0 ? random() % 5 * step : 0);
+        const std::uint64_t stride = span.bytes + (random() % 3 == 0 ? random() % 5 * step : 0);
         const bool reversed = random() % 4 == 0;
         strides[order[i]] = reversed ? -static_cast<std::int64_t>(stride) : static_cast<std::int64_t>(stride);
-        if (reversed) first += stride * (extent - 1);
-        span += stride * (extent - 1);
+        if (reversed) span.first += stride * (extent - 1);
+        span.bytes += stride * (extent - 1);
     }
     return span;
 }
@@ -107,14 +110,15 @@ inline std::vector<ReferenceBox> random_boxes(std::mt19937_64& random, const Box
         for (std::uint32_t d = 0; d < one.box.dimensions; ++d) {
             one.box.extents[d] = random() % 40 == 0 ? 0 : 1 + random() % trial.largest_extent;
         }
-        std::uint64_t first = 0;
         const std::uint64_t gap = random() % 3 * trial.alignment;
-        to_bytes += random_strides(random, one.box, trial.alignment, one.box.destination_strides, first) + gap;
-        one.to = to_bytes - gap - destination_span(one.box).bytes() + first;
+        const StridesExtent to = random_strides(random, one.box, trial.alignment, one.box.destination_strides);
+        to_bytes += to.bytes + gap;
+        one.to = to_bytes - gap - destination_span(one.box).bytes() + to.first;
         if (destination_span(one.box).bytes() == 0) one.to = to_bytes;
         const std::uint64_t from_start = from_bytes + gap;
-        from_bytes = from_start + random_strides(random, one.box, trial.alignment, one.box.source_strides, first);
-        one.from = from_start + first;
+        const StridesExtent from = random_strides(random, one.box, trial.alignment, one.box.source_strides);
+        from_bytes = from_start + from.bytes;
+        one.from = from_start + from.first;
     }
     std::shuffle(boxes.begin(), boxes.end(), random);
     to_bytes += 64;

@@ -175,10 +175,9 @@ TEST_P(BoxSuite, fills_repeat_their_item_and_touch_nothing_else) {
                 for (std::uint32_t d = 0; d < one.box.dimensions; ++d) {
                     one.box.extents[d] = 1 + random() % (item_bytes > 4000 ? 5 : 40);
                 }
-                std::uint64_t first = 0;
-                one.to = bytes;
-                bytes += random_strides(random, one.box, step, one.box.destination_strides, first) + random() % 3;
-                one.to += first;
+                const StridesExtent span = random_strides(random, one.box, step, one.box.destination_strides);
+                one.to = bytes + span.first;
+                bytes += span.bytes + random() % 3;
             }
             bytes += 64;
             const auto item = random_bytes(item_bytes, random());

@@ -237,14 +237,14 @@ struct BatchTrial {
     std::uint64_t largest_piece;
     int pieces;
     bool aligned;  // to 16 bytes, on both sides
+    std::uint64_t slot_bytes() const { return align_up(largest_piece + 64, 64); }
 };
 
 inline std::vector<CopyPiece> random_pieces(const BatchTrial& trial, std::mt19937_64& random,
-                                            unsigned char* destination, const unsigned char* source,
-                                            std::uint64_t slot_bytes) {
+                                            unsigned char* destination, const unsigned char* source) {
     std::vector<CopyPiece> pieces;
     for (int i = 0; i < trial.pieces; ++i) {
-        const std::uint64_t slot = static_cast<std::uint64_t>(i) * slot_bytes;
+        const std::uint64_t slot = static_cast<std::uint64_t>(i) * trial.slot_bytes();
         std::uint64_t skip_to = random() % 32, skip_from = random() % 32, bytes = random() % (trial.largest_piece + 1);
         if (trial.aligned) skip_to = skip_from = 16, bytes = align_up(bytes, 16);
         pieces.push_back({destination + slot + skip_to, source + slot + skip_from, bytes});
@@ -257,8 +257,7 @@ TEST_P(DeviceSuite, a_batch_moves_every_piece_and_nothing_beside_it) {
                                  {70000, 20, false}, {600000, 5, false}, {5000, 1, false}};
     std::mt19937_64 random(7);
     for (const BatchTrial& trial : trials) {
-        const std::uint64_t slot_bytes = align_up(trial.largest_piece + 64, 64);
-        const std::uint64_t bytes = slot_bytes * static_cast<std::uint64_t>(trial.pieces);
+        const std::uint64_t bytes = trial.slot_bytes() * static_cast<std::uint64_t>(trial.pieces);
         const Memory device = memory(MemoryKind::device, bytes), pinned = memory(MemoryKind::pinned, bytes);
         for (const CopyDirection direction : {CopyDirection::to_device, CopyDirection::to_host}) {
             const auto source = random_bytes(bytes, random());
@@ -268,7 +267,7 @@ TEST_P(DeviceSuite, a_batch_moves_every_piece_and_nothing_beside_it) {
             std::memcpy(pinned.data(), up ? source.data() : expected.data(), bytes);
             unsigned char* to = up ? device.data() : pinned.data();
             const unsigned char* from = up ? pinned.data() : device.data();
-            auto pieces = random_pieces(trial, random, to, from, slot_bytes);
+            auto pieces = random_pieces(trial, random, to, from);
             for (const CopyPiece& piece : pieces) {
                 const auto at = static_cast<const unsigned char*>(piece.destination) - to;
                 const auto out = static_cast<const unsigned char*>(piece.source) - from;

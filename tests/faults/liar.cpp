@@ -58,7 +58,11 @@ Call* real(const char* name) {
     return reinterpret_cast<Call*>(::dlsym(RTLD_NEXT, name));
 }
 
-ssize_t answered(Answer given, std::size_t bytes) {
+// Makes `call` for a true answer, and otherwise reports what LIAR_DO says of `bytes` bytes.
+template <class Call>
+ssize_t answered(int descriptor, std::size_t bytes, const Call& call) {
+    const Answer given = answer(descriptor);
+    if (given == Answer::real) return call();
     if (given == Answer::claimed) return static_cast<ssize_t>(bytes);
     errno = EINVAL;
     return -1;
@@ -67,17 +71,10 @@ ssize_t answered(Answer given, std::size_t bytes) {
 using Pread = ssize_t(int, void*, std::size_t, off64_t);
 using Preadv = ssize_t(int, const iovec*, int, off64_t);
 
-ssize_t pread_as(const char* name, int descriptor, void* memory, std::size_t bytes, off64_t offset) {
-    const Answer given = answer(descriptor);
-    return given == Answer::real ? real<Pread>(name)(descriptor, memory, bytes, offset) : answered(given, bytes);
-}
-
-ssize_t preadv_as(const char* name, int descriptor, const iovec* parts, int count, off64_t offset) {
-    const Answer given = answer(descriptor);
-    if (given == Answer::real) return real<Preadv>(name)(descriptor, parts, count, offset);
+std::size_t bytes_of(const iovec* parts, int count) {
     std::size_t bytes = 0;
     for (int i = 0; i < count; ++i) bytes += parts[i].iov_len;
-    return answered(given, bytes);
+    return bytes;
 }
 
 }  // namespace
@@ -85,15 +82,17 @@ ssize_t preadv_as(const char* name, int descriptor, const iovec* parts, int coun
 extern "C" {
 
 ssize_t pread(int descriptor, void* memory, std::size_t bytes, off_t offset) {
-    return pread_as("pread", descriptor, memory, bytes, offset);
+    return answered(descriptor, bytes, [&] { return real<Pread>("pread")(descriptor, memory, bytes, offset); });
 }
 ssize_t pread64(int descriptor, void* memory, std::size_t bytes, off64_t offset) {
-    return pread_as("pread64", descriptor, memory, bytes, offset);
+    return answered(descriptor, bytes, [&] { return real<Pread>("pread64")(descriptor, memory, bytes, offset); });
 }
 ssize_t preadv(int descriptor, const iovec* parts, int count, off_t offset) {
-    return preadv_as("preadv", descriptor, parts, count, offset);
+    return answered(descriptor, bytes_of(parts, count),
+                    [&] { return real<Preadv>("preadv")(descriptor, parts, count, offset); });
 }
 ssize_t preadv64(int descriptor, const iovec* parts, int count, off64_t offset) {
-    return preadv_as("preadv64", descriptor, parts, count, offset);
+    return answered(descriptor, bytes_of(parts, count),
+                    [&] { return real<Preadv>("preadv64")(descriptor, parts, count, offset); });
 }
 }

@@ -108,7 +108,7 @@ Residency File::residency(std::uint64_t offset_bytes, std::uint64_t bytes) const
 
 void File::drop_cache(std::uint64_t offset_bytes, std::uint64_t bytes) const {
     const context::FileState& state = opened(state_);
-    os::drop_cache(state.context->system, state.file->handle().buffered_fd, name(), offset_bytes, bytes);
+    os::drop_cache(state.context->system, state.file->handle().buffered_fd, name(), {offset_bytes, bytes});
 }
 
 const Outcome& Outcome::or_throw() const {

@@ -150,7 +150,7 @@ void Residences::add_windows(std::uint64_t index) {
     std::string source;
     std::vector<os::ResidencyWindow> windows;
     try {
-        windows = os::residency_windows(extent.file->handle().buffered_fd, extent.offset_bytes, bytes, source);
+        windows = os::residency_windows(extent.file->handle().buffered_fd, {extent.offset_bytes, bytes}, source);
     } catch (const Error& error) {
         unknown_ = error.info().cause;
         add_whole(index, policy::Residence::hidden);

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "penstock/stamp.hpp"
 
@@ -23,9 +24,9 @@ void count_bad(StampCheck& check, std::uint64_t bytes, std::uint64_t offset) noe
     check.bad_bytes += bytes;
 }
 
-void check_bytes(StampCheck& check, const unsigned char* memory, std::uint64_t bytes, std::uint64_t offset,
+void check_bytes(StampCheck& check, std::span<const unsigned char> memory, std::uint64_t offset,
                  std::uint64_t seed) noexcept {
-    for (std::uint64_t i = 0; i < bytes; ++i) {
+    for (std::uint64_t i = 0; i < memory.size(); ++i) {
         if (memory[i] != stamp_byte(seed, offset + i)) count_bad(check, 1, offset + i);
     }
 }
@@ -49,7 +50,7 @@ StampCheck check_stamp_on_host(const void* memory, std::uint64_t bytes, std::uin
     const StampSplit split = split_stamp(bytes, file_offset);
     const auto* at = static_cast<const unsigned char*>(memory);
     StampCheck check;
-    check_bytes(check, at, split.head_bytes, file_offset, seed);
+    check_bytes(check, {at, split.head_bytes}, file_offset, seed);
     at += split.head_bytes;
     for (std::uint64_t i = 0; i < split.words; ++i, at += 8) {
         std::uint64_t word = 0;
@@ -57,7 +58,7 @@ StampCheck check_stamp_on_host(const void* memory, std::uint64_t bytes, std::uin
         if (little_endian(word) != stamp_word(seed, split.first_word + i))
             count_bad(check, 8, 8 * (split.first_word + i));
     }
-    check_bytes(check, at, split.tail_bytes, file_offset + bytes - split.tail_bytes, seed);
+    check_bytes(check, {at, split.tail_bytes}, file_offset + bytes - split.tail_bytes, seed);
     return check;
 }
 

@@ -181,8 +181,7 @@ StormReport Storm::run(const StormOptions& options) {
     return report;
 }
 
-Loads time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
-                 const LoadsOptions& options) {
+Loads time_loads(Device& device, const LoadsSource& source, const LoadsOptions& options) {
     if (options.threads == 0 || options.threads > 512 || options.resident < 2 || options.resident > 4) {
         refuse("blocks of " + std::to_string(options.threads) + " threads, " + std::to_string(options.resident) +
                    " at once", "give 1 to 512 threads and 2 to 4 blocks at once");
@@ -195,12 +194,12 @@ Loads time_loads(Device& device, const ondevice::StoredRef* ref, const float* pl
     const std::uint64_t step = std::max<std::uint64_t>(kStormWarp, options.tile);
     const auto stream = device.make_stream();
     LoadsWork work{};
-    if (plain == nullptr) {
-        stream->copy(CopyDirection::to_host, &work.ref, ref, sizeof work.ref);
+    if (source.plain == nullptr) {
+        stream->copy(CopyDirection::to_host, &work.ref, source.ref, sizeof work.ref);
         stream->synchronize();
     }
-    work.plain = plain;
-    work.items = items / step * step;
+    work.plain = source.plain;
+    work.items = source.items / step * step;
     work.rounds = options.rounds;
     work.resident = options.resident;
     work.tile = options.tile;

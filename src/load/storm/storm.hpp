@@ -113,10 +113,14 @@ struct Loads {
     double sum = 0;  // over all threads, each in single precision
 };
 
-// Runs element loads once, through the cache of `ref` or from `plain`, which holds `items` floats. Throws Error if a
-// load fails.
-Loads time_loads(Device& device, const ondevice::StoredRef* ref, const float* plain, std::uint64_t items,
-                 const LoadsOptions& options);
+struct LoadsSource {
+    const ondevice::StoredRef* ref = nullptr;  // in device memory; used if `plain` is nullptr
+    const float* plain = nullptr;
+    std::uint64_t items = 0;
+};
+// Runs element loads once, through the cache of source.ref or from source.plain, and measures the time. Throws Error if
+// a load fails.
+Loads time_loads(Device& device, const LoadsSource& source, const LoadsOptions& options);
 
 // Returns how many words of rows, gathered from a stamped file, differ from the stamps of the requested rows. Requires:
 // all memory is the device's, and the caller sets all fields of `work` but `wrong`.

@@ -133,13 +133,13 @@ bool ask_all(int fd, ResidencySource source, std::vector<ResidencyWindow>& windo
 
 }  // namespace
 
-std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
-                                               std::string& used, ResidencySource source) {
+std::vector<ResidencyWindow> residency_windows(int fd, const FileBytes& range, std::string& used,
+                                               ResidencySource source) {
     const CachedBy cache = source == ResidencySource::automatic ? cached_by(fd) : CachedBy::page_cache;
     if (cache == CachedBy::itself) {
         throw Error(ErrorCode::unsupported, "residency", "the file system has its own cache, which cannot be seen");
     }
-    std::vector<ResidencyWindow> windows = cut(fd, offset_bytes, bytes);
+    std::vector<ResidencyWindow> windows = cut(fd, range.offset_bytes, range.bytes);
     if (source != ResidencySource::mincore && cache != CachedBy::others) {
         used = "cachestat";
         if (ask_all(fd, ResidencySource::cachestat, windows)) return windows;
@@ -175,7 +175,7 @@ void add(Residency& sum, const ResidencyWindow& window) {
 
 Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes, ResidencySource source) {
     Residency sum;
-    const auto windows = residency_windows(fd, offset_bytes, bytes, sum.source, source);
+    const auto windows = residency_windows(fd, {offset_bytes, bytes}, sum.source, source);
     for (const ResidencyWindow& window : windows) {
         add(sum, window);
         sum.pages += pages_of({window.offset_bytes, window.bytes});
@@ -191,18 +191,18 @@ std::optional<double> cached_fraction(int fd, std::uint64_t offset_bytes, std::u
     return window.resident_fraction();
 }
 
-void drop_cache(System& system, int fd, const std::string& name, std::uint64_t offset_bytes, std::uint64_t bytes) {
+void drop_cache(System& system, int fd, const std::string& name, const FileBytes& range) {
     const auto fail = [&](const char* operation, int error) {
         ErrorInfo info = errno_info(operation, name, error);
-        info.offset_bytes = offset_bytes;
-        info.length_bytes = bytes;
+        info.offset_bytes = range.offset_bytes;
+        info.length_bytes = range.bytes;
         throw Error(std::move(info));
     };
     while (system.fdatasync(fd) != 0) {
         if (errno != EINTR) fail("drop cache: fdatasync", errno);
     }
-    const int error =
-        ::posix_fadvise(fd, static_cast<off_t>(offset_bytes), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
+    const int error = ::posix_fadvise(fd, static_cast<off_t>(range.offset_bytes), static_cast<off_t>(range.bytes),
+                                      POSIX_FADV_DONTNEED);
     if (error != 0) fail("drop cache: posix_fadvise", error);
 }
 

@@ -18,6 +18,11 @@
 
 namespace penstock::os {
 
+struct FileBytes {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t bytes = 0;
+};
+
 enum class ResidencySource : std::uint8_t { automatic, cachestat, mincore };
 
 // One of the contiguous windows that cover a range. `bytes` is the window's length. The pages count its sampled part
@@ -39,8 +44,8 @@ Residency residency(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
                     ResidencySource source = ResidencySource::automatic);
 // Returns the windows in file order, covering the range without gaps. Sets `used` to "cachestat", "mincore", or
 // "hugetlbfs". The files of hugetlbfs are always in memory, and neither call describes them.
-std::vector<ResidencyWindow> residency_windows(int fd, std::uint64_t offset_bytes, std::uint64_t bytes,
-                                               std::string& used, ResidencySource source = ResidencySource::automatic);
+std::vector<ResidencyWindow> residency_windows(int fd, const FileBytes& range, std::string& used,
+                                               ResidencySource source = ResidencySource::automatic);
 
 // Adds to a sum. The sum's dirty pages are known if those of all its parts are.
 void add(Residency& sum, const Residency& part);
@@ -52,7 +57,6 @@ std::optional<double> cached_fraction(int fd, std::uint64_t offset_bytes, std::u
 
 // Calls fdatasync, then fadvise(DONTNEED). Whole pages of the range leave the cache unless they are mapped, locked or
 // on tmpfs. bytes == 0: up to the end of the file. Throws Error with `name`.
-void drop_cache(System& system, int fd, const std::string& name, std::uint64_t offset_bytes = 0,
-                std::uint64_t bytes = 0);
+void drop_cache(System& system, int fd, const std::string& name, const FileBytes& range = {});
 
 }  // namespace penstock::os

@@ -33,9 +33,9 @@ TEST(Residency, is_full_after_writing_and_empty_after_drop_cache) {
 TEST(Residency, of_half_a_dropped_file_shows_which_half) {
     const TestFile file(disk_folder(), kBytes);
     if (!cache_can_be_dropped(file)) GTEST_SKIP() << disk_folder() << " is tmpfs, which is the page cache itself";
-    drop_cache(real_system(), file.fd(), "x", kBytes / 2, kBytes / 2);
+    drop_cache(real_system(), file.fd(), "x", {kBytes / 2, kBytes / 2});
     std::string used;
-    const auto windows = residency_windows(file.fd(), 0, kBytes, used);
+    const auto windows = residency_windows(file.fd(), {0, kBytes}, used);
     ASSERT_EQ(windows.size(), 8u);
     for (const ResidencyWindow& window : windows) {
         EXPECT_NEAR(window.resident_fraction(), window.offset_bytes < kBytes / 2 ? 1.0 : 0.0, 0.05)
@@ -45,7 +45,7 @@ TEST(Residency, of_half_a_dropped_file_shows_which_half) {
 
 TEST(Residency, by_mincore_agrees_with_cachestat) {
     const TestFile file(disk_folder(), kBytes);
-    drop_cache(real_system(), file.fd(), "x", 2 * kMiB, 3 * kMiB);
+    drop_cache(real_system(), file.fd(), "x", {2 * kMiB, 3 * kMiB});
     Residency by_cachestat;
     try {
         by_cachestat = residency(file.fd(), 0, kBytes, ResidencySource::cachestat);
@@ -83,7 +83,7 @@ TEST(Residency, of_a_large_file_is_sampled_over_all_of_it) {
     const TestFile file(shm_folder(), 1);
     ASSERT_EQ(::ftruncate(file.fd(), static_cast<off_t>(10 * kGiB)), 0);
     std::string used;
-    const auto windows = residency_windows(file.fd(), 0, 10 * kGiB, used);
+    const auto windows = residency_windows(file.fd(), {0, 10 * kGiB}, used);
     ASSERT_EQ(windows.size(), 64u);
     std::uint64_t at = 0;
     for (const ResidencyWindow& window : windows) {
@@ -158,7 +158,7 @@ TEST(DropCache, reports_a_failed_sync_with_file_and_range_and_goes_on_after_eint
     const TestFile file(disk_folder(), 4096);
     FailingSync system;
     try {
-        drop_cache(system, file.fd(), "data.bin", 0, 4096);
+        drop_cache(system, file.fd(), "data.bin", {0, 4096});
         FAIL() << "no error";
     } catch (const Error& error) {
         EXPECT_EQ(error.info().system_code, EIO);

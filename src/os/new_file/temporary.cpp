@@ -64,12 +64,6 @@ bool remove_dead(System& system, int folder, const char* name) {
     return system.unlink(folder, name) == 0;
 }
 
-// Removes further dead files after the name that was free, since a killed writer may have met a living one.
-void remove_more(System& system, int folder, const std::string& base, int attempt, bool local) {
-    while (++attempt < kForeseen && remove_dead(system, folder, temporary_name(base, attempt, local).c_str())) {
-    }
-}
-
 }  // namespace
 
 bool is_temporary(std::string_view base) noexcept {
@@ -94,13 +88,18 @@ bool is_local_file_system(int fd) noexcept {
 std::string make_temporary(System& system, int folder, const std::string& base,
                            const std::function<bool(const std::string& name)>& make) {
     const bool local = is_local_file_system(folder);
+    const auto removes_dead = [&](int attempt) {
+        return attempt < kForeseen && remove_dead(system, folder, temporary_name(base, attempt, local).c_str());
+    };
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
         const std::string name = temporary_name(base, attempt, local);
         bool made = make(name);
         if (!made && errno != EEXIST) return {};
-        if (!made && attempt < kForeseen && remove_dead(system, folder, name.c_str())) made = make(name);
+        if (!made && removes_dead(attempt)) made = make(name);
         if (!made) continue;
-        remove_more(system, folder, base, attempt, local);
+        // Further dead files may stand behind the free name, since a killed writer may have met a living one.
+        for (int further = attempt + 1; removes_dead(further); ++further) {
+        }
         return name;
     }
     errno = EEXIST;

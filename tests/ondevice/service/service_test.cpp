@@ -334,7 +334,7 @@ TEST_F(ServiceTest, cannot_begin_without_files_threads_or_slots_for_them) {
 
 // Warps keep several requests under way, over a file of which half is cached.
 TEST_F(ServiceTest, many_warps_read_and_write_their_own_pages_right) {
-    os::drop_cache(os::real_system(), file_->handle.buffered_fd, name_, 0, kFileBytes / 2);
+    os::drop_cache(os::real_system(), file_->handle.buffered_fd, name_, {0, kFileBytes / 2});
     ServiceOptions options;
     options.threads = 3;
     start(options, 16);
