@@ -1,7 +1,7 @@
-// Native loops that `penstock bench` compares Penstock with, and request generators it measures Penstock by.
+// Native loops that `penstock bench` compares Penstock with, and request generators for measuring Penstock.
 //
-// The baselines use nothing of the engine: plain system calls and memcpy, the way a careful program without Penstock
-// would move the bytes. They are compiled, so that no ratio depends on the speed of Python.
+// The baselines use nothing of the engine, only system calls and memcpy, as a careful program without Penstock does.
+// They are compiled, so that no ratio depends on the speed of Python.
 #include <fcntl.h>
 #include <nanobind/stl/pair.h>
 #include <sys/mman.h>
@@ -26,8 +26,8 @@ namespace penstock::python {
 namespace {
 
 using Use = BorrowedMemory::Use;
-// Of buffers: fits O_DIRECT everywhere, and lets them lie in huge pages, which makes O_DIRECT faster on some disks. A
-// baseline gets every advantage that Penstock's staging memory has.
+// Alignment of buffers. It fits O_DIRECT everywhere and allows huge pages, which make O_DIRECT faster on some disks. A
+// baseline gets every advantage of Penstock's staging memory.
 constexpr std::size_t kAlignment = 2 * kMiB;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -47,8 +47,8 @@ struct AlignedMemory {
     explicit AlignedMemory(std::size_t bytes) {
         data = static_cast<char*>(std::aligned_alloc(kAlignment, align_up(bytes, kAlignment)));
         if (data == nullptr) throw std::bad_alloc();
-        ::madvise(data, align_up(bytes, kAlignment), MADV_HUGEPAGE);  // a hint: refusal changes nothing
-        std::memset(data, 1, align_up(bytes, kAlignment));            // touched before anything is timed
+        ::madvise(data, align_up(bytes, kAlignment), MADV_HUGEPAGE);  // a hint, whose failure has no effect
+        std::memset(data, 1, align_up(bytes, kAlignment));            // touched before the time starts
     }
     ~AlignedMemory() { std::free(data); }
     AlignedMemory(const AlignedMemory&) = delete;
@@ -61,10 +61,10 @@ struct HostLoop {
     bool direct = true;
     unsigned threads = 1;
     std::uint64_t chunk_bytes = kMiB;
-    std::uint64_t bytes = 0;  // from the start of the file; a multiple of the O_DIRECT alignment when direct
+    std::uint64_t bytes = 0;  // from the start of the file; with `direct`, a multiple of the O_DIRECT alignment
 };
 
-// Moves [offset, offset + bytes) completely; returns an errno, 0 when all moved.
+// Moves all of [offset, offset + bytes). Returns an errno, or 0 if all bytes moved.
 int move_chunk(const HostLoop& loop, int fd, char* memory, std::uint64_t offset) {
     const std::uint64_t bytes = std::min(loop.chunk_bytes, loop.bytes - offset);
     const os::FileMoved moved =
@@ -83,7 +83,8 @@ double run_host_loop(const HostLoop& loop) {
     std::atomic<int> failure{0};
     std::barrier ready(static_cast<std::ptrdiff_t>(loop.threads) + 1);
     std::vector<std::jthread> threads;
-    std::vector<std::unique_ptr<AlignedMemory>> memories;  // here, because nobody would catch what a thread throws
+    // made by this thread, because an exception in another thread would end the process
+    std::vector<std::unique_ptr<AlignedMemory>> memories;
     for (unsigned t = 0; t < loop.threads; ++t) memories.push_back(std::make_unique<AlignedMemory>(loop.chunk_bytes));
     const auto start_thread = [&](const AlignedMemory& memory) {
         threads.emplace_back([&] {
@@ -101,7 +102,7 @@ double run_host_loop(const HostLoop& loop) {
     } catch (const std::system_error& error) {
         failure.store(EAGAIN, std::memory_order_relaxed);
         for (auto missing = loop.threads - threads.size() + 1; missing > 0; --missing) (void)ready.arrive();
-        threads.clear();  // they find the failure and end
+        threads.clear();  // the threads see the failure and end
         throw Error(ErrorCode::out_of_memory, "start a measuring thread", error.code().message(),
                     "raise the limits of threads and memory (ulimit -u, ulimit -v)");
     }
@@ -113,7 +114,7 @@ double run_host_loop(const HostLoop& loop) {
     return seconds;
 }
 
-// Seconds that `threads` host threads need to move `bytes` of the file, without any device.
+// Returns the seconds that `threads` host threads need to move `bytes` of the file, without a device.
 double host_threads(const nb::kwargs& keywords) {
     HostLoop loop;
     loop.file = file_name(keywords["file"], "measure host threads");
@@ -130,8 +131,8 @@ double host_threads(const nb::kwargs& keywords) {
     return run_host_loop(loop);
 }
 
-// Seconds for one thread to pread the file in chunks into a small buffer and memcpy them to `memory`
-// (host-addressable).
+// Returns the seconds that one thread needs to pread the file in chunks into a small buffer and to memcpy them to
+// `memory`. Requires: the CPU can address `memory`.
 double pread_memcpy(const Context& context, nb::handle path, nb::handle memory, std::uint64_t chunk_bytes) {
     const std::string name = file_name(path, "measure pread and memcpy");
     const BorrowedMemory target(context, memory, Use::write_into);
@@ -157,7 +158,7 @@ double pread_memcpy(const Context& context, nb::handle path, nb::handle memory, 
     return seconds_since(start);
 }
 
-// Seconds of one asynchronous copy of all of `pinned` to or from `device`: the ceiling of the link.
+// Returns the seconds of one asynchronous copy of all of `pinned` to or from `device`: the ceiling of the link.
 double copy_seconds(const Context& context, bool to_device, nb::handle device, nb::handle pinned) {
     const BorrowedMemory far(context, device, to_device ? Use::write_into : Use::read_from);
     const BorrowedMemory near(context, pinned, to_device ? Use::read_from : Use::write_into);
@@ -175,8 +176,8 @@ double copy_seconds(const Context& context, bool to_device, nb::handle device, n
     return seconds_since(start);
 }
 
-// Reads of one block at random block offsets, one after the other, each into the next block of `memory` so that all can
-// be checked afterwards: their offsets in the file, and the seconds of each.
+// Reads blocks at random block offsets, one after the other, each into the next block of `memory`, so that all can be
+// checked afterwards. Returns their offsets in the file and the seconds of each.
 std::pair<std::vector<std::uint64_t>, std::vector<double>> read_latencies(const PythonFile& file, nb::handle memory,
                                                                           std::uint64_t block_bytes,
                                                                           std::uint64_t seed) {
@@ -203,7 +204,7 @@ std::pair<std::vector<std::uint64_t>, std::vector<double>> read_latencies(const 
 }
 
 // Starts one submission that moves the first len(memory) bytes of the file as requests of block_bytes each, in an order
-// shuffled by `seed` (0: in order). Keywords direction, block_bytes, seed; the rest are transfer options.
+// shuffled by `seed` (0: in order). Keywords: direction, block_bytes, seed. All others are transfer options.
 std::unique_ptr<PythonTransfer> start_blocks(PythonFile& file, nb::handle memory, const nb::dict& blocks,
                                              const nb::kwargs& options_keywords) {
     const bool writes = nb::cast<std::string>(blocks["direction"]) == "write";

@@ -1,8 +1,8 @@
 // What the files of the Python module share: borrowed memory, interruptible waits, options from keywords.
 //
-// Rules of this module: the GIL is released around everything that waits or moves bytes, by the guards of gil.hpp; no
-// Python code is ever called from a worker thread (progress is polled), so no wait can deadlock on the GIL; memory of
-// other owners is held by the transfer that uses it until that transfer is done.
+// Rules of this module: Code that waits or moves bytes releases the GIL, by the guards of gil.hpp. Worker threads never
+// call Python code (progress is polled), so no wait can deadlock on the GIL. A transfer holds memory of other owners
+// until it is done.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -26,33 +26,34 @@ namespace penstock::python {
 
 namespace nb = nanobind;
 
-// A Buffer, or a part of one, with what an export needs to know of its device.
+// A Buffer or a part of one, and what an export needs to know of its device.
 struct PythonBuffer {
     std::optional<Context> context;
-    Buffer owner;     // keeps the memory
-    MemoryView part;  // what this object stands for
+    Buffer owner;     // keeps the memory alive
+    MemoryView part;  // the part that this object stands for
     bool emulated = true;
     int device_index = 0;
 };
 
-// A File with its context, which BorrowedMemory needs to judge pointers, and the transfers started on it, for which
-// Python waits before it closes: the core's close() waits too, but cannot be interrupted. All of it under the GIL.
+// A File and its context, which BorrowedMemory needs to judge pointers, and the transfers started on the file. Python
+// waits for these before it closes the file, because the core's close() waits too but cannot be interrupted. Requires:
+// the GIL, for all of it.
 class PythonFile {
   public:
     PythonFile(Context owner, File opened) : context(std::move(owner)), file(std::move(opened)) {}
     void began(const Transfer& transfer);
-    void wait() const;  // raises what a signal handler raised; the transfers then run on
+    void wait() const;  // raises what a signal handler raised; the transfers then continue
 
     Context context;
     File file;
 
   private:
     std::vector<Transfer> under_way_;
-    std::size_t forget_at_ = 64;  // how many there may be before those that are done are let go
+    std::size_t forget_at_ = 64;  // when there are this many, finished transfers are dropped
 };
 
-// Memory named by a Python object: a penstock Buffer, a DLPackMemory, an object with __cuda_array_interface__, one with
-// the buffer protocol, or one with __dlpack__. Holds what keeps it alive; needs the GIL to be made and destroyed.
+// Memory named by a Python object: a penstock Buffer, a DLPackMemory, or an object with __cuda_array_interface__, the
+// buffer protocol or __dlpack__. Keeps the memory's owner alive. Requires: the GIL, to make and destroy it.
 class BorrowedMemory {
   public:
     enum class Use { read_from, write_into };  // write_into refuses read-only exports
@@ -73,28 +74,30 @@ class BorrowedMemory {
     std::optional<Py_buffer> exported_;
     bool foreign_ = true;
 };
-// Throws Error{invalid_argument} for memory that this context's device does not know: a Buffer of another context.
+// Throws Error{invalid_argument} for memory that this context's device does not know, such as a Buffer of another
+// context.
 void need_known(const Context& context, const MemoryView& view);
 using SharedMemory = std::shared_ptr<BorrowedMemory>;
 
-// How long operations under way are waited for by whoever cancelled their transfer, or lets go of it.
+// How long the code that cancels or drops a transfer waits for the operations under way.
 constexpr auto kLeavePatience = std::chrono::milliseconds(200);
 
-// A Transfer and the memory it uses. Destroying it while foreign memory is in use cancels it; where the system does not
-// end its operations, the memory is kept until it does.
+// A Transfer and the memory that it uses. Destroying it while a caller's memory is in use cancels the transfer. If the
+// system does not end its operations, the memory is kept until it does.
 class PythonTransfer {
   public:
     PythonTransfer(Transfer transfer, std::vector<SharedMemory> memory, Deadline deadline);
     ~PythonTransfer();
     PythonTransfer(const PythonTransfer&) = delete;
     PythonTransfer& operator=(const PythonTransfer&) = delete;
-    // False at the deadline. Raises what a signal handler raised (KeyboardInterrupt); the transfer then runs on.
-    // `progress`, unless None, is called with (done_bytes, total_bytes) about 10 times a second and once at the end.
+    // Returns false at the deadline. Raises what a signal handler raised (KeyboardInterrupt), and the transfer then
+    // continues. If `progress` is not None, it is called with (done_bytes, total_bytes) about 10 times a second and
+    // once at the end.
     bool wait(Deadline deadline, nb::handle progress) const;
-    // As wait(), but true also when result() answers although operations are under way that the system does not end:
-    // after the transfer's deadline, or kLeavePatience after cancel().
+    // As wait(). Also returns true when result() can answer although the system does not end some operations: after the
+    // transfer's deadline, or kLeavePatience after cancel().
     bool settle(Deadline deadline) const;
-    Outcome result() const;  // waits as settle()
+    Outcome result() const;  // waits as settle() does
     void cancel();
     const Transfer& transfer() const noexcept { return transfer_; }
 
@@ -104,12 +107,12 @@ class PythonTransfer {
 
     Transfer transfer_;
     std::vector<SharedMemory> memory_;
-    Deadline deadline_;  // the transfer's
+    Deadline deadline_;  // of the transfer
     std::atomic<Clock::time_point> cancelled_at_{Clock::time_point::max()};
 };
 
-// Runs `slice` (which waits at most about 50 ms and says whether it is done) without the GIL until it is done, the
-// deadline passed, or a Python signal handler raised.
+// Calls `slice` without the GIL until it returns true, the deadline passes, or a Python signal handler raises.
+// Requires: `slice` waits at most about 50 ms and returns whether it is done.
 template <class Slice>
 bool wait_in_slices(Deadline deadline, Slice slice) {
     constexpr auto kSlice = std::chrono::milliseconds(50);
@@ -126,20 +129,20 @@ bool wait_in_slices(Deadline deadline, Slice slice) {
     }
 }
 
-constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();  // what a file offset holds
+constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();  // the largest file offset
 
-// Numbers from Python. What does not fit raises one line with the argument's name and range: ValueError for a number
-// out of its range, TypeError for what is no whole number.
+// Numbers from Python. A wrong value raises one line with the argument's name and range: ValueError for a number out of
+// range, TypeError for a value that is no whole number.
 std::uint64_t whole_number(const std::string& name, nb::handle value, std::uint64_t most);
 inline std::uint64_t byte_count(const std::string& name, nb::handle value) {
     return whole_number(name, value, kMostBytes);
 }
 [[noreturn]] void refuse_type(const std::string& name, nb::handle value, const char* wanted);
 
-// An argument that the function itself examines: None reaches it too, so that one line answers for it.
+// An argument that may be None, because the function itself checks it and raises one line.
 inline auto any(const char* name) { return nb::arg(name).none(); }
 
-// The value of an argument or keyword; the errors of whole_number.
+// Returns the value of an argument or keyword. Raises the errors of whole_number.
 template <class Value>
 Value option(const std::string& name, nb::handle value) {
     constexpr bool kTruth = std::is_same_v<Value, bool>;
@@ -157,16 +160,17 @@ Value option(const std::string& name, nb::handle value) {
     }
 }
 
-// Throws Error{unsupported} in a forked child, where the device's threads and handles are the parent's: for what asks
-// the device itself. All other calls of the core look by themselves.
+// Throws Error{unsupported} in a forked child, where the device's threads and handles belong to the parent. Functions
+// that ask the device directly call this. All other calls of the core check it themselves.
 void need_own_process(const Context& context);
-// None: never. ValueError for less than 0 and for what is no number of seconds, in one line that names the argument.
+// None means never. Raises ValueError with the argument's name for a negative number and for a value that is no number
+// of seconds.
 Deadline deadline_after(const std::string& name, nb::handle seconds);
-// Keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, caller_waits, timeout_s. Others raise
-// TypeError.
+// Takes the keywords path, chunk_bytes, workers, depth, strict, durable, full_evidence, caller_waits, timeout_s. Others
+// raise TypeError.
 TransferOptions transfer_options(const nb::kwargs& keywords);
-// File names pass as the system spells them: bytes that are no UTF-8 are kept, as os.fsencode and os.fsdecode do.
-// An empty one is refused: the system's answer would name nothing. `operation` is for that error.
+// Returns a file name as the system spells it. Bytes that are not UTF-8 are kept, as by os.fsencode and os.fsdecode. An
+// empty name is refused with an error of `operation`.
 std::string file_name(nb::handle name, const char* operation);
 nb::object text(const std::string& bytes);
 PathKind path_kind(const std::string& name);  // throws Error that lists the valid names

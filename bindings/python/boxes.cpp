@@ -10,9 +10,9 @@ namespace {
 
 using Use = BorrowedMemory::Use;
 
-constexpr std::size_t kBatch = 16 * 1024;  // boxes handed to the device at once: bounds what is held on the host
+constexpr std::size_t kBatch = 16 * 1024;  // boxes handed to the device at a time, which bounds the memory on the host
 
-// A memory that boxes lie in, and the columns of the table that say where.
+// A memory that contains boxes, and the columns of the table with their places in it.
 struct Side {
     const char* name;
     const MemoryView& memory;
@@ -35,7 +35,7 @@ class BoxTable {
         return {name, memory, index, sides_ + dimensions_ * (1 + index)};
     }
 
-    // Where the first item lies; throws Error that names the row when an item leaves the memory.
+    // Returns the place of the first item. Throws Error that names the row if an item lies outside the memory.
     std::byte* place(std::size_t row, const Side& side, std::uint64_t item_bytes) const {
         const std::uint64_t offset = table_.count(row, side.offset_column, "offset");
         ByteSpan span;
@@ -57,7 +57,7 @@ class BoxTable {
         return static_cast<std::byte*>(side.memory.data) + offset;
     }
 
-    // Boxes of a row, in the fewest dimensions.
+    // Splits a row into boxes with the fewest dimensions.
     void split(std::size_t row, Box item, const std::function<void(const Box&)>& take) const {
         std::array<BoxDimension, kArrayDimensions> all;
         const auto numbers = table_.row(row).subspan(sides_);
@@ -87,7 +87,7 @@ MemoryKind hardest(const MemoryView& one, const MemoryView& other) {
                                                                               : MemoryKind::device;
 }
 
-// Runs the rows twice: once to check them all, once to move them in batches.
+// Goes through the rows twice: first to check all of them, then to move them in batches.
 void move_rows(const BoxTable& table, const std::function<Box(std::size_t row)>& item_of,
                const std::function<void(std::span<const Box>)>& move) {
     for (std::size_t row = 0; row < table.rows(); ++row) table.split(row, item_of(row), [](const Box&) {});
@@ -150,7 +150,7 @@ void fill_boxes(const Context& context, nb::handle destination, nb::handle table
               [&](std::span<const Box> boxes) { context.fill_boxes(boxes, item, hardest(to.view(), to.view())); });
 }
 
-// Rows of int64: offset, bytes. Returns the sums as uint32, in the byte order of this machine.
+// Rows of int64: offset, bytes. Returns the sums as uint32 in the machine's byte order.
 nb::bytes checksums(const Context& context, nb::handle memory, nb::handle table_of_ranges, const std::string& kind) {
     constexpr const char* kOperation = "take checksums";
     if (kind != "adler32" && kind != "crc32") {

@@ -1,8 +1,8 @@
-// Buffer: memory of a context, visible to NumPy, CuPy, PyTorch and others without a copy.
+// Buffer: memory of a context, which NumPy, CuPy, PyTorch and others use without a copy.
 //
-// Host-addressable buffers (every buffer of the host device; pinned, managed and system ones of a GPU) export the
-// buffer protocol. Device and managed buffers of a GPU have __cuda_array_interface__. Both have DLPack. Exports keep
-// the buffer, and through it the context, alive.
+// Buffers that the CPU can address export the buffer protocol: all buffers of the host device, and pinned, managed and
+// system ones of a GPU. Device and managed buffers of a GPU have __cuda_array_interface__. All have DLPack. An export
+// keeps the buffer alive, and the buffer keeps its context alive.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 

@@ -1,11 +1,11 @@
-// Context in Python: its device, settings and copies. A Context value is shared state: copies in Python objects are
-// cheap.
+// Context in Python: its device, settings and copies. A Context value is a handle of shared state, so copies in Python
+// objects are cheap.
 #include "binding.hpp"
 
 namespace penstock::python {
 namespace {
 
-// Names of files as the system has them, whatever their bytes; the core refuses those that name nothing.
+// Returns file names as the system spells them, with any bytes. The core refuses names of missing files.
 std::vector<std::string> profile_names(nb::handle values) {
     std::vector<std::string> names;
     for (const nb::handle value : nb::cast<nb::sequence>(values)) {
@@ -18,7 +18,7 @@ std::vector<std::string> profile_names(nb::handle values) {
 
 ContextOptions context_options(const nb::kwargs& keywords) {
     ContextOptions options;
-    options.end_patience = kLeavePatience;  // whoever lets go of the last handle holds the GIL
+    options.end_patience = kLeavePatience;  // the thread that drops the last handle holds the GIL
     for (const auto& [key, value] : keywords) {
         const auto name = nb::cast<std::string>(key);
         if (name == "device")
@@ -114,7 +114,8 @@ std::uint64_t pinned_peak_bytes(const Context& self) {
 
 void need_own_process(const Context& context) {
     std::byte here{};
-    static_cast<void>(context.wrap(&here, sizeof(here), MemoryKind::system));  // the least of the calls that look
+    // the cheapest call that checks the process
+    static_cast<void>(context.wrap(&here, sizeof(here), MemoryKind::system));
 }
 
 void bind_context(nb::module_& module) {

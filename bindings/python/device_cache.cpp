@@ -1,4 +1,4 @@
-// DeviceCache in Python: thin, but for one thing: long work is done in pieces, so that Ctrl-C ends it between two.
+// DeviceCache in Python. Long work is done in pieces, so that Ctrl-C can end it between two of them.
 #include "penstock/device_cache.hpp"
 
 #include "binding.hpp"
@@ -8,12 +8,12 @@ namespace {
 
 using Use = BorrowedMemory::Use;
 
-// About what a GPU, or the emulated device, does in less than a second.
+// Roughly what a GPU, or the emulated device, does in less than a second.
 struct Piece {
     std::uint64_t rows, bytes;
 };
 constexpr Piece kPiece{1 << 19, 256 * kMiB}, kEmulatedPiece{1 << 14, 16 * kMiB};
-constexpr std::uint64_t kPieceAlignment = 2 * kMiB;  // pages are never cut
+constexpr std::uint64_t kPieceAlignment = 2 * kMiB;  // no page is split between pieces
 
 struct PythonDeviceCache {
     Context context;
@@ -50,7 +50,7 @@ DeviceCacheOptions cache_options(const nb::kwargs& keywords) {
     return options;
 }
 
-// An open file, or a pair: a list of open files and the bytes of a stripe.
+// Takes an open file, or a pair of a list of open files and the bytes of a stripe.
 StripedFiles files_of(nb::handle array) {
     if (!nb::isinstance<nb::tuple>(array)) return {{nb::cast<const PythonFile&>(array).file}};
     const auto pair = nb::cast<nb::tuple>(array);
@@ -87,7 +87,7 @@ struct RowsMove {
     RowLayout rows;
 };
 
-// `move` gets a part of the indices and the part of the memory that belongs to it.
+// Calls `move` with a part of the indices and the matching part of the memory.
 template <class Move>
 void move_rows(const PythonDeviceCache& self, const RowsMove& given, Move move) {
     const BorrowedMemory indices(self.context, given.indices, Use::read_from);
@@ -104,7 +104,7 @@ void move_rows(const PythonDeviceCache& self, const RowsMove& given, Move move) 
             if (fits)
                 move(indices.view().slice(at * 8, some * 8), memory.view().slice(at * row, some * row));
             else
-                move(indices.view(), memory.view());  // refuses them
+                move(indices.view(), memory.view());  // move() refuses these
         }
         heed_signals();
     }

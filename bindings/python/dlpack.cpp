@@ -1,4 +1,4 @@
-// See dlpack.hpp: taking tensors. Giving them is dlpack_export.cpp.
+// See dlpack.hpp. Imports tensors. dlpack_export.cpp exports them.
 #include "dlpack.hpp"
 
 #include <limits>
@@ -9,9 +9,9 @@ namespace {
 
 using Use = BorrowedMemory::Use;
 
-constexpr std::uintptr_t kDefaultStream = 1;  // as the protocol numbers the legacy default stream of CUDA
+constexpr std::uintptr_t kDefaultStream = 1;  // the protocol's number for CUDA's legacy default stream
 constexpr std::int64_t kUnordered = -1;       // the consumer orders its work itself
-constexpr std::uint32_t kMajor = 1;           // of the version of DLPack known here
+constexpr std::uint32_t kMajor = 1;           // major version of DLPack that this code knows
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice) {
     throw Error(ErrorCode::invalid_argument, "use memory", cause, advice);
@@ -27,7 +27,7 @@ bool is_host(std::int32_t type) {
            type == static_cast<std::int32_t>(DlDeviceType::cuda_host);
 }
 
-// Producers that predate versions know no max_version.
+// Producers older than versions do not accept max_version.
 nb::object ask_for_capsule(nb::handle object, nb::kwargs keywords) {
     const nb::object method = object.attr("__dlpack__");
     keywords["max_version"] = nb::make_tuple(kMajor, 1);
@@ -40,7 +40,8 @@ nb::object ask_for_capsule(nb::handle object, nb::kwargs keywords) {
     return method(**keywords);
 }
 
-// Arrays of a GPU whose interface says what work on them comes first: CuPy's and Numba's do, PyTorch's do not.
+// Returns whether the interface of a GPU array names the stream with work on it. CuPy and Numba do so, PyTorch does
+// not.
 bool names_stream(nb::handle object) {
     return nb::hasattr(object, "__cuda_array_interface__") &&
            nb::cast<bool>(object.attr("__cuda_array_interface__").attr("__contains__")("stream"));

@@ -1,7 +1,7 @@
-// A part of a Buffer as a DLPack tensor of any type, shape and strides: what an array with a dtype is made of.
+// Exports a part of a Buffer as a DLPack tensor of any type, shape and strides. Arrays with a dtype are made of it.
 //
-// The capsule keeps the buffer, and through it the context, alive. Transfers into the buffer are the caller's to wait
-// for; all else here waits for itself, so there is nothing that a consumer's stream would have to be ordered after.
+// The capsule keeps the buffer alive, and the buffer keeps the context alive. The caller waits for transfers into the
+// buffer. All other work here waits for itself, so a consumer's stream has nothing to wait for.
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace penstock::python {
 namespace {
 
-constexpr std::uint64_t kMinorVersion = 1;  // the first with the codes of float8
+constexpr std::uint64_t kMinorVersion = 1;  // the first version with the codes of float8
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& advice = {}) {
     throw Error(ErrorCode::invalid_argument, "export a tensor", cause, advice);
@@ -23,7 +23,7 @@ constexpr std::uint64_t kMinorVersion = 1;  // the first with the codes of float
     throw nb::python_error();
 }
 
-// What is to be exported.
+// The layout of the exported tensor.
 struct Layout {
     std::vector<std::int64_t> shape;
     std::vector<std::int64_t> strides;  // in items
@@ -83,7 +83,7 @@ void check_inside(const Layout& layout, std::uint64_t offset_bytes, std::uint64_
     }
 }
 
-// The items in C order in a buffer of their own, of the same kind of memory.
+// Copies the items in C order to a new buffer of the same kind of memory.
 nb::object copied(const PythonBuffer& buffer, std::uint64_t offset_bytes, Layout& layout) {
     Box item{.source = static_cast<std::byte*>(buffer.part.data) + offset_bytes, .item_bytes = layout.item_bytes()};
     const std::vector<std::int64_t> target = c_order(layout.shape);
@@ -110,12 +110,12 @@ nb::object copied(const PythonBuffer& buffer, std::uint64_t offset_bytes, Layout
     return nb::cast(std::move(copy));
 }
 
-// A tensor with all it points to.
+// A tensor with everything that it points to.
 template <class Managed>
 struct Held {
     Managed managed{};
     Layout layout;
-    PyObject* buffer = nullptr;  // a reference of ours
+    PyObject* buffer = nullptr;  // a reference that this struct owns
 };
 
 template <class Managed>
@@ -131,7 +131,7 @@ constexpr const char* kNameOf = kDlName;
 template <>
 constexpr const char* kNameOf<DlManagedVersioned> = kDlVersionedName;
 
-// Of a capsule that nobody consumed.
+// Destroys a capsule that was not consumed.
 template <class Managed>
 void drop(PyObject* capsule) {
     if (PyCapsule_IsValid(capsule, kNameOf<Managed>) == 0) return;
@@ -160,7 +160,7 @@ nb::object capsule_of(nb::handle buffer, std::uint64_t offset_bytes, Layout layo
     PyObject* capsule = PyCapsule_New(&held->managed, kNameOf<Managed>, &drop<Managed>);
     if (capsule == nullptr) throw nb::python_error();
     held->buffer = buffer.inc_ref().ptr();
-    static_cast<void>(held.release());  // the capsule's, and then its consumer's
+    static_cast<void>(held.release());  // now owned by the capsule, and later by its consumer
     return nb::steal(capsule);
 }
 

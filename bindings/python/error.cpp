@@ -1,5 +1,5 @@
-// penstock::Error becomes penstock.Error, attribute by attribute, so that Python code can act on code and range instead
-// of reading text.
+// Converts penstock::Error to penstock.Error with the same attributes, so that Python code can use code and range and
+// need not parse text.
 #include <string_view>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace penstock::python {
 
 namespace {
 
-// What advice of the C++ API is called here.
+// A name in the advice of the C++ API, and its name in Python.
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"open it for writing (OpenMode::read_write)", "open it with mode=\"r+\""},
     {"OpenMode::read_write", "write=True"},
@@ -62,7 +62,7 @@ void translate(const std::exception_ptr& exception, void* type) {
 
 }  // namespace
 
-// The type is kept for good: at the interpreter's end, when arrays that nobody closed are, nothing can be imported.
+// The type is never released: arrays may be destroyed at the interpreter's end, when no module can be imported.
 void bind_errors(nb::module_&) {
     nb::object type = nb::module_::import_("penstock._error").attr("Error");
     nb::register_exception_translator(&translate, type.release().ptr());

@@ -43,14 +43,14 @@ PythonFile open_file(const Context& context, nb::handle path, const nb::kwargs& 
     return PythonFile{context, context.open(name, options)};
 }
 
-// Where in which file memory is to be moved from or to.
+// A range of a file and the direction of its transfer.
 struct Place {
     Direction direction;
     PythonFile& file;
     std::uint64_t offset_bytes;
 };
 
-// What is wrong with memory is told with the request that it was given for.
+// Reports an error in a caller's memory together with the request that the memory was given for.
 SharedMemory borrowed(const Context& context, nb::handle memory, const Place& place) {
     try {
         const Use use = place.direction == Direction::read ? Use::write_into : Use::read_from;
@@ -110,7 +110,7 @@ nb::dict facts(const PythonFile& self) {
 
 nb::object or_none(const auto& known) { return known ? nb::cast(*known) : nb::none(); }
 
-// None: to the end of the file.
+// `bytes` None: up to the end of the file.
 nb::dict residency(const PythonFile& self, nb::handle offset_bytes, nb::handle bytes) {
     const std::uint64_t offset = byte_count("offset_bytes", offset_bytes);
     const bool to_the_end = bytes.is_none();
@@ -155,7 +155,7 @@ nb::tuple register_mapping(const PythonFile& self) {
     return nb::make_tuple(accepted, why);
 }
 
-// Ranges are (file, offset_bytes, memory); one submission for all.
+// Ranges are (file, offset_bytes, memory). All are one submission.
 std::unique_ptr<PythonTransfer> start(const Context& context, const std::string& direction, const nb::list& ranges,
                                       const nb::kwargs& keywords) {
     const Direction way = direction == "read" ? Direction::read : Direction::write;

@@ -1,9 +1,9 @@
-// The GIL, given up and taken again by threads that the end of the interpreter may overtake.
+// Guards of the GIL for threads that may still run when the interpreter ends.
 //
 // Up to Python 3.13, a thread that takes the GIL while the interpreter ends is ended by pthread_exit(). That unwinds
-// the C++ frames of the thread, and a destructor that may not throw then aborts the process. Python 3.14 lets such a
-// thread sleep until the process is gone. Here it sleeps with every version: the unwinding is caught where it begins.
-// Nothing else in this module may use nanobind's guards of the GIL.
+// the thread's C++ frames, and a destructor that must not throw then aborts the process. Python 3.14 lets such a thread
+// sleep until the process ends. Here it sleeps with every version, because the unwinding is caught where it begins. No
+// other code of this module may use nanobind's guards of the GIL.
 #pragma once
 
 #include <Python.h>
@@ -12,22 +12,22 @@
 
 namespace penstock::python {
 
-// Where the interpreter ended under a thread: its objects stay as they are until the process ends.
+// Called when the interpreter ended under a thread. The thread's objects stay as they are until the process ends.
 [[noreturn]] inline void sleep_until_exit() noexcept {
     for (;;) ::pause();
 }
 
-// Calls what takes the GIL or runs Python code. `call` holds the GIL when it returns.
+// Calls code that takes the GIL or runs Python. Requires: `call` holds the GIL when it returns.
 template <class Call>
 decltype(auto) in_python(const Call& call) {
     try {
         return call();
-    } catch (abi::__forced_unwind&) {  // must not be left: the thread would be unwound further, or the process aborted
+    } catch (abi::__forced_unwind&) {  // leaving this block would unwind the thread further or abort the process
         sleep_until_exit();
     }
 }
 
-// No GIL as long as this lives.
+// Releases the GIL for the lifetime of this object.
 class GilReleased {
   public:
     GilReleased() noexcept : thread_(PyEval_SaveThread()) {}
@@ -41,7 +41,7 @@ class GilReleased {
     PyThreadState* thread_;
 };
 
-// The GIL as long as this lives, for a thread that may have none.
+// Holds the GIL for the lifetime of this object. The calling thread may have had none.
 class GilHeld {
   public:
     GilHeld() noexcept : state_(in_python([] { return PyGILState_Ensure(); })) {}

@@ -1,5 +1,5 @@
-// A table of numbers from Python: a two-dimensional, C-contiguous array of int64 by the buffer protocol, so that NumPy
-// is not needed. It is copied when made, because the checks of its rows must hold for as long as they are used.
+// A table of numbers from Python: a two-dimensional, C-contiguous array of int64, read through the buffer protocol so
+// that NumPy is not needed. It is copied, because the checks of its rows must stay valid while they are used.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class IntTable {
     }
     // Throws Error{invalid_argument} that names the row.
     [[noreturn]] void refuse(std::size_t row, const std::string& cause, const std::string& advice = {}) const;
-    // Number `column` of a row, which may not be negative.
+    // Returns number `column` of a row. Throws if it is negative.
     std::uint64_t count(std::size_t row, std::size_t column, const char* name) const;
 
   private:

@@ -1,4 +1,4 @@
-// The load generator in Python: options from keywords, a run that Ctrl-C ends, a report as a dict.
+// The load generator in Python: it takes options from keywords, Ctrl-C ends a run, and the report is a dict.
 #include "load/load.hpp"
 
 #include <functional>
@@ -87,7 +87,7 @@ std::unordered_map<std::string, Setter> setters() {
     };
 }
 
-// What is no option of the load is one of its transfers.
+// Keywords that are no options of the load are transfer options.
 LoadOptions load_options(const nb::kwargs& keywords) {
     const auto known = setters();
     LoadOptions options;
@@ -150,8 +150,8 @@ nb::dict report_to_dict(const LoadReport& report) {
     return fields;
 }
 
-// Runs `work` on a thread of its own and waits for it; what a signal handler raises sets `cancel` and is raised when
-// the work has ended, because the work uses memory of the caller.
+// Runs `work` on another thread and waits for it. If a signal handler raises, sets `cancel`, and raises after the work
+// has ended, because the work uses the caller's memory.
 template <class Work>
 auto run_interruptibly(std::atomic<bool>& cancel, Work work) {
     std::future<decltype(work())> running;
@@ -181,7 +181,7 @@ nb::dict run(const Context& context, nb::list files, nb::handle memory, const nb
     const BorrowedMemory borrowed(context, memory, options.read_percent == 0 ? Use::read_from : Use::write_into);
     const MemoryView view = borrowed.view();
     if (options.stamp_seed && options.read_percent == 0 && borrowed.is_foreign()) {
-        // It is stamped, and an export for reading does not allow that.
+        // The run stamps this memory, so an export for reading does not suffice.
         const BorrowedMemory writable(context, memory, Use::write_into);
     }
     std::atomic<bool> cancel{false};
@@ -224,7 +224,7 @@ load::CopyOptions copy_options(const nb::kwargs& keywords) {
 nb::dict copies(const Context& context, nb::handle device, nb::handle host, const nb::kwargs& keywords) {
     load::CopyOptions options = copy_options(keywords);
     need_own_process(context);
-    // Both are written: the source is stamped, the destination receives.
+    // Both are written: the source is stamped, and the destination receives the bytes.
     const BorrowedMemory far(context, device, Use::write_into), near(context, host, Use::write_into);
     std::atomic<bool> cancel{false};
     options.cancel = &cancel;

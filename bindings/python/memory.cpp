@@ -1,8 +1,9 @@
 // Memory named by Python objects, as a MemoryView that stays valid while BorrowedMemory lives.
 //
-// The order matters: a penstock Buffer is known exactly; __cuda_array_interface__ says "device"; the buffer protocol
-// says "host". Memory of a GPU on which its library has work under way is waited for: the array names the stream, or
-// DLPack orders it. Only whole, contiguous arrays are accepted: a strided view would need a copy nobody asked for.
+// The order of the checks matters. A penstock Buffer is known exactly, __cuda_array_interface__ means device memory,
+// and the buffer protocol means host memory. If a library has work under way on its GPU memory, Penstock waits for
+// that: the array names the stream, or DLPack orders the work. Only contiguous arrays are accepted, because a strided
+// view would need a hidden copy.
 #include <string_view>
 
 #include "binding.hpp"
@@ -14,7 +15,7 @@ namespace {
     throw Error(ErrorCode::invalid_argument, "use memory", cause, advice);
 }
 
-// Bytes of such elements are addresses of this process; a read into them would make it follow addresses of a file.
+// The elements are addresses in this process. A read into them would put addresses from a file there.
 void refuse_objects(nb::handle object) {
     bool found = false;
     if (PyMemoryView_Check(object.ptr())) {
@@ -80,7 +81,7 @@ BorrowedMemory::BorrowedMemory(const Context& context, nb::handle object, Use us
         foreign_ = false;
         return;
     }
-    in_python([&] {  // the array's library may answer in Python
+    in_python([&] {  // the array's library may run Python code
         if (from_dlpack(context, object, use) || from_cuda_array(context, object, use)) return;
         from_buffer_protocol(object, use);
     });
@@ -100,7 +101,7 @@ bool BorrowedMemory::from_cuda_array(const Context& context, nb::handle object, 
     auto* pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0]));
     view_ = bytes == 0 ? MemoryView{pointer, 0, MemoryKind::device} : context.wrap(pointer, bytes, MemoryKind::device);
     owner_ = nb::borrow(object);
-    // What its library has begun on this memory comes first; None says that there is nothing to wait for.
+    // Work that the array's library has begun on this memory comes first. None means that there is nothing to wait for.
     const nb::object stream = description.attr("get")("stream");
     if (bytes != 0 && !stream.is_none()) {
         const auto number = nb::cast<std::uintptr_t>(stream);

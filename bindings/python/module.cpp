@@ -1,5 +1,5 @@
-// The module penstock._core: the C++ API as Python sees it, without policy or convenience of its own. The typed and
-// documented face is python/penstock/_api.py.
+// The module penstock._core: the C++ API in Python, without policy or convenience of its own. python/penstock/_api.py
+// is the typed and documented interface.
 #include "apps/hmatrix/python/binding.hpp"
 #include "binding.hpp"
 #include "penstock_revision.hpp"

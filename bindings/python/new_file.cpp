@@ -1,4 +1,4 @@
-// How files get their names, for the writers of formats: os::NewFile, and what folders need of it.
+// os::NewFile for the writers of formats in Python, and what their folders need of it.
 #include <memory>
 
 #include "binding.hpp"
@@ -37,7 +37,7 @@ nb::object target_of(nb::handle name) {
     return text(path);
 }
 
-// The descriptors of an older and of a newer file or folder.
+// `older` and `newer` are descriptors of files or folders.
 void carry_rights(int older, int newer, nb::handle name) {
     const std::string file = file_name(name, "create");
     const GilReleased release;

@@ -1,5 +1,5 @@
-// Whole numbers from Python, refused in one line: the caller wrote `offset_bytes=-1` and must read what is wrong with
-// it, not which overloads of a compiled function there are.
+// Whole numbers from Python. A wrong one is refused in one line: a caller who wrote `offset_bytes=-1` must read what is
+// wrong with it, and not the overloads of a compiled function.
 #include "binding.hpp"
 
 namespace penstock::python {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kDigitsShown = 40;
 
-// "2^63-1" for what would be twenty digits.
+// Writes "2^63-1" in place of twenty digits.
 std::string limit_text(std::uint64_t most) {
     if (most <= kMiB || (most & (most + 1)) != 0) return std::to_string(most);
     int bits = 0;
@@ -15,7 +15,7 @@ std::string limit_text(std::uint64_t most) {
     return "2^" + std::to_string(bits) + "-1";
 }
 
-// Python refuses to write integers of thousands of digits.
+// Python refuses to print integers with thousands of digits.
 std::string number_text(const nb::object& number) {
     PyObject* text = PyObject_Str(number.ptr());
     if (text == nullptr) PyErr_Clear();
@@ -30,7 +30,7 @@ void refuse_type(const std::string& name, nb::handle value, const char* wanted) 
 }
 
 std::uint64_t whole_number(const std::string& name, nb::handle value, std::uint64_t most) {
-    if (PyBool_Check(value.ptr())) refuse_type(name, value, "a whole number");  // Python takes True for 1
+    if (PyBool_Check(value.ptr())) refuse_type(name, value, "a whole number");  // Python accepts True as 1
     PyObject* index = PyNumber_Index(value.ptr());
     if (index == nullptr) {
         if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw nb::python_error();

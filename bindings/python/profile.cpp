@@ -1,5 +1,5 @@
-// Machine profiles in Python: whose a profile made here would be, why a request would move as it would, what choosing
-// costs, and requests timed one after the other, which is what profiles are made of.
+// Machine profiles in Python: the head of a new profile, explanations of plans, the cost of making a plan, and requests
+// timed one after the other, which profiles are made of.
 #include "binding.hpp"
 
 namespace penstock::python {
@@ -16,7 +16,7 @@ MemoryKind memory_kind(const std::string& name) {
     return *kind;
 }
 
-// The head of a profile of this machine, this device and the file system that `path` lies on; rows are to follow.
+// Returns the head of a profile of this machine, this device and the file system of `path`. The rows follow it.
 std::string profile_head(const Context& context, nb::handle path, const std::string& measured) {
     const std::string name = file_name(path, "identify");
     const GilReleased release;
@@ -27,14 +27,14 @@ std::string profile_head(const Context& context, nb::handle path, const std::str
 
 nb::object shown_options(const std::string& options) { return text(public_mount_options(options)); }
 
-// What one request asks: direction, offset_bytes, bytes, kind.
+// A request to explain: direction, offset_bytes, bytes, kind.
 struct Question {
     Direction direction;
     Range range;
     MemoryKind kind;
 };
 
-// Memory of a kind without memory: page aligned, as what Context::allocate gives.
+// A page-aligned address that stands for memory of Context::allocate where none is allocated.
 constexpr std::uintptr_t kNowhere = 1 << 21;
 
 Question question_of(const PythonFile& file, const nb::dict& asked) {
@@ -84,7 +84,7 @@ nb::dict explain(const PythonFile& file, const nb::dict& asked, const nb::kwargs
     return fields;
 }
 
-// Mean seconds of making the plan of such a request, residency asked each time.
+// Returns the mean seconds of making the plan of a request, with its residency found each time.
 double plan_seconds(const PythonFile& file, const nb::dict& asked, std::uint64_t count) {
     const Question question = question_of(file, asked);
     const GilReleased release;
@@ -104,7 +104,7 @@ struct Series {
     bool writes;
 };
 
-// Adds the seconds of each request; returns the path all took, or "mixed".
+// Appends the seconds of each request. Returns the path that all took, or "mixed".
 std::string timed(const Series& series, const std::vector<std::uint64_t>& offsets, const TransferOptions& options,
                   std::vector<double>& seconds) {
     std::string took;
@@ -125,8 +125,8 @@ std::string timed(const Series& series, const std::vector<std::uint64_t>& offset
     return took;
 }
 
-// Seconds of each request, one after the other, each by a caller who waits, and the path they took: request i moves as
-// many bytes as each gets of the memory, at offsets[i] of the file and at i of the memory.
+// Times requests one after the other, each by a waiting caller. Returns the seconds of each and the path that they
+// took. Request i moves an equal share of the memory, between offsets[i] of the file and share i of the memory.
 nb::tuple time_requests(const PythonFile& file, nb::handle memory, const std::string& direction,
                                   const std::vector<std::uint64_t>& offsets, const nb::kwargs& keywords) {
     const bool writes = direction == "write";

@@ -1,4 +1,4 @@
-// The stamped pattern on the device: what `penstock write` sends and what every benchmark trial is checked against.
+// The stamped pattern on the device. `penstock write` sends it, and every benchmark trial is checked against it.
 #include "binding.hpp"
 
 namespace penstock::python {
@@ -15,8 +15,8 @@ void need_device_access(const Context& context, const MemoryView& view) {
     need_known(context, view);
 }
 
-// Queues work on a fresh stream and waits for it, interruptibly; an interrupt still waits for the work, which owns
-// memory.
+// Queues work on a new stream and waits for it. A signal ends the wait only after the work is done, because the work
+// uses the memory.
 template <class Work>
 void run_on_stream(const Context& context, Work work) {
     need_own_process(context);
@@ -51,7 +51,7 @@ void fill(const Context& context, nb::handle memory, nb::handle byte_value) {
     run_on_stream(context, [&](Stream& stream) { stream.fill(target.view().data, target.view().bytes, value); });
 }
 
-// False: a transfer uses some of it, for a long time.
+// Returns false if a transfer uses part of the staging memory for a long time.
 bool fill_staging(const Context& context, nb::handle byte_value) {
     const auto value = static_cast<int>(option<std::uint8_t>("byte_value", byte_value));
     need_own_process(context);

@@ -1,4 +1,4 @@
-// Storms of raw requests, element loads and checks of gathered rows in Python: what the suite gpu-io measures with.
+// Storms of raw requests, element loads and checks of gathered rows in Python. The suite gpu-io measures with these.
 #include "load/storm/storm.hpp"
 
 #include <functional>
@@ -87,7 +87,7 @@ LoadsOptions loads_options(const nb::kwargs& keywords) {
 }
 
 struct PythonStorm {
-    Context context;  // keeps the device
+    Context context;  // keeps the device alive
     std::unique_ptr<Storm> storm;
 
     Storm& open() const {

@@ -1,4 +1,4 @@
-// Tables of numbers, and transfers that are one: 10 000 ranges cross into C++ as one array instead of 10 000 tuples.
+// Tables of numbers, and transfers given as tables: 10 000 ranges reach C++ as one array and not as 10 000 tuples.
 #include <cstring>
 #include <utility>
 
@@ -27,7 +27,7 @@ bool signed_64_bits(const Py_buffer& view) {
     return view.itemsize == 8 && (*format == 'l' || *format == 'q') && format[1] == 0;
 }
 
-// Ranges of one memory: rows of file, file offset, memory offset, bytes.
+// Returns the ranges of one memory. A row has file, file offset, memory offset, bytes.
 std::vector<Range> ranges_of(const IntTable& table, const std::vector<const PythonFile*>& files,
                              const MemoryView& memory) {
     std::vector<Range> ranges(table.rows());

@@ -17,15 +17,15 @@ constexpr const char* kOptions = "path, chunk_bytes, workers, depth, strict, dur
 
 namespace {
 
-// Keeps memory of others until nothing touches it: its owner may free it as soon as it is let go. A thread of its own
-// waits, which nobody joins; without one the memory is never let go.
+// Keeps a caller's memory until the transfer no longer uses it, because its owner may free it as soon as it is
+// released. A detached thread waits for that. If no thread can start, the memory is never released.
 void keep_until_done(Transfer transfer, std::vector<SharedMemory> memory) noexcept {
     auto* left = std::make_unique<std::vector<SharedMemory>>(std::move(memory)).release();
     try {
         std::thread([transfer = std::move(transfer), left]() mutable {
             transfer.wait();
             transfer = {};
-            if (Py_IsInitialized() == 0) return;  // the interpreter has ended, the process is about to
+            if (Py_IsInitialized() == 0) return;  // the interpreter has ended and the process will end soon
             const GilHeld gil;
             const std::unique_ptr<std::vector<SharedMemory>> last(left);
         }).detach();
@@ -56,7 +56,7 @@ void PythonTransfer::cancel() {
     transfer_.cancel();
 }
 
-// How long there is something to wait for.
+// Returns the time until which waiting makes sense.
 Deadline PythonTransfer::patience() const noexcept {
     const auto cancelled = cancelled_at_.load();
     auto end = deadline_.when();
@@ -77,7 +77,7 @@ Outcome PythonTransfer::result() const {
     return transfer_.result(Deadline::now());
 }
 
-// In a forked child nothing runs: the transfer is the parent's.
+// In a forked child nothing runs, because the transfer belongs to the parent.
 bool PythonTransfer::ended() const noexcept {
     try {
         return transfer_.done();
@@ -118,7 +118,7 @@ void PythonFile::began(const Transfer& transfer) {
 }
 
 void PythonFile::wait() const {
-    const std::vector<Transfer> started = under_way_;  // other threads may start more meanwhile
+    const std::vector<Transfer> started = under_way_;  // a copy, because other threads may start more meanwhile
     for (const Transfer& transfer : started) {
         wait_in_slices(Deadline::never(), [&](Deadline next) { return transfer.wait(next); });
     }
