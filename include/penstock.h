@@ -28,8 +28,7 @@
  *  8. Any function may be called from any thread, also on the same handle at once, except that no other thread may use
  *     a handle while it is given back. Callbacks come from worker threads and must not call back into Penstock.
  *  9. A child of fork() must not use handles made by its parent.
- * 10. Not supported here: user-made devices and paths, plans as data, page cache control, registering mappings. The C++
- *     headers have them.
+ * 10. Not supported here: plans as data, page cache control, registering mappings. The C++ headers have them.
  */
 #ifndef PENSTOCK_H
 #define PENSTOCK_H

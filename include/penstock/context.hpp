@@ -16,13 +16,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "penstock/device.hpp"
 #include "penstock/error.hpp"
 #include "penstock/evidence.hpp"
 #include "penstock/outcome.hpp"
-#include "penstock/path.hpp"
 #include "penstock/plan.hpp"
 #include "penstock/profile.hpp"
 #include "penstock/types.hpp"
@@ -34,10 +34,8 @@ struct Extent;
 class ContextState;
 class FileState;
 class BufferState;
+class StartedTransfer;
 }  // namespace context
-namespace engine {
-class TransferState;
-}
 
 struct ContextOptions {
     std::string device = "auto";         // "auto", "host", "cuda:N"
@@ -50,13 +48,9 @@ struct ContextOptions {
     std::vector<std::string> profiles{};
     bool adaptive = false;  // transfers correct the profile's costs by what they took, in this context only
     HostDeviceOptions host{};            // of the emulated device
-    std::shared_ptr<Device> custom_device{};  // used instead of `device` when set
-    os::System* system = nullptr;        // system calls, for tests; outlives the context
     // How long the end of the last handle waits for operations that the system does not end. After that, threads that
-    // hang are left alone with what they use, `system` included, until they end; memory that is the caller's must stay.
+    // hang are left alone with what they use until they end; memory that is the caller's must stay.
     Clock::duration end_patience = Clock::duration::max();
-    // Wraps every path the engine makes: decorators (trace, fault, throttle, count). For tests and measurements.
-    std::function<std::unique_ptr<Path>(std::unique_ptr<Path>)> wrap_path{};
 };
 
 // Device, pinned, managed or plain memory, as a pointer and a length. Does not own it.
@@ -115,7 +109,7 @@ class Transfer {
     friend class Context;
     friend class File;
     std::shared_ptr<context::ContextState> context_;  // goes last: the engine must outlive its transfers
-    std::shared_ptr<engine::TransferState> state_;
+    std::shared_ptr<context::StartedTransfer> state_;
 };
 
 enum class OpenMode : std::uint8_t {
@@ -244,6 +238,8 @@ class Context {
 
   private:
     friend class DeviceCache;
+    friend class context::ContextState;
+    explicit Context(std::shared_ptr<context::ContextState> state) : state_(std::move(state)) {}
     std::vector<context::Extent> resolve(std::span<const Range> ranges) const;
     std::shared_ptr<context::ContextState> state_;
 };

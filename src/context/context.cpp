@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "context/state.hpp"
-#include "context/transfer/prepare.hpp"
+#include "context/transfer/launch.hpp"
 
 namespace penstock {
 
@@ -19,8 +19,8 @@ namespace {
 // owner's patience.
 class StateOwner {
   public:
-    explicit StateOwner(const ContextOptions& options)
-        : state_(std::make_unique<context::ContextState>(options)) {}
+    StateOwner(const ContextOptions& options, context::Seams seams)
+        : state_(std::make_unique<context::ContextState>(options, std::move(seams))) {}
     ~StateOwner() {
         if (state_->in_child()) {
             static_cast<void>(state_.release());
@@ -63,9 +63,11 @@ MemoryView MemoryView::slice(std::uint64_t offset, std::uint64_t length) const {
 
 MemoryView Buffer::view() const noexcept { return state_ ? state_->memory->view() : MemoryView{}; }
 
-Context::Context(const ContextOptions& options) {
-    auto owner = std::make_shared<StateOwner>(options);
-    state_ = {owner, owner->state()};
+Context::Context(const ContextOptions& options) : Context(context::make_context(options, {})) {}
+
+Context context::make_context(const ContextOptions& options, Seams seams) {
+    const auto owner = std::make_shared<StateOwner>(options, std::move(seams));
+    return ContextState::handle({owner, owner->state()});
 }
 
 Device& Context::device() const noexcept { return *state_->device; }

@@ -13,7 +13,7 @@
 
 #include "context/state.hpp"
 #include "context/test_files.hpp"
-#include "context/transfer/prepare.hpp"
+#include "context/transfer/launch.hpp"
 #include "penstock/device.hpp"
 #include "penstock/profile.hpp"
 

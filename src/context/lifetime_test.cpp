@@ -11,6 +11,7 @@
 #include <memory>
 #include <thread>
 
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "os/system.hpp"
 #include "penstock/context.hpp"
@@ -68,9 +69,8 @@ class Lifetime : public testing::Test {
     Context make(double bandwidth_bytes_per_s = 0) {
         ContextOptions options;
         options.device = "host";
-        options.system = &system_;
         options.host.bandwidth_bytes_per_s = bandwidth_bytes_per_s;
-        return Context(options);
+        return context::make_context(options, {.system = &system_});
     }
     // Runs `action` in a forked child; 0 when it returned true, else its exit status or signal.
     static int in_child(const std::function<bool()>& action, unsigned limit_s = 20) {

@@ -14,12 +14,12 @@ namespace {
 constexpr std::uint64_t kRegisterStep = 64 * kMiB;
 constexpr auto kQuiet = std::chrono::milliseconds(5);
 
-std::shared_ptr<Device> device_of(const ContextOptions& options) {
-    if (options.custom_device) return options.custom_device;
+std::shared_ptr<Device> device_of(const ContextOptions& options, const Seams& seams) {
+    if (seams.device) return seams.device;
     return options.device == "host" ? make_host_device(options.host) : make_device(options.device);
 }
 
-policy::MachineFacts machine_facts(const ContextOptions& options, Device& device) {
+policy::MachineFacts machine_facts(const ContextOptions& options, const Seams& seams, Device& device) {
     const os::Limits limits = os::limits();
     policy::MachineFacts facts;
     facts.cpus = limits.cpus;
@@ -30,7 +30,7 @@ policy::MachineFacts machine_facts(const ContextOptions& options, Device& device
     facts.uring_cause = limits.io_uring.cause;
     facts.cachestat = limits.cachestat.usable;
     // A lane of the calling thread moves bytes by itself, and a decorator of paths is to see all operations.
-    const bool lanes = engine::Engine::direct_lanes(options.budget_bytes) != 0 && !options.wrap_path;
+    const bool lanes = engine::Engine::direct_lanes(options.budget_bytes) != 0 && !seams.wrap_path;
     facts.caller_direct_bytes = lanes ? engine::InlineLanes::kDirectSlotBytes : 0;
     return facts;
 }
@@ -72,14 +72,15 @@ void Registrar::start(const std::shared_ptr<OpenFile>& file) {
     }
 }
 
-ContextState::ContextState(const ContextOptions& given)
+ContextState::ContextState(const ContextOptions& given, Seams given_seams)
     : options(checked(given)),
-      device(device_of(given)),
-      system(given.system != nullptr ? *given.system : os::real_system()),
+      seams(std::move(given_seams)),
+      device(device_of(given, seams)),
+      system(seams.system != nullptr ? *seams.system : os::real_system()),
       mappings(std::make_shared<path::Mappings>(path::MappingsOptions{device.get()})),
       cufile(std::make_shared<CuFileSlot>(device->info())),
       profiles(given, device->info()),
-      machine_(machine_facts(given, *device)),
+      machine_(machine_facts(given, seams, *device)),
       registrar(mappings, *running),
       engine({device.get(), &system, given.budget_bytes, device->info().numa_node,
               [this](PathKind kind, PathOptions path_options) { return make_path(kind, std::move(path_options)); }}) {}
@@ -127,7 +128,7 @@ std::unique_ptr<Path> ContextState::make_path(PathKind kind, PathOptions path_op
     path_options.mappings = mappings;
     if (is_cufile(kind)) path_options.cufile = cufile->get(kind);
     std::unique_ptr<Path> path = penstock::make_path(kind, path_options);
-    return options.wrap_path ? options.wrap_path(std::move(path)) : std::move(path);
+    return seams.wrap_path ? seams.wrap_path(std::move(path)) : std::move(path);
 }
 
 }  // namespace penstock::context

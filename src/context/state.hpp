@@ -5,12 +5,14 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "context/cufile_slot.hpp"
 #include "context/files/open_file.hpp"
 #include "context/files/process_mark.hpp"
 #include "context/profiles.hpp"
+#include "context/seams.hpp"
 #include "context/transfer/stream_pool.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
@@ -64,7 +66,8 @@ class Registrar {
 
 class ContextState {
   public:
-    explicit ContextState(const ContextOptions& options);
+    explicit ContextState(const ContextOptions& options, Seams seams = {});
+    static Context handle(std::shared_ptr<ContextState> state) { return Context(std::move(state)); }
 
     void check_process() const;  // throws in a forked child
     bool in_child() const noexcept { return !process_.here(); }
@@ -75,6 +78,7 @@ class ContextState {
     const policy::MachineFacts& machine() const noexcept { return machine_; }
 
     ContextOptions options;
+    const Seams seams;
     std::shared_ptr<Device> device;
     const int device_index = device->info().index;  // to ask for all of info() is slow
     StreamPool streams{*device};

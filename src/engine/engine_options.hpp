@@ -7,7 +7,7 @@
 
 #include "os/system.hpp"
 #include "penstock/device.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::engine {
 

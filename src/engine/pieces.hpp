@@ -14,7 +14,7 @@
 #include "engine/request.hpp"
 #include "os/system.hpp"
 #include "penstock/device.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::engine {
 

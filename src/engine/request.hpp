@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 #include "penstock/plan.hpp"
 #include "penstock/types.hpp"
 

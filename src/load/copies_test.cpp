@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "context/seams.hpp"
 #include "device/forwarding_device.hpp"
 
 namespace penstock::load {
@@ -97,9 +98,7 @@ TEST_F(CopyRuns, the_time_limit_ends_them_after_the_first_wave_at_the_earliest) 
 }
 
 TEST_F(CopyRuns, bytes_that_do_not_arrive_fail_the_run) {
-    ContextOptions options;
-    options.custom_device = std::make_shared<IdleDevice>();
-    const Context context{options};
+    const Context context = context::make_context({}, {.device = std::make_shared<IdleDevice>()});
     const Buffer device = context.allocate(8192), host = context.allocate(8192, MemoryKind::pinned);
     for (const bool to_device : {true, false}) {
         CopyOptions copies;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "load/pattern.hpp"
 #include "os/system.hpp"
@@ -149,9 +150,7 @@ struct Liar : os::System {
 TEST_F(Load, what_requests_that_warm_up_brought_does_not_pass_for_what_never_came) {
     for (const bool mirror : {false, true}) {
         Liar liar(1);
-        ContextOptions lying = on_host();
-        lying.system = &liar;
-        const Context context(lying);
+        const Context context = context::make_context(on_host(), {.system = &liar});
         const File file = context.open(name_);
         LoadOptions options = buffered(64 * kKiB, 1);
         options.bytes = options.request_bytes;

@@ -2,7 +2,7 @@
 // the same way.
 #pragma once
 
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

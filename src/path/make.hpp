@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/path_traits.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

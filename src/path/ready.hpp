@@ -6,7 +6,7 @@
 #include <deque>
 #include <span>
 
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 #include "penstock/stamp.hpp"
 
 namespace penstock::conformance {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "context/seams.hpp"
 #include "hmatrix/assemble/assemble.hpp"
 #include "penstock/context.hpp"
 
@@ -51,9 +52,9 @@ class SmallProblem final : public Entries {
     std::vector<Point> points_;
 };
 
-inline Context host_context(ContextOptions options = {}) {
+inline Context host_context(ContextOptions options = {}, context::Seams seams = {}) {
     options.device = "host";
-    return Context(options);
+    return context::make_context(options, std::move(seams));
 }
 
 inline std::vector<double> random_vector(std::int64_t count, unsigned seed) {

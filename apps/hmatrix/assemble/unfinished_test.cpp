@@ -45,9 +45,7 @@ class BadDisk final : public os::System {
 class Unfinished : public testing::Test {
   protected:
     void build(os::System* system, const AssembleOptions& options = in_batches()) const {
-        ContextOptions how;
-        how.system = system;
-        const Context context = host_context(how);
+        const Context context = host_context({}, {.system = system});
         Workers workers(2);
         assemble(context, workers, given_.problem(), name_, options);
     }

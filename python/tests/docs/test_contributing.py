@@ -20,7 +20,7 @@ STEPS = re.findall(r"^\d\. (.*(?:\n {3}.*)*)", PAGE, re.M)
 PLACES = {
     "PathKind": "include/penstock/types.hpp",
     "kPathKinds": "include/penstock/types.hpp",
-    "Path": "include/penstock/path.hpp",
+    "Path": "src/path/path.hpp",
     "Container": "python/penstock/formats/model.py",
     "Format": "python/penstock/formats/model.py",
     "Suite": "python/penstock_bench/engine/suite.py",

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "context/cache/device_cache_rig.hpp"
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "ondevice/service/held_reads_rig.hpp"
 #include "os/system.hpp"
@@ -40,7 +41,7 @@ class CacheOnABadDisk : public testing::Test {
   protected:
     CacheOnABadDisk() { test::write_file(name_, Bytes(5000)); }
     FullDisk disk_;
-    const Context context_{{.device = device_of_test(), .system = &disk_}};
+    const Context context_ = context::make_context({.device = device_of_test()}, {.system = &disk_});
     test::TempDirectory directory_;
     const std::string name_ = directory_.file("small");
 };
@@ -117,7 +118,7 @@ class CacheOnASlowDisk : public testing::Test {
     const test::TempDirectory directory_;
     const std::string name_ = directory_.file("array");
     SlowDisk disk_;
-    const Context context_{{.device = device_of_test(), .system = &disk_}};
+    const Context context_ = context::make_context({.device = device_of_test()}, {.system = &disk_});
     const File file_ = [this] {
         test::write_file(name_, Bytes(kPages * kPage));
         return context_.open(name_, {.mode = OpenMode::read_write});
@@ -199,7 +200,7 @@ TEST(CacheOnALostDisk, calls_that_fail_at_once_name_their_own_places) {
     const std::string name = directory.file("large");
     test::write_file(name, Bytes(kPages * kPage));
     FailsTogether disk;
-    const Context context({.device = device_of_test(), .system = &disk});
+    const Context context = context::make_context({.device = device_of_test()}, {.system = &disk});
     const File file = context.open(name);
     if (!ondevice::made_cold(name)) GTEST_SKIP() << "this file cannot be cold";
     const DeviceCache cache(context, {&file, 1}, {.threads = 4, .map = false});
@@ -267,7 +268,7 @@ TEST(CacheOnALostDisk, a_call_is_not_told_of_a_page_that_another_could_not_read)
     const std::string name = directory.file("large");
     test::write_file(name, Bytes(kPages * kPage));
     HoldsOnePage disk(kHeld * kPage);
-    const Context context({.device = device_of_test(), .system = &disk});
+    const Context context = context::make_context({.device = device_of_test()}, {.system = &disk});
     const File file = context.open(name);
     if (!ondevice::made_cold(name)) GTEST_SKIP() << "this file cannot be cold";
     // A thread for each slot: one that is held back by the disk serves nothing else.
@@ -301,7 +302,7 @@ TEST(CacheOnALostDisk, rows_do_not_wait_for_one_that_the_disk_holds_back) {
     const std::string name = directory.file("large");
     test::write_file(name, Bytes(kPages * kPage, 3));
     HoldsOnePage disk(0, false);
-    const Context context({.device = device_of_test(), .system = &disk});
+    const Context context = context::make_context({.device = device_of_test()}, {.system = &disk});
     const File file = context.open(name);
     if (!ondevice::made_cold(name)) GTEST_SKIP() << "this file cannot be cold";
     // A thread for each slot: one that is held back by the disk serves nothing else.

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "context/cache/device_cache_rig.hpp"
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "os/system.hpp"
 #include "penstock/device_cache.hpp"
@@ -77,7 +78,7 @@ class StripedFilesTest : public testing::TestWithParam<const char*> {
     }
 
     BadFile system_;
-    Context context_{{.device = device_of_test(), .system = &system_}};
+    Context context_ = context::make_context({.device = device_of_test()}, {.system = &system_});
     test::TempDirectory directory_{GetParam()};
     std::vector<std::string> names_;
     Bytes content_ = test::stamped(kBytes);

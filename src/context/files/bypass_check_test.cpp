@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "context/files/bypass_check.hpp"
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "os/fd.hpp"
 #include "os/file/direct.hpp"
@@ -42,10 +43,7 @@ class Bypassed : public testing::Test {
   protected:
     void SetUp() override {
         write_file(directory_.file("data"), stamped(kBytes));
-        ContextOptions options;
-        options.device = "host";
-        options.system = &system_;
-        context_.emplace(options);
+        context_.emplace(context::make_context({.device = "host"}, {.system = &system_}));
         file_.emplace(context_->open(directory_.file("data")));
         buffer_ = context_->allocate(kBytes, MemoryKind::system);
         if (!file_->facts().direct) GTEST_SKIP() << "no O_DIRECT here: " << file_->facts().direct_cause;

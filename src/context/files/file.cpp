@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "context/state.hpp"
-#include "context/transfer/prepare.hpp"
+#include "context/transfer/launch.hpp"
 #include "os/file/residency.hpp"
 #include "penstock/context.hpp"
 
@@ -17,14 +17,14 @@ const context::FileState& opened(const std::shared_ptr<context::FileState>& stat
 }
 
 // A Transfer that was never started, or one of the process that forked this one.
-engine::TransferState& started(const std::shared_ptr<engine::TransferState>& state,
-                               const std::shared_ptr<context::ContextState>& context) {
+context::StartedTransfer& started(const std::shared_ptr<context::StartedTransfer>& state,
+                                  const std::shared_ptr<context::ContextState>& context) {
     if (!state) throw Error(ErrorCode::invalid_argument, "use transfer", "the transfer was never started");
     context->check_process();
     return *state;
 }
 
-std::shared_ptr<engine::TransferState> begin(const context::Submission& submission, const context::Extent& extent) {
+std::shared_ptr<context::StartedTransfer> begin(const context::Submission& submission, const context::Extent& extent) {
     auto transfer = context::prepare(submission, {extent});
     submission.context.engine.start(transfer);
     return transfer;
@@ -121,13 +121,13 @@ bool Transfer::done() const { return started(state_, context_).done(); }
 bool Transfer::wait(Deadline deadline) const { return started(state_, context_).wait(deadline); }
 
 Outcome Transfer::result(Deadline patience) const {
-    engine::TransferState& transfer = started(state_, context_);
+    context::StartedTransfer& transfer = started(state_, context_);
     *transfer.seen = true;
     return transfer.result(patience);
 }
 
 void Transfer::cancel() const {
-    engine::TransferState& transfer = started(state_, context_);
+    context::StartedTransfer& transfer = started(state_, context_);
     context_->engine.cancel(transfer);
 }
 

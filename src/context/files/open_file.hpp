@@ -21,6 +21,7 @@
 #include "os/file/direct.hpp"
 #include "os/file/file_stat.hpp"
 #include "os/new_file/new_file.hpp"
+#include "path/path.hpp"
 #include "penstock/context.hpp"
 
 namespace penstock::context {

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 
 namespace penstock {
@@ -20,10 +21,7 @@ using test::TempDirectory;
 using test::write_file;
 
 Context host_context(os::System* system = nullptr) {
-    ContextOptions options;
-    options.device = "host";
-    options.system = system;
-    return Context(options);
+    return context::make_context({.device = "host"}, {.system = system});
 }
 
 Buffer stamped_buffer(const Context& context, std::uint64_t bytes) {

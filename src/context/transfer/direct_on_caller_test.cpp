@@ -9,6 +9,7 @@
 #include <thread>
 #include <tuple>
 
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "os/system.hpp"
 #include "penstock/context.hpp"
@@ -50,12 +51,6 @@ class DirectOnCaller : public testing::Test {
         file_.emplace(context_.open(directory_.file("data")));
         if (!file_->facts().direct) GTEST_SKIP() << "no O_DIRECT here: " << file_->facts().direct_cause;
     }
-    static ContextOptions options(os::System* system) {
-        ContextOptions options;
-        options.device = "host";
-        options.system = system;
-        return options;
-    }
     Outcome read(std::uint64_t offset, std::uint64_t bytes, bool strict = false) {
         TransferOptions options;
         options.path = PathKind::direct;
@@ -67,7 +62,7 @@ class DirectOnCaller : public testing::Test {
     }
     BadSystem system_;
     TempDirectory directory_;
-    Context context_{options(&system_)};
+    Context context_ = context::make_context({.device = "host"}, {.system = &system_});
     Buffer buffer_ = context_.allocate(kMiB);
     std::optional<File> file_;
 };

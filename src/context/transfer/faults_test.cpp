@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "os/system.hpp"
 #include "penstock/context.hpp"
@@ -57,11 +58,7 @@ class BadSystem : public os::System {
 class Faults : public testing::Test {
   protected:
     Context make(std::function<std::unique_ptr<Path>(std::unique_ptr<Path>)> wrap = {}) {
-        ContextOptions options;
-        options.device = "host";
-        options.system = &system_;
-        options.wrap_path = std::move(wrap);
-        return Context(options);
+        return context::make_context({.device = "host"}, {.system = &system_, .wrap_path = std::move(wrap)});
     }
     static TransferOptions by(PathKind path) {
         TransferOptions options;

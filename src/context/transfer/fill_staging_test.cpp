@@ -6,6 +6,7 @@
 #include <latch>
 #include <vector>
 
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "os/system.hpp"
 #include "penstock/context.hpp"
@@ -45,12 +46,6 @@ struct Way {
 class FillStaging : public testing::Test {
   protected:
     FillStaging() { write_file(directory_.file("data"), stamped(kBytes)); }
-    static ContextOptions options(os::System* system) {
-        ContextOptions options;
-        options.device = "host";
-        options.system = system;
-        return options;
-    }
     std::vector<unsigned char> read(const Way& way) {
         TransferOptions options;
         options.path = way.path;
@@ -65,7 +60,7 @@ class FillStaging : public testing::Test {
 
     Liar system_;
     TempDirectory directory_;
-    Context context_{options(&system_)};
+    Context context_ = context::make_context({.device = "host"}, {.system = &system_});
 };
 
 TEST_F(FillStaging, a_read_that_brings_nothing_brings_the_filling) {

@@ -116,13 +116,13 @@ void sync_files(const std::vector<std::shared_ptr<OpenFile>>& files, Outcome& ou
     outcome.seconds += std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::shared_ptr<engine::TransferState> launch(const Submission& submission, Preview preview, Announced& announced) {
+std::shared_ptr<StartedTransfer> launch(const Submission& submission, Preview preview, Announced& announced) {
     const ContextState& context = submission.context;
     extend_files(submission, preview.checked.extents);
     if (is_cufile(submission.path())) context.cufile->get(submission.path());  // throws the cause where it is refused
     engine::Request request = make_request(submission, preview.checked, preview.facts.request.strict);
     End end = make_end(submission, preview);
-    auto transfer = std::make_shared<engine::TransferState>(std::move(request), std::move(preview.plan));
+    auto transfer = std::make_shared<StartedTransfer>(std::move(request), std::move(preview.plan));
     if (preview.checked.end_position) {
         transfer->short_at(*preview.checked.end_position);
         transfer->reached_end();

@@ -11,8 +11,14 @@
 
 namespace penstock::context {
 
+// The engine's record of a transfer, by a name that a public header can tell.
+class StartedTransfer : public engine::TransferState {
+  public:
+    using TransferState::TransferState;
+};
+
 // Takes the files over from `announced` once nothing can fail any more.
-std::shared_ptr<engine::TransferState> launch(const Submission& submission, Preview preview, Announced& announced);
+std::shared_ptr<StartedTransfer> launch(const Submission& submission, Preview preview, Announced& announced);
 
 // Waits until the storage has what was written. The time counts as the outcome's, and so does a failure as its error.
 void sync_files(const std::vector<std::shared_ptr<OpenFile>>& files, Outcome& outcome);

@@ -73,7 +73,7 @@ Explanation explain(const Submission& submission, std::vector<Extent> extents) {
     return explanation;
 }
 
-std::shared_ptr<engine::TransferState> prepare(const Submission& submission, std::vector<Extent> extents) {
+std::shared_ptr<StartedTransfer> prepare(const Submission& submission, std::vector<Extent> extents) {
     submission.context.check_process();
     Checked checked = check(submission, std::move(extents));
     Announced announced(checked.extents);

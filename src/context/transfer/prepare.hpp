@@ -28,6 +28,6 @@ Preview preview(const Submission& submission, std::vector<Extent> extents);
 Explanation explain(const Submission& submission, std::vector<Extent> extents);
 
 // Registers mappings where the transfer needs that, and announces the transfer to its files.
-std::shared_ptr<engine::TransferState> prepare(const Submission& submission, std::vector<Extent> extents);
+std::shared_ptr<StartedTransfer> prepare(const Submission& submission, std::vector<Extent> extents);
 
 }  // namespace penstock::context

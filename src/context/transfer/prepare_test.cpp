@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "context/seams.hpp"
 #include "context/test_files.hpp"
 #include "device/forwarding_device.hpp"
 #include "os/system.hpp"
@@ -43,12 +44,6 @@ class SlowToRegister : public device::test::ForwardingDevice {
 
 class Prepare : public testing::Test {
   protected:
-    static ContextOptions options(os::System* system = nullptr) {
-        ContextOptions options;
-        options.device = "host";
-        options.system = system;
-        return options;
-    }
     template <typename Action>
     static ErrorCode code_of(const Action& action) {
         try {
@@ -60,7 +55,7 @@ class Prepare : public testing::Test {
     }
     CountingSystem system_;
     TempDirectory directory_;
-    Context context_{options(&system_)};
+    Context context_ = context::make_context({.device = "host"}, {.system = &system_});
 };
 
 TEST_F(Prepare, ranges_that_wrap_around_when_joined_are_refused) {
@@ -223,9 +218,7 @@ TEST_F(Prepare, a_plan_registers_no_mapping) {
 TEST_F(Prepare, seconds_count_from_start_and_not_from_when_the_mapping_was_registered) {
     const TempDirectory in_memory("/dev/shm");
     write_file(in_memory.file("data"), stamped(2 * kMiB));
-    ContextOptions slow = options();
-    slow.custom_device = std::make_shared<SlowToRegister>();
-    const Context context(slow);
+    const Context context = context::make_context({}, {.device = std::make_shared<SlowToRegister>()});
     const File file = context.open(in_memory.file("data"));
     if (file.facts().file_system != "tmpfs") GTEST_SKIP() << "/dev/shm is " << file.facts().file_system;
     const Buffer buffer = context.allocate(2 * kMiB);

@@ -17,7 +17,6 @@
 #include "os/fd.hpp"
 #include "os/file/direct.hpp"
 #include "penstock/device.hpp"
-#include "penstock/path.hpp"
 
 namespace penstock::load {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "penstock/ondevice/stripes.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::ondevice {
 

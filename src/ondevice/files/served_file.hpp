@@ -10,7 +10,7 @@
 
 #include "os/memory/fault_guard.hpp"
 #include "penstock/ondevice/request.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::ondevice {
 

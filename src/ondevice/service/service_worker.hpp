@@ -6,7 +6,7 @@
 
 #include "ondevice/service/service.hpp"
 #include "ondevice/service/service_inbox.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::ondevice {
 

@@ -18,7 +18,7 @@
 
 #include "path/cufile/library.hpp"
 #include "penstock/evidence.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

@@ -5,7 +5,7 @@
 
 #include "path/cufile/cufile.hpp"
 #include "path/make.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

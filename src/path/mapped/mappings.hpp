@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "penstock/device.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

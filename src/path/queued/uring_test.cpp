@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "conformance/path_suite.hpp"
+#include "context/seams.hpp"
 #include "path/file_rig.hpp"
 #include "path/make.hpp"
 #include "path/queued/uring_files.hpp"
@@ -286,7 +287,7 @@ TEST_F(UringFiles, operations_of_a_thread_that_may_not_submit_come_back_with_the
 TEST_F(UringFiles, a_transfer_of_small_pieces_goes_by_slots_that_are_empty_when_it_ends) {
     constexpr std::uint64_t kPieces = 1024;
     const OpenFile whole(test_folder(), 1, pattern(2 * kPieces * kBlock, 3), false);
-    const Context context({.device = "host", .system = &table});
+    const Context context = context::make_context({.device = "host"}, {.system = &table});
     const File file = context.open("/proc/self/fd/" + std::to_string(whole.handle.buffered_fd));
     const Buffer buffer = context.allocate(kPieces * kBlock);
     std::vector<Range> pieces;

@@ -7,7 +7,7 @@
 
 #include "os/fd.hpp"
 #include "os/file/direct.hpp"
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::ondevice {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

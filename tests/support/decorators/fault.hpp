@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

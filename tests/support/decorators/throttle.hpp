@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "penstock/path.hpp"
+#include "path/path.hpp"
 
 namespace penstock::path {
 

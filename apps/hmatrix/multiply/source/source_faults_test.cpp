@@ -34,9 +34,7 @@ class BadReads final : public os::System {
 class SourceFaults : public testing::Test {
   protected:
     static Context context_with(os::System* system) {
-        ContextOptions options;
-        options.system = system;
-        return host_context(options);
+        return host_context({}, {.system = system});
     }
     CacheOptions small_cache() const {
         CacheOptions options;
@@ -115,9 +113,8 @@ TEST_F(SourceFaults, what_is_pinned_and_cannot_be_read_fails_at_opening) {
 TEST_F(SourceFaults, short_counts_and_interruptions_do_not_show) {
     path::FaultOptions faults;
     faults.short_count = faults.interrupted = faults.again = 0.2;
-    ContextOptions options;
-    options.wrap_path = [&](std::unique_ptr<Path> path) { return path::faulty(std::move(path), faults); };
-    const Context context = host_context(options);
+    const auto failing = [&](std::unique_ptr<Path> path) { return path::faulty(std::move(path), faults); };
+    const Context context = host_context({}, {.wrap_path = failing});
     const MatrixFile file = MatrixFile::open(context, rig_.workers, rig_.name);
     CachedSource source(context, rig_.workers, file, small_cache());
     HostProduct matrix_product(file, rig_.workers);

@@ -5,15 +5,12 @@
 #include <iterator>
 #include <string>
 
-#include "penstock/context.hpp"
+#include "context/seams.hpp"
 
 namespace penstock::hmatrix {
 
 inline Context host_context(os::System* system = nullptr) {
-    ContextOptions options;
-    options.device = "host";
-    options.system = system;
-    return Context(options);
+    return context::make_context({.device = "host"}, {.system = system});
 }
 
 inline std::string bytes_of(const std::string& file) {
