@@ -17,12 +17,14 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TypeVar
 
 from penstock import _core
 from penstock._error import Error
+
+T = TypeVar("T")
 
 KEPT_OPEN = 64  # files that nothing needs now, of the whole process
 PORTION_FILES = 256  # of one lease
@@ -213,16 +215,21 @@ def _close(closing: list[_Closing]) -> None:
 
 
 def is_out_of_descriptors(error: BaseException) -> bool:
-    return isinstance(error, Error) and error.system_code in (errno.EMFILE, errno.ENFILE)
+    code = error.system_code if isinstance(error, Error) else getattr(error, "errno", None)
+    return code in (errno.EMFILE, errno.ENFILE)
 
 
-def with_room(open: Any) -> Any:
-    """What `open` gives. When there is no descriptor left, files that datasets keep open make way, once."""
-    try:
-        return open()
-    except Error as error:
-        if not is_out_of_descriptors(error) or _room.make_way() is not True:
-            raise
+def with_room(open: Callable[[], T]) -> T:
+    """What `open` gives. When there is no descriptor left, files that datasets keep open make way. Other threads hold
+    theirs for a moment only, so it is tried for some milliseconds."""
+    for _ in range(_TRIES):
+        try:
+            return open()
+        except (Error, OSError) as error:
+            if not is_out_of_descriptors(error):
+                raise
+            if _room.make_way() is not True:
+                time.sleep(0.001)
     return open()
 
 

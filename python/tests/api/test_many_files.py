@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -16,8 +17,9 @@ import pytest
 from many_files import EDGE, PROGRAMS, make
 
 import penstock as ps
+from penstock._error import Error
 from penstock._files import open_files
-from penstock._files.open_files import Full, Lease, OpenFiles
+from penstock._files.open_files import Full, Lease, OpenFiles, with_room
 
 LIMITS = {"ten_thousand_files": ["64"]} | dict.fromkeys(["by_zarr", "compressed_and_plain"], ["64"])
 
@@ -148,3 +150,32 @@ def test_a_lease_of_a_file_that_is_not_there_keeps_nothing(tmp_path: Path, conte
     assert caught.value.code == "not_found"
     assert all(entry.pins == 0 for entry in files._open.values())
     assert not isinstance(files.lease([str(tmp_path / name) for name in "abc"]), Full)
+
+
+@pytest.mark.parametrize("kind", [OSError, Error])
+def test_a_descriptor_that_another_thread_holds_for_a_moment_is_waited_for(kind: type[Exception]) -> None:
+    out = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    refused = out if kind is OSError else Error.of(out, "open", "x", "")
+    answers = iter([refused, refused, refused, 7])
+
+    def open_it() -> int:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert with_room(open_it) == 7
+
+
+def test_no_descriptor_at_all_is_an_error_and_another_error_is_told_at_once() -> None:
+    calls: list[int] = []
+
+    def refuse(code: int) -> None:
+        calls.append(code)
+        raise OSError(code, os.strerror(code))
+
+    with pytest.raises(OSError, match="Too many open files"):
+        with_room(lambda: refuse(errno.EMFILE))
+    with pytest.raises(FileNotFoundError):
+        with_room(lambda: refuse(errno.ENOENT))
+    assert calls.count(errno.EMFILE) > 10 and calls.count(errno.ENOENT) == 1

@@ -21,6 +21,7 @@ import numpy as np
 
 from penstock._error import Error
 from penstock._files.descriptor import close_read, read_at, write_at
+from penstock._files.open_files import with_room
 from penstock.formats.model import Box, Shape
 from penstock.formats.new_file import reserve
 from penstock.formats.zarr.array import ArrayMeta
@@ -131,7 +132,7 @@ def file_indices(meta: ArrayMeta, start: Shape, stop: Shape) -> list[Index]:
 def _create(path: str) -> int:
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        return with_room(lambda: os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666))
     except OSError as error:
         raise Error.of(error, "create", path, "check the folder and its permissions") from error
 
@@ -158,7 +159,7 @@ def _fill(descriptor: int, element: bytes, offset: int, length: int) -> None:
 
 
 def _copy(descriptor: int, older: Older, slots: Slots) -> None:
-    source = os.open(older.path, os.O_RDONLY | os.O_CLOEXEC)
+    source = with_room(lambda: os.open(older.path, os.O_RDONLY | os.O_CLOEXEC))
     try:
         for number, (offset, length) in older.chunks.items():
             for at in range(0, length, _WRITE_BYTES):

@@ -12,6 +12,7 @@ import stat
 from typing import Any
 
 from penstock._files.descriptor import close_read, read_at
+from penstock._files.open_files import with_room
 
 LARGEST_DOCUMENT_BYTES = 64 << 20
 MOST_RANK = 32
@@ -25,7 +26,7 @@ class Unsupported(Exception):
 def read_document(path: str) -> bytes | None:
     """The bytes of a regular file; None where there is none. Raises ValueError and OSError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = with_room(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:

@@ -17,6 +17,7 @@ import numpy as np
 
 from penstock._error import Error
 from penstock._files.descriptor import close_read, read_at
+from penstock._files.open_files import with_room
 from penstock.formats.faults import damaged, unknown, unsupported
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Shape
 from penstock.formats.reading.aside import Threads
@@ -206,7 +207,7 @@ def _joined(files: tuple[str, ...], parts: list[tuple[np.ndarray, ...]], kind: t
 
 
 def _read(path: str, offset: int, length: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = with_room(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or offset + length > status.st_size:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock._files.descriptor import close_read, read_at
+from penstock._files.open_files import with_room
 from penstock.formats.crc32c import crc32c
 from penstock.formats.zarr.codecs import Sharding
 from penstock.formats.zarr.decode import NOT_STORED, parse_index
@@ -38,7 +39,7 @@ class Indices:
 
     def entries(self, path: str, sharding: Sharding, outer: tuple[int, ...]) -> np.ndarray:
         """The index of one shard: uint64 [n, 2]. Raises ValueError and OSError."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = with_room(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         try:
             status = os.fstat(descriptor)
             key = (path, status.st_ino, status.st_size, status.st_mtime_ns)
