@@ -19,6 +19,7 @@ from pathlib import Path
 
 from penstock import _core
 from penstock._error import Error
+from penstock._files.open_files import with_room
 from penstock.formats.new_file import checked, is_temporary, need_no_writer, temporary_name
 
 _ANYBODY, _OWNER_ONLY = 0o777, 0o700  # of folders; the first less the umask
@@ -97,7 +98,7 @@ class NewFolder:
         """A locked folder beside the name. Names are tried as the core does for files, so that the next writer of the
         name meets what a killed one left."""
         path = Path(self.name)
-        parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        parent = with_room(lambda: os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
         try:
             for attempt in range(_ATTEMPTS):
                 name = str(path.with_name(_core.temporary_name(path.name, attempt, parent)))
@@ -113,7 +114,7 @@ class NewFolder:
             return False
         try:
             Path(name).mkdir(mode)
-            self._descriptor = os.open(name, _FOLDER)
+            self._descriptor = with_room(lambda: os.open(name, _FOLDER))
         except FileExistsError:
             return False
         except FileNotFoundError:  # another writer took it for a dead one's before it was locked
@@ -205,7 +206,9 @@ class NewFolder:
 
 @contextmanager
 def _opened(folder: Path, name: str) -> Iterator[int]:
-    descriptor = checked("open the directory of", name, lambda: os.open(folder, _FOLDER & ~os.O_NOFOLLOW))
+    descriptor = checked(
+        "open the directory of", name, lambda: with_room(lambda: os.open(folder, _FOLDER & ~os.O_NOFOLLOW))
+    )
     try:
         yield descriptor
     finally:

@@ -16,6 +16,7 @@ from typing import Any
 
 from penstock._arrays.dtype import DType
 from penstock._error import Error
+from penstock._files.open_files import with_room
 from penstock.formats.model import NewDataset, Shape
 from penstock.formats.new_file import sync_file
 from penstock.formats.zarr.types import type_document
@@ -112,7 +113,8 @@ def _plain(key: str, value: Any) -> Any:
 def write_document(path: str, document: Mapping[str, Any], durable: bool, temporary: str) -> None:
     """In place of an older one, in one step; nothing has the temporary name."""
     try:
-        with Path(temporary).open("x", encoding="utf-8") as stream:  # follows no link that came meanwhile
+        # "x" follows no link that came meanwhile.
+        with with_room(lambda: Path(temporary).open("x", encoding="utf-8")) as stream:
             stream.write(json.dumps(document, indent=2))
         if durable:
             sync_file(temporary)
