@@ -32,10 +32,10 @@ _UNCOUNTED_FILES = 16  # up to so many, the descriptors of the process are not c
 _PLENTY_DESCRIPTORS = 256
 _MOST_DESCRIPTORS = 1 << 14  # where it may have so many, files take an eighth of that at most, and nothing is counted
 _DESCRIPTORS_A_FILE = 2  # through the page cache and past it
-_RESERVE_DESCRIPTORS = 8  # for the rest of the program, at least; a quarter of what is free is left to it
+_RESERVE_DESCRIPTORS = 16  # for the rest of the program, at least; a quarter of what is free is left to it
 _COUNTED_FOR_S = 0.25
 _TRY_AGAIN_S = 0.05
-_TRIES = 50  # of a millisecond, before it is believed that there is no descriptor
+_TRIES = 1000  # a millisecond apart, before it is believed that there is no descriptor
 
 
 class Use:
@@ -146,6 +146,10 @@ class _Room:
         free = soft - self._foreign
         return max(0, free - max(_RESERVE_DESCRIPTORS, free // 4)) // _DESCRIPTORS_A_FILE
 
+    def recount(self) -> None:
+        """The system has no descriptor: what was counted of the rest of the program is out of date."""
+        self._counted_at = float("-inf")
+
     def grant(self, wanted: int) -> tuple[int, list[_Closing]]:
         """How many files more may be opened now, and those that must be closed first."""
         if len(self.order) + self.coming + wanted <= _UNCOUNTED_FILES and _limit() >= _PLENTY_DESCRIPTORS:
@@ -221,15 +225,16 @@ def is_out_of_descriptors(error: BaseException) -> bool:
 
 def with_room(open: Callable[[], T]) -> T:
     """What `open` gives. When there is no descriptor left, files that datasets keep open make way. Other threads hold
-    theirs for a moment only, so it is tried for some milliseconds."""
+    theirs for a moment only, so it is tried for a second."""
     for _ in range(_TRIES):
         try:
             return open()
         except (Error, OSError) as error:
             if not is_out_of_descriptors(error):
                 raise
-            if _room.make_way() is not True:
-                time.sleep(0.001)
+            _room.recount()
+            _room.make_way()
+            time.sleep(0.001)  # what made way may go to another thread: this one looks again
     return open()
 
 
@@ -374,13 +379,13 @@ class OpenFiles:
             found = _room.make_way()
             if isinstance(found, Full):
                 return found
-            if found is False:
-                time.sleep(0.001)  # the engine lets go of files a moment after it says that their transfer is done
             try:
                 entry = self._new(name, kind[1][0] if kind[1] else None, kind[0])
             except Error as error:
                 if not is_out_of_descriptors(error):
                     raise
+                _room.recount()
+                time.sleep(0.001)  # the engine lets go of files a moment after their transfer; other threads take some
                 continue
             with _room.lock:
                 return Lease([self._registered((name, kind[0]), entry)])

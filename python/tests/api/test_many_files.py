@@ -22,7 +22,6 @@ from penstock._files import open_files
 from penstock._files.open_files import Full, Lease, OpenFiles, with_room
 
 LIMITS = {"ten_thousand_files": ["64"]} | dict.fromkeys(["by_zarr", "compressed_and_plain"], ["64"])
-LIMITS["threads_and_stores"] = ["+64", "128"]  # six writers at once hold up to five descriptors each, besides chunks
 
 
 def descriptors() -> int:
@@ -33,7 +32,7 @@ def descriptors() -> int:
     ("name", "limit"), [(name, limit) for name in PROGRAMS for limit in LIMITS.get(name, ["+32", "128"])]
 )
 def test_few_descriptors_will_do(name: str, limit: str, tmp_path: Path) -> None:
-    if name in LIMITS and name != "threads_and_stores":
+    if name in LIMITS:
         pytest.importorskip("zarr")
     if name == "ten_thousand_files" and os.access("/dev/shm", os.W_OK):  # a disk takes half a minute to remove them
         with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:

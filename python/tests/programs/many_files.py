@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import numpy.testing  # now: later there may be no descriptor to load it with
 
 import penstock as ps
 
