@@ -24,7 +24,7 @@ import json
 import math
 import sys
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +66,15 @@ class Definition:
     """What to run, how often, on files of what size, and for how long at most."""
 
     name: str
-    about: str  # one line
-    file_bytes: int
-    repeats: int
-    seconds: float
-    kind: str  # the name of the suite that measures it
-    trials: tuple[Trial, ...]  # of a grid
-    cases: tuple[dict[str, Any], ...]  # as written, for kinds with axes of their own
-    settings: dict[str, Any]  # tables that belong to one suite, e.g. [core]
-    in_all: bool  # `penstock bench all` runs it
+    about: str = ""  # one line
+    file_bytes: int = 1 << 20
+    repeats: int = 1
+    seconds: float = math.inf
+    kind: str = GRID  # the name of the suite that measures it
+    trials: tuple[Trial, ...] = ()  # of a grid
+    cases: tuple[dict[str, Any], ...] = ()  # as written, for kinds with axes of their own
+    settings: dict[str, Any] = field(default_factory=dict)  # tables that belong to one suite, e.g. [core]
+    in_all: bool = False  # `penstock bench all` runs it
 
     @property
     def digest(self) -> str:
@@ -144,7 +144,7 @@ def _kind(path: Path, table: dict[str, Any], suites: Collection[str]) -> str:
 
 
 def _expand(path: Path, case: dict[str, Any]) -> list[Trial]:
-    names = [field.name for field in fields(Trial)]
+    names = [one.name for one in fields(Trial)]
     unknown = sorted(set(case) - set(names))
     if unknown:
         raise _wrong(path, f"a case has no axis '{unknown[0]}'; axes are " + ", ".join(names))

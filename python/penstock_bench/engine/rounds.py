@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable
@@ -11,8 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from penstock.calibration.workspace import NotPossible
-from penstock.cli.show import Step
-from penstock_bench.engine.results import Results
+from penstock_bench.engine.run import Run
 
 Sample = dict[str, Any]  # bytes, seconds, and what else the probe knows
 
@@ -37,19 +35,12 @@ class Probe:
     group: str = ""  # probes of one group follow each other in a round, for they share what is dear to make
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """How many, and for how long at most: no probe begins later than `seconds`."""
-
-    repeats: int
-    seconds: float
-
-
-def run_rounds(results: Results, kind: str, probes: list[Probe], rounds: Rounds | int, step: Step) -> bool:
-    """Adds one row of `kind` for each probe and round that has none yet; a number of rounds alone has no time limit.
-    What cannot be measured is added once, as missing. False when the limit passed first: a row of kind "stopped" says
-    what it cost."""
-    repeats, seconds = (rounds, math.inf) if isinstance(rounds, int) else (rounds.repeats, rounds.seconds)
+def run_rounds(run: Run, probes: list[Probe]) -> bool:
+    """Adds one row of the suite's kind for each probe and round that has none yet. No probe begins after the seconds of
+    the definition. What cannot be measured is added once, as missing. False when the limit passed first: a row of kind
+    "stopped" says what it cost."""
+    kind, repeats, seconds = run.definition.kind, run.definition.repeats, run.definition.seconds
+    results = run.results
     order = random.Random(11)
     began = time.monotonic()
     total = repeats * len(probes)
@@ -64,7 +55,7 @@ def run_rounds(results: Results, kind: str, probes: list[Probe], rounds: Rounds 
             if time.monotonic() - began > seconds:
                 results.add("stopped", cause=f"time limit of {seconds:g} s", done=done, planned=total)
                 return False
-            step(done, total, probe.name)
+            run.step(done, total, probe.name)
             try:
                 sample = probe.measure(turn)
             except (NotPossible, Absent) as reason:

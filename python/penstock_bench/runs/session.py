@@ -52,5 +52,5 @@ def run(request: Request, step: Step) -> list[dict[str, Any]]:
             step(0, 0, "making the files")
             place.make(place.source)
             place.make(place.target, seed=OTHER_SEED)
-        suite.run(Run(request, _peers(request), context, place, results, step, stack))
+        suite.run(Run(context, place, definition, results, _peers(request), request.remote, step, stack))
         return results.rows

@@ -8,21 +8,22 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import PENSTOCK, Ran, assert_one_line_error
+from lone_run import lone_run
 from mounts import mount_is_listed
 
 import penstock
 from penstock.calibration.poison import POISON
 from penstock.calibration.workspace import Workspace, check_space
-from penstock_bench.engine import definition, results
+from penstock_bench.engine import definition
 from penstock_bench.runs import definitions, session, stored
 from penstock_bench.suites.core import judge as targets, measure as core
-from penstock_bench.suites.core.bench import CoreBench
 from penstock_bench.suites.grid import measure as grid
 
 Run = Callable[..., Ran]
@@ -291,12 +292,11 @@ def test_every_byte_of_small_requests_is_checked(tmp_path: Path, name: str) -> N
     with (
         penstock.Context("host") as context,
         Workspace(context, tmp_path, bytes, files=1) as place,
-        results.Results(None) as rows,
-        context.open(place.make(place.source)) as source,
+        ExitStack() as stack,
     ):
-        device, pinned = context.allocate(bytes), context.allocate(bytes, "pinned")
-        bench = CoreBench(context, place, rows, settings, source, source, device, pinned, frozenset())
-        probe = next(one for one in core._probes(bench, {"read": {}, "write": {}}) if one.name == name)
+        place.make(place.source)
+        probes = core._probes(lone_run(context, place, "core", stack, **settings), {"read": {}, "write": {}})
+        probe = next(one for one in probes if one.name == name)
         sample = probe.measure(0)
         assert sample["bytes"] == sample["requests"] * core.BLOCK_BYTES
         assert 0 < sample["requests"] <= bytes // core.BLOCK_BYTES

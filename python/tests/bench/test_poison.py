@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from command import Ran
 from lies import Lies, lies
+from lone_run import lone_run
 
 import penstock
 from penstock import _core
@@ -22,10 +23,8 @@ from penstock_bench.engine.power import PowerMeter
 from penstock_bench.engine.rounds import Probe
 from penstock_bench.runs import definitions, session, stored
 from penstock_bench.suites.core import measure as core
-from penstock_bench.suites.core.bench import CoreBench
 from penstock_bench.suites.first_touch import measure as first_touch, particle_files
 from penstock_bench.suites.formats import measure as formats
-from penstock_bench.suites.formats.bench import FormatsBench
 from penstock_bench.suites.grid import measure as grid
 from penstock_bench.suites.io_size import measure as io_size
 
@@ -132,7 +131,7 @@ def test_wrong_bytes_end_the_run_though_the_state_is_not_proved(
     monkeypatch.setattr(particle_files, "write", written)
     monkeypatch.setattr(module, "from_another_cache", lambda *_: "the disk read nothing")
     if module is core:
-        monkeypatch.setattr(core, "_probes", lambda bench, _: [Probe("x", lambda _: core.read(bench, "auto", "cold"))])
+        monkeypatch.setattr(core, "_probes", lambda run, _: [Probe("x", lambda _: core.read(run, "auto", "cold"))])
     with pytest.raises(penstock.Error, match="bytes are wrong"):
         session.run(of_suite(request.node.callspec.id, tmp_path), lambda *_: None)
 
@@ -169,10 +168,8 @@ def of_grid(context: penstock.Context, place: Workspace) -> Callable[[], object]
 
 
 def of_core(context: penstock.Context, place: Workspace) -> Callable[[], object]:
-    source, bytes = context.open(place.source), place.file_bytes
-    memory = context.allocate(bytes), context.allocate(bytes, "pinned")
-    bench = CoreBench(context, place, results.Results(None), {}, source, source, *memory, frozenset())
-    return lambda: core.read(bench, "buffered", "second")
+    run = lone_run(context, place, "core")
+    return lambda: core.read(run, "buffered", "second")
 
 
 def of_stage(context: penstock.Context, place: Workspace) -> Callable[[], object]:
@@ -204,10 +201,10 @@ def test_what_memory_held_before_does_not_pass_for_what_came(
 def test_a_file_of_a_format_that_is_not_read_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timed = formats.timed
     with penstock.Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place:
-        bench = FormatsBench(context, place, results.Results(None), {"tensors": 2}, context.allocate(1 << 20))
+        run = lone_run(context, place, "formats", tensors=2)
         for format in ("HDF5", "NPY"):
-            formats._make(bench, format)
-        reads = [partial(formats._read, bench, format, 0) for format in ("HDF5", "NPY")]
+            formats._make(run, format)
+        reads = [partial(formats._read, run, format, 0) for format in ("HDF5", "NPY")]
         for read in reads:
             read()
             monkeypatch.setattr(formats, "timed", lambda bytes, _: timed(bytes, lambda: None))

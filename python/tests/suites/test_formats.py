@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lone_run import lone_run
 
 import penstock as package
 from penstock import Context, Error
 from penstock.calibration.workspace import CROWDED, Workspace
-from penstock_bench.engine.results import Results
 from penstock_bench.report import show
 from penstock_bench.runs import stored
 from penstock_bench.suites.formats import judge as format_targets, measure as formats
-from penstock_bench.suites.formats.bench import FormatsBench
 
 pytest.importorskip("h5py")
 Run = Callable[..., Any]
@@ -68,32 +67,32 @@ def test_every_probe_is_measured_or_told_missing(penstock: Run, tmp_path: Path) 
 
 
 def test_a_wrong_byte_in_a_file_of_a_format_fails_the_run(tmp_path: Path) -> None:
-    with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place, Results(None) as rows:
-        bench = FormatsBench(context, place, rows, {"tensors": 2}, context.allocate(1 << 20))
-        formats._make(bench, "HDF5")
-        assert formats._read(bench, "HDF5", 0)["bytes"] == 1 << 20
-        with bench.file("HDF5").open("r+b") as stream:
+    with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place:
+        run, path = lone_run(context, place, "formats", tensors=2), place.directory / "source.h5"
+        formats._make(run, "HDF5")
+        assert formats._read(run, "HDF5", 0)["bytes"] == 1 << 20
+        with path.open("r+b") as stream:
             stream.seek(700_000)
             stream.write(b"\xff\x00\xff")
-        with package.open(bench.file("HDF5"), context=context) as file:
+        with package.open(path, context=context) as file:
             start = next(iter(file["data"].extents())).offset_bytes
         with pytest.raises(Error, match="of dataset data are wrong") as told:
-            formats._read(bench, "HDF5", 0)
-        assert told.value.code == "io_error" and told.value.file == str(bench.file("HDF5"))
+            formats._read(run, "HDF5", 0)
+        assert told.value.code == "io_error" and told.value.file == str(path)
         first = int(re.search(r"its byte (\d+)", told.value.cause)[1])
         assert start > 0 and 700_000 - start - 8 < first <= 700_000 - start
 
 
 def test_of_many_datasets_the_wrong_one_is_named(tmp_path: Path) -> None:
-    with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place, Results(None) as rows:
-        bench = FormatsBench(context, place, rows, {"tensors": 4}, context.allocate(1 << 20))
-        formats._make(bench, "safetensors")
-        assert formats._load(bench)["bytes"] > 1 << 20
-        with bench.file("safetensors").open("r+b") as stream:
+    with Context("host") as context, Workspace(context, tmp_path, 1 << 20, files=1) as place:
+        run = lone_run(context, place, "formats", tensors=4)
+        formats._make(run, "safetensors")
+        assert formats._load(run)["bytes"] > 1 << 20
+        with (place.directory / "source.safetensors").open("r+b") as stream:
             stream.seek(-80, 2)
             stream.write(b"\xff\x00\xff")
         with pytest.raises(Error, match=r"of dataset layer003.weight are wrong, .* its byte (\d+)") as told:
-            formats._load(bench)
+            formats._load(run)
         assert int(told.value.cause.rsplit(" ", 1)[1]) == (1 << 18) - 80
 
 

@@ -7,7 +7,8 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from gpu_io_rig import BYTES, SMALL, Rows, cells, missing, run, tiny
@@ -17,9 +18,11 @@ from rich.console import Console
 import penstock
 from penstock import Context, _core
 from penstock.calibration.workspace import FILE_SEED, NotPossible, Workspace
-from penstock_bench.engine import results
+from penstock_bench.engine.definition import Definition
 from penstock_bench.engine.promises import Medians
-from penstock_bench.engine.rounds import Probe, Rounds, run_rounds
+from penstock_bench.engine.results import Results
+from penstock_bench.engine.rounds import Probe, run_rounds
+from penstock_bench.engine.run import Run
 from penstock_bench.report import page, sources
 from penstock_bench.report.show import print_results
 from penstock_bench.runs import compare, definitions, stored
@@ -369,7 +372,8 @@ def test_probes_of_a_group_follow_each_other() -> None:
         return Probe(name, lambda _: order.append(name) or {"bytes": 1, "seconds": 1.0}, group)
 
     probes = [probe(f"{letter}{number}", letter) for letter in "abc" for number in range(4)] + [probe("d", "")]
-    run_rounds(results.Results(None), "x", probes, Rounds(3, 60.0), lambda *_: None)
+    of = SimpleNamespace(definition=Definition("x", repeats=3), results=Results(None), step=lambda *_: None)
+    run_rounds(cast(Run, of), probes)
     rounds = [order[turn * 13 : turn * 13 + 13] for turn in range(3)]
     for names in rounds:
         letters = [name[0] for name in names]

@@ -24,48 +24,48 @@ from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Absent, Probe
 from penstock_bench.engine.stamped import check
 from penstock_bench.suites.core import peers_torch
-
-STATES = {"hot": make_hot, "cold": make_cold}
+from penstock_bench.suites.core.files import STATES, source, target
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.core.bench import CoreBench
+    from penstock_bench.engine.run import Run
 
 FIO_LIMIT_S = 300
 CUFILE_CALL_BYTES = 1 << 30  # the most that Penstock puts into one call
 MEMORY_LIMIT_S = 600
 
 
-def probes(bench: CoreBench) -> list[Probe]:
-    """Those of `bench.peers`."""
+def probes(run: Run) -> list[Probe]:
+    """Those of `run.peers`."""
     known: dict[str, Callable[[], list[Probe]]] = {
-        "fio": lambda: [Probe("fio read", lambda _: _fio(bench))],
-        "kvikio": lambda: _kvikio_probes(bench),
+        "fio": lambda: [Probe("fio read", lambda _: _fio(run))],
+        "kvikio": lambda: _kvikio_probes(run),
         "cufile": lambda: [
-            Probe("cuFile compat, one thread", lambda _: _cufile(bench, "gds-compat", "hot")),
-            Probe("cuFile native, one thread", lambda _: _cufile(bench, "gds", "cold")),
+            Probe("cuFile compat, one thread", lambda _: _cufile(run, "gds-compat", "hot")),
+            Probe("cuFile native, one thread", lambda _: _cufile(run, "gds", "cold")),
         ],
-        "torch": lambda: [Probe("torch pinned copies", lambda _: peers_torch.pinned_copies(bench))],
-        "safetensors": lambda: [Probe("safetensors.torch.load_file", lambda _: peers_torch.load_file(bench))],
+        "torch": lambda: [Probe("torch pinned copies", lambda _: peers_torch.pinned_copies(run))],
+        "safetensors": lambda: [Probe("safetensors.torch.load_file", lambda _: peers_torch.load_file(run))],
     }
-    return [probe for name, make in known.items() if name in bench.peers for probe in make()]
+    return [probe for name, make in known.items() if name in run.peers for probe in make()]
 
 
-def _cufile(bench: CoreBench, path: str, cache: str) -> dict[str, Any]:
+def _cufile(run: Run, path: str, cache: str) -> dict[str, Any]:
     """libcufile as a program calls it that knows nothing else: one thread, and calls as large as it takes."""
-    STATES[cache](bench.source, bench.bytes)
-    one = {"path": path, "workers": 1, "depth": 1, "chunk_bytes": min(bench.bytes, CUFILE_CALL_BYTES), "strict": True}
+    file, memory = source(run), run.device
+    STATES[cache](file, run.bytes)
+    one = {"path": path, "workers": 1, "depth": 1, "chunk_bytes": min(run.bytes, CUFILE_CALL_BYTES), "strict": True}
     try:
         if cache == "hot":
-            bench.source.read(bench.device, **one)  # not timed, as of our own
-        bench.target.read(_decoy(bench), **one)
-        poison(bench.context, bench.device)
+            file.read(memory, **one)  # not timed, as of our own
+        target(run).read(_decoy(run), **one)
+        poison(run.context, memory)
         with Stopwatch() as watch:
-            outcome = bench.source.read(bench.device, **one)
+            outcome = file.read(memory, **one)
     except Error as error:
         if error.code not in MISSING_CODES:
             raise
         raise Absent(error.cause) from None
-    check(bench.context, bench.source.name, bench.device, FILE_SEED)
+    check(run.context, file.name, memory, FILE_SEED)
     return {
         "bytes": outcome.bytes,
         "seconds": outcome.seconds,
@@ -74,48 +74,48 @@ def _cufile(bench: CoreBench, path: str, cache: str) -> dict[str, Any]:
     }
 
 
-def _decoy(bench: CoreBench) -> Buffer:
+def _decoy(run: Run) -> Buffer:
     """Where a peer is to read the target file to, whose bytes are others: its staging memory, which we cannot fill,
     then holds none of the bytes that are to come."""
-    return bench.device.slice(0, min(bench.bytes, DECOY_BYTES))
+    return run.device.slice(0, min(run.bytes, DECOY_BYTES))
 
 
-def _kvikio_probes(bench: CoreBench) -> list[Probe]:
-    found = [Probe("KvikIO default", lambda _: _kvikio(bench, None))]
-    for threads in bench.settings["kvikio_threads"]:
-        for task in bench.settings["kvikio_task_bytes"]:
-            found.append(Probe(f"KvikIO {threads} x {task}", _kvikio_probe(bench, threads, task)))
+def _kvikio_probes(run: Run) -> list[Probe]:
+    found = [Probe("KvikIO default", lambda _: _kvikio(run, None))]
+    for threads in run.settings["kvikio_threads"]:
+        for task in run.settings["kvikio_task_bytes"]:
+            found.append(Probe(f"KvikIO {threads} x {task}", _kvikio_probe(run, threads, task)))
     return found
 
 
-def _kvikio_probe(bench: CoreBench, threads: int, task: str) -> Callable[[int], dict[str, Any]]:
+def _kvikio_probe(run: Run, threads: int, task: str) -> Callable[[int], dict[str, Any]]:
     from penstock import parse_bytes
 
-    return lambda _: _kvikio(bench, (threads, parse_bytes(task)))
+    return lambda _: _kvikio(run, (threads, parse_bytes(task)))
 
 
-def _fio(bench: CoreBench) -> dict[str, Any]:
+def _fio(run: Run) -> dict[str, Any]:
     """fio with io_uring, 1 MiB requests, depth 8, O_DIRECT."""
     if shutil.which("fio") is None:
         raise Absent("fio is not installed")
-    if not bench.source.facts["direct"]:
+    if not source(run).facts["direct"]:
         raise Absent("this file system has no O_DIRECT")
-    make_cold(bench.source, bench.bytes)
+    make_cold(source(run), run.bytes)
     command = [
         "fio",
         "--name=peer",
-        f"--filename={bench.source.name}",
+        f"--filename={source(run).name}",
         "--readonly",
         "--rw=read",
         "--bs=1m",
         "--iodepth=8",
         "--ioengine=io_uring",
         "--direct=1",
-        f"--size={bench.bytes}",
+        f"--size={run.bytes}",
         "--output-format=json",
     ]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=FIO_LIMIT_S, check=False, cwd=bench.workspace.directory
+        command, capture_output=True, text=True, timeout=FIO_LIMIT_S, check=False, cwd=run.workspace.directory
     )
     if done.returncode != 0:
         raise Absent(f"fio failed: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
@@ -129,32 +129,33 @@ def _fio(bench: CoreBench) -> dict[str, Any]:
     }
 
 
-def _kvikio(bench: CoreBench, tuned: tuple[int, int] | None) -> dict[str, Any]:
+def _kvikio(run: Run, tuned: tuple[int, int] | None) -> dict[str, Any]:
     """KvikIO from the page cache into the same device buffer; `tuned` is (threads, task bytes)."""
-    if bench.emulated:
+    if run.emulated:
         raise Absent("KvikIO needs a GPU")
     if find_spec("kvikio") is None:
         raise Absent("KvikIO is not installed")
     import kvikio
     import kvikio.defaults
 
-    make_hot(bench.source, bench.bytes)
+    name, memory = source(run).name, run.device
+    make_hot(source(run), run.bytes)
     chosen: AbstractContextManager[Any] = nullcontext()
     if tuned is not None:
         # KvikIO's own page-cache path: its best here. Left to itself it takes cuFile where that can be loaded.
         mode = kvikio.CompatMode.ON
         chosen = kvikio.defaults.set({"num_threads": tuned[0], "task_size": tuned[1], "compat_mode": mode})
     try:
-        with chosen, kvikio.CuFile(bench.source.name, "r") as file:
-            file.pread(bench.device).get()  # not timed, as of our own
-            with kvikio.CuFile(bench.target.name, "r") as other:
-                other.pread(_decoy(bench)).get()
-            poison(bench.context, bench.device)
+        with chosen, kvikio.CuFile(name, "r") as file:
+            file.pread(memory).get()  # not timed, as of our own
+            with kvikio.CuFile(target(run).name, "r") as other:
+                other.pread(_decoy(run)).get()
+            poison(run.context, memory)
             with Stopwatch() as watch:
-                moved = file.pread(bench.device).get()
+                moved = file.pread(memory).get()
     except (RuntimeError, OSError, ValueError) as failure:
         raise Absent(f"KvikIO failed: {failure}") from failure
-    check(bench.context, bench.source.name, bench.device, FILE_SEED)
+    check(run.context, name, memory, FILE_SEED)
     return {
         "bytes": moved,
         "seconds": watch.seconds,
@@ -162,13 +163,13 @@ def _kvikio(bench: CoreBench, tuned: tuple[int, int] | None) -> dict[str, Any]:
     }
 
 
-def measure_memory(bench: CoreBench) -> None:
+def measure_memory(run: Run) -> None:
     """Peak resident memory of `penstock read` of a large file, in a process of its own. The file is sparse: its size,
     not its content, is what memory could depend on."""
     from penstock import parse_bytes
 
-    size = parse_bytes(str(bench.settings["memory_file_bytes"]))
-    path = bench.workspace.directory / "sparse.bin"
+    size = parse_bytes(str(run.settings["memory_file_bytes"]))
+    path = run.workspace.directory / "sparse.bin"
     with path.open("wb") as stream:
         stream.truncate(size)
     command = [
@@ -178,7 +179,7 @@ def measure_memory(bench: CoreBench) -> None:
         "read",
         str(path),
         "--to",
-        bench.context.device["name"],
+        run.context.device["name"],
         "--path",
         "direct",
         "--json",
@@ -187,7 +188,7 @@ def measure_memory(bench: CoreBench) -> None:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         output, errors = process.communicate(timeout=MEMORY_LIMIT_S)
         if process.returncode != 0:
-            bench.results.add("missing", name="memory", cause=errors.strip())
+            run.results.add("missing", name="memory", cause=errors.strip())
             return
     finally:
         if process.poll() is None:
@@ -195,7 +196,7 @@ def measure_memory(bench: CoreBench) -> None:
             process.wait()
         path.unlink()
     fields = json.loads(output)
-    bench.results.add(
+    run.results.add(
         "memory",
         bytes=fields["bytes"],
         peak_rss_bytes=fields["peak_rss_bytes"],

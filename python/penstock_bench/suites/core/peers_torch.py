@@ -17,37 +17,38 @@ from penstock.calibration.workspace import FILE_SEED, make_hot
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Absent, need
 from penstock_bench.engine.stamped import check
+from penstock_bench.suites.core.files import source
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.core.bench import CoreBench
+    from penstock_bench.engine.run import Run
 
 CHUNK_BYTES = 16 << 20
 SLOTS = 2
 
 
-def pinned_copies(bench: CoreBench) -> dict[str, Any]:
+def pinned_copies(run: Run) -> dict[str, Any]:
     """One thread: pread into one of two pinned tensors while the other is copied to the device."""
-    if bench.emulated:
+    if run.emulated:
         raise Absent("a loop over pinned tensors needs a GPU")
     need("torch")
     import torch
 
-    make_hot(bench.source, bench.bytes)
-    poison(bench.context, bench.device)
-    device = torch.device(bench.context.device["name"])
-    target = torch.as_tensor(bench.device, device=device)
+    make_hot(source(run), run.bytes)
+    poison(run.context, run.device)
+    device = torch.device(run.context.device["name"])
+    target = torch.as_tensor(run.device, device=device)
     pinned = [torch.empty(CHUNK_BYTES, dtype=torch.uint8, pin_memory=True) for _ in range(SLOTS)]
-    descriptor = os.open(bench.source.name, os.O_RDONLY)
+    descriptor = os.open(source(run).name, os.O_RDONLY)
     try:
         _loop(descriptor, target, pinned)  # not timed, as of our own
         for slot in pinned:
             slot.fill_(POISON)
-        poison(bench.context, bench.device)
+        poison(run.context, run.device)
         with Stopwatch() as watch:
             _loop(descriptor, target, pinned)
     finally:
         os.close(descriptor)
-    return _sample(bench.bytes, watch) | {"verify_s": check(bench.context, bench.source.name, bench.device, FILE_SEED)}
+    return _sample(run.bytes, watch) | {"verify_s": check(run.context, source(run).name, run.device, FILE_SEED)}
 
 
 def _loop(descriptor: int, target: Any, pinned: list[Any]) -> None:
@@ -70,41 +71,41 @@ def _loop(descriptor: int, target: Any, pinned: list[Any]) -> None:
     stream.synchronize()
 
 
-def load_file(bench: CoreBench) -> dict[str, Any]:
+def load_file(run: Run) -> dict[str, Any]:
     """safetensors.torch.load_file of one tensor of the same bytes, from the page cache."""
     need("torch", "safetensors")
     import safetensors.torch
 
-    path = _file(bench)
-    with bench.context.open(path) as file:
+    path = _file(run)
+    with run.context.open(path) as file:
         make_hot(file, file.size_bytes)
-    device = "cpu" if bench.emulated else bench.context.device["name"]
+    device = "cpu" if run.emulated else run.context.device["name"]
     # Not timed, as of our own. PyTorch gives the next load the same memory.
     safetensors.torch.load_file(path, device=device)["data"].fill_(POISON)
-    _wait(bench)
+    _wait(run)
     with Stopwatch() as watch:
         found = safetensors.torch.load_file(path, device=device)["data"]
-        _wait(bench)
-    if bench.emulated:
-        bench.context.copy_to_device(bench.device, found.numpy())
-        found = bench.device
-    return _sample(bench.bytes, watch) | {"verify_s": check(bench.context, path, found, FILE_SEED)}
+        _wait(run)
+    if run.emulated:
+        run.context.copy_to_device(run.device, found.numpy())
+        found = run.device
+    return _sample(run.bytes, watch) | {"verify_s": check(run.context, path, found, FILE_SEED)}
 
 
-def _wait(bench: CoreBench) -> None:
-    if not bench.emulated:
+def _wait(run: Run) -> None:
+    if not run.emulated:
         import torch
 
         torch.cuda.synchronize()
 
 
-def _file(bench: CoreBench) -> Path:
+def _file(run: Run) -> Path:
     """Made when it is first needed: the stamped bytes as one tensor."""
-    path = bench.workspace.directory / "source.safetensors"
+    path = run.workspace.directory / "source.safetensors"
     if not path.exists():
-        bench.context.stamp(bench.device, 0, FILE_SEED)
-        with penstock.create(path, context=bench.context, durable=True) as file:
-            file["data"] = Array(bench.device, "uint8", (bench.bytes,))
+        run.context.stamp(run.device, 0, FILE_SEED)
+        with penstock.create(path, context=run.context, durable=True) as file:
+            file["data"] = Array(run.device, "uint8", (run.bytes,))
     return path
 
 

@@ -16,28 +16,29 @@ from penstock._api import Memory
 from penstock.calibration.poison import POISON, poison
 from penstock.calibration.workspace import FILE_SEED
 from penstock_bench.engine.rounds import Probe, Sample, need
+from penstock_bench.suites.formats.files import hot, source, timed
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.formats.bench import FormatsBench
+    from penstock_bench.engine.run import Run
 
 
-def probes(bench: FormatsBench) -> list[Probe]:
-    """Those of `bench.peers`."""
+def probes(run: Run) -> list[Probe]:
+    """Those of `run.peers`."""
     known = {
-        "h5py": Probe("h5py and copy", lambda _: _h5py(bench)),
-        "numpy": Probe("numpy.memmap and copy", lambda _: _memmap(bench)),
-        "safetensors": Probe("safetensors.torch.load_file", lambda _: _safetensors(bench)),
+        "h5py": Probe("h5py and copy", lambda _: _h5py(run)),
+        "numpy": Probe("numpy.memmap and copy", lambda _: _memmap(run)),
+        "safetensors": Probe("safetensors.torch.load_file", lambda _: _safetensors(run)),
     }
-    return [probe for name, probe in known.items() if name in bench.peers]
+    return [probe for name, probe in known.items() if name in run.peers]
 
 
-def _copier(bench: FormatsBench) -> Callable[[Any], Memory]:
+def _copier(run: Run) -> Callable[[Any], Memory]:
     """Copies an array to the device and returns where its bytes are."""
-    if bench.emulated:
+    if run.emulated:
 
         def copied(host: Any) -> Memory:
-            memory = bench.device.slice(0, host.nbytes)
-            bench.context.copy_to_device(memory, host)
+            memory = run.device.slice(0, host.nbytes)
+            run.context.copy_to_device(memory, host)
             return memory
 
         return copied
@@ -52,54 +53,50 @@ def _copier(bench: FormatsBench) -> Callable[[Any], Memory]:
     return copy
 
 
-def _judged(bench: FormatsBench, path: Path, work: Callable[[], Memory]) -> Sample:
+def _judged(run: Run, path: Path, work: Callable[[], Memory]) -> Sample:
     """A sample of what brings the payload to the device; what came is checked."""
-    from penstock_bench.suites.formats.bench import hot, timed
-
-    hot(bench, path)
-    poison(bench.context, bench.device)
+    hot(run, path)
+    poison(run.context, run.device)
     found: list[Memory] = []
-    sample = timed(bench.bytes, lambda: found.append(work()))
-    verify(bench.context, path, "data", (found[0], 0, FILE_SEED))
-    bench.context.fill(found[0], POISON)  # a library's next array may get this memory
+    sample = timed(run.bytes, lambda: found.append(work()))
+    verify(run.context, path, "data", (found[0], 0, FILE_SEED))
+    run.context.fill(found[0], POISON)  # a library's next array may get this memory
     return sample
 
 
-def _h5py(bench: FormatsBench) -> Sample:
+def _h5py(run: Run) -> Sample:
     need("h5py")
     import h5py
 
-    copy, path = _copier(bench), bench.file("HDF5")
+    copy, path = _copier(run), source(run, "HDF5")
 
     def work() -> Memory:
         with h5py.File(path, "r") as file:
             return copy(file["data"][...])
 
-    return _judged(bench, path, work)
+    return _judged(run, path, work)
 
 
-def _memmap(bench: FormatsBench) -> Sample:
+def _memmap(run: Run) -> Sample:
     need("numpy")
     import numpy
 
-    copy, path = _copier(bench), bench.file("NPY")
-    return _judged(bench, path, lambda: copy(numpy.load(path, mmap_mode="r")))
+    copy, path = _copier(run), source(run, "NPY")
+    return _judged(run, path, lambda: copy(numpy.load(path, mmap_mode="r")))
 
 
-def _safetensors(bench: FormatsBench) -> Sample:
+def _safetensors(run: Run) -> Sample:
     need("torch", "safetensors")
     import safetensors.torch
     import torch
 
-    from penstock_bench.suites.formats.bench import hot, timed
-
-    path = bench.file("safetensors")
-    hot(bench, path)
-    device = "cpu" if bench.emulated else bench.context.device["name"]
+    path = source(run, "safetensors")
+    hot(run, path)
+    device = "cpu" if run.emulated else run.context.device["name"]
 
     def work() -> None:
         safetensors.torch.load_file(path, device=device)
-        if not bench.emulated:
+        if not run.emulated:
             torch.cuda.synchronize()
 
     return timed(path.stat().st_size, work)

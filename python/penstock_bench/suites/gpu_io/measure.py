@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import Error, parse_bytes
 from penstock.calibration.workspace import NotPossible, Workspace, make_cold, make_resident
-from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
+from penstock_bench.engine.rounds import Probe, Sample, run_rounds
 from penstock_bench.suites.gpu_io import blocks, cache as cached, channels, host, sizes
 from penstock_bench.suites.gpu_io.bench import LARGE, ROW_BYTES, SIZES, SMALL, GpuIoBench, name_of, through_cache
 from penstock_bench.suites.gpu_io.storms import Setup, Shape, Storms, run, threads_text
@@ -35,8 +35,7 @@ PARTS = ("memory", "channels", "blocks", "disk", "writes", "cache", "peers", "si
 
 
 def run_suite(run_of: Run) -> None:
-    place, definition = run_of.workspace, run_of.definition
-    settings = definition.settings["gpu-io"]
+    place, settings = run_of.workspace, run_of.settings
     parts = _parts(settings)
     run_of.step(0, 0, "making the files")
     names = ("source.bin", "target.bin", "rows.bin")
@@ -57,7 +56,7 @@ def run_suite(run_of: Run) -> None:
         "sizes": lambda: sizes.probes(bench, data),
     }
     probes = [probe for part in parts for probe in made[part]()]
-    run_rounds(run_of.results, "gpu-io", probes, Rounds(definition.repeats, definition.seconds), run_of.step)
+    run_rounds(run_of, probes)
 
 
 def _parts(settings: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from penstock import Error, hmatrix
 from penstock.calibration.poison import poison_staging
 from penstock.calibration.workspace import NotPossible, make_cold, make_resident, resident
 from penstock_bench.engine.results import Stopwatch
-from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
+from penstock_bench.engine.rounds import Probe, Sample, run_rounds
 from penstock_bench.suites.hmatrix import ceilings, hacapk
 from penstock_bench.suites.hmatrix.bench import HMatrixBench, power
 
@@ -70,8 +70,7 @@ def run_suite(run_of: Run) -> None:
     for tolerance in settings["tolerances"]:
         _build(run_of, bench, f"tiers {power(tolerance)}", float(tolerance))
     probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench), *hacapk.probes(bench)]
-    rounds = Rounds(run_of.definition.repeats, run_of.definition.seconds)
-    run_rounds(run_of.results, KIND, probes, rounds, run_of.step)
+    run_rounds(run_of, probes)
 
 
 def _ways(settings: dict[str, Any]) -> list[SolveWay]:

@@ -23,7 +23,7 @@ from penstock.calibration.workspace import NotPossible, Workspace, make_cold
 from penstock_bench.engine import loads
 from penstock_bench.engine.power import PowerMeter
 from penstock_bench.engine.results import Stopwatch
-from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
+from penstock_bench.engine.rounds import Probe, Sample, run_rounds
 
 if TYPE_CHECKING:
     from penstock_bench.engine.run import Run
@@ -71,9 +71,9 @@ def run_suite(run: Run) -> None:
     definition, context = run.definition, run.context
     settings = definition.settings["io-size"]
     places = [_place(run, "local", run.workspace)]
-    if run.request.remote is not None:
+    if run.remote is not None:
         remote = run.stack.enter_context(
-            Workspace(context, run.request.remote, definition.file_bytes, files=1, named=("bench", "--remote"))
+            Workspace(context, run.remote, definition.file_bytes, files=1, named=("bench", "--remote"))
         )
         places.append(_place(run, "remote", remote))
     device = context.allocate(definition.file_bytes, first_touch="gpu")
@@ -86,7 +86,7 @@ def run_suite(run: Run) -> None:
         for place in places
     ]
     probes = [Probe(cell.name, partial(_measure, bench, cell)) for cell in cells]
-    run_rounds(run.results, "io-size", probes, Rounds(definition.repeats, definition.seconds), run.step)
+    run_rounds(run, probes)
 
 
 def _place(run: Run, name: str, workspace: Workspace) -> Place:

@@ -23,7 +23,7 @@ from penstock.calibration.media import Media
 from penstock.calibration.stage import MISSING_CODES
 from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, make_hot, make_resident
 from penstock_bench.engine import loads
-from penstock_bench.engine.rounds import Probe, Rounds, Sample, run_rounds
+from penstock_bench.engine.rounds import Probe, Sample, run_rounds
 
 if TYPE_CHECKING:
     from penstock_bench.engine.run import Run
@@ -165,7 +165,7 @@ def run_suite(run: Run) -> None:
         bench.buffers[kind] = run.context.allocate(most, kind, first_touch=touch)
     probes = [Probe(cell.name, partial(_read, bench, cell)) for cell in reads]
     probes += [Probe(cell.name, partial(_copy, bench, cell)) for cell in copies]
-    run_rounds(run.results, "multiplicity", probes, Rounds(definition.repeats, definition.seconds), run.step)
+    run_rounds(run, probes)
 
 
 def _read(bench: MultiplicityBench, cell: Read, turn: int) -> Sample:
