@@ -18,7 +18,7 @@ from penstock import _core
 from penstock._api import File
 from penstock.calibration.stage import Cell, Stage
 from penstock.calibration.workspace import NotPossible, Workspace, make_cold, make_resident
-from penstock_bench.engine import definition, results
+from penstock_bench.engine import definition
 from penstock_bench.engine.power import PowerMeter
 from penstock_bench.engine.rounds import Probe
 from penstock_bench.runs import definitions, session, stored
@@ -163,8 +163,8 @@ class Elsewhere:
 
 
 def of_grid(context: penstock.Context, place: Workspace) -> Callable[[], object]:
-    bench = grid.GridBench(context, place, results.Results(None))
-    return lambda: grid.run_trial(bench, definition.Trial("buffered"))
+    run = lone_run(context, place, "grid")
+    return lambda: grid.run_trial(run, definition.Trial("buffered"))
 
 
 def of_core(context: penstock.Context, place: Workspace) -> Callable[[], object]:
@@ -179,8 +179,8 @@ def of_stage(context: penstock.Context, place: Workspace) -> Callable[[], object
 
 def of_loads(context: penstock.Context, place: Workspace) -> Callable[[], object]:
     there = io_size.Place("local", place.source, place.media, "", "")
-    bench = io_size.IoSizeBench(context, context.allocate(place.file_bytes), PowerMeter(context.device), 10.0)
-    return lambda: io_size._measure(bench, io_size.IoSizeCell("buffered", 1 << 20, 1, there), 0)
+    run, power = lone_run(context, place, "io-size", cell_seconds=10), PowerMeter(context.device)
+    return lambda: io_size._measure(run, power, io_size.IoSizeCell("buffered", 1 << 20, 1, there), 0)
 
 
 @pytest.mark.parametrize("reader", [of_grid, of_core, of_stage, of_loads])
@@ -221,6 +221,6 @@ def test_a_file_that_stays_in_memory_is_never_called_cold(tmp_path: Path, monkey
             make_resident(file, place.file_bytes)
             with pytest.raises(NotPossible, match="cannot be made cold"):
                 make_cold(file, place.file_bytes)
-        bench = grid.GridBench(context, place, results.Results(None))
+        run = lone_run(context, place, "grid")
         with pytest.raises(NotPossible, match="cannot be made cold"):
-            grid.run_trial(bench, definition.Trial("buffered", cache="cold"))
+            grid.run_trial(run, definition.Trial("buffered", cache="cold"))

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Context, parse_bytes
-from penstock._api import Buffer, File
+from penstock import parse_bytes
+from penstock._api import File
 from penstock._text import bytes_text
 from penstock.calibration.machine import mount_of
 from penstock.calibration.media import Media, from_another_cache
@@ -57,27 +57,15 @@ class IoSizeCell:
         return f"{self.path} {bytes_text(self.request_bytes)} x {self.workers}{where}"
 
 
-@dataclass(frozen=True)
-class IoSizeBench:
-    """What all cells share."""
-
-    context: Context
-    device: Buffer  # of the file's size
-    power: PowerMeter
-    cell_seconds: float
-
-
 def run_suite(run: Run) -> None:
-    definition, context = run.definition, run.context
-    settings = definition.settings["io-size"]
+    settings = run.settings
     places = [_place(run, "local", run.workspace)]
     if run.remote is not None:
         remote = run.stack.enter_context(
-            Workspace(context, run.remote, definition.file_bytes, files=1, named=("bench", "--remote"))
+            Workspace(run.context, run.remote, run.bytes, files=1, named=("bench", "--remote"))
         )
         places.append(_place(run, "remote", remote))
-    device = context.allocate(definition.file_bytes, first_touch="gpu")
-    bench = IoSizeBench(context, device, PowerMeter(context.device), float(settings["cell_seconds"]))
+    power = PowerMeter(run.context.device)
     cells = [
         IoSizeCell(path, parse_bytes(str(size)), int(workers), place)
         for path in settings["paths"]
@@ -85,7 +73,7 @@ def run_suite(run: Run) -> None:
         for workers in settings["workers"]
         for place in places
     ]
-    probes = [Probe(cell.name, partial(_measure, bench, cell)) for cell in cells]
+    probes = [Probe(cell.name, partial(_measure, run, power, cell)) for cell in cells]
     run_rounds(run, probes)
 
 
@@ -96,22 +84,22 @@ def _place(run: Run, name: str, workspace: Workspace) -> Place:
     return Place(name, path, workspace.media, mount["type"], mount["options"])
 
 
-def _measure(bench: IoSizeBench, cell: IoSizeCell, _turn: int) -> Sample:
-    with bench.context.open(cell.place.path) as file:
-        return _measured(bench, cell, file)
+def _measure(run: Run, power: PowerMeter, cell: IoSizeCell, _turn: int) -> Sample:
+    with run.context.open(cell.place.path) as file:
+        return _measured(run, power, cell, file)
 
 
-def _measured(bench: IoSizeBench, cell: IoSizeCell, file: File) -> Sample:
-    bytes = bench.device.bytes
+def _measured(run: Run, power: PowerMeter, cell: IoSizeCell, file: File) -> Sample:
+    context, device, seconds = run.context, run.device, float(run.settings["cell_seconds"])
     load = {"request_bytes": cell.request_bytes, "threads": cell.workers, "mirror": True, **_way(cell, file)}
-    loads.warm_up(bench.context, file, bench.device, **load)
-    resident = make_cold(file, bytes)
-    poison(bench.context, bench.device)
-    with cell.place.media.watch() as media, bench.power.measure() as drawn:
-        report = loads.run_load(bench.context, file, bench.device, seconds=bench.cell_seconds, **load)
-    state = loads.proved(file, bytes, "cold", resident)
+    loads.warm_up(context, file, device, **load)
+    resident = make_cold(file, run.bytes)
+    poison(context, device)
+    with cell.place.media.watch() as media, power.measure() as drawn:
+        report = loads.run_load(context, file, device, seconds=seconds, **load)
+    state = loads.proved(file, run.bytes, "cold", resident)
     with Stopwatch() as checking:
-        verified = loads.verify_moved(bench.context, file, bench.device, report["moved"])
+        verified = loads.verify_moved(context, file, device, report["moved"])
     cached = from_another_cache(media, report["bytes"])
     if cached:
         raise NotPossible(cached)
