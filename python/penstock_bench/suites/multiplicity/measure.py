@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Context, Error, _core, parse_bytes
-from penstock._api import Buffer, File
+from penstock import Error, _core, parse_bytes
+from penstock._api import File
 from penstock._text import bytes_text
-from penstock.calibration.media import Media
 from penstock.calibration.stage import MISSING_CODES
 from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, make_hot, make_resident
 from penstock_bench.engine import loads
@@ -92,23 +90,6 @@ MEMORIES = {"page-locked": "pinned", "pageable": "system"}
 
 
 @dataclass(frozen=True)
-class MultiplicityBench:
-    """What all cells share. Buffers are as large as the largest cell of their kind needs."""
-
-    context: Context
-    files: dict[str, Path]  # one that stays in the page cache (hot), and one that is dropped from it (cold)
-    media: Media
-    bytes: int  # of a file
-    cell_seconds: float
-    queued_bytes: int  # by copies that are waited for at the end
-    buffers: dict[str, Buffer] = field(default_factory=dict)
-    warm: set[str] = field(default_factory=set)  # files that were made hot once
-
-    def buffer(self, kind: str, bytes: int) -> Buffer:
-        return self.buffers[kind].slice(0, bytes)
-
-
-@dataclass(frozen=True)
 class Read:
     """One cell of reads."""
 
@@ -142,12 +123,10 @@ class Copy:
 
 
 def run_suite(run: Run) -> None:
-    definition, settings = run.definition, run.definition.settings["multiplicity"]
+    settings, place = run.settings, run.workspace
     run.step(0, 0, "making the files")
-    place = run.workspace
-    files = {"cold": place.make(place.source), "hot": place.make(place.target)}
-    limits = float(settings["cell_seconds"]), parse_bytes(str(settings["queued_bytes"]))
-    bench = MultiplicityBench(run.context, files, place.media, definition.file_bytes, *limits)
+    place.make(place.source)
+    place.make(place.target)
     sizes = [parse_bytes(str(size)) for size in settings["request_bytes"]]
     counts = [int(count) for count in settings["multiplicity"]]
     reads = [Read(*cell) for cell in itertools.product(settings["ways"], sizes, counts, settings["orders"])]
@@ -156,21 +135,20 @@ def run_suite(run: Run) -> None:
         way for way in settings["copies"] if way not in COPY_WAYS
     ]
     if unknown:
-        raise Error(
-            operation="bench", file=definition.name, cause=f"there is no way '{unknown[0]}'", advice="see docs/cli.md"
-        )
-    most = max(sizes) * max(counts)
+        cause = f"there is no way '{unknown[0]}'"
+        raise Error(operation="bench", file=run.definition.name, cause=cause, advice="see docs/cli.md")
     for kind in ("device", "system", "pinned"):
-        touch = "gpu" if kind == "device" else "cpu"
-        bench.buffers[kind] = run.context.allocate(most, kind, first_touch=touch)
-    probes = [Probe(cell.name, partial(_read, bench, cell)) for cell in reads]
-    probes += [Probe(cell.name, partial(_copy, bench, cell)) for cell in copies]
+        run.memory(max(sizes) * max(counts), kind)  # as much as the largest cell needs
+    warm: set[str] = set()
+    probes = [Probe(cell.name, partial(_read, run, warm, cell)) for cell in reads]
+    probes += [Probe(cell.name, partial(_copy, run, cell)) for cell in copies]
     run_rounds(run, probes)
 
 
-def _read(bench: MultiplicityBench, cell: Read, turn: int) -> Sample:
+def _read(run: Run, warm: set[str], cell: Read, turn: int) -> Sample:
+    """Of the file that is dropped from the page cache, or of the one that stays there."""
     way = WAYS[cell.way]
-    with bench.context.open(bench.files[way.state]) as file:
+    with run.context.open(run.workspace.source if way.state == "cold" else run.workspace.target) as file:
         options: Options = {
             "request_bytes": cell.request_bytes,
             "order": cell.order,
@@ -178,18 +156,18 @@ def _read(bench: MultiplicityBench, cell: Read, turn: int) -> Sample:
             "alignment": cell.request_bytes,
             "whole_span": True,
             "repeat": True,
-            "seconds": bench.cell_seconds,
+            "seconds": float(run.settings["cell_seconds"]),
             "stamp_seed": FILE_SEED,
             "check_last": True,
         } | way.options(cell.multiplicity)
         if options.get("plain"):
             options["plain_direct"] = bool(file.facts["direct"])
-        memory = bench.buffer(way.memory, _core.load_memory_bytes(bench.bytes, **options))
-        loads.warm_up(bench.context, file, memory, **options)
-        resident = _make(bench, file, way.state)
-        with bench.media.watch() as media:
-            report = loads.run_load(bench.context, file, memory, **options)
-        state = loads.proved(file, bench.bytes, way.state, resident)
+        memory = run.memory(_core.load_memory_bytes(run.bytes, **options), way.memory)
+        loads.warm_up(run.context, file, memory, **options)
+        resident = _make(file, run.bytes, way.state, warm)
+        with run.workspace.media.watch() as media:
+            report = loads.run_load(run.context, file, memory, **options)
+        state = loads.proved(file, run.bytes, way.state, resident)
     return (
         loads.sample_of(report)
         | state
@@ -207,36 +185,37 @@ def _read(bench: MultiplicityBench, cell: Read, turn: int) -> Sample:
     )
 
 
-def _make(bench: MultiplicityBench, file: File, state: str) -> float:
-    """The resident fraction, proved. Nothing drops the hot file: it is read twice once, and looked at after that."""
+def _make(file: File, bytes: int, state: str, warm: set[str]) -> float:
+    """The resident fraction, proved. Nothing drops the hot file: it is read twice once, is `warm` from then on, and is
+    looked at only."""
     if state == "cold":
-        return make_cold(file, bench.bytes)
-    if file.name in bench.warm:
-        return make_resident(file, bench.bytes)
-    bench.warm.add(file.name)
-    return make_hot(file, bench.bytes)
+        return make_cold(file, bytes)
+    if file.name in warm:
+        return make_resident(file, bytes)
+    warm.add(file.name)
+    return make_hot(file, bytes)
 
 
-def _copies(bench: MultiplicityBench, cell: Copy) -> int:
+def _copies(run: Run, cell: Copy) -> int:
     """The time ends those that are waited for in between; what is queued at once is bounded by its bytes."""
     if COPY_WAYS[cell.way]["wait"] == "each":
         return 1 << 40
-    return max(cell.multiplicity, bench.queued_bytes // cell.request_bytes)
+    return max(cell.multiplicity, parse_bytes(str(run.settings["queued_bytes"])) // cell.request_bytes)
 
 
-def _copy(bench: MultiplicityBench, cell: Copy, turn: int) -> Sample:
+def _copy(run: Run, cell: Copy, turn: int) -> Sample:
     bytes = cell.request_bytes * cell.multiplicity
-    device, host = bench.buffer("device", bytes), bench.buffer(MEMORIES[cell.memory], bytes)
+    device, host = run.memory(bytes), run.memory(bytes, MEMORIES[cell.memory])
     shape = {
         "to_device": cell.to_device,
         "bytes": cell.request_bytes,
         "multiplicity": cell.multiplicity,
-        "copies": _copies(bench, cell),
-        "seconds": bench.cell_seconds,
+        "copies": _copies(run, cell),
+        "seconds": float(run.settings["cell_seconds"]),
         "stamp_seed": turn + 1,
     }
     try:
-        report = _core.run_copies(bench.context._raw, device, host, **shape, **COPY_WAYS[cell.way])
+        report = _core.run_copies(run.context._raw, device, host, **shape, **COPY_WAYS[cell.way])
     except Error as error:
         if error.code not in MISSING_CODES:
             raise
