@@ -146,7 +146,7 @@ def run_suite(run: Run) -> None:
 
 
 def _read(run: Run, warm: set[str], cell: Read, turn: int) -> Sample:
-    """Of the file that is dropped from the page cache, or of the one that stays there."""
+    """Reads the file that is dropped from the page cache, or the one that stays there."""
     way = WAYS[cell.way]
     with run.context.open(run.workspace.source if way.state == "cold" else run.workspace.target) as file:
         options: Options = {
