@@ -93,10 +93,10 @@ def open(  # noqa: A001, PLR0913 - the name says what it does; one keyword a cho
     writer = None
     if write:
         container.close()
-        writer = registry.function(kind, "writer")(name, append=True, **options)
+        writer = registry.function(kind, "writer", name)(name, append=True, **options)
 
     def reopen() -> Any:
-        return registry.function(kind, "reader")(name, **raw, **options)
+        return registry.function(kind, "reader", name)(name, **raw, **options)
 
     anew = _anew(name, write, context, raw | options | {"device": device, "format": format, "decode": decode})
     opened = Opened(name, kind, None if write else container, writer, reopen, durable, anew)
@@ -164,21 +164,23 @@ def _reader(name: str, format: str | None, options: Mapping[str, Any]) -> tuple[
         named = registry.of_file(name)
     need_file(name, named)
     try:
-        return named, registry.function(named, "reader")(name, **options)
+        return named, registry.function(named, "reader", name)(name, **options)
     except Error:
         is_file = format is None and os.path.isfile(name)  # noqa: PTH113 - raises nothing, whatever the name
         other = registry.by_content(name) if is_file else None
         if other is None or other is named:
             raise
-        return other, registry.function(other, "reader")(name, **options)
+        return other, registry.function(other, "reader", name)(name, **options)
 
 
 def need_file(name: str, format: Format) -> None:
-    """Refuses pipes, which a reader would wait for, and folders in place of files. The format itself reports a file
-    that is not there."""
+    """Refuses pipes, which a reader would wait for, folders in place of files, and names of nothing, whether the
+    format's library is installed or not."""
     try:
         mode = os.stat(name).st_mode  # noqa: PTH116 - half the time of a Path's
-    except OSError:
+    except FileNotFoundError as error:
+        raise Error.of(error, "open", name, "check the name and its permissions") from None
+    except OSError:  # the reader has the words for it
         return
     if not (stat.S_ISREG(mode) or (stat.S_ISDIR(mode) and format.marks)):
         cause, number = ("it is a folder", errno.EISDIR) if stat.S_ISDIR(mode) else ("it is not a regular file", 0)
@@ -218,10 +220,10 @@ def create(  # noqa: PLR0913 - one keyword a choice
     if kind is None:
         raise ValueError(_no_format(name))
     context = context or shared_context(device)
-    writer = registry.function(kind, "writer")(name, **options)
+    writer = registry.function(kind, "writer", name)(name, **options)
 
     def reopen() -> Any:
-        return registry.function(kind, "reader")(name)
+        return registry.function(kind, "reader", name)(name)
 
     opened = Opened(name, kind, None, writer, None if kind.needs_dtype else reopen, durable)
     return DataFile(FileState(opened, context))

@@ -8,6 +8,7 @@ format is used; a library that is missing is named with the line that installs i
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import os
@@ -219,10 +220,11 @@ def _unknown(name: str, cause: str) -> Error:
 
 
 _INTERNAL = frozenset({"self", "name", "append", "depth"})  # not for users
+_OF_CALLS = ("device", "context", "durable", "write", "decode", "external")  # options that no format knows of
 
 
-def function(format: Format, use: Literal["reader", "writer"]) -> Callable[..., Any]:
-    """What reads or writes. Options that the format does not have are a TypeError."""
+def function(format: Format, use: Literal["reader", "writer"], name: str = "") -> Callable[..., Any]:
+    """What reads or writes; errors name the file `name`. Options that the format does not have are a TypeError."""
     try:
         return partial(_made, format, loaded(format.reader if use == "reader" else format.writer))
     except ModuleNotFoundError as error:
@@ -231,7 +233,8 @@ def function(format: Format, use: Literal["reader", "writer"]) -> Callable[..., 
             raise
         raise Error(
             code="unsupported",
-            operation="open",
+            operation="open" if use == "reader" else "write",
+            file=name,
             cause=f"{format.name} files need the package {missing}, which is not installed",
             advice=install(missing),
         ) from error
@@ -249,5 +252,7 @@ def _made(format: Format, make: Callable[..., Any], name: str, **options: Any) -
         unknown = [option for option in options if option not in known]
         if unknown:
             own = ", ".join(option for option in known if option not in _INTERNAL) or "none"
-            raise TypeError(f"{format.name} files have no option {unknown[0]!r}; options of the format: {own}")
+            near = difflib.get_close_matches(unknown[0], (*_OF_CALLS, *known), 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{format.name} files have no option {unknown[0]!r}; options of the format: {own}{meant}")
     return make(name, **options)

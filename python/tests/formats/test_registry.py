@@ -61,14 +61,21 @@ def test_a_missing_library_is_named_with_the_line_that_installs_it(tmp_path: Pat
 import sys
 sys.modules["h5py"] = None
 import penstock
-try:
-    penstock.open({str(tmp_path / "x.h5")!r}, device="host")
-except penstock.Error as error:
-    print(error)
+for call in (
+    lambda: penstock.open({str(tmp_path / "x.h5")!r}, device="host"),
+    lambda: penstock.save({str(tmp_path / "y.h5")!r}, {{"T": bytearray(4)}}, "host"),
+    lambda: penstock.open({str(tmp_path / "absent.h5")!r}, device="host"),
+):
+    try:
+        call()
+    except penstock.Error as error:
+        print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert "pip install 'penstock[formats]'" in done.stdout, done.stdout + done.stderr
-    assert done.stdout.count("\n") == 1
+    opened, saved, absent = done.stdout.splitlines()
+    for line, begin in ((opened, f"open {tmp_path}/x.h5: "), (saved, f"write {tmp_path}/y.h5: ")):
+        assert line.startswith(begin) and line.endswith("pip install 'penstock[formats]'"), done.stdout + done.stderr
+    assert absent.startswith(f"open {tmp_path}/absent.h5: No such file or directory"), absent
 
 
 def test_a_format_can_be_named(tmp_path: Path) -> None:
@@ -84,5 +91,7 @@ def test_options_that_a_format_does_not_have(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(4.0))
     with pytest.raises(TypeError, match="checksums"):
         penstock.open(tmp_path / "x.npy", checksums=False)
+    with pytest.raises(TypeError, match=r"no option 'devise'; .*; did you mean 'device'\?"):
+        penstock.open(tmp_path / "x.npy", devise="host")
     with pytest.raises(penstock.Error, match="changed in place"):
         penstock.open(tmp_path / "x.npy", write=True)
