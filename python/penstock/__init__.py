@@ -132,6 +132,8 @@ if not TYPE_CHECKING:  # checkers know the names above, and find those that are 
 
         if name in ("gpu", "hmatrix"):
             return importlib.import_module(f"penstock.{name}")
+        if name == "_core":  # asked for before its first import, which finds nothing where it was not compiled
+            return _compiled()
         if name in _OF_OTHERS:
             try:
                 return importlib.import_module(f"penstock.{name}")
@@ -139,9 +141,25 @@ if not TYPE_CHECKING:  # checkers know the names above, and find those that are 
                 raise AttributeError(f"penstock.{name} is not available: {cause}") from cause
         if name not in _HOME_OF:
             raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"penstock.{_HOME_OF[name]}"), name)
+        home = _HOME_OF[name]
+        value = getattr(_compiled() if home == "_core" else importlib.import_module(f"penstock.{home}"), name)
         globals()[name] = value
         return value
+
+
+def _compiled() -> object:
+    """The compiled module. ImportError says what to do where there is none, as in a source tree."""
+    import importlib
+    import sys
+
+    try:
+        return importlib.import_module("penstock._core")
+    except ModuleNotFoundError as error:
+        if error.name != "penstock._core":
+            raise
+        here = f"{__path__[0]} has no module that was compiled for Python {sys.version_info[0]}.{sys.version_info[1]}"
+        advice = "run pip install . in the source tree, and start Python in another folder"
+        raise ImportError(f"{here}; {advice}", name="penstock._core", path=__path__[0]) from None
 
 
 def __dir__() -> list[str]:

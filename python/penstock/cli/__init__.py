@@ -200,6 +200,8 @@ def _line(failure: BaseException, command: str) -> tuple[str, int]:
         found = (_usage_line(failure), getattr(failure, "exit_code", 2))
     elif isinstance(failure, OSError):
         found = (_system_line(failure, command), 1)
+    elif isinstance(failure, ImportError) and failure.name == "penstock._core":  # it says what to do
+        found = (str(failure), 1)
     elif missing := absent(failure, command):
         found = (str(missing), 1)
     elif isinstance(failure, MemoryError) or "can't start new thread" in str(failure):

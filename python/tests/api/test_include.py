@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,15 @@ def test_an_installation_without_them_says_what_to_do(option: str, tmp_path: Pat
         pytest.skip("the module is built elsewhere")
     ran = run_penstock("config", option, env={"PYTHONPATH": str(tmp_path)})
     assert_one_line_error(ran, "this installation has none", "pip install . in the source tree")
+
+
+def test_a_source_tree_that_was_not_compiled_says_what_to_do(tmp_path: Path) -> None:
+    """Whatever is asked of it first."""
+    shutil.copytree(Path(ps.__file__).parent, tmp_path / "penstock", ignore=shutil.ignore_patterns("*.so", *WITHOUT))
+    words = f"{tmp_path}/penstock has no module that was compiled for Python", "run pip install . in the source tree"
+    for arguments in (("config", "--cflags"), ("doctor",), ("read", "x"), ("bench", "--list")):
+        assert_one_line_error(run_penstock(*arguments, env={"PYTHONPATH": str(tmp_path)}), *words)
+    for code in ("from penstock import path_names", "import penstock; penstock.open", "import penstock._api"):
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+        last = done.stderr.rstrip().rpartition("\n")[2]
+        assert done.returncode == 1 and last.startswith("ImportError: ") and all(word in last for word in words), last
