@@ -20,6 +20,7 @@ MAX_WORKERS = 512
 MAX_DEPTH = 4096
 CHUNK_STEP = 4096  # bytes that --chunk-bytes is a multiple of
 MOST_SEED = (1 << 63) - 1
+PATH_HELP = f"Way of moving the bytes: {', '.join(path_names())}."
 
 
 class WrongUsage(Error):

@@ -17,7 +17,7 @@ from penstock.cli import options, show
 def read(
     file: Annotated[str, typer.Argument(help="The file to read.")],
     to: Annotated[str, typer.Option("--to", help="Device: auto, host, cuda:0, ...")] = "auto",
-    path: Annotated[str, typer.Option(help="Way of moving the bytes, or auto.")] = "auto",
+    path: Annotated[str, typer.Option(help=options.PATH_HELP)] = "auto",
     offset: Annotated[str, typer.Option(help="First byte, e.g. 4096 or 1GiB.")] = "0",
     bytes: Annotated[str | None, typer.Option(help="How many bytes; to the end of the file when left out.")] = None,
     chunk_bytes: Annotated[str, typer.Option(help="Bytes of one operation.")] = "auto",

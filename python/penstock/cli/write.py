@@ -19,7 +19,7 @@ def write(
     file: Annotated[str, typer.Argument(help="The file to make; one of that name is replaced when this one is whole.")],
     bytes: Annotated[str, typer.Option(help="Size of the file, e.g. 1GiB.")],
     source: Annotated[str, typer.Option("--from", help="Device: auto, host, cuda:0, ...")] = "auto",
-    path: Annotated[str, typer.Option(help="Way of moving the bytes, or auto.")] = "auto",
+    path: Annotated[str, typer.Option(help=options.PATH_HELP)] = "auto",
     seed: Annotated[str, typer.Option(help="Seed of the pattern.")] = "1",
     chunk_bytes: Annotated[str, typer.Option(help="Bytes of one operation.")] = "auto",
     workers: Annotated[str, typer.Option(help="Threads that move.")] = "auto",

@@ -62,7 +62,8 @@ def check_tables(judged: Sequence[tuple[str, Check]]) -> list[Table]:
         tables.append(_checks(elsewhere, ("measured",)))
         tables[-1].title = "Not promised here"
         kinds = dict.fromkeys(PROMISED_FOR[check.only] for _, check in elsewhere)
-        tables[-1].caption = f"{len(elsewhere)} that hold for {' or '.join(kinds)}, measured all the same."
+        those = "This promise is" if len(elsewhere) == 1 else f"These {len(elsewhere)} promises are"
+        tables[-1].caption = f"{those} made for {' or '.join(kinds)}; measured here all the same."
     return tables
 
 

@@ -49,8 +49,8 @@ def read(path: Path) -> list[dict[str, Any]]:
 def _rows(path: Path) -> list[dict[str, Any]]:
     try:
         text = path.read_text()
-    except UnicodeDecodeError as error:
-        raise _no_results(path, f"not JSON lines: {error}") from None
+    except UnicodeDecodeError:
+        raise _no_results(path, "it is no text, so no JSON lines") from None
     except OSError as error:
         raise Error.of(error, "read results", str(path), "name a file that you can read") from None
     lines = text.split("\n")

@@ -58,6 +58,12 @@ def test_stdout_that_is_full(sample: Path, arguments: str) -> None:
     assert_one_line_error(ran, "stdout", "No space left")
 
 
+@pytest.mark.parametrize("command", ["read", "write", "explain"])
+def test_help_lists_every_path(penstock: Run, command: str) -> None:
+    words = penstock(command, "--help", env={"COLUMNS": "200"}).out.replace(",", " ").replace(".", " ").split()
+    assert set(library.path_names()) <= set(words)
+
+
 def test_streams_that_are_closed(sample: Path) -> None:
     assert_one_line_error(in_shell('"$@" read sample.bin >&-', sample.parent), "stdout", "closed")
     assert in_shell('"$@" read absent.bin 2>&-', sample.parent).code == 1
@@ -220,6 +226,8 @@ def test_a_run_that_was_killed_is_reported(penstock: Run, tmp_path: Path) -> Non
     assert_one_line_error(penstock("report", rows, "--out", tmp_path / "no" / "page.html"), "page.html", "--out")
     rows.write_text(json.dumps({"kind": "unheard of"}) + "\n")
     assert_one_line_error(penstock("report", rows), "no results in it")
+    rows.write_bytes(b"\x89HDF\r\n")
+    assert_one_line_error(penstock("report", rows), "it is no text, so no JSON lines", "`penstock bench`")
 
 
 def test_results_that_cannot_be_written(penstock: Run, tmp_path: Path) -> None:

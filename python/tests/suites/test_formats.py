@@ -113,4 +113,4 @@ def test_small_files_are_judged_by_nothing_that_is_promised_of_large_ones(emulat
     checks = [("formats", check) for check in format_targets.checks(rows) if " / raw " in check.what]
     (table,) = show.check_tables(checks)
     assert [check.passed for _, check in checks] == [None] * 4
-    assert "4 that hold for files of 1 GiB or more on a GPU" in str(table.caption)
+    assert "These 4 promises are made for files of 1 GiB or more on a GPU" in str(table.caption)

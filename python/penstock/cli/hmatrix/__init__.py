@@ -117,8 +117,9 @@ def solve(
 ) -> int:
     """Solve for the surface charge of a conductor at 1 V, or at the potentials that a .pbf file has for its faces.
 
-    The mesh is cleaned of duplicate triangles; then the matrix is built, stored, and read as often as the method takes
-    as far as it does not fit into --cache. The residual told is the true one. Exit code 1 when it is above --tol.
+    The mesh is cleaned of duplicate triangles; then the matrix is built and stored. In every sweep the part of it that
+    does not fit into --cache is read again. The residual is that of the stored matrix. If it is above --tol, the exit
+    code is 1.
 
     Example: penstock hmatrix solve --shape sphere --triangles 1280 --out charge.vtk --picture charge.png
     """
