@@ -17,10 +17,10 @@ import pytest
 from penstock import hmatrix
 from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine import definition
+from penstock_bench.engine.run import Run
 from penstock_bench.measured import making
 from penstock_bench.runs import definitions, session, stored, suites
 from penstock_bench.suites.hmatrix import hacapk as hmatrix_hacapk, judge as hmatrix_judge
-from penstock_bench.suites.hmatrix.bench import HMatrixBench
 
 # As HACApK 1.0.0 prints it, of 320 triangles; numbers are made up.
 SAID = """ Number of processes            1
@@ -160,8 +160,8 @@ def test_one_that_never_ends_to_print_or_to_write_is_ended(tmp_path: Path, monke
 def test_a_suite_that_says_nothing_of_it_runs_without(tmp_path: Path) -> None:
     whole = definitions.load("hmatrix", True)
     table = {key: value for key, value in whole.settings["hmatrix"].items() if key != "hacapk"}
-    bench = SimpleNamespace(settings=definition.Settings(tmp_path, table))
-    assert hmatrix_hacapk.probes(cast(HMatrixBench, bench)) == []
+    asked = SimpleNamespace(settings=definition.Settings(tmp_path, table))
+    assert hmatrix_hacapk.probes(cast(Run, asked), cast(Any, None)) == []
 
 
 def test_a_program_that_is_not_there_is_missing(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from penstock import Error
 from penstock_bench.engine import definition
 from penstock_bench.runs import definitions, session, stored, suites
 from penstock_bench.suites.hmatrix import judge as hmatrix_judge, measure as hmatrix
-from penstock_bench.suites.hmatrix.bench import HMatrixBench
+from penstock_bench.suites.hmatrix.matrices import Matrices
 
 Rows = list[dict[str, Any]]
 SMALL = {"triangles": 700, "batches": 12, "pins": [0, 3], "tolerances": [1e-4], "iterations": 1, "product_sweeps": 1}
@@ -115,9 +115,8 @@ def test_bytes_that_are_not_the_matrix_end_the_run(rows: Rows, tmp_path: Path) -
     mesh = solver.shape("sphere", 320)
     with Context("host") as context:
         made = solver.assemble(mesh, store=tmp_path / "a.hmat", eps=1e-3, encoding="fp64", context=context)
-        bench = HMatrixBench(context, None, {}, mesh)  # type: ignore[arg-type]
-        bench.reference = made @ np.ones(320)
-        hmatrix._check_product(bench, made)
-        bench.reference[3] *= 1 + 1e-6
+        stored = Matrices(mesh, reference=made @ np.ones(320))
+        hmatrix._check_product(stored, made)
+        stored.reference[3] *= 1 + 1e-6
         with pytest.raises(RuntimeError, match="not the matrix"):
-            hmatrix._check_product(bench, made)
+            hmatrix._check_product(stored, made)

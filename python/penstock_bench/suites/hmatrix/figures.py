@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock_bench.engine import style
 from penstock_bench.engine.suite import Drawing
-from penstock_bench.suites.hmatrix.bench import power
+from penstock_bench.suites.hmatrix.matrices import power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

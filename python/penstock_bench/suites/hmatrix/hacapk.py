@@ -23,7 +23,8 @@ from penstock.calibration.workspace import NotPossible
 from penstock_bench.engine.rounds import Absent, Probe, Sample
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.hmatrix.bench import HMatrixBench
+    from penstock_bench.engine.run import Run
+    from penstock_bench.suites.hmatrix.matrices import Matrices
 
 THEIRS, OURS = "beside: HACApK", "beside: penstock"
 GROUP = "beside"
@@ -38,13 +39,13 @@ _ITERATION = re.compile(rf"^[ \t]+(\d+)[ \t]+{_NUMBER}[ \t]+({_NUMBER}|[-+]?NaN|
 _LEAVES = re.compile(r"No\. of nsmtx\s+(\d+)\s+(\d+)")
 
 
-def probes(bench: HMatrixBench) -> list[Probe]:
-    program = str(bench.settings.get("hacapk", "none"))
+def probes(run: Run, stored: Matrices) -> list[Probe]:
+    program = str(run.settings.get("hacapk", "none"))
     if program == "none":
         return []
     return [
-        Probe(THEIRS, partial(_theirs, bench, Path(program)), GROUP),
-        Probe(OURS, partial(_ours, bench), GROUP),
+        Probe(THEIRS, partial(_theirs, run, stored, Path(program)), GROUP),
+        Probe(OURS, partial(_ours, run, stored), GROUP),
     ]
 
 
@@ -58,13 +59,13 @@ def write_pbf(mesh: hmatrix.Mesh, path: Path) -> None:
         file.write("1.0\n" * mesh.unknowns)
 
 
-def _theirs(bench: HMatrixBench, program: Path, _turn: int) -> Sample:
+def _theirs(run: Run, stored: Matrices, program: Path, _turn: int) -> Sample:
     if not program.is_file():
         raise Absent(f"there is no {program}")
-    eps = float(bench.settings["eps"])
-    with TemporaryDirectory(prefix="hacapk-", dir=bench.workspace.directory, ignore_cleanup_errors=True) as place:
+    eps = float(run.settings["eps"])
+    with TemporaryDirectory(prefix="hacapk-", dir=run.workspace.directory, ignore_cleanup_errors=True) as place:
         folder = Path(place)
-        write_pbf(bench.mesh, folder / "mesh.pbf")
+        write_pbf(stored.mesh, folder / "mesh.pbf")
         (folder / "bem-bb-config.txt").write_text(f"1\nBICGSTAB\n{eps:g}\n{MOST_ITERATIONS}\n")
         sample = parsed(_run(program.resolve(), folder))
     return _solved(sample, sample["relative_residual"] <= eps, "HACApK")
@@ -160,20 +161,20 @@ def _number(text: str) -> float:
     return float(text.upper().replace("D", "E"))
 
 
-def _ours(bench: HMatrixBench, _turn: int) -> Sample:
+def _ours(run: Run, stored: Matrices, _turn: int) -> Sample:
     """Doubles, in the number of batches of the suite, by the host; writing them is told apart, for HACApK does not."""
-    if not bench.context.device["emulated"]:
+    if not run.emulated:
         raise NotPossible("HACApK runs on the host: give --device host")
-    path, eps = bench.workspace.directory / "beside.hmat", float(bench.settings["eps"])
-    batches, sweeps = int(bench.settings["batches"]), int(bench.settings["product_sweeps"])
+    path, eps = run.workspace.directory / "beside.hmat", float(run.settings["eps"])
+    batches, sweeps = int(run.settings["batches"]), int(run.settings["product_sweeps"])
     try:
         with hmatrix.assemble(
-            bench.mesh, store=path, eps=eps, encoding="fp64", batches=batches, context=bench.context
+            stored.mesh, store=path, eps=eps, encoding="fp64", batches=batches, context=run.context
         ) as made:
             built = made.built
             product_s = made.product_seconds(sweeps) / sweeps
             found = hmatrix.solve(
-                made, bench.ones(), method="bicgstab", tol=eps, max_iterations=MOST_ITERATIONS, preconditioner=False
+                made, stored.ones(), method="bicgstab", tol=eps, max_iterations=MOST_ITERATIONS, preconditioner=False
             )
     finally:
         path.unlink(missing_ok=True)

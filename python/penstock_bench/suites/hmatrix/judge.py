@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock_bench.engine.promises import Check, Medians, Rows, judged
-from penstock_bench.suites.hmatrix.bench import power
 from penstock_bench.suites.hmatrix.hacapk import OURS, THEIRS
+from penstock_bench.suites.hmatrix.matrices import power
 
 PUBLISHED_READ, PUBLISHED_TOTAL = 1.71, 1.31  # gains of pinned batches over a CPU path, as published
 

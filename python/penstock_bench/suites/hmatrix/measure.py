@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import Error, hmatrix
@@ -17,7 +18,7 @@ from penstock.calibration.workspace import NotPossible, make_cold, make_resident
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Probe, Sample, run_rounds
 from penstock_bench.suites.hmatrix import ceilings, hacapk
-from penstock_bench.suites.hmatrix.bench import HMatrixBench, power
+from penstock_bench.suites.hmatrix.matrices import Matrices, power
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ class SolveWay:
     name: str
     path: str
     cold: bool = False
-    pinned: bool = False  # as many batches as fit
+    pins: int | None = 0  # batches that stay in memory; None: as many as fit
     zig_zag: bool = False
 
 
@@ -49,28 +50,27 @@ WAYS = (
     SolveWay("gds-compat, hot", "gds-compat"),
     SolveWay("gds-compat, cold", "gds-compat", cold=True),
     SolveWay("buffered, hot, zig-zag", "buffered", zig_zag=True),
-    SolveWay("buffered, hot, pinned", "buffered", pinned=True),
-    SolveWay("direct, cold, pinned", "direct", cold=True, pinned=True),
+    SolveWay("buffered, hot, pinned", "buffered", pins=None),
+    SolveWay("direct, cold, pinned", "direct", cold=True, pins=None),
     SolveWay("gpu, hot", "gpu"),
-    SolveWay("gpu, hot, pinned", "gpu", pinned=True),
+    SolveWay("gpu, hot, pinned", "gpu", pins=None),
     SolveWay("gpu, cold", "gpu", cold=True),
-    SolveWay("gpu, cold, pinned", "gpu", cold=True, pinned=True),
+    SolveWay("gpu, cold, pinned", "gpu", cold=True, pins=None),
 )
 
 
-def run_suite(run_of: Run) -> None:
-    settings = run_of.definition.settings[KIND]
+def run_suite(run: Run) -> None:
+    settings = run.settings
     _ways(settings)
-    run_of.step(0, 0, "making the mesh")
-    mesh = _mesh(settings)
-    bench = HMatrixBench(run_of.context, run_of.workspace, settings, mesh)
-    _build(run_of, bench, "fp64", float(settings["eps"]), encoding="fp64", batches=int(settings["batches"]))
-    if not bench.context.device["emulated"]:
-        _build_on_host(run_of, bench)
+    run.step(0, 0, "making the mesh")
+    stored = Matrices(_mesh(settings))
+    _build(run, stored, "fp64", float(settings["eps"]), encoding="fp64", batches=int(settings["batches"]))
+    if not run.emulated:
+        _build_on_host(run, stored)
     for tolerance in settings["tolerances"]:
-        _build(run_of, bench, f"tiers {power(tolerance)}", float(tolerance))
-    probes = [*_paths(bench), *_pins(bench), *_best(bench), *_products(bench), *_ceilings(bench), *hacapk.probes(bench)]
-    run_rounds(run_of, probes)
+        _build(run, stored, f"tiers {power(tolerance)}", float(tolerance))
+    parts = (_paths, _pins, _best, _products, _ceilings, hacapk.probes)
+    run_rounds(run, [probe for part in parts for probe in part(run, stored)])
 
 
 def _ways(settings: dict[str, Any]) -> list[SolveWay]:
@@ -90,44 +90,44 @@ def _mesh(settings: dict[str, Any]) -> hmatrix.Mesh:
     return hmatrix.shape(settings["shape"], int(settings["triangles"]))
 
 
-def _build(run_of: Run, bench: HMatrixBench, name: str, eps: float, **options: Any) -> None:
+def _build(run: Run, stored: Matrices, name: str, eps: float, **options: Any) -> None:
     """Once: the matrix as a file in the workspace, with a row of its own."""
-    path = bench.workspace.directory / f"{name.replace(' ', '-')}.hmat"
+    path = run.workspace.directory / f"{name.replace(' ', '-')}.hmat"
 
     def progress(done: int, leaves: int, _bytes: int) -> None:
-        run_of.step(done, leaves, f"building {name}")
+        run.step(done, leaves, f"building {name}")
 
     watch = Stopwatch()
     with watch:
-        made = hmatrix.assemble(bench.mesh, store=path, eps=eps, context=bench.context, progress=progress, **options)
+        made = hmatrix.assemble(stored.mesh, store=path, eps=eps, context=run.context, progress=progress, **options)
     with made:
         facts, built = made.facts, made.built
         if name == "fp64":
-            bench.reference = made @ bench.ones()
-    bench.files[name], bench.facts[name], bench.write_s[name] = path, facts, built["write_s"]
-    _build_row(run_of, f"build, {name}", eps, built, watch)
+            stored.reference = made @ stored.ones()
+    stored.files[name], stored.facts[name], stored.write_s[name] = path, facts, built["write_s"]
+    _build_row(run, f"build, {name}", eps, built, watch)
 
 
-def _build_on_host(run_of: Run, bench: HMatrixBench) -> None:
+def _build_on_host(run: Run, stored: Matrices) -> None:
     """The same doubles by the host's cores, beside those by the GPU. The file is not kept."""
-    name, eps, path = "build, fp64, on the host", float(bench.settings["eps"]), bench.workspace.directory / "host.hmat"
-    if run_of.results.has(KIND, name=name, round=0):
+    name, eps, path = "build, fp64, on the host", float(run.settings["eps"]), run.workspace.directory / "host.hmat"
+    if run.results.has(KIND, name=name, round=0):
         return
-    options: dict[str, Any] = {"encoding": "fp64", "batches": int(bench.settings["batches"]), "assemble_on": "host"}
-    run_of.step(0, 0, "building fp64 on the host")
+    options: dict[str, Any] = {"encoding": "fp64", "batches": int(run.settings["batches"]), "assemble_on": "host"}
+    run.step(0, 0, "building fp64 on the host")
     with Stopwatch() as watch:
-        built = hmatrix.assemble(bench.mesh, store=path, eps=eps, context=bench.context, **options).built
+        built = hmatrix.assemble(stored.mesh, store=path, eps=eps, context=run.context, **options).built
     path.unlink()
-    _build_row(run_of, name, eps, built, watch)
+    _build_row(run, name, eps, built, watch)
 
 
-def _build_row(run_of: Run, name: str, eps: float, built: dict[str, Any], watch: Stopwatch) -> None:
-    if run_of.results.has(KIND, name=name, round=0):
+def _build_row(run: Run, name: str, eps: float, built: dict[str, Any], watch: Stopwatch) -> None:
+    if run.results.has(KIND, name=name, round=0):
         return
     seconds, stored = built["assemble_s"] + built["write_s"], built["bytes_stored"]
     kept = {key: built[key] for key in BUILT}
     about = {"subject": "build", "bytes": stored, "bytes_per_second": stored / seconds, "eps": eps}
-    run_of.results.add(KIND, name=name, round=0, seconds=seconds, **about, **watch.cpu(), **kept)
+    run.results.add(KIND, name=name, round=0, seconds=seconds, **about, **watch.cpu(), **kept)
 
 
 BUILT: tuple[str, ...] = ("unknowns", "low_rank_leaves", "dense_leaves", "batches", "bytes_fp64", "bytes_stored")
@@ -137,28 +137,32 @@ BUILT += ("entries_evaluated", "sampled_error", "assembled_on", "assemble_s", "w
 # -- parity mode
 
 
-def _paths(bench: HMatrixBench) -> list[Probe]:
+def _paths(run: Run, stored: Matrices) -> list[Probe]:
     probes = []
-    for ratio in bench.settings["ratios"]:
-        for way in _ways(bench.settings):
+    for ratio in run.settings["ratios"]:
+        for way in _ways(run.settings):
             name = f"{ratio:g} of the matrix: {way.name}"
-            probes.append(Probe(name, partial(_parity, bench, way, ratio, None, "path")))
+            probes.append(Probe(name, partial(_parity, run, stored, way, ratio)))
     return probes
 
 
-def _pins(bench: HMatrixBench) -> list[Probe]:
-    ratio = max(bench.settings["ratios"], default=1.0)
-    ways = (SolveWay("gpu, hot", "gpu"), SolveWay("gpu, cold", "gpu", cold=True))
-    return [
-        Probe(f"{pins} batches pinned: {way.name}", partial(_parity, bench, way, ratio, pins, "pins"))
-        for pins in bench.settings["pins"]
-        for way in ways
-    ]
+def _pins(run: Run, stored: Matrices) -> list[Probe]:
+    ratio = max(run.settings["ratios"], default=1.0)
+    probes = []
+    for pins in run.settings["pins"]:
+        for state in ("hot", "cold"):
+            way = SolveWay(f"gpu, {state}", "gpu", state == "cold", pins)
+            probes.append(Probe(f"{pins} batches pinned: {way.name}", partial(_pinned, run, stored, way, ratio)))
+    return probes
 
 
-def _parity(bench: HMatrixBench, way: SolveWay, ratio: float, pins: int | None, subject: str, _turn: int) -> Sample:
+def _pinned(run: Run, stored: Matrices, way: SolveWay, ratio: float, turn: int) -> Sample:
+    return _parity(run, stored, way, ratio, turn) | {"subject": "pins"}
+
+
+def _parity(run: Run, stored: Matrices, way: SolveWay, ratio: float, _turn: int) -> Sample:
     try:
-        return _swept(bench, way, ratio, pins) | {"subject": subject}
+        return _swept(run, stored, way, ratio)
     except Error as error:
         if error.code in IMPOSSIBLE or error.operation.startswith("plan") or "cannot hold" in error.cause:
             raise NotPossible(error.cause) from None
@@ -168,52 +172,53 @@ def _parity(bench: HMatrixBench, way: SolveWay, ratio: float, pins: int | None, 
 IMPOSSIBLE = ("unsupported", "fallback_refused")
 
 
-def _swept(bench: HMatrixBench, way: SolveWay, ratio: float, pins: int | None) -> Sample:
-    cache = bench.cache_bytes(ratio)
-    state = _prepare(bench, "fp64", way.cold)
-    count = pins if pins is not None else _fitting(bench, cache, way) if way.pinned else 0
+def _swept(run: Run, stored: Matrices, way: SolveWay, ratio: float) -> Sample:
+    cache = stored.cache_bytes(ratio)
+    state = _prepare(run, stored.files["fp64"], way.cold)
+    count = _fitting(stored, cache, way) if way.pins is None else way.pins
     options: dict[str, Any] = {"cache_bytes": cache, "path": way.path, "pinned_batches": count, "pinned_tiers": 0}
-    with bench.open("fp64", zig_zag=way.zig_zag, verify="never", **options) as matrix:
+    with stored.open(run.context, "fp64", zig_zag=way.zig_zag, verify="never", **options) as matrix:
         opened = matrix.counts
-        iterations = int(bench.settings["iterations"])
+        iterations = int(run.settings["iterations"])
         with Stopwatch() as watch:
             found = hmatrix.solve(
-                matrix, bench.ones(), method="bicgstab", tol=NEVER, max_iterations=iterations, preconditioner=False
+                matrix, stored.ones(), method="bicgstab", tol=NEVER, max_iterations=iterations, preconditioner=False
             )
         counts = matrix.counts
         _check_path(way, counts)
-        _check_product(bench, matrix)
+        _check_product(stored, matrix)
     if way.cold:
-        _still_cold(bench, "fp64")
+        _still_cold(run, stored.files["fp64"])
     return _sample(found, opened, counts, watch) | {
+        "subject": "path",
         "way": way.name,
         "ratio": ratio,
         "cache_bytes": cache,
         "pinned_batches": counts["pinned_batches"],
-        "matrix_bytes": bench.fp64_bytes,
-        "write_s": bench.write_s["fp64"],
+        "matrix_bytes": stored.fp64_bytes,
+        "write_s": stored.write_s["fp64"],
         **state,
     }
 
 
-def _fitting(bench: HMatrixBench, cache: int, way: SolveWay) -> int:
+def _fitting(stored: Matrices, cache: int, way: SolveWay) -> int:
     """Batches that fit beside those that pass through. The device's page cache counts whole pages."""
-    facts = bench.facts["fp64"]
+    facts = stored.facts["fp64"]
     batch = facts["bytes_stored"] / facts["batches"]
     spare, page = (4, 2 << 17) if way.path == "gpu" else (4, 4096)
     return max(0, int(cache / (batch + page)) - spare)
 
 
-def _prepare(bench: HMatrixBench, name: str, cold: bool) -> dict[str, Any]:
-    poison_staging(bench.context)
-    with bench.context.open(bench.files[name]) as file:
+def _prepare(run: Run, path: Path, cold: bool) -> dict[str, Any]:
+    poison_staging(run.context)
+    with run.context.open(path) as file:
         held = (make_cold if cold else make_resident)(file, file.size_bytes)
     return {"cache": "cold" if cold else "hot", "resident_fraction": held}
 
 
-def _still_cold(bench: HMatrixBench, name: str) -> None:
+def _still_cold(run: Run, path: Path) -> None:
     """A path that fills the page cache reads from storage once, and from memory in the sweeps that follow."""
-    with bench.context.open(bench.files[name]) as file:
+    with run.context.open(path) as file:
         held = resident(file, file.size_bytes)
     if held > BARELY:
         raise NotPossible(f"{held:.0%} of the file was in the page cache when the sweeps ended")
@@ -227,10 +232,10 @@ def _check_path(way: SolveWay, counts: dict[str, Any]) -> None:
         raise NotPossible(f"{way.path} is not possible here: batches came by {', '.join(sorted(took - wanted))}")
 
 
-def _check_product(bench: HMatrixBench, matrix: hmatrix.HMatrix) -> None:
+def _check_product(stored: Matrices, matrix: hmatrix.HMatrix) -> None:
     import numpy as np
 
-    off = np.linalg.norm(matrix @ bench.ones() - bench.reference) / np.linalg.norm(bench.reference)
+    off = np.linalg.norm(matrix @ stored.ones() - stored.reference) / np.linalg.norm(stored.reference)
     if off > SAME:
         raise RuntimeError(f"a product is off by {off:g}: the bytes that came are not the matrix")
 
@@ -257,31 +262,31 @@ def _sample(found: Any, opened: dict[str, Any], counts: dict[str, Any], watch: S
 # -- best mode beside parity mode
 
 
-def _best(bench: HMatrixBench) -> list[Probe]:
+def _best(run: Run, stored: Matrices) -> list[Probe]:
     probes = []
-    for tolerance in bench.settings["tolerances"]:
+    for tolerance in run.settings["tolerances"]:
         group = f"to {power(tolerance)}"
         # Parity mode takes many times as long: it is shown where it takes least.
-        modes = ("best", "parity") if tolerance == max(bench.settings["tolerances"]) else ("best",)
-        probes += [Probe(f"{group}: {mode}", partial(_to, bench, tolerance, mode), group) for mode in modes]
+        modes = ("best", "parity") if tolerance == max(run.settings["tolerances"]) else ("best",)
+        probes += [Probe(f"{group}: {mode}", partial(_to, run, stored, tolerance, mode), group) for mode in modes]
     return probes
 
 
-def _to(bench: HMatrixBench, tolerance: float, mode: str, _turn: int) -> Sample:
+def _to(run: Run, stored: Matrices, tolerance: float, mode: str, _turn: int) -> Sample:
     """Cold, in the least memory of the suite."""
     best = mode == "best"
-    cache = bench.cache_bytes(min(bench.settings["ratios"], default=1.0))
+    cache = stored.cache_bytes(min(run.settings["ratios"], default=1.0))
     name = f"tiers {power(tolerance)}" if best else "fp64"
-    state = _prepare(bench, name, cold=True)
+    state = _prepare(run, stored.files[name], cold=True)
     options: dict[str, Any] = {"cache_bytes": cache, "path": "direct", "verify": "never"}
     options |= {} if best else {"pinned_tiers": 0, "pinned_batches": 0}
-    with bench.open(name, **options) as matrix:
+    with stored.open(run.context, name, **options) as matrix:
         opened = matrix.counts
         method = {"method": "fgmres"} if best else {"method": "bicgstab", "preconditioner": False}
         with Stopwatch() as watch:
-            found = hmatrix.solve(matrix, bench.ones(), tol=tolerance, max_iterations=1000, **method)
+            found = hmatrix.solve(matrix, stored.ones(), tol=tolerance, max_iterations=1000, **method)
         counts = matrix.counts
-    _still_cold(bench, name)
+    _still_cold(run, stored.files[name])
     if not found.converged:
         raise NotPossible(f"no solution to {power(tolerance)}: {found.stopped_by}, at {found.relative_residual:.1e}")
     sample = _sample(found, opened, counts, watch)
@@ -292,7 +297,7 @@ def _to(bench: HMatrixBench, tolerance: float, mode: str, _turn: int) -> Sample:
         "tolerance": tolerance,
         "mode": mode,
         "cache_bytes": cache,
-        "matrices_read": read / bench.fp64_bytes,
+        "matrices_read": read / stored.fp64_bytes,
         "inner_iterations": found.inner_iterations,
         **state,
     }
@@ -301,14 +306,14 @@ def _to(bench: HMatrixBench, tolerance: float, mode: str, _turn: int) -> Sample:
 # -- products in memory, and ceilings
 
 
-def _products(bench: HMatrixBench) -> list[Probe]:
-    return [Probe(f"product in memory: {name}", partial(_product, bench, name)) for name in bench.files]
+def _products(run: Run, stored: Matrices) -> list[Probe]:
+    return [Probe(f"product in memory: {name}", partial(_product, run, stored, name)) for name in stored.files]
 
 
-def _product(bench: HMatrixBench, name: str, _turn: int) -> Sample:
-    facts = bench.facts[name]
-    sweeps = int(bench.settings["product_sweeps"])
-    with bench.open(name, verify="never") as matrix:
+def _product(run: Run, stored: Matrices, name: str, _turn: int) -> Sample:
+    facts = stored.facts[name]
+    sweeps = int(run.settings["product_sweeps"])
+    with stored.open(run.context, name, verify="never") as matrix:
         matrix.product_seconds(sweeps)  # the GPU awakes
         with Stopwatch() as watch:
             seconds = matrix.product_seconds(sweeps)
@@ -316,31 +321,32 @@ def _product(bench: HMatrixBench, name: str, _turn: int) -> Sample:
     return {"subject": "product", "sweeps": sweeps, **read, **watch.cpu()}
 
 
-def _ceilings(bench: HMatrixBench) -> list[Probe]:
+def _ceilings(run: Run, stored: Matrices) -> list[Probe]:
     probes = [
-        Probe(f"ceiling, the file {state}", partial(_whole_file, bench, state == "cold")) for state in ("hot", "cold")
+        Probe(f"ceiling, the file {state}", partial(_whole_file, run, stored, state == "cold"))
+        for state in ("hot", "cold")
     ]
-    probes.append(Probe("ceiling, copy in memory", partial(_in_memory, bench, ceilings.copies)))
-    if bench.context.device["emulated"]:
-        probes.append(Probe("ceiling, sums in memory", partial(_in_memory, bench, ceilings.sums)))
+    probes.append(Probe("ceiling, copy in memory", partial(_in_memory, run, ceilings.copies)))
+    if run.emulated:
+        probes.append(Probe("ceiling, sums in memory", partial(_in_memory, run, ceilings.sums)))
     return probes
 
 
-def _whole_file(bench: HMatrixBench, cold: bool, _turn: int) -> Sample:
+def _whole_file(run: Run, stored: Matrices, cold: bool, _turn: int) -> Sample:
     """The matrix's file, or as much of it as memory is given, into the memory that products run in, by path "auto": as
     often as a solve sweeps over it, for many a disk gives the first gigabytes faster."""
-    state = _prepare(bench, "fp64", cold)
-    size = min(bench.facts["fp64"]["bytes_stored"], bench.cache_bytes(max(bench.settings["ratios"], default=1.0)))
-    with bench.context.open(bench.files["fp64"]) as file:
-        memory = bench.context.allocate(size, first_touch="gpu")
+    state = _prepare(run, stored.files["fp64"], cold)
+    size = min(stored.facts["fp64"]["bytes_stored"], stored.cache_bytes(max(run.settings["ratios"], default=1.0)))
+    with run.context.open(stored.files["fp64"]) as file:
+        memory = run.context.allocate(size, first_touch="gpu")
         with Stopwatch() as watch:
-            read = [file.read(memory) for _ in range(2 + 2 * int(bench.settings["iterations"]))]
+            read = [file.read(memory) for _ in range(2 + 2 * int(run.settings["iterations"]))]
     if cold:
-        _still_cold(bench, "fp64")
+        _still_cold(run, stored.files["fp64"])
     moved = {"bytes": sum(one.bytes for one in read), "seconds": watch.seconds}
     return {"subject": "ceiling", **moved, **watch.cpu(), **state}
 
 
-def _in_memory(bench: HMatrixBench, work: Callable[[bool], tuple[int, Stopwatch]], _turn: int) -> Sample:
-    moved, watch = work(bench.context.device["emulated"])
+def _in_memory(run: Run, work: Callable[[bool], tuple[int, Stopwatch]], _turn: int) -> Sample:
+    moved, watch = work(run.emulated)
     return {"subject": "ceiling", "bytes": moved, "seconds": watch.seconds, **watch.cpu()}

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock_bench.engine.promises import Medians
 from penstock_bench.engine.statement import Statement
-from penstock_bench.suites.hmatrix.bench import power
+from penstock_bench.suites.hmatrix.matrices import power
 
 Rows = list[dict[str, Any]]
 

@@ -1,27 +1,20 @@
-"""What all measurements of the suite `hmatrix` share."""
+"""The matrices that the cells of the suite `hmatrix` solve with, as files of the workspace."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock import Context, hmatrix
-from penstock.calibration.workspace import Workspace
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass
-class HMatrixBench:
-    """What the cells share."""
+class Matrices:
+    """One mesh's, stored as doubles, which are "fp64", and in tiers, by their tolerance."""
 
-    context: Context
-    workspace: Workspace
-    settings: dict[str, Any]
     mesh: hmatrix.Mesh
-    files: dict[str, Path] = field(default_factory=dict)  # "fp64", and tiers by their tolerance
+    files: dict[str, Path] = field(default_factory=dict)
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     write_s: dict[str, float] = field(default_factory=dict)  # of storing each, once
     reference: Any = None  # a product of the doubles
@@ -38,8 +31,8 @@ class HMatrixBench:
 
         return np.ones(self.mesh.unknowns)
 
-    def open(self, name: str, **options: Any) -> hmatrix.HMatrix:
-        return hmatrix.open(self.files[name], context=self.context, **options)
+    def open(self, context: Context, name: str, **options: Any) -> hmatrix.HMatrix:
+        return hmatrix.open(self.files[name], context=context, **options)
 
 
 def power(tolerance: float) -> str:
