@@ -249,8 +249,8 @@ def test_one_wrong_byte_is_found_by_a_storm(context: Context, stamped: Path, sou
     shape = gpu_io_storms.Shape(8, 32, sequential=True)
     once = {"requests": BYTES // 4096, "seconds": 20.0}
     with pytest.raises(penstock.Error, match="8 bytes are wrong|bytes are wrong"):
-        gpu_io_storms.run(storms.get(setup), setup, shape, **once)
-    found = gpu_io_storms.run(storms.get(setup), setup, shape, checked=False, **once)
+        gpu_io_storms.sampled(storms.get(setup), setup, shape, **once)
+    found = gpu_io_storms.sampled(storms.get(setup), setup, shape, checked=False, **once)
     assert found["verified_bytes"] == 0
     storms.close()
 

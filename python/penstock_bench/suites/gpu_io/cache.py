@@ -17,11 +17,12 @@ from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, ma
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Sample
 from penstock_bench.engine.stamped import check
-from penstock_bench.suites.gpu_io.bench import ROW_BYTES
 from penstock_bench.suites.gpu_io.host import check_rows, rows_sample
+from penstock_bench.suites.gpu_io.own import ROW_BYTES, row_numbers
 
 if TYPE_CHECKING:
-    from penstock_bench.suites.gpu_io.bench import GpuIoBench
+    from penstock_bench.engine.run import Run
+    from penstock_bench.suites.gpu_io.own import GpuIo
 
 PAGE_BYTES = 4096
 ITEM_BYTES = 4  # float32
@@ -36,46 +37,46 @@ MISS_PART = 8  # the file by the cache
 WRITTEN_PART = 8  # what is written by the cache
 
 
-def loads(bench: GpuIoBench, tile: int, cached: bool) -> Sample:
+def loads(run: Run, own: GpuIo, tile: int, cached: bool) -> Sample:
     """Element loads (`tile` 1) or tiles of some pages, every one a hit; or the same from the device's memory."""
-    items = bench.cache_bytes // ITEM_BYTES
-    shape = {"rounds": bench.load_rounds, "tile": tile} | ({} if tile == 1 else {"resident": TILE_BLOCKS})
+    items = own.cache_bytes // ITEM_BYTES
+    shape = {"rounds": own.load_rounds, "tile": tile} | ({} if tile == 1 else {"resident": TILE_BLOCKS})
     if not cached:
-        plain = bench.buffer(bench.cache_bytes)
-        _core.time_loads(bench.context._raw, 0, plain, items, **shape | {"rounds": 1})
+        plain = run.memory(own.cache_bytes)
+        _core.time_loads(run.context._raw, 0, plain, items, **shape | {"rounds": 1})
         with Stopwatch() as watch:
-            seconds, _ = _core.time_loads(bench.context._raw, 0, plain, items, **shape)
-        return _loads_sample(bench, seconds, watch) | {"took": "memory"}
-    with _cache(bench, bench.ram, 2 * bench.cache_bytes) as cache:
-        _core.time_loads(bench.context._raw, cache.ref(0), None, items, **shape | {"rounds": 1})
+            seconds, _ = _core.time_loads(run.context._raw, 0, plain, items, **shape)
+        return _loads_sample(own, seconds, watch) | {"took": "memory"}
+    with _cache(run, own, own.ram, 2 * own.cache_bytes) as cache:
+        _core.time_loads(run.context._raw, cache.ref(0), None, items, **shape | {"rounds": 1})
         before = _counts(cache)
         with Stopwatch() as watch:
-            seconds, _ = _core.time_loads(bench.context._raw, cache.ref(0), None, items, **shape)
+            seconds, _ = _core.time_loads(run.context._raw, cache.ref(0), None, items, **shape)
         counts = _since(cache, before)
         if counts["misses"]:
-            raise _not_as_meant(bench.ram, f"{counts['misses']} of the loads that were to be hits were none")
-        memory = bench.buffer(bench.cache_bytes)
+            raise _not_as_meant(own.ram, f"{counts['misses']} of the loads that were to be hits were none")
+        memory = run.memory(own.cache_bytes)
         cache.read(0, 0, memory)
-        check(bench.context, bench.ram, memory, FILE_SEED, " in the page cache")
-    return _loads_sample(bench, seconds, watch) | counts | {"took": "cache"}
+        check(run.context, own.ram, memory, FILE_SEED, " in the page cache")
+    return _loads_sample(own, seconds, watch) | counts | {"took": "cache"}
 
 
-def misses(bench: GpuIoBench, turn: int) -> Sample:
+def misses(run: Run, own: GpuIo, turn: int) -> Sample:
     """Rows gathered at random, each of a page of its own that was not there before. Bytes are those of the pages."""
     import numpy as np
 
-    pages, in_page = bench.ram_bytes // PAGE_BYTES, PAGE_BYTES // ROW_BYTES
+    pages, in_page = own.ram_bytes // PAGE_BYTES, PAGE_BYTES // ROW_BYTES
     random = np.random.default_rng(turn)
-    numbers = random.permutation(pages)[: bench.miss_rows] * in_page + random.integers(0, in_page, bench.miss_rows)
-    memory = bench.buffer(numbers.size * ROW_BYTES)
-    with _cache(bench, bench.ram, max(bench.ram_bytes // MISS_PART, 64 * PAGE_BYTES)) as cache:
-        placed, rows = bench.context.allocate(numbers.nbytes), (ROW_BYTES, 0, pages * in_page)
+    numbers = random.permutation(pages)[: own.miss_rows] * in_page + random.integers(0, in_page, own.miss_rows)
+    memory = run.memory(numbers.size * ROW_BYTES)
+    with _cache(run, own, own.ram, max(own.ram_bytes // MISS_PART, 64 * PAGE_BYTES)) as cache:
+        placed, rows = run.context.allocate(numbers.nbytes), (ROW_BYTES, 0, pages * in_page)
         for first in range(0, pages, numbers.size):  # then the service has mapped all of the file
             every = np.arange(first, first + numbers.size) % pages * in_page
-            bench.context.copy_to_device(placed, every.view("u1"))
+            run.context.copy_to_device(placed, every.view("u1"))
             cache.gather(0, placed, memory, rows)
-        cache.invalidate(0, 0, bench.ram_bytes)
-        bench.context.copy_to_device(placed, numbers.view("u1"))
+        cache.invalidate(0, 0, own.ram_bytes)
+        run.context.copy_to_device(placed, numbers.view("u1"))
         before = _counts(cache)
         with Stopwatch() as watch:
             start = time.perf_counter()
@@ -83,50 +84,50 @@ def misses(bench: GpuIoBench, turn: int) -> Sample:
             seconds = time.perf_counter() - start
         counts = _since(cache, before)
     if counts["misses"] != numbers.size:
-        raise _not_as_meant(bench.ram, f"{counts['misses']} of {numbers.size} pages were misses")
-    check_rows(bench, numbers, memory, bench.ram)
+        raise _not_as_meant(own.ram, f"{counts['misses']} of {numbers.size} pages were misses")
+    check_rows(run, numbers, memory, own.ram)
     return rows_sample(numbers.size, seconds, watch, PAGE_BYTES) | counts | {"took": "cache"}
 
 
-def one_miss(bench: GpuIoBench, full: bool) -> Sample:
+def one_miss(run: Run, own: GpuIo, full: bool) -> Sample:
     """One warp that adds up page after page, each of which is not there before: a miss and its page's sum at a time.
     Where the cache is `full`, each of them drives out another."""
-    pages = min(LONE_PAGES, bench.ram_bytes // PAGE_BYTES // 2)
+    pages = min(LONE_PAGES, own.ram_bytes // PAGE_BYTES // 2)
     wanted = pages * PAGE_BYTES
     shape = {"blocks": 1, "threads": 32, "rounds": 1, "tile": PAGE_ITEMS, "resident": LONE_BLOCKS}
-    with _cache(bench, bench.ram, max(wanted // LONE_PART, PAGE_BYTES) if full else 2 * wanted) as cache:
-        raw, ref, items = bench.context._raw, cache.ref(0), pages * PAGE_ITEMS
+    with _cache(run, own, own.ram, max(wanted // LONE_PART, PAGE_BYTES) if full else 2 * wanted) as cache:
+        raw, ref, items = run.context._raw, cache.ref(0), pages * PAGE_ITEMS
         _core.time_loads(raw, ref, None, items, **shape)  # then the service has these pages mapped
         cache.invalidate(0, 0, wanted)
         if full:
-            cache.read(0, wanted, bench.buffer(wanted))  # of other pages
+            cache.read(0, wanted, run.memory(wanted))  # of other pages
         before = _counts(cache)
         with Stopwatch() as watch:
             seconds, _ = _core.time_loads(raw, ref, None, items, **shape)
         counts = _since(cache, before)
     if counts["misses"] != pages:
-        raise _not_as_meant(bench.ram, f"{counts['misses']} of {pages} pages were misses")
+        raise _not_as_meant(own.ram, f"{counts['misses']} of {pages} pages were misses")
     if counts["evictions"] != (pages if full else 0):
-        raise _not_as_meant(bench.ram, f"{counts['evictions']} of {pages} pages drove out another")
+        raise _not_as_meant(own.ram, f"{counts['evictions']} of {pages} pages drove out another")
     sample = rows_sample(pages, seconds, watch, PAGE_BYTES) | counts
     return sample | {"order": "sequential", "mean_us": seconds / pages * 1e6, "took": "cache"}
 
 
-def writes(bench: GpuIoBench, size: int, slots: int, threads: int) -> Sample:
+def writes(run: Run, own: GpuIo, size: int, slots: int, threads: int) -> Sample:
     """Whole pages in sequence onto the disk, through a cache of an eighth of them; its flush and sync are in the time.
     Then they are read back from the disk through the cache and compared with what was written."""
-    data = bench.cache_write_bytes[size] // size * size
-    whole, seed = bench.buffer(2 * data), next(bench.seeds)
+    data = own.cache_write_bytes[size] // size * size
+    whole, seed = run.memory(2 * data), next(run.seeds)
     memory, again = whole.slice(0, data), whole.slice(data, data)
     cache_bytes = max(data // WRITTEN_PART, 64 * size)
     options = {"page_bytes": size, "cache_bytes": cache_bytes, "threads": threads, "map": False}
-    bench.storms.rest()
-    bench.context.stamp(memory, 0, seed)
-    with bench.context.open(bench.target, write=True) as opened:
-        make_cold(opened, bench.bytes)
-        cache = _core.device_cache(bench.context._raw, [opened._raw], slots=slots, **options)
+    own.storms.rest()
+    run.context.stamp(memory, 0, seed)
+    with run.context.open(run.workspace.target, write=True) as opened:
+        make_cold(opened, run.bytes)
+        cache = _core.device_cache(run.context._raw, [opened._raw], slots=slots, **options)
         try:
-            with bench.workspace.media.watch() as media, Stopwatch() as watch:
+            with run.workspace.media.watch() as media, Stopwatch() as watch:
                 start = time.perf_counter()
                 cache.write(0, 0, memory)
                 cache.flush()
@@ -136,35 +137,35 @@ def writes(bench: GpuIoBench, size: int, slots: int, threads: int) -> Sample:
                 cause = (
                     f"{found['loaded_bytes']} bytes were read and {found['written_back_bytes']} of {data} written back"
                 )
-                raise _not_as_meant(bench.target, cause)
+                raise _not_as_meant(run.workspace.target, cause)
             cache.invalidate(0, 0, data)
-            make_cold(opened, bench.bytes)
+            make_cold(opened, run.bytes)
             cache.read(0, 0, again)
         finally:
             cache.close()
-    check(bench.context, bench.target, again, seed, " written through the page cache")
+    check(run.context, run.workspace.target, again, seed, " written through the page cache")
     served = {name: [one["requests"], one["bytes"]] for name, one in _moved(found["served"]).items()}
     sample = rows_sample(data // size, seconds, watch, size) | media.fields() | {"order": "sequential", "took": "cache"}
     return sample | {"served": served, "write_backs": found["write_backs"], "verified_bytes": data}
 
 
-def stores(bench: GpuIoBench) -> Sample:
+def stores(run: Run, own: GpuIo) -> Sample:
     """Whole pages in sequence through a cache of an eighth of them into a file in memory that the device reaches
     itself; its flush is in the time. Afterwards the file has its own stamps again."""
-    if bench.ram_kind != "tmpfs":
+    if own.ram_kind != "tmpfs":
         raise NotPossible("there is no room for the file in /dev/shm, and one on the disk is not registered")
-    data = bench.ram_bytes
-    whole = bench.buffer(2 * data)
+    data = own.ram_bytes
+    whole = run.memory(2 * data)
     memory, again = whole.slice(0, data), whole.slice(data, data)
-    bench.storms.rest()
-    with bench.context.open(bench.ram, write=True) as opened:
+    own.storms.rest()
+    with run.context.open(own.ram, write=True) as opened:
         options = {"page_bytes": PAGE_BYTES, "cache_bytes": max(data // MISS_PART, 64 * PAGE_BYTES), "map": True}
-        cache = _core.device_cache(bench.context._raw, [opened._raw], **options)
+        cache = _core.device_cache(run.context._raw, [opened._raw], **options)
     try:
         if refusal := cache.statistics()["arrays"][0]["mapping_refusal"]:
             raise NotPossible(refusal)
-        for seed in (next(bench.seeds), FILE_SEED):
-            bench.context.stamp(memory, 0, seed)
+        for seed in (next(run.seeds), FILE_SEED):
+            run.context.stamp(memory, 0, seed)
             before = cache.statistics()
             with Stopwatch() as watch:
                 start = time.perf_counter()
@@ -174,12 +175,12 @@ def stores(bench: GpuIoBench) -> Sample:
             found = cache.statistics()
             cache.invalidate(0, 0, data)
             cache.read(0, 0, again)
-            check(bench.context, bench.ram, again, seed, " written to the registered file")
+            check(run.context, own.ram, again, seed, " written to the registered file")
     finally:
         cache.close()
     gpu_pages, pages = found["served"]["gpu_pages"] - before["served"]["gpu_pages"], data // PAGE_BYTES
     if gpu_pages < pages:
-        raise _not_as_meant(bench.ram, f"the device moved {gpu_pages} of {pages} pages itself")
+        raise _not_as_meant(own.ram, f"the device moved {gpu_pages} of {pages} pages itself")
     sample = rows_sample(pages, seconds, watch, PAGE_BYTES) | {"order": "sequential", "took": "device, mapping"}
     return sample | {"write_backs": found["write_backs"] - before["write_backs"], "verified_bytes": data}
 
@@ -188,23 +189,23 @@ def _moved(served: dict[str, Any]) -> dict[str, dict[str, int]]:
     return {name: one for name, one in served.items() if name != "gpu_pages" and one["requests"]}
 
 
-def sweep(bench: GpuIoBench, advice: str) -> Sample:
+def sweep(run: Run, own: GpuIo, advice: str) -> Sample:
     """Every page again and again in about the same order, with a cache of half of them. `hit_rate` is of visits to
     pages, after the first sweeps."""
-    data = bench.sweep_bytes
+    data = own.sweep_bytes
     items, pages = data // ITEM_BYTES, data // PAGE_BYTES
     shape = {"tile": PAGE_ITEMS}
-    with _cache(bench, bench.ram, data // 2) as cache:
+    with _cache(run, own, own.ram, data // 2) as cache:
         cache.advise(0, advice)
-        _core.time_loads(bench.context._raw, cache.ref(0), None, items, rounds=max(1, bench.sweeps // 2), **shape)
+        _core.time_loads(run.context._raw, cache.ref(0), None, items, rounds=max(1, own.sweeps // 2), **shape)
         before = _counts(cache)
         with Stopwatch() as watch:
-            seconds, _ = _core.time_loads(bench.context._raw, cache.ref(0), None, items, rounds=bench.sweeps, **shape)
+            seconds, _ = _core.time_loads(run.context._raw, cache.ref(0), None, items, rounds=own.sweeps, **shape)
         counts = _since(cache, before)
-        memory = bench.buffer(data)
+        memory = run.memory(data)
         cache.read(0, 0, memory)
-        check(bench.context, bench.ram, memory, FILE_SEED, " in the page cache")
-    visits = bench.sweeps * pages
+        check(run.context, own.ram, memory, FILE_SEED, " in the page cache")
+    visits = own.sweeps * pages
     return (
         rows_sample(visits, seconds, watch, PAGE_BYTES)
         | counts
@@ -216,22 +217,22 @@ def sweep(bench: GpuIoBench, advice: str) -> Sample:
     )
 
 
-def gather(bench: GpuIoBench, file: Path, turn: int) -> Sample:
+def gather(run: Run, own: GpuIo, file: Path, turn: int) -> Sample:
     """Random rows through penstock.gpu with its settings by default, from a file twice the cache."""
-    numbers = bench.row_numbers(bench.gather_rows, turn)
-    bench.storms.rest()
-    with bench.context.open(file) as opened:
-        make_resident(opened, bench.bytes)
+    numbers = row_numbers(run, own.gather_rows, turn)
+    own.storms.rest()
+    with run.context.open(file) as opened:
+        make_resident(opened, run.bytes)
     shape = (-1, ROW_BYTES // 8)
-    with gpu.open(file, "uint64", shape, context=bench.context, cache_bytes=bench.bytes // 2) as rows:
-        rows.gather(bench.row_numbers(bench.peer_rows, turn + 1000))  # what is there then is as in the middle of work
+    with gpu.open(file, "uint64", shape, context=run.context, cache_bytes=run.bytes // 2) as rows:
+        rows.gather(row_numbers(run, own.peer_rows, turn + 1000))  # what is there then is as in the middle of work
         before = _tally(rows.stats())
         with Stopwatch() as watch:
             start = time.perf_counter()
             found = rows.gather(numbers)
             seconds = time.perf_counter() - start
         after = rows.stats()
-        check_rows(bench, numbers, found.as_bytes(), file)
+        check_rows(run, numbers, found.as_bytes(), file)
     counts = {name: after[name] - before[name] for name in COUNTS}
     mapped = after["served"]["gpu_pages"]
     return (
@@ -245,12 +246,12 @@ def gather(bench: GpuIoBench, file: Path, turn: int) -> Sample:
 
 
 @contextmanager
-def _cache(bench: GpuIoBench, file: Path, cache_bytes: int) -> Iterator[_core.DeviceCache]:
+def _cache(run: Run, own: GpuIo, file: Path, cache_bytes: int) -> Iterator[_core.DeviceCache]:
     """Over a file in memory that host threads serve, as many as the fastest storm has."""
-    bench.storms.rest()
-    with bench.context.open(file) as opened:
-        options = {"page_bytes": PAGE_BYTES, "cache_bytes": cache_bytes, "threads": bench.most_threads, "map": False}
-        cache = _core.device_cache(bench.context._raw, [opened._raw], slots=bench.cache_slots, **options)
+    own.storms.rest()
+    with run.context.open(file) as opened:
+        options = {"page_bytes": PAGE_BYTES, "cache_bytes": cache_bytes, "threads": own.most_threads, "map": False}
+        cache = _core.device_cache(run.context._raw, [opened._raw], slots=own.cache_slots, **options)
     try:
         yield cache
     finally:
@@ -269,8 +270,8 @@ def _since(cache: _core.DeviceCache, before: dict[str, int]) -> dict[str, int]:
     return {name: value - before[name] for name, value in _counts(cache).items()}
 
 
-def _loads_sample(bench: GpuIoBench, seconds: float, watch: Stopwatch) -> Sample:
-    count = bench.load_rounds * (bench.cache_bytes // ITEM_BYTES)
+def _loads_sample(own: GpuIo, seconds: float, watch: Stopwatch) -> Sample:
+    count = own.load_rounds * (own.cache_bytes // ITEM_BYTES)
     return rows_sample(count, seconds, watch, ITEM_BYTES) | {"order": "sequential"}
 
 

@@ -16,7 +16,7 @@ from penstock_bench.engine.intervals import estimate
 from penstock_bench.engine.numbers import thousands, three_figures
 from penstock_bench.engine.suite import Drawing
 from penstock_bench.suites.gpu_io import judge
-from penstock_bench.suites.gpu_io.bench import LARGE, SMALL, name_of
+from penstock_bench.suites.gpu_io.own import LARGE, SMALL, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,8 @@ from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, ma
 from penstock_bench.engine import loads
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Sample
-from penstock_bench.suites.gpu_io.bench import ROW_BYTES, GpuIoBench
+from penstock_bench.engine.run import Run
+from penstock_bench.suites.gpu_io.own import ROW_BYTES, GpuIo, row_numbers, rows_of
 
 BATCH = 64  # requests of one submission of io_uring
 URING_THREADS = 4
@@ -34,48 +35,48 @@ def uring(_: File) -> Options:
     return {"threads": count, "batch": BATCH, "path": "uring", "strict": True, "workers": count, "depth": BATCH}
 
 
-def cold(bench: GpuIoBench, request: tuple[int, bool], way: Callable[[File], Options], turn: int) -> Sample:
+def cold(run: Run, own: GpuIo, request: tuple[int, bool], way: Callable[[File], Options], turn: int) -> Sample:
     """Reads into the host's memory from a file that is not in the page cache; `request` is bytes, and whether they are
     in sequence."""
-    bench.storms.rest()
-    with bench.context.open(bench.source) as file:
-        options = _options(bench, request, turn) | {"seconds": bench.disk_seconds} | way(file)
-        memory = _memory(bench, "system", options)
-        loads.warm_up(bench.context, file, memory, **options)
-        resident = make_cold(file, bench.bytes)
-        with bench.workspace.media.watch() as media:
-            report = loads.run_load(bench.context, file, memory, **options)
-        state = loads.proved(file, bench.bytes, "cold", resident)
+    own.storms.rest()
+    with run.context.open(run.workspace.source) as file:
+        options = _options(own, request, turn) | {"seconds": own.disk_seconds} | way(file)
+        memory = _memory(run, "system", options)
+        loads.warm_up(run.context, file, memory, **options)
+        resident = make_cold(file, run.bytes)
+        with run.workspace.media.watch() as media:
+            report = loads.run_load(run.context, file, memory, **options)
+        state = loads.proved(file, run.bytes, "cold", resident)
     cached = from_another_cache(media, report["bytes"])
     if cached:
         raise NotPossible(cached)
     return _sample(report, request) | state | media.fields()
 
 
-def write(bench: GpuIoBench, request: tuple[int, bool], way: Callable[[File], Options], turn: int) -> Sample:
+def write(run: Run, own: GpuIo, request: tuple[int, bool], way: Callable[[File], Options], turn: int) -> Sample:
     """As many bytes as the device writes, from the host's memory."""
-    bench.storms.rest()
-    with bench.context.open(bench.target, write=True) as file:
+    own.storms.rest()
+    with run.context.open(run.workspace.target, write=True) as file:
         chosen = way(file)
-        each = bench.write_bytes[request[0]] // request[0] // (chosen["threads"] * chosen.get("batch", 1))
-        options = _options(bench, request, turn) | {"direction": "write", "seconds": None, "stamp_seed": None} | chosen
+        each = own.write_bytes[request[0]] // request[0] // (chosen["threads"] * chosen.get("batch", 1))
+        options = _options(own, request, turn) | {"direction": "write", "seconds": None, "stamp_seed": None} | chosen
         options |= {"check_last": False, "requests_per_thread": max(1, each) * chosen.get("batch", 1)}
-        memory = _memory(bench, "system", options)
-        make_cold(file, bench.bytes)
-        report = loads.run_load(bench.context, file, memory, **options)
+        memory = _memory(run, "system", options)
+        make_cold(file, run.bytes)
+        report = loads.run_load(run.context, file, memory, **options)
     return _sample(report, request)
 
 
-def to_device(bench: GpuIoBench, way: Callable[[File], Options], request_bytes: int, turn: int) -> Sample:
+def to_device(run: Run, own: GpuIo, way: Callable[[File], Options], request_bytes: int, turn: int) -> Sample:
     """Random reads of a file in the page cache into the device's memory, by threads of the host."""
-    bench.storms.rest()
-    with bench.context.open(bench.rows) as file:
-        make_resident(file, bench.bytes)
+    own.storms.rest()
+    with run.context.open(rows_of(run)) as file:
+        make_resident(file, run.bytes)
         request = (request_bytes, False)
-        options = _options(bench, request, turn) | way(file)
-        memory = _memory(bench, "device", options)
-        loads.warm_up(bench.context, file, memory, **options)
-        report = loads.run_load(bench.context, file, memory, **options)
+        options = _options(own, request, turn) | way(file)
+        memory = _memory(run, "device", options)
+        loads.warm_up(run.context, file, memory, **options)
+        report = loads.run_load(run.context, file, memory, **options)
     return _sample(report, request) | {"cache": "hot"}
 
 
@@ -89,23 +90,23 @@ def cufile(_: File) -> Options:
     return {"threads": len(os.sched_getaffinity(0)), "path": "gds-compat", "strict": True}
 
 
-def memmap_and_copy(bench: GpuIoBench, turn: int) -> Sample:
+def memmap_and_copy(run: Run, own: GpuIo, turn: int) -> Sample:
     """Rows as one does it with NumPy: rows picked out of a memmap, then one copy to the device."""
     import numpy as np
 
-    bench.storms.rest()
-    numbers = bench.row_numbers(bench.peer_rows, turn)
-    with bench.context.open(bench.rows) as file:
-        make_resident(file, bench.bytes)
-    mapped = np.memmap(bench.rows, np.uint64, "r").reshape(-1, ROW_BYTES // 8)
-    memory = bench.context.allocate(numbers.size * ROW_BYTES, first_touch="gpu")
-    mapped[bench.row_numbers(bench.peer_rows, turn + 1000)].sum()  # pages are mapped then, as those of ours are
+    own.storms.rest()
+    numbers = row_numbers(run, own.peer_rows, turn)
+    with run.context.open(rows_of(run)) as file:
+        make_resident(file, run.bytes)
+    mapped = np.memmap(rows_of(run), np.uint64, "r").reshape(-1, ROW_BYTES // 8)
+    memory = run.context.allocate(numbers.size * ROW_BYTES, first_touch="gpu")
+    mapped[row_numbers(run, own.peer_rows, turn + 1000)].sum()  # pages are mapped then, as those of ours are
     with Stopwatch() as watch:
         start = time.perf_counter()
         picked = mapped[numbers]
-        bench.context.copy_to_device(memory, picked.reshape(-1).view(np.uint8))
+        run.context.copy_to_device(memory, picked.reshape(-1).view(np.uint8))
         seconds = time.perf_counter() - start
-    check_rows(bench, numbers, memory, bench.rows)
+    check_rows(run, numbers, memory, rows_of(run))
     return rows_sample(numbers.size, seconds, watch) | {"took": "memmap", "cache": "hot"}
 
 
@@ -121,16 +122,16 @@ def rows_sample(count: int, seconds: float, watch: Stopwatch, row_bytes: int = R
     }
 
 
-def check_rows(bench: GpuIoBench, numbers: Any, memory: Buffer | Any, file: Path) -> None:
+def check_rows(run: Run, numbers: Any, memory: Buffer | Any, file: Path) -> None:
     """Raises Error unless the device's memory holds exactly these rows of a stamped file."""
-    placed = bench.context.allocate(numbers.nbytes)
-    bench.context.copy_to_device(placed, numbers.view("u1"))
-    bad = _core.wrong_words(bench.context._raw, placed, memory, FILE_SEED)
+    placed = run.context.allocate(numbers.nbytes)
+    run.context.copy_to_device(placed, numbers.view("u1"))
+    bad = _core.wrong_words(run.context._raw, placed, memory, FILE_SEED)
     if bad:
         raise wrong_bytes(file, 0, 8 * bad, " of the rows that were gathered")
 
 
-def _options(bench: GpuIoBench, request: tuple[int, bool], turn: int) -> Options:
+def _options(own: GpuIo, request: tuple[int, bool], turn: int) -> Options:
     size, sequential = request
     return {
         "request_bytes": size,
@@ -139,15 +140,15 @@ def _options(bench: GpuIoBench, request: tuple[int, bool], turn: int) -> Options
         "alignment": size,
         "whole_span": not sequential,
         "repeat": True,
-        "seconds": bench.cell_seconds,
+        "seconds": own.cell_seconds,
         "stamp_seed": FILE_SEED,
         "check_last": True,
     }
 
 
-def _memory(bench: GpuIoBench, kind: str, options: Options) -> Buffer:
-    bytes = max(1, _core.load_memory_bytes(bench.bytes, **options))
-    return bench.context.allocate(bytes, kind, first_touch="gpu" if kind == "device" else "cpu")
+def _memory(run: Run, kind: str, options: Options) -> Buffer:
+    bytes = max(1, _core.load_memory_bytes(run.bytes, **options))
+    return run.context.allocate(bytes, kind, first_touch="gpu" if kind == "device" else "cpu")
 
 
 def _sample(report: dict[str, Any], request: tuple[int, bool]) -> Sample:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock_bench.engine.promises import Check, Medians, Rows, judged
-from penstock_bench.suites.gpu_io.bench import LARGE, SIZES, SMALL, name_of, through_cache
 from penstock_bench.suites.gpu_io.blocks import BESIDES
+from penstock_bench.suites.gpu_io.own import LARGE, SIZES, SMALL, name_of, through_cache
 
 CURVE_THREADS = 32  # blocks from here on
 HOSTS = ("host threads", "host io_uring")

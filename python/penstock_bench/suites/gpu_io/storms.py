@@ -68,6 +68,17 @@ class Shape:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class StormCell:
+    """One storm, and what it is called."""
+
+    name: str
+    setup: Setup
+    shape: Shape
+    subject: str = "memory"
+    options: dict[str, Any] = field(default_factory=dict)  # of the storm
+
+
 @dataclass
 class Storms:
     """Those that are there: of services one at a time, for its threads look for work even where there is none."""
@@ -127,7 +138,7 @@ def _warm(storm: _core.Storm, setup: Setup, seconds: float) -> None:
     storm.run(seconds=seconds, requests=each, checked=False, **shape)
 
 
-def run(storm: _core.Storm, setup: Setup, shape: Shape, **options: Any) -> Sample:
+def sampled(storm: _core.Storm, setup: Setup, shape: Shape, **options: Any) -> Sample:
     """One storm, proved. `options` of the run: seconds, requests, turn, seed, writes, checked."""
     given = {"seed": FILE_SEED} | shape.options() | options
     with Stopwatch() as watch:

@@ -8,7 +8,7 @@ from penstock_bench.engine.numbers import thousands, three_figures
 from penstock_bench.engine.promises import Medians
 from penstock_bench.engine.statement import Statement
 from penstock_bench.suites.gpu_io import judge
-from penstock_bench.suites.gpu_io.bench import LARGE, SMALL, name_of
+from penstock_bench.suites.gpu_io.own import LARGE, SMALL, name_of
 
 Rows = list[dict[str, Any]]
 

@@ -1,57 +1,32 @@
-"""What all measurements of the suite `gpu-io` share."""
+"""What only the suite `gpu-io` has, beside the Run: storms, a file in memory, and how much its table asks for."""
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, parse_bytes
-from penstock._api import Buffer
+from penstock import parse_bytes
 from penstock._text import bytes_text
-from penstock.calibration.workspace import Workspace
+from penstock_bench.engine.run import Run
 from penstock_bench.suites.gpu_io.storms import Storms
 
 ROW_BYTES = 512
 SMALL, LARGE = 4096, 131072
-
-
 SIZES = ((SMALL, False), (SMALL, True), (LARGE, False), (LARGE, True))
 
 
-@dataclass
-class GpuIoBench:
-    """What the cells share."""
+@dataclass(frozen=True)
+class GpuIo:
+    """Numbers are those of the suite's table, as far as files and cores allow."""
 
-    context: Context
-    workspace: Workspace
     storms: Storms
     ram: Path  # a file in memory: of tmpfs, or in the page cache
     ram_kind: str
     ram_bytes: int
     settings: dict[str, Any]
-    seeds: Iterator[int] = field(default_factory=lambda: itertools.count(1000))
-    _buffer: Buffer | None = None
-
-    @property
-    def bytes(self) -> int:
-        return self.workspace.file_bytes
-
-    @property
-    def source(self) -> Path:
-        return self.workspace.source
-
-    @property
-    def target(self) -> Path:
-        return self.workspace.target
-
-    @property
-    def rows(self) -> Path:
-        """In the page cache."""
-        return self.workspace.directory / "rows.bin"
+    file_bytes: int
 
     @property
     def cell_seconds(self) -> float:
@@ -89,7 +64,7 @@ class GpuIoBench:
 
     def _by_size(self, setting: str) -> dict[int, int]:
         sizes = (parse_bytes(str(one)) for one in self.settings[setting])
-        return {size: min(bytes, self.bytes) for size, bytes in zip((SMALL, LARGE), sizes, strict=True)}
+        return {size: min(bytes, self.file_bytes) for size, bytes in zip((SMALL, LARGE), sizes, strict=True)}
 
     @property
     def cache_bytes(self) -> int:
@@ -119,17 +94,16 @@ class GpuIoBench:
     def peer_rows(self) -> int:
         return min(int(self.settings["peer_rows"]), self.gather_rows)
 
-    def row_numbers(self, count: int, turn: int) -> Any:
-        import numpy as np
 
-        return np.random.default_rng(turn).integers(0, self.bytes // ROW_BYTES, count)
+def rows_of(run: Run) -> Path:
+    """A file of rows, in the page cache."""
+    return run.workspace.directory / "rows.bin"
 
-    def buffer(self, bytes: int) -> Buffer:
-        """Device memory, made once as large as any cell needs."""
-        if self._buffer is None or self._buffer.bytes < bytes:
-            self._buffer = None
-            self._buffer = self.context.allocate(bytes, first_touch="gpu")
-        return self._buffer.slice(0, bytes)
+
+def row_numbers(run: Run, count: int, turn: int) -> Any:
+    import numpy as np
+
+    return np.random.default_rng(turn).integers(0, run.bytes // ROW_BYTES, count)
 
 
 def name_of(what: str, request: tuple[int, bool]) -> str:
