@@ -14,7 +14,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -52,32 +52,29 @@ class ChoiceWay:
 
 
 def run_suite(run: Run) -> None:
-    settings = run.definition.settings["choice"]
-    sizes = [parse_bytes(str(size)) for size in settings["request_bytes"]]
-    sizes = [size for size in sizes if size <= run.definition.file_bytes]
-    profile = _profile(run, float(settings["calibrate_seconds"]))
-    with Context(run.context.device["name"], profile=profile) as context:
-        place = _moved(run.workspace, context)
-        _cost_of_choosing(run.results, context, place, sizes)
-        _rounds(run, place, context, sizes)
+    sizes = [parse_bytes(str(size)) for size in run.settings["request_bytes"]]
+    sizes = [size for size in sizes if size <= run.bytes]
+    with Context(run.context.device["name"], profile=_profile(run)) as context:
+        profiled = replace(run, context=context, workspace=_moved(run.workspace, context))
+        _cost_of_choosing(profiled, sizes)
+        _rounds(profiled, sizes)
 
 
-def _profile(run: Run, seconds: float) -> Path:
+def _profile(run: Run) -> Path:
     """Beside the files; the results hold its text. A run that is continued goes on with the one it began with."""
     known = [row["text"] for row in run.results.rows if row["kind"] == "profile"]
     path = run.workspace.directory / "profile.csv"
-    path.write_text(known[0] if known else _calibrate(run, seconds))
+    path.write_text(known[0] if known else _calibrate(run))
     return path
 
 
-def _calibrate(run: Run, seconds: float) -> str:
-
+def _calibrate(run: Run) -> str:
     def tell(gone: int, allowed: int, what: str) -> None:
         run.step(gone, allowed, f"calibrate: {what}")
 
     with Context(run.context.device["name"], profile=None) as context:
         place = _moved(run.workspace, context)
-        found = Calibration(context, place, seconds, tell).run()
+        found = Calibration(context, place, float(run.settings["calibrate_seconds"]), tell).run()
         text = profile_text(context, run.workspace.directory, found)
     run.results.add("profile", text=text, cells=len(found.samples))
     return text
@@ -90,26 +87,27 @@ def _moved(workspace: Workspace, context: Context) -> Workspace:
     return other
 
 
-def _cost_of_choosing(results: Results, context: Context, place: Workspace, sizes: list[int]) -> None:
+def _cost_of_choosing(run: Run, sizes: list[int]) -> None:
     """Mean seconds of a plan, with the profile and without, residency asked as for a real request."""
+    source = run.workspace.source
     for size in sizes:
         asked = {"direction": "read", "offset_bytes": 0, "bytes": size, "kind": "device"}
         for name, profile in (("profile", "own"), ("rules", None)):
-            if results.has("choosing", by=name, request_bytes=size):
+            if run.results.has("choosing", by=name, request_bytes=size):
                 continue
             if profile is None:
-                with Context(context.device["name"], profile=None) as plain, plain.open(place.source) as file:
+                with Context(run.context.device["name"], profile=None) as plain, plain.open(source) as file:
                     seconds = _core.plan_seconds(file._raw, asked, PLANS)
             else:
-                with context.open(place.source) as file:
+                with run.context.open(source) as file:
                     _core.plan_seconds(file._raw, asked, 1)  # the first may open cuFile
                     seconds = _core.plan_seconds(file._raw, asked, PLANS)
-            results.add("choosing", by=name, request_bytes=size, plans=PLANS, seconds=seconds)
+            run.results.add("choosing", by=name, request_bytes=size, plans=PLANS, seconds=seconds)
 
 
-def _ways(context: Context, peers: frozenset[str]) -> list[ChoiceWay]:
+def _ways(run: Run) -> list[ChoiceWay]:
     ways = [*(ChoiceWay(path, path) for path in path_names()), ChoiceWay("auto, Python", "auto", _by_python)]
-    return ways + [ChoiceWay("KvikIO default", "auto", _KvikIO(context))] * ("kvikio" in peers)
+    return ways + [ChoiceWay("KvikIO default", "auto", _KvikIO(run.emulated))] * ("kvikio" in run.peers)
 
 
 def _cells(sizes: list[int], ways: list[ChoiceWay]) -> Iterator[tuple[Cell, ChoiceWay]]:
@@ -121,19 +119,19 @@ def _cells(sizes: list[int], ways: list[ChoiceWay]) -> Iterator[tuple[Cell, Choi
                         yield Cell(direction, cached, size, way.path), way
 
 
-def _rounds(run: Run, place: Workspace, context: Context, sizes: list[int]) -> None:
+def _rounds(run: Run, sizes: list[int]) -> None:
     """Small requests first: they find what larger ones need not try."""
     began = time.monotonic()
     field = Field(run.definition.repeats)
-    ways = _ways(context, run.peers)
+    ways = _ways(run)
     for cell, way in _cells(sizes, ways):
         field.recall(cell, way, run.results.rows)
     small, large = ([size for size in sizes if (size >= LARGE_BYTES) == of_large] for of_large in (False, True))
     for chosen, share in ((small, SMALL_SHARE if large else 1.0), (large, 1.0)):
         if not chosen:
             continue
-        span = SPAN_BYTES if chosen is small and place.file_bytes >= SPAN_BYTES else 0
-        stage = Stage(context, place, chosen[-1], span)
+        span = SPAN_BYTES if chosen is small and run.bytes >= SPAN_BYTES else 0
+        stage = Stage(run.context, run.workspace, chosen[-1], span)
         visits = Visits(run, stage, field, began + share * run.definition.seconds)
         visits.make(list(_cells(chosen, ways)))
 
@@ -293,8 +291,8 @@ def _by_python(file: File, memory: Buffer, cell: Cell, offsets: list[int]) -> tu
 class _KvikIO:
     """KvikIO as installed, its settings untouched."""
 
-    def __init__(self, context: Context) -> None:
-        self._emulated = bool(context.device["emulated"])
+    def __init__(self, emulated: bool) -> None:
+        self._emulated = emulated
 
     def __call__(self, file: File, memory: Buffer, cell: Cell, offsets: list[int]) -> tuple[list[float], str]:
         if self._emulated:
