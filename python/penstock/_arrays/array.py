@@ -40,12 +40,14 @@ def product(numbers: Shape) -> int:
 
 
 class Array(AsNumber):
-    """Args:
-    buffer: the memory; it is kept alive.
-    dtype: anything DType.of takes.
-    shape: elements per dimension.
-    offset_bytes: of the first element in the buffer.
-    strides: bytes from element to element, per dimension; C order when left out.
+    """Typed, shaped memory of a device: what reading gives. NumPy, CuPy, PyTorch and JAX take it without a copy.
+
+    Args:
+        buffer: the memory; it is kept alive.
+        dtype: anything DType.of takes.
+        shape: elements per dimension.
+        offset_bytes: of the first element in the buffer.
+        strides: bytes from element to element, per dimension; C order when left out.
 
     Raises ValueError when an element would lie outside of the buffer.
     """

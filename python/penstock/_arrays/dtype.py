@@ -93,12 +93,14 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class DType:
-    """Args:
-    name: "float32", "bfloat16", ..., or "void<N>" for N raw bits (compound types, opaque types).
-    itemsize: bytes of one element.
-    kind: NumPy's letter: b i u f c V, or E for bfloat16 and float8.
-    big_endian: the stored byte order.
-    fields: members of a compound type.
+    """The type of one element, as files and devices see it. `numpy.dtype(dtype)` is NumPy's, where it has one.
+
+    Args:
+        name: "float32", "bfloat16", ..., or "void<N>" for N raw bits (compound types, opaque types).
+        itemsize: bytes of one element.
+        kind: NumPy's letter: b i u f c V, or E for bfloat16 and float8.
+        big_endian: the stored byte order.
+        fields: members of a compound type.
     """
 
     name: str

@@ -141,6 +141,7 @@ def test_every_public_member_says_what_it_is() -> None:
     for module in (ps.gpu, ps.hmatrix):
         found += [(f"{module.__name__}.{name}", getattr(module, name)) for name in module.__all__]
     assert [name for name, one in found if not (one.__doc__ or "").strip()] == []
+    assert [name for name, one in found if (one.__doc__ or "").lstrip().startswith("Args:")] == [], "arguments of what?"
     assert [text for name, one in found if isinstance(one, type) for text in undocumented(name, one)] == []
 
 
