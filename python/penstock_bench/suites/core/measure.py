@@ -1,7 +1,6 @@
 """The suite `core`: the rates Penstock promises, beside their baselines and peers, interleaved in one run.
 
-The checks in targets.py compare medians. Every read is verified on the device; every state (hot, cold) is proved
-before it is timed.
+judge.py compares medians. Every read is verified on the device; every state (hot, cold) is proved before it is timed.
 """
 
 from __future__ import annotations
