@@ -30,6 +30,7 @@ MARGIN = 1.2
 FILE_SEED = 20  # of files that are read
 OTHER_SEED = 21  # of files that are written over, until they are: no byte of one passes for a byte of the other
 DROP_TRIES = LOAD_TRIES = 4
+READ_BYTES = 64 << 20  # of one request that brings a file into the page cache
 CROWDED = "stays in the page cache"
 PREFIX = "penstock-bench-"
 LOCK = "penstock-bench.lock"
@@ -226,7 +227,21 @@ def make_hot(file: File, bytes: int) -> float:
 
 
 def _read_by_host(file: File, bytes: int) -> None:
-    _core.host_threads(file=file.name, direction="read", direct=False, threads=2, chunk_bytes=4 << 20, bytes=bytes)
+    """Reads the first bytes through the page cache, into host memory that it drops. Raises Error."""
+    memory = memoryview(bytearray(min(bytes, READ_BYTES)))
+    for offset in range(0, bytes, READ_BYTES):
+        wanted = min(READ_BYTES, bytes - offset)
+        moved = file.read(memory[:wanted], offset, path="buffered", workers=2)
+        if moved.bytes < wanted:
+            raise Error(
+                code="end_of_file",
+                operation="read",
+                file=file.name,
+                offset_bytes=offset,
+                length_bytes=wanted,
+                cause="the file became shorter while it was measured",
+                advice="let no other program write to it",
+            )
 
 
 def make_cold(file: File, bytes: int) -> float:

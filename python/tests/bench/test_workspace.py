@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock import Context, Error
+from penstock.calibration import workspace
 from penstock.calibration.workspace import LOAD_TRIES, NotPossible, make_cold, make_hot, make_resident
 
 
@@ -49,3 +53,19 @@ def test_a_state_that_nothing_tells_is_not_possible(make: Callable[[Any, int], f
 
     with pytest.raises(NotPossible, match="nothing tells what the page cache holds: it belongs to another user"):
         make(Unknown(), 4096)
+
+
+def test_a_file_that_cannot_be_read_into_the_page_cache_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "READ_BYTES", 1 << 20)
+    (tmp_path / "data").write_bytes(bytes(3 << 20))
+    with Context("host") as context, context.open(tmp_path / "data") as file:
+        workspace._read_by_host(file, 3 << 20)
+        os.truncate(tmp_path / "data", (1 << 20) + 4096)
+        with pytest.raises(Error, match="data.*became shorter while it was measured") as short:
+            workspace._read_by_host(file, 3 << 20)
+        assert (short.value.offset_bytes, short.value.length_bytes) == (1 << 20, 1 << 20)
+        os.truncate(tmp_path / "data", 4096)
+        with pytest.raises(Error, match="data"):
+            workspace._read_by_host(file, 3 << 20)
