@@ -137,15 +137,19 @@ class Copy:
             name.unlink(missing_ok=True)
             name.symlink_to(target)
 
-    def _use_core(self, core: Path | None) -> None:
-        """Links what was built with it, too: the other modules, and the library that all of them load from lib/."""
-        if core is None or not self.python.is_dir():
+    def _use_core(self, *cores: Path | None) -> None:
+        """Links each core and what was built with it, too: the other modules, and the library that all of them load.
+        A later core goes before an earlier one."""
+        packages = self.python.parent
+        given = [core.parent.parent for core in cores if core is not None]
+        if not given or not self.python.is_dir():
             return
-        for old in compiled(self.python):
+        for old in compiled(packages):
             old.unlink()
         (self.python / "lib").mkdir(exist_ok=True)
-        for built in compiled(core.parent):
-            self._link(self.python / built.relative_to(core.parent), built)
+        for origin in given:
+            for built in compiled(origin):
+                self._link(packages / built.relative_to(origin), built)
 
     def environment(self) -> dict[str, str]:
         beside = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
@@ -170,7 +174,7 @@ class Copy:
             self._must(f"cmake -S . -B build/dev -G Ninja {on} {kind}")
         self._must(f"cmake --build build/dev --target {' '.join(targets)}")
         built = sorted((self.folder / "build/dev/python/penstock").glob("_core*.so"))
-        self._use_core(built[0] if "_core" in targets else self.options.core)
+        self._use_core(self.options.core, built[0] if "_core" in targets else None)
 
     def _must(self, command: str) -> None:
         code, said = self.run(command, limit=3600)
@@ -332,9 +336,10 @@ def wrong_texts(mutations: list[Mutation], tree: Path) -> int:
     return wrong
 
 
-def compiled(package: Path) -> list[Path]:
-    """The compiled files of a package: its modules and libpenstock."""
-    return sorted([*package.glob("_*.so"), *package.glob("lib/libpenstock.so.0")])
+def compiled(packages: Path) -> list[Path]:
+    """The compiled files of the packages in a folder: their modules, and libpenstock."""
+    places = ("penstock/_*.so", "penstock/hmatrix/_*.so", "penstock_bench/_*.so", "penstock/lib/libpenstock.so.0")
+    return sorted(path for place in places for path in packages.glob(place))
 
 
 def built_core(tree: Path) -> Path | None:

@@ -81,9 +81,17 @@ class Tidy(unittest.TestCase):
             self.finds("layer", path, HEAD + '#include "solver/solve.hpp"\n', 2)
         self.finds("layer", "apps/solver/more.hpp", HEAD + '#include "python/binding.hpp"\n', 2)
         self.in_source("layer", '#include "nowhere/at_all.hpp"\n', 2)
-        binding = {"bindings/python/binding.hpp": HEAD + "#pragma once\n"}
-        more = {"apps/solver/more.hpp": HEAD + '#include "python/binding.hpp"\n'}
-        self.assertIn("apps/solver may not include bindings/python/binding.hpp", tidy(LAWFUL | binding | more)[1])
+
+    def test_the_python_module_of_an_application_includes_what_all_modules_contain_and_no_more(self):
+        shared = {f"bindings/python/{place}.hpp": HEAD + "#pragma once\n" for place in ("shared/gil", "core/core")}
+        for path, header, allowed in (
+            ("apps/solver/python/more.cpp", "shared/gil", True),
+            ("apps/solver/python/more.cpp", "core/core", False),
+            ("apps/solver/more.cpp", "shared/gil", False),
+        ):
+            more = {path: HEAD + f'#include "python/{header}.hpp"\n'}
+            said = f"{path.rpartition('/')[0]} may not include bindings/python/{header}.hpp"
+            self.assertEqual(said in tidy(LAWFUL | shared | more)[1], not allowed)
 
     def test_a_private_name_in_a_public_header_and_a_test_in_the_library_are_found(self):
         self.finds("private-name", "include/penstock/more.hpp", HEAD + "namespace penstock::os {\nclass Fd;\n}\n", 2)

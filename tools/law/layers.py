@@ -2,7 +2,8 @@
 
 C and C++: every include in quotes is a file of the tree, found in the including file's folder or in one of ROOTS. It is
 judged by where that file lies, so that no include escapes: base <- os <- device <- path <- engine <- context, base <-
-policy <- context; include/ knows include/ only; nothing but examples knows an application. Tests may include anything.
+policy <- context; include/ knows include/ only; nothing but examples knows an application; the Python module of an
+application knows what all Python modules contain. Tests may include anything.
 
 Python: LAYERS_OF_PYTHON, each of which may import those before it. Any import counts, one inside a function or for a
 type checker as well: whoever reads a module has to have read what it names.
@@ -48,6 +49,9 @@ PUBLIC = {
 }
 # Folders outside src, and those outside src and include that their files may include besides their own.
 BESIDE = {"include": set(), "src": set(), "bindings": set(), "apps": set(), "examples": {"apps"}}
+# An application's Python module contains what all Python modules do; the application itself does not know it.
+MODULES_OF_APPS = re.compile(r"apps/\w+/python/")
+SHARED_BY_MODULES = "bindings/python/shared/"
 
 # Python's layers, the lowest first: the patterns of the modules of each.
 LAYERS_OF_PYTHON = {
@@ -69,7 +73,7 @@ LAYERS_OF_PYTHON = {
     "face": ["penstock"],
     "calibration": ["penstock.calibration", "penstock.calibration.*"],
     "command": ["penstock.cli", "penstock.cli.*", "penstock.__main__"],
-    "measuring": ["penstock_bench", "penstock_bench.engine*"],
+    "measuring": ["penstock_bench", "penstock_bench._measure", "penstock_bench.engine*"],
     "suites": ["penstock_bench.suites*", "penstock_bench.gdsio*", "penstock_bench.h5bench*"],
     "runs": ["penstock_bench.runs*"],
     "report": ["penstock_bench.report*", "penstock_bench.measured*"],
@@ -106,6 +110,8 @@ def layer_of(path: str) -> str:
 def may_include(source: Source, path: str) -> bool:
     """Whether the file may include the one at `path`."""
     of, at = source.path.split("/")[0], path.split("/")[0]
+    if path.startswith(SHARED_BY_MODULES) and MODULES_OF_APPS.match(source.path):
+        return True
     if at not in ("include", "src"):
         return at == of or at in BESIDE[of]
     if of == "include":

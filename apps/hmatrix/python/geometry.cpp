@@ -1,9 +1,9 @@
-// Meshes in Python: arrays in, arrays out; a mesh is (vertices, triangles, values or None).
-#include "apps/hmatrix/python/binding.hpp"
+// Meshes in Python. Functions take and return a mesh as arrays: vertices, triangles, and one value a triangle or None.
 #include "hmatrix/geometry/clean.hpp"
 #include "hmatrix/geometry/read.hpp"
 #include "hmatrix/geometry/shapes.hpp"
 #include "hmatrix/geometry/write.hpp"
+#include "hmatrix/python/arrays.hpp"
 
 namespace penstock::python {
 namespace {
@@ -77,7 +77,7 @@ nb::tuple clean(const Doubles& vertices, const Integers& triangles, nb::handle v
     return nb::make_tuple(arrays[0], arrays[1], arrays[2], report_to_dict(report));
 }
 
-// `numbers`: name -> one value a triangle.
+// `numbers` maps a name to an array of one value a triangle.
 void write(nb::handle path, const Doubles& vertices, const Integers& triangles, const nb::dict& numbers) {
     std::vector<hmatrix::FaceNumbers> faces;
     std::vector<Doubles> kept;
@@ -119,18 +119,18 @@ hmatrix::Mesh mesh_of(const Doubles& vertices, const Integers& triangles) {
     return mesh;
 }
 
-void bind_hmatrix_geometry(nb::module_& module) {
-    module.def("hmatrix_read_mesh", &read);
-    module.def("hmatrix_shape_names", &hmatrix::shape_names);
-    module.def("hmatrix_shape", [](const std::string& name, std::int64_t triangles) {
+void bind_geometry(nb::module_& module) {
+    module.def("read_mesh", &read);
+    module.def("shape_names", &hmatrix::shape_names);
+    module.def("shape", [](const std::string& name, std::int64_t triangles) {
         return mesh_to_arrays(hmatrix::shape(name, triangles));
     });
-    module.def("hmatrix_inspect", [](const Doubles& vertices, const Integers& triangles) {
+    module.def("inspect", [](const Doubles& vertices, const Integers& triangles) {
         return report_to_dict(hmatrix::inspect(mesh_of(vertices, triangles)));
     });
-    module.def("hmatrix_clean", &clean, nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
-    module.def("hmatrix_write_surface", &write);
-    module.def("hmatrix_areas", [](const Doubles& vertices, const Integers& triangles) {
+    module.def("clean", &clean, nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+    module.def("write_surface", &write);
+    module.def("areas", [](const Doubles& vertices, const Integers& triangles) {
         std::vector<double> areas = hmatrix::areas(mesh_of(vertices, triangles));
         const std::size_t count = areas.size();
         return to_numpy(std::move(areas), {count});

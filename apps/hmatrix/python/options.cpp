@@ -1,5 +1,5 @@
-// Options of assembly, of an open matrix and of a solve: one line a keyword.
-#include "apps/hmatrix/python/options.hpp"
+// See options.hpp.
+#include "hmatrix/python/options.hpp"
 
 namespace penstock::python {
 namespace {
@@ -39,7 +39,7 @@ hmatrix::Verify verify_of(const std::string& name) {
                 "use first, always or never");
 }
 
-// "gpu": the device's own threads ask for the batches.
+// The name "gpu" lets the device's own threads ask for the batches.
 void set_path(hmatrix::SystemOptions& options, const std::string& name) {
     options.gpu_initiated = name == "gpu";
     if (!options.gpu_initiated) options.cache.path = path_kind(name);

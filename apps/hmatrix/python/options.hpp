@@ -1,8 +1,8 @@
-// Keywords from Python as the solver's options. A name that is not known raises TypeError.
+// Options of the solver, made of keywords from Python. A keyword that the function does not know raises TypeError.
 #pragma once
 
-#include "apps/hmatrix/python/binding.hpp"
 #include "hmatrix/assemble/assemble.hpp"
+#include "hmatrix/python/arrays.hpp"
 #include "hmatrix/system/stored_system.hpp"
 
 namespace penstock::python {

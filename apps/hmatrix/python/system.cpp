@@ -1,17 +1,17 @@
 // Assembly, products and solves in Python.
 #include <optional>
 
-#include "apps/hmatrix/python/options.hpp"
 #include "hmatrix/file/reader.hpp"
 #include "hmatrix/gpu/functor_on_gpu.hpp"
 #include "hmatrix/kernel/problem.hpp"
+#include "hmatrix/python/options.hpp"
 #include "hmatrix/solve/continued/continued.hpp"
 
 namespace penstock::python {
 namespace {
 
-// Calls Python on the thread that holds no GIL at the moment. False: the caller wants an end. What Python raises goes
-// through the work, which cleans up, to whoever asked for it.
+// Tells the user's function how far the work is. Returns false if that function asks for an end. What Python raises
+// passes through the work, which cleans up, to the caller. Requires: the calling thread holds no GIL.
 template <class... Arguments>
 bool told(nb::handle function, Arguments... arguments) {
     const GilHeld acquire;
@@ -21,8 +21,8 @@ bool told(nb::handle function, Arguments... arguments) {
     return !answer.is(nb::handle(Py_False));
 }
 
-// Entries by a Python function of two arrays of numbers of points, which returns a 2-D array. Called on the thread that
-// assembles, one block of rows or columns at a time.
+// Entries that the user's Python function computes: it takes two arrays of numbers of points and returns a 2-D array.
+// The thread that assembles calls it for one row or column of a block at a time.
 class PythonEntries final : public hmatrix::Entries {
   public:
     explicit PythonEntries(nb::object function) : function_(std::move(function)) {}
@@ -105,7 +105,7 @@ struct AssembleJob {
     }
 };
 
-nb::dict assemble_mesh(const Context& context, nb::handle path, const Doubles& vertices, const Integers& triangles,
+nb::dict assemble_mesh(const Context& context, nb::handle path, const hmatrix::LaplaceProblem& problem,
                        const nb::dict& how) {
     nb::dict keywords(how);
     const nb::object progress = keywords["progress"];
@@ -117,7 +117,6 @@ nb::dict assemble_mesh(const Context& context, nb::handle path, const Doubles& v
         if (name != "progress" && name != "galerkin" && name != "workers") rest[key] = value;
     }
     AssembleJob job{context, file_name(path, "assemble a matrix"), assemble_options(rest), workers};
-    const hmatrix::LaplaceProblem problem(mesh_of(vertices, triangles));
     if (galerkin) {
         const hmatrix::FunctorEntries entries(problem.galerkin());
         const auto on_gpu = hmatrix::galerkin_on_gpu(problem);
@@ -128,8 +127,13 @@ nb::dict assemble_mesh(const Context& context, nb::handle path, const Doubles& v
     return job.run({problem.centroids(), &entries, &on_gpu}, progress);
 }
 
-nb::dict assemble_entries(const Context& context, nb::handle path, const Doubles& points, nb::object entries,
-                          const nb::dict& how) {
+// Points, and the Python function that computes the entry of each pair of them.
+struct UserProblem {
+    const Doubles& points;
+    nb::object entries;
+};
+
+nb::dict assemble_entries(const Context& context, nb::handle path, UserProblem user, const nb::dict& how) {
     nb::dict rest;
     nb::object progress = nb::none();
     for (const auto& [key, value] : how) {
@@ -140,11 +144,10 @@ nb::dict assemble_entries(const Context& context, nb::handle path, const Doubles
         }
     }
     AssembleJob job{context, file_name(path, "assemble a matrix"), assemble_options(rest), 1};
-    std::vector<hmatrix::Point> places(points.size() / 3);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        places[i] = {points.data()[3 * i], points.data()[3 * i + 1], points.data()[3 * i + 2]};
-    }
-    const PythonEntries asked(std::move(entries));
+    const double* from = user.points.data();
+    std::vector<hmatrix::Point> places(user.points.size() / 3);
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = {from[3 * i], from[3 * i + 1], from[3 * i + 2]};
+    const PythonEntries asked(std::move(user.entries));
     return job.run({places, &asked}, progress);
 }
 
@@ -202,9 +205,15 @@ nb::dict result_to_dict(const hmatrix::ContinuedResult& found) {
     return fields;
 }
 
-// Returns (x, result). `b` and `x0` of shape (columns, n).
-nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubles& b, const Doubles& x0,
-                const nb::dict& how) {
+// Right-hand sides and first guesses, each of shape (columns, n).
+struct SolveArrays {
+    const Doubles& b;
+    const Doubles& x0;
+};
+
+// Returns (x, result).
+nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const SolveArrays& given, const nb::dict& how) {
+    const Doubles& b = given.b;
     nb::dict rest;
     nb::object progress = nb::none(), checkpoint = nb::none();
     for (const auto& [key, value] : how) {
@@ -221,7 +230,7 @@ nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubl
     asked.options.progress = [progress](const hmatrix::Progress& at) {
         return told(progress, at.iteration, at.sweeps, at.relative_residual);
     };
-    std::vector<double> x(values_of(x0).begin(), values_of(x0).end());
+    std::vector<double> x(values_of(given.x0).begin(), values_of(given.x0).end());
     const std::string file = checkpoint.is_none() ? std::string() : file_name(checkpoint, "solve");
     const auto run = [&](std::span<double> solution, const hmatrix::SolveOptions& options) {
         hmatrix::SystemSolve how_now = asked;
@@ -243,7 +252,7 @@ nb::tuple solve(hmatrix::StoredSystem& self, const Context& context, const Doubl
     return nb::make_tuple(to_numpy(std::move(x), {b.shape(0), b.shape(1)}), result_to_dict(found));
 }
 
-// Of the file alone: nothing but its header and tables is read.
+// Says what the header and the tables of a file say. The batches are not read.
 nb::dict info(const Context& context, nb::handle path) {
     const std::string name = file_name(path, "open a matrix");
     std::optional<hmatrix::MatrixFile> file;
@@ -272,12 +281,22 @@ void open_system(hmatrix::StoredSystem* self, const Context& context, nb::handle
 
 }  // namespace
 
-void bind_hmatrix_system(nb::module_& module) {
-    module.def("hmatrix_assemble_mesh", &assemble_mesh, any("context"), any("path"), any("vertices"), any("triangles"),
-               any("how"));
-    module.def("hmatrix_assemble_entries", &assemble_entries, any("context"), any("path"), any("points"),
-               any("entries"), any("how"));
-    module.def("hmatrix_info", &info, any("context"), any("path"));
+void bind_system(nb::module_& module) {
+    module.def(
+        "assemble_mesh",
+        [](const Context& context, nb::handle path, const Doubles& vertices, const Integers& triangles,
+           const nb::dict& how) {
+            const hmatrix::LaplaceProblem problem(mesh_of(vertices, triangles));
+            return assemble_mesh(context, path, problem, how);
+        },
+        any("context"), any("path"), any("vertices"), any("triangles"), any("how"));
+    module.def(
+        "assemble_entries",
+        [](const Context& context, nb::handle path, const Doubles& points, nb::object entries, const nb::dict& how) {
+            return assemble_entries(context, path, {points, std::move(entries)}, how);
+        },
+        any("context"), any("path"), any("points"), any("entries"), any("how"));
+    module.def("info", &info, any("context"), any("path"));
     nb::class_<hmatrix::StoredSystem>(module, "HMatrixSystem")
         .def("__init__", &open_system)
         .def_prop_ro("head", [](const hmatrix::StoredSystem& self) { return head_to_dict(self.file().head()); })
@@ -285,7 +304,8 @@ void bind_hmatrix_system(nb::module_& module) {
         .def_prop_ro("counts", &counts_to_dict)
         .def("multiply", &multiply)
         .def("product_seconds", &product_seconds)
-        .def("solve", &solve);
+        .def("solve", [](hmatrix::StoredSystem& self, const Context& context, const Doubles& b, const Doubles& x0,
+                         const nb::dict& how) { return solve(self, context, {b, x0}, how); });
 }
 
 }  // namespace penstock::python

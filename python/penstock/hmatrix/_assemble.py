@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypedDict
 
 import numpy as np
 
-from penstock import _core
 from penstock._error import Error
 from penstock._files.file_name import file_name
 from penstock._shared import shared_context
 from penstock._sizes import parse_bytes
+from penstock.hmatrix import _hmatrix
 from penstock.hmatrix._matrix import HMatrix, OpenOptions
 from penstock.hmatrix._mesh import Mesh
 from penstock.hmatrix._numbers import reals, whole_number
@@ -114,7 +114,7 @@ def _of_mesh(context: Context, mesh: Any, kernel: str, store: FileName, how: dic
         raise Error(operation=_OPERATION, cause="points alone have no entries", advice="pass entries=, or a Mesh")
     about = {"problem": PROBLEM, "kernel": kernel, "unknowns": mesh.unknowns, "mesh": mesh.digest}
     how |= {"about": json.dumps(about), "galerkin": kernel == "galerkin"}
-    return _core.hmatrix_assemble_mesh(context._raw, file_name(store, _OPERATION), mesh.vertices, mesh.triangles, how)
+    return _hmatrix.assemble_mesh(context._raw, file_name(store, _OPERATION), mesh.vertices, mesh.triangles, how)
 
 
 def _of_entries(
@@ -130,7 +130,7 @@ def _of_entries(
         raise TypeError(f"entries must be a function of two arrays, not {type(entries).__name__}")
     how["about"] = json.dumps({"problem": "entries by a function", "unknowns": len(points)})
     how.pop("workers")
-    return _core.hmatrix_assemble_entries(context._raw, file_name(store, _OPERATION), points, entries, how)
+    return _hmatrix.assemble_entries(context._raw, file_name(store, _OPERATION), points, entries, how)
 
 
 def _options(options: dict[str, Any], open_with: OpenOptions) -> dict[str, Any]:

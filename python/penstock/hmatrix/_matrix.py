@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from penstock import _core
 from penstock._error import Error
 from penstock._files.file_name import file_name
 from penstock._shared import shared_context
 from penstock._sizes import parse_bytes
+from penstock.hmatrix import _hmatrix
 from penstock.hmatrix._memory import cache_by_memory
 from penstock.hmatrix._numbers import is_complex, reals
 
@@ -57,12 +57,12 @@ class HMatrix:
         self._options: dict[str, Any] = dict(options)
         self._lock = threading.RLock()  # of the system: its products and solves; a solve's callback may multiply
         self._closed = False
-        self._system: _core.HMatrixSystem | None = None  # opened when first needed
+        self._system: _hmatrix.HMatrixSystem | None = None  # opened when first needed
         self._file: tuple[int, ...] | None = None  # which file it is: a name may come to mean another
         if built:
             self._refuse_another_file()
 
-    def _open(self, options: dict[str, Any]) -> _core.HMatrixSystem:
+    def _open(self, options: dict[str, Any]) -> _hmatrix.HMatrixSystem:
         how = dict(options)
         cache = how.get("cache_bytes", "auto")
         if cache == "auto":
@@ -72,7 +72,7 @@ class HMatrix:
         elif isinstance(cache, str):
             how["cache_bytes"] = parse_bytes(cache)
         self._refuse_another_file()
-        system = _core.HMatrixSystem(self._context._raw, self.path, how)
+        system = _hmatrix.HMatrixSystem(self._context._raw, self.path, how)
         self._refuse_another_file()  # nor one that came while it was opened
         return system
 
@@ -92,7 +92,7 @@ class HMatrix:
         return f"<penstock.hmatrix.HMatrix {self.path!r}, {state}>"
 
     @property
-    def _raw(self) -> _core.HMatrixSystem:
+    def _raw(self) -> _hmatrix.HMatrixSystem:
         with self._lock:
             if self._closed:
                 raise Error(operation="use a matrix", file=self.path, cause="it is closed", advice="open it again")
@@ -245,7 +245,7 @@ def info(file: FileName, /, *, context: Context | None = None) -> dict[str, Any]
         Error: as open().
     """
     name = file_name(file, "open a matrix")
-    found = _core.hmatrix_info((context or shared_context())._raw, name)
+    found = _hmatrix.info((context or shared_context())._raw, name)
     return found | {"about": _described(found["about"], name)}
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock import _core
 from penstock._error import Error
 from penstock._files.file_name import file_name
+from penstock.hmatrix import _hmatrix
 from penstock.hmatrix._numbers import reals, whole_numbers
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Mesh:
     @property
     def areas(self) -> np.ndarray:
         """(m,), square metres."""
-        return _core.hmatrix_areas(self.vertices, self.triangles)
+        return _hmatrix.areas(self.vertices, self.triangles)
 
     @property
     def digest(self) -> str:
@@ -88,7 +88,7 @@ class Mesh:
 
     def inspect(self) -> MeshReport:
         """What is wrong with it, and what it is like."""
-        return _report(_core.hmatrix_inspect(self.vertices, self.triangles))
+        return _report(_hmatrix.inspect(self.vertices, self.triangles))
 
     def clean(self, *, refuse_duplicates: bool = False) -> tuple[Mesh, MeshReport]:
         """The mesh without duplicate triangles and unused vertices, and the report of this one. Duplicates make a
@@ -98,7 +98,7 @@ class Mesh:
             Error: for what cannot be mended: triangles of no area, numbers that are not finite, coincident centroids;
                 and for duplicates with `refuse_duplicates`.
         """
-        raw = _core.hmatrix_clean(self.vertices, self.triangles, self.values, refuse_duplicates)
+        raw = _hmatrix.clean(self.vertices, self.triangles, self.values, refuse_duplicates)
         return Mesh(*raw[:3]), _report(raw[3])
 
     def subdivided(self, times: int = 1) -> Mesh:
@@ -141,7 +141,7 @@ class Mesh:
             if values.shape != (self.unknowns,):
                 cause = f"'{name}' has shape {values.shape}, and there are {self.unknowns} triangles"
                 raise Error(operation="write a surface", file=os.fsdecode(path), cause=cause)
-        _core.hmatrix_write_surface(file_name(path, "write a surface"), self.vertices, self.triangles, dict(faces))
+        _hmatrix.write_surface(file_name(path, "write a surface"), self.vertices, self.triangles, dict(faces))
 
 
 def _report(facts: dict[str, Any]) -> MeshReport:
@@ -159,19 +159,19 @@ def read_mesh(path: FileName, *, unit_metres: float = 1.0) -> Mesh:
     Raises:
         Error: with the line or byte of what is malformed.
     """
-    return Mesh(*_core.hmatrix_read_mesh(file_name(path, "read a mesh"), unit_metres))
+    return Mesh(*_hmatrix.read_mesh(file_name(path, "read a mesh"), unit_metres))
 
 
 def shape_names() -> list[str]:
     """Names for shape()."""
-    return _core.hmatrix_shape_names()
+    return _hmatrix.shape_names()
 
 
 def shape(name: str, triangles: int) -> Mesh:
     """A closed surface made by rule, of at least as many triangles: "sphere" (radius 1 m), "cube" (edge 1 m, graded),
     "torus", "bumpy", "mirrored-spheres" (-1 V and +1 V).
     """
-    return Mesh(*_core.hmatrix_shape(name, triangles))
+    return Mesh(*_hmatrix.shape(name, triangles))
 
 
 def capacitance(mesh: Mesh, density: Any) -> float:

@@ -9,6 +9,7 @@ from penstock import Context, Error, _core
 from penstock._api import File
 from penstock.calibration.stage import MISSING_CODES, wrong_bytes
 from penstock.calibration.workspace import FILE_SEED, NotPossible, resident
+from penstock_bench import _measure
 from penstock_bench.engine.rounds import Sample
 
 Report = dict[str, Any]
@@ -22,7 +23,7 @@ def run_load(context: Context, file: File, memory: _core.Buffer, **options: Any)
     fails: its calls do on machines that say they can (stream calls of libcufile 1.15 without nvidia-fs). Wrong data
     are an Error whoever brought them."""
     try:
-        return _core.run_load(context._raw, [file._raw], memory, **options)
+        return _measure.run_load(context._raw, [file._raw], memory, **options)
     except Error as error:
         by_cufile = str(options.get("path", "")).startswith("gds") and error.operation in ("read", "write")
         if error.code not in MISSING_CODES and not (by_cufile and error.code == "io_error"):

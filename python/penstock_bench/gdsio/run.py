@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, Error, _core
+from penstock import Context, Error
 from penstock._api import File
 from penstock.formats import registry
+from penstock_bench import _measure
 from penstock_bench.gdsio.job import BATCHED, XFER_TYPES, Job, refusal
 
 STAMP_SEED = 7
@@ -34,7 +35,7 @@ _NODES = Path("/sys/devices/system/node")
 
 @dataclass(frozen=True)
 class GdsioReport:
-    """What a job did; `load` as of _core.run_load."""
+    """What a job did; `load` as of _measure.run_load."""
 
     job: Job
     load: dict[str, Any]
@@ -81,11 +82,11 @@ def run(job: Job) -> Iterator[GdsioReport]:
         if job.writes or job.read_percent is not None:
             reserve(job, made)
         files = [stack.enter_context(_opened(context, job, path)) for path in job.files]
-        done = _measure(context, job, files)
+        done = _report_of(context, job, files)
         made.clear()  # from here on the files are the user's
         yield done
         if job.verify and job.writes and not job.random and job.seconds is None and job.read_percent is None:
-            yield _measure(context, replace(job, writes=False), files)
+            yield _report_of(context, replace(job, writes=False), files)
 
 
 def bind(node: int) -> None:
@@ -170,13 +171,13 @@ def _opened(context: Context, job: Job, path: Path) -> File:
         raise Error(code=error.code, operation="gdsio", file=str(path), cause=cause, advice=advice) from None
 
 
-def _measure(context: Context, job: Job, files: list[File]) -> GdsioReport:
+def _report_of(context: Context, job: Job, files: list[File]) -> GdsioReport:
     span = job.size or max(0, min(file.size_bytes for file in files) - job.start)
     options = _options(job, span)
     chosen, why = _prime(context, job, files[0])
     options["path"] = chosen
-    memory = _memory(context, job, _core.load_memory_bytes(span, **options))
-    found = _core.run_load(context._raw, [file._raw for file in files], memory, **options)
+    memory = _memory(context, job, _measure.load_memory_bytes(span, **options))
+    found = _measure.run_load(context._raw, [file._raw for file in files], memory, **options)
     return GdsioReport(job, found, context.device["emulated"], span * len(files), why)
 
 

@@ -122,7 +122,7 @@ def test_a_c_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
 
 
 def test_a_cpp_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
-    """It links the library that the Python module links: the package has one."""
+    """It links the library that the Python modules link: the package has one."""
     compiler = shutil.which("g++") or shutil.which("c++")
     if compiler is None:
         pytest.skip("no C++ compiler")
@@ -132,9 +132,14 @@ def test_a_cpp_program_is_built_by_what_config_prints(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     ran = subprocess.run([tmp_path / "consumer", source], capture_output=True, text=True, timeout=LIMIT_S)
     assert ran.returncode == 0 and '"paths"' in ran.stdout, ran.stdout + ran.stderr
-    for module in sorted(Path(ps.get_library_dir()).parent.glob("_*.so")):
+    packages = Path(ps.get_library_dir()).parents[1]
+    libraries = {path for top in ("penstock", "penstock_bench") for path in (packages / top).rglob("lib*.so*")}
+    assert {path.name for path in libraries} == {"libpenstock.so", "libpenstock.so.0"} and len(libraries) == 2
+    places = {"penstock": "lib", "penstock/hmatrix": "../lib", "penstock_bench": "../penstock/lib"}
+    for place, library in places.items():
+        (module,) = (packages / place).glob("_*.so")
         needed = compiled(["readelf", "-d", module]).stdout
-        assert "[libpenstock.so.0]" in needed and "[$ORIGIN/lib]" in needed, needed
+        assert "[libpenstock.so.0]" in needed and f"(RPATH)              Library rpath: [$ORIGIN/{library}]" in needed
 
 
 def test_a_fortran_program_is_built_by_what_config_prints(tmp_path: Path) -> None:

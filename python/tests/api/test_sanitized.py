@@ -1,5 +1,5 @@
-"""Controls of the tests that CI runs once more with the module under the address sanitizer: that it watches, and that
-the module is the watched one."""
+"""Controls of the tests that CI runs once more with the modules under the address sanitizer: that it watches, and that
+the modules are the watched ones."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from penstock import _core
+from penstock.hmatrix import _hmatrix
+from penstock_bench import _measure
 
 pytestmark = pytest.mark.skipif(
-    "asan" not in os.environ.get("LD_PRELOAD", ""), reason="the module is not under the address sanitizer"
+    "asan" not in os.environ.get("LD_PRELOAD", ""), reason="the modules are not under the address sanitizer"
 )
 
 # The caller says that 4096 bytes are its own, of which 1000 are.
@@ -28,9 +31,10 @@ with penstock.Context("host") as context, context.open(sys.argv[1]) as file:
 """
 
 
-def test_the_module_is_watched() -> None:
-    module = Path(_core.__file__).read_bytes()
-    assert b"__asan_report_store8" in module and b"__ubsan_handle_" in module
+@pytest.mark.parametrize("module", [_core, _hmatrix, _measure], ids=lambda module: module.__name__)
+def test_the_module_is_watched(module: ModuleType) -> None:
+    code = Path(module.__file__).read_bytes()
+    assert b"__asan_report_store8" in code and b"__ubsan_handle_" in code
 
 
 @pytest.mark.parametrize(("bytes_of_caller", "seen"), [(1000, True), (4096, False)])

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from penstock import Context, Error, _core
+from penstock import Context, Error
 from penstock._api import File
+from penstock_bench import _measure
 
 SEED = 20
 BYTES = 2 << 20
@@ -33,8 +34,8 @@ def stamped(context: Context, tmp_path: Path) -> Iterator[File]:
 def load(context: Context, file: File, **options: Any) -> dict[str, Any]:
     """One run, by the page cache unless the options say otherwise, in memory of just the size it needs."""
     options = {"path": "buffered"} | options
-    memory = context.allocate(max(1, _core.load_memory_bytes(BYTES, **options)))
-    return _core.run_load(context._raw, [file._raw], memory, **options)
+    memory = context.allocate(max(1, _measure.load_memory_bytes(BYTES, **options)))
+    return _measure.run_load(context._raw, [file._raw], memory, **options)
 
 
 def test_a_run_reports_what_it_moved_and_how_long_each_request_took(context: Context, stamped: File) -> None:
@@ -92,7 +93,7 @@ def test_a_wrong_byte_fails_the_run(context: Context, stamped: File) -> None:
 
 def test_memory_that_anybody_made_will_do(context: Context, stamped: File) -> None:
     memory = bytearray(BYTES)
-    found = _core.run_load(
+    found = _measure.run_load(
         context._raw, [stamped._raw], memory, request_bytes=65536, mirror=True, stamp_seed=SEED, path="buffered"
     )
     assert found["verified_bytes"] == BYTES
@@ -101,7 +102,7 @@ def test_memory_that_anybody_made_will_do(context: Context, stamped: File) -> No
 
 def test_memory_that_may_not_be_stamped_is_refused(context: Context, stamped: File) -> None:
     with pytest.raises((Error, BufferError)):
-        _core.run_load(context._raw, [stamped._raw], bytes(BYTES), direction="write", mirror=True, stamp_seed=1)
+        _measure.run_load(context._raw, [stamped._raw], bytes(BYTES), direction="write", mirror=True, stamp_seed=1)
 
 
 @pytest.mark.parametrize(
@@ -161,11 +162,11 @@ def test_mirrored_memory_tells_what_was_moved(context: Context, stamped: File) -
 def test_copies_are_counted_and_timed(context: Context, to_device: bool, host: str) -> None:
     device, memory = context.allocate(8 * 4096), context.allocate(8 * 4096, host)
     shape = {"to_device": to_device, "multiplicity": 8, "copies": 400, "seconds": 100.0}
-    each = _core.run_copies(context._raw, device, memory, **shape)
+    each = _measure.run_copies(context._raw, device, memory, **shape)
     assert each["copies"] == each["each"]["count"] == 400
     assert each["bytes"] == 400 * 4096
     assert each["seconds"] > 0
-    at_end = _core.run_copies(context._raw, device, memory, threads=False, wait="at end", **shape)
+    at_end = _measure.run_copies(context._raw, device, memory, threads=False, wait="at end", **shape)
     assert at_end["copies"] == 400
     assert at_end["each"] is None
 
@@ -173,6 +174,6 @@ def test_copies_are_counted_and_timed(context: Context, to_device: bool, host: s
 def test_copies_refuse_what_they_do_not_know(context: Context) -> None:
     memory = context.allocate(4096)
     with pytest.raises(TypeError, match="'depth'"):
-        _core.run_copies(context._raw, memory, memory, depth=1)
+        _measure.run_copies(context._raw, memory, memory, depth=1)
     with pytest.raises(Error, match="each, at end"):
-        _core.run_copies(context._raw, memory, memory, wait="never")
+        _measure.run_copies(context._raw, memory, memory, wait="never")

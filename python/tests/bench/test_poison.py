@@ -18,6 +18,7 @@ from penstock import _core
 from penstock._api import File
 from penstock.calibration.stage import Cell, Stage
 from penstock.calibration.workspace import NotPossible, Workspace, make_cold, make_resident
+from penstock_bench import _measure
 from penstock_bench.engine import definition
 from penstock_bench.engine.power import PowerMeter
 from penstock_bench.engine.rounds import Probe
@@ -147,18 +148,18 @@ class Elsewhere:
         return self.context.allocate(asked.bytes) if self.now else asked
 
     def patch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        start, blocks, requests, load = File.start_read, _core.start_blocks, _core.time_requests, _core.run_load
+        start, blocks, requests, load = File.start_read, _measure.start_blocks, _core.time_requests, _measure.run_load
         monkeypatch.setattr(
             File, "start_read", lambda file, memory, *at, **how: start(file, self.memory(memory), *at, **how)
         )
         monkeypatch.setattr(
-            _core, "start_blocks", lambda file, memory, *at, **how: blocks(file, self.memory(memory), *at, **how)
+            _measure, "start_blocks", lambda file, memory, *at, **how: blocks(file, self.memory(memory), *at, **how)
         )
         monkeypatch.setattr(
             _core, "time_requests", lambda file, memory, *at, **how: requests(file, self.memory(memory), *at, **how)
         )
         monkeypatch.setattr(
-            _core, "run_load", lambda of, files, memory, **how: load(of, files, self.memory(memory), **how)
+            _measure, "run_load", lambda of, files, memory, **how: load(of, files, self.memory(memory), **how)
         )
 
 

@@ -13,8 +13,8 @@ import pytest
 from array_rig import filled
 
 import penstock as ps
-from penstock import _core
 from penstock._shared import shared_context
+from penstock_bench import _measure
 
 DEVICE = os.environ.get("PENSTOCK_TEST_DEVICE", "host")
 
@@ -28,10 +28,10 @@ def test_kernels_find_the_elements_by_tiles_of_any_size(tmp_path: Path, tile: in
     context = shared_context(DEVICE)
     memory = filled(context, values)
     how = {"rounds": 2, "tile": tile, "resident": 2}
-    _, plain = _core.time_loads(context._raw, 0, memory, items, **how)
+    _, plain = _measure.time_loads(context._raw, 0, memory, items, **how)
     assert plain == 2 * values.sum(dtype=np.float64)
     for cache_bytes in (1 << 20, 64 << 10):
         with ps.gpu.open(tmp_path / "x.bin", "float32", (-1,), device=DEVICE, cache_bytes=cache_bytes) as array:
             for _ in range(2):  # of which the first finds nothing in the cache
-                _, cached = _core.time_loads(context._raw, array.ref, None, items, **how)
+                _, cached = _measure.time_loads(context._raw, array.ref, None, items, **how)
                 assert cached == plain, cache_bytes

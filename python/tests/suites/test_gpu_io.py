@@ -16,8 +16,9 @@ from places import ROOT
 from rich.console import Console
 
 import penstock
-from penstock import Context, _core
+from penstock import Context
 from penstock.calibration.workspace import FILE_SEED, NotPossible, Workspace
+from penstock_bench import _measure
 from penstock_bench.engine.definition import Definition
 from penstock_bench.engine.promises import Medians
 from penstock_bench.engine.results import Results
@@ -282,14 +283,14 @@ def test_wrong_options_are_told(context: Context, stamped: Path, tmp_path: Path)
         ({"source": "nvme", "slots": 64, "service_threads": 2, "queues": 1}, "2 threads for 1 queue"),
     ):
         with pytest.raises(penstock.Error, match=word):
-            _core.storm(raw, stamped, **options)
+            _measure.storm(raw, stamped, **options)
     with pytest.raises(TypeError, match="no option 'speed'"):
-        _core.storm(raw, stamped, speed=1)
+        _measure.storm(raw, stamped, speed=1)
     with pytest.raises(ValueError, match="slots"):
-        _core.storm(raw, stamped, slots=-1)
+        _measure.storm(raw, stamped, slots=-1)
     with pytest.raises(penstock.Error, match="none"):
-        _core.storm(raw, tmp_path / "none")
-    storm = _core.storm(raw, stamped, slots=64)
+        _measure.storm(raw, tmp_path / "none")
+    storm = _measure.storm(raw, stamped, slots=64)
     for options in ({"blocks": 0}, {"threads": 2000}, {"in_flight": 99}, {"request_bytes": 100}):
         with pytest.raises(penstock.Error):
             storm.run(**options)
@@ -297,11 +298,11 @@ def test_wrong_options_are_told(context: Context, stamped: Path, tmp_path: Path)
         storm.run(speed=1)
     memory = context.allocate(4096)
     with pytest.raises(penstock.Error, match="fewer elements"):
-        _core.time_loads(raw, 0, memory, 4096)
+        _measure.time_loads(raw, 0, memory, 4096)
     with pytest.raises(penstock.Error, match="one of them"):
-        _core.time_loads(raw, 0, None, 1024)
+        _measure.time_loads(raw, 0, None, 1024)
     with pytest.raises(penstock.Error, match="whole rows"):
-        _core.wrong_words(raw, memory, memory.slice(0, 100), 1)
+        _measure.wrong_words(raw, memory, memory.slice(0, 100), 1)
 
 
 def test_percentiles_lie_within_their_buckets() -> None:

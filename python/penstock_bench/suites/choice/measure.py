@@ -19,12 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, Error, _core, parse_bytes, path_names
+from penstock import Context, Error, parse_bytes, path_names
 from penstock._api import Buffer, File
 from penstock._text import bytes_text
 from penstock.calibration.profile import Calibration, profile_text
 from penstock.calibration.stage import HOPEFUL, HOPEFUL_LARGE, Cell, Mover, Sample, Stage, group, hopeful, move
 from penstock.calibration.workspace import NotPossible, Workspace
+from penstock_bench import _measure
 from penstock_bench.engine.results import Results, Stopwatch
 from penstock_bench.engine.run import Run
 
@@ -97,11 +98,11 @@ def _cost_of_choosing(run: Run, sizes: list[int]) -> None:
                 continue
             if profile is None:
                 with Context(run.context.device["name"], profile=None) as plain, plain.open(source) as file:
-                    seconds = _core.plan_seconds(file._raw, asked, PLANS)
+                    seconds = _measure.plan_seconds(file._raw, asked, PLANS)
             else:
                 with run.context.open(source) as file:
-                    _core.plan_seconds(file._raw, asked, 1)  # the first may open cuFile
-                    seconds = _core.plan_seconds(file._raw, asked, PLANS)
+                    _measure.plan_seconds(file._raw, asked, 1)  # the first may open cuFile
+                    seconds = _measure.plan_seconds(file._raw, asked, PLANS)
             run.results.add("choosing", by=name, request_bytes=size, plans=PLANS, seconds=seconds)
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import _core, parse_bytes
+from penstock import parse_bytes
 from penstock._api import Buffer
 from penstock.calibration.media import from_another_cache
 from penstock.calibration.poison import poison
 from penstock.calibration.stage import wrong_bytes
 from penstock.calibration.workspace import FILE_SEED, NotPossible, Workspace, make_cold, make_hot
+from penstock_bench import _measure
 from penstock_bench.engine.results import Results, Stopwatch, latency_fields, seconds_of
 from penstock_bench.engine.rounds import Probe, Sample, run_rounds
 from penstock_bench.engine.stamped import check
@@ -76,7 +77,7 @@ def _probes(run: Run, best: dict[str, dict[str, Any]]) -> list[Probe]:
 def _copy(run: Run, up: bool) -> Sample:
     host = pinned(run)
     device = run.device.slice(0, host.bytes)
-    return _native(host.bytes, lambda: _core.copy_seconds(run.context._raw, up, device, host))
+    return _native(host.bytes, lambda: _measure.copy_seconds(run.context._raw, up, device, host))
 
 
 def _native(bytes: int, loop: Callable[[], float]) -> Sample:
@@ -145,7 +146,7 @@ def fastest_host_loop(run: Run, direction: str) -> dict[str, Any]:
                 rates[threads, loop["chunk_bytes"]] = known
                 continue
             run.step(0, 0, f"host threads {direction} {threads} x {chunk}")
-            seconds = min(_core.host_threads(**loop) for _ in range(2))
+            seconds = min(_measure.host_threads(**loop) for _ in range(2))
             rates[threads, loop["chunk_bytes"]] = run.bytes / seconds
             run.results.add("host_grid", **loop | {"file": ""}, seconds=seconds, bytes_per_second=run.bytes / seconds)
     threads, chunk = max(rates, key=lambda key: rates[key])
@@ -177,22 +178,22 @@ def _host_loop(run: Run, loop: dict[str, Any]) -> Sample:
         raise NotPossible("this file system has no O_DIRECT")
     make_cold(source(run) if loop["direction"] == "read" else target(run), run.bytes)
     shape = {"threads": loop["threads"], "chunk_bytes": loop["chunk_bytes"]}
-    return _native(run.bytes, lambda: _core.host_threads(**loop)) | shape
+    return _native(run.bytes, lambda: _measure.host_threads(**loop)) | shape
 
 
 def _plain_loop(run: Run) -> Sample:
     make_hot(source(run), run.bytes)
     raw, name, memory = run.context._raw, source(run).name, run.device
-    _core.pread_memcpy(raw, name, memory, 1 << 20)
+    _measure.pread_memcpy(raw, name, memory, 1 << 20)
     poison(run.context, memory)
-    sample = _native(run.bytes, lambda: _core.pread_memcpy(raw, name, memory, 1 << 20))
+    sample = _native(run.bytes, lambda: _measure.pread_memcpy(raw, name, memory, 1 << 20))
     check(run.context, name, memory, FILE_SEED)
     return sample
 
 
 def _one_at_a_time(run: Run, turn: int) -> Sample:
     raw = source(run)._raw
-    return _latencies(run, 1, lambda memory: lambda: _core.read_latencies(raw, memory, BLOCK_BYTES, turn + 1))
+    return _latencies(run, 1, lambda memory: lambda: _measure.read_latencies(raw, memory, BLOCK_BYTES, turn + 1))
 
 
 def _one_at_a_time_in_python(run: Run, turn: int) -> Sample:
@@ -241,7 +242,7 @@ def _queued(run: Run, turn: int) -> Sample:
     make_hot(file, run.bytes)
     blocks = {"direction": "read", "block_bytes": BLOCK_BYTES, "seed": turn + 1}
     with Stopwatch() as watch:
-        outcome = _core.start_blocks(file._raw, memory, blocks).result()
+        outcome = _measure.start_blocks(file._raw, memory, blocks).result()
     outcome.or_throw()
     check(run.context, file.name, memory, FILE_SEED)
     count = bytes // BLOCK_BYTES

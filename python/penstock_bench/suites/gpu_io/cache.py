@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import Error, _core, gpu
 from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, make_resident
+from penstock_bench import _measure
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Sample
 from penstock_bench.engine.stamped import check
@@ -43,15 +44,15 @@ def loads(run: Run, own: GpuIo, tile: int, cached: bool) -> Sample:
     shape = {"rounds": own.load_rounds, "tile": tile} | ({} if tile == 1 else {"resident": TILE_BLOCKS})
     if not cached:
         plain = run.memory(own.cache_bytes)
-        _core.time_loads(run.context._raw, 0, plain, items, **shape | {"rounds": 1})
+        _measure.time_loads(run.context._raw, 0, plain, items, **shape | {"rounds": 1})
         with Stopwatch() as watch:
-            seconds, _ = _core.time_loads(run.context._raw, 0, plain, items, **shape)
+            seconds, _ = _measure.time_loads(run.context._raw, 0, plain, items, **shape)
         return _loads_sample(own, seconds, watch) | {"took": "memory"}
     with _cache(run, own, own.ram, 2 * own.cache_bytes) as cache:
-        _core.time_loads(run.context._raw, cache.ref(0), None, items, **shape | {"rounds": 1})
+        _measure.time_loads(run.context._raw, cache.ref(0), None, items, **shape | {"rounds": 1})
         before = _counts(cache)
         with Stopwatch() as watch:
-            seconds, _ = _core.time_loads(run.context._raw, cache.ref(0), None, items, **shape)
+            seconds, _ = _measure.time_loads(run.context._raw, cache.ref(0), None, items, **shape)
         counts = _since(cache, before)
         if counts["misses"]:
             raise _not_as_meant(own.ram, f"{counts['misses']} of the loads that were to be hits were none")
@@ -97,13 +98,13 @@ def one_miss(run: Run, own: GpuIo, full: bool) -> Sample:
     shape = {"blocks": 1, "threads": 32, "rounds": 1, "tile": PAGE_ITEMS, "resident": LONE_BLOCKS}
     with _cache(run, own, own.ram, max(wanted // LONE_PART, PAGE_BYTES) if full else 2 * wanted) as cache:
         raw, ref, items = run.context._raw, cache.ref(0), pages * PAGE_ITEMS
-        _core.time_loads(raw, ref, None, items, **shape)  # then the service has these pages mapped
+        _measure.time_loads(raw, ref, None, items, **shape)  # then the service has these pages mapped
         cache.invalidate(0, 0, wanted)
         if full:
             cache.read(0, wanted, run.memory(wanted))  # of other pages
         before = _counts(cache)
         with Stopwatch() as watch:
-            seconds, _ = _core.time_loads(raw, ref, None, items, **shape)
+            seconds, _ = _measure.time_loads(raw, ref, None, items, **shape)
         counts = _since(cache, before)
     if counts["misses"] != pages:
         raise _not_as_meant(own.ram, f"{counts['misses']} of {pages} pages were misses")
@@ -197,10 +198,10 @@ def sweep(run: Run, own: GpuIo, advice: str) -> Sample:
     shape = {"tile": PAGE_ITEMS}
     with _cache(run, own, own.ram, data // 2) as cache:
         cache.advise(0, advice)
-        _core.time_loads(run.context._raw, cache.ref(0), None, items, rounds=max(1, own.sweeps // 2), **shape)
+        _measure.time_loads(run.context._raw, cache.ref(0), None, items, rounds=max(1, own.sweeps // 2), **shape)
         before = _counts(cache)
         with Stopwatch() as watch:
-            seconds, _ = _core.time_loads(run.context._raw, cache.ref(0), None, items, rounds=own.sweeps, **shape)
+            seconds, _ = _measure.time_loads(run.context._raw, cache.ref(0), None, items, rounds=own.sweeps, **shape)
         counts = _since(cache, before)
         memory = run.memory(data)
         cache.read(0, 0, memory)

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penstock import Error, _core
+from penstock import Error
 from penstock._api import Buffer, File
 from penstock.calibration.media import from_another_cache
 from penstock.calibration.stage import wrong_bytes
 from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, make_resident
+from penstock_bench import _measure
 from penstock_bench.engine import loads
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Sample
@@ -126,7 +127,7 @@ def check_rows(run: Run, numbers: Any, memory: Buffer | Any, file: Path) -> None
     """Raises Error unless the device's memory holds exactly these rows of a stamped file."""
     placed = run.context.allocate(numbers.nbytes)
     run.context.copy_to_device(placed, numbers.view("u1"))
-    bad = _core.wrong_words(run.context._raw, placed, memory, FILE_SEED)
+    bad = _measure.wrong_words(run.context._raw, placed, memory, FILE_SEED)
     if bad:
         raise wrong_bytes(file, 0, 8 * bad, " of the rows that were gathered")
 
@@ -147,7 +148,7 @@ def _options(own: GpuIo, request: tuple[int, bool], turn: int) -> Options:
 
 
 def _memory(run: Run, kind: str, options: Options) -> Buffer:
-    bytes = max(1, _core.load_memory_bytes(run.bytes, **options))
+    bytes = max(1, _measure.load_memory_bytes(run.bytes, **options))
     return run.context.allocate(bytes, kind, first_touch="gpu" if kind == "device" else "cpu")
 
 

@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import Context, Error, _core
+from penstock import Context, Error
 from penstock.calibration.stage import MISSING_CODES
 from penstock.calibration.workspace import FILE_SEED, NotPossible
+from penstock_bench import _measure
 from penstock_bench.engine.results import Stopwatch
 from penstock_bench.engine.rounds import Sample
 
@@ -85,11 +86,11 @@ class Storms:
 
     context: Context
     warm_seconds: float  # at most
-    _service: tuple[Setup, _core.Storm] | None = None
-    _memories: dict[Setup, _core.Storm] = field(default_factory=dict)
+    _service: tuple[Setup, _measure.Storm] | None = None
+    _memories: dict[Setup, _measure.Storm] = field(default_factory=dict)
     _refused: dict[Setup, str] = field(default_factory=dict)
 
-    def get(self, setup: Setup) -> _core.Storm:
+    def get(self, setup: Setup) -> _measure.Storm:
         """Raises NotPossible, with the cause, where the device does not reach the file so."""
         if setup in self._refused:
             raise NotPossible(self._refused[setup])
@@ -105,9 +106,9 @@ class Storms:
             self._memories[setup] = storm
         return storm
 
-    def _made(self, setup: Setup) -> _core.Storm:
+    def _made(self, setup: Setup) -> _measure.Storm:
         try:
-            storm = _core.storm(self.context._raw, setup.file, **setup.options())
+            storm = _measure.storm(self.context._raw, setup.file, **setup.options())
         except Error as error:
             if error.code not in MISSING_CODES:
                 raise
@@ -130,7 +131,7 @@ class Storms:
         self._memories.clear()
 
 
-def _warm(storm: _core.Storm, setup: Setup, seconds: float) -> None:
+def _warm(storm: _measure.Storm, setup: Setup, seconds: float) -> None:
     in_flight = 4 if setup.source == "service" else 1
     shape = Shape(512, 32, in_flight, request_bytes=setup.slot_bytes, sequential=True).options()
     pages = setup.file.stat().st_size // setup.slot_bytes
@@ -138,7 +139,7 @@ def _warm(storm: _core.Storm, setup: Setup, seconds: float) -> None:
     storm.run(seconds=seconds, requests=each, checked=False, **shape)
 
 
-def sampled(storm: _core.Storm, setup: Setup, shape: Shape, **options: Any) -> Sample:
+def sampled(storm: _measure.Storm, setup: Setup, shape: Shape, **options: Any) -> Sample:
     """One storm, proved. `options` of the run: seconds, requests, turn, seed, writes, checked."""
     given = {"seed": FILE_SEED} | shape.options() | options
     with Stopwatch() as watch:

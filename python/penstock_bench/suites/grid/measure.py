@@ -11,12 +11,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import Error, _core
+from penstock import Error
 from penstock._api import Buffer, File
 from penstock.calibration.media import Moved, from_another_cache
 from penstock.calibration.poison import poison, poison_staging
 from penstock.calibration.stage import MISSING_CODES
 from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, make_hot, resident
+from penstock_bench import _measure
 from penstock_bench.engine.definition import Trial
 from penstock_bench.engine.results import Stopwatch, seconds_of
 from penstock_bench.engine.stamped import check
@@ -60,7 +61,7 @@ def _copies(run: Run, repeat: int) -> None:
     for direction, up in (("read", True), ("write", False)):
         if run.results.has("ceiling", direction=direction, repeat=repeat):
             continue
-        seconds = _core.copy_seconds(run.context._raw, up, device, pinned)
+        seconds = _measure.copy_seconds(run.context._raw, up, device, pinned)
         run.results.add(
             "ceiling",
             direction=direction,
@@ -212,7 +213,7 @@ def _move(file: File, memory: Buffer, trial: Trial, block: int) -> tuple[dict[st
     }
     blocks = {"direction": trial.direction, "block_bytes": block, "seed": 0 if block >= memory.bytes else 5}
     with Stopwatch() as watch:
-        raw = _core.start_blocks(file._raw, memory, blocks, **options).result()
+        raw = _measure.start_blocks(file._raw, memory, blocks, **options).result()
     raw.or_throw()
     return {"bytes": raw.bytes, "seconds": raw.seconds, "took": raw.path}, watch
 

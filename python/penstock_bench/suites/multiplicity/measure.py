@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock import Error, _core, parse_bytes
+from penstock import Error, parse_bytes
 from penstock._api import File
 from penstock._text import bytes_text
 from penstock.calibration.stage import MISSING_CODES
 from penstock.calibration.workspace import FILE_SEED, NotPossible, make_cold, make_hot, make_resident
+from penstock_bench import _measure
 from penstock_bench.engine import loads
 from penstock_bench.engine.rounds import Probe, Sample, run_rounds
 
@@ -162,7 +163,7 @@ def _read(run: Run, warm: set[str], cell: Read, turn: int) -> Sample:
         } | way.options(cell.multiplicity)
         if options.get("plain"):
             options["plain_direct"] = bool(file.facts["direct"])
-        memory = run.memory(_core.load_memory_bytes(run.bytes, **options), way.memory)
+        memory = run.memory(_measure.load_memory_bytes(run.bytes, **options), way.memory)
         loads.warm_up(run.context, file, memory, **options)
         resident = _make(file, run.bytes, way.state, warm)
         with run.workspace.media.watch() as media:
@@ -215,7 +216,7 @@ def _copy(run: Run, cell: Copy, turn: int) -> Sample:
         "stamp_seed": turn + 1,
     }
     try:
-        report = _core.run_copies(run.context._raw, device, host, **shape, **COPY_WAYS[cell.way])
+        report = _measure.run_copies(run.context._raw, device, host, **shape, **COPY_WAYS[cell.way])
     except Error as error:
         if error.code not in MISSING_CODES:
             raise

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <unordered_map>
 
-#include "binding.hpp"
+#include "measure.hpp"
 #include "load/copies.hpp"
 
 namespace penstock::python {

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "binding.hpp"
+#include "measure.hpp"
 #include "os/file/move_all.hpp"
 
 namespace penstock::python {

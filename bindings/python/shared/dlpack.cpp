@@ -1,5 +1,5 @@
-// See dlpack.hpp. Imports tensors. dlpack_export.cpp exports them.
-#include "dlpack.hpp"
+// See dlpack.hpp. Imports tensors of other libraries.
+#include "python/shared/dlpack.hpp"
 
 #include <limits>
 #include <utility>
@@ -45,13 +45,6 @@ nb::object ask_for_capsule(nb::handle object, nb::kwargs keywords) {
 bool names_stream(nb::handle object) {
     return nb::hasattr(object, "__cuda_array_interface__") &&
            nb::cast<bool>(object.attr("__cuda_array_interface__").attr("__contains__")("stream"));
-}
-
-nb::object or_none(const std::int64_t* numbers, std::int32_t count) {
-    if (numbers == nullptr) return nb::none();
-    nb::list all;
-    for (std::int32_t i = 0; i < count; ++i) all.append(numbers[i]);
-    return nb::tuple(all);
 }
 
 }  // namespace
@@ -169,32 +162,6 @@ bool BorrowedMemory::from_dlpack(const Context& context, nb::handle object, Use 
         memory.settle(context);
     }
     return true;
-}
-
-void bind_dlpack(nb::module_& module) {
-    nb::class_<DLPackMemory>(module, "DLPackMemory")
-        .def_prop_ro("pointer", [](const DLPackMemory& self) { return reinterpret_cast<std::uintptr_t>(self.data()); })
-        .def_prop_ro("bytes", &DLPackMemory::bytes)
-        .def_prop_ro("shape",
-                     [](const DLPackMemory& self) { return or_none(self.tensor().shape, self.tensor().dimensions); })
-        .def_prop_ro("strides",
-                     [](const DLPackMemory& self) { return or_none(self.tensor().strides, self.tensor().dimensions); })
-        .def_prop_ro("dtype",
-                     [](const DLPackMemory& self) {
-                         const DlType& type = self.tensor().type;
-                         return nb::make_tuple(type.code, type.bits, type.lanes);
-                     })
-        .def_prop_ro("device",
-                     [](const DLPackMemory& self) {
-                         return nb::make_tuple(self.tensor().device.type, self.tensor().device.id);
-                     })
-        .def_prop_ro("readonly", &DLPackMemory::read_only)
-        .def_prop_ro("contiguous", &DLPackMemory::contiguous);
-    module.def(
-        "describe_dlpack",
-        [](nb::handle object, nb::handle stream) { return std::make_unique<DLPackMemory>(object, stream); },
-        nb::arg("object").none(), nb::arg("stream") = nb::none());
-    bind_dlpack_export(module);
 }
 
 }  // namespace penstock::python

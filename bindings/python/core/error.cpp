@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "binding.hpp"
+#include "core.hpp"
 
 namespace penstock::python {
 

@@ -1,5 +1,5 @@
 // The stamped pattern on the device. `penstock write` sends it, and every benchmark trial is checked against it.
-#include "binding.hpp"
+#include "core.hpp"
 
 namespace penstock::python {
 namespace {

@@ -1,6 +1,6 @@
 // Context in Python: its device, settings and copies. A Context value is a handle of shared state, so copies in Python
 // objects are cheap.
-#include "binding.hpp"
+#include "core.hpp"
 
 namespace penstock::python {
 namespace {
@@ -111,12 +111,6 @@ std::uint64_t pinned_peak_bytes(const Context& self) {
 }
 
 }  // namespace
-
-void need_own_process(const Context& context) {
-    std::byte here{};
-    // the cheapest call that checks the process
-    static_cast<void>(context.wrap(&here, sizeof(here), MemoryKind::system));
-}
 
 void bind_context(nb::module_& module) {
     nb::class_<Context>(module, "Context")

@@ -1,20 +1,12 @@
-// Machine profiles in Python: the head of a new profile, explanations of plans, the cost of making a plan, and requests
-// timed one after the other, which profiles are made of.
-#include "binding.hpp"
+// Machine profiles in Python: the head of a new profile, explanations of plans, and requests timed one after the other,
+// which profiles are made of.
+#include "core.hpp"
+#include "python/shared/question.hpp"
 
 namespace penstock::python {
 namespace {
 
 using Use = BorrowedMemory::Use;
-
-MemoryKind memory_kind(const std::string& name) {
-    const auto kind = memory_kind_from_string(name);
-    if (!kind) {
-        throw Error(ErrorCode::invalid_argument, "explain", "there is no kind of memory '" + name + "'",
-                    "use device, pinned, managed or system");
-    }
-    return *kind;
-}
 
 // Returns the head of a profile of this machine, this device and the file system of `path`. The rows follow it.
 std::string profile_head(const Context& context, nb::handle path, const std::string& measured) {
@@ -26,25 +18,6 @@ std::string profile_head(const Context& context, nb::handle path, const std::str
 }
 
 nb::object shown_options(const std::string& options) { return text(public_mount_options(options)); }
-
-// A request to explain: direction, offset_bytes, bytes, kind.
-struct Question {
-    Direction direction;
-    Range range;
-    MemoryKind kind;
-};
-
-// A page-aligned address that stands for memory of Context::allocate where none is allocated.
-constexpr std::uintptr_t kNowhere = 1 << 21;
-
-Question question_of(const PythonFile& file, const nb::dict& asked) {
-    Question question;
-    question.direction = nb::cast<std::string>(asked["direction"]) == "write" ? Direction::write : Direction::read;
-    question.kind = memory_kind(nb::cast<std::string>(asked["kind"]));
-    question.range = {&file.file, byte_count("offset_bytes", asked["offset_bytes"]),
-                      reinterpret_cast<void*>(kNowhere), byte_count("bytes", asked["bytes"])};
-    return question;
-}
 
 nb::dict part_fields(const Explanation::Part& part) {
     nb::list choices;
@@ -84,18 +57,6 @@ nb::dict explain(const PythonFile& file, const nb::dict& asked, const nb::kwargs
     return fields;
 }
 
-// Returns the mean seconds of making the plan of a request, with its residency found each time.
-double plan_seconds(const PythonFile& file, const nb::dict& asked, std::uint64_t count) {
-    const Question question = question_of(file, asked);
-    const GilReleased release;
-    const auto start = Clock::now();
-    for (std::uint64_t i = 0; i < count; ++i) {
-        static_cast<void>(file.context.plan(question.direction, {&question.range, 1}, question.kind));
-    }
-    const std::chrono::duration<double> took = Clock::now() - start;
-    return took.count() / static_cast<double>(std::max<std::uint64_t>(count, 1));
-}
-
 // Equal requests of one file.
 struct Series {
     const File& file;
@@ -125,21 +86,29 @@ std::string timed(const Series& series, const std::vector<std::uint64_t>& offset
     return took;
 }
 
+// Requests to time. Request i moves an equal share of the memory, between offsets[i] of the file and share i of the
+// memory.
+struct TimedRequests {
+    const PythonFile& file;
+    nb::handle memory;
+    bool writes;
+    const std::vector<std::uint64_t>& offsets;
+};
+
 // Times requests one after the other, each by a waiting caller. Returns the seconds of each and the path that they
-// took. Request i moves an equal share of the memory, between offsets[i] of the file and share i of the memory.
-nb::tuple time_requests(const PythonFile& file, nb::handle memory, const std::string& direction,
-                                  const std::vector<std::uint64_t>& offsets, const nb::kwargs& keywords) {
-    const bool writes = direction == "write";
-    const BorrowedMemory borrowed(file.context, memory, writes ? Use::read_from : Use::write_into);
+// took.
+nb::tuple time_requests(const TimedRequests& asked, const nb::kwargs& keywords) {
+    const BorrowedMemory borrowed(asked.file.context, asked.memory, asked.writes ? Use::read_from : Use::write_into);
     const TransferOptions options = transfer_options(keywords);
-    const std::uint64_t bytes = offsets.empty() ? 0 : borrowed.view().bytes / offsets.size();
+    const std::size_t count = asked.offsets.size();
+    const std::uint64_t bytes = count == 0 ? 0 : borrowed.view().bytes / count;
     if (bytes == 0) throw Error(ErrorCode::invalid_argument, "time requests", "no bytes for each request", "");
     std::vector<double> seconds;
     std::string took;
     {
         const GilReleased release;
-        took = timed({file.file, borrowed.view().slice(0, bytes * offsets.size()), bytes, writes}, offsets, options,
-                     seconds);
+        took = timed({asked.file.file, borrowed.view().slice(0, bytes * count), bytes, asked.writes}, asked.offsets,
+                     options, seconds);
     }
     return nb::make_tuple(seconds, took);
 }
@@ -151,9 +120,13 @@ void bind_profile(nb::module_& module) {
     module.def("profile_head", &profile_head, arg("context"), any("path"), arg("measured"));
     module.def("public_mount_options", &shown_options, arg("options"));
     module.def("explain", &explain, arg("file"), arg("asked"), arg("options"));
-    module.def("plan_seconds", &plan_seconds, arg("file"), arg("asked"), arg("count"));
-    module.def("time_requests", &time_requests, arg("file"), any("memory"), arg("direction"), arg("offsets"),
-               arg("options"));
+    module.def(
+        "time_requests",
+        [](const PythonFile& file, nb::handle memory, const std::string& direction,
+           const std::vector<std::uint64_t>& offsets, const nb::kwargs& options) {
+            return time_requests({file, memory, direction == "write", offsets}, options);
+        },
+        arg("file"), any("memory"), arg("direction"), arg("offsets"), arg("options"));
 }
 
 }  // namespace penstock::python

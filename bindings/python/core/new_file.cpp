@@ -1,7 +1,7 @@
 // os::NewFile for the writers of formats in Python, and what their folders need of it.
 #include <memory>
 
-#include "binding.hpp"
+#include "core.hpp"
 #include "os/new_file/carry.hpp"
 #include "os/new_file/late_error.hpp"
 #include "os/new_file/new_file.hpp"

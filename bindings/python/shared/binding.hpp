@@ -1,8 +1,9 @@
-// What the files of the Python module share: borrowed memory, interruptible waits, options from keywords.
+// What the Python modules share: classes whose objects cross modules, borrowed memory, interruptible waits, options
+// from keywords. Each module contains a copy of this code, so the code has no state. join.hpp says how modules meet.
 //
-// Rules of this module: Code that waits or moves bytes releases the GIL, by the guards of gil.hpp. Worker threads never
-// call Python code (progress is polled), so no wait can deadlock on the GIL. A transfer holds memory of other owners
-// until it is done.
+// Rules of these modules: Code that waits or moves bytes releases the GIL, by the guards of gil.hpp. Worker threads
+// never call Python code (progress is polled), so no wait can deadlock on the GIL. A transfer holds memory of other
+// owners until it is done.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,8 +20,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "gil.hpp"
 #include "penstock/context.hpp"
+#include "python/shared/gil.hpp"
 
 namespace penstock::python {
 
@@ -174,24 +175,5 @@ TransferOptions transfer_options(const nb::kwargs& keywords);
 std::string file_name(nb::handle name, const char* operation);
 nb::object text(const std::string& bytes);
 PathKind path_kind(const std::string& name);  // throws Error that lists the valid names
-nb::dict plan_to_dict(const Plan& plan);
-nb::dict error_to_dict(const ErrorInfo& info);
-
-void bind_errors(nb::module_& module);
-void bind_buffer(nb::module_& module);
-void bind_transfer(nb::module_& module);
-void bind_file(nb::module_& module);
-void bind_new_file(nb::module_& module);
-void bind_context(nb::module_& module);
-void bind_stamp(nb::module_& module);
-void bind_baseline(nb::module_& module);
-void bind_load(nb::module_& module);
-void bind_storm(nb::module_& module);
-void bind_profile(nb::module_& module);
-void bind_table(nb::module_& module);
-void bind_boxes(nb::module_& module);
-void bind_device_cache(nb::module_& module);
-void bind_dlpack(nb::module_& module);
-void bind_dlpack_export(nb::module_& module);
 
 }  // namespace penstock::python

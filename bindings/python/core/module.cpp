@@ -1,9 +1,9 @@
 // The module penstock._core: the C++ API in Python, without policy or convenience of its own. python/penstock/_api.py
 // is the typed and documented interface.
-#include "apps/hmatrix/python/binding.hpp"
-#include "binding.hpp"
-#include "penstock_revision.hpp"
+#include "core.hpp"
 #include "penstock/survey.hpp"
+#include "penstock_revision.hpp"
+#include "python/shared/join.hpp"
 
 namespace penstock::python {
 namespace {
@@ -47,27 +47,6 @@ nb::tuple cuda_devices() {
 }
 
 }  // namespace
-
-std::string file_name(nb::handle name, const char* operation) {
-    PyObject* bytes = nullptr;
-    if (PyUnicode_FSConverter(name.ptr(), &bytes) == 0) throw nb::python_error();
-    const nb::bytes encoded = nb::steal<nb::bytes>(bytes);
-    if (encoded.size() != 0) return {encoded.c_str(), encoded.size()};
-    throw Error(ErrorCode::invalid_argument, operation, "the name is empty", "give the name of a file");
-}
-
-nb::object text(const std::string& bytes) {
-    PyObject* decoded = PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size()));
-    if (decoded == nullptr) throw nb::python_error();
-    return nb::steal(decoded);
-}
-
-PathKind path_kind(const std::string& name) {
-    if (const auto kind = path_from_string(name)) return *kind;
-    throw Error(ErrorCode::invalid_argument, "choose path", "there is no path named '" + name + "'",
-                "use one of " + known_path_names());
-}
-
 }  // namespace penstock::python
 
 NB_MODULE(_core, module) {
@@ -81,16 +60,12 @@ NB_MODULE(_core, module) {
     python::bind_new_file(module);
     python::bind_context(module);
     python::bind_stamp(module);
-    python::bind_baseline(module);
-    python::bind_load(module);
-    python::bind_storm(module);
     python::bind_profile(module);
     python::bind_table(module);
     python::bind_boxes(module);
     python::bind_device_cache(module);
     python::bind_dlpack(module);
-    python::bind_hmatrix_geometry(module);
-    python::bind_hmatrix_system(module);
+    module.attr("shared_layout") = python::shared_layout();
     module.def("parse_bytes", [](const std::string& text) { return penstock::parse_bytes(text); });
     module.def("path_names", &python::path_names);
     module.def("build_facts", &python::build_facts);

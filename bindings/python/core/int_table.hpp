@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "binding.hpp"
+#include "core.hpp"
 
 namespace penstock::python {
 

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "dlpack.hpp"
+#include "core.hpp"
+#include "python/shared/dlpack.hpp"
 
 namespace penstock::python {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "binding.hpp"
+#include "python/shared/binding.hpp"
 
 namespace penstock::python {
 

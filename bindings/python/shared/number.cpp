@@ -1,6 +1,6 @@
 // Whole numbers from Python. A wrong one is refused in one line: a caller who wrote `offset_bytes=-1` must read what is
 // wrong with it, and not the overloads of a compiled function.
-#include "binding.hpp"
+#include "python/shared/binding.hpp"
 
 namespace penstock::python {
 namespace {

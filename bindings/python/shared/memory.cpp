@@ -6,7 +6,7 @@
 // view would need a hidden copy.
 #include <string_view>
 
-#include "binding.hpp"
+#include "python/shared/binding.hpp"
 
 namespace penstock::python {
 namespace {
@@ -56,6 +56,12 @@ std::uint64_t array_bytes(const nb::object& description) {
 }
 
 }  // namespace
+
+void need_own_process(const Context& context) {
+    std::byte here{};
+    // the cheapest call that checks the process
+    static_cast<void>(context.wrap(&here, sizeof(here), MemoryKind::system));
+}
 
 void need_known(const Context& context, const MemoryView& view) {
     if (view.bytes == 0) return;

@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "binding.hpp"
+#include "measure.hpp"
 
 namespace penstock::python {
 namespace {
@@ -148,15 +148,21 @@ nb::dict run(const PythonStorm& self, const nb::kwargs& keywords) {
     return fields;
 }
 
-nb::tuple time_loads(const Context& context, std::uintptr_t ref, nb::handle plain, nb::handle items,
-                     const nb::kwargs& keywords) {
+// Elements to load: of the cached array at address `ref`, or of `plain` memory if that is 0.
+struct LoadedElements {
+    std::uintptr_t ref;
+    nb::handle plain;
+    nb::handle items;
+};
+
+nb::tuple time_loads(const Context& context, const LoadedElements& asked, const nb::kwargs& keywords) {
     const LoadsOptions options = loads_options(keywords);
-    const std::uint64_t count = whole_number("items", items, kMostBytes / sizeof(float));
+    const std::uint64_t count = whole_number("items", asked.items, kMostBytes / sizeof(float));
     need_own_process(context);
     std::optional<BorrowedMemory> memory;
     const float* from = nullptr;
-    if (!plain.is_none()) {
-        memory.emplace(context, plain, Use::read_from);
+    if (!asked.plain.is_none()) {
+        memory.emplace(context, asked.plain, Use::read_from);
         need_known(context, memory->view());
         if (memory->view().bytes / sizeof(float) < count) {
             throw Error(ErrorCode::invalid_argument, "load elements", "the memory holds fewer elements",
@@ -164,7 +170,7 @@ nb::tuple time_loads(const Context& context, std::uintptr_t ref, nb::handle plai
         }
         from = reinterpret_cast<const float*>(memory->view().data);
     }
-    if ((from == nullptr) == (ref == 0)) {
+    if ((from == nullptr) == (asked.ref == 0)) {
         throw Error(ErrorCode::invalid_argument, "load elements", "give a cached array or plain memory, one of them",
                     "pass ref, or 0 and the memory");
     }
@@ -172,7 +178,7 @@ nb::tuple time_loads(const Context& context, std::uintptr_t ref, nb::handle plai
     {
         const GilReleased release;
         context.device().enter_thread();
-        const auto* array = reinterpret_cast<const ondevice::StoredRef*>(ref);
+        const auto* array = reinterpret_cast<const ondevice::StoredRef*>(asked.ref);
         found = load::time_loads(context.device(), {array, from, count}, options);
     }
     return nb::make_tuple(found.seconds, found.sum);
@@ -208,8 +214,12 @@ void bind_storm(nb::module_& module) {
         })
         .def("close", [](PythonStorm& self) { self.storm.reset(); }, nb::call_guard<GilReleased>());
     module.def("storm", &make, arg("context"), any("file"), arg("options"));
-    module.def("time_loads", &time_loads, arg("context"), arg("ref"), any("plain"), any("items"),
-               arg("options"));
+    module.def(
+        "time_loads",
+        [](const Context& context, std::uintptr_t ref, nb::handle plain, nb::handle items, const nb::kwargs& options) {
+            return time_loads(context, {ref, plain, items}, options);
+        },
+        arg("context"), arg("ref"), any("plain"), any("items"), arg("options"));
     module.def("wrong_words", &wrong_words, arg("context"), any("rows"), any("memory"), any("seed"));
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "binding.hpp"
+#include "core.hpp"
 
 namespace penstock::python {
 namespace {

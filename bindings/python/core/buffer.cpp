@@ -6,7 +6,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 
-#include "binding.hpp"
+#include "core.hpp"
 
 namespace penstock::python {
 namespace {

@@ -1,7 +1,7 @@
 // DeviceCache in Python. Long work is done in pieces, so that Ctrl-C can end it between two of them.
 #include "penstock/device_cache.hpp"
 
-#include "binding.hpp"
+#include "core.hpp"
 
 namespace penstock::python {
 namespace {

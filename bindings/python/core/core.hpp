@@ -1,0 +1,25 @@
+// What the files of the module penstock._core share. python/shared/binding.hpp has what all Python modules share.
+#pragma once
+
+#include "python/shared/binding.hpp"
+
+namespace penstock::python {
+
+nb::dict plan_to_dict(const Plan& plan);
+nb::dict error_to_dict(const ErrorInfo& info);
+
+void bind_errors(nb::module_& module);
+void bind_buffer(nb::module_& module);
+void bind_transfer(nb::module_& module);
+void bind_file(nb::module_& module);
+void bind_new_file(nb::module_& module);
+void bind_context(nb::module_& module);
+void bind_stamp(nb::module_& module);
+void bind_profile(nb::module_& module);
+void bind_table(nb::module_& module);
+void bind_boxes(nb::module_& module);
+void bind_device_cache(nb::module_& module);
+void bind_dlpack(nb::module_& module);
+void bind_dlpack_export(nb::module_& module);
+
+}  // namespace penstock::python
