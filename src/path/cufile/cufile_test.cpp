@@ -197,6 +197,8 @@ TEST_F(CuFileTest, a_machine_without_driver_or_library_gets_a_cause) {
         EXPECT_FALSE(status.usable);
         EXPECT_FALSE(status.cause.empty());
     }
+    EXPECT_NE(probe_cufile(no_cuda).advice.find("install the NVIDIA driver"), std::string::npos);
+    EXPECT_NE(probe_cufile(no_cufile).advice.find("gds-tools"), std::string::npos);
     const Variable broken("FAKE_CUDA_NO_DEVICE", "1");
     EXPECT_NE(probe_cufile(fake_options()).cause.find("cuInit failed: CUresult 100"), std::string::npos);
 }

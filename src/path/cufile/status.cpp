@@ -69,6 +69,11 @@ bool harmless(const std::string& step) {
     return step == "stats_start" || step == "stats_l3" || step == "driver_close" || step == "end";
 }
 
+std::string advice_for_library(const std::string& last_step) {
+    if (last_step == "load_cuda") return "install the NVIDIA driver: nvidia-smi must list the GPU";
+    return "install cuFile again (gds-tools); cufile.log in the current folder says more";
+}
+
 std::string advice_for_file(const std::string& file) {
     std::string device = "<major>:<minor>";
     struct stat facts {};
@@ -110,7 +115,7 @@ CuFileStatus status_of(const ProbeRun& run, const CuFileOptions& options, const 
     if (word(run, "driver") != "open" || (!death.empty() && !harmless(status.last_step))) {
         status.cause = !death.empty() ? death : word(run, "cause");
         if (status.cause.empty()) status.cause = "the probe ended with code " + std::to_string(run.exit_code);
-        status.advice = "use another path, or install cuFile again (gds-tools); it writes cufile.log";
+        status.advice = advice_for_library(status.last_step);
         return status;
     }
     read_properties(run, options, status);
