@@ -28,6 +28,7 @@ class BadSystem : public os::System {
         const int call = reads++;
         if (interrupt_every != 0 && call % interrupt_every == 0) return fail(EINTR);
         if (short_every != 0 && call % short_every == 0) bytes = std::max<std::size_t>(bytes / 3, 1);
+        bytes = std::min(bytes, most_bytes);
         if (offset + bytes > bad_from && offset < bad_to) return fail(EIO);
         if (fd == refuse_fd) return fail(EINVAL);
         return System::pread(fd, memory, bytes, offset);
@@ -45,6 +46,7 @@ class BadSystem : public os::System {
     }
     std::atomic<int> reads{0}, writes{0};
     int interrupt_every = 0, short_every = 0, refuse_fd = -2;
+    std::size_t most_bytes = SIZE_MAX;  // of one read
     std::uint64_t bad_from = UINT64_MAX, bad_to = UINT64_MAX, full_from = UINT64_MAX;
     bool fail_sync = false, fail_reserve = false;
 
@@ -82,6 +84,20 @@ TEST_F(Faults, short_counts_and_interruptions_are_healed) {
         EXPECT_TRUE(fetch(context, buffer.data(), bytes) == stamped(bytes));
     }
     EXPECT_GT(system_.reads.load(), 10);
+}
+
+TEST_F(Faults, interruptions_between_which_bytes_move_end_no_transfer) {
+    system_.interrupt_every = 2;
+    system_.most_bytes = 512;
+    const Context context = make();
+    write_file(directory_.file("data"), stamped(256 * kKiB));
+    const File file = context.open(directory_.file("data"));
+    const Buffer buffer = context.allocate(256 * kKiB);
+    TransferOptions options = by(PathKind::buffered);
+    options.chunk_bytes = 256 * kKiB;
+    const Outcome outcome = file.read(buffer.view(), 0, options);
+    ASSERT_TRUE(outcome.ok()) << outcome.error.message();
+    EXPECT_TRUE(fetch(context, buffer.data(), 256 * kKiB) == stamped(256 * kKiB));
 }
 
 TEST_F(Faults, every_path_survives_a_fault_decorator_that_keeps_to_the_contract) {

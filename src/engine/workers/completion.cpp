@@ -32,6 +32,7 @@ void Session::complete(const Completion& completion) {
     Piece& piece = chunk.pieces[piece_index];
     if (completion.lent != nullptr && !slots_.copy_lent(chunk, piece, completion)) return complete_piece(chunk);
     piece.moved_bytes += completion.bytes;
+    piece.retries = 0;
     const bool enough = piece.arrived_bytes() == piece.bytes;
     // A read that bypasses the cache ends inside a block only at the end of the file.
     const bool cut_by_end = shape_.direction == Direction::read && capabilities_.bypasses_cache &&

@@ -36,6 +36,7 @@ FileMoved move_all(System& system, const FileMove& move) {
         ++moved.calls;
         if (count > 0) {
             moved.bytes += static_cast<std::uint64_t>(count);
+            retries = 0;
             const bool ended_in_block = read && moved.bytes < move.bytes && moved.bytes % move.block_bytes != 0;
             if (ended_in_block) break;
         } else if (count == 0) {

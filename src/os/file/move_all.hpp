@@ -34,8 +34,9 @@ struct FileMoved {
 // A write that the system answers with no byte and no error ends with EIO.
 FileMoved move_all(System& system, const FileMove& move);
 
-// Whether an operation that failed with this errno is worth another try. Counts it in `retries`, which starts at 0, and
-// waits a moment when the operation has failed often. Some file systems answer EAGAIN for ever: then it gives up.
+// Whether an operation that failed with this errno is worth another try. Counts it in `retries`, which starts at 0 and
+// is 0 again once bytes have moved, and waits a moment when the operation has failed often. Some file systems answer
+// EAGAIN for ever: then it gives up.
 bool try_again(int error_number, std::uint32_t& retries);
 
 }  // namespace penstock::os

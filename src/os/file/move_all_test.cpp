@@ -64,6 +64,16 @@ TEST(MoveAll, goes_on_after_short_counts_and_interruptions) {
     }
 }
 
+TEST(MoveAll, gives_up_only_on_interruptions_between_which_nothing_moves) {
+    BadDay system(1000);
+    system.most = 1;
+    system.failure = EINTR;
+    std::vector<std::byte> memory(500);
+    const FileMoved moved = move_all(system, {.fd = 3, .memory = memory.data(), .bytes = 500, .offset_bytes = 0});
+    EXPECT_EQ(moved.error_number, 0);
+    EXPECT_EQ(moved.bytes, 500u);
+}
+
 TEST(MoveAll, a_read_over_the_end_is_short_and_no_error) {
     BadDay system(1000);
     std::vector<std::byte> memory(512);
