@@ -11,6 +11,7 @@
 #include "engine/workers/session.hpp"
 #include "engine/workers/team.hpp"
 #include "os/memory/numa.hpp"
+#include "os/refusal.hpp"
 
 namespace penstock::engine {
 namespace {
@@ -137,6 +138,23 @@ std::shared_ptr<Team> Engine::join_team(const std::shared_ptr<Job>& job, const s
     });
 }
 
+// A path by io_uring takes a descriptor that the process may not have left. Then threads make the same system calls, on
+// record, unless the transfer is strict.
+std::unique_ptr<WorkerPath> Engine::lease_alone(Job& job, std::uint32_t worker, const std::function<bool()>& give_up) {
+    try {
+        return pool_.lease(job.shape(), worker, give_up);
+    } catch (const Error& error) {
+        const bool may_change = traits_of(job.shape().path).io_uring && !job.transfer().request().strict;
+        if (!may_change || !os::is_out_of_descriptors(error.info().system_code)) throw;
+        Shape shape = job.shape();
+        shape.path = bypasses_cache(shape.path) ? PathKind::direct : PathKind::buffered;
+        std::unique_ptr<WorkerPath> path = pool_.lease(shape, worker, give_up);
+        TransferState& transfer = job.transfer();
+        transfer.add_fallback(job.shape().path, shape.path, transfer.bytes_total(), error.info().cause);
+        return path;
+    }
+}
+
 void Engine::serve(const std::shared_ptr<Job>& job, std::uint32_t worker) {
     std::unique_ptr<WorkerPath> path;
     std::shared_ptr<SlotSource> slots;
@@ -150,7 +168,7 @@ void Engine::serve(const std::shared_ptr<Job>& job, std::uint32_t worker) {
             slots = join_team(job, give_up);
             if (slots) path = pool_.lease_path(job->shape(), worker);
         } else {
-            path = pool_.lease(job->shape(), worker, give_up);
+            path = lease_alone(*job, worker, give_up);
             if (path) slots = std::make_shared<OwnSlots>(scheduler_, *path->slots(), job);
         }
     } catch (...) {

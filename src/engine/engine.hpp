@@ -54,6 +54,7 @@ class Engine {
     bool have_workers();
     void work(std::uint32_t worker);
     std::shared_ptr<Team> join_team(const std::shared_ptr<Job>& job, const std::function<bool()>& give_up);
+    std::unique_ptr<WorkerPath> lease_alone(Job& job, std::uint32_t worker, const std::function<bool()>& give_up);
     void serve(const std::shared_ptr<Job>& job, std::uint32_t worker);
     std::uint64_t lanes_bytes() const { return inline_.pinned_bytes() + direct_.pinned_bytes(); }
 

@@ -27,6 +27,8 @@ const char* advice_for(int error_number) {
     }
 }
 
+bool is_out_of_descriptors(int error_number) noexcept { return error_number == EMFILE || error_number == ENFILE; }
+
 ErrorInfo refusal(const char* operation, const std::string& name, int error_number, const char* advice) {
     ErrorInfo info = errno_info(operation, name, error_number);
     info.advice = *advice != 0 ? advice : advice_for(error_number);

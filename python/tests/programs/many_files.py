@@ -17,6 +17,7 @@ import numpy as np
 import numpy.testing  # now: later there may be no descriptor to load it with
 
 import penstock as ps
+from penstock._files import open_files
 
 EDGE = 8
 PROGRAMS: dict[str, Callable[[Path], None]] = {}
@@ -25,6 +26,10 @@ PROGRAMS: dict[str, Callable[[Path], None]] = {}
 def program(function: Callable[[Path], None]) -> Callable[[Path], None]:
     PROGRAMS[function.__name__] = function
     return function
+
+
+def free_descriptors() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] - sum(1 for _ in Path("/proc/self/fd").iterdir()) + 1
 
 
 def field(files: int) -> np.ndarray:
@@ -66,6 +71,29 @@ def change_and_append(folder: Path) -> None:
         file["x"].append(values)
         need_equal(file["x"][...], np.concatenate([-values, values]))
     need_equal(ps.load(folder / "x.zarr", "host")["x"], np.concatenate([-values, values]))
+
+
+@program
+def past_the_cache_with_any_number_left(folder: Path) -> None:
+    """Others take descriptors after Penstock has counted them: a file for which one is left, not two, waits too."""
+    values = make(folder / "x.zarr", 64)
+    make(folder / "few.zarr", 1)
+    with ps.Context("host") as context, context.open(folder / "few.zarr" / "x" / "c" / "0" / "0") as file:
+        if not file.facts["direct"]:
+            return  # no O_DIRECT here
+    open_files._COUNTED_FOR_S = 3600.0
+    for left in (*range(3, 12), 20, 21, 22):
+        with ps.open(folder / "few.zarr", device="host") as few, ps.open(folder / "x.zarr", device="host") as file:
+            few["x"].read(path="direct")
+            open_files._room.recount()
+            open_files._room.files()
+            held = [os.open("/dev/null", os.O_RDONLY) for _ in range(free_descriptors() - left)]
+            try:
+                need_equal(file["x"].read(path="direct"), values)
+                assert {share["path"] for share in file.evidence()["paths"]} == {"direct"}
+            finally:
+                for one in held:
+                    os.close(one)
 
 
 @program

@@ -61,6 +61,8 @@ OpenFile::OpenFile(os::System& system, const std::string& name, const OpenOption
     }
     handle_.buffered_fd = new_ ? new_->fd() : buffered_.get();
     os::DirectFile direct = os::open_direct(system_, handle_.buffered_fd, facts_);
+    // Without it all transfers of the file would go through the page cache, for no reason of the file's.
+    if (os::is_out_of_descriptors(direct.refusal)) fail("open", direct.refusal);
     direct_fd_ = std::move(direct.fd);
     direct_ = std::move(direct.facts);
     handle_.direct_fd = direct_fd_.get();

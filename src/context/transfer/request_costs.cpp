@@ -67,7 +67,8 @@ std::function<void(const Outcome&)> RequestCosts::lesson(const Plan& plan,
     if (step.cost_curve == 0 || step.bytes() < kLessonMin) return {};
     return [corrections = place_->corrections, curve = step.cost_curve, predicted = step.predicted_seconds,
             bytes = step.bytes(), running](const Outcome& outcome) {
-        if (!outcome.ok() || outcome.bytes != bytes || *running != 1) return;
+        const bool as_planned = outcome.ok() && outcome.bytes == bytes && outcome.evidence.fallbacks.empty();
+        if (!as_planned || *running != 1) return;
         corrections->learn(curve, predicted, outcome.seconds);
     };
 }

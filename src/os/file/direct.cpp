@@ -144,8 +144,9 @@ DirectFile open_direct(System& system, int fd, const FileStat& facts) {
     const std::string self = "/proc/self/fd/" + std::to_string(fd);
     file.fd = UniqueFd(system.open(self.c_str(), (flags & O_ACCMODE) | O_DIRECT | O_CLOEXEC, 0), system);
     if (!file.fd) {
+        file.refusal = errno;
         file.facts.source = "probe";
-        file.facts.cause = std::string("open with O_DIRECT: ") + std::strerror(errno);
+        file.facts.cause = std::string("open with O_DIRECT: ") + std::strerror(file.refusal);
         return file;
     }
     if (!ask_statx(file.fd.get(), file.facts)) {

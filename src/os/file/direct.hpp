@@ -37,6 +37,7 @@ struct DirectFacts {
 struct DirectFile {
     UniqueFd fd;  // empty when not usable
     DirectFacts facts;
+    int refusal = 0;  // the errno with which the system refused the descriptor
 };
 
 // Opens the file behind `fd` a second time, with O_DIRECT and the access mode of `fd`. If the file system refuses, the

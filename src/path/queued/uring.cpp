@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/path_traits.hpp"
+#include "os/refusal.hpp"
 #include "path/check.hpp"
 #include "path/make.hpp"
 #include "path/queued/uring_files.hpp"
@@ -28,6 +29,12 @@ constexpr std::uint64_t kRegisteredPieceBytes = kGiB;  // the kernel's limit for
 constexpr std::array<unsigned, 3> kSetups{
     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED,
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED, IORING_SETUP_R_DISABLED};
+
+const char* advice_for(int error_number) noexcept {
+    if (os::is_out_of_descriptors(error_number)) return os::advice_for(error_number);
+    if (error_number == ENOMEM) return "raise the memlock limit (ulimit -l)";
+    return "needs Linux 5.11, sysctl kernel.io_uring_disabled=0 and a container that allows io_uring_setup";
+}
 
 // Owns a ring of the kernel.
 class Ring {
@@ -48,10 +55,7 @@ class Ring {
         ErrorInfo info = errno_info(std::string("make path ") + name, {}, -result);
         info.code = ErrorCode::unsupported;
         info.cause = std::string("io_uring_setup: ") + std::strerror(-result);
-        info.advice =
-            result == -ENOMEM
-                ? "raise the memlock limit (ulimit -l)"
-                : "needs Linux 5.11, sysctl kernel.io_uring_disabled=0 and a container that allows io_uring_setup";
+        info.advice = advice_for(-result);
         throw Error(std::move(info));
     }
     ~Ring() { io_uring_queue_exit(&ring_); }
