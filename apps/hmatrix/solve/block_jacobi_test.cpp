@@ -89,9 +89,9 @@ TEST(BlockJacobi, saves_sweeps_of_an_integral_equation) {
     const auto space = make_host_vectors(n);
     DenseOperator sweeps(matrix);
     SolveOptions options{.method = Method::gmres, .tolerance = 1e-6};
-    const SolveResult without = solve(*space, sweeps, b, plain, options);
+    const SolveResult without = solve(*space, {sweeps, b, plain}, options);
     options.preconditioner = preconditioner.get();
-    const SolveResult with = solve(*space, sweeps, b, helped, options);
+    const SolveResult with = solve(*space, {sweeps, b, helped}, options);
     EXPECT_TRUE(with.converged);
     EXPECT_LT(2 * with.sweeps, without.sweeps) << with.sweeps << " against " << without.sweeps;
 }

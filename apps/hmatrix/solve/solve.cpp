@@ -181,8 +181,8 @@ Method method_from_name(const std::string& name) {
     throw Error(ErrorCode::invalid_argument, "choose a method", "there is no method '" + name + "'", "one of " + names);
 }
 
-SolveResult solve(VectorSpace& space, LinearOperator& matrix, std::span<const double> b, std::span<double> x,
-                  const SolveOptions& options) {
+SolveResult solve(VectorSpace& space, const Equations& equations, const SolveOptions& options) {
+    const auto& [matrix, b, x] = equations;
     check_options(options);
     const std::int64_t count = check_vectors(space.size(), b, x);
     SolveContext context{.space = space, .options = options};

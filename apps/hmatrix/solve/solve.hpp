@@ -70,10 +70,15 @@ struct SolveResult {
     std::vector<double> history;    // believed residual after each iteration, maximum over the right-hand sides
 };
 
-// Solves A x = b. b and x hold one or more right-hand sides, column-major, in host memory. x holds the first guess on
-// entry and the solution on return. Several right-hand sides share products: one sweep serves them all, and each stops
-// on its own. A first guess of 0 costs no sweep, except with bicgstab, which makes the same sweeps as HACApK: 1, and 2
-// an iteration.
+// A x = b. b and x hold one or more right-hand sides, column-major, in host memory.
+struct Equations {
+    LinearOperator& matrix;
+    std::span<const double> b;
+    std::span<double> x;  // the first guess, and the solution when solve() returns
+};
+
+// Solves A x = b. Several right-hand sides share products: one sweep serves them all, and each stops on its own. A
+// first guess of 0 costs no sweep, except with bicgstab, which makes the same sweeps as HACApK: 1, and 2 an iteration.
 //
 // When a method reports convergence, solve() computes the true residual. If that is not below the tolerance, the method
 // continues from there, and the product of the check counts as a sweep. Every run gives the same numbers if the
@@ -81,7 +86,6 @@ struct SolveResult {
 //
 // Throws Error{invalid_argument} for options out of range and for b or x that are not finite. Exceptions of operators
 // and callbacks pass through. If solve() throws, x is unchanged.
-SolveResult solve(VectorSpace& space, LinearOperator& matrix, std::span<const double> b, std::span<double> x,
-                  const SolveOptions& options);
+SolveResult solve(VectorSpace& space, const Equations& equations, const SolveOptions& options);
 
 }  // namespace penstock::hmatrix

@@ -26,7 +26,7 @@ Solved solve_from(const Dense& matrix, const std::vector<double>& b, std::vector
                   const SolveOptions& options) {
     const auto space = make_host_vectors(matrix.size);
     DenseOperator sweeps(matrix);
-    SolveResult result = solve(*space, sweeps, b, x, options);
+    SolveResult result = solve(*space, {sweeps, b, x}, options);
     return {std::move(result), std::move(x)};
 }
 
@@ -161,7 +161,7 @@ TEST(Solve, a_product_that_is_not_a_number_is_named_and_x_stays_finite) {
                 if (applies == bad) y[3] = kNaN;
             };
             std::vector<double> x(30);
-            const SolveResult result = solve(*space, sweeps, b, x, {.method = method, .tolerance = 1e-12});
+            const SolveResult result = solve(*space, {sweeps, b, x}, {.method = method, .tolerance = 1e-12});
             EXPECT_FALSE(result.converged);
             EXPECT_NE(result.stopped_by.find("not a finite number"), std::string::npos)
                 << to_string(method) << ": " << result.stopped_by;
@@ -236,12 +236,12 @@ TEST(Solve, exceptions_of_operators_and_callbacks_pass_and_leave_x_alone) {
     };
     std::vector<double> x(20, 0.25);
     const std::vector<double> before = x;
-    EXPECT_THROW(solve(*space, sweeps, b, x, {}), Error);
+    EXPECT_THROW(solve(*space, {sweeps, b, x}, {}), Error);
     EXPECT_EQ(x, before);
     sweeps.after_apply = nullptr;
     SolveOptions options;
     options.progress = [](const Progress&) -> bool { throw std::string("mine"); };
-    EXPECT_THROW(solve(*space, sweeps, b, x, options), std::string);
+    EXPECT_THROW(solve(*space, {sweeps, b, x}, options), std::string);
     EXPECT_EQ(x, before);
 }
 

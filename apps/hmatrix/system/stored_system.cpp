@@ -162,7 +162,7 @@ SolveResult StoredSystem::solve(std::span<const double> b, std::span<double> x, 
             told(in_users_order, progress);
         };
     }
-    const SolveResult result = hmatrix::solve(compute_->vectors(), *matrix_, right, solution, options);
+    const SolveResult result = hmatrix::solve(compute_->vectors(), {*matrix_, right, solution}, options);
     to_user(solution, x);
     return result;
 }

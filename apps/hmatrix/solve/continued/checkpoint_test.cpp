@@ -121,7 +121,7 @@ struct Solve {
     SolveResult run(std::vector<double>& x, const SolveOptions& options) const {
         const auto space = make_host_vectors(kUnknowns);
         DenseOperator sweeps(matrix);
-        return solve(*space, sweeps, b, x, options);
+        return solve(*space, {sweeps, b, x}, options);
     }
     // Writes a checkpoint every second sweep. The process is killed while it writes the third.
     void run_until_killed(const std::string& file, SolveOptions options) const {

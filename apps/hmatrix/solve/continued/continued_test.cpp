@@ -91,7 +91,7 @@ struct Solve {
             SolveOptions all = how;
             all.preconditioner = &preconditioner;
             if (all.method == Method::fgmres) all.surrogate = &surrogate;
-            return solve(*space, sweeps, b, x, all);
+            return solve(*space, {sweeps, b, x}, all);
         };
         const Context context = host_context(system);
         options.checkpoint_sweeps = 2;

@@ -57,7 +57,7 @@ void expect_the_same(const Dense& matrix, const Vector& b, const Vector& guess, 
     const auto space = make_host_vectors(matrix.size);
     DenseOperator sweeps(matrix);
     Vector x = guess;
-    const SolveResult found = solve(*space, sweeps, b, x, {.method = Method::bicgstab, .tolerance = tolerance});
+    const SolveResult found = solve(*space, {sweeps, b, x}, {.method = Method::bicgstab, .tolerance = tolerance});
     ASSERT_TRUE(found.converged);
     EXPECT_EQ(found.iterations, expected.iterations);
     EXPECT_EQ(found.sweeps, expected.products) << "2 an iteration and 1 for the first residual";

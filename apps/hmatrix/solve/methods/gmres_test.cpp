@@ -25,7 +25,7 @@ Solved run(const Dense& matrix, const Vector& b, const SolveOptions& options, do
     DenseOperator sweeps(matrix);
     sweeps.wrong_by = wrong_by;
     Solved made{.result = {}, .x = Vector(b.size()), .accuracies = {}};
-    made.result = solve(*space, sweeps, b, made.x, options);
+    made.result = solve(*space, {sweeps, b, made.x}, options);
     made.accuracies = sweeps.accuracies;
     return made;
 }
@@ -141,7 +141,7 @@ TEST(Gmres, products_worse_than_asked_for_are_not_called_solved) {
     sweeps.after_apply = [&](std::int64_t applies, double* y) {
         for (std::int64_t i = 0; i < 100; ++i) y[i] += 1e-3 * noise[(applies % 200) * 100 + i];
     };
-    const SolveResult result = solve(*space, sweeps, random_numbers(100, 9), x, {.method = Method::gmres});
+    const SolveResult result = solve(*space, {sweeps, random_numbers(100, 9), x}, {.method = Method::gmres});
     EXPECT_FALSE(result.converged);
     EXPECT_EQ(result.stopped_by.rfind("stagnation", 0), 0u) << result.stopped_by;
     EXPECT_GT(result.relative_residual, 1e-4);

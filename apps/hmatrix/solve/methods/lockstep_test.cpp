@@ -50,13 +50,13 @@ TEST(Lockstep, several_right_hand_sides_give_the_columns_of_one_by_one_in_fewer_
         if (method == Method::fgmres) options.surrogate = &surrogate;
         DenseOperator together(sides.matrix);
         std::vector<double> x = sides.x;
-        const SolveResult all = solve(*space, together, sides.b, x, options);
+        const SolveResult all = solve(*space, {together, sides.b, x}, options);
         EXPECT_TRUE(all.converged) << to_string(method) << ": " << all.stopped_by;
         std::int64_t most = 0, sum = 0;
         for (std::int64_t c = 0; c < kColumns; ++c) {
             DenseOperator alone(sides.matrix);
             std::vector<double> one = part(sides.x, c);
-            const SolveResult result = solve(*space, alone, part(sides.b, c), one, options);
+            const SolveResult result = solve(*space, {alone, part(sides.b, c), one}, options);
             EXPECT_EQ(part(x, c), one) << to_string(method) << ", column " << c;
             EXPECT_EQ(all.residuals[static_cast<std::size_t>(c)], result.relative_residual);
             most = std::max(most, result.sweeps);
@@ -76,7 +76,7 @@ TEST(Lockstep, one_column_that_breaks_does_not_end_the_others) {
     sweeps.after_apply = [](std::int64_t applies, double* y) {
         if (applies == 3) y[kUnknowns] = std::numeric_limits<double>::quiet_NaN();  // the second active column
     };
-    const SolveResult result = solve(*space, sweeps, sides.b, sides.x, {.method = Method::gmres, .tolerance = 1e-7});
+    const SolveResult result = solve(*space, {sweeps, sides.b, sides.x}, {.method = Method::gmres, .tolerance = 1e-7});
     EXPECT_FALSE(result.converged);
     EXPECT_EQ(result.stopped_by, "breakdown: a product with the matrix is not a finite number (right-hand side 1)");
     EXPECT_GT(result.residuals[1], 1e-7);
@@ -95,7 +95,7 @@ TEST(Lockstep, a_shared_product_is_as_accurate_as_the_column_that_needs_most) {
         largest.push_back(progress.relative_residual);
         return true;
     };
-    EXPECT_TRUE(solve(*space, sweeps, sides.b, x, options).converged);
+    EXPECT_TRUE(solve(*space, {sweeps, sides.b, x}, options).converged);
     for (std::size_t i = 1; i + 2 < sweeps.accuracies.size(); ++i) {
         EXPECT_LE(sweeps.accuracies[i], 0.3 * std::min(1.0, 1e-6 / largest[i - 1]) * (1 + 1e-12));
     }
@@ -109,7 +109,7 @@ TEST(Lockstep, a_callback_ends_all_columns) {
         std::vector<double> x = sides.x;
         SolveOptions options{.method = method, .tolerance = 1e-10};
         options.progress = [](const Progress& progress) { return progress.iteration < 2; };
-        const SolveResult result = solve(*space, sweeps, sides.b, x, options);
+        const SolveResult result = solve(*space, {sweeps, sides.b, x}, options);
         EXPECT_EQ(result.iterations, 2);
         EXPECT_EQ(result.stopped_by.rfind("callback", 0), 0u) << result.stopped_by;
         EXPECT_EQ(result.residuals[2], 0) << "b is 0 there";
@@ -120,7 +120,7 @@ std::string refusal(const SolveOptions& options, std::vector<double> b = {1, 2},
     const Dense matrix = well_conditioned(2, 1);
     DenseOperator sweeps(matrix);
     try {
-        solve(*make_host_vectors(2), sweeps, b, x, options);
+        solve(*make_host_vectors(2), {sweeps, b, x}, options);
     } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
         EXPECT_EQ(sweeps.applies(), 0) << "refused before anything is read";
