@@ -49,16 +49,16 @@ PENSTOCK_ONDEVICE u64 sync_wait_ns(u64 wait_ns) {
 }
 
 struct CacheWork {
-    const StoredRef* ref;
-    CacheTask task;
-    const u64* rows;
-    u64 first;
-    u64 count;
-    u64 row_bytes;
-    u64 row_limit;  // how many rows there are, if fewer than the file has; 0: as many as it has
-    u8* memory;
-    u32* done;
-    CacheOutcome* outcome;
+    const StoredRef* ref = nullptr;
+    CacheTask task = CacheTask::read;
+    const u64* rows = nullptr;
+    u64 first = 0;
+    u64 count = 0;
+    u64 row_bytes = 0;
+    u64 row_limit = 0;  // how many rows there are, if fewer than the file has; 0: as many as it has
+    u8* memory = nullptr;
+    u32* done = nullptr;
+    CacheOutcome* outcome = nullptr;
 };
 
 template <class P = Native>

@@ -6,10 +6,11 @@
 namespace penstock::ondevice {
 namespace {
 
-// Adds the pages from the second on, as the list at `list` names them. The last entry of a full list page names the
+// Adds the pages of the last `left` bytes, as the list at prp2 names them. The last entry of a full list page names the
 // next list.
-bool follow(u64 list, u64 left, u64 page_bytes, const Translate& translate, std::vector<PrpSpan>& spans) {
-    while (left > 0) {
+bool follow(const PrpRequest& request, u64 left, const Translate& translate, std::vector<PrpSpan>& spans) {
+    const u64 page_bytes = request.page_bytes;
+    for (u64 list = request.prp2; left > 0;) {
         if (list % 8 != 0) return false;
         const u64 room = (page_bytes - list % page_bytes) / 8;
         const u64 needed = (left + page_bytes - 1) / page_bytes;
@@ -49,7 +50,7 @@ std::vector<PrpSpan> prp_spans(const PrpRequest& request, const Translate& trans
         spans.push_back({second, left});
         return spans;
     }
-    if (!follow(request.prp2, left, request.page_bytes, translate, spans)) return {};
+    if (!follow(request, left, translate, spans)) return {};
     return spans;
 }
 

@@ -41,17 +41,9 @@ struct Caller {
     const Load& load;
     Findings& findings;
     u32 self;
-    std::vector<u64> seen;  // the newest version of every word that this caller saw
-    std::mt19937 random;
-
-    Caller(Cache its, Disk& on, const Load& what, Findings& into, u32 number)
-        : cache(its),
-          disk(on),
-          load(what),
-          findings(into),
-          self(number),
-          seen(on.pages() * kCallers, 0),
-          random(number) {}
+    // The newest version of every word that this caller saw.
+    std::vector<u64> seen = std::vector<u64>(disk.pages() * kCallers, 0);
+    std::mt19937 random = std::mt19937(self);
 
     u32 below(u32 end) { return static_cast<u32>(random() % end); }
     bool explained(Status status) const {
@@ -124,7 +116,8 @@ Outcome run(const Load& load) {
     using Cache = typename CacheRig<Policy, P, Store>::Cache;
     Findings findings;
     std::vector<Caller<Cache>> callers;
-    for (u32 self = 0; self < kCallers; ++self) callers.emplace_back(rig.cache(self), disk, load, findings, self);
+    for (u32 self = 0; self < kCallers; ++self)
+        callers.push_back({.cache = rig.cache(self), .disk = disk, .load = load, .findings = findings, .self = self});
     {
         const Watchdog watchdog(findings.done);
         std::vector<std::thread> threads;

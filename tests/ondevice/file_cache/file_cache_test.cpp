@@ -33,23 +33,18 @@ class FileCacheTest : public testing::Test {
         options.wait_ns = 5'000'000'000;
         return FileCache(*device_, {&file.handle}, options);
     }
-    FileCache::Failure move(FileCache& cache, CacheTask task, u64 first, u8* memory, u64 count) {
-        CacheWork work{};
-        work.task = task;
-        work.first = first;
-        work.count = count;
-        work.memory = memory;
-        return cache.run(0, work);
+    FileCache::Failure read_to(FileCache& cache, u64 first, const OnDevice& to, u64 count) {
+        return cache.run(0, {.task = CacheTask::read, .first = first, .count = count, .memory = to.data()});
     }
     Bytes read(FileCache& cache, u64 first, u64 count) {
         const OnDevice to(*device_, count);
-        const auto failure = move(cache, CacheTask::read, first, to.data(), count);
+        const auto failure = read_to(cache, first, to, count);
         EXPECT_EQ(failure.status, Status::ok) << words(failure.status) << " at " << failure.where;
         return to.bytes();
     }
     FileCache::Failure write(FileCache& cache, u64 first, const Bytes& bytes) {
         const OnDevice from(*device_, bytes.data(), bytes.size());
-        return move(cache, CacheTask::write, first, from.data(), bytes.size());
+        return cache.run(0, {.task = CacheTask::write, .first = first, .count = bytes.size(), .memory = from.data()});
     }
     Bytes gather(FileCache& cache, const std::vector<u64>& rows, u64 row_bytes, Status wanted = Status::ok) {
         const OnDevice to(*device_, rows.size() * row_bytes), indices(*device_, rows.data(), rows.size() * sizeof(u64));
@@ -84,7 +79,7 @@ TEST_F(FileCacheTest, reads_any_range_through_a_smaller_cache) {
     EXPECT_EQ(read(cache, 4095, 2), part(4095, 2));
     EXPECT_GE(total(cache).misses, kBytes / 4096);
     EXPECT_EQ(total(cache).write_backs, 0u);
-    EXPECT_EQ(move(cache, CacheTask::read, kBytes - 1, nullptr, 2).status, Status::out_of_range);
+    EXPECT_EQ(cache.run(0, {.task = CacheTask::read, .first = kBytes - 1, .count = 2}).status, Status::out_of_range);
     EXPECT_EQ(read(cache, kBytes - 1, 1), part(kBytes - 1, 1)) << "control: what is inside";
 }
 
@@ -156,10 +151,10 @@ TEST_F(FileCacheTest, answers_of_a_slow_device_are_waited_for_and_each_work_has_
         FileCache cache = make(file);
         const OnDevice to(*device_, 4096);
         for (u64 turn = 0; turn < 5; ++turn) {
-            const auto failure = move(cache, CacheTask::read, kBytes - turn, to.data(), 4096);
+            const auto failure = read_to(cache, kBytes - turn, to, 4096);
             EXPECT_EQ(failure.status, Status::out_of_range);
             EXPECT_EQ(failure.where, kBytes - turn);
-            EXPECT_EQ(move(cache, CacheTask::read, turn * 4096, to.data(), 4096).status, Status::ok);
+            EXPECT_EQ(read_to(cache, turn * 4096, to, 4096).status, Status::ok);
             EXPECT_EQ(to.bytes(), part(turn * 4096, 4096));
             EXPECT_EQ(total(cache).misses, turn + 1);
         }
@@ -241,7 +236,7 @@ class PrefetchTest : public FileCacheTest {
 TEST_F(PrefetchTest, returns_while_the_disk_still_reads) {
     if (!made_cold(name_)) GTEST_SKIP() << "this file cannot be cold";
     FileCache cache(*device_, {&file_.handle}, options());
-    ASSERT_EQ(move(cache, CacheTask::prefetch, 3, nullptr, 16).status, Status::ok);
+    ASSERT_EQ(cache.run(0, {.task = CacheTask::prefetch, .first = 3, .count = 16}).status, Status::ok);
     EXPECT_EQ(total(cache).misses, 16u);
     EXPECT_EQ(cache.evidence().by_source[static_cast<std::size_t>(Source::buffered)].requests, 0u) << "none has come";
     system_.let_go();
@@ -252,12 +247,12 @@ TEST_F(PrefetchTest, returns_while_the_disk_still_reads) {
 TEST_F(PrefetchTest, of_more_pages_than_slots_or_frames_ends_and_what_nobody_uses_is_in_nobodys_way) {
     system_.let_go();
     FileCache cache(*device_, {&file_.handle}, options());
-    ASSERT_EQ(move(cache, CacheTask::prefetch, 0, nullptr, 200).status, Status::ok);
+    ASSERT_EQ(cache.run(0, {.task = CacheTask::prefetch, .count = 200}).status, Status::ok);
     EXPECT_EQ(total(cache).failures, 0u);
     EXPECT_EQ(read(cache, 0, kBytes), content_);
-    ASSERT_EQ(move(cache, CacheTask::prefetch, 0, nullptr, 10).status, Status::ok);
-    EXPECT_EQ(move(cache, CacheTask::invalidate, 0, nullptr, 257).status, Status::ok);
-    ASSERT_EQ(move(cache, CacheTask::prefetch, 0, nullptr, 16).status, Status::ok);
+    ASSERT_EQ(cache.run(0, {.task = CacheTask::prefetch, .count = 10}).status, Status::ok);
+    EXPECT_EQ(cache.run(0, {.task = CacheTask::invalidate, .count = 257}).status, Status::ok);
+    ASSERT_EQ(cache.run(0, {.task = CacheTask::prefetch, .count = 16}).status, Status::ok);
     ASSERT_EQ(write(cache, 100 * 4096, Bytes(5000, 1)).status, Status::ok);
     EXPECT_EQ(cache.flush().status, Status::ok) << "by a slot that a load had";
     std::fill_n(content_.begin() + 100 * 4096, 5000, static_cast<unsigned char>(1));
@@ -278,7 +273,7 @@ TEST_F(PrefetchTest, a_call_that_waits_for_the_disk_holds_up_none_whose_pages_ar
     });
     while (system_.waiting == 0) std::this_thread::yield();
     for (int turn = 0; turn < 10; ++turn)
-        EXPECT_EQ(move(cache, CacheTask::read, 4096 * (turn % 2), to.data(), 7 * 4096).status, Status::ok);
+        EXPECT_EQ(read_to(cache, 4096 * (turn % 2), to, 7 * 4096).status, Status::ok);
     EXPECT_EQ(to.bytes(), part(4096, 7 * 4096));
     EXPECT_FALSE(over);
     system_.let_go();
@@ -295,7 +290,7 @@ TEST_F(PrefetchTest, calls_that_fail_at_once_are_told_of_their_own_pages) {
     for (u64 page : {10, 60, 110, 160, 210, 250})
         threads.emplace_back([&, page] {
             const OnDevice to(*device_, 4096);
-            const auto failure = move(cache, CacheTask::read, page * 4096, to.data(), 4096);
+            const auto failure = read_to(cache, page * 4096, to, 4096);
             EXPECT_EQ(failure.status, Status::io_error);
             EXPECT_EQ(failure.where, page);
             const auto at = [&](const ServedFailure& one) { return one.offset_bytes == page * 4096; };
@@ -340,10 +335,10 @@ TEST_F(FileCacheTest, a_file_cut_short_underneath_is_a_status) {
     const OpenedFile file(name_);
     FileCache cache = make(file);
     const OnDevice to(*device_, kBytes);
-    EXPECT_EQ(move(cache, CacheTask::read, 0, to.data(), kBytes).status, Status::ok) << "control: it is whole";
-    ASSERT_EQ(move(cache, CacheTask::invalidate, 0, nullptr, kBytes / 4096 + 1).status, Status::ok);
+    EXPECT_EQ(read_to(cache, 0, to, kBytes).status, Status::ok) << "control: it is whole";
+    ASSERT_EQ(cache.run(0, {.task = CacheTask::invalidate, .count = kBytes / 4096 + 1}).status, Status::ok);
     std::filesystem::resize_file(name_, 500'000);
-    EXPECT_EQ(move(cache, CacheTask::read, 0, to.data(), kBytes).status, Status::truncated);
+    EXPECT_EQ(read_to(cache, 0, to, kBytes).status, Status::truncated);
     EXPECT_EQ(read(cache, 0, 400'000), part(0, 400'000));
 }
 
@@ -367,10 +362,10 @@ TEST_F(FileCacheTest, files_are_mapped_for_gpus_where_they_are_in_memory) {
     Bytes got(10'000);
     ASSERT_EQ(::pread(in_memory.fd.get(), got.data(), got.size(), 4000), static_cast<ssize_t>(got.size()));
     EXPECT_EQ(got, Bytes(10'000, 3));
-    ASSERT_EQ(move(cache, CacheTask::invalidate, 0, nullptr, kBytes / 4096 + 1).status, Status::ok);
+    ASSERT_EQ(cache.run(0, {.task = CacheTask::invalidate, .count = kBytes / 4096 + 1}).status, Status::ok);
     ASSERT_EQ(::ftruncate(in_memory.fd.get(), 500'000), 0);
     const OnDevice to(*device_, 8192);
-    const auto cut = move(cache, CacheTask::read, 900'000, to.data(), 8192);
+    const auto cut = read_to(cache, 900'000, to, 8192);
     EXPECT_EQ(cut.status, Status::truncated) << "a GPU has the pages that the file lost, and reads them";
     ASSERT_FALSE(cut.storage.empty());
     EXPECT_EQ(cut.storage[0].file, 0u);

@@ -127,15 +127,6 @@ class Round {
         ASSERT_EQ(failure.status, Status::ok) << words(failure.status) << " at " << failure.where;
     }
 
-    FileCache::Failure move(u32 array, CacheTask task, u64 first, u64 count, u8* memory) {
-        CacheWork work{};
-        work.task = task;
-        work.first = first;
-        work.count = count;
-        work.memory = memory;
-        return cache_->run(array, work);
-    }
-
     void range(u32 array, bool stores) {
         FileBytes& bytes = arrays_[array].bytes;
         const u64 first = below(bytes.size()), most = std::min<u64>(bytes.size() - first, 1 << (9 + below(12)));
@@ -144,11 +135,13 @@ class Round {
         if (stores) {
             const FileBytes fresh = test::stamped(count, below(1000));
             const OnDevice from(device_, fresh.data(), count);
-            must([&] { return move(array, CacheTask::write, first, count, from.data()); });
+            const CacheWork work{.task = CacheTask::write, .first = first, .count = count, .memory = from.data()};
+            must([&] { return cache_->run(array, work); });
             std::copy(fresh.begin(), fresh.end(), at);
         } else {
             const OnDevice to(device_, count);
-            must([&] { return move(array, CacheTask::read, first, count, to.data()); });
+            const CacheWork work{.task = CacheTask::read, .first = first, .count = count, .memory = to.data()};
+            must([&] { return cache_->run(array, work); });
             ASSERT_TRUE(to.bytes() == FileBytes(at, at + static_cast<std::ptrdiff_t>(count))) << first << "+" << count;
         }
     }
@@ -202,15 +195,16 @@ class Round {
         ASSERT_TRUE(refused) << words(failure.status);
     }
     void unpin(const Pinned& pins) {
-        ASSERT_EQ(move(pins.array, CacheTask::unpin, pins.first, pins.pages, nullptr).status, Status::ok);
+        const CacheWork work{.task = CacheTask::unpin, .first = pins.first, .count = pins.pages};
+        ASSERT_EQ(cache_->run(pins.array, work).status, Status::ok);
     }
 
     void hints(u32 array) {
         const u64 first = below(pages(array)), count = 1 + below(std::min<u64>(pages(array) - first, 40));
         if (below(2) == 0) {
-            ASSERT_EQ(move(array, CacheTask::advise, below(4), 0, nullptr).status, Status::ok);
+            ASSERT_EQ(cache_->run(array, {.task = CacheTask::advise, .first = below(4)}).status, Status::ok);
         } else {
-            must([&] { return move(array, CacheTask::prefetch, first, count, nullptr); });
+            must([&] { return cache_->run(array, {.task = CacheTask::prefetch, .first = first, .count = count}); });
         }
     }
 
@@ -222,8 +216,10 @@ class Round {
     void beyond(u32 array) {
         const OnDevice memory(device_, 64);
         const u64 end = arrays_[array].bytes.size();
-        ASSERT_EQ(move(array, CacheTask::read, end - 1, 2, memory.data()).status, Status::out_of_range);
-        ASSERT_EQ(move(array, CacheTask::write, end, 1, memory.data()).status, Status::out_of_range);
+        const CacheWork over{.task = CacheTask::read, .first = end - 1, .count = 2, .memory = memory.data()};
+        ASSERT_EQ(cache_->run(array, over).status, Status::out_of_range);
+        const CacheWork behind{.task = CacheTask::write, .first = end, .count = 1, .memory = memory.data()};
+        ASSERT_EQ(cache_->run(array, behind).status, Status::out_of_range);
     }
 
     Device& device_;

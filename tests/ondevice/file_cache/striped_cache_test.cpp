@@ -37,22 +37,16 @@ class StripedCacheTest : public testing::Test {
         names.write(content);
         return names;
     }
-    FileCache::Failure move(FileCache& cache, CacheTask task, u64 first, const OnDevice& memory, u64 count) {
-        CacheWork work{};
-        work.task = task;
-        work.first = first;
-        work.count = count;
-        work.memory = memory.data();
-        return cache.run(0, work);
-    }
     FileBytes read(FileCache& cache, u64 first, u64 count) {
         const OnDevice to(*device_, count);
-        const auto failure = move(cache, CacheTask::read, first, to, count);
+        const CacheWork work{.task = CacheTask::read, .first = first, .count = count, .memory = to.data()};
+        const auto failure = cache.run(0, work);
         EXPECT_EQ(failure.status, Status::ok) << words(failure.status) << " at " << failure.where;
         return to.bytes();
     }
     FileCache::Failure write(FileCache& cache, u64 first, const FileBytes& bytes) {
-        return move(cache, CacheTask::write, first, OnDevice(*device_, bytes.data(), bytes.size()), bytes.size());
+        const OnDevice from(*device_, bytes.data(), bytes.size());
+        return cache.run(0, {.task = CacheTask::write, .first = first, .count = bytes.size(), .memory = from.data()});
     }
 
     std::shared_ptr<Device> device_ = test_device();
@@ -226,7 +220,7 @@ TEST_F(BadFileTest, a_file_cut_short_underneath_is_a_status_and_the_others_are_r
     read(*cache_, 0, kPage);
     std::filesystem::resize_file(names_.names[1], kStripe + 100);
     const OnDevice to(*device_, kBytes);
-    const auto failure = move(*cache_, CacheTask::read, 0, to, kBytes);
+    const auto failure = cache_->run(0, {.task = CacheTask::read, .count = kBytes, .memory = to.data()});
     EXPECT_EQ(failure.status, Status::truncated);
     ASSERT_FALSE(failure.storage.empty());
     EXPECT_EQ(failure.storage[0].file, 1u);
