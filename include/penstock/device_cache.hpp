@@ -96,7 +96,7 @@ struct DeviceCacheStatistics {
         std::uint64_t loaded_bytes = 0;
         std::uint64_t written_back_bytes = 0;
     };
-    struct Bucket {
+    struct WaitBucket {
         std::uint64_t low_cycles = 0;
         std::uint64_t count = 0;
         double low_ns = 0;  // by cycles_per_ns
@@ -104,7 +104,7 @@ struct DeviceCacheStatistics {
     struct Processor {
         std::uint32_t index = 0;
         Counts counts;
-        std::vector<Bucket> waits;  // of its threads, as `waits` of all
+        std::vector<WaitBucket> waits;  // of its threads, as `waits` of all
     };
     struct Served {
         std::string source;  // by the host: "mapping", "buffered", "direct"
@@ -130,7 +130,7 @@ struct DeviceCacheStatistics {
     };
     Counts total;
     std::vector<Processor> processors;  // multiprocessors that did something
-    std::vector<Bucket> waits;          // for pages, in clock cycles of the device; those that are not empty
+    std::vector<WaitBucket> waits;      // for pages, in clock cycles of the device; those that are not empty
     double cycles_per_ns = 0;           // of the device's clocks, measured by the cache's own work; 0: not known
     std::vector<Served> served;  // of all files
     std::uint64_t failed_requests = 0;

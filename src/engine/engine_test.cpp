@@ -174,7 +174,7 @@ TEST_F(EngineOverMemory, a_team_meets_errors_ends_of_file_and_cancellation_witho
 
 TEST_F(EngineOverMemory, an_empty_plan_ends_at_once) {
     make_engine();
-    const auto nothing = std::make_shared<TransferState>(Request{}, Plan{});
+    const auto nothing = std::make_shared<TransferState>(TransferRequest{}, Plan{});
     engine_->start(nothing);
     EXPECT_TRUE(nothing->done());
     EXPECT_EQ(nothing->result().bytes, 0u);

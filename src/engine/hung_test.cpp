@@ -127,7 +127,7 @@ TEST_F(Hung, a_read_ends_at_its_deadline) {
     shape.chunk_bytes = 4 * kKiB;
     shape.workers = 1;
     shape.depth = 2;
-    Request request;
+    TransferRequest request;
     request.ranges = {{&file_, 32 * kKiB, memory, 8 * kKiB, 0}};
     request.deadline = Deadline::after(std::chrono::milliseconds(20));
     shape.path = PathKind::memory;
@@ -145,7 +145,7 @@ TEST_F(Hung, a_read_ends_at_its_deadline) {
 TEST_F(Hung, files_and_memory_of_what_was_given_up_stay_until_it_lands) {
     const auto kept = std::make_shared<int>(1);
     std::byte* memory = device_bytes(4 * kKiB);
-    Request request;
+    TransferRequest request;
     request.ranges = {{&file_, 32 * kKiB, memory, 4 * kKiB, 0}};
     request.keep_alive = {kept};
     Step step;

@@ -70,7 +70,7 @@ class EngineOverMemory : public testing::Test {
     }
     // A transfer of the whole of `ranges` in one step.
     std::shared_ptr<TransferState> transfer(Direction direction, std::vector<RequestRange> ranges, Shape shape) {
-        Request request;
+        TransferRequest request;
         request.direction = direction;
         Step step;
         shape.path = PathKind::memory;

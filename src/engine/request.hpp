@@ -28,7 +28,7 @@ struct RequestRange {
     }
 };
 
-struct Request {
+struct TransferRequest {
     Direction direction = Direction::read;
     bool host_memory = false;  // the CPU copies to and from the ranges' memory, not the device
     std::vector<RequestRange> ranges;

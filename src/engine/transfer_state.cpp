@@ -25,7 +25,7 @@ bool by_page_cache(PathKind path) noexcept { return traits_of(path).page_cache =
 
 }  // namespace
 
-TransferState::TransferState(Request request, Plan plan)
+TransferState::TransferState(TransferRequest request, Plan plan)
     : request_(std::move(request)), plan_(std::move(plan)), jobs_left_(static_cast<std::uint32_t>(plan_.steps.size())) {
     for (const RequestRange& range : request_.ranges) total_bytes_ += range.bytes;
     valid_bytes_ = total_bytes_;

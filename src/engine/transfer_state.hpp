@@ -24,9 +24,9 @@ namespace penstock::engine {
 
 class TransferState {
   public:
-    TransferState(Request request, Plan plan);
+    TransferState(TransferRequest request, Plan plan);
 
-    const Request& request() const noexcept { return request_; }
+    const TransferRequest& request() const noexcept { return request_; }
     const Plan& plan() const noexcept { return plan_; }
     std::uint64_t bytes_total() const noexcept { return total_bytes_; }
     std::uint64_t bytes_done() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
@@ -76,7 +76,7 @@ class TransferState {
     void report_progress(bool last);
     void tell_progress();
 
-    Request request_;
+    TransferRequest request_;
     Plan plan_;
     std::string file_name_;  // of the first range: messages name it after the files were let go
     std::uint64_t total_bytes_ = 0;

@@ -84,7 +84,7 @@ class Machine {
             if (plan.steps.empty() || input.between(0, 4) == 0) plan.steps.push_back(step(direction, input));
             plan.steps.back().pieces.push_back({i, 0, ranges[i].bytes});
         }
-        penstock::engine::Request request;
+        penstock::engine::TransferRequest request;
         request.direction = direction;
         request.ranges = std::move(ranges);
         const auto transfer = std::make_shared<TransferState>(std::move(request), std::move(plan));

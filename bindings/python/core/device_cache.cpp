@@ -144,7 +144,7 @@ nb::dict counts_to_dict(const DeviceCacheStatistics::Counts& counts) {
     return fields;
 }
 
-void add_waits(nb::dict& fields, const std::vector<DeviceCacheStatistics::Bucket>& buckets) {
+void add_waits(nb::dict& fields, const std::vector<DeviceCacheStatistics::WaitBucket>& buckets) {
     nb::list cycles, ns;
     for (const auto& bucket : buckets) {
         cycles.append(nb::make_tuple(bucket.low_cycles, bucket.count));

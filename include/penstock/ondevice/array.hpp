@@ -16,7 +16,7 @@ struct Run {
 };
 
 template <class T, class Cache>
-class Array {
+class CachedArray {
   public:
     // `status`, if given, takes the first failure of operator[], which cannot return one. Callers share its word.
     struct Options {
@@ -28,13 +28,13 @@ class Array {
     };
 
     // Requires: the cache stays where it is while the array is used.
-    PENSTOCK_ONDEVICE Array(const Cache& cache, const Options& options)
+    PENSTOCK_ONDEVICE CachedArray(const Cache& cache, const Options& options)
         : quick_(cache.hits()), cache_(&cache), options_(options) {}
-    PENSTOCK_ONDEVICE ~Array() {
+    PENSTOCK_ONDEVICE ~CachedArray() {
         if (hits_ != 0) Cache::Platform::tick(&quick_.own_counts().tally.hits, u64{hits_});
     }
-    Array(const Array&) = delete;
-    Array& operator=(const Array&) = delete;
+    CachedArray(const CachedArray&) = delete;
+    CachedArray& operator=(const CachedArray&) = delete;
 
     PENSTOCK_ONDEVICE u64 size() const { return options_.items; }
     PENSTOCK_ONDEVICE u64 page_items() const { return quick_.page_bytes / sizeof(T); }
@@ -108,7 +108,7 @@ class Array {
     // array[i] as a value. A failed load gives T{}, a failed store does nothing, and Options::status takes the failure.
     class Item {
       public:
-        PENSTOCK_ONDEVICE Item(const Array& array, u64 index) : array_(array), index_(index) {}
+        PENSTOCK_ONDEVICE Item(const CachedArray& array, u64 index) : array_(array), index_(index) {}
         PENSTOCK_ONDEVICE operator T() const {
             T value{};
             array_.noted(array_.load(index_, value));
@@ -121,7 +121,7 @@ class Array {
         PENSTOCK_ONDEVICE const Item& operator=(const Item& other) const { return *this = static_cast<T>(other); }
 
       private:
-        const Array& array_;
+        const CachedArray& array_;
         u64 index_;
     };
     PENSTOCK_ONDEVICE Item operator[](u64 index) const { return Item(*this, index); }

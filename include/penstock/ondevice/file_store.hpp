@@ -43,7 +43,7 @@ struct FileStore {
 
     PENSTOCK_ONDEVICE Status begin(Lanes group, u64 key, void*, u64, u32& ticket) const {
         Request request{};
-        const Status wrong = place(key, Operation::read, request);
+        const Status wrong = place(key, RequestOperation::read, request);
         if (wrong != Status::ok) return wrong;
         if (arrays[request.file].mapping != nullptr) {
             ticket = kMapped;
@@ -54,7 +54,7 @@ struct FileStore {
 
     PENSTOCK_ONDEVICE Status test(Lanes group, u32 ticket, u64 key, void* page) const {
         Request request{};
-        place(key, Operation::read, request);
+        place(key, RequestOperation::read, request);
         if (ticket == kMapped) {
             fill(group, page, arrays[request.file].mapping + request.offset_bytes, request.bytes);
             count_moved(group, request);
@@ -75,7 +75,7 @@ struct FileStore {
     // Callers may store to the page meanwhile; they make it dirty again afterwards.
     PENSTOCK_ONDEVICE Status prepare(Lanes group, u64 key, const void* page, u64, u32& ticket) const {
         Request request{};
-        const Status wrong = place(key, Operation::write, request);
+        const Status wrong = place(key, RequestOperation::write, request);
         if (wrong != Status::ok) return wrong;
         if (!arrays[request.file].writable) return Status::read_only;
         if (arrays[request.file].mapping != nullptr) {
@@ -101,7 +101,7 @@ struct FileStore {
     PENSTOCK_ONDEVICE Status send(u64 key, u32 ticket, u64 deadline) const {
         if (ticket == kMapped) return Status::ok;
         Request request{};
-        place(key, Operation::write, request);
+        place(key, RequestOperation::write, request);
         return sent(ticket, request, deadline);
     }
 
@@ -115,7 +115,7 @@ struct FileStore {
             u32 ticket = 0;
             Status status = channel.claim(ticket, P::caller());
             if (status != Status::ok) return status;
-            const Request request{0, 0, 0, static_cast<u16>(array), Operation::flush, 0};
+            const Request request{0, 0, 0, static_cast<u16>(array), RequestOperation::flush, 0};
             channel.mark(ticket, 0);
             const u64 now = P::now_ns();
             status = sent(ticket, request, now + each < now ? ~u64{0} : now + each);
@@ -129,7 +129,7 @@ struct FileStore {
     // harm.
     static PENSTOCK_ONDEVICE u32 mark_of(u64 key) { return static_cast<u32>(key * 0x9e3779b97f4a7c15ull >> 32) | 1u; }
 
-    PENSTOCK_ONDEVICE Status place(u64 key, Operation operation, Request& request) const {
+    PENSTOCK_ONDEVICE Status place(u64 key, RequestOperation operation, Request& request) const {
         const u32 array = array_of(key);
         const u64 offset = (key & ((u64{1} << kPageBits) - 1)) * page_bytes;
         if (array >= array_count || offset >= arrays[array].bytes) return Status::out_of_range;

@@ -76,14 +76,14 @@ struct MailboxRef {
         if (request.memory != 0 || request.bytes > slot_bytes || request.bytes > mailbox_most_bytes) {
             return Status::invalid;
         }
-        if (static_cast<u8>(request.operation) > static_cast<u8>(Operation::flush)) return Status::invalid;
+        if (static_cast<u8>(request.operation) > static_cast<u8>(RequestOperation::flush)) return Status::invalid;
         slots.template mark<Order::relaxed>(ticket, SlotState::sent);
         u64* const pair = &descriptors[slot_of(ticket)].offset_bytes;
         Watch<P>::writes(pair, sizeof(u64));
         const u64 rest = mailbox_rest(request, lap_of(ticket));
         // Both pair with the acquiring load of MailboxServer::next. A read may be relaxed: the server writes where the
         // slot's earlier owner has read, and those loads have returned.
-        if (request.operation == Operation::read)
+        if (request.operation == RequestOperation::read)
             P::template store_pair<Order::relaxed>(pair, request.offset_bytes, rest);
         else
             P::template store_pair<Order::release>(pair, request.offset_bytes, rest);
@@ -183,7 +183,7 @@ struct MailboxServer {
                               0,
                               static_cast<u32>(rest & mailbox_most_bytes),
                               static_cast<u16>(rest >> 24 & 0xffff),
-                              static_cast<Operation>(rest >> 40 & 3),
+                              static_cast<RequestOperation>(rest >> 40 & 3),
                               0};
             slot = cursor;
             return true;

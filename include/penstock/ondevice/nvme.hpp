@@ -180,12 +180,12 @@ struct NvmeRingRef {
         io.id = static_cast<u16>(slot);
         io.namespace_id = space.id;
         if (request.file != 0) return Status::invalid;
-        if (request.operation == Operation::flush) {
+        if (request.operation == RequestOperation::flush) {
             io.opcode = NvmeOpcode::flush;
             return Status::ok;
         }
-        if (static_cast<u8>(request.operation) > static_cast<u8>(Operation::flush)) return Status::invalid;
-        io.opcode = request.operation == Operation::read ? NvmeOpcode::read : NvmeOpcode::write;
+        if (static_cast<u8>(request.operation) > static_cast<u8>(RequestOperation::flush)) return Status::invalid;
+        io.opcode = request.operation == RequestOperation::read ? NvmeOpcode::read : NvmeOpcode::write;
         const u64 block_mask = (u64{1} << space.block_shift) - 1;
         if (request.bytes == 0 || request.bytes > area.most_bytes) return Status::invalid;
         if (((request.offset_bytes | request.bytes) & block_mask) != 0) return Status::invalid;

@@ -21,14 +21,14 @@
 
 namespace penstock::ondevice {
 
-enum class Operation : u8 { read = 0, write = 1, flush = 2 };
+enum class RequestOperation : u8 { read = 0, write = 1, flush = 2 };
 
 struct Request {
     u64 offset_bytes;
     u64 memory;  // an address of the serving side; 0 is the ticket's own data slot
     u32 bytes;
     u16 file;
-    Operation operation;
+    RequestOperation operation;
     u8 reserved;
 };
 static_assert(sizeof(Request) == 24, "crosses between host and GPU");

@@ -18,17 +18,17 @@ struct StoredRef {
     StoredCache cache;
     u64 bytes;
     u64 wait_ns;  // the longest that one operation waits for a page
-    int* status;  // takes the first failure of operator[]; see Array::Options
+    int* status;  // takes the first failure of operator[]; see CachedArray::Options
     u32 number;   // the array's, in the cache
     u32 writable;
 };
 
 // A thread's view of the array as items of T. It keeps what hits need in registers.
 template <class T>
-class StoredArray : public Array<T, StoredCache> {
+class StoredArray : public CachedArray<T, StoredCache> {
   public:
     PENSTOCK_ONDEVICE explicit StoredArray(const StoredRef& ref)
-        : Array<T, StoredCache>(ref.cache,
+        : CachedArray<T, StoredCache>(ref.cache,
                                 {ref.number, ref.bytes / sizeof(T), ref.wait_ns, ref.writable != 0, ref.status}) {}
 };
 

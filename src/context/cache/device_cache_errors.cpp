@@ -139,7 +139,7 @@ void DeviceCacheState::fail_storage(const CacheRequest& request, const ondevice:
     info.length_bytes = failure.bytes;
     info.system_code = failure.system_code;
     if (code_from_errno(failure.system_code) == ErrorCode::no_space) info.code = ErrorCode::no_space;
-    if (failure.operation == ondevice::Operation::flush) {
+    if (failure.operation == ondevice::RequestOperation::flush) {
         info.cause = "a sync failed, so that what was written since the last good flush may be lost";
         info.advice = "look at the disk, open the file anew, and write it again";
     }
@@ -162,7 +162,7 @@ const ondevice::ServedFailure* DeviceCacheState::told_of(const CacheRequest& ran
     const auto of_it = std::find_if(failures.begin(), failures.end(), meets);
     if (of_it != failures.end()) return &*of_it;
     const auto may_be = std::find_if(failures.begin(), failures.end(), [](const ondevice::ServedFailure& one) {
-        return one.operation != ondevice::Operation::read || one.bytes == 0;
+        return one.operation != ondevice::RequestOperation::read || one.bytes == 0;
     });
     return may_be != failures.end() ? &*may_be : nullptr;
 }

@@ -64,8 +64,8 @@ bool did_something(const ondevice::Tally& tally) {
 using Waits = std::array<std::uint64_t, ondevice::kWaitBuckets>;
 
 // The buckets that are not empty.
-std::vector<DeviceCacheStatistics::Bucket> buckets_of(const Waits& waits, double cycles_per_ns) {
-    std::vector<DeviceCacheStatistics::Bucket> buckets;
+std::vector<DeviceCacheStatistics::WaitBucket> buckets_of(const Waits& waits, double cycles_per_ns) {
+    std::vector<DeviceCacheStatistics::WaitBucket> buckets;
     for (std::uint32_t i = 0; i < waits.size(); ++i) {
         if (waits[i] == 0) continue;
         const std::uint64_t low = i == 0 ? 0 : (256ull + 64 * (i % 4)) << (i / 4);  // the inverse of wait_bucket

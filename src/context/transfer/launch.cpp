@@ -23,8 +23,8 @@ void extend_files(const Submission& submission, const std::vector<Extent>& exten
     }
 }
 
-engine::Request make_request(const Submission& submission, Checked& checked, bool strict) {
-    engine::Request request;
+engine::TransferRequest make_request(const Submission& submission, Checked& checked, bool strict) {
+    engine::TransferRequest request;
     request.direction = submission.direction;
     request.host_memory = submission.to_host();
     request.strict = strict;
@@ -120,7 +120,7 @@ std::shared_ptr<StartedTransfer> launch(const Submission& submission, Preview pr
     const ContextState& context = submission.context;
     extend_files(submission, preview.checked.extents);
     if (is_cufile(submission.path())) context.cufile->get(submission.path());  // throws the cause where it is refused
-    engine::Request request = make_request(submission, preview.checked, preview.facts.request.strict);
+    engine::TransferRequest request = make_request(submission, preview.checked, preview.facts.request.strict);
     End end = make_end(submission, preview);
     auto transfer = std::make_shared<StartedTransfer>(std::move(request), std::move(preview.plan));
     if (preview.checked.end_position) {

@@ -94,7 +94,7 @@ TEST_F(EngineOverMemory, a_job_wakes_the_worker_that_has_served_its_path_and_was
     const auto run = [&](PathKind path) {
         Plan plan = transfer(Direction::read, {{&file_, 0, memory, kMiB, 0}}, {.workers = 1})->plan();
         plan.steps[0].shape.path = path;
-        Request request;
+        TransferRequest request;
         request.ranges = {{&file_, 0, memory, kMiB, 0}};
         const auto job = std::make_shared<Job>(
             std::make_shared<TransferState>(std::move(request), std::move(plan)), 0, CutRules{.chunk_bytes = kMiB});
@@ -149,7 +149,7 @@ TEST_F(EngineOverMemory, a_queued_transfer_that_is_cancelled_or_late_ends_while_
     const Shape other{.chunk_bytes = 128 * kKiB, .workers = 1};
     const auto cancelled = transfer(Direction::read, {{&file_, 0, device_bytes(kMiB), kMiB, 0}}, other);
     const auto plain = transfer(Direction::read, {{&file_, 0, device_bytes(kMiB), kMiB, 0}}, other);
-    Request limited = plain->request();
+    TransferRequest limited = plain->request();
     limited.deadline = Deadline::after(std::chrono::milliseconds(1));
     const auto late = std::make_shared<TransferState>(std::move(limited), plain->plan());
     engine_->start(large);

@@ -99,7 +99,7 @@ TEST_F(EngineOverMemory, a_progress_callback_that_throws_ends_its_transfer_and_n
     for (const std::uint64_t part_bytes : {std::uint64_t{0}, 64 * kKiB}) {
         const Shape shape{.chunk_bytes = 128 * kKiB, .part_bytes = part_bytes, .workers = 2};
         const auto plain = transfer(Direction::read, {{&file_, 0, memory, 2 * kMiB, 0}}, shape);
-        Request request = plain->request();
+        TransferRequest request = plain->request();
         request.progress = [](std::uint64_t, std::uint64_t) { throw std::runtime_error("not today"); };
         const auto read = std::make_shared<TransferState>(std::move(request), plain->plan());
         engine_->start(read);
@@ -130,7 +130,7 @@ TEST_F(EngineOverMemory, a_deadline_passes_while_the_transfer_waits_for_memory_o
     Shape shape = first;
     shape.workers = 2;
     const auto plain = transfer(Direction::read, {{&file_, 0, device_bytes(1 * kMiB), 1 * kMiB, 0}}, shape);
-    Request request = plain->request();
+    TransferRequest request = plain->request();
     request.deadline = Deadline::after(std::chrono::milliseconds(100));
     const auto waits = std::make_shared<TransferState>(std::move(request), plain->plan());
     engine_->start(holds);
@@ -147,7 +147,7 @@ TEST_F(EngineOverMemory, a_completion_lost_in_a_team_ends_at_the_deadline_and_fr
     store_->put(1, random_bytes(2 * kMiB, 7));
     const Shape shape{.chunk_bytes = 128 * kKiB, .part_bytes = 32 * kKiB, .workers = 2, .depth = 2};
     const auto plain = transfer(Direction::read, {{&file_, 0, device_bytes(2 * kMiB), 2 * kMiB, 0}}, shape);
-    Request request = plain->request();
+    TransferRequest request = plain->request();
     request.deadline = Deadline::after(std::chrono::milliseconds(50));
     const auto hangs = std::make_shared<TransferState>(std::move(request), plain->plan());
     engine_->start(hangs);
@@ -181,7 +181,7 @@ TEST_F(EngineOverMemory, a_storm_of_transfers_leaves_nobody_waiting) {
             if (random() % 2 == 0) shape.part_bytes = (16ull << (random() % 3)) * kKiB;
             const std::uint64_t offset = random() % kMiB;
             const auto plain = transfer(Direction::read, {{&file_, offset, memories[seed], kMiB, 0}}, shape);
-            Request request = plain->request();
+            TransferRequest request = plain->request();
             if (random() % 5 == 0) request.deadline = Deadline::after(std::chrono::microseconds(random() % 3000));
             const auto read = std::make_shared<TransferState>(std::move(request), plain->plan());
             engine_->start(read);

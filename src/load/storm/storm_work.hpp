@@ -116,8 +116,8 @@ struct StormWorker {
     }
 
     PENSTOCK_ONDEVICE ondevice::Request request(u64 offset) const {
-        return {offset, 0, work.request_bytes, 0, work.writes ? ondevice::Operation::write : ondevice::Operation::read,
-                0};
+        const auto operation = work.writes ? ondevice::RequestOperation::write : ondevice::RequestOperation::read;
+        return {offset, 0, work.request_bytes, 0, operation, 0};
     }
 
     PENSTOCK_ONDEVICE bool more(u64 end) const {

@@ -112,15 +112,15 @@ void check_sizes(const FileSet& set, const FileLayout& layout) {
 }  // namespace
 
 void check_apart(const std::vector<FileSet>& arrays) {
-    struct Place {
+    struct Seen {
         std::size_t array;
         const FileHandle* file;
     };
-    std::map<std::pair<dev_t, ino_t>, Place> seen;
+    std::map<std::pair<dev_t, ino_t>, Seen> seen;
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         for (const FileHandle* file : arrays[i].files) {
             const struct stat status = status_of(*file);
-            const auto [at, fresh] = seen.try_emplace({status.st_dev, status.st_ino}, Place{i, file});
+            const auto [at, fresh] = seen.try_emplace({status.st_dev, status.st_ino}, Seen{i, file});
             if (fresh || at->second.array == i || !(file->writable || at->second.file->writable)) continue;
             throw_refusal("make a page cache", file->name,
                           "it is in two arrays of the cache and written by one, which the other would not see",

@@ -27,7 +27,7 @@ ServedArrays::ServedArrays(const std::vector<FileSet>& arrays) {
 
 Status ServedArrays::locate(Request& request) const noexcept {
     if (request.file >= arrays_.size()) return Status::invalid;
-    const Array& array = arrays_[request.file];
+    const InFiles& array = arrays_[request.file];
     if (array.stripes.files == 1) {  // which checks the range itself
         request.file = static_cast<u16>(array.first);
         return Status::ok;
@@ -52,7 +52,8 @@ std::optional<ServedFailure> ServedArrays::cut_short(u32 array) const noexcept {
     const FileNumbers numbers = files_of(array);
     for (u32 file = numbers.first; file < numbers.first + numbers.count; ++file) {
         const u64 bytes = files_[file]->bytes_now();
-        if (bytes < files_[file]->size_bytes()) return ServedFailure{Status::truncated, Operation::read, file, bytes};
+        if (bytes < files_[file]->size_bytes())
+            return ServedFailure{.status = Status::truncated, .file = file, .offset_bytes = bytes};
     }
     return std::nullopt;
 }

@@ -16,7 +16,7 @@ namespace penstock::ondevice {
 
 struct ServedFailure {
     Status status = Status::ok;
-    Operation operation = Operation::read;
+    RequestOperation operation = RequestOperation::read;
     u32 file = 0;
     u64 offset_bytes = 0;  // in the file
     u64 bytes = 0;         // 0: all of the file
@@ -51,12 +51,12 @@ class ServedArrays {
     static constexpr u64 kFailuresKept = 256;
 
   private:
-    struct Array {
+    struct InFiles {
         Stripes stripes;
         u64 bytes;
         u32 first;
     };
-    std::vector<Array> arrays_;
+    std::vector<InFiles> arrays_;
     std::vector<std::unique_ptr<ServedFile>> files_;
     mutable std::mutex mutex_;
     std::vector<ServedFailure> last_;  // by number modulo kFailuresKept

@@ -40,10 +40,10 @@ std::uint64_t ServedFile::bytes_now() const noexcept {
 }
 
 Status ServedFile::check(const Request& request) const noexcept {
-    if (request.operation == Operation::flush) return Status::ok;
+    if (request.operation == RequestOperation::flush) return Status::ok;
     if (request.bytes == 0) return Status::invalid;
     if (request.offset_bytes > size_ || request.bytes > size_ - request.offset_bytes) return Status::out_of_range;
-    if (request.operation == Operation::write && !handle_.writable) return Status::read_only;
+    if (request.operation == RequestOperation::write && !handle_.writable) return Status::read_only;
     return Status::ok;
 }
 

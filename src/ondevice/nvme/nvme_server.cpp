@@ -64,10 +64,10 @@ bool NvmeServer::look(Queue& queue) const {
 Request NvmeServer::request_of(const Queue& queue, const NvmeCommand& command) const {
     const NvmeData& area = queue.ring.area;
     const u32 opcode = command.dword[0] & 0xff, id = command.dword[0] >> 16;
-    const Request none{0, 0, 0, kNoFile, Operation::read, 0};
+    const Request none{0, 0, 0, kNoFile, RequestOperation::read, 0};
     const bool fused = (command.dword[0] >> 8 & 0xff) != 0;  // or scatter lists
     if (fused || command.dword[1] != queue.ring.space.id) return none;
-    if (opcode == static_cast<u32>(NvmeOpcode::flush)) return {0, 0, 0, 0, Operation::flush, 0};
+    if (opcode == static_cast<u32>(NvmeOpcode::flush)) return {0, 0, 0, 0, RequestOperation::flush, 0};
     if (opcode > static_cast<u32>(NvmeOpcode::read)) return none;
     const u32 shift = queue.ring.space.block_shift;
     const u64 block = pair_of(command, 10), bytes = u64{(command.dword[12] & 0xffff) + 1} << shift;
@@ -78,7 +78,8 @@ Request NvmeServer::request_of(const Queue& queue, const NvmeCommand& command) c
         const bool two = bytes <= 2 * u64{area.page_bytes};
         if (second != (two ? first + area.page_bytes : area.lists_io + u64{id} * area.list_stride)) return none;
     }
-    const Operation operation = opcode == static_cast<u32>(NvmeOpcode::read) ? Operation::read : Operation::write;
+    const bool reads = opcode == static_cast<u32>(NvmeOpcode::read);
+    const RequestOperation operation = reads ? RequestOperation::read : RequestOperation::write;
     return {block << shift, 0, static_cast<u32>(bytes), 0, operation, 0};
 }
 

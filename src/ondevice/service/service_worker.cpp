@@ -116,7 +116,7 @@ bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) 
     std::uint64_t offsets = multiple(handle.offset_alignment);
     // A write of a part of a page of the system's cache goes through that cache: if the rest of the page were written
     // through it at the same time, one of the two writes would be lost.
-    if (request.operation == ondevice::Operation::write) offsets = std::max(offsets, kSystemPage);
+    if (request.operation == ondevice::RequestOperation::write) offsets = std::max(offsets, kSystemPage);
     if (request.offset_bytes % offsets != 0 || request.bytes % offsets != 0) return false;
     const auto* memory = inbox_.slot_data(inbox_.first());
     const std::uint64_t slot_bytes = inbox_.slot_bytes();
@@ -125,7 +125,7 @@ bool ServiceWorker::goes_direct(const ServedFile& file, const Request& request) 
 }
 
 void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarded, std::uint64_t now_ns) {
-    if (request.operation == Operation::flush) return flush(slot, request.file);
+    if (request.operation == RequestOperation::flush) return flush(slot, request.file);
     Request& located = under_way(slot);
     located = request;
     Status wrong = arrays_.locate(located);
@@ -134,7 +134,7 @@ void ServiceWorker::sort(std::uint32_t slot, const Request& request, bool guarde
     wrong = file.check(located);
     if (wrong != Status::ok) return refuse(slot, wrong);
     const bool cached = file.cached(located.offset_bytes, located.bytes, now_ns);
-    if (cached && guarded && located.operation == Operation::read) {
+    if (cached && guarded && located.operation == RequestOperation::read) {
         pieces_.push_back({inbox_.slot_data(slot), file.at(located.offset_bytes), located.bytes});
         piece_slots_.push_back(slot);
     } else if (!cached && goes_direct(file, located)) {
@@ -192,8 +192,8 @@ void ServiceWorker::serve_by_descriptor(std::uint32_t slot) {
 }
 
 void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
-    penstock::Operation one{};
-    one.direction = request.operation == ondevice::Operation::write ? Direction::write : Direction::read;
+    Operation one{};
+    one.direction = request.operation == ondevice::RequestOperation::write ? Direction::write : Direction::read;
     one.file = &arrays_.file(request.file).handle();
     one.offset_bytes = request.offset_bytes;
     one.memory = inbox_.slot_data(slot);
@@ -205,10 +205,10 @@ void ServiceWorker::plan_direct(std::uint32_t slot, const Request& request) {
 
 // Submits requests in the order in which they lie in the file: the system joins neighbours that come together.
 void ServiceWorker::start_direct() {
-    const auto place = [](const penstock::Operation& one) { return std::pair(one.file, one.offset_bytes); };
+    const auto place = [](const Operation& one) { return std::pair(one.file, one.offset_bytes); };
     std::sort(operations_.begin(), operations_.end(),
-              [&](const penstock::Operation& a, const penstock::Operation& b) { return place(a) < place(b); });
-    for (std::span<const penstock::Operation> left = operations_; !left.empty();) {
+              [&](const Operation& a, const Operation& b) { return place(a) < place(b); });
+    for (std::span<const Operation> left = operations_; !left.empty();) {
         const std::size_t count = direct_->submit(left);
         count_under_way_ += count;
         left = left.subspan(count);
@@ -237,7 +237,7 @@ bool ServiceWorker::reap(bool wait) {
 }
 
 ServiceWorker::Answer ServiceWorker::by_descriptor(const ServedFile& file, const Request& request, std::byte* memory) {
-    const bool read = request.operation == ondevice::Operation::read;
+    const bool read = request.operation == ondevice::RequestOperation::read;
     const os::FileMoved moved = os::move_all(
         system_, {.direction = read ? Direction::read : Direction::write,
                   .fd = file.handle().buffered_fd,
@@ -263,7 +263,7 @@ void ServiceWorker::flush(std::uint32_t slot, std::uint32_t array) {
             continue;
         }
         if (first == Status::ok) first = answer.status;
-        note(file, Request{0, 0, 0, 0, Operation::flush, 0}, answer);
+        note(file, Request{0, 0, 0, 0, RequestOperation::flush, 0}, answer);
     }
     inbox_.complete(slot, first);
 }

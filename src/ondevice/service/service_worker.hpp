@@ -66,7 +66,7 @@ class ServiceWorker {
     std::vector<os::GuardedCopies::Piece> pieces_;
     std::vector<std::uint32_t> piece_slots_;
     std::vector<std::uint32_t> doubtful_;  // copies that end in a zero
-    std::vector<penstock::Operation> operations_;
+    std::vector<Operation> operations_;
     std::vector<CountedFile> counted_;        // by file
     std::atomic<std::uint64_t> refused_{0};  // requests for no file that there is
 };

@@ -33,7 +33,7 @@ struct TwoArrays : DiskStore {
 
 struct ArrayOverCache : testing::Test {
     using Rig = CacheRig<SweepResistant, Native, TwoArrays>;
-    using Numbers = Array<u64, Rig::Cache>;
+    using Numbers = CachedArray<u64, Rig::Cache>;
     Disk disk{32, kPage};
     Rig rig{shape_of(4, kPage), TwoArrays{{&disk}}, 4};
     int status = 0;
@@ -49,7 +49,7 @@ struct ArrayOverCache : testing::Test {
 // If the page were written back meanwhile, an atomic on a cached element would be lost. So elements have no address: an
 // item is a value that loads and stores, and visits see items that cannot be changed. tests/refused compiles what users
 // may try.
-using Element = decltype(std::declval<const Array<u64, CacheRig<>::Cache>&>()[0]);
+using Element = decltype(std::declval<const CachedArray<u64, CacheRig<>::Cache>&>()[0]);
 static_assert(!std::is_convertible_v<Element*, u64*> && !std::is_reference_v<Element>);
 
 TEST_F(ArrayOverCache, reads_items_of_both_arrays) {

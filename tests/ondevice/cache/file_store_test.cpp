@@ -67,7 +67,7 @@ TEST(FileStoreTest, flush_finds_a_slot_when_loads_that_nobody_waits_for_have_the
 TEST(FileStoreTest, a_late_write_never_lands_on_a_newer_one) {
     std::atomic<u32> writes{0};
     StoreServer server({4, kPage, {4 * kPage}}, [&](const Request& request) {
-        return Fate{request.operation == Operation::write && writes++ == 0 ? Fate::held : 0};
+        return Fate{request.operation == RequestOperation::write && writes++ == 0 ? Fate::held : 0};
     });
     Rig rig(shape_of(4, kPage), server.store(), 2);
     auto cache = rig.cache();
@@ -89,7 +89,7 @@ TEST(FileStoreTest, a_late_write_never_lands_on_a_newer_one) {
 TEST(FileStoreTest, other_pages_are_written_while_one_write_is_late) {
     std::atomic<u32> writes{0};
     StoreServer server({4, kPage, {4 * kPage, 4 * kPage}}, [&](const Request& request) {
-        return Fate{request.operation == Operation::write && writes++ == 0 ? Fate::held : 0};
+        return Fate{request.operation == RequestOperation::write && writes++ == 0 ? Fate::held : 0};
     });
     Rig rig(shape_of(4, kPage), server.store());
     auto cache = rig.cache();
@@ -154,7 +154,7 @@ TEST(FileStoreTest, when_no_answer_comes_every_wait_ends) {
 // A load fails, and a caller then overwrites the whole page in that frame: no pins are left over from the failure.
 TEST(FileStoreTest, a_page_written_where_a_load_failed_is_not_pinned) {
     StoreServer server({2, kPage, {4 * kPage}}, [&](const Request& request) {
-        return Fate{0, request.operation == Operation::read};
+        return Fate{0, request.operation == RequestOperation::read};
     });
     Rig rig(shape_of(1, kPage), server.store());
     auto cache = rig.cache();

@@ -146,8 +146,8 @@ struct Served {
             const bool last = Model::load<Scope::device>(&over) == callers;
             if (server.next(slot, request)) {
                 TinyPage& page = disk.pages[request.offset_bytes / sizeof(TinyPage)];
-                if (request.operation == Operation::read) slots[slot] = page;
-                if (request.operation == Operation::write) page = slots[slot];
+                if (request.operation == RequestOperation::read) slots[slot] = page;
+                if (request.operation == RequestOperation::write) page = slots[slot];
                 server.complete(slot, Status::ok);
             } else if (last) {
                 return;

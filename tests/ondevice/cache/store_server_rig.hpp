@@ -94,9 +94,9 @@ class StoreServer {
     void end(MailboxServer<Native>& server, const Work& work) {
         const Request& request = work.request;
         u8* const slot = mailbox_.slot_data(work.slot);
-        if (!work.fails && !work.dropped && request.operation != Operation::flush) {
+        if (!work.fails && !work.dropped && request.operation != RequestOperation::flush) {
             u8* const at = files_[request.file].data() + request.offset_bytes;
-            if (request.operation == Operation::read) std::memcpy(slot, at, request.bytes);
+            if (request.operation == RequestOperation::read) std::memcpy(slot, at, request.bytes);
             else std::memcpy(at, slot, request.bytes);
         }
         server.complete(work.slot, work.fails ? Status::io_error : Status::ok);

@@ -71,7 +71,7 @@ class Client {
     struct Flight {
         u32 ticket;
         u32 cell;
-        Operation operation;
+        RequestOperation operation;
         u32 bytes;
         std::vector<u8> written;
         u64 deadline_ns;
@@ -85,13 +85,13 @@ class Client {
         const u32 index = static_cast<u32>(random_() % cells_.size());
         Cell& cell = cells_[index];
         if (cell.taken) return false;
-        Flight flight{0, index, Operation::read, 0, {}, Native::now_ns() + plan_.deadline_ns};
+        Flight flight{0, index, RequestOperation::read, 0, {}, Native::now_ns() + plan_.deadline_ns};
         const unsigned die = static_cast<unsigned>(random_() % 100);
-        if (die < 50 || !cell.known) flight.operation = Operation::write;
-        else if (die < 55) flight.operation = Operation::flush;
+        if (die < 50 || !cell.known) flight.operation = RequestOperation::write;
+        else if (die < 55) flight.operation = RequestOperation::flush;
         const u32 units = plan_.cell_bytes / 512;
         flight.bytes = cell.known ? 512 * (1 + static_cast<u32>(random_() % units)) : plan_.cell_bytes;
-        if (flight.operation == Operation::flush) flight.bytes = 0;
+        if (flight.operation == RequestOperation::flush) flight.bytes = 0;
         const Status status = send(flight);
         if (status == Status::busy) tally_.busy += 1;
         else if (status != Status::ok) tally_.surprises += 1;
@@ -104,7 +104,7 @@ class Client {
     Status send(Flight& flight) {
         const u64 offset = plan_.first_byte + u64{flight.cell} * plan_.cell_bytes;
         const Request request{offset, 0, flight.bytes, 0, flight.operation, 0};
-        if (flight.operation != Operation::write) return channel_.submit(request, flight.ticket);
+        if (flight.operation != RequestOperation::write) return channel_.submit(request, flight.ticket);
         Status status = channel_.claim(flight.ticket);
         if (status != Status::ok) return status;
         flight.written.resize(flight.bytes);
@@ -130,7 +130,7 @@ class Client {
         Cell& cell = cells_[flight.cell];
         if (status == Status::timed_out) {
             tally_.timeouts += 1;
-            if (flight.operation == Operation::write) cell.known = false;
+            if (flight.operation == RequestOperation::write) cell.known = false;
             unsettled_.push_back({flight.ticket, flight.cell});
             return;
         }
@@ -144,10 +144,10 @@ class Client {
 
     void accept(const Flight& flight, Cell& cell) {
         tally_.ok += 1;
-        if (flight.operation == Operation::read) {
+        if (flight.operation == RequestOperation::read) {
             const bool same = std::memcmp(channel_.slot_data(flight.ticket), cell.bytes.data(), flight.bytes) == 0;
             if (!same && cell.known) tally_.mismatches += 1;
-        } else if (flight.operation == Operation::write) {
+        } else if (flight.operation == RequestOperation::write) {
             std::memcpy(cell.bytes.data(), flight.written.data(), flight.bytes);
             if (flight.bytes == plan_.cell_bytes) cell.known = true;
         }

@@ -70,17 +70,17 @@ TYPED_TEST_P(ChannelKit, bytes_written_are_read_back) {
     u32 ticket = 0;
     ASSERT_EQ(channel.claim(ticket), Status::ok);
     std::memset(channel.slot_data(ticket), 0x5a, 1024);
-    ASSERT_EQ(channel.publish(ticket, {4096, 0, 1024, 0, Operation::write, 0}), Status::ok);
+    ASSERT_EQ(channel.publish(ticket, {4096, 0, 1024, 0, RequestOperation::write, 0}), Status::ok);
     EXPECT_EQ(channel.wait(ticket, far()), Status::ok);
     channel.release(ticket);
-    ASSERT_EQ(channel.submit({4096 + 512, 0, 1024, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(channel.submit({4096 + 512, 0, 1024, 0, RequestOperation::read, 0}, ticket), Status::ok);
     EXPECT_EQ(channel.wait(ticket, far()), Status::ok);
     const u8* const data = static_cast<const u8*>(channel.slot_data(ticket));
     EXPECT_EQ(data[0], 0x5a);
     EXPECT_EQ(data[511], 0x5a);
     EXPECT_EQ(data[512], 0);
     channel.release(ticket);
-    ASSERT_EQ(channel.submit({0, 0, 0, 0, Operation::flush, 0}, ticket), Status::ok);
+    ASSERT_EQ(channel.submit({0, 0, 0, 0, RequestOperation::flush, 0}, ticket), Status::ok);
     EXPECT_EQ(channel.wait(ticket, far()), Status::ok);
     channel.release(ticket);
 }
@@ -90,7 +90,7 @@ TYPED_TEST_P(ChannelKit, a_final_status_is_given_once_and_an_old_ticket_is_told)
     auto channel = rig.channel(0);
     u32 ticket = 0;
     u32 other = 0;
-    ASSERT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(channel.submit({0, 0, 512, 0, RequestOperation::read, 0}, ticket), Status::ok);
     channel.release(ticket);  // too early: nothing happens
     EXPECT_EQ(channel.wait(ticket, far()), Status::ok);
     EXPECT_EQ(channel.test(ticket), Status::invalid);
@@ -100,7 +100,7 @@ TYPED_TEST_P(ChannelKit, a_final_status_is_given_once_and_an_old_ticket_is_told)
     ASSERT_EQ(channel.claim(other), Status::ok);
     EXPECT_NE(other, ticket);
     EXPECT_EQ(channel.test(ticket), Status::invalid);
-    EXPECT_EQ(channel.publish(ticket, {0, 0, 512, 0, Operation::read, 0}), Status::invalid);
+    EXPECT_EQ(channel.publish(ticket, {0, 0, 512, 0, RequestOperation::read, 0}), Status::invalid);
     EXPECT_TRUE(channel.settled(ticket));
     u32 third = 0;
     EXPECT_EQ(channel.claim(third), Status::busy);
@@ -111,8 +111,8 @@ TYPED_TEST_P(ChannelKit, refuses_what_it_cannot_carry_and_keeps_no_slot_for_it) 
     TypeParam rig(Setup{.slots = 1});
     auto channel = rig.channel(0);
     u32 ticket = 0;
-    EXPECT_EQ(channel.submit({0, 0, 8192, 0, Operation::read, 0}, ticket), Status::invalid);
-    EXPECT_EQ(channel.submit({0, 0, 512, 0, static_cast<Operation>(3), 0}, ticket), Status::invalid);
+    EXPECT_EQ(channel.submit({0, 0, 8192, 0, RequestOperation::read, 0}, ticket), Status::invalid);
+    EXPECT_EQ(channel.submit({0, 0, 512, 0, static_cast<RequestOperation>(3), 0}, ticket), Status::invalid);
     EXPECT_EQ(channel.claim(ticket), Status::ok);
     channel.release(ticket);
 }
@@ -123,10 +123,10 @@ TYPED_TEST_P(ChannelKit, a_full_channel_is_busy_and_goes_on_when_there_is_room) 
     rig.hold(true);
     std::vector<u32> tickets;
     u32 ticket = 0;
-    while (channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket) == Status::ok) tickets.push_back(ticket);
+    while (channel.submit({0, 0, 512, 0, RequestOperation::read, 0}, ticket) == Status::ok) tickets.push_back(ticket);
     EXPECT_EQ(tickets.size(), channel.depth());
     EXPECT_EQ(std::set<u32>(tickets.begin(), tickets.end()).size(), tickets.size());
-    EXPECT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::busy);
+    EXPECT_EQ(channel.submit({0, 0, 512, 0, RequestOperation::read, 0}, ticket), Status::busy);
     for (const u32 held : tickets) EXPECT_EQ(channel.test(held), Status::pending);
     rig.hold(false);
     for (const u32 held : tickets) {
@@ -143,7 +143,7 @@ TYPED_TEST_P(ChannelKit, a_timed_out_slot_is_used_again_only_after_its_late_comp
     rig.hold(true);
     u32 late = 0;
     u32 ticket = 0;
-    ASSERT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, late), Status::ok);
+    ASSERT_EQ(channel.submit({0, 0, 512, 0, RequestOperation::read, 0}, late), Status::ok);
     EXPECT_EQ(channel.wait(late, in_ms(5)), Status::timed_out);
     EXPECT_EQ(channel.test(late), Status::invalid);
     channel.release(late);
@@ -152,7 +152,7 @@ TYPED_TEST_P(ChannelKit, a_timed_out_slot_is_used_again_only_after_its_late_comp
     rig.hold(false);
     while (channel.claim(ticket) == Status::busy) Native::pause(0);
     EXPECT_TRUE(channel.settled(late));
-    ASSERT_EQ(channel.publish(ticket, {0, 0, 512, 0, Operation::read, 0}), Status::ok);
+    ASSERT_EQ(channel.publish(ticket, {0, 0, 512, 0, RequestOperation::read, 0}), Status::ok);
     EXPECT_EQ(channel.wait(ticket, far()), Status::ok);
     channel.release(ticket);
 }
@@ -165,10 +165,10 @@ TYPED_TEST_P(ChannelKit, what_was_given_up_is_late_by_its_mark_until_it_ended) {
     u32 other = 0;
     ASSERT_EQ(channel.claim(first), Status::ok);
     channel.mark(first, 7);
-    ASSERT_EQ(channel.publish(first, {0, 0, 512, 0, Operation::write, 0}), Status::ok);
+    ASSERT_EQ(channel.publish(first, {0, 0, 512, 0, RequestOperation::write, 0}), Status::ok);
     ASSERT_EQ(channel.claim(other), Status::ok);
     channel.mark(other, 9);
-    ASSERT_EQ(channel.publish(other, {512, 0, 512, 0, Operation::write, 0}), Status::ok);
+    ASSERT_EQ(channel.publish(other, {512, 0, 512, 0, RequestOperation::write, 0}), Status::ok);
     EXPECT_FALSE(channel.late(7)) << "its owner waits for it";
     EXPECT_EQ(channel.wait(first, in_ms(5)), Status::timed_out);
     EXPECT_TRUE(channel.late(7));

@@ -82,7 +82,7 @@ TEST(MailboxTest, a_descriptor_carries_every_field) {
     Mailbox mailbox(memory, memory, {1, mailbox_most_bytes});
     MailboxServer<Native> server = mailbox.server(0, 1);
     const MailboxRef<Native> channel = mailbox.ref();
-    const Request sent{~u64{0} - 5, 0, mailbox_most_bytes, 0xfffe, Operation::flush, 0};
+    const Request sent{~u64{0} - 5, 0, mailbox_most_bytes, 0xfffe, RequestOperation::flush, 0};
     u32 ticket = 0;
     u32 slot = 9;
     Request got{};
@@ -108,7 +108,7 @@ TEST(MailboxTest, every_final_status_comes_through) {
         u32 ticket = 0;
         u32 slot = 0;
         Request request{};
-        ASSERT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+        ASSERT_EQ(channel.submit({0, 0, 512, 0, RequestOperation::read, 0}, ticket), Status::ok);
         ASSERT_TRUE(server.next(slot, request));
         server.complete(slot, static_cast<Status>(number));
         EXPECT_EQ(channel.test(ticket), static_cast<Status>(number));
@@ -127,7 +127,7 @@ TEST(MailboxTest, the_lap_goes_round_without_a_request_lost_or_taken_twice) {
         u32 ticket = 0;
         u32 slot = 0;
         Request request{};
-        ASSERT_EQ(channel.submit({lap, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+        ASSERT_EQ(channel.submit({lap, 0, 512, 0, RequestOperation::read, 0}, ticket), Status::ok);
         ASSERT_EQ(channel.test(ticket), Status::pending) << lap;
         ASSERT_TRUE(server.next(slot, request)) << lap;
         ASSERT_EQ(request.offset_bytes, lap);

@@ -59,7 +59,7 @@ void pass_requests() {
         u32 ticket = 0;
         if (channel.claim(ticket) != Status::ok) std::abort();
         static_cast<u8*>(channel.slot_data(ticket))[0] = 7;
-        channel.publish(ticket, {0, 0, 512, 0, Operation::write, 0});
+        channel.publish(ticket, {0, 0, 512, 0, RequestOperation::write, 0});
         while (channel.test(ticket) == Status::pending) Native::pause(0);
         channel.release(ticket);
     }

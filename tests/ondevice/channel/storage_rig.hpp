@@ -40,8 +40,8 @@ class Bytes {
     void move(const Work& work) {
         u8* at = bytes_.data() + work.request.offset_bytes;
         for (const PrpSpan& span : work.spans) {
-            if (work.request.operation == Operation::read) std::memcpy(span.data, at, span.bytes);
-            if (work.request.operation == Operation::write) std::memcpy(at, span.data, span.bytes);
+            if (work.request.operation == RequestOperation::read) std::memcpy(span.data, at, span.bytes);
+            if (work.request.operation == RequestOperation::write) std::memcpy(at, span.data, span.bytes);
             at += span.bytes;
         }
     }

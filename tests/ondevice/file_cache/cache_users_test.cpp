@@ -189,7 +189,7 @@ TEST(UsersOfAServer, control_a_lost_write_is_found) {
     const UsersPlan plan = plan_of(512);
     u32 writes = 0;
     StoreServer server({16, 512, plan.files}, [&](const Request& request) {
-        return Fate{0, false, request.operation == Operation::write && ++writes % 50 == 0};
+        return Fate{0, false, request.operation == RequestOperation::write && ++writes % 50 == 0};
     });
     for (u32 array = 0; array < plan.files.size(); ++array) server.file(array) = users_file(array, plan.files[array]);
     CacheRig<SweepResistant, Native, FileStore<Native>> rig(quarter(512), server.store(), plan.users + 1);

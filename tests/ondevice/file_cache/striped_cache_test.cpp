@@ -172,7 +172,7 @@ class BadFileTest : public StripedCacheTest {
         cache_.emplace(*device_, std::vector<FileSet>{opened_->set}, wanted);
     }
     // Any page of the bad file may fail first: warps of a GPU write them in any order.
-    void expect_failed(const FileCache::Failure& failure, Operation operation, int code) {
+    void expect_failed(const FileCache::Failure& failure, RequestOperation operation, int code) {
         EXPECT_EQ(failure.status, Status::io_error);
         ASSERT_FALSE(failure.storage.empty());
         EXPECT_EQ(failure.storage[0].file, 1u);
@@ -192,7 +192,7 @@ class BadFileTest : public StripedCacheTest {
 TEST_F(BadFileTest, a_full_disk_keeps_its_own_pages_only_until_there_is_room) {
     ASSERT_EQ(write(*cache_, 0, FileBytes(kBytes, 7)).status, Status::ok);
     system_.full = true;
-    expect_failed(cache_->flush(), Operation::write, ENOSPC);
+    expect_failed(cache_->flush(), RequestOperation::write, ENOSPC);
     for (const std::size_t file : {0u, 2u})
         EXPECT_EQ(test::read_file(names_.names[file]), FileBytes(8 * kPage, 7)) << "others are written";
     EXPECT_EQ(test::read_file(names_.names[1]), dealt(content_, 3, kStripe)[1]);
@@ -209,11 +209,11 @@ TEST_F(BadFileTest, a_full_disk_keeps_its_own_pages_only_until_there_is_room) {
 TEST_F(BadFileTest, a_sync_that_fails_names_its_file_and_the_others_are_synced) {
     ASSERT_EQ(write(*cache_, 0, FileBytes(kBytes, 7)).status, Status::ok);
     system_.fails_sync = 1;
-    expect_failed(cache_->flush(), Operation::flush, EIO);
+    expect_failed(cache_->flush(), RequestOperation::flush, EIO);
     EXPECT_EQ(cache_->evidence().files[1].failed, 1u);
     EXPECT_EQ(names_.read(), FileBytes(kBytes, 7));
     system_.good();
-    expect_failed(cache_->flush(), Operation::flush, EIO);
+    expect_failed(cache_->flush(), RequestOperation::flush, EIO);
 }
 
 TEST_F(BadFileTest, a_file_cut_short_underneath_is_a_status_and_the_others_are_read) {

@@ -118,7 +118,7 @@ struct Box {
                 Request request{};
                 while (!end.next(slots[taken], request)) P::pause(0);
                 u32* const word = &data[slots[taken]];
-                if (request.operation == Operation::write) {
+                if (request.operation == RequestOperation::write) {
                     Watch<P>::reads(word, 4);
                     model::check(*word == request.offset_bytes, "the data of another request");
                 }
@@ -132,11 +132,11 @@ struct Box {
 
 // Makes one request with its number as offset and data, and returns its status. Releases the slot unless it timed out.
 template <class P, class Channel>
-Status ask(const Channel& channel, u32 number, u64 deadline_ns, Operation operation = Operation::write) {
+Status ask(const Channel& channel, u32 number, u64 deadline_ns, RequestOperation operation = RequestOperation::write) {
     u32 ticket = 0;
     while (channel.claim(ticket) != Status::ok) P::pause(0);
     u32* const data = static_cast<u32*>(channel.slot_data(ticket));
-    if (operation == Operation::write) {
+    if (operation == RequestOperation::write) {
         Watch<P>::writes(data, 4);
         *data = number;
     }
@@ -156,7 +156,7 @@ struct Case {
     u32 together = 1;  // requests the server takes before it ends them
     u32 each = 1;      // requests that a client makes
     u32 late = 0;      // how many clients do not wait for their first answer
-    Operation operation = Operation::write;
+    RequestOperation operation = RequestOperation::write;
 };
 
 template <class P>
@@ -202,9 +202,9 @@ TEST(MailboxEveryOrder, a_late_completion_frees_the_slot_once_and_its_data_are_n
 }
 
 TEST(MailboxEveryOrder, a_read_brings_bytes_where_earlier_owners_have_read_theirs) {
-    expect_right(mailbox<Model>({.slots = 1, .clients = 1, .each = 3, .operation = Operation::read}));
-    expect_right(mailbox<Model>({.slots = 2, .clients = 2, .together = 2, .operation = Operation::read}));
-    expect_right(mailbox<Model>({.slots = 1, .clients = 2, .operation = Operation::read}));
+    expect_right(mailbox<Model>({.slots = 1, .clients = 1, .each = 3, .operation = RequestOperation::read}));
+    expect_right(mailbox<Model>({.slots = 2, .clients = 2, .together = 2, .operation = RequestOperation::read}));
+    expect_right(mailbox<Model>({.slots = 1, .clients = 2, .operation = RequestOperation::read}));
 }
 
 TEST(MailboxEveryOrder, control_weakened_platforms_are_found) {

@@ -56,10 +56,10 @@ void write_and_read(const NvmeRingRef<Native>& ring) {
         ASSERT_EQ(ring.claim(ticket), Status::ok);
         u8* data = static_cast<u8*>(ring.slot_data(ticket));
         for (u32 at = 0; at < bytes; ++at) data[at] = static_cast<u8>(at * 7 + bytes / 512);
-        ASSERT_EQ(ring.publish(ticket, {512, 0, bytes, 0, Operation::write, 0}), Status::ok);
+        ASSERT_EQ(ring.publish(ticket, {512, 0, bytes, 0, RequestOperation::write, 0}), Status::ok);
         ASSERT_EQ(ring.wait(ticket, kit::far()), Status::ok);
         ring.release(ticket);
-        ASSERT_EQ(ring.submit({512, 0, bytes, 0, Operation::read, 0}, ticket), Status::ok);
+        ASSERT_EQ(ring.submit({512, 0, bytes, 0, RequestOperation::read, 0}, ticket), Status::ok);
         ASSERT_EQ(ring.wait(ticket, kit::far()), Status::ok);
         data = static_cast<u8*>(ring.slot_data(ticket));
         u32 wrong = 0;
@@ -139,7 +139,7 @@ TEST(EmulatedNvmeTest, checks_commands_as_a_device_does) {
         NvmeRingRef<Native> ref = ring.ref();
         ref.space = as;
         u32 ticket = 0;
-        Status status = ref.submit({offset, memory, bytes, 0, Operation::read, 0}, ticket);
+        Status status = ref.submit({offset, memory, bytes, 0, RequestOperation::read, 0}, ticket);
         if (status == Status::ok) {
             status = ref.wait(ticket, kit::far());
             ref.release(ticket);
@@ -166,7 +166,7 @@ TEST(EmulatedNvmeTest, a_doorbell_beyond_its_queue_stops_that_queue_alone) {
     machine.device.registers().write32(0x1000 + 2 * 4, 4);
     while (machine.device.counts().bad_doorbells == 0) Native::pause(0);
     u32 ticket = 0;
-    ASSERT_EQ(broken.ref().submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(broken.ref().submit({0, 0, 512, 0, RequestOperation::read, 0}, ticket), Status::ok);
     EXPECT_EQ(broken.ref().wait(ticket, kit::in_ms(5)), Status::timed_out);
     write_and_read(sound.ref());
     EXPECT_EQ(machine.device.counts().bad_doorbells, 1u);
@@ -182,7 +182,7 @@ TEST(EmulatedNvmeTest, a_command_lost_for_ever_keeps_its_slot) {
     controller.create_queues(ring, 1, controller.open_namespace(1));
     u32 ticket = 0;
     u32 other = 0;
-    ASSERT_EQ(ring.ref().submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(ring.ref().submit({0, 0, 512, 0, RequestOperation::read, 0}, ticket), Status::ok);
     EXPECT_EQ(ring.ref().wait(ticket, kit::in_ms(20)), Status::timed_out);
     EXPECT_EQ(ring.ref().claim(other), Status::busy);
     EXPECT_FALSE(ring.ref().settled(ticket));
@@ -215,11 +215,11 @@ TEST(EmulatedNvmeTest, a_file_behind_it_with_short_counts_interrupts_and_errors)
     NvmeRing ring(memory, {.depth = 8, .slot_bytes = 65536});
     controller.create_queues(ring, 1, controller.open_namespace(1));
     u32 ticket = 0;
-    ASSERT_EQ(ring.ref().submit({0, 0, 8192, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(ring.ref().submit({0, 0, 8192, 0, RequestOperation::read, 0}, ticket), Status::ok);
     ASSERT_EQ(ring.ref().wait(ticket, kit::far()), Status::ok);
     EXPECT_EQ(static_cast<u8*>(ring.ref().slot_data(ticket))[8191], 'p');
     ring.ref().release(ticket);
-    ASSERT_EQ(ring.ref().submit({65536, 0, 4096, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(ring.ref().submit({65536, 0, 4096, 0, RequestOperation::read, 0}, ticket), Status::ok);
     EXPECT_EQ(ring.ref().wait(ticket, kit::far()), Status::io_error);
     EXPECT_EQ(ring.state().last_error >> 17 & 0x3ff, 0x281u);
 }

@@ -35,10 +35,10 @@ class RingClient {
 
     PENSTOCK_ONDEVICE void run() {
         for (u32 round = 0; round < plan_.rounds; ++round) {
-            const Status written = exchange(Operation::write, round);
+            const Status written = exchange(RequestOperation::write, round);
             if (written == Status::ok) round_ = round;
             if (written == Status::timed_out) doubtful_ = true;  // the controller may write it later
-            exchange(Operation::read, round_);
+            exchange(RequestOperation::read, round_);
         }
     }
 
@@ -48,7 +48,7 @@ class RingClient {
     }
     PENSTOCK_ONDEVICE static void count(u32* counter) { Native::template add<Scope::device>(counter, 1u); }
 
-    PENSTOCK_ONDEVICE Status exchange(Operation operation, u32 round) {
+    PENSTOCK_ONDEVICE Status exchange(RequestOperation operation, u32 round) {
         const u64 deadline = Native::now_ns() + plan_.wait_ns;
         u32 ticket = 0;
         Status status = Status::busy;
@@ -57,13 +57,13 @@ class RingClient {
             Native::pause(64);
         }
         auto* const data = static_cast<u8*>(ring_.slot_data(ticket));
-        for (u32 at = 0; operation == Operation::write && at < plan_.bytes; ++at) data[at] = byte_of(round, at);
+        for (u32 at = 0; operation == RequestOperation::write && at < plan_.bytes; ++at) data[at] = byte_of(round, at);
         const Request request{u64{client_} * plan_.bytes, 0, plan_.bytes, 0, operation, 0};
         while ((status = ring_.publish(ticket, request)) == Status::busy && Native::now_ns() < deadline) {
             Native::pause(64);
         }
         if (status == Status::ok) status = ring_.wait(ticket, deadline);
-        if (status == Status::ok && operation == Operation::read) compare(data, round);
+        if (status == Status::ok && operation == RequestOperation::read) compare(data, round);
         if (status != Status::timed_out) ring_.release(ticket);
         return counted(status);
     }

@@ -104,7 +104,7 @@ TEST(NvmeEntry, a_read_is_the_specifications_64_bytes_and_nothing_is_left_over) 
     NvmeTarget<Native> target = parts.target();
     std::memset(target.submission, 0xee, 4 * sizeof(NvmeCommand));
     u32 ticket = 0;
-    ASSERT_EQ(parts.ring.ref(1).submit({3 * block, 0, 12288, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(parts.ring.ref(1).submit({3 * block, 0, 12288, 0, RequestOperation::read, 0}, ticket), Status::ok);
     EXPECT_EQ(parts.submission_doorbell, 1u);
     NvmeCommand command{};
     ASSERT_TRUE(target.take(command));
@@ -158,7 +158,7 @@ TEST(NvmeRingTest, ranges_are_checked_before_anything_is_sent) {
     RingParts parts({.depth = 4}, 4096);
     const auto send = [&](u64 offset, u32 bytes, u64 memory = 0, u16 file = 0) {
         u32 ticket = 0;
-        return parts.ring.ref().submit({offset, memory, bytes, file, Operation::read, 0}, ticket);
+        return parts.ring.ref().submit({offset, memory, bytes, file, RequestOperation::read, 0}, ticket);
     };
     EXPECT_EQ(send(100, 512), Status::invalid);
     EXPECT_EQ(send(0, 100), Status::invalid);
@@ -178,14 +178,14 @@ TEST(NvmeRingTest, memory_of_the_callers_own_is_one_page_or_two) {
     NvmeTarget<Native> target = parts.target();
     u32 ticket = 0;
     NvmeCommand command{};
-    ASSERT_EQ(parts.ring.ref().submit({0, 0x70000000, 4096, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(parts.ring.ref().submit({0, 0x70000000, 4096, 0, RequestOperation::read, 0}, ticket), Status::ok);
     ASSERT_TRUE(target.take(command));
     EXPECT_EQ(command.dword[6], 0x70000000u);
     EXPECT_EQ(command.dword[8], 0u);
-    ASSERT_EQ(parts.ring.ref().submit({0, 0x70000000, 8192, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(parts.ring.ref().submit({0, 0x70000000, 8192, 0, RequestOperation::read, 0}, ticket), Status::ok);
     ASSERT_TRUE(target.take(command));
     EXPECT_EQ(command.dword[8], 0x70001000u);
-    EXPECT_EQ(parts.ring.ref().submit({0, 0x70000000, 12288, 0, Operation::read, 0}, ticket), Status::invalid);
+    EXPECT_EQ(parts.ring.ref().submit({0, 0x70000000, 12288, 0, RequestOperation::read, 0}, ticket), Status::invalid);
 }
 
 TEST(NvmeRingTest, completions_nobody_waits_for_are_counted_and_free_nothing) {
@@ -193,7 +193,7 @@ TEST(NvmeRingTest, completions_nobody_waits_for_are_counted_and_free_nothing) {
     NvmeTarget<Native> target = parts.target();
     const NvmeRingRef<Native> channel = parts.ring.ref();
     u32 ticket = 0;
-    ASSERT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+    ASSERT_EQ(channel.submit({0, 0, 512, 0, RequestOperation::read, 0}, ticket), Status::ok);
     NvmeCommand command{};
     ASSERT_TRUE(target.take(command));
     EXPECT_TRUE(target.complete(2, 0));     // a free slot
@@ -216,7 +216,7 @@ TEST(NvmeRingTest, entries_of_the_lap_before_are_not_taken_for_new_ones) {
     for (int lap = 0; lap < 9; ++lap) {
         u32 ticket = 0;
         NvmeCommand command{};
-        ASSERT_EQ(channel.submit({0, 0, 512, 0, Operation::read, 0}, ticket), Status::ok);
+        ASSERT_EQ(channel.submit({0, 0, 512, 0, RequestOperation::read, 0}, ticket), Status::ok);
         EXPECT_EQ(channel.test(ticket), Status::pending);
         ASSERT_TRUE(target.take(command));
         EXPECT_EQ(channel.test(ticket), Status::pending);
@@ -242,7 +242,7 @@ TEST(NvmeRingTest, what_is_published_while_another_has_the_turn_is_sent_by_who_h
     const NvmeRingRef<Native>& channel = ring.channel;
     u32 tickets[3] = {};
     for (u32 i = 0; i < 3; ++i) {
-        ASSERT_EQ(channel.submit({i * block, 0, block, 0, Operation::read, 0}, tickets[i]), Status::ok);
+        ASSERT_EQ(channel.submit({i * block, 0, block, 0, RequestOperation::read, 0}, tickets[i]), Status::ok);
         EXPECT_EQ(channel.test(tickets[i]), Status::pending);
     }
     EXPECT_EQ(ring.parts.submission_doorbell, 0u);
@@ -263,7 +263,7 @@ TEST(NvmeRingTest, a_command_that_met_its_deadline_unsent_keeps_its_slot_until_i
     TurnTaken ring(2);
     const NvmeRingRef<Native>& channel = ring.channel;
     u32 ticket = 0, next = 0;
-    ASSERT_EQ(channel.submit({0, 0, block, 0, Operation::write, 0}, ticket), Status::ok);
+    ASSERT_EQ(channel.submit({0, 0, block, 0, RequestOperation::write, 0}, ticket), Status::ok);
     EXPECT_EQ(channel.wait(ticket, 1), Status::timed_out);
     ring.turn.give();
     NvmeCommand command{};

@@ -75,14 +75,14 @@ TEST_F(NvmeServerTest, many_warps_read_and_write_a_file_through_all_queues) {
         threads.emplace_back([&, client] {
             for (u32 round = 0; round < rounds; ++round) {
                 const u64 own = u64{client} * 65536, at = round * 7919 % 100 * 512 + own;
-                ask(client, {at, 0, bytes, 0, Operation::read, 0}, nothing,
+                ask(client, {at, 0, bytes, 0, RequestOperation::read, 0}, nothing,
                     [&](const u8* got) { wrong += std::memcmp(got, &content[at], bytes) != 0; });
             }
             const u64 last = 524288 + u64{client} * bytes;  // no client reads there meanwhile
             const auto byte = static_cast<u8>(client + 1);
             const auto fill = [&](u8* to) { std::memset(to, byte, bytes); };
-            ask(client, {last, 0, bytes, 0, Operation::write, 0}, fill, nothing);
-            ask(client, {0, 0, 0, 0, Operation::flush, 0}, nothing, nothing);
+            ask(client, {last, 0, bytes, 0, RequestOperation::write, 0}, fill, nothing);
+            ask(client, {0, 0, 0, 0, RequestOperation::flush, 0}, nothing, nothing);
         });
     }
     threads.clear();
@@ -115,10 +115,10 @@ TEST_F(NvmeServerTest, statuses_reach_who_asked) {
         ring.release(ticket);
         return status;
     };
-    EXPECT_EQ(ask({0, 0, 4096, 0, Operation::write, 0}), Status::read_only);
-    EXPECT_EQ(ask({0, 0, 4096, 0, Operation::read, 0}), Status::ok);
+    EXPECT_EQ(ask({0, 0, 4096, 0, RequestOperation::write, 0}), Status::read_only);
+    EXPECT_EQ(ask({0, 0, 4096, 0, RequestOperation::read, 0}), Status::ok);
     std::filesystem::resize_file(name, 4096);
-    EXPECT_EQ(ask({65536, 0, 4096, 0, Operation::read, 0}), Status::io_error);
+    EXPECT_EQ(ask({65536, 0, 4096, 0, RequestOperation::read, 0}), Status::io_error);
     EXPECT_EQ(service.evidence().failed, 2u);
 }
 
@@ -132,7 +132,7 @@ TEST_F(NvmeServerTest, an_entry_says_what_is_asked_for) {
         EXPECT_EQ(request.offset_bytes, 5u * 512);
         EXPECT_EQ(request.bytes, blocks * 512);
         EXPECT_EQ(request.file, 0u);
-        EXPECT_EQ(request.operation, Operation::read);
+        EXPECT_EQ(request.operation, RequestOperation::read);
     }
     EXPECT_EQ(server.slot_data(3), ring.area.data + 3 * kSlotBytes);
 }
@@ -208,7 +208,7 @@ TEST_F(NvmeServerTest, what_is_there_at_the_end_is_cancelled) {
     {
         Service service(queues, {&file.handle}, {.threads = 1});
         std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps now, and ends before it looks
-        ASSERT_EQ(ring.submit({0, 0, 4096, 0, Operation::read, 0}, ticket), Status::ok);
+        ASSERT_EQ(ring.submit({0, 0, 4096, 0, RequestOperation::read, 0}, ticket), Status::ok);
     }
     const Status status = ring.wait(ticket, Native::now_ns() + kPatience);
     EXPECT_TRUE(status == Status::cancelled || status == Status::ok) << words(status);

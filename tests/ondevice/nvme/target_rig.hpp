@@ -46,7 +46,8 @@ struct NvmeTarget {
 inline Request request_of(const NvmeCommand& command, u32 block_bytes) {
     Request request{};
     const u32 opcode = command.dword[0] & 0xff;
-    request.operation = opcode == 0 ? Operation::flush : opcode == 1 ? Operation::write : Operation::read;
+    using enum RequestOperation;
+    request.operation = opcode == 0 ? flush : opcode == 1 ? write : read;
     if (opcode == 0) return request;
     request.offset_bytes = (u64{command.dword[11]} << 32 | command.dword[10]) * block_bytes;
     request.bytes = ((command.dword[12] & 0xffff) + 1) * block_bytes;

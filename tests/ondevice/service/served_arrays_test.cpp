@@ -19,7 +19,9 @@ class ServedArraysTest : public testing::Test {
         alone_.write(test::stamped(5000));
         striped_.write(test::stamped(5 * kStripe + 100, 5000));
     }
-    Request read(u16 array, u64 offset, u32 bytes) const { return {offset, 0, bytes, array, Operation::read, 0}; }
+    Request read(u16 array, u64 offset, u32 bytes) const {
+        return {offset, 0, bytes, array, RequestOperation::read, 0};
+    }
 
     test::TempDirectory directory_;
     const StripedNames alone_ = striped_names(directory_.file("alone"), 1, 0);
@@ -81,8 +83,8 @@ TEST_F(ServedArraysTest, failures_since_are_the_last_ones_in_their_order) {
     ServedArrays arrays({alone.set});
     EXPECT_EQ(arrays.failures(), 0u);
     EXPECT_TRUE(arrays.failures_since(0).empty());
-    arrays.failed({Status::io_error, Operation::write, 0, 4096, 512, 28});
-    arrays.failed({Status::truncated, Operation::read, 0, 0, 1, 0});
+    arrays.failed({Status::io_error, RequestOperation::write, 0, 4096, 512, 28});
+    arrays.failed({Status::truncated, RequestOperation::read, 0, 0, 1, 0});
     EXPECT_EQ(arrays.failures(), 2u);
     const auto both = arrays.failures_since(0);
     ASSERT_EQ(both.size(), 2u);
@@ -93,7 +95,7 @@ TEST_F(ServedArraysTest, failures_since_are_the_last_ones_in_their_order) {
     EXPECT_EQ(arrays.failures_since(1)[0].status, Status::truncated);
     EXPECT_TRUE(arrays.failures_since(2).empty());
     const u64 many = ServedArrays::kFailuresKept + 3;
-    for (u64 i = 0; i < many; ++i) arrays.failed({Status::io_error, Operation::read, 0, i, 1, 5});
+    for (u64 i = 0; i < many; ++i) arrays.failed({Status::io_error, RequestOperation::read, 0, i, 1, 5});
     const auto last = arrays.failures_since(1);
     ASSERT_EQ(last.size(), ServedArrays::kFailuresKept) << "of very many, the last";
     for (u64 i = 0; i < last.size(); ++i) EXPECT_EQ(last[i].offset_bytes, i + 3);

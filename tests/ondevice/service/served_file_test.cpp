@@ -36,13 +36,13 @@ TEST_F(ServedFileTest, tells_what_is_wrong_with_a_request) {
     const OpenedFile opened(name_, O_RDONLY);
     const ServedFile file(opened.handle);
     EXPECT_EQ(file.size_bytes(), kBytes);
-    EXPECT_EQ(file.check({0, 0, 1, 0, Operation::read, 0}), Status::ok);
-    EXPECT_EQ(file.check({kBytes - 1, 0, 1, 0, Operation::read, 0}), Status::ok);
-    EXPECT_EQ(file.check({kBytes - 1, 0, 2, 0, Operation::read, 0}), Status::out_of_range);
-    EXPECT_EQ(file.check({~0ull, 0, 2, 0, Operation::read, 0}), Status::out_of_range) << "sums do not wrap";
-    EXPECT_EQ(file.check({0, 0, 0, 0, Operation::read, 0}), Status::invalid);
-    EXPECT_EQ(file.check({0, 0, 1, 0, Operation::write, 0}), Status::read_only);
-    EXPECT_EQ(file.check({0, 0, 0, 0, Operation::flush, 0}), Status::ok);
+    EXPECT_EQ(file.check({0, 0, 1, 0, RequestOperation::read, 0}), Status::ok);
+    EXPECT_EQ(file.check({kBytes - 1, 0, 1, 0, RequestOperation::read, 0}), Status::ok);
+    EXPECT_EQ(file.check({kBytes - 1, 0, 2, 0, RequestOperation::read, 0}), Status::out_of_range);
+    EXPECT_EQ(file.check({~0ull, 0, 2, 0, RequestOperation::read, 0}), Status::out_of_range) << "sums do not wrap";
+    EXPECT_EQ(file.check({0, 0, 0, 0, RequestOperation::read, 0}), Status::invalid);
+    EXPECT_EQ(file.check({0, 0, 1, 0, RequestOperation::write, 0}), Status::read_only);
+    EXPECT_EQ(file.check({0, 0, 0, 0, RequestOperation::flush, 0}), Status::ok);
 }
 
 TEST_F(ServedFileTest, knows_which_ranges_are_cached) {
@@ -90,7 +90,7 @@ TEST_F(ServedFileTest, of_no_bytes_has_no_range) {
     std::filesystem::resize_file(name_, 0);
     const OpenedFile opened(name_);
     ServedFile file(opened.handle);
-    EXPECT_EQ(file.check({0, 0, 1, 0, Operation::read, 0}), Status::out_of_range);
+    EXPECT_EQ(file.check({0, 0, 1, 0, RequestOperation::read, 0}), Status::out_of_range);
     EXPECT_FALSE(file.cached(0, 1, Native::now_ns()));
 }
 

@@ -67,11 +67,11 @@ class ServiceTest : public testing::Test {
         MailboxRef<Native> warp = mailbox_->ref();
         u32 ticket = 0;
         if (const Status sent = warp.claim(ticket); sent != Status::ok) return sent;
-        if (request.operation == Operation::write) std::memcpy(warp.slot_data(ticket), data, request.bytes);
+        if (request.operation == RequestOperation::write) std::memcpy(warp.slot_data(ticket), data, request.bytes);
         if (const Status sent = warp.publish(ticket, request); sent != Status::ok) return warp.release(ticket), sent;
         const Status status = warp.wait(ticket, Native::now_ns() + kPatience);
         if (status == Status::timed_out) ADD_FAILURE() << "nobody answered: " << state_of_slot(warp, ticket);
-        if (status == Status::ok && data != nullptr && request.operation == Operation::read) {
+        if (status == Status::ok && data != nullptr && request.operation == RequestOperation::read) {
             std::memcpy(data, warp.slot_data(ticket), request.bytes);
         }
         warp.release(ticket);
@@ -83,8 +83,8 @@ class ServiceTest : public testing::Test {
                std::to_string(mailbox_lap(warp.descriptors[slot].rest)) + ", completed lap " +
                std::to_string(lap_of(warp.completions[slot]));
     }
-    static Request read(u64 offset, u32 bytes = kPage) { return {offset, 0, bytes, 0, Operation::read, 0}; }
-    static Request write(u64 offset, u32 bytes = kPage) { return {offset, 0, bytes, 0, Operation::write, 0}; }
+    static Request read(u64 offset, u32 bytes = kPage) { return {offset, 0, bytes, 0, RequestOperation::read, 0}; }
+    static Request write(u64 offset, u32 bytes = kPage) { return {offset, 0, bytes, 0, RequestOperation::write, 0}; }
     bool reads_right(u64 offset, u32 bytes = kPage) {
         std::vector<unsigned char> got(bytes);
         return ask(read(offset, bytes), got.data()) == Status::ok && got == stamped(bytes, offset);
@@ -165,7 +165,7 @@ TEST_F(ServiceTest, wrong_requests_are_told_what_is_wrong) {
     EXPECT_EQ(ask(read(kFileBytes - 1, 2)), Status::out_of_range);
     EXPECT_EQ(ask(read(~0ull - 100)), Status::out_of_range);
     EXPECT_EQ(ask(read(0, 0)), Status::invalid);
-    EXPECT_EQ(ask({0, 0, kPage, 1, Operation::read, 0}), Status::invalid) << "no such file";
+    EXPECT_EQ(ask({0, 0, kPage, 1, RequestOperation::read, 0}), Status::invalid) << "no such file";
     EXPECT_EQ(ask(read(0, kPage + 1)), Status::invalid) << "larger than a slot";
     for (const Request& right : {read(kFileBytes - kPage), read(kFileBytes - 1, 1), write(kFileBytes - kPage)})
         EXPECT_EQ(ask(right, data.data()), Status::ok) << "control at " << right.offset_bytes;
@@ -180,7 +180,7 @@ TEST_F(ServiceTest, writes_arrive_and_a_flush_syncs) {
     start();
     std::vector<unsigned char> data(kPage, 0xAB);
     ASSERT_EQ(ask(write(5 * kPage), data.data()), Status::ok);
-    ASSERT_EQ(ask({0, 0, 0, 0, Operation::flush, 0}), Status::ok);
+    ASSERT_EQ(ask({0, 0, 0, 0, RequestOperation::flush, 0}), Status::ok);
     EXPECT_EQ(system_.syncs, 1);
     auto expected = stamped(kFileBytes);
     std::copy(data.begin(), data.end(), expected.begin() + 5 * kPage);
@@ -189,7 +189,7 @@ TEST_F(ServiceTest, writes_arrive_and_a_flush_syncs) {
 
 // The system reports lost bytes to one sync and forgets them: the next sync does not prove that they are there.
 TEST_F(ServiceTest, a_sync_that_failed_is_never_good_again) {
-    const Request flush{0, 0, 0, 0, Operation::flush, 0};
+    const Request flush{0, 0, 0, 0, RequestOperation::flush, 0};
     start();
     system_.fail_sync = true;
     EXPECT_EQ(ask(flush), Status::io_error);

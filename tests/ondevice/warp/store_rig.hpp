@@ -87,7 +87,7 @@ struct WarpStore {
 };
 
 using WarpCaches = CacheRig<SweepResistant, Warped, WarpStore>;
-using WarpNumbers = Array<u64, WarpCaches::Cache>;
+using WarpNumbers = CachedArray<u64, WarpCaches::Cache>;
 
 // Warps that use one array over one cache.
 struct WarpUsers {

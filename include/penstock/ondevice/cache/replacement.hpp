@@ -73,7 +73,7 @@ struct Pool {
         return static_cast<Advice>(P::template load<Scope::device>(&shared->advice[array]));
     }
 
-    struct Part {
+    struct Section {
         u32* hand;
         u32 first;
         u32 slots;
@@ -82,16 +82,16 @@ struct Pool {
         // beside them.
         bool queue = false;
     };
-    PENSTOCK_ONDEVICE Part whole() const { return {&shared->main_hand, 0, frames()}; }
-    PENSTOCK_ONDEVICE Part main() const { return {&shared->main_hand, 0, frames() - probation}; }
-    PENSTOCK_ONDEVICE Part trial() const { return {&shared->probation_hand, frames() - probation, probation, true}; }
+    PENSTOCK_ONDEVICE Section whole() const { return {&shared->main_hand, 0, frames()}; }
+    PENSTOCK_ONDEVICE Section main() const { return {&shared->main_hand, 0, frames() - probation}; }
+    PENSTOCK_ONDEVICE Section trial() const { return {&shared->probation_hand, frames() - probation, probation, true}; }
     PENSTOCK_ONDEVICE bool on_trial(u32 slot) const { return slot >= frames() - probation; }
 
     // Moves the part's hand over at most `steps` slots, until `spared(slot, frame, state)` is false for a frame that
     // the caller can have. A dirty page or one in flight ends the search too; the caller writes it back, or finishes
     // its load.
     template <class Spared>
-    PENSTOCK_ONDEVICE Victim search(Part part, u32 steps, const Spared& spared) const {
+    PENSTOCK_ONDEVICE Victim search(Section part, u32 steps, const Spared& spared) const {
         Victim seen{Victim::Kind::held, kNoFrame};
         // Two rounds are enough: a page that was spared for its touches is not spared again.
         for (u32 step = 0; step < steps && step / 2 < part.slots; ++step) {
@@ -128,7 +128,7 @@ struct Pool {
     // of `stride`. It leaves out a page that came late: callers may still be making the pages beside it, and it would
     // go without them.
     PENSTOCK_ONDEVICE u32 next_to_go(u32 stride) const {
-        const Part part = trial();
+        const Section part = trial();
         const u32 hand = P::template load<Scope::device, Order::relaxed>(part.hand);
         for (u32 step = 0, looks = 0; step < part.slots / 2 && looks < kGlance; step += stride, ++looks) {
             const Frame& one = frame(at(part.first + (hand + step) % part.slots));
