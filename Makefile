@@ -25,6 +25,8 @@ JOBS    ?= $(shell nproc)
 GPUS     = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null \
              | grep -xE '[0-9]+[.][0-9]+' | tr -d . | sort -u | tr '\n' ';' | sed 's/;$$//')
 ARCHITECTURES ?= $(or $(GPUS),80)
+# Half of a compilation is reading standard headers. They are compiled once, where no compiler cache does better.
+PCH     := $(if $(CMAKE_CXX_COMPILER_LAUNCHER),OFF,ON)
 WHEELS  := build/wheels
 PACKAGE := $(shell find python/penstock python/penstock_bench bindings apps src include cmake \( -name '*.py' -o -name '*.[ch]pp' \
              -o -name '*.[ch]' -o -name '*.cu' -o -name '*.txt' -o -name '*.cmake' -o -name '*.map' -o -name '*.toml' \) -type f) \
@@ -58,7 +60,7 @@ plan: # told before anything is begun
 	  "$$PENSTOCK_DIR" >&2
 
 test: $(STAMPS)/package $(STAMPS)/test-tools
-	$(WITH) cmake --preset $(PRESET)
+	$(WITH) cmake --preset $(PRESET) -DPENSTOCK_PCH=$(PCH)
 	$(WITH) cmake --build --preset $(PRESET)
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	rm -rf $(RESULTS)
@@ -119,7 +121,7 @@ $(STAMPS)/venv: $(STAMPS)/system
 $(STAMPS)/package: $(STAMPS)/venv $(PACKAGE)
 	@echo "building the package: $(if $(FIRST),about $(MINUTES) minutes on $(JOBS) cores,only what changed)" >&2
 	@$(PYTHON) tools/progress.py build/package.log $(BIN)/python -m pip install -v --no-build-isolation \
-	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' '.[report,formats]'
+	  -C cmake.define.CMAKE_CUDA_ARCHITECTURES='$(ARCHITECTURES)' -C cmake.define.PENSTOCK_PCH=$(PCH) '.[report,formats]'
 	@touch $@
 
 $(STAMPS)/test-tools: $(STAMPS)/venv

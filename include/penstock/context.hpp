@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -71,6 +72,26 @@ class Buffer {
   private:
     friend class Context;
     std::shared_ptr<context::BufferState> state_;
+};
+
+inline constexpr std::uint64_t kSmallReadBytes = 64 * kKiB;  // a larger read is not small
+
+// How small reads of one size move, in the words of evidence. Shared by all of them.
+struct SmallPlan {
+    std::string plan;  // Plan::describe()
+    std::string why;   // Plan::reason()
+    double predicted_seconds = 0;
+};
+
+// A small read that was made: all of `memory`, by path buffered, in one operation on the calling thread. It holds
+// neither file nor context.
+struct SmallRead {
+    MemoryView memory;
+    std::uint64_t offset_bytes = 0;
+    double seconds = 0;
+    std::uint64_t pinned_peak_bytes = 0;  // as in Evidence
+    std::shared_ptr<const SmallPlan> plan;
+    Evidence evidence() const;  // what File::read would have said of it
 };
 
 struct TransferOptions {
@@ -145,6 +166,9 @@ class File {
     // error. Writes past the end extend the file.
     Outcome read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     Outcome write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
+    // read() for callers who read a few KiB very often. Nothing where read() would do more than one operation on the
+    // calling thread, meet the end of the file, or fail: then call it, the memory may hold some of the bytes.
+    std::optional<SmallRead> try_small_read(MemoryView memory, std::uint64_t offset_bytes = 0) const;
     Transfer start_read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     Transfer start_write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     void sync() const;                 // fdatasync; throws

@@ -34,7 +34,7 @@ from penstock._options import (
     TransferOptions as TransferOptions,
 )
 from penstock._profiles import Profiles
-from penstock._told import Evidence
+from penstock._told import Evidence as Evidence, Outcome as Outcome
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,22 +54,6 @@ class Plan:
 
     def __str__(self) -> str:
         return self.text
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The end of a transfer that did what was asked, or met the end of the file first (then `reached_end`)."""
-
-    bytes: int
-    seconds: float
-    reached_end: bool
-    path: str  # the path that moved all bytes, "mixed", or "none"
-    evidence: Evidence
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Bytes by seconds; 0 where no time passed."""
-        return self.bytes / self.seconds if self.seconds > 0 else 0.0
 
 
 def _outcome(raw: _core.Outcome) -> Outcome:
@@ -178,6 +162,9 @@ class File:
     def read(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
         """Fills `memory` from the file, starting at offset_bytes. Stops at the end of the file: see `Outcome.bytes`.
         An offset beyond the end raises Error."""
+        small = None if options else _core.read_small(self._raw, memory, offset_bytes)
+        if small is not None:
+            return Outcome(small.bytes, small.seconds, False, "buffered", small)
         return Transfer(self._raw.start_read(memory, offset_bytes, caller_waits=True, **options))._finish()
 
     def write(self, memory: Memory, offset_bytes: int = 0, **options: Unpack[TransferOptions]) -> Outcome:
@@ -277,6 +264,10 @@ class Context:
         if self._open is None:
             raise ValueError("the context is closed")
         return self._open
+
+    @property
+    def _closed(self) -> bool:
+        return self._open is None
 
     @property
     def device(self) -> dict[str, Any]:

@@ -6,7 +6,10 @@ known is None, never 0.
 
 from __future__ import annotations
 
-from typing import TypedDict
+import json
+from typing import Any, TypedDict
+
+from penstock import _core
 
 
 class PathShare(TypedDict):
@@ -77,3 +80,66 @@ class Evidence(TypedDict):
     reason: str
     predicted_seconds: float
     formats: FormatCounts
+
+
+class Outcome:
+    """The end of a transfer that did what was asked, or met the end of the file first (then `reached_end`). It does not
+    change; two are equal that say the same."""
+
+    __slots__ = ("_told", "bytes", "path", "reached_end", "seconds")
+
+    bytes: int
+    seconds: float
+    reached_end: bool
+    path: str  # the path that moved all bytes, "mixed", or "none"
+
+    def __init__(
+        self, bytes: int, seconds: float, reached_end: bool, path: str, evidence: Evidence | _core.SmallRead
+    ) -> None:
+        _set_bytes(self, bytes)
+        _set_seconds(self, seconds)
+        _set_reached_end(self, reached_end)
+        _set_path(self, path)
+        _set_told(self, evidence)
+
+    @property
+    def evidence(self) -> Evidence:
+        """How the bytes went, and what is known of that."""
+        told = self._told
+        if isinstance(told, _core.SmallRead):  # few ask, and making it takes longer than the read
+            told = json.loads(told.evidence_json)
+            _set_told(self, told)
+        return told
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes by seconds; 0 where no time passed."""
+        return self.bytes / self.seconds if self.seconds > 0 else 0.0
+
+    def _values(self) -> tuple[Any, ...]:
+        return self.bytes, self.seconds, self.reached_end, self.path, self.evidence
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Outcome, self._values()
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if isinstance(other, Outcome) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._values()[:4])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot set {name!r}: an Outcome does not change")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"cannot delete {name!r}: an Outcome does not change")
+
+    def __repr__(self) -> str:
+        names = ("bytes", "seconds", "reached_end", "path", "evidence")
+        values = zip(names, self._values(), strict=True)
+        return f"Outcome({', '.join(f'{name}={value!r}' for name, value in values)})"
+
+
+_set_bytes, _set_seconds, _set_reached_end, _set_path, _set_told = (
+    Outcome.__dict__[name].__set__ for name in ("bytes", "seconds", "reached_end", "path", "_told")
+)

@@ -15,7 +15,7 @@ namespace {
 }
 
 // The innermost dimension comes first.
-struct Layout {
+struct BoxLayout {
     Box box;
     std::array<BoxDimension, kArrayDimensions> all{};
     std::size_t count = 0;
@@ -75,7 +75,7 @@ void turn(Box& box, BoxDimension& dimension) {
 }
 
 // Requires: dimensions are sorted by destination stride. Each must step over all bytes of the inner ones.
-void check_apart(Layout& layout) {
+void check_apart(BoxLayout& layout) {
     std::uint64_t inner = layout.box.item_bytes;
     for (const BoxDimension& dimension : layout.dimensions()) {
         const auto stride = static_cast<std::uint64_t>(dimension.destination_stride);
@@ -94,7 +94,7 @@ bool continues(const BoxDimension& inner, const BoxDimension& outer) {
     return outer.destination_stride == end(inner.destination_stride) && outer.source_stride == end(inner.source_stride);
 }
 
-void merge(Layout& layout) {
+void merge(BoxLayout& layout) {
     std::size_t kept = 0;
     for (const BoxDimension& dimension : layout.dimensions()) {
         if (kept > 0 && continues(layout.all[kept - 1], dimension)) {
@@ -110,7 +110,7 @@ void merge(Layout& layout) {
     layout.drop(0);
 }
 
-bool lay_out(Layout& layout, const Box& item, std::span<const BoxDimension> dimensions) {
+bool lay_out(BoxLayout& layout, const Box& item, std::span<const BoxDimension> dimensions) {
     check_item(item);
     check_numbers(item, dimensions);
     layout.box = item;
@@ -144,7 +144,7 @@ void hand_over(Box box, std::span<const BoxDimension> dimensions, const std::fun
 }
 
 // Makes one box for each place in the dimensions with the fewest items, so that the boxes are large and few.
-void hand_over_each(Layout& layout, const std::function<void(const Box&)>& take) {
+void hand_over_each(BoxLayout& layout, const std::function<void(const Box&)>& take) {
     if (layout.count <= kBoxDimensions) return hand_over(layout.box, layout.dimensions(), take);
     const auto all = layout.dimensions();
     const auto smallest =
@@ -152,7 +152,7 @@ void hand_over_each(Layout& layout, const std::function<void(const Box&)>& take)
     const BoxDimension outer = *smallest;
     layout.drop(static_cast<std::size_t>(smallest - all.begin()));
     for (std::uint64_t i = 0; i < outer.extent; ++i) {
-        Layout one = layout;
+        BoxLayout one = layout;
         hand_over_each(one, take);
         move_by(layout.box, 1, outer);
     }
@@ -199,7 +199,7 @@ ByteSpan source_span(const Box& box) {
 }
 
 void split_box(const Box& item, std::span<const BoxDimension> dimensions, const std::function<void(const Box&)>& take) {
-    Layout layout;
+    BoxLayout layout;
     if (lay_out(layout, item, dimensions)) hand_over_each(layout, take);
 }
 

@@ -105,19 +105,22 @@ std::shared_ptr<OpenFile> ContextState::open(const std::string& name, const Open
 
 void ContextState::remember(const std::shared_ptr<Memory>& memory) {
     const std::lock_guard lock(memories_mutex_);
-    std::erase_if(memories_, [](const auto& known) { return known.expired(); });
-    memories_.push_back(memory);
+    memories_.insert_or_assign(static_cast<const std::byte*>(memory->view().data), memory);
+    if (memories_.size() < forget_at_) return;
+    std::erase_if(memories_, [](const auto& known) { return known.second.expired(); });
+    forget_at_ = std::max<std::size_t>(64, 2 * memories_.size());
 }
 
 std::shared_ptr<Memory> ContextState::memory_at(const void* data) {
+    const auto* byte = static_cast<const std::byte*>(data);
     const std::lock_guard lock(memories_mutex_);
-    for (const auto& known : memories_) {
-        std::shared_ptr<Memory> memory = known.lock();
+    // Those that are gone may begin within one that came after them.
+    for (auto next = memories_.upper_bound(byte); next != memories_.begin();) {
+        --next;
+        const std::shared_ptr<Memory> memory = next->second.lock();
         if (!memory) continue;
         const MemoryView view = memory->view();
-        const auto* start = static_cast<const std::byte*>(view.data);
-        const auto* byte = static_cast<const std::byte*>(data);
-        if (byte >= start && byte < start + view.bytes) return memory;
+        return byte < static_cast<const std::byte*>(view.data) + view.bytes ? memory : nullptr;
     }
     return nullptr;
 }

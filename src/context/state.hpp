@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "context/files/process_mark.hpp"
 #include "context/profiles.hpp"
 #include "context/seams.hpp"
+#include "context/transfer/small/small_read.hpp"
 #include "context/transfer/stream_pool.hpp"
 #include "engine/engine.hpp"
 #include "engine/transfer_state.hpp"
@@ -86,13 +88,15 @@ class ContextState {
     std::shared_ptr<path::Mappings> mappings;
     std::shared_ptr<CuFileSlot> cufile;
     Profiles profiles;
+    SmallPlans small_plans;
     std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // transfers under way
 
   private:
     ProcessMark process_;
     policy::MachineFacts machine_;
     std::mutex memories_mutex_;
-    std::vector<std::weak_ptr<Memory>> memories_;  // guarded by memories_mutex_
+    std::map<const std::byte*, std::weak_ptr<Memory>> memories_;  // by first byte; guarded by memories_mutex_
+    std::size_t forget_at_ = 64;  // when there are this many, those that are gone are dropped; guarded as they are
 
   public:
     Registrar registrar;

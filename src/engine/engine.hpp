@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -39,6 +40,10 @@ class Engine {
 
     // Queues the transfer's steps; an inline plan is executed before this returns. A transfer without steps ends here.
     void start(const std::shared_ptr<TransferState>& transfer);
+    // A read through a slot on the calling thread. False: not all bytes came, or the device failed.
+    bool read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory) {
+        return inline_.read_small(fd, offset_bytes, device_memory);
+    }
     // Ends the transfer soon; at once when no worker serves it yet.
     void cancel(TransferState& transfer);
     // Fills all staging memory. False: at the deadline some of it was in use, and not all is filled.

@@ -107,6 +107,25 @@ void InlineLanes::move_piece(Lane& lane, TransferState& transfer, const PlanPiec
     account(transfer, path_, {&piece, 1});
 }
 
+bool InlineLanes::read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory) {
+    std::unique_ptr<Lane> lane;
+    bool all = false;
+    try {
+        device_.enter_thread();
+        lane = borrow();
+        const ssize_t got = system_.pread(fd, lane->slot, device_memory.size(), offset_bytes);
+        all = got == static_cast<ssize_t>(device_memory.size());
+        if (all) {
+            lane->stream->copy(CopyDirection::to_device, device_memory.data(), lane->slot, device_memory.size());
+            lane->stream->synchronize();
+        }
+    } catch (const Error&) {  // whoever reads again by a transfer is told
+        all = false;
+    }
+    if (lane) give_back(std::move(lane));
+    return all;
+}
+
 void InlineLanes::run(TransferState& transfer) {
     std::unique_ptr<Lane> lane;
     std::uint64_t position = 0;

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "engine/pieces.hpp"
@@ -32,6 +33,8 @@ class InlineLanes {
 
     // Runs the only step of the transfer to its end. Does not throw: an error of the device stops the transfer.
     void run(TransferState& transfer);
+    // One read of at most kSlotBytes into device memory. False: not all bytes came, or the device failed.
+    bool read_small(int fd, std::uint64_t offset_bytes, std::span<std::byte> device_memory);
     // Staging memory that the lanes hold: it grows with them and is kept.
     std::uint64_t pinned_bytes() const;
     // Fills the slots. False: a caller has borrowed a lane, and nothing is filled.

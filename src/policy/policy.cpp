@@ -13,8 +13,6 @@
 namespace penstock::policy {
 namespace {
 
-// a smaller cached read takes hardly longer than asking for its residency
-constexpr std::uint64_t kAskedMin = 16 * kKiB;
 constexpr std::uint32_t kWorkersWishMax = 512;
 constexpr std::uint32_t kDepthMax = 4096;
 constexpr std::uint64_t kChunkMax = 1 * kGiB;

@@ -20,6 +20,8 @@ namespace penstock::policy {
 
 // A waiting caller moves requests of at most this size on its own thread.
 inline constexpr std::uint64_t kInlineBytes = 64 * kKiB;
+// A smaller cached read takes hardly longer than asking for its residency, so that is not asked.
+inline constexpr std::uint64_t kAskedMin = 16 * kKiB;
 
 enum class Residence : std::uint8_t {
     unknown,     // not asked for (small requests, writes)

@@ -30,12 +30,13 @@ LAYERS = {
     "policy": {"base", "policy"},
     "ondevice": {"base", "os", "device", "path", "ondevice"},
     "context": {"base", "os", "device", "path", "engine", "policy", "ondevice", "context"},
+    "data": {"base", "os", "device", "context", "data"},
     "load": {"base", "os", "device", "path", "ondevice", "context", "load"},  # a user of the library: see OUTSIDE
 }
 # What stands outside the library and uses its public headers, and the layers whose own headers it may include too.
 OUTSIDE = {
     "src/load": {"base", "os", "device", "ondevice", "load"},
-    "bindings": {"os", "context", "load"},
+    "bindings": {"os", "context", "data", "load"},
     "apps": {"os", "context"},
     "examples": set(),
 }

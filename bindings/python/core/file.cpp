@@ -194,7 +194,7 @@ std::unique_ptr<PythonTransfer> start(const Context& context, const std::string&
 void bind_file(nb::module_& module) {
     using nb::arg;
     const auto release = nb::call_guard<GilReleased>();
-    nb::class_<PythonFile>(module, "File")
+    nb::class_<PythonFile>(module, "File", nb::is_weak_referenceable())
         .def_prop_ro("name", [](const PythonFile& self) { return text(self.file.name()); })
         .def_prop_ro("size_bytes", [](const PythonFile& self) { return self.file.size_bytes(); }, release)
         .def_prop_ro("facts", &facts)

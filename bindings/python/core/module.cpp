@@ -62,6 +62,7 @@ NB_MODULE(_core, module) {
     python::bind_stamp(module);
     python::bind_profile(module);
     python::bind_table(module);
+    python::bind_small_read(module);
     python::bind_boxes(module);
     python::bind_device_cache(module);
     python::bind_dlpack(module);

@@ -69,6 +69,13 @@ class Array(AsNumber):
                 f"leaves the {buffer.bytes} bytes of its buffer"
             )
 
+    @classmethod
+    def _made(cls, dtype: DType, buffer: Buffer, shape: Shape, strides: Shape) -> Array:
+        """All of a buffer that was made for these elements: nothing needs to be checked."""
+        array = cls.__new__(cls)
+        array.buffer, array.dtype, array.shape, array.offset_bytes, array.strides = buffer, dtype, shape, 0, strides
+        return array
+
     def _span(self) -> tuple[int, int]:
         """Bytes around the first element: [low, high)."""
         reaches = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)]

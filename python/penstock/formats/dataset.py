@@ -6,8 +6,10 @@ than to skip); what the host must decode is said in the evidence.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from penstock import _core
 from penstock._arrays.array import Array, product
 from penstock._arrays.as_number import Unread
 from penstock._arrays.dtype import DType
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 
 Out = TypeVar("Out")
+_NONE: Mapping[str, Any] = {}
 
 
 class Dataset(Unread):
@@ -35,6 +38,9 @@ class Dataset(Unread):
         self._file = file
         self.name = name
         self._known: DatasetInfo | None = None
+        self._was_read = False
+        self._reader: _core.SmallReader | Literal[False] | None = None  # None: not made yet; False: there is none
+        self._native: DType  # of what it reads
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._file, self.name)
@@ -158,10 +164,40 @@ class Dataset(Unread):
         Returns `out`, or a new Array.
         Raises TypeError and ValueError when `out` does not fit, Error when the bytes cannot be had.
         """
-        pending = self._file.start_read([self._request(selection, out)], stream, options, background=False)
+        if out is None and stream is None and progress is None and not options:
+            small = self._small(selection)
+            if small is not None:
+                return small
+        return self._read(self._request(selection, out), stream, progress, options)
+
+    def _read(
+        self, wanted: Request, stream: Any = None, progress: Progress | None = None, options: Mapping[str, Any] = _NONE
+    ) -> Any:
+        pending = self._file.start_read([wanted], stream, options, background=False)
         if progress is not None:
             pending._settle(progress)
         return pending.result()[0]
+
+    def _small(self, selection: Any) -> Array | None:
+        """A small read, or None: all else is left to the other reads."""
+        reader = self._reader
+        if reader is None:
+            reader = self._small_reader()
+        if reader is False or self._file.context._open is None:
+            return None
+        found = reader.read(selection)
+        if found is False and self._file.lend(reader):
+            found = reader.read(selection)
+        return Array._made(self._native, *found) if isinstance(found, tuple) else None
+
+    def _small_reader(self) -> _core.SmallReader | Literal[False]:
+        """From the second read on: after the first there need not be another."""
+        if not self._was_read:
+            self._was_read = True
+            return False
+        self._native = self.info.dtype.native
+        self._reader = self._file.small_reader(self.info) or False
+        return self._reader
 
     @overload
     def start_read(
@@ -188,7 +224,10 @@ class Dataset(Unread):
 
     def __getitem__(self, selection: Any) -> Array:
         """Reads the selection. A name gives that member of compound elements."""
-        return self.field(selection) if isinstance(selection, str) else self.read(selection)
+        small = self._small(selection)
+        if small is not None:
+            return small
+        return self.field(selection) if isinstance(selection, str) else self._read(self._request(selection, None))
 
     def __setitem__(self, selection: Any, value: Any) -> None:
         """Writes an array of the same type and shape as the selection."""

@@ -104,6 +104,16 @@ class DatasetInfo:
         return math.prod(self.chunk_shape) * self.dtype.itemsize
 
 
+class Watch(NamedTuple):
+    """A file, and what of it must stay as it is for an answer about it to hold; None: that may change."""
+
+    file: str
+    device: int
+    inode: int
+    bytes: int | None = None
+    modified_ns: int | None = None
+
+
 # Bytes of a box of one dataset, decoded on the host by the format's library: C order, stored dtype.
 HostDecoder = Callable[[str, Box], bytes | bytearray | memoryview]
 
@@ -149,6 +159,10 @@ class Container(ABC):
 
     def is_group(self, name: str) -> bool | None:
         """Whether datasets lie below the name. None: only all the names tell."""
+        return None
+
+    def watch(self, name: str) -> Watch | None:
+        """What must stay as it is for `table` to say the same of the dataset again. None: only `table` can tell."""
         return None
 
     def hindrance(self, name: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from penstock import _core
 from penstock._api import Context, Outcome
 from penstock._arrays.selection import Selection
 from penstock._told import Evidence
@@ -19,6 +20,7 @@ from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Writer
 from penstock.formats.pending import Pending
+from penstock.formats.reading import small
 from penstock.formats.reading.decoding import check_choice
 from penstock.formats.reading.execution import Execution, Job
 from penstock.formats.reading.mover import Mover
@@ -39,7 +41,8 @@ class FileState:
         self._source = MetadataSource(opened)
         self._decode, self._external = check_choice(decode), external
         self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
-        self._record = Record()
+        self._tally = _core.SmallTally()
+        self._record = Record(lambda: small.outcome_of(self._tally))
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
 
@@ -130,6 +133,18 @@ class FileState:
             raise incomplete(self.name, job.plan.gaps[0])
         return self._start(job, options, lambda _: take(results), background)
 
+    def small_reader(self, info: DatasetInfo) -> _core.SmallReader | None:
+        """Of one dataset; None where all its reads are to be transfers."""
+        if self.writable:
+            return None
+        with self._source.data() as source:
+            return small.reader_of(self._mover, source, info, self._tally)
+
+    def lend(self, reader: _core.SmallReader) -> bool:
+        """Opens the file for a small reader. False: there is no room for it now."""
+        self._source.need_open()
+        return small.lend(self._mover, reader)
+
     def _start(
         self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool
     ) -> Pending[Any]:
@@ -215,6 +230,7 @@ class FileState:
         file cannot be finished, or a write failed or was cancelled; then it is let go as by abandon()."""
         if self.closed:
             return
+        self._tally.close()
         self._settle(cancel=False)
         with self._source.lock:
             if self.closed:
@@ -230,6 +246,7 @@ class FileState:
     def abandon(self) -> None:
         """Cancels what is under way and lets go: a new file never appears."""
         if not self.closed:
+            self._tally.close()
             self._settle(cancel=True)
             with self._source.lock:
                 self._mover.abandon()

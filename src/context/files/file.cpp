@@ -3,6 +3,7 @@
 
 #include "context/state.hpp"
 #include "context/transfer/launch.hpp"
+#include "context/transfer/small/small_read.hpp"
 #include "os/file/residency.hpp"
 #include "penstock/context.hpp"
 
@@ -14,6 +15,11 @@ const context::FileState& opened(const std::shared_ptr<context::FileState>& stat
     if (!state) throw Error(ErrorCode::invalid_argument, "use file", "the file is not open");
     state->context->check_process();
     return *state;
+}
+
+const TransferOptions& default_options() {
+    static const TransferOptions options;
+    return options;
 }
 
 // A Transfer that was never started, or one of the process that forked this one.
@@ -61,6 +67,12 @@ FileFacts File::facts() const {
     facts.alignment_source = file.direct().source;
     facts.direct_cause = file.direct().cause;
     return facts;
+}
+
+std::optional<SmallRead> File::try_small_read(MemoryView memory, std::uint64_t offset_bytes) const {
+    const context::FileState& state = opened(state_);
+    return context::small_read({*state.context, Direction::read, memory.kind, true, default_options()},
+                               {state.file, offset_bytes, memory.data, memory.bytes});
 }
 
 Outcome File::read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {

@@ -1,16 +1,24 @@
 // See host_memory.hpp. Memory is private anonymous mappings, aligned to pages and allocated by the kernel at first use.
+// A mapping takes some microseconds to make, to touch and to take away: small memory is of the heap, and starts on a
+// page if it has one.
 #include "device/host/host_memory.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory_resource>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
 namespace penstock::device {
 namespace {
+
+constexpr std::uint64_t kHeapBytes = 64 * kKiB;
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::size_t kLineBytes = 256;  // as memory of a GPU is aligned
 
 std::uint64_t half_of_machine_memory() noexcept {
     const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -27,6 +35,30 @@ Error allocation_error(MemoryKind kind, std::uint64_t bytes, const std::string& 
                  "release buffers or ask for less");
 }
 
+constexpr std::size_t alignment_of(std::uint64_t bytes) { return bytes < kPageBytes ? kLineBytes : kPageBytes; }
+
+// Returns nullptr and sets errno where there is none.
+void* take_memory(std::uint64_t bytes) {
+    if (bytes <= kHeapBytes) {
+        try {
+            return std::pmr::new_delete_resource()->allocate(bytes, alignment_of(bytes));
+        } catch (const std::bad_alloc&) {
+            errno = ENOMEM;
+            return nullptr;
+        }
+    }
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? nullptr : memory;
+}
+
+void give_memory_back(std::byte* memory, std::uint64_t bytes) {
+    if (bytes <= kHeapBytes) {
+        std::pmr::new_delete_resource()->deallocate(memory, bytes, alignment_of(bytes));
+    } else {
+        ::munmap(memory, bytes);
+    }
+}
+
 bool counts(MemoryKind kind) noexcept { return kind == MemoryKind::device || kind == MemoryKind::managed; }
 
 }  // namespace
@@ -37,7 +69,7 @@ HostRegion::HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind,
 
 HostRegion::~HostRegion() {
     if (!owned()) return;
-    ::munmap(base_, bytes_);
+    give_memory_back(base_, bytes_);
     used_->fetch_sub(bytes_, std::memory_order_relaxed);
 }
 
@@ -75,11 +107,11 @@ void* HostMemory::allocate(MemoryKind kind, std::uint64_t bytes) {
     if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate", "0 bytes asked", "ask for at least 1");
     reserve(kind, bytes);
     const auto& used = counts(kind) ? used_bytes_ : other_bytes_;
-    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) {
+    void* memory = take_memory(bytes);
+    if (memory == nullptr) {
         const int error = errno;
         used->fetch_sub(bytes, std::memory_order_relaxed);
-        throw allocation_error(kind, bytes, errno_info("mmap", "", error).cause);
+        throw allocation_error(kind, bytes, errno_info("allocate", "", error).cause);
     }
     auto region = std::make_shared<const HostRegion>(static_cast<std::byte*>(memory), bytes, kind, used);
     const std::unique_lock lock(mutex_);

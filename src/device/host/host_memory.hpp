@@ -21,7 +21,7 @@ namespace penstock::device {
 class HostRegion {
   public:
     HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind) : base_(base), bytes_(bytes), kind_(kind) {}
-    // The destructor unmaps the memory and subtracts `bytes` from `used`.
+    // The destructor gives the memory back and subtracts `bytes` from `used`.
     HostRegion(std::byte* base, std::uint64_t bytes, MemoryKind kind, std::shared_ptr<std::atomic<std::uint64_t>> used);
     ~HostRegion();
     HostRegion(const HostRegion&) = delete;

@@ -14,6 +14,7 @@ from penstock.formats.faults import unsupported
 from penstock.formats.hdf5 import virtual as hdf5_virtual
 from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import check_unchanged, close_file, open_file, stamp_of
+from penstock.formats.model import Watch
 
 
 class Hdf5(Metadata):
@@ -50,6 +51,11 @@ class Hdf5(Metadata):
         elif file != self.name:  # that one was looked at when the question came in
             check_unchanged(file, self._stamps[file])
         return self._stamps[file].bytes
+
+    def watch(self, name: str) -> Watch | None:
+        stored = self.stored(name)
+        plain = stored.info.layout in ("contiguous", "chunked") and stored.home == self.name
+        return Watch(self.name, *self._stamps[self.name]) if plain else None
 
     def _source(self, file: str) -> Hdf5:
         if self.depth == hdf5_virtual.MOST_DEPTH:

@@ -19,7 +19,7 @@ import numpy as np
 from penstock._arrays.dtype import DType
 from penstock._error import Error
 from penstock.formats.faults import cut_short, damaged, unknown
-from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Watch
 from penstock.formats.netcdf3.header import CHAR, TYPES, Attribute, Header, Variable, read_header
 from penstock.formats.simple.single import identity_of, look_at, need_same, reading
 
@@ -84,6 +84,12 @@ class NetCDF3(Container):
                 raise Error.cut_short(self.name, variable.begin + first * stride, end, at)
             at += got
         return raw.reshape(count, stride)
+
+    def watch(self, name: str) -> Watch | None:
+        """Records lie where the header says, and a program may add some: only of a file of that size and time."""
+        self.variable(name)
+        status = need_same(self.name, self._identity)
+        return Watch(self.name, *self._identity, status.st_size, status.st_mtime_ns)
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         if group not in ("", "/"):

@@ -20,7 +20,7 @@ from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import explained, has, name_bytes
 from penstock.formats.hdf5.reader import Hdf5
 from penstock.formats.hdf5.stored import Stored
-from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape
+from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape, Watch
 from penstock.formats.netcdf4.dims import (
     Dimension,
     Paths,
@@ -134,6 +134,10 @@ class NetCDF4(NetCDFView, Hdf5):
         beyond = (table.origin + np.array(view.info.chunk_shape) > np.array(view.stored_shape)).any(axis=1)
         host_only = beyond if table.host_only is None else beyond | table.host_only
         return replace(table, encoded=table.encoded | beyond, host_only=host_only)  # beyond the end it holds nothing
+
+    def watch(self, name: str) -> Watch | None:
+        view = self._view(name)
+        return super().watch(name) if view.info.shape == view.stored_shape else None
 
     def decode(self, name: str, box: Box) -> memoryview:
         view = self._view(name)

@@ -17,7 +17,7 @@ from penstock._evidence import distinct, path_name, plans, sum_by
 from penstock._told import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.formats.reading.decoding import DeviceDecoder
     from penstock.formats.reading.plan import Batch
@@ -95,22 +95,26 @@ def _merged(parts: list[Outcome]) -> Evidence:
 class Record:
     """Sums over all that was done with a file. What it holds does not grow with the number of reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Callable[[], Outcome | None] = lambda: None) -> None:
+        """`others`: the sum of reads that were not added."""
         self._parts: list[Outcome] = []
+        self._others = others
 
     def add(self, outcome: Outcome) -> None:
         self._parts.append(outcome)
         if len(self._parts) >= _FOLDED:
-            self._parts = [self._sum()]
-
-    def _sum(self) -> Outcome:
-        counts = Counts()
-        for part in self._parts:
-            counts = counts.plus(Counts(**part.evidence["formats"]))
-        evidence = _merged(self._parts) | {"formats": dict(vars(counts))}
-        evidence["plan"] = "\n".join(distinct(evidence["plan"].splitlines())[-_NOTES:])
-        bytes, seconds = sum(part.bytes for part in self._parts), sum(part.seconds for part in self._parts)
-        return Outcome(bytes, seconds, False, evidence["path"], evidence)
+            self._parts = [_sum(self._parts)]
 
     def evidence(self) -> Evidence:
-        return self._sum().evidence
+        others = self._others()
+        return _sum(self._parts if others is None else [*self._parts, others]).evidence
+
+
+def _sum(parts: list[Outcome]) -> Outcome:
+    counts = Counts()
+    for part in parts:
+        counts = counts.plus(Counts(**part.evidence["formats"]))
+    evidence = _merged(parts) | {"formats": dict(vars(counts))}
+    evidence["plan"] = "\n".join(distinct(evidence["plan"].splitlines())[-_NOTES:])
+    bytes, seconds = sum(part.bytes for part in parts), sum(part.seconds for part in parts)
+    return Outcome(bytes, seconds, False, evidence["path"], evidence)

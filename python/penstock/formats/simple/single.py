@@ -19,7 +19,7 @@ import numpy as np
 from penstock._error import Error
 from penstock._files.descriptor import close_read, read_at
 from penstock.formats.faults import unknown
-from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
+from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Watch
 
 
 def extent_table(file: str, ndim: int, offset_bytes: int, bytes: int) -> ChunkTable:
@@ -116,6 +116,10 @@ class ContiguousFile(Container):
         if self.identity is not None:
             need_same(self.name, self.identity)
         return extent_table(self.name, info.ndim, offset, bytes_of(info))
+
+    def watch(self, name: str) -> Watch | None:
+        self._find(name)
+        return None if self.identity is None else Watch(self.name, *self.identity)
 
     def attributes(self, group: str = "") -> Mapping[str, Any]:
         if group.strip("/"):

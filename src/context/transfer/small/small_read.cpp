@@ -1,0 +1,132 @@
+// See small_read.hpp.
+#include "context/transfer/small/small_read.hpp"
+
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "context/files/extent.hpp"
+#include "context/transfer/prepare.hpp"
+#include "context/transfer/submission.hpp"
+
+namespace penstock::context {
+namespace {
+
+static_assert(kSmallReadBytes == policy::kInlineBytes);
+
+// A transfer of its own: close() waits for it, and others see that the context is busy.
+class UnderWay {
+  public:
+    UnderWay(ContextState& context, OpenFile& file) : running_(*context.running), file_(file) {
+        file_.transfer_began();
+        ++running_;
+    }
+    ~UnderWay() {
+        --running_;
+        file_.transfer_ended({}, nullptr);
+    }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+  private:
+    std::atomic<int>& running_;
+    OpenFile& file_;
+};
+
+bool planned_inline(const Plan& plan) {
+    return plan.steps.size() == 1 && plan.steps.front().shape.run_inline &&
+           plan.steps.front().shape.path == PathKind::buffered &&
+           plan.steps.front().fallback_from == PathKind::automatic;
+}
+
+// 6 bits of facts, 17 of bytes, and the file system above them.
+std::uint64_t key_of(const Submission& submission, const Extent& extent, FirstTouch touch) {
+    const auto place = reinterpret_cast<std::uintptr_t>(extent.file->place.get());
+    const std::uint64_t facts = static_cast<std::uint64_t>(submission.kind) << 4 |
+                                static_cast<std::uint64_t>(touch) << 2 |
+                                static_cast<std::uint64_t>(extent.file->direct().usable) << 1 |
+                                static_cast<std::uint64_t>(extent.file->memory_backed());
+    return place << 24 ^ extent.bytes << 7 ^ facts;
+}
+
+bool may_be_small(const Submission& submission, const Extent& extent) {
+    constexpr auto kLastOffset = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const ContextOptions& options = submission.context.options;
+    if (extent.bytes == 0 || extent.bytes > kSmallReadBytes || extent.memory == nullptr) return false;
+    if (extent.offset_bytes > kLastOffset - extent.bytes || options.workers != 0) return false;
+    if (submission.path() != PathKind::automatic && submission.path() != PathKind::buffered) return false;
+    // From this size on, the policy asks the page cache first, if it has a profile.
+    return !extent.file->place || (extent.bytes < policy::kAskedMin && !options.adaptive);
+}
+
+// The memory is as its caller says, unless it leaves a buffer of the context: then a transfer refuses it.
+bool inside(const Memory& memory, const Extent& extent) {
+    const auto before = static_cast<std::uint64_t>(static_cast<const std::byte*>(extent.memory) -
+                                                   static_cast<const std::byte*>(memory.view().data));
+    return extent.bytes <= memory.view().bytes - before;
+}
+
+bool moved(const Submission& submission, const Extent& extent) {
+    const int fd = extent.file->handle().buffered_fd;
+    if (!submission.to_host()) {
+        auto* memory = static_cast<std::byte*>(extent.memory);
+        return submission.context.engine.read_small(fd, extent.offset_bytes, {memory, extent.bytes});
+    }
+    const ssize_t got = submission.context.system.pread(fd, extent.memory, extent.bytes, extent.offset_bytes);
+    return got == static_cast<ssize_t>(extent.bytes);
+}
+
+}  // namespace
+
+std::shared_ptr<const SmallPlan> SmallPlans::of(const Submission& submission, const Extent& extent,
+                                                FirstTouch touch) {
+    const std::uint64_t key = key_of(submission, extent, touch);
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = known_.find(key);
+        if (found != known_.end()) return found->second;
+    }
+    const Plan plan = preview(submission, {extent}).plan;
+    std::shared_ptr<const SmallPlan> made;
+    if (planned_inline(plan)) {
+        made = std::make_shared<const SmallPlan>(SmallPlan{plan.describe(), plan.reason(), plan.predicted_seconds()});
+    }
+    const std::lock_guard lock(mutex_);
+    if (known_.size() >= kMostPlans) known_.clear();
+    return known_.try_emplace(key, std::move(made)).first->second;
+}
+
+std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent) {
+    ContextState& context = submission.context;
+    context.check_process();
+    if (!may_be_small(submission, extent)) return std::nullopt;
+    const std::shared_ptr<Memory> ours = context.memory_at(extent.memory);  // kept until the bytes are there
+    if (ours && !inside(*ours, extent)) return std::nullopt;
+    const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
+    std::shared_ptr<const SmallPlan> plan = context.small_plans.of(submission, extent, touch);
+    if (!plan) return std::nullopt;
+    const UnderWay under_way(context, *extent.file);
+    if (!moved(submission, extent)) return std::nullopt;
+    extent.file->bytes_read += extent.bytes;
+    const double seconds = std::chrono::duration<double>(Clock::now() - submission.started).count();
+    return SmallRead{{extent.memory, extent.bytes, submission.kind}, extent.offset_bytes, seconds,
+                     context.engine.pinned_peak_bytes(), std::move(plan)};
+}
+
+}  // namespace penstock::context
+
+namespace penstock {
+
+Evidence SmallRead::evidence() const {
+    const bool to_host = memory.kind == MemoryKind::pinned || memory.kind == MemoryKind::system;
+    Evidence evidence;
+    evidence.paths.push_back({PathKind::buffered, memory.bytes, 1, to_host ? 0 : memory.bytes, false, false});
+    evidence.pinned_peak_bytes = pinned_peak_bytes;
+    evidence.plan = plan->plan;
+    evidence.why = plan->why;
+    evidence.predicted_seconds = plan->predicted_seconds;
+    evidence.seconds = seconds;
+    return evidence;
+}
+
+}  // namespace penstock

@@ -1,0 +1,42 @@
+// small_read(): a read of some KiB on the calling thread, without the record of a transfer.
+//
+// The policy leaves small reads, whose caller waits, to the calling thread and the page cache: one system call, and one
+// copy where the memory is a device's. Making a transfer for one takes ten times as long as the call. The caller
+// cannot wait for such a read, cancel it or ask how far it is, so none of that is needed, and all of its evidence
+// follows from the few numbers of a SmallRead.
+//
+// What must stay true: it is taken only where a transfer would move the bytes in the same way; a read that does not
+// bring all of its bytes is left to a transfer, which tells the end of the file and all errors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "penstock/context.hpp"
+
+namespace penstock::context {
+
+struct Extent;
+struct Submission;
+
+// What the policy said of small reads of a context, by all that it looks at. A context that learns remembers nothing.
+class SmallPlans {
+  public:
+    // Null: such a read is to be a transfer.
+    std::shared_ptr<const SmallPlan> of(const Submission& submission, const Extent& extent, FirstTouch touch);
+
+  private:
+    static constexpr std::size_t kMostPlans = 256;  // then they are forgotten
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, std::shared_ptr<const SmallPlan>> known_;  // guarded by mutex_
+};
+
+// Requires: a submission of a read whose caller waits, with options that are all of their defaults.
+// Returns nothing where a transfer must be made; the memory may then hold some of the bytes.
+// Throws Error of a closed file, and in a forked child.
+std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent);
+
+}  // namespace penstock::context

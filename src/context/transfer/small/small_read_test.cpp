@@ -1,0 +1,206 @@
+// Small reads without a transfer: the same bytes and the same evidence, or nothing.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <fstream>
+#include <thread>
+
+#include "context/seams.hpp"
+#include "context/test_files.hpp"
+#include "os/system.hpp"
+#include "penstock/context.hpp"
+
+namespace penstock {
+namespace {
+
+using test::fetch;
+using test::stamped;
+using test::TempDirectory;
+using test::write_file;
+
+class CountedReads : public os::System {
+  public:
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        ++reads;
+        if (failure != 0) {
+            errno = failure;
+            return -1;
+        }
+        return System::pread(fd, memory, std::min(bytes, most_bytes), offset);
+    }
+    std::atomic<int> reads{0};
+    int failure = 0;
+    std::size_t most_bytes = SIZE_MAX;
+};
+
+class SmallReadTest : public testing::Test {
+  protected:
+    static constexpr std::uint64_t kFileBytes = 256 * kKiB + 100;
+
+    void SetUp() override { write_file(directory_.file("data"), stamped(kFileBytes)); }
+    Context make(ContextOptions options = {}) {
+        options.device = "host";
+        return context::make_context(options, {.system = &system_});
+    }
+    TempDirectory directory_;
+    CountedReads system_;
+};
+
+// Without what differs from one read to the next.
+std::string told(Evidence evidence) {
+    evidence.seconds = 0;
+    evidence.pinned_peak_bytes = 0;
+    return evidence.to_json();
+}
+
+TEST_F(SmallReadTest, brings_the_bytes_and_evidence_of_a_transfer_by_one_call) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::system}) {
+        const Buffer buffer = context.allocate(kSmallReadBytes, kind);
+        for (const std::uint64_t bytes : {std::uint64_t{1}, std::uint64_t{4096}, kSmallReadBytes}) {
+            const MemoryView memory = buffer.view().slice(0, bytes);
+            const int before = system_.reads;
+            const auto small = file.try_small_read(memory, 12'345);
+            EXPECT_EQ(system_.reads, before + 1);
+            ASSERT_TRUE(small) << bytes;
+            EXPECT_EQ(small->memory.bytes, bytes);
+            const auto* held = static_cast<const unsigned char*>(memory.data);  // the CPU reaches all of it here
+            EXPECT_EQ(std::vector<unsigned char>(held, held + bytes), stamped(bytes, 12'345));
+            EXPECT_GT(small->seconds, 0);
+            const Outcome whole = file.read(memory, 12'345);
+            EXPECT_EQ(told(small->evidence()), told(whole.evidence));
+            EXPECT_EQ(small->evidence().pinned_peak_bytes, whole.evidence.pinned_peak_bytes);
+        }
+    }
+}
+
+TEST_F(SmallReadTest, is_none_where_a_transfer_does_more_or_less) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    const Buffer buffer = context.allocate(kSmallReadBytes + 1);
+    const MemoryView block = buffer.view().slice(0, 4096);
+    EXPECT_FALSE(file.try_small_read(buffer.view(), 0)) << "large";
+    EXPECT_FALSE(file.try_small_read(buffer.view().slice(0, 0), 0)) << "nothing is asked for";
+    EXPECT_FALSE(file.try_small_read(block, kFileBytes - 4095)) << "the file ends in it";
+    EXPECT_FALSE(file.try_small_read(block, kFileBytes)) << "the file ends before it";
+    EXPECT_FALSE(file.try_small_read(block, UINT64_MAX - 1)) << "no file has that offset";
+    EXPECT_FALSE(file.try_small_read({nullptr, 4096, MemoryKind::device}, 0));
+    EXPECT_FALSE(file.try_small_read({static_cast<std::byte*>(block.data) + kSmallReadBytes, 4096}, 0))
+        << "it leaves the buffer";
+    EXPECT_TRUE(file.try_small_read(block, kFileBytes - 4096));
+}
+
+TEST_F(SmallReadTest, is_none_where_the_context_names_another_way) {
+    for (const PathKind path : {PathKind::direct, PathKind::mmap, PathKind::uring}) {
+        const Context context = make({.path = path});
+        const Buffer buffer = context.allocate(4096);
+        EXPECT_FALSE(context.open(directory_.file("data")).try_small_read(buffer.view()));
+    }
+    const Context workers = make({.workers = 2});
+    EXPECT_FALSE(workers.open(directory_.file("data")).try_small_read(workers.allocate(4096).view()));
+    const Context named = make({.path = PathKind::buffered, .strict = true});
+    EXPECT_TRUE(named.open(directory_.file("data")).try_small_read(named.allocate(4096).view()));
+    EXPECT_EQ(system_.reads, 1);
+}
+
+TEST_F(SmallReadTest, that_fails_or_is_short_is_left_to_a_transfer) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    const Buffer buffer = context.allocate(4096);
+    system_.most_bytes = 1000;
+    EXPECT_FALSE(file.try_small_read(buffer.view(), 0));
+    EXPECT_EQ(file.read(buffer.view(), 0).bytes, 4096u);
+    system_.failure = EIO;
+    EXPECT_FALSE(file.try_small_read(buffer.view(), 0));
+    const Outcome failed = file.read(buffer.view(), 0);
+    EXPECT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error.system_code, EIO);
+}
+
+TEST_F(SmallReadTest, of_a_closed_file_is_refused) {
+    const Context context = make();
+    File file = context.open(directory_.file("data"));
+    const Buffer buffer = context.allocate(4096);
+    file.close();
+    EXPECT_THROW(static_cast<void>(file.try_small_read(buffer.view(), 0)), Error);
+    EXPECT_EQ(system_.reads, 0);
+}
+
+// The plan is asked of the profile once for each size, and answered as a transfer's.
+TEST_F(SmallReadTest, by_a_profile_goes_as_the_profile_says) {
+    const auto context_by = [&](PathKind better) {
+        Profile profile = make().identity(directory_.path());
+        for (const PathKind path : {PathKind::buffered, PathKind::direct}) {
+            for (const bool cached : {true, false}) {
+                ProfileRow row;
+                row.path = path;
+                row.cached = cached;
+                row.bytes = 4096;
+                row.seconds = path == better ? 1e-6 : 1e-3;
+                row.samples = 5;
+                profile.rows.push_back(row);
+            }
+        }
+        const std::string name = directory_.file(std::string(to_string(better)) + ".csv");
+        std::ofstream(name) << profile_text(profile);
+        return make({.profiles = {name}});
+    };
+    const Context buffered = context_by(PathKind::buffered), direct = context_by(PathKind::direct);
+    const File file = buffered.open(directory_.file("data")), past = direct.open(directory_.file("data"));
+    if (!past.facts().direct) GTEST_SKIP() << "no O_DIRECT here: " << past.facts().direct_cause;
+    const Buffer buffer = buffered.allocate(32 * kKiB), other = direct.allocate(32 * kKiB);
+    const MemoryView block = buffer.view().slice(0, 4096);
+    for (int turn = 0; turn < 2; ++turn) {
+        const auto small = file.try_small_read(block, 0);
+        ASSERT_TRUE(small);
+        EXPECT_GT(small->evidence().predicted_seconds, 0);
+        EXPECT_EQ(told(small->evidence()), told(file.read(block, 0).evidence));
+        EXPECT_FALSE(past.try_small_read(other.view().slice(0, 4096), 0)) << "the profile wants O_DIRECT";
+    }
+    EXPECT_FALSE(file.try_small_read(buffer.view(), 0)) << "the page cache is asked first";
+}
+
+TEST_F(SmallReadTest, finds_buffers_among_many_that_are_gone) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    std::vector<Buffer> kept;
+    for (int turn = 0; turn < 500; ++turn) {
+        Buffer buffer = context.allocate(4096);
+        ASSERT_TRUE(file.try_small_read(buffer.view(), 0));
+        ASSERT_FALSE(file.try_small_read({static_cast<std::byte*>(buffer.data()) + 4000, 4096}, 0)) << turn;
+        if (turn % 3 == 0) kept.push_back(std::move(buffer));
+    }
+    for (const Buffer& buffer : kept) EXPECT_TRUE(file.try_small_read(buffer.view(), 0));
+}
+
+TEST_F(SmallReadTest, may_be_made_by_many_threads_while_the_file_closes) {
+    const Context context = make();
+    for (int turn = 0; turn < 20; ++turn) {
+        File file = context.open(directory_.file("data"));
+        std::atomic<int> wrong{0}, made{0};
+        std::vector<std::thread> callers;
+        for (int self = 0; self < 3; ++self) {
+            callers.emplace_back([&, self] {
+                const Buffer buffer = context.allocate(4096);
+                for (std::uint64_t offset = 0; offset < kFileBytes - 4096; offset += 1000 + self) {
+                    try {
+                        if (!file.try_small_read(buffer.view(), offset)) ++wrong;
+                        ++made;
+                        if (fetch(context, buffer.data(), 4096) != stamped(4096, offset)) ++wrong;
+                    } catch (const Error&) {  // it is closed
+                        return;
+                    }
+                }
+            });
+        }
+        while (made < 3 + turn) std::this_thread::yield();
+        File(file).close();
+        for (auto& caller : callers) caller.join();
+        EXPECT_EQ(wrong, 0);
+    }
+}
+
+}  // namespace
+}  // namespace penstock

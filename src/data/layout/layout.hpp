@@ -1,0 +1,76 @@
+// Layout: where the elements of a dataset lie in its file, for datasets whose bytes are stored as they are read.
+//
+// A format describes a dataset once: its shape, the shape of its chunks, and where each chunk begins. runs() then turns
+// a box of elements into ranges of the file, without a table and without memory from the heap: for a few KiB that is
+// the difference between a read and its bookkeeping. A contiguous dataset is one chunk.
+//
+// What must stay true: runs() gives exactly the bytes of the box, in C order of the box, or says that it does not.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace penstock::data {
+
+inline constexpr std::size_t kMostDimensions = 16;
+inline constexpr std::size_t kMostRuns = 8;  // of one box; more are worth a table
+
+// `count` elements in each dimension, from `start` on.
+struct ElementBox {
+    std::array<std::int64_t, kMostDimensions> start{};
+    std::array<std::int64_t, kMostDimensions> count{};
+};
+
+// Bytes that continue each other in the file and in the memory of the box.
+struct FileRun {
+    std::uint64_t file_offset = 0;
+    std::uint64_t memory_offset = 0;
+    std::uint64_t bytes = 0;
+};
+
+class Runs {
+  public:
+    std::span<const FileRun> all() const noexcept { return {runs_.data(), count_}; }
+    // False: there is no place for one more.
+    bool add(const FileRun& run) noexcept;
+
+  private:
+    std::array<FileRun, kMostRuns> runs_{};
+    std::size_t count_ = 0;
+};
+
+// What a format says of one dataset.
+struct Stored {
+    std::vector<std::int64_t> shape;        // elements
+    std::vector<std::int64_t> chunk_shape;  // as many dimensions, each at least 1
+    std::uint64_t item_bytes = 1;
+    bool edge_cut = false;  // chunks at the edge hold the elements of the dataset alone; else they are whole
+    // Chunks that are stored, ascending: numbers in the grid of chunks (C order), and where each begins in the file.
+    std::vector<std::int64_t> cells;
+    std::vector<std::uint64_t> offsets;
+};
+
+class Layout {
+  public:
+    // Throws Error{invalid_argument} of numbers that describe no dataset.
+    explicit Layout(Stored stored);
+
+    std::size_t dimensions() const noexcept { return stored_.shape.size(); }
+    std::int64_t extent(std::size_t axis) const noexcept { return stored_.shape[axis]; }
+    std::uint64_t item_bytes() const noexcept { return stored_.item_bytes; }
+    // False: a chunk of the box is not stored, or the box has more than kMostRuns runs.
+    // Requires: the box lies in the dataset and is not empty.
+    bool runs(const ElementBox& box, Runs& found) const noexcept;
+
+  private:
+    bool find(std::int64_t cell, std::uint64_t& offset) const noexcept;
+    bool add_chunk(const ElementBox& box, std::span<const std::int64_t> at, Runs& found) const noexcept;
+
+    Stored stored_;
+    std::vector<std::int64_t> grid_;  // chunks in each dimension
+    bool dense_ = false;              // every chunk is stored: a cell is its own place
+};
+
+}  // namespace penstock::data
