@@ -11,7 +11,7 @@ import typer
 
 from penstock import Error, __version__
 from penstock._extras import absent
-from penstock.cli import calibrate, config, doctor, explain, hmatrix, read, write
+from penstock.cli import calibrate, config, doctor, explain, hmatrix, ls, read, write
 from penstock.cli.help import readable
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 
 COMMANDS = (
     doctor.doctor,
+    ls.ls,
     read.read,
     write.write,
     explain.explain,

@@ -1,0 +1,99 @@
+"""`penstock ls`: the datasets of a file, of any format that penstock.open knows; no element is read."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from penstock import Error, open as open_file
+from penstock._text import bytes_text, one_line
+from penstock.cli import options
+from penstock.cli.show import WIDTH, json_object
+from penstock.formats.dataset import Dataset
+
+
+def ls(
+    file: Annotated[str, typer.Argument(help="The file, or the folder of a Zarr store.")],
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """List the datasets of FILE: type, shape, chunks, filters, and the bytes they take there.
+
+    Example: penstock ls run42.h5
+    """
+    options.check_name("ls", "FILE", file)
+    with open_file(file, device="host") as opened:
+        datasets = [_described(Dataset(opened._file, name)) for name in opened]
+        found = {"file": file, "format": opened.format, "datasets": datasets}
+    if json:
+        json_object(found)
+    else:
+        _print(found)
+    return 0
+
+
+def _described(dataset: Dataset) -> dict[str, Any]:
+    """One dataset. What of it cannot be told is None, and `problem` says why."""
+    fields: dict[str, Any] = dict.fromkeys(("dtype", "shape", "layout", "chunks", "filters", "dims", "bytes"))
+    fields = {"name": dataset.name} | fields | {"stored_bytes": None, "problem": None}
+    try:
+        info = dataset.info
+        fields |= {
+            "dtype": None if info.refusal else str(info.dtype),
+            "shape": dataset.shape,
+            "layout": info.layout,
+            "chunks": dataset.chunks,
+        }
+        fields |= {"filters": dataset.filters, "dims": dataset.dims, "bytes": None if info.refusal else dataset.nbytes}
+        fields["problem"] = dataset._file.hindrance(dataset.name) or None
+        if not info.refusal:
+            fields["stored_bytes"] = sum(extent.bytes for extent in dataset.extents())
+    except Error as error:
+        fields["problem"] = error.cause
+    return fields
+
+
+def _print(found: dict[str, Any]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    count = len(found["datasets"])
+    heading = f"{one_line(found['file'])}: {found['format']}, {count} {'dataset' if count == 1 else 'datasets'}"
+    console.print(escape(heading), highlight=False)
+    if not count:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("name", overflow="fold")
+    for column in ("type", "shape"):
+        table.add_column(column, overflow="fold")
+    table.add_column("stored as", overflow="fold")
+    for column in ("bytes", "in the file"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for one in found["datasets"]:
+        told = [one_line(one["name"]), one["dtype"] or "?", _shape(one["shape"]), _storage(one), _size(one["bytes"])]
+        table.add_row(*(escape(text) for text in told), _size(one["stored_bytes"]))
+    console.print(table)
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    if shape is None:
+        return "?"
+    return " x ".join(map(str, shape)) if shape else "one element"
+
+
+def _storage(one: dict[str, Any]) -> str:
+    """Layout, chunks and filters, and behind them what hinders reading."""
+    parts = [one["layout"] or "?"]
+    if one["chunks"]:
+        parts[0] = f"chunks of {_shape(one['chunks'])}"
+    parts += one["filters"] or ()
+    told = ", ".join(parts)
+    return f"{told}; cannot be read: {one_line(one['problem'])}" if one["problem"] else told
+
+
+def _size(bytes: int | None) -> str:
+    return "?" if bytes is None else bytes_text(bytes)

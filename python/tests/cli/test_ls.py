@@ -1,0 +1,86 @@
+"""`penstock ls`: what it lists is what the format's own library says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import Ran, assert_one_line_error
+
+import penstock as library
+
+h5py = pytest.importorskip("h5py")
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run42(tmp_path: Path) -> Path:
+    with h5py.File(tmp_path / "run42.h5", "w") as file:
+        file["plain"] = np.zeros((100, 20), "<f4")
+        file.create_dataset("group/packed", data=np.zeros((64, 64)), chunks=(16, 64), compression="gzip", shuffle=True)
+        file.create_dataset("empty", shape=(10,), dtype=">i2")
+        file["number"] = np.int8(7)
+        file["words"] = np.array(["a", "bc"], h5py.string_dtype())
+    return tmp_path / "run42.h5"
+
+
+def test_it_tells_what_the_library_of_the_format_tells(penstock: Run, run42: Path) -> None:
+    told = penstock("ls", run42, "--json")
+    assert told.code == 0, told.err
+    assert (told.json["file"], told.json["format"]) == (str(run42), "hdf5")
+    found = {one["name"]: one for one in told.json["datasets"]}
+    with h5py.File(run42) as file:
+        assert set(found) == {"plain", "group/packed", "empty", "number", "words"}
+        for name in ("plain", "group/packed", "empty", "number"):
+            dataset, one = file[name], found[name]
+            assert tuple(one["shape"]) == dataset.shape
+            assert one["bytes"] == dataset.nbytes
+            assert one["stored_bytes"] == dataset.id.get_storage_size()
+            assert (tuple(one["chunks"]) if one["chunks"] else None) == dataset.chunks
+            assert one["problem"] is None
+    assert found["group/packed"]["filters"] == ["shuffle", "deflate"]
+    assert found["group/packed"]["layout"] == "chunked"
+    assert "strings of variable length" in found["words"]["problem"]
+    assert (found["words"]["stored_bytes"], found["words"]["dtype"]) == (None, None)
+
+
+def test_people_get_a_table(penstock: Run, run42: Path) -> None:
+    told = penstock("ls", run42)
+    assert told.code == 0, told.err
+    assert told.out.startswith(f"{run42}: hdf5, 5 datasets\n")
+    lines = {line.split()[0]: line for line in told.out.splitlines() if line.strip()}
+    assert "100 x 20" in lines["plain"]
+    assert "chunks of 16 x 64, shuffle, deflate" in " ".join(told.out.split())
+    assert "one element" in lines["number"]
+    assert "cannot be read" in told.out
+
+
+@pytest.mark.parametrize("suffix", ["nc", "nc3", "npy", "safetensors", "zarr"])
+def test_every_format_is_listed(penstock: Run, tmp_path: Path, suffix: str) -> None:
+    name = tmp_path / f"x.{suffix}"
+    with library.create(name, device="host") as file:
+        file["data"] = np.arange(24, dtype="<f8").reshape(4, 6)
+    [one] = penstock("ls", name, "--json").json["datasets"]
+    assert (one["name"], one["shape"], one["bytes"]) == ("data", [4, 6], 192)
+    assert one["stored_bytes"] >= 192
+
+
+def test_names_are_shown_as_text(penstock: Run, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["[red]a\x1b[31m\nb"] = np.zeros(1)
+    told = penstock("ls", tmp_path / "x.h5")
+    assert "\x1b" not in told.out
+    assert "[red]a\\x1b[31m\\nb" in told.out.replace(" ", "")
+
+
+def test_wrong_files_are_told_in_a_line(penstock: Run, tmp_path: Path) -> None:
+    assert_one_line_error(penstock("ls", tmp_path / "nothing.h5"), "No such file")
+    (tmp_path / "x.txt").write_text("hello")
+    assert_one_line_error(penstock("ls", tmp_path / "x.txt"), "format")
+    (tmp_path / "x.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    assert_one_line_error(penstock("ls", tmp_path / "x.h5"))
+    ran = penstock("ls", "")
+    assert ran.code == 2
+    assert_one_line_error(ran, "the name is empty")
