@@ -22,6 +22,13 @@ std::uint64_t bypassing_bytes(const Evidence& evidence) {
     return bytes;
 }
 
+// Some bytes went through the page cache by a path of that kind. Then pages that came prove nothing of the others.
+bool fell_into_cache(const Evidence& evidence) {
+    return std::any_of(evidence.fallbacks.begin(), evidence.fallbacks.end(), [](const Fallback& fallback) {
+        return traits_of(fallback.took).page_cache == PageCacheUse::through;
+    });
+}
+
 void add_fallback(Evidence& evidence, Fallback fallback) {
     for (Fallback& known : evidence.fallbacks) {
         if (known.wanted != fallback.wanted || known.took != fallback.took || known.cause != fallback.cause) continue;
@@ -118,21 +125,20 @@ std::uint64_t BypassCheck::grown_bytes(const Residency& before, const Residency&
 }
 
 BypassCheck::Verdict BypassCheck::verdict_of_read(const Evidence& evidence) const {
-    const std::optional<std::uint64_t> encoded_bytes = promised_ ? std::nullopt : encoded();
+    const std::uint64_t encoded_bytes = promised_ ? 0 : encoded().value_or(0);
     const bool probed = alone_ && options_.has_probe;
     std::optional<Residency> before = probed ? evidence.before : before_;
     std::optional<Residency> after = probed ? evidence.after : std::nullopt;
     std::string why = "nothing tells what the page cache holds of the file";
     if (!probed && before_) after = EvidenceProbe::sample(parts_, why);
-    const bool encoded_some = encoded_bytes && *encoded_bytes > 0;
-    if (!encoded_some && (!before || !after)) return {promised_ ? std::optional(true) : std::nullopt, 0, why};
-    if (encoded_some) {  // where a call meets such bytes, btrfs reads all the rest of it by the page cache as well
+    if (encoded_bytes == 0 && (!before || !after)) return {promised_ ? std::optional(true) : std::nullopt, 0, why};
+    if (encoded_bytes != 0) {  // where a call meets such bytes, btrfs reads the rest of it by the page cache as well
         const std::uint64_t came_bytes = before && after ? grown_bytes(*before, *after) : 0;
-        return {std::nullopt, std::min(std::max(*encoded_bytes, came_bytes), bytes()), kEncoded};
+        return {std::nullopt, std::min(std::max(encoded_bytes, came_bytes), bytes()), kEncoded};
     }
     const std::uint64_t cold = before->sampled_pages - std::min(before->resident_pages, before->sampled_pages);
     const std::uint64_t came = after->resident_pages - std::min(before->resident_pages, after->resident_pages);
-    if (alone_ && evidence.fallbacks.empty() && came * 2 > cold) {
+    if (alone_ && !fell_into_cache(evidence) && came * 2 > cold) {
         return {std::nullopt, grown_bytes(*before, *after),
                 "the pages that were read are in the page cache afterwards, and were not before"};
     }
@@ -147,7 +153,7 @@ BypassCheck::Verdict BypassCheck::verdict_of_write(const Evidence& evidence) con
     std::string why;
     const std::optional<Residency> after = probed ? evidence.after : EvidenceProbe::sample(parts_, why);
     if (!after) return {promised_ ? std::optional(true) : std::nullopt, 0, why};
-    if (alone_ && evidence.fallbacks.empty() && after->resident_pages * 2 > after->sampled_pages) {
+    if (alone_ && !fell_into_cache(evidence) && after->resident_pages * 2 > after->sampled_pages) {
         return {true, bytes(), "the pages that were written are in the page cache afterwards"};
     }
     return {true, 0, {}};

@@ -32,7 +32,13 @@ class OneDescriptor : public os::System {
         errno = number;
         return -1;
     }
+    // With `cached_fd` the file system takes O_DIRECT and reads by the page cache all the same.
+    ssize_t pread(int fd, void* memory, std::size_t bytes, std::uint64_t offset) override {
+        if (cached_fd >= 0 && fd != cached_fd) System::pread(cached_fd, memory, bytes, offset);
+        return System::pread(fd, memory, bytes, offset);
+    }
     int number = 0;
+    int cached_fd = -1;
 };
 
 // Takes all descriptors that the process may have, for as long as it lives.
@@ -117,6 +123,25 @@ TEST_F(Descriptors, a_transfer_without_a_ring_goes_on_by_threads_on_record_or_fa
         EXPECT_EQ(refused.error.system_code, EMFILE);
         EXPECT_NE(refused.error.advice.find("ulimit -n"), std::string::npos) << refused.error.message();
         EXPECT_EQ(file.read(buffer.view(), 0, by(path)).evidence.path_name(), to_string(path)) << "there is one again";
+    }
+}
+
+TEST_F(Descriptors, threads_in_place_of_a_ring_are_watched_for_the_page_cache_like_it) {
+    write_file(directory_.file("data"), stamped(8 * kMiB));
+    const File file = context_.open(directory_.file("data"));
+    if (!file.facts().direct) GTEST_SKIP() << "no O_DIRECT here: " << file.facts().direct_cause;
+    if (file.facts().alignment_source != "statx") GTEST_SKIP() << "the kernel promises nothing of files here";
+    const os::UniqueFd cached(::open(directory_.file("data").c_str(), O_RDONLY | O_CLOEXEC));
+    const Buffer buffer = context_.allocate(8 * kMiB);
+    for (const bool caches : {false, true}) {
+        file.drop_cache(0, 0);
+        system_.cached_fd = caches ? cached.get() : -1;
+        const NoDescriptors none;
+        const Outcome outcome = file.read(buffer.view(), 0, by(PathKind::uring));
+        ASSERT_TRUE(outcome.ok()) << outcome.error.message();
+        EXPECT_EQ(outcome.evidence.path_name(), caches ? "buffered" : "direct");
+        ASSERT_EQ(outcome.evidence.paths.size(), 1u);
+        EXPECT_EQ(outcome.evidence.paths[0].past_page_cache, !caches);
     }
 }
 
