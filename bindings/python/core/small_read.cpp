@@ -83,8 +83,8 @@ bool ask_one(PyObject* part, std::int64_t extent, std::size_t axis, Asked& asked
         if (PySlice_Unpack(part, &start, &stop, &step) != 0) throw nb::python_error();
         if (step != 1) return false;
         count = PySlice_AdjustIndices(extent, &start, &stop, step);
-    } else if (PyLong_CheckExact(part)) {
-        start = PyLong_AsSsize_t(part);
+    } else if (PyIndex_Check(part) != 0 && !PyBool_Check(part)) {  // arrays of one number, too; others refuse
+        start = PyNumber_AsSsize_t(part, PyExc_IndexError);
         if (start == -1 && PyErr_Occurred() != nullptr) {
             PyErr_Clear();
             return false;

@@ -72,7 +72,8 @@ def find(file: penstock.DataFile, name: str | None) -> penstock.Dataset:
 def parts(extent: int) -> st.SearchStrategy[Any]:
     ends = st.none() | st.integers(-extent - 2, extent + 2)
     steps = st.sampled_from([None, 1, 1, 1, 2, -1])
-    return st.integers(-extent, extent - 1) | st.builds(slice, ends, ends, steps)
+    numbers = st.integers(-extent, extent - 1)
+    return numbers | numbers.map(np.int64) | numbers.map(np.array) | st.builds(slice, ends, ends, steps)
 
 
 @st.composite
@@ -140,6 +141,14 @@ def opened(folder: Path) -> Iterator[tuple[penstock.DataFile, penstock.Dataset]]
         dataset[0:1]
         assert file._file._tally.reads == 1, "the second read and all after it are native"
         yield file, dataset
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint8, np.array])
+def test_whatever_is_a_whole_number_is_an_index(opened: tuple[penstock.DataFile, penstock.Dataset], kind: Any) -> None:
+    file, dataset = opened
+    for number in range(3):
+        np.testing.assert_array_equal(np.asarray(dataset[kind(number)]), values()[number])
+    assert file._file._tally.reads == 4, "natively"
 
 
 def test_evidence_counts_them_all(opened: tuple[penstock.DataFile, penstock.Dataset]) -> None:
