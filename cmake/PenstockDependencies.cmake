@@ -1,11 +1,30 @@
-# liburing and libaio: used when their headers and libraries are found; the paths that need them say so when they are
-# not.
+# liburing, libaio and libraries that decompress: used when their headers and libraries are found; what needs them says
+# so when they are not.
+include(CheckSourceCompiles)
+
+# Sets `out` to whether a shared library can be made of the archive: distributions compile some of them without -fPIC.
+function(penstock_archive_is_shareable archive out)
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE EXECUTABLE)
+  set(CMAKE_REQUIRED_FLAGS -fPIC)
+  set(CMAKE_REQUIRED_LINK_OPTIONS -shared)
+  set(CMAKE_REQUIRED_LIBRARIES -Wl,--whole-archive ${archive} -Wl,--no-whole-archive)
+  check_source_compiles(C "int penstock_probe(void) { return 0; }" ${out})
+  set(${out} ${${out}} PARENT_SCOPE)
+endfunction()
+
 function(penstock_dependency name header library)
   string(TOUPPER ${name} upper)
   add_library(penstock_${name} INTERFACE)
   find_path(PENSTOCK_${upper}_INCLUDE ${header})
   # The static archive first: wheels then need no system library at run time.
   find_library(PENSTOCK_${upper}_LIBRARY NAMES lib${library}.a ${library})
+  if(PENSTOCK_${upper}_INCLUDE AND PENSTOCK_${upper}_LIBRARY MATCHES "\\.a$")
+    penstock_archive_is_shareable(${PENSTOCK_${upper}_LIBRARY} PENSTOCK_${upper}_SHAREABLE)
+    if(NOT PENSTOCK_${upper}_SHAREABLE)
+      unset(PENSTOCK_${upper}_LIBRARY CACHE)
+      find_library(PENSTOCK_${upper}_LIBRARY NAMES ${library})
+    endif()
+  endif()
   if(PENSTOCK_${upper}_INCLUDE AND PENSTOCK_${upper}_LIBRARY)
     target_include_directories(penstock_${name} SYSTEM INTERFACE ${PENSTOCK_${upper}_INCLUDE})
     target_link_libraries(penstock_${name} INTERFACE ${PENSTOCK_${upper}_LIBRARY})
@@ -17,6 +36,19 @@ function(penstock_dependency name header library)
 endfunction()
 penstock_dependency(uring liburing.h uring)
 penstock_dependency(aio libaio.h aio)
+penstock_dependency(deflate libdeflate.h deflate)
+penstock_dependency(zstd zstd.h zstd)
+penstock_dependency(lz4 lz4.h lz4)
+penstock_dependency(bz2 bzlib.h bz2)
+add_library(penstock_decompression INTERFACE)
+target_link_libraries(penstock_decompression INTERFACE penstock_deflate penstock_zstd penstock_lz4 penstock_bz2)
+foreach(library DEFLATE ZSTD LZ4 BZ2)  # sources are chosen by these
+  if(PENSTOCK_${library}_STATE MATCHES "^on")
+    set(PENSTOCK_HAS_${library} ON)
+  else()
+    set(PENSTOCK_HAS_${library} OFF)
+  endif()
+endforeach()
 if(PENSTOCK_AIO_LIBRARY MATCHES "libaio\\.a$")
   set(PENSTOCK_AIO_MAP ${CMAKE_CURRENT_LIST_DIR}/libaio.map)
   set(PENSTOCK_AIO_LINK "$<IN_LIST:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY;MODULE_LIBRARY>")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # System packages for building and testing Penstock on Debian and Ubuntu. Installs what is missing when run as root;
 # otherwise stops with the exact line to run. Safe to run again: does nothing when all is there.
-#   tools/setup.sh          compiler, Python headers, liburing, libaio
+#   tools/setup.sh          compiler, Python headers, liburing, libaio, and libraries that decompress
 #   tools/setup.sh site     the same and Doxygen
 #   tools/setup.sh test     the same, GoogleTest, h5dump and ncdump; as root, file systems that tests mount as well
 set -eu
@@ -31,6 +31,10 @@ need g++ command -v g++
 need git command -v git
 need liburing-dev header liburing.h
 need libaio-dev header libaio.h
+need libdeflate-dev header libdeflate.h
+need libzstd-dev header zstd.h
+need liblz4-dev header lz4.h
+need libbz2-dev header bzlib.h
 if [ "${1:-}" = site ]; then need doxygen command -v doxygen; fi
 if [ "${1:-}" = test ]; then
     need libgtest-dev header gtest/gtest.h

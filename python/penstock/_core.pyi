@@ -196,6 +196,37 @@ def copy_boxes(
     """Strided copies, done on return. Rows of int64: destination offset, source offset, extents in items, destination
     strides, source strides; all else in bytes. `swap_bytes`: 2, 4, 8 or 16 reverses the bytes of each such word."""
 
+class Pipeline:
+    """Undoes the filters of one dataset's chunks."""
+
+    @property
+    def chunk_bytes(self) -> int: ...
+
+class Stop:
+    """Ends a decode_chunks that another thread has under way."""
+
+    def stop(self) -> None: ...
+
+def decoded_filters() -> list[str]:
+    """Names of the filters that a Pipeline may have; a build may lack the library of some."""
+
+def make_pipeline(filters: Sequence[tuple[str, Sequence[int]]], chunk_bytes: int) -> Pipeline:
+    """`filters`: name and values of each, in the order they were applied. Error `unsupported` names what is missing."""
+
+def decode_chunks(
+    context: Context,
+    pipeline: Pipeline,
+    source: tuple[Any, Any],
+    target: tuple[Any, Any, int],
+    swap_bytes: int,
+    stop: Stop,
+    timeout_s: float | None = None,
+) -> tuple[int, int, str]:
+    """Decodes chunks on all cores, done on return. `source`: memory, and rows of int64: offset, bytes, filters that
+    were skipped. `target`: memory, boxes as copy_boxes takes them, whose sources lie in the decoded chunk, and the
+    bytes of an item. Returns how many chunks were decoded (all, unless the work was stopped or took too long), and the
+    number of a damaged one (or -1) and what is wrong with it."""
+
 def fill_boxes(context: Context, destination: Any, table: Any, item: Any) -> None:
     """Repeats `item` (1 to 65536 bytes). Rows of int64: destination offset, extents in items, strides in bytes."""
 

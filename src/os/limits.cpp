@@ -42,14 +42,14 @@ std::uint64_t soft_limit(__rlimit_resource_t resource) noexcept {
     return limit.rlim_cur == RLIM_INFINITY ? kUnlimited : static_cast<std::uint64_t>(limit.rlim_cur);
 }
 
+}  // namespace
+
 unsigned allowed_cpus() noexcept {
     cpu_set_t set;
     CPU_ZERO(&set);
     if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
     return static_cast<unsigned>(::sysconf(_SC_NPROCESSORS_ONLN));  // the machine has more than 1024 CPUs
 }
-
-}  // namespace
 
 Ability probe_io_uring() {
     alignas(8) unsigned char params[kIoUringParamsBytes] = {};

@@ -38,5 +38,6 @@ Limits limits();
 
 std::uint64_t page_bytes() noexcept;
 std::uint64_t memlock_bytes() noexcept;
+unsigned allowed_cpus() noexcept;  // that this process may run on
 
 }  // namespace penstock::os

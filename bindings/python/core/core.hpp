@@ -19,6 +19,7 @@ void bind_profile(nb::module_& module);
 void bind_table(nb::module_& module);
 void bind_small_read(nb::module_& module);
 void bind_boxes(nb::module_& module);
+void bind_decode(nb::module_& module);
 void bind_device_cache(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_dlpack_export(nb::module_& module);

@@ -64,6 +64,7 @@ NB_MODULE(_core, module) {
     python::bind_table(module);
     python::bind_small_read(module);
     python::bind_boxes(module);
+    python::bind_decode(module);
     python::bind_device_cache(module);
     python::bind_dlpack(module);
     module.attr("shared_layout") = python::shared_layout();

@@ -1,0 +1,113 @@
+// Many chunks at a time: what lands, what ends the work, and threads beside each other (for the thread sanitizer).
+#include "data/decode/decode_chunks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "data/decode/stored_rig.hpp"
+
+namespace penstock::data {
+namespace {
+
+using testing::Bytes;
+
+constexpr std::size_t kChunks = 40, kItems = 30000, kItem = 4;
+constexpr std::size_t kChunkBytes = kItems * kItem;
+
+// Chunks that went through shuffle (and deflate, where the build has it), of which every second element is wanted.
+struct Rig {
+    std::vector<Bytes> plain{}, stored{};
+    std::vector<StoredChunk> chunks{};
+    std::vector<PlacedBox> boxes{};
+    Bytes target = Bytes(kChunks * kChunkBytes, std::byte{0xee});
+    std::vector<Filter> filters{{"shuffle", {kItem}}};
+
+    explicit Rig(bool whole) {
+        if (testing::has_deflate()) filters.push_back({"deflate", {}});
+        for (unsigned i = 0; i < kChunks; ++i) {
+            plain.push_back(testing::some_bytes(kChunkBytes, i));
+            const Bytes planes = testing::shuffled(plain.back(), kItem);
+            stored.push_back(testing::has_deflate() ? testing::zlib_of(planes) : planes);
+        }
+        for (std::size_t i = 0; i < kChunks; ++i) {
+            chunks.push_back({stored[i], 0, i, 1});
+            Box box;
+            box.destination = target.data() + i * kChunkBytes;
+            box.item_bytes = whole ? kChunkBytes : kItem;
+            if (!whole) {
+                box.dimensions = 1;
+                box.extents[0] = kItems / 2;
+                box.destination_strides[0] = kItem;
+                box.source_strides[0] = 2 * kItem;
+            }
+            boxes.push_back({box, whole ? 0 : kItem});
+        }
+    }
+    DecodeResult decode(const DecodeOptions& options = {}) {
+        return decode_chunks(Pipeline(filters, kChunkBytes), chunks, boxes, options);
+    }
+};
+
+TEST(DecodeChunks, whole_chunks_land_where_they_are_wanted_with_any_number_of_threads) {
+    for (const unsigned threads : {0u, 1u, 2u, 8u}) {
+        Rig rig(true);
+        const DecodeResult result = rig.decode({.threads = threads});
+        EXPECT_EQ(result.done, kChunks);
+        EXPECT_FALSE(result.fault);
+        for (std::size_t i = 0; i < kChunks; ++i) {
+            EXPECT_EQ(std::memcmp(rig.target.data() + i * kChunkBytes, rig.plain[i].data(), kChunkBytes), 0) << i;
+        }
+    }
+}
+
+TEST(DecodeChunks, boxes_take_what_is_wanted_and_touch_nothing_else) {
+    Rig rig(false);
+    EXPECT_EQ(rig.decode({.threads = 8}).done, kChunks);
+    for (std::size_t i = 0; i < kChunks; ++i) {
+        for (std::size_t item = 0; item < kItems / 2; ++item) {
+            ASSERT_EQ(std::memcmp(rig.target.data() + i * kChunkBytes + item * kItem,
+                                  rig.plain[i].data() + (2 * item + 1) * kItem, kItem),
+                      0);
+        }
+        for (std::size_t at = kChunkBytes / 2; at < kChunkBytes; ++at) {
+            ASSERT_EQ(rig.target[i * kChunkBytes + at], std::byte{0xee});
+        }
+    }
+}
+
+TEST(DecodeChunks, a_damaged_chunk_ends_the_work_and_is_told) {
+    Rig rig(true);
+    rig.stored[7].resize(kChunkBytes / 2);
+    rig.chunks[7].bytes = rig.stored[7];
+    for (const unsigned threads : {1u, 8u}) {
+        const DecodeResult result = rig.decode({.threads = threads});
+        ASSERT_TRUE(result.fault);
+        EXPECT_EQ(result.fault->first, 7u);
+        EXPECT_FALSE(result.fault->second.empty());
+        EXPECT_LT(result.done, kChunks);
+    }
+}
+
+TEST(DecodeChunks, work_that_was_stopped_or_is_late_does_not_go_on) {
+    Rig rig(true);
+    const std::atomic<bool> stopped{true};
+    EXPECT_EQ(rig.decode({.threads = 8, .stopped = &stopped}).done, 0u);
+    EXPECT_EQ(rig.decode({.threads = 8, .deadline = Deadline::now()}).done, 0u);
+    EXPECT_EQ(rig.target, Bytes(rig.target.size(), std::byte{0xee}));
+}
+
+TEST(DecodeChunks, several_calls_share_one_pipeline_while_one_of_them_is_stopped) {
+    Rig one(true), other(false);
+    const Pipeline pipeline(one.filters, kChunkBytes);
+    std::atomic<bool> stopped{false};
+    std::thread ends([&] { stopped.store(true); });
+    std::thread beside([&] { decode_chunks(pipeline, one.chunks, one.boxes, {.threads = 4, .stopped = &stopped}); });
+    EXPECT_EQ(decode_chunks(pipeline, other.chunks, other.boxes, {.threads = 4}).done, kChunks);
+    beside.join();
+    ends.join();
+}
+
+}  // namespace
+}  // namespace penstock::data
