@@ -70,4 +70,5 @@ class Described(Container):
 
 
 def _columns(table: ChunkTable) -> tuple[np.ndarray | None, ...]:
-    return table.file_index, table.origin, table.offset_bytes, table.bytes, table.encoded, table.host_only
+    places = (table.file_index, table.origin, table.offset_bytes, table.bytes)
+    return (*places, table.encoded, table.host_only, table.skipped)

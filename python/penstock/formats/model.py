@@ -56,6 +56,13 @@ class Recipe:
 ZLIB = Recipe("deflate", header_bytes=2, trailer_bytes=4, checksum="adler32", check_at=4)
 
 
+class Filter(NamedTuple):
+    """A filter that chunks went through, by a name of _core.decoded_filters(), and the values that its writer left."""
+
+    name: str
+    values: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class ChunkTable:
     """Stored chunks that meet a box, one row each, as NumPy arrays (so that a million chunks stay cheap).
@@ -71,6 +78,8 @@ class ChunkTable:
     bytes: np.ndarray  # int64 [n], as stored
     encoded: np.ndarray  # bool [n]: the bytes must be decoded; without extents (compact, ...): one such row, bytes 0
     host_only: np.ndarray | None = None  # bool [n]: encoded otherwise than `DatasetInfo.recipe` says; None: no row is
+    skipped: np.ndarray | None = None  # int64 [n]: a bit for each of `DatasetInfo.pipeline` that a chunk did not go
+    # through; -1: only the format's library knows how it is encoded; None: all went through all
     missing: tuple[str, ...] = ()  # why parts of the box read as fill values that were meant to be data
 
 
@@ -92,6 +101,7 @@ class DatasetInfo:
     layout: str = "contiguous"  # contiguous chunked compact external virtual record sharded empty
     refusal: str = ""  # why the dataset cannot be read at all; empty: it can
     recipe: Recipe | str = "only the format's library decodes it"  # of encoded chunks; a text: why there is none
+    pipeline: tuple[Filter, ...] | str = "only the format's library decodes it"  # as recipe, for the host's cores
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

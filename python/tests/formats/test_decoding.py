@@ -178,7 +178,7 @@ def test_on_the_emulated_device_the_host_decodes_unless_asked_otherwise(tmp_path
     kit.hdf5(tmp_path / "x.h5", kit.smooth())
     with penstock.open(tmp_path / "x.h5", device="host") as file:
         assert np.array_equal(file["x"][...].to_numpy(), kit.smooth())
-        assert file.evidence()["formats"]["decoders"] == {"host by HDF5": kit.smooth().nbytes}
+        assert file.evidence()["formats"]["decoders"] == {"host by libdeflate": kit.smooth().nbytes}
         assert file.evidence()["notes"] == []
         with pytest.raises(penstock.Error, match="'x' on the GPU.*emulated.*decode=") as caught:
             file["x"].read(decode="gpu")

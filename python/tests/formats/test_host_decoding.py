@@ -1,4 +1,4 @@
-"""Decoding on the host goes on in the background, part by part: what is shown of it, and how it ends early."""
+"""Decoding by the format's library goes on in the background, part by part: what is shown of it, and how it ends."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import penstock
 from penstock.formats import pending as pending_module
 from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.reading import aside, plan
+from penstock.formats.reading.mover import Mover
 
 h5py = pytest.importorskip("h5py")
 
@@ -32,6 +33,7 @@ def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(plan, "DECODE_BYTES", CONTENT.nbytes // PARTS)
     monkeypatch.setattr(Metadata, "part_bytes", CONTENT.nbytes // PARTS)
     monkeypatch.setattr(pending_module, "INLINE_BYTES", CONTENT.nbytes // PARTS)
+    monkeypatch.setattr(Mover, "pipeline", lambda *_: "")  # nothing for the cores
     with penstock.open(path, device="host") as opened:
         opened._file._mover.decode = _Slow(opened._file._mover.decode)
         yield opened
@@ -155,8 +157,13 @@ def test_an_interrupt_ends_decoding_and_nothing_is_left(file: penstock.DataFile,
     assert np.array_equal(held, np.asarray(out))
 
 
-def test_an_interrupt_inside_of_the_hdf5_library_is_not_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_library", [True, False])
+def test_an_interrupt_inside_of_a_decoder_is_not_lost(
+    by_library: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A little of a large chunk, which the caller decodes himself."""
+    if by_library:
+        monkeypatch.setattr(Mover, "pipeline", lambda *_: "")
     rows = 32 << 20
     with h5py.File(tmp_path / "x.h5", "w") as made:
         made.create_dataset("x", (rows,), "f8", chunks=(rows,), compression="gzip", compression_opts=1)[:8] = 1

@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import _core
 from penstock.formats.hdf5.faults import fault_of
 from penstock.formats.hdf5.reader import Hdf5
+from penstock.formats.reading.mover import Mover
 
 h5py = pytest.importorskip("h5py")
 
@@ -200,7 +202,8 @@ def test_damage_is_still_called_damage(tmp_path: Path) -> None:
     raw[at : at + 40] = bytes(40)
     path().write_bytes(raw)
     error = said_of(path())
-    assert (error.code, error.advice) == ("damaged", "the file is damaged")
+    assert error.code == "damaged"
+    assert "its chunk at [0] is damaged: filter deflate" in error.cause
 
 
 def test_too_little_memory_is_no_damage_and_no_error_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +220,9 @@ def test_too_little_memory_is_no_damage_and_no_error_of_python(tmp_path: Path, m
         with pytest.raises(ps.Error, match=f"{1 << 64} bytes") as told:
             file["huge"][...]
         assert told.value.code == "out_of_memory"
-        monkeypatch.setattr(Hdf5, "decode", fails)
-        with pytest.raises(ps.Error, match="packed") as told:
-            file["packed"][...]
-        assert told.value.code == "out_of_memory"
+        for owner, name in ((_core, "decode_chunks"), (Hdf5, "decode")):
+            monkeypatch.setattr(owner, name, fails)
+            with pytest.raises(ps.Error, match="packed") as told:
+                file["packed"][...]
+            assert told.value.code == "out_of_memory"
+            monkeypatch.setattr(Mover, "pipeline", lambda *_: "")

@@ -1,7 +1,8 @@
 """Names of HDF5 filters, and whether this process can undo them.
 
-Filters are undone by the HDF5 library on the host. Those that are not in it come from the package hdf5plugin, which is
-loaded when the first dataset needs it. What must stay true: a filter that is not there is named in the error.
+Most filters are undone on all cores, by a pipeline of the core. What it does not know is left to the HDF5 library.
+Those that are not in it come from the package hdf5plugin, which is loaded when the first dataset needs it. What must
+stay true: a filter that is not there is named in the error.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import replace
 from h5py import h5p, h5z
 
 from penstock.formats.faults import unsupported
-from penstock.formats.model import ZLIB, Recipe
+from penstock.formats.model import ZLIB, Filter, Recipe
 
 # Numbers registered with The HDF Group, under the names that the tools of each use.
 _NAMES = {
@@ -77,6 +78,24 @@ def recipe_of(create: h5p.PropDCID) -> Recipe | str:
         return replace(_RECIPES[numbers[0]], shuffle_bytes=max(1, shuffle))
     names = ", ".join(filters_of(create)) or "none"
     return f"of HDF5 filters, [shuffle +] deflate and [shuffle +] zstd are undone on a GPU; this has {names}"
+
+
+# Filters that the core undoes, and its names of them.
+_PIPELINE = {
+    **{1: "deflate", 2: "shuffle", 3: "fletcher32", 307: "bz2", 32000: "lzf", 32001: "blosc"},
+    **{32004: "hdf5-lz4", 32008: "bitshuffle", 32015: "zstd"},
+}
+_BLOSC, _SNAPPY = 32001, 3  # value 6 of blosc: what packs inside
+
+
+def pipeline_of(create: h5p.PropDCID) -> tuple[Filter, ...] | str:
+    """How the host's cores undo all of the filters; or why only the HDF5 library can."""
+    filters = [create.get_filter(index) for index in range(create.get_nfilters())]
+    others = [_NAMES.get(number, f"filter {number}") for number, _, _, _ in filters if number not in _PIPELINE]
+    others += ["snappy in blosc" for number, _, values, _ in filters if number == _BLOSC and values[6:7] == (_SNAPPY,)]
+    if others:
+        return f"only the HDF5 library undoes {', '.join(others)}"
+    return tuple(Filter(_PIPELINE[number], tuple(int(one) for one in values)) for number, _, values, _ in filters)
 
 
 def check_available(file: str, dataset: str, create: h5p.PropDCID) -> None:

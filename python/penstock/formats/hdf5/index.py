@@ -47,6 +47,7 @@ class ChunkIndex:
     offset_bytes: np.ndarray  # int64 [n]
     bytes: np.ndarray  # int64 [n]
     encoded: np.ndarray  # int8 [n]: 0, ENCODED or IN_PART
+    skipped: np.ndarray  # int64 [n]: a bit for each filter that a chunk did not go through; -1: not known
 
     def meet(self, box: Box) -> np.ndarray:
         """Rows of the chunks that hold an element of the box."""
@@ -84,15 +85,16 @@ class ChunkIndex:
             return replace(self, grid=grid)
         cell = number_of(self.origin, grid, self.chunk_shape)
         order = np.argsort(cell, kind="stable")
-        columns = (cell, self.origin, self.offset_bytes, self.bytes, self.encoded)
+        columns = (cell, self.origin, self.offset_bytes, self.bytes, self.encoded, self.skipped)
         return ChunkIndex(grid, self.chunk_shape, *(column[order] for column in columns))
 
     def plus(self, cell: np.ndarray, origin: np.ndarray, offset_bytes: np.ndarray, bytes: int) -> ChunkIndex:
         """With more chunks, stored as they are."""
         if not len(cell):
             return self
-        ours = (self.cell, self.origin, self.offset_bytes, self.bytes, self.encoded)
-        more = (cell, origin, offset_bytes, np.full(len(cell), bytes, np.int64), np.zeros(len(cell), np.int8))
+        ours = (self.cell, self.origin, self.offset_bytes, self.bytes, self.encoded, self.skipped)
+        sizes, zeros = np.full(len(cell), bytes, np.int64), np.zeros(len(cell), np.int64)
+        more = (cell, origin, offset_bytes, sizes, zeros.astype(np.int8), zeros)
         columns = [np.concatenate(pair) for pair in zip(ours, more, strict=True)]
         if len(self.cell) and cell.min() < self.cell[-1]:
             order = np.argsort(columns[0], kind="stable")
@@ -103,7 +105,7 @@ class ChunkIndex:
         index = np.zeros(len(rows), np.int32)
         encoded = self.encoded[rows]
         columns = (column[rows] for column in (self.origin, self.offset_bytes, self.bytes))
-        return ChunkTable(files, index, *columns, encoded > 0, encoded == IN_PART)
+        return ChunkTable(files, index, *columns, encoded > 0, encoded == IN_PART, self.skipped[rows])
 
 
 def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters: Filters) -> ChunkIndex:
@@ -123,7 +125,7 @@ def read_index(dataset: h5d.DatasetID, shape: Shape, chunk_shape: Shape, filters
     rows = np.flatnonzero((origin < np.array(shape, np.int64)).all(axis=1) & (offset >= 0))
     if (np.diff(cell[rows]) <= 0).any():
         rows = rows[np.unique(cell[rows], return_index=True)[1]]
-    columns = (cell, origin, offset, size - trailer, encoded)
+    columns = (cell, origin, offset, size - trailer, encoded, mask)
     return ChunkIndex(grid, chunk_shape, *(column[rows] for column in columns))
 
 
@@ -139,7 +141,8 @@ def no_chunks(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
     """The index of a dataset that has no chunks yet."""
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
     empty = np.empty(0, np.int64)
-    return ChunkIndex(grid, chunk_shape, empty, np.empty((0, len(grid)), np.int64), empty, empty, np.empty(0, np.int8))
+    origin, encoded = np.empty((0, len(grid)), np.int64), np.empty(0, np.int8)
+    return ChunkIndex(grid, chunk_shape, empty, origin, empty, empty, encoded, empty)
 
 
 def all_encoded(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
@@ -147,4 +150,5 @@ def all_encoded(shape: Shape, chunk_shape: Shape) -> ChunkIndex:
     grid = tuple(-(-extent // chunk) for extent, chunk in zip(shape, chunk_shape, strict=True))
     origin = np.stack(np.indices(grid), axis=-1).reshape(-1, len(grid)) * np.array(chunk_shape, np.int64)
     nowhere, count = np.zeros(len(origin), np.int64), len(origin)
-    return ChunkIndex(grid, chunk_shape, np.arange(count), origin, nowhere, nowhere, np.full(count, IN_PART, np.int8))
+    encoded, unknown = np.full(count, IN_PART, np.int8), np.full(count, -1, np.int64)
+    return ChunkIndex(grid, chunk_shape, np.arange(count), origin, nowhere, nowhere, encoded, unknown)

@@ -14,7 +14,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
 from penstock._arrays.dtype import DType
-from penstock.formats.hdf5.filters import filters_of, recipe_of
+from penstock.formats.hdf5.filters import filters_of, pipeline_of, recipe_of
 from penstock.formats.hdf5.runs import Runs
 from penstock.formats.hdf5.types import UnreadableType, dtype_of, raw
 from penstock.formats.model import Box, DatasetInfo, Shape
@@ -85,6 +85,7 @@ def describe(name: str, dataset: h5d.DatasetID, home: str, attributes: Mapping[s
         layout=layout,
         refusal=refusal,
         recipe=recipe_of(create) if is_chunked else "its layout has no chunks",
+        pipeline=pipeline_of(create) if is_chunked else "its layout has no chunks",
         attributes=attributes,
     )
     return Stored(dataset, home, info, dims)

@@ -1,4 +1,4 @@
-"""The choice of what decodes encoded chunks: the format's library on the host, or a decoder on the device; and why.
+"""The choice of what decodes encoded chunks: a decoder on the device, the host's cores, or the format's library; why.
 
 Pure choice, made chunk by chunk before anything moves. What must stay true: "gpu" never becomes the host silently, it
 is an Error that says why; under "auto" on a GPU the evidence says why the host decoded.
@@ -50,10 +50,13 @@ class DeviceDecoder(Protocol):
 
 
 class Choice(NamedTuple):
-    """Rows of the table that the device decodes (bool [n], None: none), and why the host decodes the others."""
+    """Rows of the table that the device decodes (bool [n], None: none), and why the host decodes the others. Of those,
+    the rows that its cores decode by a pipeline; what is left is for the format's library."""
 
     on_device: np.ndarray | None = None
     note: str = ""
+    on_cores: np.ndarray | None = None
+    pipeline: _core.Pipeline | None = None
 
 
 ON_HOST = Choice()
@@ -94,6 +97,17 @@ def choose(info: DatasetInfo, table: ChunkTable | None, wish: Wish, decoder: Dev
     if decode == "gpu":
         raise _refused(info.name, why)
     return Choice(encoded & ~other, f"{info.name}: decoded on the host in part: {why}")
+
+
+def with_cores(info: DatasetInfo, table: ChunkTable, choice: Choice, pipeline: _core.Pipeline | str) -> Choice:
+    """The choice with the rows that the cores decode. `pipeline`: of the dataset, or why this build has none."""
+    if isinstance(pipeline, str):
+        told = [choice.note, f"{info.name}: decoded by the format's library: {pipeline}" if pipeline else ""]
+        return choice._replace(note="; ".join(filter(None, told)))
+    rows = np.asarray(table.encoded, bool) & (np.asarray(table.bytes) > 0)
+    rows &= True if table.skipped is None else np.asarray(table.skipped) >= 0
+    rows &= True if choice.on_device is None else ~choice.on_device
+    return choice._replace(on_cores=rows, pipeline=pipeline) if rows.any() else choice
 
 
 def _refusal(info: DatasetInfo, decoder: DeviceDecoder | str) -> str:

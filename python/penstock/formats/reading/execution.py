@@ -1,11 +1,11 @@
 """Executes plans on a context: fills, transfers, placing of what came through scratch, and the format's decoding.
 
-Two batches are under way at a time: while the engine moves one, the device places the other. What the host decodes
-comes part by part, each announced to whoever drives the work. What must stay true: scratch is bounded (two batches, the
-chunks of one that the device decodes, one part of the host's); between two batches and between two parts the work can
-be cancelled and can run out of time; whatever ends it early, nothing touches scratch or the target afterwards but
-operations that the system does not end, for which the core keeps both, and decoding that it does not end has memory of
-its own; fewer bytes than planned are an error that names the file.
+Two batches are under way at a time: while the engine moves one, the device places the other, or the host's cores decode
+it. What the format's library decodes comes part by part. Work of the host is announced to whoever drives it. What must
+stay true: scratch is bounded (two batches, the chunks of one that the device decodes, one part of the host's); between
+two batches and between two parts the work can be cancelled and can run out of time; whatever ends it early, nothing
+touches scratch or the target afterwards but operations that the system does not end, for which the core keeps both, and
+decoding that it does not end has memory of its own; fewer bytes than planned are an error that names the file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +26,9 @@ from penstock._error import Error
 from penstock._files.open_files import Full, Lease, Use
 from penstock.formats import pending
 from penstock.formats.pending import HostWork, Steps
+from penstock.formats.reading import cores
 from penstock.formats.reading.aside import Aside
+from penstock.formats.reading.kept import file_stamp
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.plan import Batch, BatchPlan, Decode
 from penstock.formats.reading.record import Counts, outcome_of
@@ -72,6 +74,7 @@ class Execution:
         self._under_way: deque[_Slot] = deque()
         self._finished_bytes = 0
         self._cancelled = False
+        self._stop = _core.Stop()
         self._deadline = float("inf")  # of time.monotonic
 
     @property
@@ -80,6 +83,7 @@ class Execution:
 
     def cancel(self) -> None:
         self._cancelled = True
+        self._stop.stop()
         self._cancel_transfers()
 
     def _cancel_transfers(self) -> None:
@@ -114,6 +118,7 @@ class Execution:
             self._counts.filled_bytes += int(fill.table[0, 1 : 1 + (fill.table.shape[1] - 1) // 2].prod()) * len(
                 fill.item
             )
+        self._place_kept()
         coming = self._plan.batches(self._mover.decoded_bytes if self._plan.packed else 0)
         batch = next(coming, None)
         while batch is not None:
@@ -130,6 +135,15 @@ class Execution:
         while self._under_way:
             yield from self._finish(self._under_way[0])
 
+    def _place_kept(self) -> None:
+        """Chunks that an earlier read decoded, which the plan then has no more."""
+        coded, self._plan.coded = self._plan.coded, []
+        for packed in coded:
+            memory = self._job.targets[packed.target].memory
+            left, bytes = cores.place_kept(self._mover, self._plan.files, packed, memory)
+            self._plan.coded += [left] if left.count else []
+            self._counts.took_kept(bytes)
+
     def _decode_all(self) -> Steps:
         left = self._plan.decoded_bytes
         for decode in self._plan.decodes:
@@ -139,17 +153,18 @@ class Execution:
             left -= decode.bytes
 
     def _check_stopped(self) -> None:
-        late = time.monotonic() >= self._deadline
-        if self._cancelled or late:
-            raise Error(
-                code="cancelled" if self._cancelled else "timed_out",
-                operation="write" if self._plan.writes else "read",
-                file=self._plan.files[0] if self._plan.files else self._mover.name,
-                cause="cancelled by the caller" if self._cancelled else "the deadline passed",
-            )
+        if self._cancelled:
+            raise self._stopped("cancelled", "cancelled by the caller")
+        if time.monotonic() >= self._deadline:
+            raise self._stopped("timed_out", "the deadline passed")
+
+    def _stopped(self, code: str, cause: str) -> Error:
+        file = self._plan.files[0] if self._plan.files else self._mover.name
+        return Error(code=code, operation="write" if self._plan.writes else "read", file=file, cause=cause)
 
     def _start(self, batch: Batch) -> Steps:
-        scratch = self._mover.take_scratch(batch.scratch_bytes) if batch.scratch_bytes else None
+        kind = "pinned" if batch.on_cores else "device"
+        scratch = self._mover.take_scratch(batch.scratch_bytes, kind) if batch.scratch_bytes else None
         slot = _Slot(batch, scratch)
         self._under_way.append(slot)
         self._counts.take(batch)
@@ -166,7 +181,8 @@ class Execution:
         """In as many transfers as the files need, of which only so many may be open at once."""
         numbers = np.unique(table[:, 0]) if len(self._plan.files) > 1 else np.zeros(1, np.int64)
         while len(numbers):
-            lease = yield from self._lease([self._plan.files[number] for number in numbers.tolist()])
+            names = [self._plan.files[number] for number in numbers.tolist()]
+            lease = yield from self._lease(names, [file_stamp(name) for name in names] if slot.batch.on_cores else [])
             with lease:
                 some, numbers = numbers[: len(lease.files)], numbers[len(lease.files) :]
                 rows = table
@@ -175,9 +191,10 @@ class Execution:
                 with self._cut_meanwhile(rows):
                     slot.sent.append((lease.began(self._transfer(lease.files, memory, rows, some)), rows))
 
-    def _lease(self, names: Sequence[str]) -> Generator[Full, None, Lease]:
+    def _lease(self, names: Sequence[str], versions: Sequence[Hashable]) -> Generator[Full, None, Lease]:
+        """`versions`: as the files are now. One that another took the name of since it was opened is opened anew."""
         while True:
-            lease = self._mover.files.lease(names, self._plan.writes)
+            lease = self._mover.files.lease(names, self._plan.writes, versions)
             if isinstance(lease, Lease):
                 return lease
             yield lease
@@ -206,7 +223,11 @@ class Execution:
             self._check_bytes(outcome, table)
             self._outcomes.append(outcome)
         self._mover.files.settle()
-        if not self._plan.writes:
+        if slot.batch.on_cores:
+            yield HostWork(sum(packed.selected_bytes for packed, _ in slot.batch.unpacks))
+            self._check_stopped()
+            self._decode_on_cores(slot)
+        elif not self._plan.writes:
             self._place(slot)
         self._under_way.remove(slot)
         if slot.scratch is not None:
@@ -246,6 +267,18 @@ class Execution:
             where = (self._plan.files, slot.batch.unpacks, slot.scratch)
             bytes = unpack(self._mover, *where, lambda number: self._job.targets[number].memory)
             self._counts.decoded_on_device(bytes, self._mover.device_decoder())
+
+    def _decode_on_cores(self, slot: _Slot) -> None:
+        assert slot.scratch is not None
+        for packed, at in slot.batch.unpacks:
+            memory, timeout_s = self._job.targets[packed.target].memory, None
+            if self._deadline != float("inf"):
+                timeout_s = max(0.0, self._deadline - time.monotonic())
+            streams = cores.CodedStreams(self._plan.files, packed, slot.scratch, at)
+            if not cores.decode(self._mover, streams, memory, cores.Limits(self._stop, timeout_s)):
+                self._check_stopped()
+                raise self._stopped("timed_out", "the deadline passed")
+            self._counts.decoded_on_cores(packed.selected_bytes, cores.decoder_of(packed))
 
     def _decoded(self, decode: Decode, left: int) -> Any:
         """A library of a format reads by calls of the system that may not come back. Little is read by who waits, as a

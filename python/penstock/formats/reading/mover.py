@@ -6,16 +6,22 @@ What must stay true: scratch that is kept between batches is bounded (what two b
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock import _core
 from penstock._api import Context
+from penstock._error import Error
 from penstock._files.open_files import OpenFiles
-from penstock.formats.model import HostDecoder
+from penstock.formats.model import DatasetInfo, HostDecoder
 from penstock.formats.reading import nvcomp, plan
 from penstock.formats.reading.decoding import DeviceDecoder
+from penstock.formats.reading.kept import KeptChunks
 
 _SCRATCH_UNIT = 1 << 20
+_KINDS = ("device", "pinned")  # of scratch
+_PIPELINES = 64  # kept
 _DECODED_SHARE = 32  # of the device's memory, in one batch; with streams and turned chunks it takes some times that
 
 
@@ -32,10 +38,12 @@ class Mover:
     library: str = "the format's library"
     name: str = ""
     decoder: DeviceDecoder | str | None = None
+    kept: KeptChunks = field(default_factory=KeptChunks)
     files: OpenFiles = field(init=False)
     emulated: bool = field(init=False)
     device: str = field(init=False)
     _scratch: list[_core.Buffer] = field(default_factory=list)
+    _pipelines: OrderedDict[Any, _core.Pipeline | str] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -58,27 +66,46 @@ class Mover:
         """That one batch may decode to on this device."""
         return min(plan.DECODED_BYTES, int(self.raw.device_info["total_bytes"]) // _DECODED_SHARE)
 
-    def take_scratch(self, bytes: int) -> _core.Buffer:
+    def pipeline(self, info: DatasetInfo) -> _core.Pipeline | str:
+        """What undoes the filters of its chunks on the host's cores; or why this build cannot, empty where only the
+        format's library can."""
+        if isinstance(info.pipeline, str) or info.edge_cut:
+            return ""
+        key = (info.pipeline, info.chunk_bytes)
         with self._lock:
-            fitting = [buffer for buffer in self._scratch if buffer.bytes >= bytes]
+            if key not in self._pipelines:
+                try:
+                    self._pipelines[key] = _core.make_pipeline(info.pipeline, info.chunk_bytes)
+                except Error as error:
+                    self._pipelines[key] = error.cause
+                while len(self._pipelines) > _PIPELINES:
+                    self._pipelines.popitem(last=False)
+            return self._pipelines[key]
+
+    def take_scratch(self, bytes: int, kind: str = "device") -> _core.Buffer:
+        with self._lock:
+            fitting = [buffer for buffer in self._scratch if buffer.bytes >= bytes and buffer.kind == kind]
             if fitting:
                 least = min(fitting, key=lambda one: one.bytes)
                 self._scratch = [one for one in self._scratch if one is not least]
                 return least
-        return _core.allocate(self.raw, -(-bytes // _SCRATCH_UNIT) * _SCRATCH_UNIT, "device", "none")
+        return _core.allocate(self.raw, -(-bytes // _SCRATCH_UNIT) * _SCRATCH_UNIT, kind, "none")
 
     def give_back(self, buffer: _core.Buffer) -> None:
-        """Kept for the next batch, the larger ones, up to what two batches need."""
+        """Kept for the next batch, the larger ones of a kind, up to what two batches need."""
         with self._lock:
             kept = sorted([*self._scratch, buffer], key=lambda one: -one.bytes)
-            self._scratch = [one for one in kept if one.bytes <= 2 * plan.SCRATCH_BYTES][:2]
+            kept = [one for one in kept if one.bytes <= 2 * plan.SCRATCH_BYTES]
+            self._scratch = [one for kind in _KINDS for one in [each for each in kept if each.kind == kind][:2]]
 
     def close(self) -> None:
+        self.kept.clear()
         with self._lock:
             self._scratch.clear()
         self.files.close()
 
     def abandon(self) -> None:
+        self.kept.clear()
         with self._lock:
             self._scratch.clear()
         self.files.forget()

@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock import _core
 from penstock._arrays.selection import Selection
 from penstock._error import Error
-from penstock.formats.model import ChunkTable, DatasetInfo, Recipe
+from penstock.formats.model import ChunkTable, DatasetInfo, Filter, Recipe
 
 GAP_BYTES = 4096  # of unwanted bytes that are read rather than skipped: a page comes from storage as a whole
 DIRECT_BYTES = 256 << 10  # a run this long goes straight to its place, even if scratch would save requests
@@ -97,7 +98,8 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Packed:
-    """Chunks of one dataset that the device decodes. Columns: one row a chunk."""
+    """Chunks of one dataset that the device decodes, by the recipe, or the cores of the host, by the pipeline. Columns:
+    one row a chunk."""
 
     dataset: str
     recipe: Recipe
@@ -110,6 +112,9 @@ class Packed:
     sizes: np.ndarray  # int64 [n], of the stream and what follows it
     origin: np.ndarray  # int64 [n, ndim], for messages
     boxes: np.ndarray  # int64 [n, 2 + 3 ndim], as _core.copy_boxes takes them; sources count from the decoded chunk
+    skipped: np.ndarray  # int64 [n], as of ChunkTable
+    pipeline: _core.Pipeline | None = None
+    filters: tuple[Filter, ...] = ()  # that the pipeline undoes
 
     @property
     def count(self) -> int:
@@ -117,8 +122,13 @@ class Packed:
 
     @property
     def scratch_bytes(self) -> int:
-        """That a batch counts for each: what it decodes to."""
-        return self.chunk_bytes
+        """That a batch counts for each: what it decodes to, and on the host its stream when that is longer."""
+        return self.chunk_bytes if self.pipeline is None else max(self.chunk_bytes, int(self.sizes.max(initial=0)))
+
+    @property
+    def selected_bytes(self) -> int:
+        ndim = self.origin.shape[1]
+        return int(self.boxes[:, 2 : 2 + ndim].prod(axis=1).sum()) * self.item_bytes
 
     @property
     def stream_bytes(self) -> np.ndarray:
@@ -126,9 +136,11 @@ class Packed:
         return self.sizes - self.recipe.trailer_bytes
 
     def part(self, start: int, stop: int) -> Packed:
-        columns = (self.file, self.offset, self.sizes, self.origin, self.boxes)
-        file, offset, sizes, origin, boxes = (column[start:stop] for column in columns)
-        return replace(self, file=file, offset=offset, sizes=sizes, origin=origin, boxes=boxes)
+        return self.of(slice(start, stop))
+
+    def of(self, rows: slice | np.ndarray) -> Packed:
+        names = ("file", "offset", "sizes", "origin", "boxes", "skipped")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 @dataclass(frozen=True)
@@ -242,10 +254,13 @@ def of_chunks(wanted: Wanted, table: ChunkTable, part: Part, writes: bool = Fals
     return found
 
 
-def packed_of(wanted: Wanted, table: ChunkTable, part: Part) -> Packed:
-    """`part`: chunks that the recipe of the dataset fits. `file` numbers are those of the table."""
+_WHOLE = Recipe("")  # the cores get all that is stored
+
+
+def packed_of(wanted: Wanted, table: ChunkTable, part: Part, on_device: bool) -> Packed:
+    """`part`: chunks that the recipe of the dataset fits, or its pipeline. `file` numbers are those of the table."""
     info = wanted.info
-    recipe, item = info.recipe, info.dtype.itemsize
+    recipe, item = info.recipe if on_device else _WHOLE, info.dtype.itemsize
     assert isinstance(recipe, Recipe)
     stored = np.asarray(table.bytes, np.int64)[part.rows]
     framing = max(recipe.header_bytes + recipe.trailer_bytes, recipe.check_at)
@@ -270,6 +285,8 @@ def packed_of(wanted: Wanted, table: ChunkTable, part: Part) -> Packed:
         sizes=stored - recipe.header_bytes,
         origin=np.asarray(table.origin, np.int64)[part.rows],
         boxes=boxes,
+        filters=() if isinstance(info.pipeline, str) else info.pipeline,
+        skipped=np.zeros(len(stored), np.int64) if table.skipped is None else np.asarray(table.skipped)[part.rows],
     )
 
 

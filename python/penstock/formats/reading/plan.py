@@ -7,8 +7,8 @@ share a plan and a target (one memory), so that all their ranges go in one submi
    meet it. A dataset that is one plain chunk goes a short way, `pieces.of_one_chunk`; a whole one that is one range of
    its file and of memory goes the shortest, `add_line`.
 2. `pieces.meet` says what each chunk holds of the selection. Chunks that are stored as they are become Pieces, ranges
-   of files; encoded ones that the device decodes become Packed, ranges of their streams.
-3. What the host decodes becomes Decodes: boxes of at most `part_bytes`, cut where chunks end.
+   of files; encoded ones that the device or the host's cores decode become Packed, ranges of their streams.
+3. What the format's library decodes becomes Decodes: boxes of at most `part_bytes`, cut where chunks end.
 4. Where chunks are missing, all of the selection's memory is filled before (Fill), and the others write over it.
 5. `batches` fills one Batch after the other: `_portions` takes pieces until their number, their files or their scratch
    are too many, an empty batch takes one of any size. Packed chunks count with what they decode to.
@@ -32,6 +32,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from penstock import _core
 from penstock._arrays.array import c_strides
 from penstock._arrays.selection import Selection
 from penstock._error import Error
@@ -49,6 +50,7 @@ PAGED_BYTES = 32 << 10  # ranges this long begin in scratch where they begin in 
 # That one batch decodes to, at most: a GPU takes long for a chunk, and hardly longer for a thousand of them.
 DECODED_BYTES = 1 << 30
 BATCH_CHUNKS = 1 << 16
+CORES_BYTES = 64 << 20  # that one batch for the host's cores decodes to: some chunks for each of them
 SCRATCH = -1  # in place of the number of a target
 
 
@@ -97,8 +99,9 @@ class Batch:
     scratch_bytes: int = 0
     moves: list[Move] = field(default_factory=list)
     paddings: list[Fill] = field(default_factory=list)
-    # What of scratch the device decodes: chunks, and where their streams lie in it (int64 [n]).
+    # What of scratch is decoded: chunks, and where their streams lie in it (int64 [n]).
     unpacks: list[tuple[Packed, np.ndarray]] = field(default_factory=list)
+    on_cores: bool = False  # those of the host decode: scratch is memory of the host
 
     @property
     def bytes(self) -> int:
@@ -118,7 +121,8 @@ class BatchPlan:
     pieces: list[Pieces] = field(default_factory=list)
     fills: list[Fill] = field(default_factory=list)
     decodes: list[Decode] = field(default_factory=list)
-    packed: list[Packed] = field(default_factory=list)
+    packed: list[Packed] = field(default_factory=list)  # for the device
+    coded: list[Packed] = field(default_factory=list)  # for the host's cores
     notes: list[str] = field(default_factory=list)  # for the evidence
     gaps: list[str] = field(default_factory=list)  # data that are not there: for the evidence, and refused in strict
     requested_bytes: int = 0
@@ -150,10 +154,12 @@ class BatchPlan:
                     advice="write to a dataset without filters, or write it anew",
                 )
             return
-        if choice.on_device is not None:
-            self._add_packed(wanted, table, part.of(encoded & choice.on_device[part.rows]))
-            encoded &= ~choice.on_device[part.rows]
-        elif encoded.all() and len(encoded):
+        ways = ((choice.on_device, self.packed, None), (choice.on_cores, self.coded, choice.pipeline))
+        for rows, into, pipeline in ways:
+            if rows is not None:
+                into += self._packed(wanted, table, part.of(encoded & rows[part.rows]), pipeline)
+                encoded &= ~rows[part.rows]
+        if choice.on_device is None and choice.on_cores is None and encoded.all() and len(encoded):
             stored = np.asarray(table.bytes)[part.rows].any()  # else there are no chunks to decode as a whole
             self._decode(wanted, info.chunk_shape if stored else (1,) * info.ndim)  # fills in what is not stored
             return
@@ -177,12 +183,13 @@ class BatchPlan:
         )
         self.pieces += pieces.of_chunks(wanted, shifted, part, self.writes)
 
-    def _add_packed(self, wanted: Wanted, table: ChunkTable, part: Part) -> None:
-        """Adds chunks that the device decodes."""
-        if len(part.rows):
-            numbers = np.array([self._number(name) for name in table.files], np.int64)
-            found = pieces.packed_of(wanted, table, part)
-            self.packed.append(replace(found, file=numbers[found.file]))
+    def _packed(self, wanted: Wanted, table: ChunkTable, part: Part, pipeline: _core.Pipeline | None) -> list[Packed]:
+        """Chunks that the device decodes, or the host's cores by the pipeline."""
+        if not len(part.rows):
+            return []
+        numbers = np.array([self._number(name) for name in table.files], np.int64)
+        found = pieces.packed_of(wanted, table, part, pipeline is None)
+        return [replace(found, file=numbers[found.file], pipeline=pipeline)]
 
     def add_line(self, info: DatasetInfo, table: ChunkTable, target: int, at: int) -> None:
         """Adds a whole dataset that is one plain range of a file, and is to be one range of memory, at byte `at`. A
@@ -248,11 +255,15 @@ class BatchPlan:
         for chunks in _portions(self.packed, BATCH_CHUNKS, decoded_bytes):
             table, size, places = _scratch(chunks, GAP_BYTES)
             yield Batch(staged=table, scratch_bytes=size, unpacks=list(zip(chunks, places, strict=True)))
+        for chunks in _portions(self.coded, BATCH_CHUNKS, CORES_BYTES):
+            table, size, places = _scratch(chunks, GAP_BYTES)
+            unpacks = list(zip(chunks, places, strict=True))
+            yield Batch(staged=table, scratch_bytes=size, unpacks=unpacks, on_cores=True)
 
     @property
     def total_bytes(self) -> int:
         """Of file ranges and decoded boxes, as far as can be said before near ranges are joined."""
-        streams = sum(int(one.sizes.sum()) for one in self.packed)
+        streams = sum(int(one.sizes.sum()) for one in [*self.packed, *self.coded])
         return sum(one.total_bytes for one in self._all_pieces()) + streams + self.decoded_bytes
 
     @property

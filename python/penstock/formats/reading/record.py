@@ -1,7 +1,7 @@
 """Evidence of formats: the sums over transfers, and what no transfer can know.
 
-Requested bytes are those of the selected elements; range bytes those that were read for them; host_decoded_bytes went
-through the format's library on the CPU, gpu_decoded_bytes through a decoder on the device, and neither is silent. What
+Requested bytes are those of the selected elements; range bytes those that were read for them; host_decoded_bytes were
+decoded by the host's cores or the format's library, gpu_decoded_bytes on the device, and neither is silent. What
 must stay true: a number here is counted, not estimated.
 """
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _FOLDED = 64  # outcomes that are kept before they are summed
 _NOTES = 100
+KEPT = "host in an earlier read"  # among those who decoded: chunks that were kept
 
 
 @dataclass
@@ -44,6 +45,14 @@ class Counts:
     def decoded_on_host(self, bytes: int, library: str) -> None:
         self.host_decoded_bytes += bytes
         self._add_decoder(f"host by {library}", bytes)
+
+    def decoded_on_cores(self, bytes: int, decoder: str) -> None:
+        self.host_decoded_bytes += bytes
+        self._add_decoder(decoder, bytes)
+
+    def took_kept(self, bytes: int) -> None:
+        if bytes:
+            self._add_decoder(KEPT, bytes)
 
     def decoded_on_device(self, bytes: int, decoder: DeviceDecoder | str) -> None:
         self.gpu_decoded_bytes += bytes

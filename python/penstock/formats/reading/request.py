@@ -17,7 +17,7 @@ from penstock._arrays.selection import Selection, select
 from penstock._error import Error
 from penstock.formats.faults import no_memory
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent
-from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose
+from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose, with_cores
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import Wanted
@@ -113,9 +113,11 @@ def ordered_after(stream: int | None, foreign: bool) -> int | None:
 
 def _choice(mover: Mover, info: DatasetInfo, table: ChunkTable | None, wish: Wish) -> Choice:
     """What decodes. On the emulated device that is the host, without a note, unless the caller brought a decoder."""
-    if table is None or not table.encoded.any() or (wish.decode == "auto" and mover.emulated and mover.decoder is None):
+    if table is None or not table.encoded.any():
         return ON_HOST
-    return choose(info, table, wish, mover.device_decoder())
+    on_host = wish.decode == "auto" and mover.emulated and mover.decoder is None
+    choice = ON_HOST if on_host else choose(info, table, wish, mover.device_decoder())
+    return with_cores(info, table, choice, mover.pipeline(info))
 
 
 def _add(plan: BatchPlan, one: Request, stored: tuple[ChunkTable | None, Choice], place: int) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock._arrays.dtype import DType
-from penstock.formats.model import ZLIB, Recipe, Shape
-from penstock.formats.zarr.codecs import Pipeline, parse_pipeline
+from penstock.formats.model import ZLIB, Filter, Recipe, Shape
+from penstock.formats.zarr.codecs import Packer, Pipeline, parse_pipeline
 from penstock.formats.zarr.json import LARGEST, Unsupported, integers, member, named, short, texts
 from penstock.formats.zarr.types import parse_fill, parse_type, with_order
 
@@ -31,6 +31,11 @@ _RECIPES = {
     "zstd": Recipe("zstd"),
     "lz4": Recipe("lz4", header_bytes=4),
 }
+
+
+_PIPELINE = frozenset(
+    {"gzip", "zlib", "zstd", "lz4", "blosc", "crc32c"}
+)  # packers that the core undoes under the same name
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,17 @@ def storage_of(meta: ArrayMeta) -> Storage:
     return Storage("F" in orders, chunk, turned, bool(inner.packers), True)
 
 
-def recipe_of(meta: ArrayMeta) -> Recipe | str:
-    """How a device undoes the packing of a chunk; or why only the host can."""
+def pipeline_of(meta: ArrayMeta) -> tuple[Filter, ...] | str:
+    """How the host's cores undo the packing of a chunk; or why only our decoder in Python can."""
+    packers = _packers_of(meta)
+    if isinstance(packers, str):
+        return packers
+    others = [packer.name for packer in packers if packer.name not in _PIPELINE]
+    return f"the cores do not undo {', '.join(others)}" if others else tuple(Filter(one.name) for one in packers)
+
+
+def _packers_of(meta: ArrayMeta) -> tuple[Packer, ...] | str:
+    """Of what a row of a table holds, when it holds its elements in C or Fortran order; or what else it holds."""
     storage, pipeline = storage_of(meta), meta.pipeline
     if storage.sharded and pipeline.sharding is not None:
         pipeline = pipeline.sharding.inner
@@ -109,7 +123,15 @@ def recipe_of(meta: ArrayMeta) -> Recipe | str:
         return "shards that are compressed as a whole, and shards in shards, are decoded on the host"
     if _order(pipeline.order, len(meta.shape)) == "other":
         return f"its elements have the order {pipeline.order}, neither C nor Fortran"
-    names = [packer.name for packer in pipeline.packers]
+    return pipeline.packers
+
+
+def recipe_of(meta: ArrayMeta) -> Recipe | str:
+    """How a device undoes the packing of a chunk; or why only the host can."""
+    packers = _packers_of(meta)
+    if isinstance(packers, str):
+        return packers
+    names = [packer.name for packer in packers]
     if len(names) == 1 and names[0] in _RECIPES:
         return _RECIPES[names[0]]
     return f"of Zarr's codecs, {', '.join(_RECIPES)} alone are undone on a GPU; this has {', '.join(names) or 'none'}"

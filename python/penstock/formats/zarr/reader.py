@@ -22,7 +22,7 @@ from penstock.formats.faults import damaged, unknown, unsupported
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Shape
 from penstock.formats.reading.aside import Threads
 from penstock.formats.simple.single import need_same
-from penstock.formats.zarr.array import ArrayMeta, Storage, recipe_of, storage_of
+from penstock.formats.zarr.array import ArrayMeta, Storage, pipeline_of, recipe_of, storage_of
 from penstock.formats.zarr.chunks import Index, find_chunks
 from penstock.formats.zarr.codecs import Pipeline
 from penstock.formats.zarr.decode import Missing, decode_chunk
@@ -69,6 +69,7 @@ class Zarr(Container):
             refusal=meta.refusal,
             attributes=meta.attributes,
             recipe=recipe_of(meta),
+            pipeline=pipeline_of(meta),
         )
 
     def meta(self, name: str) -> ArrayMeta:

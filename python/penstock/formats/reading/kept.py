@@ -1,0 +1,80 @@
+"""Decoded chunks that are kept for the next read: rows of one chunk, read one after the other, decode it once.
+
+Only calls that touch little keep chunks, and only those of which they take a part. What must stay true: memory is
+bounded; a chunk is found again only while its file is as it was, which its size and times tell; of a file that changed
+just now nothing is kept, because the next change might not show in its times.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from penstock.formats.reading.pieces import Packed
+
+MOST_BYTES = 32 << 20  # of one open file
+CALL_BYTES = 16 << 20  # that the chunks of a call decode to, at most, to be kept
+_SETTLED_NS = 2_000_000_000  # since the last change of the file: some file systems tell times in whole seconds
+
+
+class KeptChunks:
+    """Of one open file, the latest used."""
+
+    def __init__(self) -> None:
+        self._chunks: OrderedDict[Hashable, np.ndarray] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def find(self, key: Hashable) -> np.ndarray | None:
+        with self._lock:
+            if key not in self._chunks:
+                return None
+            self._chunks.move_to_end(key)
+            return self._chunks[key]
+
+    def keep(self, key: Hashable, chunk: np.ndarray) -> None:
+        with self._lock:
+            if key not in self._chunks:
+                self._chunks[key] = chunk
+                self._bytes += chunk.nbytes
+            while self._bytes > MOST_BYTES:
+                self._bytes -= self._chunks.popitem(last=False)[1].nbytes
+
+    def clear(self) -> None:
+        with self._lock:
+            self._chunks.clear()
+            self._bytes = 0
+
+
+def is_little(packed: Packed) -> bool:
+    """Whether its chunks are to be kept."""
+    whole = packed.count * packed.chunk_bytes
+    return 0 < whole <= CALL_BYTES and packed.selected_bytes < whole
+
+
+def keys_of(files: Sequence[str], packed: Packed) -> list[Hashable | None]:
+    """What finds each chunk again; None: it is not kept."""
+    stamps = {number: _settled(file_stamp(files[number])) for number in np.unique(packed.file).tolist()}
+    rows = zip(
+        packed.file.tolist(), packed.offset.tolist(), packed.sizes.tolist(), packed.skipped.tolist(), strict=True
+    )
+    kind = (packed.filters, packed.chunk_bytes)
+    return [None if stamps[file] is None else (files[file], stamps[file], kind, *where) for file, *where in rows]
+
+
+def file_stamp(file: str) -> tuple[int, ...] | None:
+    """What changes with the file; None where there is none."""
+    try:
+        status = os.stat(file)  # noqa: PTH116 - in each small read
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _settled(stamp: tuple[int, ...] | None) -> Hashable | None:
+    return None if stamp is None or time.time_ns() - max(stamp[3:]) < _SETTLED_NS else stamp
