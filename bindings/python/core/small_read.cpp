@@ -5,7 +5,9 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -40,6 +42,7 @@ struct SmallTally {
     static constexpr std::size_t kMostSizes = 64;
     bool open = true;  // false: readers of this file answer None
     std::uint64_t reads = 0, operations = 0, bytes = 0;
+    std::uint64_t kept_reads = 0, kept_bytes = 0;  // of chunks that an earlier read had decoded
     double seconds = 0;
     std::map<std::uint64_t, SmallRead> by_bytes;  // one read of each size, of the first sizes
 
@@ -57,14 +60,17 @@ struct Watched {
     dev_t device = 0;
     ino_t inode = 0;
     std::optional<std::uint64_t> bytes;
-    std::optional<std::int64_t> modified_ns;
+    std::optional<std::int64_t> modified_ns, changed_ns;
 
     bool holds() const noexcept {
         struct stat found {};
         if (::stat(name.c_str(), &found) != 0 || found.st_dev != device || found.st_ino != inode) return false;
         if (bytes && static_cast<std::uint64_t>(found.st_size) != *bytes) return false;
-        const std::int64_t changed = std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
-        return !modified_ns || changed == *modified_ns;
+        return (!modified_ns || nanoseconds(found.st_mtim) == *modified_ns) &&
+               (!changed_ns || nanoseconds(found.st_ctim) == *changed_ns);
+    }
+    static std::int64_t nanoseconds(const timespec& time) noexcept {
+        return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
     }
 };
 
@@ -132,11 +138,17 @@ bool ask(nb::handle index, const Layout& layout, Asked& asked) {
 }
 
 class SmallReader {
+    static constexpr std::size_t kMostReads = 8;  // of one box; more are worth a queue
+
   public:
     struct Source {
         Layout layout;
         std::uint32_t swap_bytes = 0;  // of each word of an element; 0: they are in this machine's order
         Watched watched;
+        // Where chunks must be decoded, the reader takes them from here: a callable that gives a decoded chunk as
+        // bytes, or None, by its number among those stored. The layout then counts as if they lay side by side.
+        nb::object find_chunk{};
+        std::uint64_t chunk_bytes = 0;
     };
 
     SmallReader(Context context, std::shared_ptr<SmallTally> tally, Source source)
@@ -166,6 +178,8 @@ class SmallReader {
         if (!tally_->open || !ask(index, layout_, asked)) return nb::none();
         if (asked.elements > kSmallReadBytes / layout_.item_bytes()) return nb::none();
         if (!layout_.runs(asked.box, runs)) return nb::none();
+        if (source_.chunk_bytes != 0) return read_kept(asked, runs.all());
+        if (runs.all().size() > kMostReads) return nb::none();
         if (!file_.is_valid()) return nb::bool_(false);
         const nb::object held = file_();
         if (held.is_none()) return nb::bool_(false);
@@ -178,9 +192,74 @@ class SmallReader {
     }
 
   private:
+    // Takes the bytes out of decoded chunks. None: one of them is not at hand.
+    nb::object read_kept(const Asked& asked, std::span<const FileRun> runs) {
+        const std::uint64_t bytes = asked.elements * layout_.item_bytes();
+        PythonBuffer buffer;
+        if (!prepare(bytes, buffer)) return nb::none();
+        KeptChunk chunk;
+        for (FileRun run : runs) {
+            for (std::uint64_t part = 0; run.bytes != 0; run.bytes -= part) {
+                const std::uint64_t inside = run.file_offset % source_.chunk_bytes;
+                part = std::min(run.bytes, source_.chunk_bytes - inside);
+                if (!chunk.find(source_, run.file_offset / source_.chunk_bytes)) return nb::none();
+                auto* const to = static_cast<std::byte*>(buffer.part.data) + run.memory_offset;
+                std::memcpy(to, chunk.bytes() + inside, part);
+                run.file_offset += part;
+                run.memory_offset += part;
+            }
+        }
+        if (source_.swap_bytes != 0) swap(buffer.part);
+        ++tally_->kept_reads;
+        tally_->kept_bytes += bytes;
+        return answer(std::move(buffer), asked);
+    }
+
+    bool prepare(std::uint64_t bytes, PythonBuffer& buffer) const {
+        const GilReleased release;
+        try {
+            if (!watched_.holds()) return false;
+            buffer.owner = context_.allocate(bytes);
+            buffer.part = buffer.owner.view();
+            return true;
+        } catch (const Error&) {
+            return false;
+        }
+    }
+
+    // The chunk that was found last, borrowed from its owner.
+    class KeptChunk {
+      public:
+        KeptChunk() = default;
+        ~KeptChunk() { release(); }
+        KeptChunk(const KeptChunk&) = delete;
+        KeptChunk& operator=(const KeptChunk&) = delete;
+
+        bool find(const Source& source, std::uint64_t number) {
+            if (held_ && number == number_) return true;
+            release();
+            const nb::object found = source.find_chunk(number);
+            if (found.is_none()) return false;
+            if (PyObject_GetBuffer(found.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+            held_ = true;
+            number_ = number;
+            return static_cast<std::uint64_t>(view_.len) == source.chunk_bytes;
+        }
+        const std::byte* bytes() const noexcept { return static_cast<const std::byte*>(view_.buf); }
+
+      private:
+        void release() noexcept {
+            if (held_) PyBuffer_Release(&view_);
+            held_ = false;
+        }
+        Py_buffer view_{};
+        std::uint64_t number_ = 0;
+        bool held_ = false;
+    };
+
     struct Moved {
         PythonBuffer buffer;
-        std::array<SmallRead, data::kMostRuns> reads;
+        std::array<SmallRead, kMostReads> reads;
     };
 
     bool move(const File& file, std::span<const FileRun> runs, std::uint64_t bytes, Moved& moved) const {
@@ -268,8 +347,13 @@ std::unique_ptr<SmallReader> reader_of(const Context& context, std::shared_ptr<S
     file.inode = nb::cast<ino_t>(watched["inode"]);
     file.bytes = nb::cast<std::optional<std::uint64_t>>(watched["bytes"]);
     file.modified_ns = nb::cast<std::optional<std::int64_t>>(watched["modified_ns"]);
-    return std::make_unique<SmallReader>(
-        context, std::move(tally), SmallReader::Source{Layout(std::move(described)), swap_bytes, std::move(file)});
+    file.changed_ns = nb::cast<std::optional<std::int64_t>>(watched["changed_ns"]);
+    SmallReader::Source source{Layout(std::move(described)), swap_bytes, std::move(file)};
+    if (const nb::object find = stored["find_chunk"]; !find.is_none()) {
+        source.find_chunk = find;
+        source.chunk_bytes = nb::cast<std::uint64_t>(stored["chunk_bytes"]);
+    }
+    return std::make_unique<SmallReader>(context, std::move(tally), std::move(source));
 }
 
 }  // namespace
@@ -285,6 +369,8 @@ void bind_small_read(nb::module_& module) {
         .def_ro("reads", &SmallTally::reads)
         .def_ro("operations", &SmallTally::operations)
         .def_ro("bytes", &SmallTally::bytes)
+        .def_ro("kept_reads", &SmallTally::kept_reads)
+        .def_ro("kept_bytes", &SmallTally::kept_bytes)
         .def_ro("seconds", &SmallTally::seconds)
         .def_prop_ro("samples", [](const SmallTally& self) {
             nb::list samples;

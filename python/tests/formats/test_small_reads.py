@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -41,13 +42,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file["contiguous"] = values()
         file["foreign"] = values(">i4")
         file.create_dataset("chunked", data=values(), chunks=(3, 6, 4), maxshape=(None, 6, 10))
-        file.create_dataset("packed", data=values(), chunks=(3, 6, 4), compression="gzip")
+        file.create_dataset("packed", data=values(">i4"), chunks=(3, 6, 4), compression="gzip", shuffle=True)
+        file.create_dataset("summed", data=values(), chunks=(3, 6, 4), fletcher32=True)
         file.create_dataset("holes", shape=SHAPE, dtype="<f8", chunks=(4, 6, 10), fillvalue=-1)[8:24] = values()[8:24]
     np.save(made / "c.npy", values())
     np.save(made / "f.npy", np.asfortranarray(values(">f4")))
     for suffix in ("nc", "nc3", "safetensors", "zarr"):
         with penstock.create(made / f"x.{suffix}", device="host") as file:
             file["contiguous"] = values()
+    long_ago = time.time() - 60  # of a file that changed just now no decoded chunk is kept
+    os.utime(made / "x.h5", (long_ago, long_ago))
+    while time.time_ns() - (made / "x.h5").stat().st_ctime_ns < 2_100_000_000:
+        time.sleep(0.1)
     return made
 
 
@@ -55,7 +61,8 @@ DATASETS = [
     ("x.h5", "contiguous", "<f8"),
     ("x.h5", "foreign", ">i4"),
     ("x.h5", "chunked", "<f8"),
-    ("x.h5", "packed", "<f8"),
+    ("x.h5", "packed", ">i4"),
+    ("x.h5", "summed", "<f8"),
     ("c.npy", None, "<f8"),
     ("f.npy", None, ">f4"),
     ("x.nc", "contiguous", "<f8"),
@@ -102,8 +109,9 @@ def test_reads_are_as_numpy_indexes(folder: Path, file_name: str, name: str | No
             np.testing.assert_array_equal(np.asarray(found), expected)
 
         check()
-        made_natively = file._file._tally.reads
-        assert bool(made_natively) == (file_name not in ("f.npy", "x.zarr") and name != "packed")
+        tally = file._file._tally
+        assert bool(tally.reads) == (file_name not in ("f.npy", "x.zarr") and name not in ("packed", "summed"))
+        assert bool(tally.kept_reads) == (name in ("packed", "summed"))
 
 
 def test_missing_chunks_read_as_the_fill_value(folder: Path) -> None:
@@ -166,6 +174,44 @@ def test_evidence_counts_them_all(opened: tuple[penstock.DataFile, penstock.Data
     assert (share["bytes"], share["operations"]) == (found["formats"]["requested_bytes"], 42)
     assert share["host_copies_bytes"] == share["bytes"]
     assert len(found["plan"].splitlines()) == 2, "one line for each size"
+
+
+def test_rows_of_chunks_that_are_kept_take_no_transfer(folder: Path) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        dataset, tally = file["packed"], file._file._tally
+        for _ in range(2):  # the first decodes; the reader is made at the second
+            np.testing.assert_array_equal(np.asarray(dataset[0]), values()[0])
+        before = file.evidence()["formats"]
+        for row in (0, 1, 2):
+            np.testing.assert_array_equal(np.asarray(dataset[row]), values()[row])
+        after = file.evidence()["formats"]
+        row = dataset.nbytes // SHAPE[0]
+        assert tally.kept_bytes == 4 * row
+        assert after["requested_bytes"] - before["requested_bytes"] == 3 * row
+        assert after["decoders"]["host in an earlier read"] == 4 * row
+        assert (after["range_bytes"], after["host_decoded_bytes"]) == (before["range_bytes"], row)
+        assert np.asarray(dataset[3:6]).shape == (3, *SHAPE[1:])  # of chunks that are not kept
+        assert tally.kept_bytes == 4 * row
+
+
+@pytest.mark.parametrize("change", ["written", "touched"])
+def test_kept_chunks_of_a_file_that_changed_are_not_read(folder: Path, tmp_path: Path, change: str) -> None:
+    name = tmp_path / "x.h5"
+    name.write_bytes((folder / "x.h5").read_bytes())
+    while time.time_ns() - name.stat().st_ctime_ns < 2_100_000_000:
+        time.sleep(0.1)
+    with penstock.open(name, device="host") as file:
+        dataset = file["packed"]
+        for _ in range(3):
+            dataset[0]
+        assert file._file._tally.kept_reads == 2
+        status = name.stat()
+        if change == "written":
+            with name.open("r+b") as other:
+                other.write(b"x")
+        os.utime(name, ns=(status.st_atime_ns, status.st_mtime_ns))  # the time of the content is as it was
+        np.asarray(dataset[0])  # as every read would: HDF5 files are known by that time
+        assert file._file._tally.kept_reads == 2
 
 
 @pytest.mark.parametrize(

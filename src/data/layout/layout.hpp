@@ -15,7 +15,7 @@
 namespace penstock::data {
 
 inline constexpr std::size_t kMostDimensions = 16;
-inline constexpr std::size_t kMostRuns = 8;  // of one box; more are worth a table
+inline constexpr std::size_t kMostRuns = 64;  // of one box; more are worth a table
 
 // `count` elements in each dimension, from `start` on.
 struct ElementBox {

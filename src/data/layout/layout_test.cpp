@@ -28,13 +28,14 @@ class Maker {
         stored.edge_cut = one_of(0, 1) == 1;
         std::int64_t cells = 1;
         for (std::int64_t axis = 0, most = one_of(0, 4); axis < most; ++axis) {
-            const std::int64_t extent = one_of(1, 7), chunk = one_of(0, 2) == 0 ? extent : one_of(1, 4);
+            const std::int64_t extent = one_of(1, 11), chunk = one_of(0, 2) == 0 ? extent : one_of(1, 4);
             stored.shape.push_back(extent);
             stored.chunk_shape.push_back(chunk);
             cells *= (extent + chunk - 1) / chunk;
             const auto at = static_cast<std::size_t>(axis);
-            made.box.start[at] = one_of(0, extent - 1);
-            made.box.count[at] = one_of(1, extent - made.box.start[at]);
+            made.box.start[at] = one_of(0, 1) == 0 ? 0 : one_of(0, extent - 1);
+            const std::int64_t left = extent - made.box.start[at];
+            made.box.count[at] = one_of(0, 1) == 0 ? left : one_of(1, left);
         }
         const bool dense = one_of(0, 1) == 1;
         for (std::int64_t cell = 0; cell < cells; ++cell) {
@@ -94,7 +95,7 @@ std::size_t least_runs(const std::map<std::uint64_t, std::uint64_t>& places) {
 TEST(Layout, runs_are_the_bytes_of_the_box) {
     Maker maker(28);
     int taken = 0, absent = 0, many = 0;
-    for (int turn = 0; turn < 4000; ++turn) {
+    for (int turn = 0; turn < 1500; ++turn) {
         const Case given = maker.make();
         const auto expected = bytes_by_element(given);
         const Layout layout(given.stored);
@@ -114,9 +115,9 @@ TEST(Layout, runs_are_the_bytes_of_the_box) {
         ASSERT_EQ(runs.all().size(), least_runs(expected)) << turn;
         ++taken;
     }
-    EXPECT_GT(taken, 1000);
+    EXPECT_GT(taken, 500);
     EXPECT_GT(absent, 100);
-    EXPECT_GT(many, 100);
+    EXPECT_GT(many, 30);
 }
 
 TEST(Layout, of_one_element_without_dimensions) {

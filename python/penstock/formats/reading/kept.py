@@ -15,6 +15,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from penstock.formats.model import Filter
 from penstock.formats.reading.pieces import Packed
 
 MOST_BYTES = 32 << 20  # of one open file
@@ -64,7 +65,14 @@ def keys_of(files: Sequence[str], packed: Packed) -> list[Hashable | None]:
         packed.file.tolist(), packed.offset.tolist(), packed.sizes.tolist(), packed.skipped.tolist(), strict=True
     )
     kind = (packed.filters, packed.chunk_bytes)
-    return [None if stamps[file] is None else (files[file], stamps[file], kind, *where) for file, *where in rows]
+    return [None if stamps[file] is None else key_of((files[file], stamps[file]), kind, where) for file, *where in rows]
+
+
+def key_of(
+    file: tuple[str, Hashable], kind: tuple[tuple[Filter, ...], int], where: Sequence[int]
+) -> tuple[Hashable, ...]:
+    """`file`: its name and its stamp. `kind`: filters, and bytes of a decoded chunk. `where`: offset, bytes, mask."""
+    return (*file, *kind, *where)
 
 
 def file_stamp(file: str) -> tuple[int, ...] | None:
