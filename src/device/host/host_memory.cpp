@@ -1,6 +1,6 @@
 // See host_memory.hpp. Memory is private anonymous mappings, aligned to pages and allocated by the kernel at first use.
-// A mapping takes some microseconds to make, to touch and to take away: small memory is of the heap, and starts on a
-// page if it has one.
+// A mapping takes some microseconds to make, to touch and to take away: small memory is of the heap. It starts on a
+// page too, because queues of NVMe and O_DIRECT want that.
 #include "device/host/host_memory.hpp"
 
 #include <sys/mman.h>
@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint64_t kHeapBytes = 64 * kKiB;
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kLineBytes = 256;  // as memory of a GPU is aligned
 
 std::uint64_t half_of_machine_memory() noexcept {
     const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -35,13 +34,11 @@ Error allocation_error(MemoryKind kind, std::uint64_t bytes, const std::string& 
                  "release buffers or ask for less");
 }
 
-constexpr std::size_t alignment_of(std::uint64_t bytes) { return bytes < kPageBytes ? kLineBytes : kPageBytes; }
-
 // Returns nullptr and sets errno where there is none.
 void* take_memory(std::uint64_t bytes) {
     if (bytes <= kHeapBytes) {
         try {
-            return std::pmr::new_delete_resource()->allocate(bytes, alignment_of(bytes));
+            return std::pmr::new_delete_resource()->allocate(bytes, kPageBytes);
         } catch (const std::bad_alloc&) {
             errno = ENOMEM;
             return nullptr;
@@ -53,7 +50,7 @@ void* take_memory(std::uint64_t bytes) {
 
 void give_memory_back(std::byte* memory, std::uint64_t bytes) {
     if (bytes <= kHeapBytes) {
-        std::pmr::new_delete_resource()->deallocate(memory, bytes, alignment_of(bytes));
+        std::pmr::new_delete_resource()->deallocate(memory, bytes, kPageBytes);
     } else {
         ::munmap(memory, bytes);
     }
