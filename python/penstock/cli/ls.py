@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,9 @@ from penstock import Error, open as open_file
 from penstock._text import bytes_text, one_line
 from penstock.cli import options
 from penstock.cli.show import WIDTH, json_object
-from penstock.formats.dataset import Dataset
+
+if TYPE_CHECKING:
+    from penstock.formats.dataset import Dataset
 
 
 def ls(
@@ -22,6 +24,8 @@ def ls(
 
     Example: penstock ls run42.h5
     """
+    from penstock.formats.dataset import Dataset  # NumPy comes with it, which other commands do without
+
     options.check_name("ls", "FILE", file)
     with open_file(file, device="host") as opened:
         datasets = [_described(Dataset(opened._file, name)) for name in opened]

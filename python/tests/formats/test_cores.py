@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,15 @@ def hdf5_filters() -> dict[str, dict[str, Any]]:
 BLOSC = ("blosclz", "lz4", "lz4hc", "zlib", "zstd")
 FILTERS = hdf5_filters()
 DTYPES = ["<f4", ">f8", "<i2", ">u4", "i1", "<c16", "<f2", "S5", "S12"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _stock_writers() -> None:
+    """netCDF4, once imported, shows HDF5 a folder of filters, whose blosc h5py cannot write with."""
+    with suppress(ImportError):
+        import hdf5plugin
+
+        hdf5plugin.register(force=True)
 
 
 def decoders(file: penstock.DataFile) -> set[str]:
