@@ -4,7 +4,7 @@ bytes, keys and values are told by name."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -167,17 +167,21 @@ def test_rates_are_made_of_times_as_h5bench_makes_them(context: Context, tmp_pat
 
 
 def test_in_the_background_steps_move_while_others_compute(context: Context, tmp_path: Path) -> None:
-    """A slow emulated link: in the foreground each step waits for it, in the background computing hides it."""
-    slow = Context("host", host_bandwidth_bytes_per_s=1e6)
+    """A slow emulated link: in the foreground each step waits for it. In the background computing hides what the
+    transfers of all but the last step take, in one of a few runs at least: a busy machine only adds to a run's time."""
+    slow = Context("host", host_bandwidth_bytes_per_s=2e6)
     busy = CONTIGUOUS | {"TIMESTEPS": "3", "EMULATED_COMPUTE_TIME_PER_TIMESTEP": "200 ms"}
     (run,) = runs_of(tmp_path, ("write", busy))
-    options = Options(verify=False)
-    times = {}
-    for mode in ("SYNC", "ASYNC"):
-        done = [perform(slow, replace(run, background=mode == "ASYNC"), options) for _ in range(3)]
-        assert {each["mode"] for each in done} == {mode}
-        times[mode] = min(each["raw time"] for each in done)  # a busy machine only adds to it
-    assert times["ASYNC"] < 0.8 * times["SYNC"]
+
+    def waits(mode: str, most: int) -> Iterator[float]:
+        """Seconds that each of up to `most` runs waited."""
+        for _ in range(most):
+            done = perform(slow, replace(run, background=mode == "ASYNC"), Options(verify=False))
+            assert done["mode"] == mode
+            yield done["raw time"]
+
+    foreground = min(waits("SYNC", 3))
+    assert any(seconds < 0.8 * foreground for seconds in waits("ASYNC", 10))
 
 
 @pytest.mark.parametrize("option", ["FULL", "PARTIAL", "STRIDED", "LDC", "RDC", "PRL", "CS"])
