@@ -241,6 +241,10 @@ class Array(AsNumber):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.on_host:
             raise AttributeError("__cuda_array_interface__: this is not GPU memory")
+        try:
+            self.dtype.need_on_gpu()
+        except TypeError as error:
+            raise AttributeError(f"__cuda_array_interface__: {error}") from None
         return self._described() | {"stream": None}
 
     @property

@@ -1,8 +1,9 @@
 """DType: the type of one element, as files and devices see it.
 
 NumPy is no dependency of arrays, and has no bfloat16 and no float8; so this is a value of our own, which NumPy
-understands where it can (`numpy.dtype(dtype)`). What must stay true: two DTypes are equal only if the same bytes mean
-the same values.
+understands where it can (`numpy.dtype(dtype)`). Text of fixed length, dates and long doubles are plain bytes that NumPy
+alone understands: devices hold them, and no library there computes with them. What must stay true: two DTypes are equal
+only if the same bytes mean the same values.
 """
 
 from __future__ import annotations
@@ -56,21 +57,24 @@ _LETTERS = {
     "complex128": "Zd",
 }
 
+# What shows elements that DLPack does not have, by kind.
+_BYTES_VIEW = '.field("name") or .view("uint8")'
+_OTHER_VIEWS = {
+    "M": '.view("int64"), which counts from 1970',
+    "m": '.view("int64"), which counts',
+    "S": '.view("uint8")',
+    "U": '.view("uint32")',
+    "f": '.view("uint8"), or .to_numpy()',
+    "c": '.view("uint8"), or .to_numpy()',
+}
+
 
 def not_taken(plain: numpy.dtype) -> tuple[str, str]:
     """What elements of a type of NumPy are that no DType is for, and what to do with an array of them."""
     if plain.hasobject:
         return "Python objects, which Penstock neither reads nor writes", "make numbers of them"
-    if plain.kind in "biufcV" and plain.itemsize == 0:
+    if plain.itemsize == 0:
         return "of 0 bytes, which hold nothing", "give a type with bytes"
-    views = {"S": "text", "U": "text", "M": "dates", "m": "spans of time"}
-    if plain.kind in views and plain.itemsize:
-        as_numbers = {"S": "uint8", "U": "uint32"}.get(plain.kind, "int64")
-        what = f"{views[plain.kind]}, which Penstock neither reads nor writes yet"
-        return what, f"array.view({as_numbers!r}) has the same bytes as numbers"
-    if plain.kind in "fc":
-        parts, wide = (2, "complex128") if plain.kind == "c" else (1, "float64")
-        return f"floats of {8 * plain.itemsize // parts} bits, which devices do not have", f"use array.astype({wide!r})"
     return "of a kind that Penstock neither reads nor writes", "make numbers of them"
 
 
@@ -98,7 +102,7 @@ class DType:
     Args:
         name: "float32", "bfloat16", ..., or "void<N>" for N raw bits (compound types, opaque types).
         itemsize: bytes of one element.
-        kind: NumPy's letter: b i u f c V, or E for bfloat16 and float8.
+        kind: NumPy's letter: b i u f c V S U M m, or E for bfloat16 and float8, or O for elements of no fixed size.
         big_endian: the stored byte order.
         fields: members of a compound type.
     """
@@ -138,6 +142,8 @@ class DType:
             swapped = plain.byteorder == ">"
             name = plain.newbyteorder("<").name
             return cls(name, plain.itemsize, plain.kind, swapped and plain.itemsize > 1)
+        if plain.kind in "fcSUMm" and plain.itemsize:
+            return cls(plain.newbyteorder("<").name, plain.itemsize, plain.kind, plain.byteorder == ">")
         if plain.hasobject or plain.kind != "V" or plain.subdtype is not None or plain.itemsize == 0:
             what, advice = not_taken(plain)
             raise TypeError(f"elements of type {plain} are {what}; {advice}")
@@ -146,7 +152,7 @@ class DType:
 
     @classmethod
     def _member(cls, name: str, member: Any, offset: int) -> Field:
-        """Members that are no numbers (text, dates) are raw bytes."""
+        """Members that are nothing known are raw bytes."""
         base, shape = member.subdtype or (member, ())
         try:
             return Field(name, cls._of_numpy(base), offset, tuple(shape))
@@ -175,10 +181,10 @@ class DType:
 
     @property
     def dlpack(self) -> tuple[int, int, int]:
-        """(code, bits, lanes) of DLPack. Raises TypeError for raw bytes and for big-endian numbers."""
+        """(code, bits, lanes) of DLPack. Raises TypeError for big-endian numbers and for all that are no numbers."""
         code = _DLPACK_OF_NAME.get(self.name, _DLPACK_OF_KIND.get(self.kind))
-        if code is None:
-            raise TypeError(f'DLPack has no type for {self}; use .field("name") or .view("uint8")')
+        if code is None or self.name not in _PLAIN:
+            raise TypeError(f"DLPack has no type for {self}; use {_OTHER_VIEWS.get(self.kind, _BYTES_VIEW)}")
         if self.big_endian:
             raise TypeError(f"DLPack has no type for {self}")
         return code, 8 * self.itemsize, 1
@@ -195,8 +201,24 @@ class DType:
         """As in `__array_interface__`: `"<f4"`, `"|u1"`, `"|V12"`. TypeError for what NumPy does not have."""
         if self.kind == "E":
             raise TypeError(f"{self.name} is not a type of NumPy; use DLPack, or .view('uint{8 * self.itemsize}')")
-        order = "|" if self.itemsize == 1 or self.kind == "V" else (">" if self.big_endian else "<")
-        return f"{order}{self.kind}{self.itemsize}"
+        order = "|" if self.itemsize == 1 or self.kind in "VSO" else (">" if self.big_endian else "<")
+        unit = self.name.partition("64")[2] if self.kind in "Mm" else ""
+        return f"{order}{self.kind}{self.itemsize // 4 if self.kind == 'U' else self.itemsize}{unit}"
+
+    @property
+    def host_only(self) -> bool:
+        """Elements have no fixed size, so that only host memory holds them, as Python objects."""
+        return self.kind == "O" or any(member.dtype.host_only for member in self.fields)
+
+    @property
+    def bytes_view(self) -> str:
+        """What shows the same bytes as numbers that every format and library has."""
+        return f"array{_OTHER_VIEWS.get(self.kind, _BYTES_VIEW).partition(', which')[0]}"
+
+    def need_on_gpu(self) -> None:
+        """TypeError for text, dates and long doubles, which no library of a GPU knows."""
+        if self.kind not in "VE":
+            _ = self.native.dlpack
 
     @property
     def descr(self) -> list[Any] | None:
@@ -241,8 +263,8 @@ class DType:
 
     @property
     def word_bytes(self) -> int:
-        """Bytes of one word whose order may be reversed; half an element for complex numbers."""
-        return self.itemsize // 2 if self.kind == "c" else self.itemsize
+        """Bytes of one word whose order may be reversed: half of a complex number, a character of text."""
+        return {"c": self.itemsize // 2, "U": 4, "S": 1}.get(self.kind, self.itemsize)
 
     @property
     def swap_bytes(self) -> int:

@@ -24,24 +24,23 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("device", ["host", "auto"])
 def test_a_value_without_plain_bytes_is_named(path: Path, device: str) -> None:
-    values = {"fine": np.ones(3, "f4"), "text": np.array(["a", "b"])}
-    with pytest.raises(TypeError, match="^dataset 'text': elements of type <U1 are text.*view"):
+    values = {"fine": np.ones(3, "f4"), "text": np.array(["a", "b"], object)}
+    with pytest.raises(TypeError, match="^dataset 'text': elements of type object are Python objects"):
         penstock.save(path, values, device)
+    dates = {"fine": np.ones(3, "f4"), "dates": np.array(["2020-01-01"], "M8[D]")}
+    with pytest.raises(penstock.Error, match=r"'dates' .*datetime64\[D\]"):
+        penstock.save(path, dates, device)
     assert list(path.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("values", "what", "advice"),
     [
-        (np.array([b"ab"]), "text", "array.view('uint8')"),
-        (np.array(["ab"]), "text", "array.view('uint32')"),
-        (np.array(["2020-01-01"], "M8[D]"), "dates", "array.view('int64')"),
-        (np.array([3], "m8[s]"), "spans of time", "array.view('int64')"),
         (np.array([1, "a"], object), "Python objects", "make numbers of them"),
         (np.zeros(1, [("a", "O")]), "Python objects", "make numbers of them"),
         (np.zeros(1, "V0"), "of 0 bytes", "give a type with bytes"),
     ],
-    ids=["S", "U", "M", "m", "O", "record", "V0"],
+    ids=["O", "record", "V0"],
 )
 def test_what_elements_are_that_are_not_taken_is_said_with_advice(
     path: Path, values: np.ndarray, what: str, advice: str
@@ -49,9 +48,6 @@ def test_what_elements_are_that_are_not_taken_is_said_with_advice(
     with pytest.raises(TypeError, match=f"^dataset 'data': elements of type .* are {what}.*; ") as told:
         penstock.save(path, {"data": values}, "host")
     assert advice in str(told.value)
-    if "view" in advice:
-        penstock.save(path, {"data": eval(advice, {"array": values})}, "host")
-        assert penstock.load(path, device="host", names=["data"])["data"].to_numpy().tobytes() == values.tobytes()
 
 
 def test_addresses_of_objects_are_neither_written_nor_read_over(tmp_path: Path) -> None:
@@ -76,7 +72,7 @@ def test_addresses_of_objects_are_neither_written_nor_read_over(tmp_path: Path) 
         ((1.5,), "f4", {}, "'float' object"),
         (None, "f4", {}, "not iterable"),
         ((3,), "f5", {}, "is not a data type"),
-        ((3,), "S2", {}, "are text, which Penstock neither reads nor writes"),
+        ((3,), "O", {}, "are Python objects, which Penstock neither reads nor writes"),
         ((3,), "f4", {"chunks": (1,)}, "there is no chunks=; there are chunk_shape, resizable, dimensions"),
     ],
 )

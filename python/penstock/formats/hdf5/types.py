@@ -182,13 +182,9 @@ def stored_type(dtype: DType) -> h5t.TypeID:
         return _opaque_type(dtype.itemsize)
     if dtype.kind == "E":
         return _small_float(dtype)
-    return h5t.py_create(_numpy(dtype), logical=True)
-
-
-def _numpy(dtype: DType) -> object:
-    import numpy as np
-
-    return np.dtype(dtype.name).newbyteorder(">" if dtype.big_endian else "<")
+    if dtype.kind in "UMm":
+        raise TypeError(f"HDF5 has no type for {dtype}; {dtype.bytes_view} has the same bytes as numbers")
+    return h5t.py_create(dtype.dtype, logical=True)
 
 
 def _opaque_type(size_bytes: int) -> h5t.TypeID:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ MAGIC = b"\x93NUMPY"
 _MOST_HEADER = 1 << 20  # bytes, nearly all of them padding
 _MOST_TEXT = 64 << 10  # characters without padding; NumPy itself stops at 10 000 for files it does not trust
 _MOST_RANK = 64
+_LONG = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\b([0-9]+)L\b""")  # text, or an integer of Python 2
 _FIRST_READ = 4096  # bytes; most headers are shorter
 
 
@@ -66,7 +68,7 @@ def _literal(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
             raise ValueError(f"{len(text)} characters; the limit is {_MOST_TEXT}")
         if not text.startswith("{"):
             raise ValueError("it begins with no dictionary")
-        header = ast.literal_eval(text)
+        header = _evaluated(text)
         if not isinstance(header, dict):
             raise ValueError("it is not a dictionary")
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError) as error:
@@ -74,6 +76,14 @@ def _literal(name: str, raw: bytes, encoding: str) -> dict[str, Any]:
     if set(header) != {"descr", "fortran_order", "shape"}:
         raise damaged(name, f"the header has the keys {sorted(map(str, header))}, not descr, fortran_order and shape")
     return header
+
+
+def _evaluated(text: str) -> Any:
+    """Python 2 wrote some integers as 10L."""
+    try:
+        return ast.literal_eval(text)
+    except SyntaxError:
+        return ast.literal_eval(_LONG.sub(lambda found: found[1] or found[2], text))
 
 
 def _info(name: str, header: dict[str, Any]) -> DatasetInfo:

@@ -75,7 +75,8 @@ def type_document(dtype: DType) -> str | dict[str, Any]:
         return dtype.name
     if dtype.kind == "V" and not dtype.fields:
         return {"name": "raw_bytes", "configuration": {"length_bytes": dtype.itemsize}}
-    raise ValueError(f"Zarr has no type for {dtype}; write its members as arrays of their own")
+    other = "write its members as arrays of their own" if dtype.fields else f"write {dtype.bytes_view}"
+    raise ValueError(f"Zarr has no type for {dtype}; {other}")
 
 
 def parse_fill(value: Any, dtype: DType) -> bytes:
