@@ -9,6 +9,7 @@ from penstock_bench.engine.rules import Rule, rules
 from penstock_bench.engine.suite import Drawing, Suite
 from penstock_bench.suites.choice import SUITE as CHOICE
 from penstock_bench.suites.core import SUITE as CORE
+from penstock_bench.suites.data import SUITE as DATA
 from penstock_bench.suites.first_touch import SUITE as FIRST_TOUCH
 from penstock_bench.suites.formats import SUITE as FORMATS
 from penstock_bench.suites.gpu_io import SUITE as GPU_IO
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
-_ALL = (GRID, CORE, CHOICE, FORMATS, FIRST_TOUCH, IO_SIZE, MULTIPLICITY, GPU_IO, HMATRIX)
+_ALL = (GRID, CORE, CHOICE, FORMATS, DATA, FIRST_TOUCH, IO_SIZE, MULTIPLICITY, GPU_IO, HMATRIX)
 SUITES: dict[str, Suite] = {one.name: one for one in _ALL}
 PEERS = frozenset(peer for suite in _ALL for peer in suite.peers)
 FIGURES: dict[str, Drawing] = {one.name: one for suite in _ALL for one in suite.figures}
