@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock._api import Buffer, Context, File, Outcome, Plan, Transfer
     from penstock._arrays.array import Array
     from penstock._arrays.dtype import DType
+    from penstock._arrays.host_array import HostArray
     from penstock._core import path_names
     from penstock._error import Error
     from penstock._include import (
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from penstock.formats.loading import UnreadableWarning
     from penstock.formats.model import Extent
     from penstock.formats.pending import Pending
+    from penstock.formats.reference import Reference
 
 __all__ = [
     "Array",
@@ -70,12 +72,14 @@ __all__ = [
     "File",
     "FileOptions",
     "Group",
+    "HostArray",
     "LayoutOptions",
     "NewFileOptions",
     "Outcome",
     "Pending",
     "Plan",
     "ReadOptions",
+    "Reference",
     "Transfer",
     "TransferOptions",
     "UnreadableWarning",
@@ -103,6 +107,7 @@ _HOMES = {
     "_version": ("__version__",),
     "_core": ("path_names",),
     "_arrays.dtype": ("DType",),
+    "_arrays.host_array": ("HostArray",),
     "_error": ("Error",),
     "_include": ("get_cmake_dir", "get_fortran_source", "get_include", "get_library_dir", "get_pkgconfig_dir"),
     "_open": ("create", "load", "open", "save"),
@@ -119,6 +124,7 @@ _HOMES = {
     "formats.loading": ("UnreadableWarning",),
     "formats.model": ("Extent",),
     "formats.pending": ("Pending",),
+    "formats.reference": ("Reference",),
 }
 # Submodules on packages that Penstock does without: not in __all__, so that `import *` works where those are not there.
 _OF_OTHERS = ("torch", "xarray", "zarr_store")

@@ -129,6 +129,11 @@ class DType:
         return cls(f"void{8 * itemsize}", itemsize, "V")
 
     @classmethod
+    def objects(cls, name: str) -> DType:
+        """Elements of no fixed size, which Python objects hold: "text", "list of int32", ..."""
+        return cls(name, 8, "O")
+
+    @classmethod
     def _of_numpy(cls, type: Any) -> DType:
         import numpy as np
 
@@ -201,7 +206,9 @@ class DType:
         """As in `__array_interface__`: `"<f4"`, `"|u1"`, `"|V12"`. TypeError for what NumPy does not have."""
         if self.kind == "E":
             raise TypeError(f"{self.name} is not a type of NumPy; use DLPack, or .view('uint{8 * self.itemsize}')")
-        order = "|" if self.itemsize == 1 or self.kind in "VSO" else (">" if self.big_endian else "<")
+        if self.kind == "O":
+            return "|O"
+        order = "|" if self.itemsize == 1 or self.kind in "VS" else (">" if self.big_endian else "<")
         unit = self.name.partition("64")[2] if self.kind in "Mm" else ""
         return f"{order}{self.kind}{self.itemsize // 4 if self.kind == 'U' else self.itemsize}{unit}"
 

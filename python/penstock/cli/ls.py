@@ -49,9 +49,13 @@ def _described(dataset: Dataset) -> dict[str, Any]:
             "layout": info.layout,
             "chunks": dataset.chunks,
         }
-        fields |= {"filters": dataset.filters, "dims": dataset.dims, "bytes": None if info.refusal else dataset.nbytes}
+        fields |= {
+            "filters": dataset.filters,
+            "dims": dataset.dims,
+            "bytes": None if info.refusal or info.dtype.host_only else dataset.nbytes,
+        }
         fields["problem"] = dataset._file.hindrance(dataset.name) or None
-        if not info.refusal:
+        if not info.refusal and not info.dtype.host_only:
             fields["stored_bytes"] = sum(extent.bytes for extent in dataset.extents())
     except Error as error:
         fields["problem"] = error.cause

@@ -75,7 +75,7 @@ class Dataset(Unread):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array; compressed datasets take less in the file."""
+        """Bytes of the array, of text that of the pointers to it; compressed datasets take less in the file."""
         return self.size * self.info.dtype.itemsize
 
     @property
@@ -161,7 +161,7 @@ class Dataset(Unread):
             progress: called with (bytes done, bytes in all) about 10 times a second, and at the end.
             options: see TransferOptions; and decode="auto", "host" or "gpu": see penstock.open.
 
-        Returns `out`, or a new Array.
+        Returns `out`, or a new Array; of text of variable length, lists and references a HostArray, on every device.
         Raises TypeError and ValueError when `out` does not fit, Error when the bytes cannot be had.
         """
         if out is None and stream is None and progress is None and not options:
@@ -253,7 +253,12 @@ class Dataset(Unread):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """NumPy asks here: on the host device an array that was read, with NumPy's own type."""
-        return self.read().__array__(dtype, copy)
+        found = self.read()
+        if isinstance(found, Array):
+            return found.__array__(dtype, copy)
+        import numpy as np
+
+        return np.asarray(found, dtype)  # text, lists, references
 
     def __repr__(self) -> str:
         info = self.info

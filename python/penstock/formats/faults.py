@@ -95,3 +95,11 @@ def unknown(file: str, name: str, names: Iterable[str]) -> KeyError:
     near = difflib.get_close_matches(name, list(names), n=3, cutoff=0.4)
     hint = f"; close names: {', '.join(near)}" if near else ""
     return KeyError(f"{file} has no dataset {name!r}{hint}")
+
+
+def host_alone(file: str, dataset: str, elements: str, device: str) -> Error:
+    """Elements that only host memory holds, where a strict read must bring them to a GPU."""
+    cause = f"its elements are {elements}, which have no fixed size and stay in host memory, not on {device}"
+    advice = 'read it with device="host"; without strict it comes as an array of NumPy, and the evidence says so'
+    operation = f"read dataset {dataset!r} of"
+    return Error(code="fallback_refused", operation=operation, file=file, cause=cause, advice=advice)

@@ -16,6 +16,7 @@ from penstock.formats.like import as_like
 from penstock.formats.loading import Loaded, load_all
 from penstock.formats.model import DatasetInfo
 from penstock.formats.reading.request import Request, request, user_shape
+from penstock.formats.reference import Reference
 from penstock.formats.state import FileState
 
 if TYPE_CHECKING:
@@ -45,8 +46,11 @@ class Group(Mapping[str, "Entry"]):
         """Attributes of the group or file, a mapping; of a file open for writing they can be set."""
         return self._file.attributes(self._prefix)
 
-    def __getitem__(self, name: str) -> Entry:
-        """Raises KeyError with the names that come closest."""
+    def __getitem__(self, name: str | Reference) -> Entry:
+        """The dataset or group of that name in this group, or what a Reference leads to in the file. Raises KeyError
+        with the names that come closest."""
+        if isinstance(name, Reference):
+            return self._led_to(name)
         if not isinstance(name, str):
             raise TypeError(f"names of datasets are text, not {name!r}")
         whole = self._whole(name)
@@ -62,6 +66,11 @@ class Group(Mapping[str, "Entry"]):
                 return cast("Entry", Group(self._file, whole.strip("/")))
             raise
         return cast("Entry", Dataset(self._file, whole))
+
+    def _led_to(self, reference: Reference) -> Entry:
+        if not reference:
+            raise KeyError(f"{self._file.name}: the reference leads nowhere")
+        return Group(self._file, "")[reference.name]
 
     def _whole(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
@@ -196,7 +205,7 @@ if TYPE_CHECKING:
         their members are known. At run time it is one of the two, and isinstance() tells."""
 
         @overload  # type: ignore[override]
-        def __getitem__(self, selection: str) -> Entry: ...
+        def __getitem__(self, selection: str | Reference) -> Entry: ...
         @overload
         def __getitem__(self, selection: Any) -> Array: ...
         def __getitem__(self, selection: Any) -> Any: ...

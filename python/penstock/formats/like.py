@@ -8,10 +8,11 @@ from typing import Any
 from penstock._arrays.array import Array
 
 
-def as_like(array: Array, like: Any) -> Any:
+def as_like(array: Any, like: Any) -> Any:
     """The array as one of the library that `like` is an array of (NumPy, CuPy, PyTorch, JAX, or any with DLPack).
-    None: itself. Raises TypeError when that library cannot take it where it lies."""
-    if like is None or isinstance(like, Array):
+    None: itself; so are Python objects, which NumPy alone has. Raises TypeError when that library cannot take it where
+    it lies."""
+    if like is None or isinstance(like, Array) or not isinstance(array, Array):
         return array
     root = type(like).__module__.partition(".")[0]
     if root == "numpy":

@@ -100,6 +100,8 @@ class DatasetInfo:
     filters: tuple[str, ...] = ()  # in the order they were applied on writing
     layout: str = "contiguous"  # contiguous chunked compact external virtual record sharded empty
     refusal: str = ""  # why the dataset cannot be read at all; empty: it can
+    conversion: str = ""  # why stored bytes are not the elements, so that the format's library makes them, and none are
+    # written; empty: they are. If `dtype.host_only`, Container.values gives them, and no table has them.
     recipe: Recipe | str = "only the format's library decodes it"  # of encoded chunks; a text: why there is none
     pipeline: tuple[Filter, ...] | str = "only the format's library decodes it"  # as recipe, for the host's cores
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -161,6 +163,10 @@ class Container(ABC):
         """The box, decoded on the host by the format's library. Only for datasets with encoded chunks, and for layouts
         without extents (compact, ...)."""
         raise AssertionError(f"{self.format} encodes nothing")
+
+    def values(self, name: str, box: Box) -> np.ndarray:
+        """The box as Python objects, of datasets whose elements have no fixed size (`dtype.host_only`)."""
+        raise AssertionError(f"{self.format} has only elements of a fixed size")
 
     def decoding(self, name: str, box: Box) -> Callable[[], bytes | bytearray | memoryview]:
         """What is left of decode() when all was asked of this container: it may run beside anything else."""

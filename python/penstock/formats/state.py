@@ -20,7 +20,7 @@ from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Writer
 from penstock.formats.pending import Pending
-from penstock.formats.reading import small
+from penstock.formats.reading import objects, small
 from penstock.formats.reading.decoding import check_choice
 from penstock.formats.reading.execution import Execution, Job
 from penstock.formats.reading.mover import Mover
@@ -109,6 +109,8 @@ class FileState:
         return write if self.writable else None
 
     def extents(self, wanted: Request) -> list[Extent]:
+        if wanted.info.dtype.host_only:
+            return []
         with self._source.metadata() as source:
             return stored_extents(wanted.info, wanted.stored, table_of(source, wanted))
 
@@ -128,7 +130,11 @@ class FileState:
         if self.writable:
             self._settle(cancel=False)  # what is being written is read back whole
         with self._source.data() as source:
-            job, results = read_job(self._mover, source, requests, handle, decode)
+            job, results = read_job(self._mover, source, objects.others(requests), handle, decode)
+            if len(results) < len(requests):
+                is_strict = bool(options.get("strict") or self.context._strict)
+                job.plan.notes += objects.notes_of(requests, self._mover, is_strict)
+                results = objects.merged(source, requests, results)
         if job.plan.gaps and (options.get("strict") or self.context._strict):
             raise incomplete(self.name, job.plan.gaps[0])
         return self._start(job, options, lambda _: take(results), background)

@@ -13,6 +13,7 @@ from typing import Any
 from penstock import _core
 from penstock._arrays.array import c_strides
 from penstock._arrays.selection import Selection
+from penstock.formats.faults import unsupported
 from penstock.formats.model import ChunkTable, DatasetInfo
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
@@ -102,6 +103,10 @@ def appended(info: DatasetInfo, value: Target) -> Selection:
 
 def check_kind(mover: Mover, info: DatasetInfo, value: Target) -> None:
     """Type and device of a value."""
+    if info.conversion:
+        advice = "write it anew, or with the format's own library"
+        cause = f"{info.conversion}, and Penstock writes plain bytes"
+        raise unsupported(mover.name, cause, advice, info.name)
     if value.dtype.native != info.dtype.native:
         raise TypeError(f"the value has elements of {value.dtype}, dataset {info.name!r} of {info.dtype}")
     if value.device not in (mover.device, "host"):

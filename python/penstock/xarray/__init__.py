@@ -18,6 +18,7 @@ import numpy as np
 try:
     from xarray import Dataset as XarrayDataset, Variable, conventions
     from xarray.backends import BackendEntrypoint
+    from xarray.coding import strings
     from xarray.core.indexing import LazilyIndexedArray
 except ModuleNotFoundError as absent:
     if absent.name != "xarray":
@@ -172,10 +173,11 @@ class _Group:
 
     def _variable(self, dataset: Dataset, attributes: dict[str, Any], is_time: bool, masked: bool) -> Variable:
         dims = _distinct(dataset.dims or tuple(f"phony_dim_{length}" for length in dataset.shape))
-        dtype = np.dtype(dataset.dtype)
+        dtype = np.dtype(dataset.dtype) if dataset.dtype.name != "text" else strings.create_vlen_dtype(str)
         is_text = dtype.kind == "V" and dtype.fields is None and self._format.has_text
         dtype = np.dtype(f"S{dtype.itemsize}") if is_text else dtype
-        encoding: dict[str, Any] = {"source": self._file.name, "original_shape": dataset.shape, "dtype": dtype}
+        told = str if dataset.dtype.name == "text" else dtype  # by which xarray knows text
+        encoding: dict[str, Any] = {"source": self._file.name, "original_shape": dataset.shape, "dtype": told}
         if dataset.chunks is not None:
             encoding |= {"chunksizes": dataset.chunks, "preferred_chunks": dict(zip(dims, dataset.chunks, strict=True))}
         is_index = dims == (dataset.name.rpartition("/")[2],)

@@ -76,7 +76,7 @@ class LazyArray(BackendArray):
             import cupy
 
             return cupy.asarray(array)
-        plain = np.asarray(array) if array.device == "host" else array.to_numpy()
+        plain = np.asarray(array) if array.on_host else array.to_numpy()
         return plain if plain.dtype == self.dtype else plain.view(self.dtype)
 
 

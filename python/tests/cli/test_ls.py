@@ -23,6 +23,7 @@ def run42(tmp_path: Path) -> Path:
         file.create_dataset("empty", shape=(10,), dtype=">i2")
         file["number"] = np.int8(7)
         file["words"] = np.array(["a", "bc"], h5py.string_dtype())
+        h5py.h5d.create(file.id, b"when", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((2,)))
     return tmp_path / "run42.h5"
 
 
@@ -32,7 +33,7 @@ def test_it_tells_what_the_library_of_the_format_tells(penstock: Run, run42: Pat
     assert (told.json["file"], told.json["format"]) == (str(run42), "hdf5")
     found = {one["name"]: one for one in told.json["datasets"]}
     with h5py.File(run42) as file:
-        assert set(found) == {"plain", "group/packed", "empty", "number", "words"}
+        assert set(found) == {"plain", "group/packed", "empty", "number", "words", "when"}
         for name in ("plain", "group/packed", "empty", "number"):
             dataset, one = file[name], found[name]
             assert tuple(one["shape"]) == dataset.shape
@@ -42,14 +43,16 @@ def test_it_tells_what_the_library_of_the_format_tells(penstock: Run, run42: Pat
             assert one["problem"] is None
     assert found["group/packed"]["filters"] == ["shuffle", "deflate"]
     assert found["group/packed"]["layout"] == "chunked"
-    assert "strings of variable length" in found["words"]["problem"]
-    assert (found["words"]["stored_bytes"], found["words"]["dtype"]) == (None, None)
+    assert "time type" in found["when"]["problem"]
+    assert (found["when"]["stored_bytes"], found["when"]["dtype"]) == (None, None)
+    assert (found["words"]["problem"], found["words"]["dtype"]) == (None, "text")
+    assert (found["words"]["stored_bytes"], found["words"]["bytes"]) == (None, None)
 
 
 def test_people_get_a_table(penstock: Run, run42: Path) -> None:
     told = penstock("ls", run42)
     assert told.code == 0, told.err
-    assert told.out.startswith(f"{run42}: hdf5, 5 datasets\n")
+    assert told.out.startswith(f"{run42}: hdf5, 6 datasets\n")
     lines = {line.split()[0]: line for line in told.out.splitlines() if line.strip()}
     assert "100 x 20" in lines["plain"]
     assert "chunks of 16 x 64, shuffle, deflate" in " ".join(told.out.split())

@@ -35,8 +35,11 @@ def hdf5(path: Path, add: Callable[[Any], None]) -> Path:
     return path
 
 
-def text(folder: Path) -> tuple[Path, str]:
-    return hdf5(folder / "x.h5", lambda file: file.create_dataset("bad", data=["x", "yy"])), "string"
+def unknown_type(folder: Path) -> tuple[Path, str]:
+    def add(file: Any) -> None:
+        h5py.h5d.create(file.id, b"bad", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((2,)))
+
+    return hdf5(folder / "x.h5", add), "time type"
 
 
 def missing_filter(folder: Path) -> tuple[Path, str]:
@@ -137,7 +140,7 @@ def zarr_chunk(folder: Path) -> tuple[Path, str]:
 
 
 CASES = [
-    *(text, missing_filter, missing_external, broken_dataset, broken_group, broken_chunk),
+    *(unknown_type, missing_filter, missing_external, broken_dataset, broken_group, broken_chunk),
     *(netcdf4, netcdf3, zarr_codec, zarr_document, zarr_group, zarr_chunk),
 ]
 
@@ -207,8 +210,8 @@ def test_xarray_opens_the_others(make: Callable[[Path], tuple[Path, str]], tmp_p
 
 def test_where_none_can_be_read_there_is_an_error(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["bad"] = ["text"]
-    with pytest.raises(ps.Error, match="string"):
+        h5py.h5d.create(file.id, b"bad", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((2,)))
+    with pytest.raises(ps.Error, match="time type"):
         ps.load(tmp_path / "x.h5", "host")
 
 

@@ -68,7 +68,7 @@ def test_names_dimensions_and_attributes_are_those_of_the_library(path: Path) ->
         assert file["T"].attrs["units"] == "K"
         assert (file["T"].attrs["n"], file["T"].attrs["_FillValue"], file["T"].attrs["empty"]) == (3, -1, "")
         assert dict(file.attrs) == {"title": "stock"}
-        assert "variable length" in file["words"].info.refusal
+        assert file["words"].dtype.name == "text" and not file["words"].info.refusal
 
 
 @pytest.mark.parametrize("text", ["days since 2000-01-01", "größe", ""])
@@ -90,7 +90,9 @@ def test_values_are_those_of_the_library(path: Path) -> None:
     with penstock.open(path, device="host") as file, netCDF4.Dataset(path) as stock:
         stock.set_auto_mask(False)
         for name in file:
-            if not file[name].info.refusal:
+            if file[name].dtype.name == "text":
+                assert file[name].read().tolist() == stock[name][...].tolist(), name
+            else:
                 assert np.asarray(file[name].read()).tobytes() == stock[name][...].tobytes(), name
 
 

@@ -32,6 +32,9 @@ def make(path: Path, libver: str) -> bytes:
         file["c"].attrs.update(u="m", n=[1, 2])
         file["c"].make_scale("c")
         file["s"] = h5py.SoftLink("/g/a")
+        file["words"] = ["one", "another"]
+        file.create_dataset("lists", (3,), h5py.vlen_dtype("i4"))[0] = [1, 2]
+        file.create_dataset("refs", (2,), h5py.ref_dtype)[0] = file["g/a"].ref
     return path.read_bytes()
 
 
@@ -41,7 +44,9 @@ def read_all(container: Metadata) -> None:
         dict(info.attributes)
         if info.refusal or np.prod([float(extent) for extent in info.shape]) * info.dtype.itemsize > MOST_BYTES:
             continue
-        if container.table(name, whole(info.shape)).encoded.any():
+        if info.dtype.host_only:
+            container.values(name, whole(info.shape))
+        elif container.table(name, whole(info.shape)).encoded.any():
             container.decode(name, whole(info.shape))
 
 

@@ -33,6 +33,7 @@ from penstock.formats.hdf5.index import ChunkIndex, Filters, all_encoded, read_i
 from penstock.formats.hdf5.library import Misplaced, place_of, user_block_of
 from penstock.formats.hdf5.open import explained, home_of, lists_datasets, name_bytes, names_of, open_dataset
 from penstock.formats.hdf5.stored import Stored, describe
+from penstock.formats.hdf5.values import read_values
 from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo
 
 _MOST_KEPT = 64  # descriptions, and indexes of chunks
@@ -95,6 +96,8 @@ class Metadata(Container):
 
     def table(self, name: str, box: Box) -> ChunkTable:
         stored = self.readable(name)
+        if stored.info.dtype.host_only:
+            raise unsupported(self.name, stored.info.conversion, dataset=stored.info.name)
         with explained(self.name, stored.info.name):
             table = self._table(stored, box)
         sizes = [self._watched_bytes(file) for file in table.files]
@@ -122,6 +125,13 @@ class Metadata(Container):
         hdf5_filters.check_available(stored.home, stored.info.name, stored.dataset.get_create_plist())
         with explained(self.name, stored.info.name):
             return stored.read(box)
+
+    def values(self, name: str, box: Box) -> np.ndarray:
+        stored = self.readable(name)
+        assert stored.how is not None, "elements of a fixed size are plain bytes"
+        hdf5_filters.check_available(stored.home, stored.info.name, stored.dataset.get_create_plist())
+        with explained(self.name, stored.info.name):
+            return read_values(stored.dataset, stored.how, box, self._watched_bytes(stored.home))
 
     def hindrance(self, name: str) -> str:
         """Why the dataset cannot be read by this process: its type, a filter or a file that is not there."""
@@ -170,7 +180,7 @@ class Metadata(Container):
     def _with_runs(self, found: Stored) -> Stored:
         """Virtual and external layouts get the chunk shape of the runs that they consist of."""
         info = found.info
-        if info.layout not in ("virtual", "external") or info.refusal:
+        if info.layout not in ("virtual", "external") or info.refusal or info.conversion:
             return found
         runs = hdf5_virtual.runs_of(self._source, found) if info.layout == "virtual" else hdf5_external.runs_of(found)
         return found if runs is None else replace(found, info=replace(info, chunk_shape=runs.chunk_shape), runs=runs)
@@ -179,7 +189,7 @@ class Metadata(Container):
         info, files = stored.info, (stored.home,)
         if any(low >= high for low, high in zip(box.start, box.stop, strict=True)):
             return _rows(files, info.ndim, ())
-        if info.layout == "contiguous":
+        if info.layout == "contiguous" and not info.conversion:
             return _rows(files, info.ndim, self._extent(stored))
         if info.layout == "chunked":
             return self._chunk_table(stored, box)
@@ -211,6 +221,8 @@ class Metadata(Container):
     def _index(self, stored: Stored) -> ChunkIndex:
         info, rank = stored.info, stored.rank
         index = self._indexes.get(info.name)
+        if index is None and info.conversion:
+            index = all_encoded(info.shape[:rank], info.chunk_shape[:rank])
         if index is None:
             sums = sum(1 << bit for bit, one in enumerate(info.filters) if one == "fletcher32" and self.skip_checksums)
             filters = Filters(len(info.filters), sums)

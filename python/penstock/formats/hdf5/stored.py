@@ -17,6 +17,7 @@ from penstock._arrays.dtype import DType
 from penstock.formats.hdf5.filters import filters_of, pipeline_of, recipe_of
 from penstock.formats.hdf5.runs import Runs
 from penstock.formats.hdf5.types import UnreadableType, dtype_of, raw
+from penstock.formats.hdf5.values import Converted, converted
 from penstock.formats.model import Box, DatasetInfo, Shape
 
 _LAYOUTS = {h5d.COMPACT: "compact", h5d.CONTIGUOUS: "contiguous", h5d.CHUNKED: "chunked", h5d.VIRTUAL: "virtual"}
@@ -31,6 +32,7 @@ class Stored:
     info: DatasetInfo
     item_dims: Shape  # dimensions that an array type adds to those of the dataset
     runs: Runs | None = None  # of virtual and external layouts, where they are plain
+    how: Converted | None = None  # what HDF5 makes of elements whose bytes are not their values
 
     @property
     def rank(self) -> int:
@@ -49,7 +51,9 @@ class Stored:
             memory = h5s.create(h5s.SCALAR) if not rank else h5s.create_simple(counts)
             if rank:
                 space.select_hyperslab(start, counts)
-            kind = self.dataset.get_type()  # kept: h5py forgets an object in a callback, where an interrupt gets lost
+            kind = (
+                self.dataset.get_type() if self.how is None else self.how.memory
+            )  # kept: h5py forgets an object in a callback, where an interrupt gets lost
             self.dataset.read(memory, space, elements, kind)
         return self._trimmed(elements, counts, box)
 
@@ -65,15 +69,16 @@ class Stored:
 
 def describe(name: str, dataset: h5d.DatasetID, home: str, attributes: Mapping[str, Any]) -> Stored:
     stored, create = dataset.get_type(), dataset.get_create_plist()
-    refusal, dims = "", ()
+    refusal, dims, how = "", (), None
     try:
-        dtype, dims = dtype_of(stored)
-        fill = _fill_of(create, stored, dtype)
+        dtype, dims, how = _type_of(stored)
+        fill = None if dtype.host_only else _fill_of(create, stored, dtype)
     except UnreadableType as cause:
         dtype, fill, refusal = raw(stored.get_size()), None, str(cause)
     shape, largest = _extent(dataset.get_space())
     layout = _layout(create, shape)
     is_chunked = layout == "chunked"
+    why = "its layout has no chunks" if how is None else how.why
     info = DatasetInfo(
         name=name,
         shape=(0,) if shape is None else (*shape, *dims),
@@ -84,11 +89,21 @@ def describe(name: str, dataset: h5d.DatasetID, home: str, attributes: Mapping[s
         filters=filters_of(create) if is_chunked else (),
         layout=layout,
         refusal=refusal,
-        recipe=recipe_of(create) if is_chunked else "its layout has no chunks",
-        pipeline=pipeline_of(create) if is_chunked else "its layout has no chunks",
+        conversion="" if how is None else how.why,
+        recipe=recipe_of(create) if is_chunked and how is None else why,
+        pipeline=pipeline_of(create) if is_chunked and how is None else why,
         attributes=attributes,
     )
-    return Stored(dataset, home, info, dims)
+    return Stored(dataset, home, info, dims, how=how)
+
+
+def _type_of(stored: h5t.TypeID) -> tuple[DType, Shape, Converted | None]:
+    """(of an element, dimensions that an array type adds, what HDF5 must do where bytes are not the values)."""
+    try:
+        return *dtype_of(stored), None
+    except UnreadableType as cause:
+        how = converted(stored, str(cause))
+        return how.dtype, how.dims, how
 
 
 def _layout(create: h5p.PropDCID, shape: Shape | None) -> str:

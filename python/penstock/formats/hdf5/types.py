@@ -1,9 +1,10 @@
 """HDF5 data types as DTypes and back.
 
-A type is readable when its stored bytes are the values: IEEE floats (bfloat16 and float8 too), whole integers of either
-byte order, complex numbers (HDF5's own and h5py's pair of "r" and "i"), enumerations, fixed strings and opaque bytes,
-and compounds of these. What must stay true: a type whose bytes need interpretation (references, variable length,
-odd precision) is refused with its reason, never handed out as something it is not.
+A type is plain when its stored bytes are the values: IEEE floats (bfloat16 and float8 too), the long double of this
+machine, whole integers of either byte order, complex numbers (HDF5's own and h5py's pair of "r" and "i"), enumerations,
+fixed strings, opaque bytes and the dates that h5py keeps in them, and compounds of these. What must stay true: a type
+whose bytes need interpretation (references, variable length, odd precision) is UnreadableType with its reason, never
+handed out as something it is not; `values` may know more of it.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ def _float(stored: h5t.TypeID) -> DType:
     size = stored.get_size()
     sign, exponent, exponent_bits, mantissa, mantissa_bits = stored.get_fields()
     layout = (size, sign, exponent, exponent_bits, mantissa, mantissa_bits, stored.get_ebias())
+    if stored.equal(h5t.NATIVE_LDOUBLE) and size > 8:
+        return DType.of("longdouble")
     name = _FLOATS.get(layout)
     if name is None or stored.get_precision() != 8 * size or stored.get_norm() != h5t.NORM_IMPLIED:
         raise UnreadableType(f"its floats are of no kind that devices know ({stored.get_precision()} bits)")
@@ -116,10 +119,19 @@ def _enum(stored: h5t.TypeID) -> DType:
 def _string(stored: h5t.TypeID) -> DType:
     if stored.is_variable_str():
         raise UnreadableType("its elements are strings of variable length")
-    return raw(stored.get_size())
+    size = stored.get_size()
+    return DType(f"bytes{8 * size}", size, "S")
 
 
 def _opaque(stored: h5t.TypeID) -> DType:
+    """h5py keeps dates so, with NumPy's name for them as tag."""
+    if stored.get_tag().startswith(b"NUMPY:"):
+        try:
+            named = DType.of(stored.dtype)
+        except TypeError:
+            return raw(stored.get_size())
+        if named.itemsize == stored.get_size():
+            return named
     return raw(stored.get_size())
 
 
@@ -130,7 +142,7 @@ def _complex(stored: h5t.TypeID) -> DType:
 
 def _pair(part: DType) -> DType:
     if part.name not in ("float32", "float64"):
-        raise UnreadableType(f"it is complex of {part.name}")
+        raise UnreadableType(f"its elements are complex of {part.name}")
     return _plain("complex64" if part.name == "float32" else "complex128", part.big_endian)
 
 
@@ -157,7 +169,7 @@ def _is_pair(fields: list[Field], size_bytes: int) -> bool:
     if [field.name for field in fields] != list(h5py.get_config().complex_names):
         return False
     real, imaginary = fields
-    plain = real.dtype == imaginary.dtype and real.dtype.name in ("float32", "float64") and not real.shape
+    plain = real.dtype == imaginary.dtype and real.dtype.kind == "f" and not real.shape
     return plain and real.offset == 0 and imaginary.offset == real.dtype.itemsize and size_bytes == 2 * imaginary.offset
 
 
@@ -182,7 +194,9 @@ def stored_type(dtype: DType) -> h5t.TypeID:
         return _opaque_type(dtype.itemsize)
     if dtype.kind == "E":
         return _small_float(dtype)
-    if dtype.kind in "UMm":
+    if dtype.kind in "Mm":
+        return h5t.py_create(h5py.opaque_dtype(dtype.dtype), logical=True)
+    if dtype.kind == "U":
         raise TypeError(f"HDF5 has no type for {dtype}; {dtype.bytes_view} has the same bytes as numbers")
     return h5t.py_create(dtype.dtype, logical=True)
 

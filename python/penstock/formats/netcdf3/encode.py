@@ -23,7 +23,7 @@ from penstock.formats.netcdf3.header import (
 )
 
 _SIZE_UNKNOWN = (1 << 32) - 1  # what the format says of sizes that 32 bits cannot hold
-_CODES = {kind.name: code for code, kind in TYPES.items()}
+_CODES = {kind.name: code for code, kind in TYPES.items()} | {"bytes8": CHAR}  # as read; raw bytes are taken too
 
 
 def type_code(name: str, version: int) -> int | None:

@@ -111,7 +111,7 @@ class NetCDF3(Container):
 
 def stored_type(variable: Variable) -> DType:
     if variable.type == CHAR:
-        return DType(TYPES[CHAR].name, 1, "V")
+        return DType.of("S1")
     plain = DType.of(TYPES[variable.type].name)
     return DType(plain.name, plain.itemsize, plain.kind, plain.itemsize > 1)
 

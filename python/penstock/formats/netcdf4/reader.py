@@ -20,6 +20,7 @@ from penstock.formats.hdf5.metadata import Metadata
 from penstock.formats.hdf5.open import explained, has, name_bytes
 from penstock.formats.hdf5.reader import Hdf5
 from penstock.formats.hdf5.stored import Stored
+from penstock.formats.hdf5.values import blank_of
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Shape, Watch
 from penstock.formats.netcdf4.dims import (
     Dimension,
@@ -138,6 +139,19 @@ class NetCDF4(NetCDFView, Hdf5):
     def watch(self, name: str) -> Watch | None:
         view = self._view(name)
         return super().watch(name) if view.info.shape == view.stored_shape else None
+
+    def values(self, name: str, box: Box) -> np.ndarray:
+        view = self._view(name)
+        inside = _within(box, view.stored_shape)
+        found = super().values(name, inside)
+        if inside == box:
+            return found
+        whole = np.empty([high - low for low, high in zip(box.start, box.stop, strict=True)], found.dtype)
+        how = self.stored(name).how
+        for at in np.ndindex(whole.shape) if how is not None else ():
+            whole[at] = blank_of(how)
+        whole[tuple(slice(0, count) for count in found.shape)] = found
+        return whole
 
     def decode(self, name: str, box: Box) -> memoryview:
         view = self._view(name)

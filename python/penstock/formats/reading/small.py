@@ -33,7 +33,13 @@ def reader_of(
 ) -> _core.SmallReader | None:
     """None where bytes are neither stored as they are read nor decoded by the cores, or only `table` can tell where
     they are."""
-    if info.order != "C" or info.refusal or not 0 < info.ndim <= _MOST_DIMENSIONS or min(info.shape) == 0:
+    if (
+        info.order != "C"
+        or info.refusal
+        or info.conversion
+        or not 0 < info.ndim <= _MOST_DIMENSIONS
+        or min(info.shape) == 0
+    ):
         return None
     watch = container.watch(info.name)
     if watch is None:

@@ -1,0 +1,27 @@
+"""HostArray: elements of no fixed size (text, lists, references), as an array of NumPy in host memory.
+
+What must stay true: it is NumPy's array and nothing less; what all arrays that reading gives have in common
+(`to_numpy()`, `field()`, `on_host`) it has too, so that code which reads whole files needs no case for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class HostArray(np.ndarray[Any, Any]):
+    """What reading text of variable length, lists and references gives: an array of NumPy, on every device."""
+
+    on_host = True
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """A copy."""
+        return np.array(self)
+
+    def field(self, name: str) -> HostArray:
+        """A member of compound elements. KeyError lists the members."""
+        if name not in (self.dtype.names or ()):
+            raise KeyError(f"no field {name!r}; there are {', '.join(self.dtype.names or ()) or 'none'}")
+        return self[name]
