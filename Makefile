@@ -59,15 +59,18 @@ plan: # told before anything is begun
 	  "$(if $(FIRST),installs what is missing$(comma) builds the package (about $(MINUTES) minutes on $(JOBS) cores; later runs build only what changed),builds what changed)" \
 	  "$$PENSTOCK_DIR" >&2
 
+# All parts run, whichever fail.
 test: $(STAMPS)/package $(STAMPS)/test-tools
 	$(WITH) cmake --preset $(PRESET) -DPENSTOCK_PCH=$(PCH)
 	$(WITH) cmake --build --preset $(PRESET)
 	$(if $(SCRATCH),mkdir -p "$(SCRATCH)")
 	rm -rf $(RESULTS)
-	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --preset $(PRESET) -j $(JOBS)
-	$(BIN)/ruff check python
-	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long' --junitxml=$(RESULTS)/pytest.xml python/tests
-	@$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python
+	@code=0; \
+	$(WITH) $(ON_DISK) GTEST_OUTPUT="xml:$(CURDIR)/$(RESULTS)/" ctest --preset $(PRESET) -j $(JOBS) || code=1; \
+	$(BIN)/ruff check python || code=1; \
+	$(ON_DISK) $(BIN)/python -m $(PYTEST) -m 'not long' --junitxml=$(RESULTS)/pytest.xml python/tests || code=1; \
+	$(PYTHON) tools/skipped.py $(RESULTS) --cmake build/$(PRESET)/CMakeCache.txt --python $(BIN)/python || code=1; \
+	exit $$code
 
 # Random, killed, starved and interrupted runs, and the blocks of all pages: as long again as `make test`.
 test-all: test

@@ -8,6 +8,7 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,20 @@ def test_a_build_shows_how_far_it_is(terminal: bool, told: str) -> None:
     assert stream.getvalue() == told
     progress.heard("[200/200] Linking")
     assert progress.text(300.0) == "[200/200] 5 min 0 s, installing"
+
+
+@pytest.mark.parametrize("fails", ["none", "cmake", "ctest", "ruff", "python", "tools/skipped.py"])
+def test_a_test_that_fails_hides_no_other(tree: Path, fails: str) -> None:
+    """Tests of C++, the linter, tests of Python and what was skipped: each runs, and one failure is that of all. What
+    cannot be built is not tested."""
+    parts = {name: tree / ".venv" / "bin" / name for name in ("cmake", "ctest", "ruff", "python")}
+    parts["tools/skipped.py"] = tree / "tools" / "skipped.py"
+    for name, place in parts.items():
+        run = f"import sys\nopen('ran', 'a').write('{name}\\n')\nsys.exit({int(name == fails)})\n"
+        place.write_text(f"#!{sys.executable}\n{run}")
+        place.chmod(0o755)
+    (tree / "build" / "stamps" / "test-tools").touch()
+    done = make(tree, "test", ".", by_environment=False)
+    assert (done.returncode == 0) == (fails == "none"), done.stderr
+    every = ["cmake", "cmake", "ctest", "ruff", "python", "tools/skipped.py"]
+    assert (tree / "ran").read_text().split() == (["cmake"] if fails == "cmake" else every)
