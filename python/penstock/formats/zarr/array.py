@@ -34,7 +34,7 @@ _RECIPES = {
 
 
 _PIPELINE = frozenset(
-    {"gzip", "zlib", "zstd", "lz4", "blosc", "crc32c"}
+    {"gzip", "zlib", "zstd", "lz4", "blosc", "bz2", "crc32c", "fletcher32", "shuffle"}
 )  # packers that the core undoes under the same name
 
 
@@ -95,14 +95,15 @@ def storage_of(meta: ArrayMeta) -> Storage:
     if outer.sharding is None:
         backwards = outside == "F"
         chunk = meta.file_chunk[::-1] if backwards else meta.file_chunk
-        return Storage(backwards, chunk, backwards, bool(outer.packers) or outside == "other", False)
+        packed = bool(outer.packers or outer.objects) or outside == "other"
+        return Storage(backwards, chunk, backwards, packed, False)
     inner = outer.sharding.inner
     orders = {outside, _order(inner.order, rank)}
     if outer.packers or inner.sharding is not None or orders == {"F"} or "other" in orders:
         return Storage(False, meta.file_chunk, False, True, False)  # a shard can only be decoded as a whole
     turned = "F" in orders and outside == "C"
     chunk = outer.sharding.shape[::-1] if turned else outer.sharding.shape  # of shards that are turned themselves
-    return Storage("F" in orders, chunk, turned, bool(inner.packers), True)
+    return Storage("F" in orders, chunk, turned, bool(inner.packers or inner.objects), True)
 
 
 def pipeline_of(meta: ArrayMeta) -> tuple[Filter, ...] | str:
@@ -110,8 +111,9 @@ def pipeline_of(meta: ArrayMeta) -> tuple[Filter, ...] | str:
     packers = _packers_of(meta)
     if isinstance(packers, str):
         return packers
-    others = [packer.name for packer in packers if packer.name not in _PIPELINE]
-    return f"the cores do not undo {', '.join(others)}" if others else tuple(Filter(one.name) for one in packers)
+    others = [one.name for one in packers if one.name not in _PIPELINE or one.at_start]
+    filters = tuple(Filter(one.name, one.values) for one in packers)
+    return f"the cores do not undo {', '.join(others)}" if others else filters
 
 
 def _packers_of(meta: ArrayMeta) -> tuple[Packer, ...] | str:
@@ -176,16 +178,31 @@ def finished(meta: ArrayMeta, document: dict[str, Any]) -> ArrayMeta:
         dtype = parse_type(document.get("data_type"))
         pipeline = parse_pipeline(document.get("codecs"), meta.file_chunk)
         order = pipeline.byte_order
-        if order is None and dtype.word_bytes > 1 and dtype.kind != "V":
+        if order is None and dtype.word_bytes > 1 and dtype.kind not in "VO":
             raise ValueError("codec 'bytes' does not say the order of bytes")
         dtype = with_order(dtype, bool(order))
         if "fill_value" not in document:
             raise ValueError("it has no 'fill_value'")
         changes = {"dtype": dtype, "pipeline": pipeline, "fill": parse_fill(document["fill_value"], dtype)}
         check_sizes(meta, dtype)
+        check_chain(pipeline, dtype)
     except Unsupported as error:
         changes = {"refusal": str(error)}
     return ArrayMeta(**(vars(meta) | changes))
+
+
+def check_chain(pipeline: Pipeline, dtype: DType) -> None:
+    """The chain makes elements of that type. Raises ValueError."""
+    inner = pipeline.sharding.inner if pipeline.sharding is not None else pipeline
+    if inner is not pipeline:
+        check_chain(inner, dtype)
+    elif (dtype.name in ("text", "bytes")) != bool(pipeline.objects) or (dtype.name == "text") != (
+        pipeline.objects == "utf8"
+    ):
+        raise ValueError(f"its chunks hold {pipeline.objects or 'plain elements'}, its elements are {dtype}")
+    for packer in pipeline.packers:
+        if packer.made and DType.of(packer.made).native != dtype.native:
+            raise ValueError(f"codec 'delta' makes {packer.made} of chunks of {dtype}")
 
 
 def check_sizes(meta: ArrayMeta, dtype: DType) -> None:

@@ -8,6 +8,7 @@ of its codec, or is a ValueError; inner chunks divide their shard.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,14 @@ from penstock.formats.zarr.json import Unsupported, integers, named, short
 
 @dataclass(frozen=True)
 class Packer:
-    """A codec from bytes to bytes."""
+    """A codec from bytes to bytes. `values`: of shuffle, the bytes of an element. `at_start`: of a checksum, that it
+    stands before the bytes. `stored` and `made`: of delta, NumPy's names of the differences and of the numbers."""
 
     name: str
+    values: tuple[int, ...] = ()
+    at_start: bool = False
+    stored: str = ""
+    made: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,14 @@ class Sharding:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The whole chain. `orders`: of the transposes; `big_endian`: of the serializer `bytes`, None when not said."""
+    """The whole chain. `orders`: of the transposes; `big_endian`: of the serializer `bytes`, None when not said;
+    `objects`: what the serializer makes bytes of, where those are no elements of a fixed size: "utf8" or "bytes"."""
 
     orders: tuple[tuple[int, ...], ...]
     big_endian: bool | None
     sharding: Sharding | None
     packers: tuple[Packer, ...]
+    objects: str = ""
 
     def stored_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape that the serializer sees."""
@@ -72,15 +80,33 @@ class Pipeline:
         return self.sharding.inner.byte_order if self.sharding else self.big_endian
 
 
-_PACKERS = {"gzip", "zlib", "zstd", "blosc", "lz4", "crc32c"}
+_NUMBER = re.compile(r"[<>|=]?[iuf][1248]")
+_PACKERS = {
+    "gzip",
+    "zlib",
+    "zstd",
+    "blosc",
+    "lz4",
+    "bz2",
+    "lzma",
+    "shuffle",
+    "crc32c",
+    "crc32",
+    "adler32",
+    "fletcher32",
+}
+_SUMS_AT_START = {"crc32", "adler32"}  # as numcodecs puts them
+OBJECTS = {"vlen-utf8": "utf8", "vlen-bytes": "bytes"}  # serializers of text and bytes of any length
 
 
 def parse_pipeline(value: Any, shape: tuple[int, ...], depth: int = 0) -> Pipeline:
     """From `codecs`, for chunks of that shape. Raises ValueError and Unsupported."""
     if not isinstance(value, list) or not 0 < len(value) <= 32 or depth > 4:
         raise ValueError(f"codecs is {short(value)}; a short list is expected")
-    orders, packers = [], []
-    serializer: bool | Sharding | None = None
+    orders: list[tuple[int, ...]] = []
+    packers: list[Packer] = []
+    deltas: list[dict[str, Any]] = []
+    serializer: bool | Sharding | str | None = None
     seen = False
     for one in value:
         name, configuration = named(one, "a codec")
@@ -89,18 +115,35 @@ def parse_pipeline(value: Any, shape: tuple[int, ...], depth: int = 0) -> Pipeli
                 raise ValueError("codec 'transpose' comes behind the one that makes bytes")
             orders.append(_order(configuration.get("order"), len(shape)))
             shape = tuple(shape[axis] for axis in orders[-1])
-        elif name in ("bytes", "sharding_indexed"):
+        elif name == "numcodecs.delta" and not seen and not orders:
+            deltas.append(configuration)
+        elif name in ("bytes", "sharding_indexed", *OBJECTS):
             if seen:
                 raise ValueError(f"codec {name!r} is the second one that makes bytes")
             seen = True
-            serializer = _endian(configuration) if name == "bytes" else _sharding(configuration, shape, depth)
+            serializer = _serializer(name, configuration, shape, depth)
         else:
-            packers.append(_packer(name, seen))
+            packers.append(parse_packer(name.removeprefix("numcodecs."), configuration, name))
+            if not seen:
+                raise ValueError(f"codec {name!r} comes before the one that makes bytes")
     if not seen:
         raise ValueError("no codec makes bytes of the array")
     sharding = serializer if isinstance(serializer, Sharding) else None
     big_endian = serializer if isinstance(serializer, bool) else None
-    return Pipeline(tuple(orders), big_endian, sharding, tuple(packers))
+    if deltas and (sharding is not None or isinstance(serializer, str)):
+        raise Unsupported("codec 'numcodecs.delta' stands before a codec that makes no plain bytes")
+    packers[:0] = [parse_delta(one, ">" if big_endian else "<") for one in deltas]
+    return Pipeline(
+        tuple(orders), big_endian, sharding, tuple(packers), serializer if isinstance(serializer, str) else ""
+    )
+
+
+def _serializer(
+    name: str, configuration: dict[str, Any], shape: tuple[int, ...], depth: int
+) -> bool | Sharding | str | None:
+    if name in OBJECTS:
+        return OBJECTS[name]
+    return _endian(configuration) if name == "bytes" else _sharding(configuration, shape, depth)
 
 
 def _order(value: Any, rank: int) -> tuple[int, ...]:
@@ -119,15 +162,32 @@ def _endian(configuration: dict[str, Any]) -> bool | None:
     return None if endian is None else endian == "big"
 
 
-def _packer(name: str, seen: bool) -> Packer:
-    plain = name.removeprefix("numcodecs.")
+def parse_packer(plain: str, configuration: dict[str, Any], name: str) -> Packer:
+    """From the configuration of version 3, or of version 2, which numcodecs wrote. `name`: for messages."""
     if plain not in _PACKERS:
-        raise Unsupported(
-            f"codec {name!r} is not one of bytes, transpose, sharding_indexed, {', '.join(sorted(_PACKERS))}"
-        )
-    if not seen:
-        raise ValueError(f"codec {name!r} comes before the one that makes bytes")
-    return Packer(plain)
+        known = ("bytes", "transpose", "sharding_indexed", "delta", *OBJECTS, *sorted(_PACKERS))
+        raise Unsupported(f"codec {name!r} is not one of {', '.join(known)}")
+    if plain == "lzma" and configuration.get("format", 1) != 1:
+        raise Unsupported(f"codec {name!r} has format {short(configuration['format'])}, which is not that of XZ files")
+    location = configuration.get("location")
+    if location not in (None, "start", "end"):
+        raise ValueError(f"the location of checksum {name!r} is {short(location)}")
+    size = configuration.get("elementsize", 4)
+    if plain == "shuffle" and (type(size) is not int or not 0 < size < 256):
+        raise ValueError(f"the elementsize of codec {name!r} is {short(size)}")
+    at_start = location == "start" or (location is None and plain in _SUMS_AT_START)
+    return Packer(plain, (size,) if plain == "shuffle" else (), at_start)
+
+
+def parse_delta(configuration: dict[str, Any], order: str = "") -> Packer:
+    """`order`: of the bytes, where the chain says it elsewhere."""
+    made = configuration.get("dtype")
+    stored = configuration.get("astype", made)
+    for one in (made, stored):
+        if not isinstance(one, str) or not _NUMBER.fullmatch(one):
+            raise Unsupported(f"codec 'delta' is of numbers of type {short(one)}")
+    made, stored = (order + one.lstrip("<>|=") if order else one for one in (made, stored))
+    return Packer("delta", stored=stored, made=made)
 
 
 def _sharding(configuration: dict[str, Any], shape: tuple[int, ...], depth: int) -> Sharding:

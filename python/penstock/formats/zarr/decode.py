@@ -1,12 +1,15 @@
 """Zarr's chunks decoded on the host: from stored bytes, back through the chain of codecs, to an array.
 
-gzip, zlib and crc32c need nothing but Python; zstd, blosc and lz4 come from numcodecs. What must stay true: no decoder
-makes more bytes than the chunk's shape says, whatever its input; a checksum that is there is verified.
+gzip, zlib, bz2, delta, shuffle and the checksums need nothing but Python and NumPy; zstd, blosc and lz4 come from
+numcodecs. What must stay true: no decoder makes more bytes than the chunk's shape says (of text and bytes of any
+length, than a limit), whatever its input; a checksum that is there is verified.
 """
 
 from __future__ import annotations
 
+import bz2
 import importlib
+import lzma
 import math
 import zlib
 from collections.abc import Callable
@@ -14,11 +17,14 @@ from collections.abc import Callable
 import numpy as np
 
 from penstock.formats.crc32c import crc32c
-from penstock.formats.zarr.codecs import Pipeline, Sharding
+from penstock.formats.zarr.codecs import Packer, Pipeline, Sharding
 
 NOT_STORED = (1 << 64) - 1  # in the index of a shard: there is no such inner chunk
 _SLACK = 1 << 16  # a packer makes what it cannot shorten a little longer
 _LARGEST_RATIO = 50_000  # zstd repeats 128 KiB with 3 bytes
+_MOST_OBJECT_BYTES = 1 << 30  # of the text of one chunk
+_MOST_LZMA = 1 << 30  # bytes of memory that a stream may ask for
+_WIDEST_DELTA = 8  # differences may be stored wider than the numbers
 _MEMBERS = 64  # gzip streams in a row that are one chunk
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -28,16 +34,19 @@ class Missing(Exception):
 
 
 def decode_chunk(pipeline: Pipeline, raw: memoryview, shape: tuple[int, ...], fill: np.ndarray) -> np.ndarray:
-    """The chunk as an array of that shape. `fill`: an array of one element, whose type is that of the result. Raises
-    ValueError where the bytes are damaged."""
+    """The chunk as an array of that shape. `fill`: an array of one element, whose type is that of the result: Python's
+    objects where the pipeline makes such. Raises ValueError where the bytes are damaged."""
     stored = pipeline.stored_shape(shape)
-    wanted = math.prod(stored) * fill.dtype.itemsize
+    is_plain = pipeline.sharding is None and not pipeline.objects
+    wanted = math.prod(stored) * fill.dtype.itemsize if not fill.dtype.hasobject else _MOST_OBJECT_BYTES
     data = raw
     for number in range(len(pipeline.packers) - 1, -1, -1):
-        exact = number == 0 and pipeline.sharding is None
-        data = _unpack(pipeline.packers[number].name, data, wanted, exact)
+        wider = _WIDEST_DELTA if any(one.made for one in pipeline.packers[:number]) else 1
+        data = _unpack(pipeline.packers[number], data, wanted * wider, number == 0 and is_plain)
     if pipeline.sharding is not None:
         array = decode_shard(pipeline.sharding, data, stored, fill)
+    elif pipeline.objects:
+        array = decode_objects(data, math.prod(stored), pipeline.objects == "utf8").reshape(stored)
     elif len(data) != wanted:
         raise ValueError(f"it has {len(data)} bytes, its shape says {wanted}")
     else:
@@ -45,6 +54,22 @@ def decode_chunk(pipeline: Pipeline, raw: memoryview, shape: tuple[int, ...], fi
     for order in pipeline.orders[::-1]:
         array = array.transpose(np.argsort(order))
     return array
+
+
+def decode_objects(raw: memoryview, count: int, is_text: bool) -> np.ndarray:
+    """Text or bytes, each behind its length, and all behind their number. What is no UTF-8 becomes half characters."""
+    if len(raw) < 4 + 4 * count or int.from_bytes(raw[:4], "little") != count:
+        raise ValueError(f"its {len(raw)} bytes do not hold the {count} elements of its shape")
+    made, at, end = np.empty(count, object), 4, len(raw)
+    for number in range(count):
+        length = int.from_bytes(raw[at : at + 4], "little")
+        at += 4
+        if at > end or length > end - at:
+            raise ValueError(f"element {number} of {length} bytes ends behind the chunk")
+        one = raw[at : at + length].tobytes()
+        made[number] = one.decode("utf-8", "surrogateescape") if is_text else one
+        at += length
+    return made
 
 
 def decode_shard(sharding: Sharding, raw: memoryview, shape: tuple[int, ...], fill: np.ndarray) -> np.ndarray:
@@ -82,21 +107,57 @@ def parse_index(sharding: Sharding, raw: memoryview | bytes) -> np.ndarray:
     return entries
 
 
-def _unpack(name: str, raw: memoryview, wanted: int, exact: bool) -> memoryview:
+def _unpack(packer: Packer, raw: memoryview, wanted: int, exact: bool) -> memoryview:
     """One packer back. `exact`: the result must have `wanted` bytes, else at most a little more."""
-    if name == "crc32c":
-        if len(raw) < 4:
-            raise ValueError(f"{len(raw)} bytes are too few for a checksum")
-        stored, found = int.from_bytes(raw[len(raw) - 4 :], "little"), crc32c(raw[: len(raw) - 4])
-        if stored != found:
-            raise ValueError(f"its checksum is {found:#010x}, it says {stored:#010x}")
-        return raw[: len(raw) - 4]
+    name = packer.name
+    if name in _SUMS:
+        return _summed(packer, raw)
+    if name == "delta":
+        return _summed_up(packer, raw, wanted)
+    if name == "shuffle":
+        return _unshuffled(raw, *packer.values)
     limit = wanted if exact else wanted + wanted // 16 + _SLACK
     _bounded(wanted if exact else 0, len(raw), "chunk")
     data = _UNPACK[name](raw, limit)
     if exact and len(data) != wanted:
         raise ValueError(f"codec {name} gave {len(data)} bytes, its shape says {wanted}")
     return memoryview(data)
+
+
+def _summed(packer: Packer, raw: memoryview) -> memoryview:
+    """What a checksum is of."""
+    if len(raw) < 4:
+        raise ValueError(f"{len(raw)} bytes are too few for a checksum")
+    body, sum = (raw[4:], raw[:4]) if packer.at_start else (raw[:-4], raw[-4:])
+    stored, found = int.from_bytes(sum, "little"), _SUMS[packer.name](body)
+    if stored != found:
+        raise ValueError(f"its checksum {packer.name} is {found:#010x}, it says {stored:#010x}")
+    return body
+
+
+def _fletcher32(raw: memoryview) -> int:
+    """As HDF5 has it: of big-endian words of 16 bits, an odd last byte as the upper half of one."""
+    words = np.frombuffer(bytes(raw) + b"\0" * (len(raw) % 2), ">u2").astype(np.uint64)
+    weights = np.arange(len(words), 0, -1, dtype=np.uint64) % 65535
+    sums = (int(words.sum()), int((words * weights).sum()))
+    first, second = ((one % 65535) or (65535 if words.any() else 0) for one in sums)
+    return second << 16 | first
+
+
+def _summed_up(packer: Packer, raw: memoryview, wanted: int) -> memoryview:
+    """Numbers of which the differences are stored."""
+    stored, made = np.dtype(packer.stored), np.dtype(packer.made)
+    if len(raw) % stored.itemsize or len(raw) // stored.itemsize * made.itemsize > wanted:
+        raise ValueError(f"codec delta has {len(raw)} bytes, which are not the numbers of its shape")
+    out = np.empty(len(raw) // stored.itemsize, made)
+    np.cumsum(np.frombuffer(raw, stored), out=out)
+    return memoryview(out.view(np.uint8))
+
+
+def _unshuffled(raw: memoryview, size: int) -> memoryview:
+    if len(raw) % size:
+        raise ValueError(f"codec shuffle has {len(raw)} bytes, which are not whole elements of {size}")
+    return memoryview(np.ascontiguousarray(np.frombuffer(raw, np.uint8).reshape(size, -1).T).reshape(-1))
 
 
 def _bounded(wanted: int, stored: int, what: str) -> None:
@@ -125,6 +186,33 @@ def _deflated(window_bits: int) -> Callable[[memoryview, int], bytes]:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     return unpack
+
+
+def _bz2(raw: memoryview, limit: int) -> bytes:
+    stream = bz2.BZ2Decompressor()
+    try:
+        made = stream.decompress(raw, limit + 1)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"its bzip2 stream is damaged: {error}") from None
+    if len(made) > limit:
+        raise ValueError(f"it decodes to more than the {limit} bytes of its shape")
+    if not stream.eof:
+        raise ValueError("its bzip2 stream is cut short")
+    return made
+
+
+def _lzma(raw: memoryview, limit: int) -> bytes:
+    """An XZ file, one of the forms that numcodecs writes."""
+    stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_LZMA)
+    try:
+        made = stream.decompress(raw, limit + 1)
+    except lzma.LZMAError as error:
+        raise ValueError(f"its XZ stream is damaged: {error}") from None
+    if len(made) > limit:
+        raise ValueError(f"it decodes to more than the {limit} bytes of its shape")
+    if not stream.eof:
+        raise ValueError("its XZ stream is cut short")
+    return made
 
 
 def _zstd(raw: memoryview, limit: int) -> bytes | bytearray:
@@ -185,4 +273,12 @@ _UNPACK: dict[str, Callable[[memoryview, int], bytes | bytearray]] = {
     "zstd": _zstd,
     "blosc": _blosc,
     "lz4": _lz4,
+    "bz2": _bz2,
+    "lzma": _lzma,
+}
+_SUMS: dict[str, Callable[[memoryview], int]] = {
+    "crc32c": crc32c,
+    "crc32": zlib.crc32,
+    "adler32": zlib.adler32,
+    "fletcher32": _fletcher32,
 }

@@ -23,6 +23,8 @@ def fill_mark(stored: Any, info: DatasetInfo, folder: Path) -> dict[str, Any]:
         fill = info.fill
         if said is None or fill is None:
             return {}
+        if info.dtype.host_only:
+            return {"_FillValue": fill.decode("utf-8", "surrogateescape") if info.dtype.name == "text" else fill}
         return {"_FillValue": np.frombuffer(fill, np.dtype(info.dtype)).astype(dtype)[0]}
     if not isinstance(stored, str) or dtype.kind != "f":
         return {}

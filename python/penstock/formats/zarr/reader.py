@@ -67,6 +67,7 @@ class Zarr(Container):
             filters=meta.pipeline.names,
             layout="sharded" if storage.sharded else "chunked",
             refusal=meta.refusal,
+            conversion=f"its elements ({meta.dtype}) have no fixed size" if meta.dtype.host_only else "",
             attributes=meta.attributes,
             recipe=recipe_of(meta),
             pipeline=pipeline_of(meta),
@@ -95,12 +96,22 @@ class Zarr(Container):
     def decoding(self, name: str, box: Box) -> Callable[[], memoryview]:
         """What is left of decode() when all was asked of this container: it may be made beside anything else."""
         meta = self.meta(name)
+        decode = self._decoding(name, box, np.frombuffer(meta.fill, f"V{meta.dtype.itemsize}"))
+        return lambda: memoryview(decode().reshape(-1).view(np.uint8))
+
+    def values(self, name: str, box: Box) -> np.ndarray:
+        meta, fill = self.meta(name), np.empty(1, object)
+        fill[0] = meta.fill.decode("utf-8", "surrogateescape") if meta.dtype.name == "text" else meta.fill
+        return self._decoding(name, box, fill)()
+
+    def _decoding(self, name: str, box: Box, fill: np.ndarray) -> Callable[[], np.ndarray]:
+        """`fill`: one element, of the type that is made."""
+        meta = self.meta(name)
         table = self.table(name, box)
         storage = storage_of(meta)
-        fill = np.frombuffer(meta.fill, f"V{meta.dtype.itemsize}")
         pipeline = _chunk_pipeline(meta, storage)
 
-        def decode() -> memoryview:
+        def decode() -> np.ndarray:
             out = np.empty([stop - start for start, stop in zip(box.start, box.stop, strict=True)], fill.dtype)
             out[...] = fill.reshape(()) if out.ndim == 0 else fill
 
@@ -109,7 +120,7 @@ class Zarr(Container):
                 _place(out, box, table.origin[row], chunk)
 
             self._threads.map(decode_row, len(table.bytes))
-            return memoryview(out.reshape(-1).view(np.uint8))
+            return out
 
         return decode
 

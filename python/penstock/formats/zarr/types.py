@@ -1,7 +1,7 @@
 """Zarr's data types and fill values, to and from DType and the bytes of one element.
 
-What must stay true: a fill value becomes exactly the bytes that the store's own writers would have stored; a type that
-is none of numbers or raw bytes is refused by name.
+What must stay true: a fill value becomes exactly the bytes that the store's own writers would have stored (of text and
+bytes of any length, its own bytes); a type that is not known is refused by name.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import binascii
 import math
 import re
 import struct
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from penstock._arrays.dtype import DType
+from penstock._arrays.dtype import DType, Field
 from penstock.formats.zarr.json import Unsupported, named, short
 
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -23,6 +25,9 @@ _LETTERS = {"float16": "e", "float32": "f", "float64": "d"}
 _COMPLEX = {"complex64": "f", "complex128": "d", "complex_float32": "f", "complex_float64": "d"}
 _ALIASES = {"complex_float32": "complex64", "complex_float64": "complex128"}
 _LARGEST_ELEMENT = 1 << 20
+_TEXTS = {"fixed_length_utf32": ("U", 4), "null_terminated_bytes": ("S", 1)}
+_TIMES = {"numpy.datetime64": "M", "numpy.timedelta64": "m"}
+_UNITS = {"Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as"}
 # Types with names of their own that are plain, and what they are.
 _KNOWN = {
     *(
@@ -54,7 +59,55 @@ def parse_type(value: Any) -> DType:
         return _raw(int(bits[1]) // 8)
     if name == "raw_bytes":
         return _raw(configuration.get("length_bytes"))
-    raise Unsupported(f"its elements are of type {name!r}; Penstock reads no text, dates or objects")
+    make = _MADE.get(name)
+    if make is None:
+        raise Unsupported(f"its elements are of type {name!r}, which Penstock does not know")
+    return make(name, configuration)
+
+
+def _objects(name: str, _: dict[str, Any]) -> DType:
+    return DType.objects("text" if name == "string" else "bytes")
+
+
+def _text(name: str, configuration: dict[str, Any]) -> DType:
+    letter, character_bytes = _TEXTS[name]
+    count, rest = divmod(_raw(configuration.get("length_bytes")).itemsize, character_bytes)
+    if rest or not count:
+        raise ValueError(f"text of {short(configuration['length_bytes'])} bytes has no whole characters")
+    return DType.of(f"{letter}{count}")
+
+
+def _time(name: str, configuration: dict[str, Any]) -> DType:
+    letter = _TIMES[name]
+    unit, scale = configuration.get("unit"), configuration.get("scale_factor", 1)
+    if unit == "generic":
+        return DType.of(f"{letter}8")
+    if unit not in _UNITS or type(scale) is not int or not 0 < scale < 1 << 31:
+        raise ValueError(f"the unit of times is {short(scale)} {short(unit)}")
+    return DType.of(f"{letter}8[{scale}{unit}]")
+
+
+def _structured(_: str, configuration: dict[str, Any]) -> DType:
+    """Members without gaps."""
+    value = configuration.get("fields")
+    pairs = [tuple(one.values()) if isinstance(one, dict) else one for one in value] if isinstance(value, list) else []
+    if not 0 < len(pairs) <= 1000 or not all(len(one) == 2 and isinstance(one[0], str) for one in pairs):
+        raise ValueError(f"the fields of its elements are {short(value)}")
+    fields, end = [], 0
+    for name, kind in pairs:
+        fields.append(Field(name, parse_type(kind), end))
+        end += fields[-1].bytes
+    if any(one.dtype.host_only for one in fields):
+        raise Unsupported("its elements have members of no fixed size")
+    return replace(_raw(end), fields=tuple(fields))
+
+
+_MADE: dict[str, Callable[[str, dict[str, Any]], DType]] = {
+    **dict.fromkeys(("string", "bytes", "variable_length_bytes"), _objects),
+    **dict.fromkeys(_TEXTS, _text),
+    **dict.fromkeys(_TIMES, _time),
+    **dict.fromkeys(("structured", "struct"), _structured),
+}
 
 
 def _raw(length: Any) -> DType:
@@ -64,7 +117,9 @@ def _raw(length: Any) -> DType:
 
 
 def with_order(dtype: DType, big_endian: bool) -> DType:
-    swapped = big_endian and dtype.word_bytes > 1 and dtype.kind != "V"
+    swapped = big_endian and dtype.word_bytes > 1 and dtype.kind not in "VO"
+    if big_endian and dtype.fields:
+        raise Unsupported("its elements have members, and are big-endian")
     return DType(dtype.name, dtype.itemsize, dtype.kind, swapped, dtype.fields)
 
 
@@ -80,13 +135,13 @@ def type_document(dtype: DType) -> str | dict[str, Any]:
 
 
 def parse_fill(value: Any, dtype: DType) -> bytes:
-    """One element as stored, from `fill_value`. Raises ValueError."""
+    """One element as stored, from `fill_value`; of a type of no fixed size its bytes. Raises ValueError."""
     try:
         plain = _fill(value, dtype)
     except (TypeError, OverflowError, struct.error, binascii.Error):
         raise ValueError(f"the fill value {short(value)} is no {dtype.name}") from None
     word = dtype.word_bytes
-    if not dtype.big_endian:
+    if not dtype.big_endian or dtype.host_only:
         return plain
     return b"".join(plain[at : at + word][::-1] for at in range(0, len(plain), word))
 
@@ -99,6 +154,8 @@ def _fill(value: Any, dtype: DType) -> bytes:
         return bytes([value])
     if dtype.kind in "iu":
         return _integer(value).to_bytes(dtype.itemsize, "little", signed=dtype.kind == "i")
+    if dtype.kind in "OSUMm":
+        return _other(value, dtype)
     if dtype.kind == "f":
         return _float(value, dtype)
     if dtype.kind == "c":
@@ -107,6 +164,25 @@ def _fill(value: Any, dtype: DType) -> bytes:
         half = DType.of("float32" if dtype.itemsize == 8 else "float64")
         return b"".join(_float(part, half) for part in value)
     return _small_float(value, dtype) if dtype.kind == "E" else _raw_fill(value, dtype)
+
+
+def _other(value: Any, dtype: DType) -> bytes:
+    """Text and times."""
+    if dtype.kind in "Mm":
+        number = -1 << 63 if value == "NaT" else _integer(value)
+        return number.to_bytes(8, "little", signed=True)
+    if value is None or value == 0:
+        value = ""
+    if not isinstance(value, str):
+        raise TypeError
+    if dtype.name == "text":
+        return value.encode("utf-8", "surrogateescape")
+    raw = value.encode("utf-32-le") if dtype.kind == "U" else base64.b64decode(value, validate=True)
+    if dtype.kind == "O":
+        return raw
+    if len(raw) > dtype.itemsize:
+        raise TypeError
+    return raw.ljust(dtype.itemsize, b"\0")
 
 
 def _integer(value: Any) -> int:

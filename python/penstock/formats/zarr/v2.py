@@ -1,7 +1,7 @@
 """Zarr version 2 arrays, read as if they were version 3: the same chunks, described by another document.
 
-What must stay true: compressors that need arbitrary code (numcodecs knows some) are never run; filters are refused by
-name. Version 2 is not written.
+What must stay true: compressors that need arbitrary code (numcodecs knows some) are never run; filters that are not
+known are refused by name. Version 2 is not written.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from penstock._arrays.dtype import DType
-from penstock.formats.zarr.array import ArrayMeta, ChunkKeys, check_sizes
-from penstock.formats.zarr.codecs import Packer, Pipeline
+from penstock.formats.zarr.array import ArrayMeta, ChunkKeys, check_chain, check_sizes
+from penstock.formats.zarr.codecs import OBJECTS, Packer, Pipeline, parse_delta, parse_packer
 from penstock.formats.zarr.json import Unsupported, integers, member, short
 from penstock.formats.zarr.types import parse_fill
 
-_PACKERS = ("zlib", "gzip", "zstd", "blosc", "lz4")
-_TYPE = re.compile(r"[<>|=]?[biufcV][0-9]{1,6}")
+_PACKERS = ("zlib", "gzip", "zstd", "blosc", "lz4", "bz2", "lzma")
+_FILTERS = (*_PACKERS, "shuffle", "crc32c", "crc32", "adler32", "fletcher32")
+_TYPE = re.compile(r"[<>|=]?(?:[biufcVSU][0-9]{1,6}|[Mm]8(?:\[[0-9]{0,9}[a-zA-Zμ]{1,7}\])?)")
+_OBJECT_NAMES = {"utf8": "text", "bytes": "bytes"}
 _DIMENSIONS = "_ARRAY_DIMENSIONS"  # where xarray keeps names of dimensions, which version 2 has not
 
 
@@ -38,7 +40,9 @@ def parse_array_v2(document: dict[str, Any], attributes: Mapping[str, Any]) -> A
     is_named = isinstance(names, list) and len(names) == len(shape) and all(isinstance(one, str) for one in names)
     kept = {key: value for key, value in attributes.items() if key != _DIMENSIONS or not is_named}
     try:
-        dtype, pipeline = _type(document.get("dtype")), _pipeline(document, len(shape))
+        pipeline = _pipeline(document, len(shape))
+        dtype = _type(document.get("dtype"), pipeline.objects)
+        check_chain(pipeline, dtype)
         fill, refusal = _fill(document.get("fill_value"), dtype), ""
     except Unsupported as error:
         dtype, pipeline, fill, refusal = DType("void8", 1, "V"), Pipeline((), None, None, ()), b"\0", str(error)
@@ -49,40 +53,61 @@ def parse_array_v2(document: dict[str, Any], attributes: Mapping[str, Any]) -> A
     )
 
 
-def _type(value: Any) -> DType:
+def _type(value: Any, objects: str) -> DType:
+    if value == "|O" and objects:
+        return DType.objects(_OBJECT_NAMES[objects])
     try:
         if isinstance(value, str) and _TYPE.fullmatch(value):
             return DType.of(np.dtype(value))
         if isinstance(value, list) and 0 < len(value) <= 1000 and all(map(_is_member, value)):
-            return DType.of(np.dtype([(name, kind) for name, kind in value]))
+            return DType.of(np.dtype([(name, kind, *map(tuple, shape)) for name, kind, *shape in value]))
     except (TypeError, ValueError):
         pass
-    raise Unsupported(f"its elements are of type {short(value)}; Penstock reads no text, dates or objects")
+    what = "; a filter vlen-utf8 or vlen-bytes would say what the objects are" if value == "|O" else ""
+    raise Unsupported(f"its elements are of type {short(value)}, which Penstock does not read{what}")
 
 
 def _is_member(value: Any) -> bool:
-    plain = isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
-    return plain and bool(_TYPE.fullmatch(value[1]))
+    plain = isinstance(value, list) and len(value) in (2, 3) and all(isinstance(one, str) for one in value[:2])
+    shape = value[2] if plain and len(value) == 3 else []
+    is_shape = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and 0 < n < 1 << 20 for n in shape)
+    return plain and is_shape and bool(_TYPE.fullmatch(value[1]))
 
 
 def _pipeline(document: dict[str, Any], rank: int) -> Pipeline:
-    filters = document.get("filters")
-    if filters:
-        raise Unsupported(f"its chunks went through filters {short(filters)}")
+    objects, packers = _filters(document.get("filters"))
     order = document.get("order", "C")
     if order not in ("C", "F"):
         raise ValueError(f"order is {short(order)}")
     compressor = document.get("compressor")
-    if compressor is None:
-        packers: tuple[Packer, ...] = ()
-    elif isinstance(compressor, dict) and compressor.get("id") in _PACKERS:
-        packers = (Packer(compressor["id"]),)
-    else:
+    if isinstance(compressor, dict) and compressor.get("id") in _PACKERS:
+        packers.append(parse_packer(compressor["id"], compressor, compressor["id"]))
+    elif compressor is not None:
         raise Unsupported(
             f"its chunks are compressed by {short(compressor)}, which is not one of {', '.join(_PACKERS)}"
         )
     orders = (tuple(range(rank))[::-1],) if order == "F" else ()
-    return Pipeline(orders, None, None, packers)
+    return Pipeline(orders, None, None, tuple(packers), objects)
+
+
+def _filters(value: Any) -> tuple[str, list[Packer]]:
+    """(what makes bytes of objects, the others in the order in which they were applied)."""
+    if value is None:
+        return "", []
+    if not isinstance(value, list) or len(value) > 32 or not all(isinstance(one, dict) for one in value):
+        raise ValueError(f"filters is {short(value)}; a short list is expected")
+    objects, packers = "", []
+    for place, one in enumerate(value):
+        name = one.get("id")
+        if place == 0 and name in OBJECTS:
+            objects = OBJECTS[name]
+        elif name == "delta":
+            packers.append(parse_delta(one))
+        elif name in _FILTERS:
+            packers.append(parse_packer(name, one, name))
+        else:
+            raise Unsupported(f"its chunks went through filter {short(one)}")
+    return objects, packers
 
 
 def _fill(value: Any, dtype: DType) -> bytes:
