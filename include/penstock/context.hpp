@@ -94,6 +94,16 @@ struct SmallRead {
     Evidence evidence() const;  // what File::read would have said of it
 };
 
+struct Range;
+
+// Small reads of one file, made one after the other. `samples` has one of each size.
+struct SmallReads {
+    std::uint64_t operations = 0;
+    std::uint64_t bytes = 0;
+    double seconds = 0;
+    std::vector<SmallRead> samples;
+};
+
 struct TransferOptions {
     PathKind path = PathKind::automatic;  // automatic: the context's, else the policy's
     std::uint64_t chunk_bytes = 0;        // a multiple of 4096; 0: the policy decides, as for the next two
@@ -169,6 +179,9 @@ class File {
     // read() for callers who read a few KiB very often. Nothing where read() would do more than one operation on the
     // calling thread, meet the end of the file, or fail: then call it, the memory may hold some of the bytes.
     std::optional<SmallRead> try_small_read(MemoryView memory, std::uint64_t offset_bytes = 0) const;
+    // The same for many pieces of `memory`, which cost little more than a system call each. `file` of a range is not
+    // looked at. Nothing where one of them is no small read, as above, or leaves the memory.
+    std::optional<SmallReads> try_small_reads(MemoryView memory, std::span<const Range> ranges) const;
     Transfer start_read(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     Transfer start_write(MemoryView memory, std::uint64_t offset_bytes = 0, const TransferOptions& options = {}) const;
     void sync() const;                 // fdatasync; throws

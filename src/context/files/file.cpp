@@ -75,6 +75,12 @@ std::optional<SmallRead> File::try_small_read(MemoryView memory, std::uint64_t o
                                {state.file, offset_bytes, memory.data, memory.bytes});
 }
 
+std::optional<SmallReads> File::try_small_reads(MemoryView memory, std::span<const Range> ranges) const {
+    const context::FileState& state = opened(state_);
+    return context::small_reads({*state.context, Direction::read, memory.kind, true, default_options()}, state.file,
+                                memory, ranges);
+}
+
 Outcome File::read(MemoryView memory, std::uint64_t offset_bytes, const TransferOptions& options) const {
     const context::FileState& state = opened(state_);
     return finish({*state.context, Direction::read, memory.kind, true, options},

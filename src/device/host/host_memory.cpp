@@ -17,6 +17,7 @@ namespace penstock::device {
 namespace {
 
 constexpr std::uint64_t kHeapBytes = 64 * kKiB;
+constexpr std::uint64_t kHugePages = 4 * kMiB;
 constexpr std::size_t kPageBytes = 4096;
 
 std::uint64_t half_of_machine_memory() noexcept {
@@ -45,7 +46,10 @@ void* take_memory(std::uint64_t bytes) {
         }
     }
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? nullptr : memory;
+    if (memory == MAP_FAILED) return nullptr;
+    // Without huge pages the first touch of 40 MB takes as long as filling them from the page cache.
+    if (bytes >= kHugePages) ::madvise(memory, bytes, MADV_HUGEPAGE);
+    return memory;
 }
 
 void give_memory_back(std::byte* memory, std::uint64_t bytes) {

@@ -113,6 +113,56 @@ std::optional<SmallRead> small_read(const Submission& submission, const Extent& 
                      context.engine.pinned_peak_bytes(), std::move(plan)};
 }
 
+namespace {
+
+bool holds(const MemoryView& memory, const Range& range) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory.data);
+    const auto at = reinterpret_cast<std::uintptr_t>(range.memory);
+    return at >= begin && at - begin <= memory.bytes && range.bytes <= memory.bytes - (at - begin);
+}
+
+// The sample of this size in `made`, which its first read becomes. Null: such a read is to be a transfer.
+const SmallRead* sample_of(const Submission& submission, const Extent& extent, FirstTouch touch, SmallReads& made) {
+    for (const SmallRead& sample : made.samples) {
+        if (sample.memory.bytes == extent.bytes) return &sample;
+    }
+    std::shared_ptr<const SmallPlan> plan = submission.context.small_plans.of(submission, extent, touch);
+    if (!plan) return nullptr;
+    const MemoryView memory{extent.memory, extent.bytes, submission.kind};
+    made.samples.push_back({memory, extent.offset_bytes, 0, 0, std::move(plan)});
+    return &made.samples.back();
+}
+
+}  // namespace
+
+std::optional<SmallReads> small_reads(const Submission& submission, const std::shared_ptr<OpenFile>& file,
+                                      const MemoryView& memory, std::span<const Range> ranges) {
+    ContextState& context = submission.context;
+    context.check_process();
+    const std::shared_ptr<Memory> ours = context.memory_at(memory.data);  // kept until the bytes are there
+    Extent extent{file, 0, memory.data, memory.bytes};
+    if (ours && !inside(*ours, extent)) return std::nullopt;
+    const FirstTouch touch = ours ? ours->first_touch() : FirstTouch::none;
+    const UnderWay under_way(context, *file);
+    SmallReads made;
+    for (const Range& range : ranges) {
+        extent.offset_bytes = range.offset_bytes;
+        extent.memory = range.memory;
+        extent.bytes = range.bytes;
+        if (!holds(memory, range) || !may_be_small(submission, extent)) return std::nullopt;
+        if (!sample_of(submission, extent, touch, made) || !moved(submission, extent)) return std::nullopt;
+        file->bytes_read += extent.bytes;
+        made.bytes += extent.bytes;
+        ++made.operations;
+    }
+    made.seconds = std::chrono::duration<double>(Clock::now() - submission.started).count();
+    for (SmallRead& sample : made.samples) {
+        sample.seconds = made.seconds / static_cast<double>(made.operations);
+        sample.pinned_peak_bytes = context.engine.pinned_peak_bytes();
+    }
+    return made;
+}
+
 }  // namespace penstock::context
 
 namespace penstock {

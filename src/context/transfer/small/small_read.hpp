@@ -13,12 +13,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "penstock/context.hpp"
 
 namespace penstock::context {
 
+class OpenFile;
 struct Extent;
 struct Submission;
 
@@ -38,5 +40,9 @@ class SmallPlans {
 // Returns nothing where a transfer must be made; the memory may then hold some of the bytes.
 // Throws Error of a closed file, and in a forked child.
 std::optional<SmallRead> small_read(const Submission& submission, const Extent& extent);
+
+// The same for pieces of `memory`, one after the other.
+std::optional<SmallReads> small_reads(const Submission& submission, const std::shared_ptr<OpenFile>& file,
+                                      const MemoryView& memory, std::span<const Range> ranges);
 
 }  // namespace penstock::context

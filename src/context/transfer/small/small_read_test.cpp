@@ -1,6 +1,7 @@
 // Small reads without a transfer: the same bytes and the same evidence, or nothing.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <fstream>
@@ -103,6 +104,57 @@ TEST_F(SmallReadTest, is_none_where_the_context_names_another_way) {
     const Context named = make({.path = PathKind::buffered, .strict = true});
     EXPECT_TRUE(named.open(directory_.file("data")).try_small_read(named.allocate(4096).view()));
     EXPECT_EQ(system_.reads, 1);
+}
+
+TEST_F(SmallReadTest, many_bring_the_bytes_and_evidence_of_one_each) {
+    const Context context = make();
+    const File file = context.open(directory_.file("data"));
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::system}) {
+        const Buffer buffer = context.allocate(100'000, kind);
+        auto* const data = static_cast<unsigned char*>(buffer.data());
+        std::vector<Range> ranges;
+        for (std::uint64_t at = 0; at + 3000 <= 100'000; at += 3000) {
+            ranges.push_back({nullptr, 200'000 - 2 * at, data + at, ranges.size() % 2 == 0 ? 2000u : 3000u});
+        }
+        const int before = system_.reads;
+        const auto made = file.try_small_reads(buffer.view(), ranges);
+        ASSERT_TRUE(made);
+        EXPECT_EQ(system_.reads - before, static_cast<int>(ranges.size()));
+        EXPECT_EQ(made->operations, ranges.size());
+        EXPECT_EQ(made->samples.size(), 2u);
+        EXPECT_GT(made->seconds, 0);
+        std::uint64_t bytes = 0;
+        for (const Range& range : ranges) {
+            const auto* held = static_cast<const unsigned char*>(range.memory);
+            ASSERT_EQ(std::vector<unsigned char>(held, held + range.bytes), stamped(range.bytes, range.offset_bytes));
+            bytes += range.bytes;
+        }
+        EXPECT_EQ(made->bytes, bytes);
+        for (const SmallRead& sample : made->samples) {
+            const auto one = file.try_small_read(sample.memory, sample.offset_bytes);
+            EXPECT_EQ(told(sample.evidence()), told(one->evidence()));
+        }
+    }
+}
+
+TEST_F(SmallReadTest, many_are_left_to_a_transfer_where_one_would_be) {
+    const Context context = make();
+    File file = context.open(directory_.file("data"));
+    const Buffer buffer = context.allocate(128 * kKiB);
+    auto* const data = static_cast<std::byte*>(buffer.data());
+    const Range good{nullptr, 0, data, 4096};
+    const auto refused = [&](const Range& second) {
+        const std::array<Range, 2> both{good, second};
+        return !file.try_small_reads(buffer.view().slice(0, 100'000), both);
+    };
+    EXPECT_FALSE(refused({nullptr, 0, data + 4096, 4096}));
+    EXPECT_TRUE(refused({nullptr, 0, data + 99'000, 4096})) << "it leaves the memory";
+    EXPECT_TRUE(refused({nullptr, 0, data - 1, 4096}));
+    EXPECT_TRUE(refused({nullptr, 0, data, kSmallReadBytes + 1})) << "it is large";
+    EXPECT_TRUE(refused({nullptr, kFileBytes - 4095, data, 4096})) << "the file ends in it";
+    EXPECT_FALSE(file.try_small_reads({data, 200 * kKiB, MemoryKind::device}, {&good, 1})) << "there is no such buffer";
+    file.close();
+    EXPECT_THROW(static_cast<void>(refused(good)), Error);
 }
 
 TEST_F(SmallReadTest, that_fails_or_is_short_is_left_to_a_transfer) {
