@@ -94,6 +94,16 @@ class SmallReader:
     def use(self, file: File) -> None: ...
     def read(self, index: Any) -> tuple[Buffer, tuple[int, ...], tuple[int, ...]] | bool | None: ...
 
+class RowReader:
+    """`stored`: as SmallReader takes it, without chunks that must be found. `numbers`: int64 [n, 1]; `box`: int64
+    [ndim, 2], start and count. Returns None where a transfer must be made, or what was read: operations, bytes,
+    seconds, and a read of each size."""
+
+    def __init__(self, context: Context, stored: dict[str, Any]) -> None: ...
+    def read(
+        self, file: File, numbers: Any, box: Any, memory: Any
+    ) -> tuple[int, int, float, list[SmallRead]] | None: ...
+
 class Transfer:
     @property
     def done(self) -> bool: ...
@@ -227,9 +237,9 @@ def decode_chunks(
     timeout_s: float | None = None,
 ) -> tuple[int, int, str]:
     """Decodes chunks on all cores, done on return. `source`: memory, and rows of int64: offset, bytes, filters that
-    were skipped. `target`: memory, boxes as copy_boxes takes them, whose sources lie in the decoded chunk, and the
-    bytes of an item. Returns how many chunks were decoded (all, unless the work was stopped or took too long), and the
-    number of a damaged one (or -1) and what is wrong with it."""
+    were skipped, and how many boxes are of the chunk where that is not one. `target`: memory, boxes as copy_boxes takes
+    them, whose sources lie in the decoded chunk, and the bytes of an item. Returns how many chunks were decoded (all,
+    unless the work was stopped or took too long), and the number of a damaged one (or -1) and what is wrong with it."""
 
 def fill_boxes(context: Context, destination: Any, table: Any, item: Any) -> None:
     """Repeats `item` (1 to 65536 bytes). Rows of int64: destination offset, extents in items, strides in bytes."""

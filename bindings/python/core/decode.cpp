@@ -53,37 +53,54 @@ struct Work {
     std::vector<data::PlacedBox> boxes{};
 };
 
-// Rows of streams: offset in the source, bytes, filters that were skipped.
+std::size_t boxes_of(const IntTable& streams, std::size_t row) {
+    return streams.columns() == 3 ? 1 : streams.count(row, 3, "number of boxes");
+}
+
+void check_counts(const IntTable& streams, const BoxTable& boxes) {
+    std::size_t left = boxes.rows();
+    bool fits = streams.columns() == 3 || streams.columns() == 4;
+    for (std::size_t row = 0; fits && row < streams.rows(); ++row) {
+        const std::size_t own = boxes_of(streams, row);
+        fits = own <= left;
+        left -= own;
+    }
+    if (fits && left == 0) return;
+    throw Error(ErrorCode::invalid_argument, kOperation, "the table of streams does not fit that of boxes",
+                "give a row for each chunk: offset, bytes, skipped filters, and its boxes where they are not one each");
+}
+
+// Rows of streams: offset in the source, bytes, filters that were skipped, and how many of the boxes are of the chunk,
+// where that is not one.
 Work work_of(const DecodeArguments& given, const IntTable& streams, const BoxTable& boxes,
              std::pair<const MemoryView&, const MemoryView&> memory) {
     const auto& [source, target] = memory;
-    if (streams.columns() != 3 || streams.rows() != boxes.rows()) {
-        throw Error(ErrorCode::invalid_argument, kOperation, "the table of streams does not fit that of boxes",
-                    "give a row for each box: offset, bytes, skipped filters");
-    }
+    check_counts(streams, boxes);
     const MemoryView chunk{nullptr, given.pipeline.chunk_bytes(), MemoryKind::system};
     const Side into = boxes.side(0, "destination", target), out = boxes.side(1, "source", chunk);
     Work work;
     work.chunks.reserve(streams.rows());
-    work.boxes.reserve(streams.rows());
-    for (std::size_t row = 0; row < streams.rows(); ++row) {
+    work.boxes.reserve(boxes.rows());
+    for (std::size_t row = 0, next = 0; row < streams.rows(); ++row) {
         const std::uint64_t at = streams.count(row, 0, "offset"), bytes = streams.count(row, 1, "number of bytes");
         if (at > source.bytes || bytes > source.bytes - at) {
             streams.refuse(row, "it ends beyond the " + std::to_string(source.bytes) + " bytes there are");
         }
-        Box item;
-        item.destination = boxes.place(row, into, given.item_bytes);
-        item.item_bytes = given.item_bytes;
-        item.swap_bytes = given.swap_bytes;
-        const std::uint64_t from = boxes.offset(row, out, given.item_bytes);
         // The pieces of a box are told by where they lie behind its first item, so that begins at an address.
         const std::byte* const origin = static_cast<const std::byte*>(source.data);
-        item.source = origin;
         const std::size_t first = work.boxes.size();
-        boxes.split(row, item, [&](const Box& piece) {
-            const auto behind = static_cast<std::uint64_t>(static_cast<const std::byte*>(piece.source) - origin);
-            work.boxes.push_back({piece, from + behind});
-        });
+        for (const std::size_t end = next + boxes_of(streams, row); next < end; ++next) {
+            Box item;
+            item.destination = boxes.place(next, into, given.item_bytes);
+            item.item_bytes = given.item_bytes;
+            item.swap_bytes = given.swap_bytes;
+            const std::uint64_t from = boxes.offset(next, out, given.item_bytes);
+            item.source = origin;
+            boxes.split(next, item, [&](const Box& piece) {
+                const auto behind = static_cast<std::uint64_t>(static_cast<const std::byte*>(piece.source) - origin);
+                work.boxes.push_back({piece, from + behind});
+            });
+        }
         work.chunks.push_back({{origin + at, bytes},
                                static_cast<std::uint32_t>(streams.count(row, 2, "mask")),
                                first,

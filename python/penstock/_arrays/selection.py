@@ -1,15 +1,19 @@
-"""What `dataset[...]` asks for: NumPy's basic indexing as numbers, one lattice of elements per dimension.
+"""What `dataset[...]` asks for: NumPy's indexing as numbers, one lattice of elements per dimension.
 
-Pure: needs a shape, no file. What must stay true: a Selection of shape S with index I has the shape that NumPy gives
-`empty(S)[I]`, and names the same elements. What would need a list of elements (masks, index arrays) is refused with
-advice, because it is not a lattice and would be read one element at a time.
+Besides, one dimension may name its elements by a list or a mask (Picks), or a mask of the whole shape names single
+elements. Pure: needs a shape, no file. What must stay true: a Selection of shape S with index I has the shape that
+NumPy gives `empty(S)[I]`, and names the same elements in the same order. In one case that is h5py's order: a dimension
+with a list stays where it is, also where an integer and a slice stand between.
 """
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Shape = tuple[int, ...]
 
@@ -21,15 +25,35 @@ class Box(NamedTuple):
     stop: Shape
 
 
+@dataclass(frozen=True, eq=False)
+class Picks:
+    """Elements by number, in any order, each as often as it is named. `numbers` are of dimension `axis` (int64 [n]), or
+    of all dimensions (int64 [n, ndim]): then they name single elements, which are counted in dimension `axis`."""
+
+    axis: int
+    numbers: np.ndarray
+
+    @property
+    def single(self) -> bool:
+        return self.numbers.ndim == 2
+
+    @property
+    def transposed(self) -> Picks:
+        """`numbers` of all dimensions, the other way round."""
+        return replace(self, axis=self.numbers.shape[1] - 1 - self.axis, numbers=self.numbers[:, ::-1])
+
+
 @dataclass(frozen=True)
 class Selection:
     """Per dimension: elements first, first + step, ... (`counts` of them; step may be negative), and whether the
-    dimension goes, as it does for an integer index."""
+    dimension goes, as it does for an integer index. Where there are `picks`, those say which elements are meant: of
+    their dimension first is 0 and step 1, and of single elements all dimensions but one are dropped."""
 
     first: Shape
     counts: Shape
     steps: Shape
     dropped: tuple[bool, ...]
+    picks: Picks | None = field(default=None, compare=False)
 
     @classmethod
     def all_of(cls, shape: Shape) -> Selection:
@@ -55,20 +79,95 @@ class Selection:
             last = first + (count - 1) * step
             low.append(min(first, last) if count else first)
             high.append(max(first, last) + 1 if count else first)
+        picks = self.picks
+        if picks is not None and picks.single and self.size:
+            return Box(tuple(picks.numbers.min(axis=0).tolist()), tuple((picks.numbers.max(axis=0) + 1).tolist()))
+        if picks is not None and self.size:
+            low[picks.axis], high[picks.axis] = int(picks.numbers.min()), int(picks.numbers.max()) + 1
         return Box(tuple(low), tuple(high))
 
     @property
     def transposed(self) -> Selection:
         """The same selection in the transposed dataset."""
-        return Selection(self.first[::-1], self.counts[::-1], self.steps[::-1], self.dropped[::-1])
+        picks = self.picks
+        if picks is not None:
+            picks = picks.transposed if picks.single else replace(picks, axis=len(self.first) - 1 - picks.axis)
+        return Selection(self.first[::-1], self.counts[::-1], self.steps[::-1], self.dropped[::-1], picks)
 
 
 def select(shape: Shape, index: Any) -> Selection:
     """The selection that `dataset[index]` makes. Raises IndexError and TypeError as NumPy does."""
-    parts = _spread(shape, index if isinstance(index, tuple) else (index,))
-    found = [_one(part, extent, axis) for axis, (part, extent) in enumerate(zip(parts, shape, strict=True))]
+    parts = index if isinstance(index, tuple) else (index,)
+    if len(parts) == 1 and len(shape) > 1 and getattr(parts[0], "ndim", 1) > 1 and is_list(parts[0]):
+        return _of_mask(shape, parts[0])
+    found, picks = [], None
+    for axis, (part, extent) in enumerate(zip(_spread(shape, parts), shape, strict=True)):
+        one = _one(part, extent, axis)
+        if one is None:
+            if picks is not None:
+                raise IndexError(
+                    f"an index can have one list or mask: dimensions {picks.axis} and {axis} have one each; read with "
+                    "the first, and pick from the array that was read by the other"
+                )
+            picks = Picks(axis, _numbers(part, extent, axis))
+            one = 0, len(picks.numbers), 1, False
+        found.append(one)
     first, counts, steps, dropped = zip(*found, strict=True) if found else ((), (), (), ())
-    return Selection(first, counts, steps, dropped)
+    return Selection(first, counts, steps, dropped, picks)
+
+
+def is_list(part: Any) -> bool:
+    """Whether a part of an index may name elements one by one: a list, a range, or an array of any library."""
+    if isinstance(part, (list, range, memoryview)):
+        return True
+    arrays = ("__array__", "__array_interface__", "__dlpack__")
+    return any(hasattr(part, name) for name in arrays) and getattr(part, "ndim", 1) > 0
+
+
+def _of_mask(shape: Shape, mask: Any) -> Selection:
+    import numpy as np
+
+    array = _array(mask, "all dimensions")
+    if array.dtype != bool:
+        raise IndexError(f"index arrays of {array.ndim} dimensions cannot select here: name elements of one dimension")
+    if array.shape != shape:
+        raise IndexError(f"a mask of shape {array.shape} does not fit the dataset, whose shape is {shape}")
+    numbers, last = np.argwhere(array), len(shape) - 1
+    counts = (*(1 for _ in range(last)), len(numbers))
+    dropped = (*(True for _ in range(last)), False)
+    return Selection((0,) * len(shape), counts, (1,) * len(shape), dropped, Picks(last, numbers.astype(np.int64)))
+
+
+def _numbers(part: Any, extent: int, axis: int) -> np.ndarray:
+    """Numbers of the elements of one dimension that a list or mask names."""
+    import numpy as np
+
+    array = _array(part, f"dimension {axis}")
+    if array.ndim != 1:
+        raise IndexError(f"a list of indices has one dimension, that of dimension {axis} has {array.ndim}")
+    if array.dtype == bool:
+        if len(array) != extent:
+            raise IndexError(f"a mask of {len(array)} elements does not fit dimension {axis} of extent {extent}")
+        return np.flatnonzero(array).astype(np.int64)
+    if not len(array):
+        return np.empty(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"indices are integers, those of dimension {axis} are {array.dtype}")
+    for at in (int(array.min()), int(array.max())):
+        if not -extent <= at < extent:
+            raise IndexError(f"index {at} is out of bounds for dimension {axis} of extent {extent}")
+    numbers = np.array(array, np.int64)
+    numbers[numbers < 0] += extent
+    return numbers
+
+
+def _array(part: Any, where: str) -> np.ndarray:
+    import numpy as np
+
+    try:
+        return np.asarray(part)
+    except Exception as error:  # of lists in lists, and of arrays on a GPU; any library may be asked
+        raise TypeError(f"the indices of {where} are no array on the host: {error}") from error
 
 
 def _spread(shape: Shape, parts: tuple[Any, ...]) -> list[Any]:
@@ -87,27 +186,28 @@ def _spread(shape: Shape, parts: tuple[Any, ...]) -> list[Any]:
     return [*parts[:at], *whole, *parts[at + 1 :]]
 
 
-def _one(part: Any, extent: int, axis: int) -> tuple[int, int, int, bool]:
-    """(first, count, step, dropped) of one dimension."""
+def _one(part: Any, extent: int, axis: int) -> tuple[int, int, int, bool] | None:
+    """(first, count, step, dropped) of one dimension. None: the part is a list or a mask."""
     if isinstance(part, slice):
         start, stop, step = part.indices(extent)
         count = len(range(start, stop, step))
         return (start if count else 0), count, step, False
     if isinstance(part, bool) or type(part).__name__ in ("bool_", "bool"):
         raise TypeError("True and False are not indices here; use integers and slices")
+    if getattr(part, "ndim", 0):
+        if is_list(part):
+            return None
+        raise TypeError(_advice(part))
     try:
         at = operator.index(part)
     except TypeError:
-        raise TypeError(_advice(part, axis)) from None
+        if is_list(part):
+            return None
+        raise TypeError(_advice(part)) from None
     if not -extent <= at < extent:
         raise IndexError(f"index {at} is out of bounds for dimension {axis} of extent {extent}")
     return at % extent, 1, 1, True
 
 
-def _advice(part: Any, axis: int) -> str:
-    if isinstance(part, (str, bytes)) or not (hasattr(part, "__len__") or hasattr(part, "__iter__")):
-        return f"an index is made of integers, slices and '...', not of {type(part).__name__}"
-    return (
-        f"a list of indices or a mask (dimension {axis}) cannot select here: read the slice that holds them, "
-        "dataset[low:high], and pick from the array with your array library"
-    )
+def _advice(part: Any) -> str:
+    return f"an index is made of integers, slices, lists of integers, masks and '...', not of {type(part).__name__}"

@@ -13,10 +13,11 @@ from penstock import _core
 from penstock._arrays.array import Array, product
 from penstock._arrays.as_number import Unread
 from penstock._arrays.dtype import DType
-from penstock._arrays.selection import select
+from penstock._arrays.selection import is_list, select
 from penstock.formats.attributes import Attributes
 from penstock.formats.model import DatasetInfo, Extent
 from penstock.formats.reading.request import Request, request, user_shape
+from penstock.formats.reading.rows import KnownRows, may_read
 from penstock.formats.state import FileState
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Dataset(Unread):
         self._was_read = False
         self._reader: _core.SmallReader | Literal[False] | None = None  # None: not made yet; False: there is none
         self._native: DType  # of what it reads
+        self._rows: KnownRows | Literal[False] | None = None  # as _reader
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Dataset, (self._file, self.name)
@@ -153,7 +155,9 @@ class Dataset(Unread):
         """Reads a selection; returns when it is there.
 
         Args:
-            selection: integers, slices (with steps, also negative) and "...", as of NumPy.
+            selection: integers, slices (with steps, also negative) and "...", as of NumPy; and one list of integers or
+                mask, for any one dimension, or a mask of the dataset's shape. A list may name elements in any order,
+                and twice.
             out: memory to fill: an Array, or anything with DLPack, `__cuda_array_interface__` or the buffer protocol,
                 of the same type, shape, order and device.
             stream: of the caller's GPU work that must be finished before bytes land: an integer handle, or a stream of
@@ -168,7 +172,9 @@ class Dataset(Unread):
             small = self._small(selection)
             if small is not None:
                 return small
-        return self._read(self._request(selection, out), stream, progress, options)
+        wanted = self._request(selection, out)
+        rows = None if stream is not None or progress is not None or options else self._some_rows(wanted)
+        return self._read(wanted, stream, progress, options) if rows is None else rows
 
     def _read(
         self, wanted: Request, stream: Any = None, progress: Progress | None = None, options: Mapping[str, Any] = _NONE
@@ -189,6 +195,14 @@ class Dataset(Unread):
         if found is False and self._file.lend(reader):
             found = reader.read(selection)
         return Array._made(self._native, *found) if isinstance(found, tuple) else None
+
+    def _some_rows(self, wanted: Request) -> Any:
+        """A list of rows, or None: all else is left to the other reads."""
+        if wanted.selection.picks is None or not may_read(wanted.selection) or self._file.context._open is None:
+            return None
+        if self._rows is None:
+            self._rows = self._file.known_rows(wanted.info) or False
+        return self._file.read_rows(self._rows, wanted) if self._rows else None
 
     def _small_reader(self) -> _core.SmallReader | Literal[False]:
         """From the second read on: after the first there need not be another."""
@@ -217,6 +231,28 @@ class Dataset(Unread):
     def _request(self, selection: Any, out: Any) -> Request:
         return request(self.info, selection, out)
 
+    @overload
+    def gather(self, indices: Any, out: None = None, axis: int = 0) -> Array: ...
+    @overload
+    def gather(self, indices: Any, out: Out, axis: int = 0) -> Out: ...
+    def gather(self, indices: Any, out: Any = None, axis: int = 0) -> Any:
+        """Reads the elements of one dimension that a list of integers or a mask names, as numpy.take does.
+
+        Args:
+            indices: n integers, in any order; negative ones count from the end. Or a mask of `shape[axis]` elements.
+            out: memory to fill, as of read().
+            axis: of the dimension; negative ones count from the last.
+
+        All are read at once: what lies near each other in one request, what is named twice once, and each chunk that
+        must be decoded once. Returns `out`, or a new Array: the dataset's shape, with n in place of `shape[axis]`.
+        Raises IndexError of indices that are none of the dataset, TypeError of those that are no integers; and as
+        read()."""
+        if not -self.ndim <= axis < self.ndim:
+            raise IndexError(f"dataset {self.name!r} has {self.ndim} dimensions, and no dimension {axis}")
+        if not is_list(indices):
+            raise TypeError(f"indices are a list of integers or a mask, not {type(indices).__name__}")
+        return self.read((*(slice(None) for _ in range(axis % self.ndim)), indices), out=out)
+
     def field(self, name: str, selection: Any = ...) -> Array:
         """One member of compound elements, as an array: reads the elements, and shows or gathers the member."""
         self.info.dtype.member(name)
@@ -227,7 +263,11 @@ class Dataset(Unread):
         small = self._small(selection)
         if small is not None:
             return small
-        return self.field(selection) if isinstance(selection, str) else self._read(self._request(selection, None))
+        if isinstance(selection, str):
+            return self.field(selection)
+        wanted = self._request(selection, None)
+        rows = self._some_rows(wanted)
+        return self._read(wanted) if rows is None else rows
 
     def __setitem__(self, selection: Any, value: Any) -> None:
         """Writes an array of the same type and shape as the selection."""
@@ -236,7 +276,8 @@ class Dataset(Unread):
     def write(
         self, value: Any, selection: Any = ..., *, stream: Any = None, **options: Unpack[TransferOptions]
     ) -> Outcome:
-        """Writes an array of the same type and shape as the selection; returns when it is written."""
+        """Writes an array of the same type and shape as the selection; returns when it is written. A list may name
+        elements in any order, each once: ValueError of one that is named twice."""
         return self.start_write(value, selection, stream=stream, **options).result()
 
     def start_write(

@@ -221,5 +221,5 @@ def _wanted(info: DatasetInfo, wish: Any) -> Request:
     if wish is None:
         return request(info)
     parts = wish if isinstance(wish, tuple) else (wish,)
-    is_index = all(part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
+    is_index = all(part is Ellipsis or isinstance(part, (int, slice, list, range)) for part in parts)
     return request(info, wish) if is_index else request(info, ..., wish)

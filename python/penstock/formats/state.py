@@ -20,7 +20,7 @@ from penstock.formats.attributes import Attributes, Write, need_utf8
 from penstock.formats.faults import incomplete, refused, unknown
 from penstock.formats.model import ChunkTable, DatasetInfo, Extent, NewDataset, Writer
 from penstock.formats.pending import Pending
-from penstock.formats.reading import objects, small
+from penstock.formats.reading import objects, rows, small
 from penstock.formats.reading.decoding import check_choice
 from penstock.formats.reading.execution import Execution, Job
 from penstock.formats.reading.mover import Mover
@@ -29,7 +29,7 @@ from penstock.formats.reading.record import Record
 from penstock.formats.reading.request import Request, read_job, table_of, user_shape
 from penstock.formats.reading.source import MetadataSource, Opened
 from penstock.formats.reading.target import Target, stream_handle
-from penstock.formats.writing import appended, check_kind, value_of, write_job
+from penstock.formats.writing import appended, check_kind, table_for, value_of, write_job
 
 
 class FileState:
@@ -42,7 +42,8 @@ class FileState:
         self._decode, self._external = check_choice(decode), external
         self._mover = Mover(context, self._source.decode, self.kind.library, self.name)
         self._tally = _core.SmallTally()
-        self._record = Record(lambda: small.outcome_of(self._tally))
+        self._rows = rows.RowTally()
+        self._record = Record(lambda: [small.outcome_of(tally) for tally in (self._tally, self._rows)])
         self._pending: set[Pending] = set()  # under way; held, so that dropping one does not cancel it
         self._failed_write: BaseException | None = None
 
@@ -151,6 +152,18 @@ class FileState:
         self._source.need_open()
         return small.lend(self._mover, reader)
 
+    def known_rows(self, info: DatasetInfo) -> rows.KnownRows | None:
+        """Of one dataset; None where lists of rows are left to transfers."""
+        if self.writable:
+            return None
+        with self._source.data() as source:
+            return rows.known_rows(self._mover, source, info)
+
+    def read_rows(self, known: rows.KnownRows, wanted: Request) -> Any:
+        """Rows out of the page cache; None: start_read() has to read them."""
+        self._source.need_open()
+        return rows.read_rows(self._mover, known, wanted, self._rows)
+
     def _start(
         self, job: Job, options: Mapping[str, Any], result: Callable[[Outcome], Any], background: bool
     ) -> Pending[Any]:
@@ -197,7 +210,7 @@ class FileState:
     def start_write(self, requests: Sequence[Request], stream: Any, options: Mapping[str, Any]) -> Pending[Any]:
         handle = stream_handle(stream)
         with self._source.writer() as writer:
-            tables = [writer.table(one.info.name, one.stored.box) for one in requests]
+            tables = [table_for(writer, one) for one in requests]
             for one, table in zip(requests, tables, strict=True):
                 self._need_own(writer, one.info.name, table.files)
             job = write_job(self._mover, requests, tables, handle)

@@ -14,7 +14,8 @@ from penstock import _core
 from penstock._arrays.array import c_strides
 from penstock._arrays.selection import Selection
 from penstock.formats.faults import unsupported
-from penstock.formats.model import ChunkTable, DatasetInfo
+from penstock.formats.model import ChunkTable, DatasetInfo, Writer
+from penstock.formats.reading import picked
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.pieces import PIECE_BYTES
@@ -50,6 +51,18 @@ def values_of(values: Mapping[str, Any], stream: int | None = None) -> dict[str,
         except TypeError as error:
             raise TypeError(f"dataset {name!r}: {error}") from error
     return targets
+
+
+def table_for(writer: Writer, one: Request) -> ChunkTable:
+    """Where the elements of the selection go. ValueError of a list that names one twice."""
+    name, selection = one.info.name, one.stored
+    if picked.is_repeated(selection):
+        cause = "an index of the list is there twice, and no order is promised in which rows are written"
+        raise ValueError(f"dataset {name!r}: {cause}: name each once")
+    if not selection.size:
+        return writer.table(name, selection.box)
+    find = picked.table_of if writer.reading is None else picked.table_to_write
+    return find(one.info, selection, lambda box: writer.table(name, box))
 
 
 def write_job(

@@ -9,56 +9,19 @@ from typing import Any
 import formats_rig as rig
 import numpy as np
 import pytest
+from formats_rig import index_at_random, shrink, swapped
 
 from penstock._arrays.array import c_strides
 from penstock._arrays.dtype import DType
 from penstock._arrays.selection import select
 from penstock._error import Error
 from penstock.formats.model import Box, ChunkTable, DatasetInfo
-from penstock.formats.reading import pieces, plan
+from penstock.formats.reading import plan
 from penstock.formats.reading.pieces import Wanted
 from penstock.formats.reading.plan import BatchPlan
 from penstock.formats.simple.single import extent_table
 
-
-@pytest.fixture
-def shrink(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Limits so small that a few bytes meet all of them."""
-
-    def shrink(chance: random.Random) -> None:
-        for module, name, values in (
-            (pieces, "GAP_BYTES", [0, 3, 16, 4096]),
-            (pieces, "DIRECT_BYTES", [1, 16, 100, 1 << 18]),
-            (pieces, "PIECE_BYTES", [16, 48, 200, 1 << 26]),
-            (plan, "SCRATCH_BYTES", [64, 256, 1 << 27]),
-            (plan, "BATCH_PIECES", [1, 3, 1000]),
-            (plan, "BATCH_FILES", [1, 256]),
-            (plan, "PAGED_BYTES", [8, 32 << 10]),
-            (plan, "DECODE_BYTES", [16, 100, 1 << 26]),
-        ):
-            value = chance.choice(values)
-            monkeypatch.setattr(module, name, value)
-            if hasattr(plan, name):
-                monkeypatch.setattr(plan, name, value)
-
-    return shrink
-
-
-def index_at_random(chance: random.Random, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    parts: list[Any] = []
-    for n in shape:
-        if chance.random() < 0.2 and n:
-            parts.append(chance.randrange(-n, n))
-        else:
-            ends = [chance.choice([None, chance.randint(-n - 1, n + 1)]) for _ in range(2)]
-            parts.append(slice(*ends, chance.choice([None, None, 1, 2, 3, -1, -2])))
-    return tuple(parts)
-
-
-def swapped(content: np.ndarray, dtype: DType) -> np.ndarray:
-    """Bytes in the order of this machine."""
-    word = dtype.swap_bytes
-    return content.reshape(-1, word)[:, ::-1].reshape(content.shape) if word and content.size else content
+__all__ = ["shrink"]  # a fixture
 
 
 @pytest.mark.parametrize("seed", range(0, 600, 20))

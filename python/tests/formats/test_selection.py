@@ -10,7 +10,7 @@ from format_kit import few
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, basic_indices
 
-from penstock._arrays.selection import Selection, select
+from penstock._arrays.selection import Box, Selection, select
 
 
 @few
@@ -49,12 +49,38 @@ def test_the_whole_is_a_selection_too() -> None:
         (True, TypeError, "integers"),
         (np.True_, TypeError, "integers"),
         ("name", TypeError, "str"),
-        ([0, 1], TypeError, "low:high"),
-        (np.array([0, 1]), TypeError, "low:high"),
-        (np.array([True] * 5), TypeError, "low:high"),
         (slice(0, 5, 0), ValueError, "zero"),
     ],
 )
 def test_what_is_no_lattice_is_refused_with_advice(index: Any, kind: type[Exception], word: str) -> None:
     with pytest.raises(kind, match=word):
         select((5, 4), index)
+
+
+def test_lists_and_masks_name_what_numpy_names() -> None:
+    numbers = np.arange(20).reshape(4, 5)
+    for index in ([3, -4, 3], np.array([1, 0], np.uint8), np.array([True, False, True, False]), range(2), [False] * 4):
+        found = select((4, 5), (index, slice(1, 3)))
+        assert found.picks is not None
+        expected = numbers[np.array(index) if isinstance(index, range) else index, 1:3]
+        assert found.shape == expected.shape
+        assert np.array_equal(numbers[found.picks.numbers, 1:3], expected)
+    mask = numbers % 7 == 1
+    single = select((4, 5), mask)
+    assert single.shape == (3,)
+    assert single.box == Box((0, 0), (4, 4))
+    assert np.array_equal(numbers[tuple(single.picks.numbers.T)], numbers[mask])
+    assert single.transposed.box == Box((0, 0), (4, 4))
+
+
+def test_an_array_of_one_number_is_a_list_where_it_has_a_dimension() -> None:
+    class Tensor:  # as PyTorch's, which are integers too
+        ndim = 1
+
+        def __index__(self) -> int:
+            return 2
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+            return np.array([2])
+
+    assert select((4,), Tensor()).shape == (1,)

@@ -9,14 +9,17 @@ import itertools
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from penstock._arrays.dtype import DType
 from penstock._shared import shared_context
 from penstock.formats.datafile import DataFile
 from penstock.formats.described import Described
 from penstock.formats.model import ChunkTable, DatasetInfo, Format
+from penstock.formats.reading import pieces, plan
 from penstock.formats.reading.plan import BatchPlan
 from penstock.formats.reading.source import Opened
 from penstock.formats.state import FileState
@@ -90,32 +93,32 @@ def stored_at_random(chance: random.Random) -> Stored:
     )
 
 
-def read(plan: BatchPlan, stored: Stored, memory: np.ndarray) -> None:
+def read(made: BatchPlan, stored: Stored, memory: np.ndarray) -> None:
     """Executes a plan of reads; asserts what a plan promises of its batches."""
-    for fill in plan.fills:
+    for fill in made.fills:
         fill_boxes(memory, fill.table, fill.item)
-    for batch in plan.batches():
+    for batch in made.batches():
         scratch, used = np.zeros(batch.scratch_bytes, np.uint8), np.zeros(batch.scratch_bytes, int)
         for file, offset, at, size in batch.staged.tolist():
-            assert offset + size <= len(stored.files[plan.files[file]])
-            scratch[at : at + size] = stored.files[plan.files[file]][offset : offset + size]
+            assert offset + size <= len(stored.files[made.files[file]])
+            scratch[at : at + size] = stored.files[made.files[file]][offset : offset + size]
             used[at : at + size] += 1
         assert (used <= 1).all()
         for table in batch.direct.values():
             for file, offset, at, size in table.tolist():
-                memory[at : at + size] = stored.files[plan.files[file]][offset : offset + size]
+                memory[at : at + size] = stored.files[made.files[file]][offset : offset + size]
         for move in batch.moves:
             copy_boxes(memory, memory if move.in_place else scratch, move.table, move.item_bytes, move.swap_bytes)
-    for decode in plan.decodes:
+    for decode in made.decodes:
         box = np.ascontiguousarray(stored.content[tuple(slice(a, b) for a, b in zip(*decode.box, strict=True))])
         assert box.nbytes == decode.bytes
         copy_boxes(memory, box.reshape(-1), decode.table, decode.item_bytes, decode.swap_bytes)
 
 
-def write(plan: BatchPlan, memory: np.ndarray, files: dict[str, np.ndarray]) -> None:
+def write(made: BatchPlan, memory: np.ndarray, files: dict[str, np.ndarray]) -> None:
     """Executes a plan of writes; asserts that no byte of a file is written twice."""
     written = {name: np.zeros(len(file), int) for name, file in files.items()}
-    for batch in plan.batches():
+    for batch in made.batches():
         scratch = np.zeros(batch.scratch_bytes, np.uint8)
         for padding in batch.paddings:
             fill_boxes(scratch, padding.table, padding.item)
@@ -123,8 +126,8 @@ def write(plan: BatchPlan, memory: np.ndarray, files: dict[str, np.ndarray]) -> 
             copy_boxes(scratch, memory, move.table, move.item_bytes, move.swap_bytes)
         for source, table in [(scratch, batch.staged), *((memory, table) for table in batch.direct.values())]:
             for file, offset, at, size in table.tolist():
-                files[plan.files[file]][offset : offset + size] = source[at : at + size]
-                written[plan.files[file]][offset : offset + size] += 1
+                files[made.files[file]][offset : offset + size] = source[at : at + size]
+                written[made.files[file]][offset : offset + size] += 1
     assert all((counts <= 1).all() for counts in written.values())
 
 
@@ -142,3 +145,43 @@ def values(stored: Stored) -> np.ndarray:
     """What the dataset holds, as NumPy sees it."""
     dtype = stored.info.dtype.dtype
     return np.frombuffer(stored.content.tobytes(), dtype).reshape(stored.info.shape)
+
+
+@pytest.fixture
+def shrink(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Limits so small that a few bytes meet all of them."""
+
+    def shrink(chance: random.Random) -> None:
+        for module, name, values in (
+            (pieces, "GAP_BYTES", [0, 3, 16, 4096]),
+            (pieces, "DIRECT_BYTES", [1, 16, 100, 1 << 18]),
+            (pieces, "PIECE_BYTES", [16, 48, 200, 1 << 26]),
+            (plan, "SCRATCH_BYTES", [64, 256, 1 << 27]),
+            (plan, "BATCH_PIECES", [1, 3, 1000]),
+            (plan, "BATCH_FILES", [1, 256]),
+            (plan, "PAGED_BYTES", [8, 32 << 10]),
+            (plan, "DECODE_BYTES", [16, 100, 1 << 26]),
+        ):
+            value = chance.choice(values)
+            monkeypatch.setattr(module, name, value)
+            if hasattr(plan, name):
+                monkeypatch.setattr(plan, name, value)
+
+    return shrink
+
+
+def index_at_random(chance: random.Random, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    parts: list[Any] = []
+    for n in shape:
+        if chance.random() < 0.2 and n:
+            parts.append(chance.randrange(-n, n))
+        else:
+            ends = [chance.choice([None, chance.randint(-n - 1, n + 1)]) for _ in range(2)]
+            parts.append(slice(*ends, chance.choice([None, None, 1, 2, 3, -1, -2])))
+    return tuple(parts)
+
+
+def swapped(content: np.ndarray, dtype: DType) -> np.ndarray:
+    """Bytes in the order of this machine."""
+    word = dtype.swap_bytes
+    return content.reshape(-1, word)[:, ::-1].reshape(content.shape) if word and content.size else content

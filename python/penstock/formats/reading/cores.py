@@ -8,6 +8,7 @@ is an Error that names file, dataset, chunk and bytes, and nothing of its batch 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +90,8 @@ def _decode_and_keep(
     size = packed.chunk_bytes
     plain = np.empty((packed.count, size), np.uint8)
     lines = np.array([[row * size, 0, size, 1, 1] for row in range(packed.count)], np.int64)
-    if not _decode(mover, streams, (plain, lines, 1, 0), limits):
+    whole = streams._replace(packed=replace(packed, each=None))
+    if not _decode(mover, whole, (plain, lines, 1, 0), limits):
         return False
     for row, key in enumerate(keys):
         _put(mover, packed.part(row, row + 1), plain[row], memory)
@@ -126,7 +128,8 @@ def _dense(packed: Packed) -> tuple[np.ndarray, np.ndarray]:
 def _decode(mover: Mover, streams: CodedStreams, target: tuple[Any, np.ndarray, int, int], limits: Limits) -> bool:
     """`target`: memory, boxes, bytes of an item and of its words to swap."""
     packed, swap_bytes = streams.packed, target[3]
-    table = np.column_stack([streams.at, packed.sizes, packed.skipped])
+    columns = [streams.at, packed.sizes, packed.skipped, *([] if packed.each is None else [packed.each])]
+    table = np.column_stack(columns)
     assert packed.pipeline is not None
     source, to = (streams.memory, table), target[:3]
     try:

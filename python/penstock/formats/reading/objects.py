@@ -47,7 +47,7 @@ def _read(source: Container, one: Request) -> Any:
     out = None if one.out is None else _checked(one)
     try:
         box = source.values(one.info.name, one.stored.box)
-        found = box[_inside(one)]
+        found = _picked(one, box)[_inside(one)]
     except MemoryError as error:
         raise no_memory(source.name, str(error) or "there is no memory for it", one.info.name) from error
     if one.info.order == "F":
@@ -56,6 +56,18 @@ def _read(source: Container, one: Request) -> Any:
         return found.view(HostArray)
     np.copyto(out, found)
     return one.out
+
+
+def _picked(one: Request, box: np.ndarray) -> np.ndarray:
+    """What a list or a mask names of the box; of the other dimensions all of it."""
+    picks = one.stored.picks
+    if picks is None:
+        return box
+    start = one.stored.box.start
+    if not picks.single:
+        return box.take(picks.numbers - start[picks.axis], picks.axis)
+    counts = one.stored.counts
+    return box[tuple((picks.numbers - start).T)].reshape(counts)
 
 
 def _inside(one: Request) -> tuple[Any, ...]:

@@ -115,6 +115,7 @@ class Packed:
     skipped: np.ndarray  # int64 [n], as of ChunkTable
     pipeline: _core.Pipeline | None = None
     filters: tuple[Filter, ...] = ()  # that the pipeline undoes
+    each: np.ndarray | None = None  # int64 [n]: so many of the boxes are of each chunk, in order; None: one
 
     @property
     def count(self) -> int:
@@ -139,8 +140,18 @@ class Packed:
         return self.of(slice(start, stop))
 
     def of(self, rows: slice | np.ndarray) -> Packed:
-        names = ("file", "offset", "sizes", "origin", "boxes", "skipped")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        names = ("file", "offset", "sizes", "origin", "skipped")
+        columns = {name: getattr(self, name)[rows] for name in names}
+        if self.each is None:
+            return replace(self, boxes=self.boxes[rows], **columns)
+        kept = np.zeros(self.count, bool)
+        kept[rows] = True
+        return replace(self, boxes=self.boxes[kept[self.chunk_of_box]], each=self.each[rows], **columns)
+
+    @property
+    def chunk_of_box(self) -> np.ndarray:
+        """int64, one row a box."""
+        return np.repeat(np.arange(self.count), 1 if self.each is None else self.each)
 
 
 @dataclass(frozen=True)
@@ -152,7 +163,7 @@ class Part:
     inside: np.ndarray  # int64 [n, ndim], first of them, as position in the chunk
     valid: np.ndarray  # int64 [n, ndim], elements of the chunk that belong to the dataset
     extents: np.ndarray  # int64 [n, ndim], elements that the chunk stores
-    rows: np.ndarray  # int64 [n], rows of the table
+    rows: np.ndarray  # int64 [n], rows of the table; a list of elements leaves a chunk in several parts, one by one
 
     def of(self, keep: np.ndarray) -> Part:
         if keep.all():
@@ -262,13 +273,15 @@ def packed_of(wanted: Wanted, table: ChunkTable, part: Part, on_device: bool) ->
     info = wanted.info
     recipe, item = info.recipe if on_device else _WHOLE, info.dtype.itemsize
     assert isinstance(recipe, Recipe)
-    stored = np.asarray(table.bytes, np.int64)[part.rows]
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(part.rows) != 0]))
+    rows, each = part.rows[starts], np.diff(np.concatenate([starts, [len(part.rows)]]))
+    stored = np.asarray(table.bytes, np.int64)[rows]
     framing = max(recipe.header_bytes + recipe.trailer_bytes, recipe.check_at)
     if (stored <= framing).any():
-        raise _no_stream(info, table, int(part.rows[int(np.argmax(stored <= framing))]), framing)
+        raise _no_stream(info, table, int(rows[int(np.argmax(stored <= framing))]), framing)
     steps = np.abs(np.array(wanted.selection.steps, np.int64))
     strides = c_strides(part.extents, item)
-    boxes = np.empty((len(stored), 2 + 3 * info.ndim), np.int64)
+    boxes = np.empty((len(part.rows), 2 + 3 * info.ndim), np.int64)
     near, far, ndim = memory_strides(wanted), strides * steps, info.ndim
     boxes[:, 0] = memory_offset(wanted, part.at)
     boxes[:, 1] = (part.inside * strides).sum(axis=1)
@@ -280,13 +293,14 @@ def packed_of(wanted: Wanted, table: ChunkTable, part: Part, on_device: bool) ->
         target=wanted.target,
         item_bytes=item,
         swap_bytes=info.dtype.swap_bytes,
-        file=np.asarray(table.file_index, np.int64)[part.rows],
-        offset=np.asarray(table.offset_bytes, np.int64)[part.rows] + recipe.header_bytes,
+        file=np.asarray(table.file_index, np.int64)[rows],
+        offset=np.asarray(table.offset_bytes, np.int64)[rows] + recipe.header_bytes,
         sizes=stored - recipe.header_bytes,
-        origin=np.asarray(table.origin, np.int64)[part.rows],
+        origin=np.asarray(table.origin, np.int64)[rows],
         boxes=boxes,
         filters=() if isinstance(info.pipeline, str) else info.pipeline,
-        skipped=np.zeros(len(stored), np.int64) if table.skipped is None else np.asarray(table.skipped)[part.rows],
+        skipped=np.zeros(len(stored), np.int64) if table.skipped is None else np.asarray(table.skipped)[rows],
+        each=None if len(starts) == len(part.rows) else each,
     )
 
 

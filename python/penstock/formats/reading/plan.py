@@ -37,9 +37,9 @@ from penstock._arrays.array import c_strides
 from penstock._arrays.selection import Selection
 from penstock._error import Error
 from penstock.formats.model import Box, ChunkTable, DatasetInfo, Extent
-from penstock.formats.reading import pieces
+from penstock.formats.reading import picked, pieces
 from penstock.formats.reading.decoding import ON_HOST, Choice
-from penstock.formats.reading.pieces import DIRECT_BYTES, GAP_BYTES, Packed, Part, Pieces, Wanted
+from penstock.formats.reading.pieces import DIRECT_BYTES, GAP_BYTES, PIECE_BYTES, Packed, Part, Pieces, Wanted
 
 DECODE_BYTES = 64 << 20  # decoded on the host at a time, unless the format wants less
 SCRATCH_BYTES = 256 << 20  # of one batch, without the holes between pieces; two are under way at a time
@@ -135,11 +135,12 @@ class BatchPlan:
         self.requested_bytes += selection.size * info.dtype.itemsize
         if selection.size == 0 or table is None:
             return
-        if len(table.bytes) == 1 and info.chunk_shape == info.shape and not table.encoded[0]:
+        listed = selection.picks is not None
+        if len(table.bytes) == 1 and info.chunk_shape == info.shape and not (listed or table.encoded[0]):
             number = self._number(table.files[int(table.file_index[0])])
             self.pieces += pieces.of_one_chunk(wanted, table, number, self.writes)
             return
-        part = pieces.meet(info, selection, table)
+        part = picked.meet(info, selection, table)
         encoded = np.asarray(table.encoded, bool)[part.rows]
         plain = part.of(~encoded)
         self.add_plain(wanted, table, plain)
@@ -159,12 +160,15 @@ class BatchPlan:
             if rows is not None:
                 into += self._packed(wanted, table, part.of(encoded & rows[part.rows]), pipeline)
                 encoded &= ~rows[part.rows]
-        if choice.on_device is None and choice.on_cores is None and encoded.all() and len(encoded):
+        if choice.on_device is None and choice.on_cores is None and encoded.all() and len(encoded) and not listed:
             stored = np.asarray(table.bytes)[part.rows].any()  # else there are no chunks to decode as a whole
             self._decode(wanted, info.chunk_shape if stored else (1,) * info.ndim)  # fills in what is not stored
             return
         if not complete:
             self._fill(wanted)
+        if listed:
+            self._decode_parts(wanted, part.of(encoded), table)
+            return
         for row in np.flatnonzero(encoded):
             self._decode_box(wanted, part.at[row], part.counts[row])
 
@@ -244,6 +248,27 @@ class BatchPlan:
         row = np.array([[memory, 0, *counts.tolist(), *near, *far]], np.int64)
         self.decodes.append(Decode(info.name, box, wanted.target, item, info.dtype.swap_bytes, row))
 
+    def _decode_parts(self, wanted: Wanted, part: Part, table: ChunkTable) -> None:
+        """A chunk once, from its first element that is wanted to its last, whatever lies between. What has no chunks
+        is cut where nothing is wanted, and where a box grows too large."""
+        info, item = wanted.info, wanted.info.dtype.itemsize
+        origin = np.asarray(table.origin, np.int64)[part.rows]
+        steps = np.abs(np.array(wanted.selection.steps, np.int64))
+        if not len(part.rows):
+            return
+        low = origin + part.inside
+        high = low + (part.counts - 1) * steps + 1
+        strides, at = pieces.memory_strides(wanted), pieces.memory_offset(wanted, part.at)
+        for rows in _decoded_together(part, (low, high), np.asarray(table.bytes), self.part_bytes // item):
+            start, stop = low[rows].min(axis=0), high[rows].max(axis=0)
+            inner = pieces.c_strides((stop - start).reshape(1, -1), item)[0]
+            boxes = np.empty((len(rows), 2 + 3 * info.ndim), np.int64)
+            boxes[:, 0], boxes[:, 1] = at[rows], ((low[rows] - start) * inner).sum(axis=1)
+            boxes[:, 2 : 2 + info.ndim] = part.counts[rows]
+            boxes[:, 2 + info.ndim :] = [*strides, *(inner * steps).tolist()]
+            box = Box(tuple(start.tolist()), tuple(stop.tolist()))
+            self.decodes.append(Decode(info.name, box, wanted.target, item, info.dtype.swap_bytes, boxes))
+
     def batches(self, decoded_bytes: int = DECODED_BYTES) -> Iterator[Batch]:
         """`decoded_bytes`: that one batch may decode to on the device; it may hold chunks of several datasets."""
         every = self._all_pieces()
@@ -298,6 +323,23 @@ def _slabs(wanted: Wanted, chunk: tuple[int, ...], most_bytes: int) -> Iterator[
                 break
         else:
             yield at, size  # one chunk, however large
+
+
+def _decoded_together(
+    part: Part, ends: tuple[np.ndarray, np.ndarray], stored: np.ndarray, most: int
+) -> Iterator[np.ndarray]:
+    """Row numbers of the parts that one call of the format's library decodes."""
+    low, high = ends
+    begin, first, last = 0, low[0], high[0]
+    for row in range(1, len(part.rows)):
+        together = part.rows[row] == part.rows[begin]
+        first, last = np.minimum(first, low[row]), np.maximum(last, high[row])
+        if together and not stored[part.rows[row]]:
+            together = bool((low[row] <= high[row - 1]).all()) and int((last - first).prod()) <= most
+        if not together:
+            yield np.arange(begin, row)
+            begin, first, last = row, low[row], high[row]
+    yield np.arange(begin, len(part.rows))
 
 
 def _cut(at: np.ndarray, size: np.ndarray, axis: int, cut: int, second: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -450,13 +492,15 @@ def _straight(direct: list[Pieces]) -> np.ndarray:
 
 
 def _near(rows: np.ndarray, gap: int) -> np.ndarray:
-    """bool [n]: small, and near another small one in the file; they are fewer requests when fetched together."""
+    """bool [n]: small, and near another small one in the file; they are fewer requests when fetched together. What is
+    wanted twice is fetched once so."""
     if len(rows) < 2:
         return np.zeros(len(rows), bool)
     above, below = rows[:-1], rows[1:]
     hole = below[:, 1] - above[:, 1] - above[:, 3]
-    small = np.maximum(above[:, 3], below[:, 3]) < DIRECT_BYTES
-    near = (above[:, 0] == below[:, 0]) & (hole >= 0) & (hole <= gap) & small
+    longer = np.maximum(above[:, 3], below[:, 3])
+    small = (longer < DIRECT_BYTES) | ((hole < 0) & (longer <= PIECE_BYTES))
+    near = (above[:, 0] == below[:, 0]) & (hole <= gap) & small
     return np.concatenate([near, [False]]) | np.concatenate([[False], near])
 
 
@@ -489,16 +533,24 @@ def _scratch(every: Sequence[Pieces] | Sequence[Packed], gap: int) -> tuple[np.n
     size = np.concatenate([one.sizes for one in every])
     order = np.lexsort((offset, file))
     file, offset, size = file[order], offset[order], size[order]
-    hole = offset[1:] - offset[:-1] - size[:-1]
-    joins = (file[1:] == file[:-1]) & (hole >= 0) & (hole <= gap)
+    reach = _reach(file, offset + size)
+    joins = (file[1:] == file[:-1]) & (offset[1:] - reach[:-1] <= gap)
     starts = np.flatnonzero(np.concatenate([[True], ~joins]))
     ends = np.concatenate([starts[1:], [len(order)]]) - 1
-    length = offset[ends] + size[ends] - offset[starts]
+    length = reach[ends] - offset[starts]
     place, total = _places(offset[starts], length)
     where = np.empty(len(order), np.int64)
     where[order] = np.repeat(place - offset[starts], ends - starts + 1) + offset
     cuts = np.cumsum([len(one.offset) for one in every])[:-1]
     return np.column_stack([file[starts], offset[starts], place, length]), total, np.split(where, cuts)
+
+
+def _reach(file: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Where in its file all rows up to each one end; the rows of a file follow each other."""
+    if (end[1:] >= end[:-1])[file[1:] == file[:-1]].all():
+        return end
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(file) != 0]))
+    return np.concatenate([np.maximum.accumulate(one) for one in np.split(end, starts[1:])])
 
 
 def _places(offset: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, int]:
@@ -520,14 +572,14 @@ def stored_extents(info: DatasetInfo, selection: Selection, table: ChunkTable | 
     if table is None:
         return []
     plan = BatchPlan()
-    met = pieces.meet(info, selection, table)
+    met = picked.meet(info, selection, table)
     coded = np.asarray(table.encoded, bool)[met.rows]
     wanted = Wanted(info, selection, 0, 0, c_strides(selection.counts, info.dtype.itemsize))
     plan.add_plain(wanted, table, met.of(~coded))
     found = plan.extents()
     found += [
         Extent(table.files[int(table.file_index[row])], int(table.offset_bytes[row]), int(table.bytes[row]))
-        for row in met.rows[coded]
+        for row in np.unique(met.rows[coded])
         if table.bytes[row]
     ]
     joined: list[Extent] = []

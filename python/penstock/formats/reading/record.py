@@ -104,8 +104,8 @@ def _merged(parts: list[Outcome]) -> Evidence:
 class Record:
     """Sums over all that was done with a file. What it holds does not grow with the number of reads."""
 
-    def __init__(self, others: Callable[[], Outcome | None] = lambda: None) -> None:
-        """`others`: the sum of reads that were not added."""
+    def __init__(self, others: Callable[[], Sequence[Outcome | None]] = lambda: ()) -> None:
+        """`others`: sums of reads that were not added; None: there were none."""
         self._parts: list[Outcome] = []
         self._others = others
 
@@ -115,8 +115,7 @@ class Record:
             self._parts = [_sum(self._parts)]
 
     def evidence(self) -> Evidence:
-        others = self._others()
-        return _sum(self._parts if others is None else [*self._parts, others]).evidence
+        return _sum([*self._parts, *(one for one in self._others() if one is not None)]).evidence
 
 
 def _sum(parts: list[Outcome]) -> Outcome:

@@ -17,6 +17,7 @@ from penstock._arrays.selection import Selection, select
 from penstock._error import Error
 from penstock.formats.faults import no_memory
 from penstock.formats.model import ChunkTable, Container, DatasetInfo, Extent
+from penstock.formats.reading import picked
 from penstock.formats.reading.decoding import ON_HOST, Choice, Wish, choose, with_cores
 from penstock.formats.reading.execution import Job
 from penstock.formats.reading.mover import Mover
@@ -66,7 +67,9 @@ def request(info: DatasetInfo, index: Any = ..., out: Any = None) -> Request:
 
 def table_of(source: Container, wanted: Request) -> ChunkTable | None:
     """Chunks of the selection; None when there is nothing in it."""
-    return source.table(wanted.info.name, wanted.stored.box) if wanted.selection.size else None
+    if not wanted.selection.size:
+        return None
+    return picked.table_of(wanted.info, wanted.stored, lambda box: source.table(wanted.info.name, box))
 
 
 def read_job(
@@ -133,6 +136,8 @@ def is_one_range(one: Request, table: ChunkTable) -> bool:
     """All of a dataset that is one plain chunk, forwards."""
     info, selection = one.info, one.selection
     if len(table.bytes) != 1 or table.encoded[0] or info.chunk_shape != info.shape or table.bytes[0] < one.bytes:
+        return False
+    if selection.picks is not None:
         return False
     return selection.counts == user_shape(info) and all(step > 0 for step in selection.steps)
 

@@ -24,6 +24,7 @@ from penstock.formats.model import Box, ChunkTable, Container, DatasetInfo, Watc
 from penstock.formats.reading.kept import file_stamp, key_of
 from penstock.formats.reading.mover import Mover
 from penstock.formats.reading.record import Counts
+from penstock.formats.reading.rows import RowTally
 
 _MOST_DIMENSIONS = 16  # of the native reader
 
@@ -128,7 +129,7 @@ def lend(mover: Mover, reader: _core.SmallReader) -> bool:
     return True
 
 
-def outcome_of(tally: _core.SmallTally) -> Outcome | None:
+def outcome_of(tally: _core.SmallTally | RowTally) -> Outcome | None:
     """One outcome for all small reads of a file; None where there were none."""
     if not tally.reads:
         return _kept_outcome(tally) if tally.kept_reads else None
@@ -148,7 +149,7 @@ def outcome_of(tally: _core.SmallTally) -> Outcome | None:
     return Outcome(tally.bytes, tally.seconds, False, "buffered", evidence)
 
 
-def _counts(tally: _core.SmallTally) -> Counts:
+def _counts(tally: _core.SmallTally | RowTally) -> Counts:
     counts = Counts(
         tally.bytes + tally.kept_bytes, range_bytes=tally.bytes, ranges=tally.operations, batches=tally.reads
     )

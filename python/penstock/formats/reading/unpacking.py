@@ -89,7 +89,7 @@ def _put(mover: Mover, one: _Placed, work: _core.Buffer, memory: Any) -> None:
     is_turned = packed.recipe.shuffle_bytes > 1
     if is_turned:
         _core.copy_boxes(mover.raw, work, work, _planes(one), 1)
-    boxes[:, 1] += one.turned if is_turned else one.plain
+    boxes[:, 1] += (one.turned if is_turned else one.plain)[packed.chunk_of_box]
     _core.copy_boxes(mover.raw, memory, work, boxes, packed.item_bytes, packed.swap_bytes)
 
 

@@ -1,0 +1,43 @@
+// Where the bytes of many rows lie: boxes of one shape, which begin at different places of the first dimension.
+//
+// A caller asks for thousands of rows in any order. For each there is a system call or a share of one, so what is
+// planned per row has to cost less than that. What must stay true: runs and copies together give each byte of each row
+// once; runs are in the order of the row numbers; rows that are asked for again are copied from the first.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/layout/layout.hpp"
+
+namespace penstock::data {
+
+// Bytes of a row that was read before, in the memory of all rows.
+struct RowCopy {
+    std::uint64_t from = 0;
+    std::uint64_t to = 0;
+    std::uint64_t bytes = 0;
+};
+
+struct RowRuns {
+    std::vector<FileRun> runs;
+    std::vector<RowCopy> copies;
+};
+
+// `box` is that of each row: its start in the first dimension is not looked at, and its count there is 1.
+struct WantedRows {
+    ElementBox box;
+    std::span<const std::int64_t> numbers;
+};
+
+struct RowLimits {
+    std::uint64_t run_bytes = 0;    // rows that continue each other become one run up to this length
+    std::size_t runs_of_a_row = 0;  // more are worth a table
+};
+
+// False: a chunk is not stored, or the limits do not allow it.
+// Requires: the rows lie in the dataset, which has a dimension, and are not empty.
+bool find_rows(const Layout& layout, const WantedRows& rows, const RowLimits& limits, RowRuns& found);
+
+}  // namespace penstock::data
