@@ -202,6 +202,19 @@ def test_gather_refuses_what_is_no_list(folder: Path) -> None:
             file["contiguous"].gather([3], np.zeros((2, 6, 10)))
 
 
+def test_the_array_of_a_list_is_an_array_as_all_others(folder: Path) -> None:
+    with penstock.open(folder / "x.h5", device="host") as file:
+        found = file["contiguous"][[5, 1]]
+        np.testing.assert_array_equal(found.to_numpy(), values()[[5, 1]])
+        assert found[1, 0, 3].item() == values()[1, 0, 3]
+        assert found.buffer.kind == file["contiguous"].start_read([5, 1]).result().buffer.kind
+        again = np.zeros((2, 6, 10))
+        whole = file["contiguous"][:2]
+        assert file["contiguous"].read([5, 1], out=whole) is whole
+        file["contiguous"].read([5, 1], out=again)
+        np.testing.assert_array_equal(whole.to_numpy(), again)
+
+
 def test_rows_are_told_in_the_evidence(folder: Path) -> None:
     with penstock.open(folder / "x.h5", device="host") as file:
         dataset = file["contiguous"]

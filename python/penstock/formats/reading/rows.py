@@ -111,23 +111,25 @@ def read_rows(mover: Mover, known: KnownRows, wanted: Request, tally: RowTally) 
     assert selection.picks is not None
     if wanted.bytes > MOST_BYTES or not _holds(known.watch):
         return None
-    result, memory = wanted.out, _memory_of(mover, wanted)
-    lease = mover.files.lease([known.watch.file]) if memory is not None else None
+    buffer = _buffer_of(mover, wanted)
+    lease = mover.files.lease([known.watch.file]) if buffer is not None else None
     if not isinstance(lease, Lease):
         return None
+    # The host reaches memory of the emulated device: bytes need not be staged for it.
+    memory = memoryview(buffer) if isinstance(buffer, _core.Buffer) else buffer
     box = np.ascontiguousarray(np.array([selection.first, selection.counts], np.int64).T)
     with lease:
         done = known.reader.read(lease.files[0], selection.picks.numbers.reshape(-1, 1), box, memory)
     if done is None:
         return None
     tally.add(*done)
-    return Array(memory, info.dtype.native, selection.shape) if result is None else result
+    return Array(buffer, info.dtype.native, selection.shape) if wanted.out is None else wanted.out
 
 
-def _memory_of(mover: Mover, wanted: Request) -> Any:
+def _buffer_of(mover: Mover, wanted: Request) -> Any:
     """Exactly of the selection's bytes: new, or of `out`. None: `out` has no such memory."""
     if wanted.out is None:
-        return _core.allocate(mover.raw, wanted.bytes, "system", "none")
+        return _core.allocate(mover.raw, wanted.bytes, "device", "none")
     target = checked_out(wanted, None, mover.device)
     if isinstance(target.memory, _core.Buffer):
         return target.memory.slice(target.base, target.nbytes)
